@@ -1,0 +1,49 @@
+# make test    install into .venv and run everything that checks Bridge
+# make demo    install into .venv and run the demonstration
+# make lint    ruff alone
+# make build   a developer's incremental build into build/; names its Python
+#              with PYTHON=..., whose environment has the five xtc wheels
+# make venv    install into .venv
+# make clean   remove .venv and build/
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+# What the installed package is made from; a change reinstalls.
+SOURCES := $(shell find bridge lowering passes -type f \
+             -not -path '*/__pycache__/*' 2>/dev/null) \
+           pyproject.toml CMakeLists.txt
+
+.PHONY: venv build test demo lint clean
+
+venv: $(VENV)/.installed
+
+$(BIN)/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "Bridge needs Python 3.10 or later")'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: $(BIN)/python $(SOURCES)
+	$(BIN)/python -m pip install --progress-bar on '.[dev]'
+	touch $@
+
+test: lint
+	$(BIN)/pytest -n auto test/python
+	$(BIN)/lit -v test/lit
+
+lint: venv
+	$(BIN)/ruff check bridge lowering passes test
+
+# From another folder, so that Python finds the installed package.
+demo: venv
+	cd $(VENV) && bin/python -m bridge.demo
+
+build:
+	cmake -S . -B build -G Ninja -DPython3_EXECUTABLE="$$(command -v $(PYTHON))"
+	cmake --build build
+	ln -sfn ../build/_native bridge/_native
+	ln -sfn ../lowering bridge/lowering
+
+clean:
+	rm -rf $(VENV) build
+	rm -f bridge/_native bridge/lowering # links, from `make build`

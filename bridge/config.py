@@ -1,0 +1,97 @@
+"""Bridge's options: one dataclass, validated, from `options=`, `bridge.enabled(...)` or the environment."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+#: The passes, as `bridge-opt --pass-pipeline` takes them.
+DEFAULT_PIPELINE = "builtin.module(bridge-fuse)"
+
+
+class OptionError(ValueError):
+    """An option that is unknown or has a bad value; the message names it and what is valid."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a user can choose.
+
+    dump_dir: folder for the numbered stages of every compilation, or None (env BRIDGE_DUMP_DIR).
+    persistent: let a fused kernel keep its row in registers where that is expected to be faster.
+    pipeline: the MLIR pass pipeline.
+    strict: raise where an invariant of Bridge is broken instead of falling back (env BRIDGE_STRICT).
+    training: also look at training graphs.
+    max_nodes: groups with more scheduler nodes than this are left alone.
+    """
+
+    dump_dir: str | None = None
+    persistent: bool = True
+    pipeline: str = DEFAULT_PIPELINE
+    strict: bool = False
+    training: bool = False
+    max_nodes: int = 64
+
+    @staticmethod
+    def names() -> list[str]:
+        return [f.name for f in dataclasses.fields(Options)]
+
+
+_ENVIRONMENT = {"dump_dir": "BRIDGE_DUMP_DIR", "strict": "BRIDGE_STRICT"}
+
+
+def split_options(options: Mapping[str, Any] | None) -> tuple[dict[str, Any], dict[str, Any]]:
+    """(ours, Inductor's): an option without a dot that Options knows is ours; `bridge.x` is always ours."""
+    ours: dict[str, Any] = {}
+    theirs: dict[str, Any] = {}
+    for key, value in (options or {}).items():
+        name = key.replace("-", "_")
+        if name.startswith("bridge."):
+            ours[name.removeprefix("bridge.")] = value
+        elif name in Options.names():
+            ours[name] = value
+        else:
+            theirs[key] = value
+    return ours, theirs
+
+
+def make_options(given: Mapping[str, Any]) -> Options:
+    """Options over the environment over the defaults; OptionError for an unknown name or a bad value."""
+    values = _from_environment()
+    for name, value in given.items():
+        values[name] = _checked(name, value)
+    return Options(**values)
+
+
+def _checked(name: str, value: Any) -> Any:
+    defaults = {f.name: f.default for f in dataclasses.fields(Options)}
+    if name not in defaults:
+        raise OptionError(f"unknown bridge option {name!r}; valid: {', '.join(sorted(defaults))}")
+    if name == "dump_dir" and isinstance(value, os.PathLike):
+        return os.fspath(value)
+    expected = (str, type(None)) if name == "dump_dir" else (type(defaults[name]),)
+    if type(value) not in expected:
+        kinds = " or ".join("None" if t is type(None) else t.__name__ for t in expected)
+        raise OptionError(f"bridge option {name!r} must be {kinds}, got {value!r}")
+    if name == "max_nodes" and value < 1:
+        raise OptionError(f"bridge option 'max_nodes' must be at least 1, got {value!r}")
+    return value
+
+
+def _from_environment() -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    if os.environ.get(_ENVIRONMENT["dump_dir"]):
+        values["dump_dir"] = os.environ[_ENVIRONMENT["dump_dir"]]
+    flag = os.environ.get(_ENVIRONMENT["strict"])
+    if flag:
+        values["strict"] = _flag(_ENVIRONMENT["strict"], flag)
+    return values
+
+
+def _flag(variable: str, text: str) -> bool:
+    if text not in ("0", "1"):
+        raise OptionError(f"environment variable {variable} must be 0 or 1, got {text!r}")
+    return text == "1"

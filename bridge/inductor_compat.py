@@ -1,0 +1,313 @@
+"""Everything of torch's private API, and every difference between torch 2.11, 2.12 and 2.13, in one file.
+
+The rest of the package sees nodes, bodies and buffers through these functions only.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from typing import Any
+
+import sympy
+import torch
+
+
+def ops_handler_base() -> type:
+    """The base class of an ops handler: every `ops.x` that it does not define goes to `_default`."""
+    from torch._inductor.ops_handler import DefaultHandler
+
+    return DefaultHandler
+
+
+def run_loop_body(body: Any, indices: list[list[sympy.Symbol]], handler: Any) -> None:
+    """Calls a LoopBody on index variables with `handler` in the place of the code generator."""
+    from torch._inductor.virtualized import V
+
+    with V.set_ops_handler(handler):
+        body(*indices)
+
+
+def reduction_outputs(reduction_type: str) -> int:
+    """How many values `ops.reduction` returns."""
+    from torch._inductor.utils import reduction_num_outputs
+
+    return reduction_num_outputs(reduction_type)
+
+
+def reduction_identity(reduction_type: str, dtype: torch.dtype) -> tuple:
+    """Inductor's initial state of a reduction, one entry a value of the state."""
+    from torch._inductor.ir import Reduction
+
+    if reduction_type == "online_softmax_reduce":
+        return float("-inf"), 0
+    identity = Reduction.default_accumulator(reduction_type, dtype)
+    if reduction_type in ("argmax", "argmin"):
+        return identity, 0
+    return tuple(identity) if isinstance(identity, (tuple, list)) else (identity,)
+
+
+def statically_known(condition: Any) -> bool:
+    """True only if a size relation holds for every size that the graph's guards admit."""
+    from torch._inductor.virtualized import V
+
+    return bool(V.graph.sizevars.statically_known_true(condition))
+
+
+def size_hint(expr: sympy.Expr) -> int:
+    """A typical value of a size expression, for ordering and cost only, never for legality."""
+    from torch._inductor.virtualized import V
+
+    sizevars = V.graph.sizevars
+    hint = getattr(sizevars, "optimization_hint", None) or sizevars.size_hint
+    return int(hint(expr, fallback=4096))
+
+
+def inductor_ops() -> Any:
+    """The `ops` namespace that records into the LoopBody being traced."""
+    from torch._inductor.virtualized import ops
+
+    return ops
+
+
+# ---------------------------------------------------------------------------------------------------------
+# Scheduler nodes
+# ---------------------------------------------------------------------------------------------------------
+
+
+def is_loop_kernel(node: Any) -> bool:
+    """True for a kernel of pointwise and reduction loops; templates, extern and grouped kernels are none."""
+    from torch._inductor import ir, scheduler
+
+    if not isinstance(node, (scheduler.SchedulerNode, scheduler.FusedSchedulerNode)):
+        return False
+    if type(node).__name__ not in ("SchedulerNode", "FusedSchedulerNode", "OuterLoopFusedSchedulerNode"):
+        return False
+    if node.is_template() or node.is_extern() or node.is_foreach():
+        return False
+    return all(
+        isinstance(n, scheduler.SchedulerNode)
+        and isinstance(n.node, ir.ComputedBuffer)
+        and isinstance(n.node.data, (ir.Pointwise, ir.Reduction))
+        for n in node.get_nodes()
+    )
+
+
+def loop_nodes(node: Any) -> list[Any]:
+    """The single scheduler nodes of a kernel, in the order of its code."""
+    return list(node.get_nodes())
+
+
+def node_body(node: Any) -> Any:
+    return node._body
+
+
+def node_sizes(node: Any) -> tuple[list[sympy.Expr], list[sympy.Expr]]:
+    """(iteration extents, reduction extents) of a single scheduler node."""
+    sizes = node._sizes
+    return list(sizes[0]), list(sizes[1])
+
+
+def node_location(node: Any) -> tuple[str, int] | None:
+    """The user's source line of a node: the last frame of the stack trace that tracing kept."""
+    for origin in sorted(node.node.get_origins(), key=lambda o: o.name):
+        frames = re.findall(r'File "([^"]+)", line (\d+)', origin.meta.get("stack_trace") or "")
+        if frames:
+            return frames[-1][0], int(frames[-1][1])
+    return None
+
+
+def mutates_or_aliases(node: Any) -> bool:
+    """Whether a kernel writes into, or is a view of, a buffer that it does not own."""
+    return node.has_aliasing_or_mutation()
+
+
+def device_of(node: Any) -> torch.device:
+    return node.get_device()
+
+
+def buffers_read(node: Any) -> set[str]:
+    return {dep.name for dep in node.read_writes.reads}
+
+
+def buffers_written(node: Any) -> set[str]:
+    return {dep.name for dep in node.read_writes.writes}
+
+
+def ancestors(node: Any) -> set[str]:
+    """Names of all operations that a kernel depends on, directly or not."""
+    return set(node.ancestors)
+
+
+def operation_names(node: Any) -> set[str]:
+    return set(node.get_operation_names())
+
+
+def buffer_dtype(name: str) -> torch.dtype:
+    from torch._inductor.virtualized import V
+
+    return V.graph.get_dtype(name)
+
+
+def buffer_numel(name: str) -> sympy.Expr:
+    """Elements of a buffer's storage that its layout reaches, from the storage's first."""
+    from torch._inductor.virtualized import V
+
+    if name in V.graph.constants:
+        value = V.graph.constants[name]
+        size, stride, offset = value.size(), value.stride(), value.storage_offset()
+    else:
+        layout = V.graph.get_buffer(name).get_layout()
+        size, stride, offset = layout.size, layout.stride, layout.offset
+    reach = sum(((n - 1) * s for n, s in zip(size, stride, strict=True)), sympy.Integer(0))
+    return sympy.expand(sympy.sympify(offset + reach + 1))
+
+
+def is_inference_graph() -> bool:
+    from torch._inductor.virtualized import V
+
+    return bool(V.graph.is_inference)
+
+
+def rounds_at_conversion(device: torch.device) -> bool:
+    """Whether the code generator rounds at a conversion to a 16-bit float (C++) or at the store only (Triton)."""
+    from torch._inductor import config
+
+    triton = device.type != "cpu" or config.cpu_backend == "triton"
+    return not triton
+
+
+# ---------------------------------------------------------------------------------------------------------
+# Rewriting scheduler nodes
+# ---------------------------------------------------------------------------------------------------------
+
+
+def make_loop_body(body: Any, iter_sizes: list[sympy.Expr], reduce_sizes: list[sympy.Expr]) -> Any:
+    """Traces `body(iter_indices, reduce_indices)` into a LoopBody."""
+    from torch._inductor.dependencies import index_vars_no_squeeze
+    from torch._inductor.loop_body import LoopBody
+
+    traced: Any = body
+    # Traced over `t` variables, then copied to the `p` ones that later loop transformations expect.
+    for prefix in ("t", "p"):
+        (iter_vars, reduce_vars), ranges = index_vars_no_squeeze(iter_sizes, reduce_sizes, prefix=prefix)
+        traced = LoopBody(traced, (iter_vars, reduce_vars), ranges, iter_vars, reduce_vars)
+    return traced
+
+
+_LOOP_STATE = ("_body", "_sizes", "group", "read_writes", "unmet_dependencies")
+
+
+def save_loop_state(node: Any) -> dict[str, Any]:
+    return {name: getattr(node, name) for name in _LOOP_STATE}
+
+
+def restore_loop_state(node: Any, state: dict[str, Any]) -> None:
+    for name, value in state.items():
+        setattr(node, name, value)
+    _forget_loop_caches(node)
+
+
+def set_loop_body(node: Any, body: Any) -> None:
+    """Gives a scheduler node other loops; its dependencies follow from them."""
+    from torch._inductor import config
+    from torch._inductor.utils import is_gpu
+
+    node._body, node._sizes = body, body.sizes
+    device = node.get_device()
+    node.group = (device, node.scheduler.get_backend(device).group_fn(body.sizes))
+    normalize = not config.loop_ordering_after_fusion or not is_gpu(device.type)
+    node.refresh_dependencies(normalize=normalize, need_clear_tiling_cache=True)
+
+
+def _forget_loop_caches(node: Any) -> None:
+    from torch._inductor.codegen.simd import SIMDScheduling
+
+    if hasattr(node, "clear_loop_body_dependent_caches"):
+        node.clear_loop_body_dependent_caches(need_clear_tiling_cache=True)
+        return
+    node.pointwise_read_writes.clear_cache(node)
+    SIMDScheduling.candidate_tilings.cache_clear()
+
+
+def fuse_nodes(nodes: list[Any]) -> Any | None:
+    """One kernel of single scheduler nodes, if Inductor's code generator can run them together; else None."""
+    backend = nodes[0].scheduler.get_backend(nodes[0].get_device())
+    fused = nodes[0]
+    for node in nodes[1:]:
+        feeds = bool(buffers_written(fused) & buffers_read(node))
+        can_fuse = backend.can_fuse_vertical if feeds else backend.can_fuse_horizontal
+        if not can_fuse(fused, node):
+            return None
+        fused = backend.fuse(fused, node)
+    return fused
+
+
+def replace_kernels(scheduler: Any, nodes: list[Any], fused: dict[int, Any], removed: set[int]) -> list[Any]:
+    """The schedule with fused kernels in the place of those they replace.
+
+    fused: position of the first kernel replaced -> the new one; removed: positions of all replaced.
+    """
+    for kernel in fused.values():
+        scheduler.name_to_fused_node.update({n.get_name(): kernel for n in kernel.get_nodes()})
+        scheduler.name_to_fused_node[kernel.get_name()] = kernel
+    kept = [fused.get(i, node) for i, node in enumerate(nodes) if i in fused or i not in removed]
+    return scheduler.topological_sort_schedule(kept)
+
+
+# ---------------------------------------------------------------------------------------------------------
+# Hooks and configuration
+# ---------------------------------------------------------------------------------------------------------
+
+HOOK = "_post_fusion_custom_pass"
+
+
+def scheduler_pass(implementation: Any) -> Any:
+    """Wraps a callable with a `key()` as the kind of pass that this torch puts into its cache key."""
+    return _scheduler_pass_class()(implementation)
+
+
+@functools.cache
+def _scheduler_pass_class() -> type:
+    from torch._inductor import custom_graph_pass
+
+    base = getattr(custom_graph_pass, "CustomSchedulerPass", custom_graph_pass.CustomGraphPass)
+
+    class BridgeSchedulerPass(base):  # type: ignore[misc, valid-type]
+        def __init__(self, implementation: Any):
+            self.implementation = implementation
+
+        def __call__(self, nodes: list[Any]) -> list[Any]:
+            return self.implementation(nodes)
+
+        def uuid(self) -> Any:
+            return self.implementation.key()
+
+        def __reduce__(self) -> Any:
+            # The cache key pickles the configuration; what identifies the pass is its key alone.
+            return (str, (repr(self.implementation.key()),))
+
+        def __deepcopy__(self, memo: Any) -> Any:
+            return self
+
+    return BridgeSchedulerPass
+
+
+def pass_key(hook: Any) -> Any:
+    """The cache identity of a pass in the hook; None for a plain callable, which has none."""
+    uuid = getattr(hook, "uuid", None)
+    return uuid() if uuid is not None else None
+
+
+def config_patches(mode: str | None, options: dict[str, Any]) -> dict[str, Any]:
+    """Inductor's configuration for a mode and options, validated as `backend="inductor"` does."""
+    return dict(torch._TorchCompileInductorWrapper(mode, options, None).config)
+
+
+def compile_with_hook(gm: Any, example_inputs: list[Any], patches: dict[str, Any], make_hook: Any) -> Any:
+    """compile_fx with the scheduler hook set for this compilation (and its backward) only."""
+    from torch._inductor import config
+    from torch._inductor.compile_fx import compile_fx
+
+    previous = patches.get(HOOK, getattr(config, HOOK))
+    return compile_fx(gm, example_inputs, config_patches={**patches, HOOK: make_hook(previous)})

@@ -1,0 +1,97 @@
+"""MLIR's Python bindings and the Bridge plug-in, loaded at the first group that is worth a look.
+
+`ir` is a stand-in module: an attribute access loads the real `mlir.ir`.  Importing this file costs nothing.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import importlib
+import importlib.metadata
+import threading
+from pathlib import Path
+
+from .reasons import Reason, Unsupported
+
+PLUGIN_NAME = "libBridgePasses.so"
+
+
+class _LazyModule:
+    def __init__(self, name: str):
+        self._name = name
+
+    def __getattr__(self, attribute: str):
+        return getattr(load_mlir(self._name), attribute)
+
+
+ir = _LazyModule("ir")
+passmanager = _LazyModule("passmanager")
+
+
+@functools.cache
+def load_mlir(name: str):
+    """Imports `mlir.<name>`; Unsupported(mlir_missing) where the wheel is not installed."""
+    try:
+        return importlib.import_module(f"mlir.{name}")
+    except ImportError as error:
+        raise Unsupported(Reason.mlir_missing, f"MLIR Python bindings: {error}") from error
+
+
+def plugin_path() -> Path:
+    return Path(__file__).parent / "_native" / PLUGIN_NAME
+
+
+@functools.cache
+def load_plugin() -> ctypes.CDLL:
+    """Loads the plug-in into the process' one MLIR and registers its passes and pipelines.
+
+    Raises Unsupported(plugin_missing) or Unsupported(plugin_version_mismatch).
+    """
+    load_mlir("ir")
+    path = plugin_path()
+    if not path.exists():
+        raise Unsupported(Reason.plugin_missing, f"{path.name} is not installed beside the package")
+    try:
+        library = ctypes.CDLL(str(path))
+        library.bridgeVersion.restype = library.bridgeMlirVersion.restype = ctypes.c_char_p
+    except (OSError, AttributeError) as error:
+        raise Unsupported(Reason.plugin_version_mismatch, str(error)) from error
+    check_versions(library.bridgeVersion().decode(), library.bridgeMlirVersion().decode())
+    library.bridgeRegisterDialects.argtypes = [ctypes.c_void_p]
+    library.bridgeRegisterPasses()
+    return library
+
+
+def check_versions(plugin: str, mlir: str) -> None:
+    """The plug-in speaks C++ with the wheel's MLIR, so both must be the release that it was built with."""
+    from .version import __version__
+
+    installed = importlib.metadata.version("xtc-mlir-python-bindings")
+    if plugin != __version__:
+        raise Unsupported(Reason.plugin_version_mismatch, f"plug-in {plugin}, package {__version__}")
+    if not installed.startswith(mlir):
+        raise Unsupported(Reason.plugin_version_mismatch, f"plug-in for MLIR {mlir}, installed {installed}")
+
+
+_contexts = threading.local()
+
+
+def context():
+    """This thread's MLIR context, with the bridge dialect; without MLIR's thread pool, so that fork is safe."""
+    if not hasattr(_contexts, "value"):
+        library = load_plugin()
+        value = ir.Context()
+        value.enable_multithreading(False)
+        library.bridgeRegisterDialects(_pointer(value))
+        _contexts.value = value
+    return _contexts.value
+
+
+def _pointer(value) -> int:
+    get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    get_pointer.restype, get_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    get_name = ctypes.pythonapi.PyCapsule_GetName
+    get_name.restype, get_name.argtypes = ctypes.c_char_p, [ctypes.py_object]
+    capsule = value._CAPIPtr
+    return get_pointer(capsule, get_name(capsule))

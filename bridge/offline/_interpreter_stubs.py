@@ -1,0 +1,184 @@
+"""Access to the internals of Triton's interpreter and Inductor's helpers.
+
+The companion of ``_stubs``, split off to keep both files short.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import torch
+import triton.language as tl
+from torch._inductor.runtime import triton_helpers
+from triton.runtime import interpreter
+from triton.runtime.jit import JITFunction
+
+LIBDEVICE = triton_helpers.libdevice
+
+# Modules with device functions that were decorated at import, as code for a GPU.
+_DEVICE_FUNCTION_OWNERS = (
+    tl,
+    tl.core,
+    tl.standard,
+    tl.random,
+    tl.math,
+    tl.tensor,
+    triton_helpers,
+)
+# What the interpreter patches while it runs. It restores the outermost scope
+# only: what it patches on behalf of device functions called by a kernel stays.
+_PATCHED_BY_INTERPRETER = (
+    *_DEVICE_FUNCTION_OWNERS,
+    tl.dtype,
+    tl.core.tensor_descriptor_base,
+)
+
+
+@contextlib.contextmanager
+def _restored_attributes(owners: tuple[Any, ...]) -> Iterator[None]:
+    """Undo every change to the attributes of some modules and classes."""
+    saved = [(owner, dict(vars(owner))) for owner in owners]
+    try:
+        yield
+    finally:
+        for owner, before in saved:
+            _restore(owner, before)
+
+
+def _restore(owner: Any, before: dict[str, Any]) -> None:
+    for name in vars(owner).keys() - before.keys():
+        delattr(owner, name)
+    for name, value in before.items():
+        if vars(owner).get(name) is not value:
+            setattr(owner, name, value)
+
+
+def _interpreted(function: JITFunction) -> interpreter.InterpretedFunction:
+    return interpreter.InterpretedFunction(function.fn)
+
+
+def _interpret_device_functions() -> None:
+    """Replace device functions by interpreted ones, one for each.
+
+    The same one wherever a function appears: the interpreter recognises sums
+    and the like by the identity of their combine function.
+    """
+    # By id: hashing a JITFunction would have Triton analyse its source.
+    replaced: dict[int, Any] = {}
+    for owner in _DEVICE_FUNCTION_OWNERS:
+        for name, member in list(vars(owner).items()):
+            if isinstance(member, JITFunction):
+                if id(member) not in replaced:
+                    replaced[id(member)] = _interpreted(member)
+                setattr(owner, name, replaced[id(member)])
+
+
+# Floating types by their Triton name: torch's type, the integer as wide, and
+# the largest value, which conversions to eight bits saturate to.
+_FLOATS = {
+    tl.float8e4nv: (torch.float8_e4m3fn, torch.uint8, 448.0),
+    tl.float8e5: (torch.float8_e5m2, torch.uint8, 57344.0),
+    tl.bfloat16: (torch.bfloat16, torch.int16, None),
+    tl.float16: (torch.float16, torch.int16, None),
+    tl.float32: (torch.float32, torch.int32, None),
+    tl.float64: (torch.float64, torch.int64, None),
+}
+
+
+def _round_to(values: torch.Tensor, output_dtype: tl.dtype) -> np.ndarray:
+    """The bits of ``values`` rounded to nearest, ties to even, as on the device."""
+    dtype, integer, largest = _FLOATS[output_dtype]
+    if largest is not None:
+        values = values.clamp(-largest, largest)
+    bits = values.to(dtype).view(integer).numpy()
+    return bits.view(f"u{bits.dtype.itemsize}")
+
+
+def _exact_convert_float(original: Any) -> Any:
+    """Replace the interpreter's float conversion, which is not the device's.
+
+    It truncates to bfloat16, and to eight bits loses the carry into the exponent.
+    """
+
+    def convert(data: Any, source: Any, target: Any, rounding_mode: Any) -> Any:
+        toward_zero = rounding_mode == interpreter._ir.ROUNDING_MODE.RTZ
+        if toward_zero or source not in _FLOATS or target not in _FLOATS:
+            return original(data, source, target, rounding_mode)
+        dtype, _, _ = _FLOATS[source]
+        bits = np.array(data).reshape(-1)
+        bits = bits.view(f"i{bits.itemsize}" if bits.itemsize > 1 else "u1")
+        values = torch.from_numpy(bits).view(dtype)
+        return _round_to(values, target).reshape(np.shape(data))
+
+    return convert
+
+
+def _patch_tensor_class(original: Any) -> Any:
+    """Wrap the interpreter's patching of ``tl.tensor`` to correct one method.
+
+    NumPy 2.4 refuses ``int(array)`` for the one-element arrays that the
+    interpreter has in place of scalars, as in loop bounds.
+    """
+
+    def patch(tensor: type, *args: Any) -> None:
+        original(tensor, *args)
+        tensor.__index__ = lambda self: int(self.handle.data.item())
+
+    return patch
+
+
+@contextlib.contextmanager
+def interpreted_triton() -> Iterator[None]:
+    """Have Triton interpret what is decorated within, and its own functions."""
+    rewritten = interpreter.InterpretedFunction.rewritten_fn
+    replacements = {
+        "_patch_lang_tensor": _patch_tensor_class(interpreter._patch_lang_tensor),
+        "_convert_float": _exact_convert_float(interpreter._convert_float),
+    }
+    with (
+        mock.patch.dict(os.environ, TRITON_INTERPRET="1"),
+        mock.patch.dict(rewritten),
+        mock.patch.multiple(interpreter, **replacements),
+        _restored_attributes(_PATCHED_BY_INTERPRETER),
+    ):
+        _interpret_device_functions()
+        yield
+
+
+def _handle_to_torch(value: Any) -> torch.Tensor:
+    data = np.ascontiguousarray(value.handle.data)
+    if value.dtype.scalar == tl.bfloat16:
+        # The interpreter keeps bfloat16 as its bits.
+        return torch.from_numpy(data.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(data)
+
+
+def to_torch(args: tuple[Any, ...]) -> list[torch.Tensor]:
+    """The interpreter's tensors, and numbers among them, as torch tensors."""
+    args = tuple(a.value if isinstance(a, tl.constexpr) else a for a in args)
+    tensors = [_handle_to_torch(a) for a in args if isinstance(a, tl.tensor)]
+    dtype = tensors[0].dtype if tensors else torch.float32
+    converted = iter(tensors)
+    return [next(converted) if isinstance(a, tl.tensor) else torch.tensor(a, dtype=dtype) for a in args]
+
+
+_TRITON_DTYPES = {
+    torch.float16: tl.float16,
+    torch.float32: tl.float32,
+    torch.float64: tl.float64,
+    torch.int32: tl.int32,
+    torch.int64: tl.int64,
+}
+
+
+def from_torch(result: torch.Tensor) -> tl.tensor:
+    """A torch tensor as one of the interpreter's."""
+    scalar = _TRITON_DTYPES[result.dtype]
+    handle = interpreter.TensorHandle(result.numpy(), scalar)
+    shape = list(result.shape)
+    return tl.tensor(handle, tl.block_type(scalar, shape) if shape else scalar)

@@ -1,0 +1,426 @@
+"""Everything of ``bridge.offline`` that reaches into PyTorch or Triton internals.
+
+The stubs make a process without a GPU look, to Inductor only, like one that
+holds a given GPU. Each is a context manager that restores what it replaced, on
+exceptions too. Supported: torch 2.11 to 2.13, CPU and CUDA builds.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import functools
+import importlib
+import itertools
+import tempfile
+import types
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+from unittest import mock
+
+import torch
+import torch._dynamo.config
+import torch._dynamo.pgo  # noqa: F401  (its config is read lazily)
+import torch._functorch.config
+import torch._inductor.async_compile
+
+# Imported before any stub is active: these modules look at the device when
+# they are loaded, and what they then see would outlive the stubs.
+import torch._inductor.codegen.common
+import torch._inductor.codegen.cuda_combined_scheduling
+import torch._inductor.codegen.triton
+import torch._inductor.compile_fx as inductor_compile_fx
+import torch._inductor.config as inductor_config
+import torch._inductor.fx_passes.fuse_attention
+import torch._inductor.fx_passes.joint_graph
+import torch._inductor.fx_passes.pad_mm
+import torch._inductor.fx_passes.post_grad
+import torch._inductor.graph
+import torch._inductor.runtime.triton_heuristics
+import torch._inductor.select_algorithm  # noqa: F401
+import triton
+from torch._dynamo import device_interface
+from torch._inductor.codecache import PyCodeCache
+from torch._inductor.utils import fresh_cache
+from torch._subclasses import fake_tensor
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
+from torch.utils import _pytree as pytree
+from triton.backends.compiler import GPUTarget
+from triton.backends.nvidia.driver import CudaDriver
+from triton.runtime.driver import driver as triton_driver
+
+from ._relocate import attention_on_gpu, relocate
+from .arch import GpuArch
+
+# functools caches whose values depend on the device, as "module:attribute".
+# Cleared when the stubs go up and when they come down. One-time registrations
+# (lazy_init and the like) must not be listed: they would run twice.
+_DEVICE_CACHES = (
+    "torch.utils._triton:_device_supports_tma",
+    "torch.utils._triton:has_triton",
+    "torch.utils._triton:has_triton_tma",
+    "torch.utils._triton:has_triton_tma_device",
+    "torch.utils._triton:has_triton_experimental_host_tma",
+    "torch.utils._triton:has_triton_tensor_descriptor_host_tma",
+    "torch.utils._triton:has_datacenter_blackwell_tma_device",
+    "torch.utils._triton:has_triton_stable_tma_api",
+    "torch.utils._triton:triton_backend",
+    "torch.utils._triton:triton_hash_with_backend",
+    "torch._inductor.runtime.hints:DeviceProperties.create",
+    "torch._inductor.utils:get_gpu_type",
+    "torch._inductor.utils:is_big_gpu",
+    "torch._inductor.utils:get_max_num_sms",
+    "torch._inductor.utils:get_num_sms",
+    "torch._inductor.utils:using_b200",
+    "torch._inductor.utils:get_backend_num_stages",
+    "torch._inductor.utils:get_device_tflops",
+    "torch._inductor.utils:get_gpu_dram_gbps",
+    "torch._inductor.utils:get_gpu_shared_memory",
+    "torch._inductor.utils:get_max_numwarps",
+    "torch._inductor.codecache:CacheBase.get_system",
+    "torch._inductor.codecache:CacheBase.get_local_cache_path",
+    "torch._inductor.codegen.cuda.cuda_env:get_cuda_arch",
+    "torch._inductor.codegen.cuda.cuda_env:is_datacenter_blackwell_arch",
+    "torch._inductor.codegen.cuda.cuda_env:get_cuda_version",
+    "torch._inductor.comm_analysis:get_gpu_type",
+    "torch._inductor.kernel.mm:_is_sm7x_or_older_gpu",
+    "torch._subclasses.fake_tensor:init_gpu_context",
+)
+
+# The static launcher would want to load the cubin.
+_NO_STATIC_LAUNCHER = {"use_static_cuda_launcher": False}
+
+
+def _resolve(path: str) -> Any | None:
+    """The object at ``module:attr.attr``, or None where this version lacks it."""
+    module_name, _, attributes = path.partition(":")
+    try:
+        target: Any = importlib.import_module(module_name)
+    except ImportError:
+        return None
+    for attribute in attributes.split("."):
+        target = getattr(target, attribute, None)
+    return target
+
+
+def _clear_device_caches() -> None:
+    for path in _DEVICE_CACHES:
+        clear = getattr(_resolve(path), "cache_clear", None)
+        if clear is not None:
+            clear()
+
+
+@contextlib.contextmanager
+def _cleared_device_caches() -> Iterator[None]:
+    _clear_device_caches()
+    try:
+        yield
+    finally:
+        _clear_device_caches()
+
+
+def device_properties(arch: GpuArch) -> types.SimpleNamespace:
+    """What ``torch.cuda.get_device_properties`` would return for ``arch``."""
+    return types.SimpleNamespace(
+        name=arch.name,
+        major=arch.major,
+        minor=arch.minor,
+        multi_processor_count=arch.multi_processor_count,
+        total_memory=arch.total_memory,
+        warp_size=arch.warp_size,
+        L2_cache_size=arch.l2_cache_size,
+        regs_per_multiprocessor=arch.regs_per_multiprocessor,
+        max_threads_per_multi_processor=arch.max_threads_per_multi_processor,
+        max_threads_per_block=1024,
+        shared_memory_per_block=48 * 1024,
+        shared_memory_per_block_optin=arch.shared_memory_per_block_optin,
+        shared_memory_per_multiprocessor=arch.shared_memory_per_multiprocessor,
+        gcnArchName="",
+        is_integrated=False,
+        is_multi_gpu_board=False,
+    )
+
+
+class StubDriver(CudaDriver):
+    """A Triton driver that knows its target and cannot launch.
+
+    It derives from ``CudaDriver`` because Inductor's ``set_driver_to_gpu``
+    replaces an active driver of any other class by a real one.
+    """
+
+    def __init__(self, arch: GpuArch) -> None:
+        # No super().__init__(): it builds a C extension against libcuda.
+        self._arch = arch
+        limits = {
+            "max_shared_mem": arch.shared_memory_per_block_optin,
+            "multiprocessor_count": arch.multi_processor_count,
+            "warpSize": arch.warp_size,
+        }
+        self.utils = types.SimpleNamespace(get_device_properties=lambda device: dict(limits))
+
+    def get_current_target(self) -> GPUTarget:
+        return GPUTarget("cuda", self._arch.capability, self._arch.warp_size)
+
+    def get_current_device(self) -> int:
+        return 0
+
+    def get_device_capability(self, device: int = 0) -> tuple[int, int]:
+        return self._arch.major, self._arch.minor
+
+
+def _nothing(*args: Any, **kwargs: Any) -> None:
+    return None
+
+
+def _constant(value: Any) -> Callable[..., Any]:
+    return lambda *args, **kwargs: value
+
+
+def _cuda_functions(arch: GpuArch) -> dict[str, Callable[..., Any]]:
+    """Stand-ins for functions of ``torch.cuda``."""
+    return {
+        "is_available": _constant(True),
+        "is_initialized": _constant(True),
+        "device_count": _constant(1),
+        "current_device": _constant(0),
+        "get_device_name": _constant(arch.name),
+        "get_device_properties": _constant(device_properties(arch)),
+        "get_device_capability": _constant((arch.major, arch.minor)),
+        "get_arch_list": _constant([f"sm_{arch.capability}"]),
+        "is_bf16_supported": _constant(True),
+        "is_tf32_supported": _constant(True),
+        "mem_get_info": _constant((arch.total_memory, arch.total_memory)),
+        "memory_allocated": _constant(0),
+        "synchronize": _nothing,
+        "set_device": _nothing,
+        "set_rng_state": _nothing,
+        "get_rng_state": _constant(torch.empty(16, dtype=torch.uint8)),
+        "_lazy_init": _nothing,
+        "_exchange_device": _constant(-1),
+        "_maybe_exchange_device": _constant(-1),
+    }
+
+
+def _interface_functions(arch: GpuArch) -> dict[str, Any]:
+    """Stand-ins for ``CudaInterface``, which bound torch.cuda's at import."""
+    cuda = _cuda_functions(arch)
+    names = (
+        "current_device set_device device_count synchronize memory_allocated get_device_properties is_bf16_supported"
+    )
+    replaced = {name: staticmethod(cuda[name]) for name in names.split()}
+    replaced["exchange_device"] = staticmethod(_constant(-1))
+    replaced["maybe_exchange_device"] = staticmethod(_constant(-1))
+    replaced["get_raw_stream"] = staticmethod(_constant(0))
+    return replaced
+
+
+def _patch_all(stack: contextlib.ExitStack, target: Any, new: dict[str, Any]) -> None:
+    for name, value in new.items():
+        if hasattr(target, name):
+            stack.enter_context(mock.patch.object(target, name, value))
+
+
+def _pattern_init() -> dict[str, Callable[..., Any]]:
+    """Stand-in for the registration of the joint graph's patterns.
+
+    It traces them on fake tensors of the graph's device. A CPU build cannot
+    index fake GPU tensors in Python (it has no device guard at all), so there
+    the patterns are traced on the CPU; they are matched on any device.
+    """
+    if torch.backends.cuda.is_built():
+        return {}
+    original = torch._inductor.fx_passes.joint_graph.lazy_init
+    return {"lazy_init": lambda *args, **kwargs: original(torch.device("cpu"))}
+
+
+@contextlib.contextmanager
+def gpu_stubs(arch: GpuArch) -> Iterator[None]:
+    """Make this process look like one that holds a GPU of ``arch``."""
+    worker_state = (
+        device_interface.caching_worker_device_properties,
+        device_interface.caching_worker_current_devices,
+    )
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(_cleared_device_caches())
+        for state in worker_state:
+            stack.enter_context(mock.patch.dict(state, clear=True))
+        stack.enter_context(active_triton_driver(StubDriver(arch)))
+        _patch_all(stack, torch.cuda, _cuda_functions(arch))
+        _patch_all(stack, device_interface.CudaInterface, _interface_functions(arch))
+        _patch_all(stack, torch._inductor.fx_passes.joint_graph, _pattern_init())
+        attention = {"_scaled_dot_product_attention": attention_on_gpu}
+        _patch_all(stack, torch._inductor.fx_passes.fuse_attention, attention)
+        _patch_all(stack, fake_tensor, {"init_gpu_context": _nothing})
+        # Fake tensors alone must know that there is no GPU: they would allocate
+        # on it to initialise it, and would lack the no-op device guard.
+        no_gpu = {"avoid_device_init": property(_constant(True))}
+        _patch_all(stack, fake_tensor.FakeTensorMode, no_gpu)
+        yield
+
+
+@contextlib.contextmanager
+def active_triton_driver(stub: Any) -> Iterator[None]:
+    """Make ``stub`` Triton's active driver."""
+    with (
+        mock.patch.object(triton_driver, "_active", stub),
+        mock.patch.object(triton_driver, "_default", stub),
+    ):
+        yield
+
+
+@contextlib.contextmanager
+def cpu_triton_stubs(arch: GpuArch) -> Iterator[None]:
+    """Let Inductor believe that Triton can run on the CPU."""
+    cpu = {
+        "is_triton_capable": staticmethod(_constant(True)),
+        "raise_if_triton_unavailable": staticmethod(_nothing),
+    }
+    helpers = torch._inductor.runtime.triton_heuristics.triton_helpers
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(_cleared_device_caches())
+        stack.enter_context(active_triton_driver(StubDriver(arch)))
+        _patch_all(stack, device_interface.CpuInterface, cpu)
+        # It looks for a triton-cpu backend and warns that there is none.
+        _patch_all(stack, helpers, {"set_driver_to_cpu": _nothing})
+        yield
+
+
+@contextlib.contextmanager
+def scratch_caches() -> Iterator[str]:
+    """Keep every cache of Inductor and Triton out of the user's directories."""
+    patches = {"force_disable_caches": True, "compile_threads": 1}
+    with (
+        tempfile.TemporaryDirectory(prefix="bridge_offline_") as directory,
+        fresh_cache(dir=directory, delete=False),
+        inductor_config.patch(patches),
+        torch._functorch.config.patch(enable_autograd_cache=False),
+        torch._dynamo.config.patch(automatic_dynamic_local_pgo=False),
+        warnings.catch_warnings(),
+    ):
+        # It says that the caches are disabled, which is what we asked for.
+        warnings.filterwarnings("ignore", message="dynamo_pgo force disabled")
+        yield directory
+
+
+_entry_counter = itertools.count()
+
+
+def fresh_entry(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that calls ``fn`` and that Dynamo has never seen.
+
+    Dynamo keeps compiled entries and recompile counts per code object, and its
+    record of which sizes changed per code name. A new code object under a new
+    name keeps one compilation from making the next one dynamic, or from
+    reaching the recompile limit.
+    """
+
+    def entry(*args: Any, **kwargs: Any) -> Any:
+        return fn(*args, **kwargs)
+
+    name = f"bridge_offline_entry_{next(_entry_counter)}"
+    code = entry.__code__.replace(co_name=name, co_qualname=name)
+    return types.FunctionType(code, globals(), name, None, entry.__closure__)
+
+
+def run_fake(gm: torch.fx.GraphModule, args: tuple[Any, ...]) -> Any:
+    """The outputs of ``gm`` as fake tensors of concrete size."""
+    # With a shape environment, ``item()`` yields a symbol instead of an error:
+    # Dynamo passes floats that may change as tensors.
+    mode = fake_tensor.FakeTensorMode(allow_non_fake_inputs=True, shape_env=ShapeEnv(allow_scalar_outputs=True))
+    to_fake = functools.partial(mode.from_tensor, static_shapes=True)
+    fake_args = pytree.tree_map_only(torch.Tensor, to_fake, args)
+    with mode:
+        return gm(*fake_args)
+
+
+class _NeverLaunched:
+    """Takes the place of the module that holds the generated wrapper."""
+
+    runner = None
+    __file__ = ""
+
+    @staticmethod
+    def call(args: Any) -> Any:
+        raise RuntimeError("bridge.offline: generated code for an absent GPU was run")
+
+
+def _capture_module(codes: list[str], graph: Any) -> _NeverLaunched:
+    """Replaces ``GraphLowering.compile_to_module``: codegen, but no import."""
+    wrapper_code, _ = graph.codegen()
+    codes.append(wrapper_code.value)
+    graph.cache_key, graph.cache_path = PyCodeCache.write(wrapper_code.value)
+    graph.cache_linemap = []
+    return _NeverLaunched()
+
+
+def _forward_on_gpu(arch: GpuArch, original: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap ``compile_fx_forward``, the first step after AOTAutograd's tracing."""
+
+    @functools.wraps(original)
+    def forward(gm: Any, example_inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        with gpu_stubs(arch):
+            gm, inputs = relocate(gm, list(example_inputs))
+            return original(gm, inputs, *args, **kwargs)
+
+    return forward
+
+
+@contextlib.contextmanager
+def codegen_only(arch: GpuArch, codes: list[str]) -> Iterator[None]:
+    """Divert Inductor to ``arch`` and collect wrapper sources into ``codes``."""
+    forward = _forward_on_gpu(arch, inductor_compile_fx.compile_fx_forward)
+    with (
+        mock.patch.object(inductor_compile_fx, "compile_fx_forward", forward),
+        mock.patch.object(
+            torch._inductor.graph.GraphLowering,
+            "compile_to_module",
+            functools.partialmethod(lambda graph: _capture_module(codes, graph)),
+        ),
+    ):
+        yield
+
+
+class _SetDevice(ast.NodeTransformer):
+    """Replaces the device recorded in a kernel's source."""
+
+    def __init__(self, arch: GpuArch) -> None:
+        self._values = {
+            "multi_processor_count": arch.multi_processor_count,
+            "cc": arch.capability,
+            "major": arch.major,
+            "regs_per_multiprocessor": arch.regs_per_multiprocessor,
+            "max_threads_per_multi_processor": arch.max_threads_per_multi_processor,
+            "warp_size": arch.warp_size,
+        }
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        if isinstance(node.func, ast.Name) and node.func.id == "DeviceProperties":
+            for keyword in node.keywords:
+                if keyword.arg in self._values:
+                    keyword.value = ast.Constant(self._values[keyword.arg])
+        return node
+
+
+def load_autotuner(name: str, source: str, arch: GpuArch) -> Any:
+    """Import a kernel's module; its heuristic then decides on configs."""
+    tree = _SetDevice(arch).visit(ast.parse(source))
+    module = PyCodeCache.load(ast.unparse(ast.fix_missing_locations(tree)))
+    return getattr(module, name)
+
+
+def compile_config(autotuner: Any, config: Any) -> Any:
+    """Compile one config the way Inductor does; nothing is loaded."""
+    with inductor_config.patch(_NO_STATIC_LAUNCHER):
+        return autotuner._precompile_config(config).kernel
+
+
+def triton_config(kwargs: dict[str, int], num_warps: int, num_stages: int) -> Any:
+    """A ``triton.Config``."""
+    return triton.Config(kwargs, num_warps=num_warps, num_stages=num_stages)
+
+
+def cuobjdump_path() -> str:
+    """The ``cuobjdump`` that comes with Triton."""
+    return triton.knobs.nvidia.cuobjdump.path

@@ -1,0 +1,135 @@
+"""Run Inductor for a GPU that is not there and keep the code it generates."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import dataclasses
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from . import _stubs
+from .arch import GpuArch, resolve_arch
+from .wrapper import TritonKernelSource, WrapperCode, parse_wrapper
+
+# Inductor would time candidate paddings on the device.
+_NO_BENCHMARKS = {"shape_padding": False}
+
+
+@dataclasses.dataclass(frozen=True)
+class OfflineResult:
+    """What Inductor generated for one call of a function."""
+
+    graphs: tuple[WrapperCode, ...]
+
+    @property
+    def code(self) -> str:
+        """The wrapper source, that of all graphs where Dynamo made several."""
+        return "\n".join(graph.code for graph in self.graphs)
+
+    @property
+    def kernels(self) -> list[TritonKernelSource]:
+        """The distinct Triton kernels, in order of definition."""
+        return [kernel for graph in self.graphs for kernel in graph.kernels]
+
+    @property
+    def launches(self) -> list[str]:
+        """Names of the kernels in the order in which they are launched."""
+        return [name for graph in self.graphs for name in graph.launches]
+
+    @property
+    def extern_calls(self) -> list[str]:
+        """Calls of library kernels (``extern_kernels.mm``, ``torch.ops...``)."""
+        return [name for graph in self.graphs for name in graph.extern_calls]
+
+    @property
+    def n_kernels(self) -> int:
+        """The number of Triton launches; library calls are not counted."""
+        return len(self.launches)
+
+
+def _materialize(value: Any) -> Any:
+    """A CPU tensor of zeros in place of a fake one."""
+    if not isinstance(value, torch.Tensor):
+        return value
+    size, stride = tuple(map(int, value.size())), tuple(map(int, value.stride()))
+    return torch.empty_strided(size, stride, dtype=value.dtype).zero_()
+
+
+def _shape_only(gm: torch.fx.GraphModule) -> Callable[..., Any]:
+    """A function with the outputs' shapes of ``gm`` that computes nothing."""
+
+    def run(*args: Any) -> Any:
+        return pytree.tree_map(_materialize, _stubs.run_fake(gm, args))
+
+    return run
+
+
+def _offline_backend(compile_fx: Callable[..., Any]) -> Callable[..., Any]:
+    """A Dynamo backend that compiles with ``compile_fx`` but runs nothing."""
+
+    def backend(gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Any:
+        # compile_fx takes ownership of its argument.
+        runnable = copy.deepcopy(gm)
+        compile_fx(gm, example_inputs)
+        return _shape_only(runnable)
+
+    return backend
+
+
+def _generate(
+    fn: Callable[..., Any],
+    example_inputs: Sequence[Any],
+    compile_fx: Callable[..., Any],
+    dynamic: bool | None,
+) -> None:
+    """Have Dynamo trace ``fn`` and hand each graph to ``compile_fx``."""
+    compiled = torch.compile(_stubs.fresh_entry(fn), backend=_offline_backend(compile_fx), dynamic=dynamic)
+    with torch.no_grad():
+        compiled(*example_inputs)
+
+
+def compile_for_gpu(
+    fn: Callable[..., Any],
+    example_inputs: Sequence[Any],
+    *,
+    compile_fx: Callable[..., Any] | None = None,
+    arch: int | str | GpuArch = "sm_90",
+    dynamic: bool | None = False,
+    config_patches: dict[str, Any] | None = None,
+    options: dict[str, Any] | None = None,
+    context: AbstractContextManager[Any] | None = None,
+) -> OfflineResult:
+    """Generate the code that ``torch.compile(fn)`` would on a GPU of ``arch``.
+
+    Args:
+        fn: function or module, compiled for inference (under ``no_grad``).
+        example_inputs: CPU tensors and other arguments. They are traced, never
+            computed with: between graph breaks ``fn`` sees zeros.
+        compile_fx: entry used instead of ``torch._inductor.compile_fx.compile_fx``,
+            called as a Dynamo backend ``compile_fx(gm, example_inputs)``. It may
+            wrap the original one with patches of its own.
+        arch: ``"sm_90"`` (H100), ``"sm_80"`` (A100) or a ``GpuArch``.
+        dynamic: as in ``torch.compile``; pass None for inputs that went through
+            ``torch._dynamo.mark_dynamic``.
+        config_patches: values for ``torch._inductor.config``.
+        options: the same, spelled as ``torch.compile``'s (dashes allowed).
+        context: entered around the whole compilation.
+    """
+    gpu, codes = resolve_arch(arch), []
+    patches = dict(_NO_BENCHMARKS)
+    patches.update({k.replace("-", "_"): v for k, v in (options or {}).items()})
+    patches.update(config_patches or {})
+    with (
+        _stubs.scratch_caches(),
+        torch._inductor.config.patch(patches),
+        context or contextlib.nullcontext(),
+        _stubs.codegen_only(gpu, codes),
+    ):
+        entry = compile_fx or torch._inductor.compile_fx.compile_fx
+        _generate(fn, example_inputs, entry, dynamic)
+    return OfflineResult(tuple(parse_wrapper(code) for code in codes))

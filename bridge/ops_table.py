@@ -1,0 +1,156 @@
+"""The correspondence between Inductor's `ops.*` and MLIR operations, used by both directions.
+
+Keys are names of `torch._inductor.ops_handler.OpsHandler`; values are MLIR operation names.  What upstream
+lacks stands in `bridge.special` under the very same name, so that the lift needs no second table.
+"""
+
+from __future__ import annotations
+
+FLOAT_OPS: dict[str, str] = {
+    "add": "arith.addf",
+    "sub": "arith.subf",
+    "mul": "arith.mulf",
+    "truediv": "arith.divf",
+    "neg": "arith.negf",
+    "minimum": "arith.minimumf",
+    "maximum": "arith.maximumf",
+    "fmod": "arith.remf",
+    "mod": "arith.remf",
+    "abs": "math.absf",
+    "exp": "math.exp",
+    "exp2": "math.exp2",
+    "expm1": "math.expm1",
+    "log": "math.log",
+    "log2": "math.log2",
+    "log10": "math.log10",
+    "log1p": "math.log1p",
+    "sqrt": "math.sqrt",
+    "rsqrt": "math.rsqrt",
+    "sin": "math.sin",
+    "cos": "math.cos",
+    "tan": "math.tan",
+    "asin": "math.asin",
+    "acos": "math.acos",
+    "atan": "math.atan",
+    "atan2": "math.atan2",
+    "sinh": "math.sinh",
+    "cosh": "math.cosh",
+    "tanh": "math.tanh",
+    "asinh": "math.asinh",
+    "acosh": "math.acosh",
+    "atanh": "math.atanh",
+    "erf": "math.erf",
+    "erfc": "math.erfc",
+    "copysign": "math.copysign",
+    "pow": "math.powf",
+    "fma": "math.fma",
+    "floor": "math.floor",
+    "ceil": "math.ceil",
+    "trunc": "math.trunc",
+    "round": "math.roundeven",
+}
+
+SIGNED_OPS: dict[str, str] = {
+    "add": "arith.addi",
+    "sub": "arith.subi",
+    "mul": "arith.muli",
+    "minimum": "arith.minsi",
+    "maximum": "arith.maxsi",
+    "truncdiv": "arith.divsi",
+    "floordiv": "arith.floordivsi",
+    "mod": "arith.remsi",
+    "fmod": "arith.remsi",
+    "abs": "math.absi",
+    "bitwise_and": "arith.andi",
+    "bitwise_or": "arith.ori",
+    "bitwise_xor": "arith.xori",
+    "and_": "arith.andi",
+    "or_": "arith.ori",
+    "xor": "arith.xori",
+    "bitwise_left_shift": "arith.shli",
+    "bitwise_right_shift": "arith.shrsi",
+    "lshift": "arith.shli",
+    "rshift": "arith.shrsi",
+}
+
+UNSIGNED_OPS: dict[str, str] = {
+    **{k: v for k, v in SIGNED_OPS.items() if k not in ("abs", "floordiv")},
+    "minimum": "arith.minui",
+    "maximum": "arith.maxui",
+    "truncdiv": "arith.divui",
+    "floordiv": "arith.divui",
+    "mod": "arith.remui",
+    "fmod": "arith.remui",
+    "bitwise_right_shift": "arith.shrui",
+    "rshift": "arith.shrui",
+}
+
+BOOL_OPS: dict[str, str] = {
+    "and_": "arith.andi",
+    "or_": "arith.ori",
+    "xor": "arith.xori",
+    "bitwise_and": "arith.andi",
+    "bitwise_or": "arith.ori",
+    "bitwise_xor": "arith.xori",
+    "minimum": "arith.andi",
+    "maximum": "arith.ori",
+    "mul": "arith.andi",
+    "add": "arith.ori",
+}
+
+LOGICAL_OPS: dict[str, str] = {
+    "logical_and": "arith.andi",
+    "logical_or": "arith.ori",
+    "logical_xor": "arith.xori",
+}
+
+#: Comparison predicates as MLIR numbers them: ordered floats (`ne` is unordered: NaN != NaN), signed, unsigned.
+FLOAT_PREDICATES = {"eq": 1, "gt": 2, "ge": 3, "lt": 4, "le": 5, "ne": 13}
+SIGNED_PREDICATES = {"eq": 0, "ne": 1, "lt": 2, "le": 3, "gt": 4, "ge": 5}
+UNSIGNED_PREDICATES = {"eq": 0, "ne": 1, "lt": 6, "le": 7, "gt": 8, "ge": 9}
+
+#: The canonicaliser may make predicates that no op translates to; what they mean in `ops.*`.
+LIFTED_FLOAT_PREDICATES = {v: k for k, v in FLOAT_PREDICATES.items()}
+LIFTED_INT_PREDICATES = {v: k for table in (SIGNED_PREDICATES, UNSIGNED_PREDICATES) for k, v in table.items()}
+
+#: Conversions that round toward integers: the float step that comes before arith.fptosi.
+ROUND_TO_INT = {
+    "trunc_to_int": "math.trunc",
+    "ceil_to_int": "math.ceil",
+    "floor_to_int": "math.floor",
+    "round_to_int": "math.roundeven",
+}
+
+#: Reductions whose state is one value, and the arith operation that combines it, by kind of number.
+FLOAT_COMBINERS = {
+    "sum": "arith.addf",
+    "prod": "arith.mulf",
+    "max": "arith.maximumf",
+    "min": "arith.minimumf",
+}
+SIGNED_COMBINERS = {
+    "sum": "arith.addi",
+    "prod": "arith.muli",
+    "max": "arith.maxsi",
+    "min": "arith.minsi",
+    "xor_sum": "arith.xori",
+}
+UNSIGNED_COMBINERS = {**SIGNED_COMBINERS, "max": "arith.maxui", "min": "arith.minui"}
+BOOL_COMBINERS = {"any": "arith.ori", "max": "arith.ori", "min": "arith.andi", "xor_sum": "arith.xori"}
+
+#: Reductions over several values: `bridge.combine <kind>`.
+STRUCTURED_COMBINERS = ("welford", "argmax", "argmin", "online_softmax")
+
+
+def _inverse(*tables: dict[str, str]) -> dict[str, str]:
+    """First spelling wins: `bitwise_and` and `and_` are one MLIR operation."""
+    inverse: dict[str, str] = {}
+    for table in tables:
+        for name, operation in table.items():
+            inverse.setdefault(operation, name)
+    return inverse
+
+
+LIFTED_OPS = _inverse(FLOAT_OPS, SIGNED_OPS, UNSIGNED_OPS, {"where": "arith.select", "isnan": "math.isnan", "isinf": "math.isinf"})
+LIFTED_COMBINERS = _inverse(FLOAT_COMBINERS, SIGNED_COMBINERS, UNSIGNED_COMBINERS)
+LIFTED_BOOL_COMBINERS = {"arith.ori": "any", "arith.xori": "xor_sum"}

@@ -1,0 +1,196 @@
+"""Runs one LoopBody through an ops handler and keeps what it did: the loop IR as a list of steps.
+
+Inductor's own protocol (`OpsHandler`) is the only thing used here.  A step names its operation, its
+operands (earlier steps, constants, sympy index expressions) and, for `masked`, the steps of its region.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import sympy
+
+from .. import inductor_compat as inductor
+from ..reasons import Reason, Unsupported
+from .access import Access, bounds
+
+#: A conjunction of affine constraints, each `expr >= 0`.
+Condition = tuple[sympy.Expr, ...]
+
+#: Operations that Bridge leaves alone, and the reason it gives for each.
+REFUSED_OPS: dict[str, Reason] = {
+    "load_seed": Reason.random,
+    "rand": Reason.random,
+    "rand_eager": Reason.random,
+    "randn": Reason.random,
+    "randn_eager": Reason.random,
+    "randint64": Reason.random,
+    "indirect_indexing": Reason.indirect_index,
+    "check_bounds": Reason.side_effect,
+    "device_assert_async": Reason.side_effect,
+    "partial_accumulate": Reason.side_effect,
+    "inline_asm_elementwise": Reason.side_effect,
+    "scan": Reason.unsupported_op,
+    "sort": Reason.unsupported_op,
+    "bucketize": Reason.unsupported_op,
+    "frexp": Reason.unsupported_op,
+    "dot": Reason.unsupported_op,
+    "value_expr": Reason.unsupported_op,
+    "halide_clamp": Reason.unsupported_op,
+    "output": Reason.unsupported_op,
+    "placeholder": Reason.unsupported_op,
+}
+
+
+@dataclass(eq=False)
+class Step:
+    """One operation of a loop body; `index` and `condition` are set where they are known symbolically."""
+
+    op: str
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    index: sympy.Expr | None = None
+    condition: Condition | None = None
+    region: list[Step] | None = None
+
+
+@dataclass(eq=False)
+class Component:
+    """One of the values of a step that returns several (welford, online softmax)."""
+
+    step: Step
+    position: int
+
+
+@dataclass
+class NestTrace:
+    """The loop IR of one scheduler node.
+
+    name: the scheduler node; buffer: the buffer it defines.
+    iter_vars / reduce_vars: iteration variables with their extents, outermost first.
+    """
+
+    name: str
+    iter_vars: list[tuple[sympy.Symbol, sympy.Expr]]
+    reduce_vars: list[tuple[sympy.Symbol, sympy.Expr]]
+    steps: list[Step] = field(default_factory=list)
+    accesses: list[Access] = field(default_factory=list)
+
+
+def trace_node(name: str, body: Any, sizes: tuple[list[sympy.Expr], list[sympy.Expr]]) -> NestTrace:
+    """Traces a LoopBody over fresh iteration variables; raises Unsupported for what Bridge refuses."""
+    names = iter(range(len(sizes[0]) + len(sizes[1])))
+    groups = [[(iteration_variable(next(names)), sympy.sympify(size)) for size in group] for group in sizes]
+    trace = NestTrace(name, *groups)
+    handler = make_tracer(trace)
+    inductor.run_loop_body(body, [[v for v, _ in group] for group in groups], handler)
+    return trace
+
+
+def iteration_variable(position: int) -> sympy.Symbol:
+    return sympy.Symbol(f"bridge_iv{position}", integer=True, nonnegative=True)
+
+
+def make_tracer(trace: NestTrace):
+    """The handler is made late: its base class is Inductor's, which must not be imported with this package."""
+
+    class Tracer(inductor.ops_handler_base()):
+        def __init__(self):
+            self.trace = trace
+            self.region = trace.steps
+            self.guards: list[Condition] = []
+
+        def _default(self, name, args, kwargs):
+            if name in REFUSED_OPS:
+                raise Unsupported(REFUSED_OPS[name], f"{trace.name}: ops.{name}")
+            return self._append(Step(name, args, kwargs, condition=_condition(name, args)))
+
+        def _append(self, step: Step) -> Step:
+            self.region.append(step)
+            return step
+
+        def index_expr(self, expr, dtype):
+            return self._append(Step("index_expr", (expr, dtype), {}, index=sympy.sympify(expr)))
+
+        def constant(self, value, dtype):
+            index = sympy.Integer(value) if isinstance(value, int) and not isinstance(value, bool) else None
+            return self._append(Step("constant", (value, dtype), {}, index=index))
+
+        def load(self, name, index):
+            self._access(name, index, is_write=False)
+            return self._append(Step("load", (name, sympy.sympify(index)), {}))
+
+        def store(self, name, index, value, mode=None):
+            if mode is not None:
+                raise Unsupported(Reason.atomics, f"{trace.name}: store with mode {mode}")
+            self._access(name, index, is_write=True)
+            self._append(Step("store", (name, sympy.sympify(index), value), {}))
+
+        def store_reduction(self, name, index, value):
+            self._access(name, index, is_write=True)
+            self._append(Step("store", (name, sympy.sympify(index), value), {}))
+
+        def reduction(self, dtype, src_dtype, reduction_type, value):
+            step = self._append(Step("reduction", (dtype, src_dtype, reduction_type, value), {}))
+            count = inductor.reduction_outputs(reduction_type)
+            return step if count == 1 else tuple(Component(step, i) for i in range(count))
+
+        def masked(self, mask, body: Callable[[], Any], other):
+            condition = getattr(mask, "condition", None)
+            if condition is None:
+                raise Unsupported(Reason.non_affine_mask, f"{trace.name}: the mask depends on data")
+            outer, self.region = self.region, []
+            self.guards.append(condition)
+            result = body()
+            inner, self.region = self.region, outer
+            self.guards.pop()
+            return self._append(Step("masked", (mask, result, other), {}, condition=None, region=inner))
+
+        def _access(self, name, index, is_write):
+            ranges = guarded_ranges(trace, self.guards)
+            trace.accesses.append(Access(name, sympy.sympify(index), ranges, is_write))
+
+    return Tracer()
+
+
+def _condition(op: str, args: tuple[Any, ...]) -> Condition | None:
+    """Symbolic meaning of a comparison of index expressions, or of a conjunction of two such."""
+    if op in ("and_", "logical_and", "bitwise_and"):
+        left, right = (getattr(a, "condition", None) for a in args)
+        return None if left is None or right is None else left + right
+    if op not in ("lt", "le", "gt", "ge", "eq"):
+        return None
+    left, right = (getattr(a, "index", None) for a in args)
+    if left is None or right is None:
+        return None
+    difference = sympy.expand(right - left)
+    return {
+        "lt": (difference - 1,),
+        "le": (difference,),
+        "gt": (-difference - 1,),
+        "ge": (-difference,),
+        "eq": (difference, -difference),
+    }[op]
+
+
+def guarded_ranges(trace: NestTrace, guards: list[Condition]) -> dict:
+    """The box of the iteration domain, narrowed by every guard of the form `+-variable + constant >= 0`."""
+    ranges = {v: (sympy.Integer(0), size - 1) for v, size in trace.iter_vars + trace.reduce_vars}
+    for constraint in (c for guard in guards for c in guard):
+        _narrow(ranges, constraint)
+    return ranges
+
+
+def _narrow(ranges: dict, constraint: sympy.Expr) -> None:
+    for variable in constraint.free_symbols & set(ranges):
+        rest = sympy.expand(constraint - constraint.coeff(variable) * variable)
+        span = bounds(rest, ranges) if variable not in rest.free_symbols else None
+        if span is None:
+            continue
+        low, high = ranges[variable]
+        if constraint.coeff(variable) == 1:
+            ranges[variable] = (sympy.Max(low, -span[1]), high)
+        elif constraint.coeff(variable) == -1:
+            ranges[variable] = (low, sympy.Min(high, span[1]))

@@ -1,0 +1,187 @@
+"""Evaluates SSA values of the fused affine IR through Inductor's `ops`, on demand from a store.
+
+Whatever the passes hoisted, merged or split is followed through the IR itself: a value is its defining
+operation applied to its operands' values.  Inside a guard everything is evaluated afresh, because a masked
+block of Inductor's cannot see the values of the block around it.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import sympy
+import torch
+
+from bridge import dtypes, ops_table
+from bridge.mlir_runtime import ir
+from bridge.reasons import Reason, Unsupported
+
+from .index import apply_map, constraints
+
+
+@dataclass(frozen=True)
+class Environment:
+    """What IR values outside the loops mean.
+
+    ops: Inductor's `ops` namespace; buffers: (name, strides in elements) of each memref argument;
+    indices: sympy value of induction variables and size arguments; names of values are `ir.Value`s.
+    """
+
+    ops: Any
+    buffers: dict[Any, tuple[str, list[sympy.Expr]]]
+    indices: dict[Any, sympy.Expr]
+
+
+class Evaluator:
+    def __init__(self, environment: Environment):
+        self.env = environment
+        self.memo: dict[Any, Any] = {}
+
+    def value(self, value) -> Any:
+        """The `ops` value of an SSA value; Unsupported(NOT_LIFTABLE) for an operation without a meaning there."""
+        if value not in self.memo:
+            self.memo[value] = self._evaluate(value)
+        return self.memo[value]
+
+    def index(self, value) -> sympy.Expr:
+        """The sympy value of an `index`-typed SSA value."""
+        if value in self.env.indices:
+            return self.env.indices[value]
+        operation = _owner(value)
+        if operation.name == "affine.apply":
+            return apply_map(operation.attributes["map"].value, [self.index(o) for o in operation.operands])[0]
+        if operation.name == "arith.constant":
+            return sympy.Integer(ir.IntegerAttr(operation.attributes["value"]).value)
+        raise Unsupported(Reason.not_liftable, f"index value of {operation.name}")
+
+    def location(self, operation, first_operand: int) -> tuple[str, sympy.Expr]:
+        """(buffer, linear element offset) of an affine load or store; memref at `first_operand`."""
+        name, strides = self.env.buffers[operation.operands[first_operand]]
+        operands = [self.index(o) for o in list(operation.operands)[first_operand + 1 :]]
+        subscripts = apply_map(operation.attributes["map"].value, operands)
+        return name, sympy.expand(sum((s * k for s, k in zip(subscripts, strides, strict=True)), sympy.Integer(0)))
+
+    def _evaluate(self, value):
+        operation = _owner(value)
+        handler = _HANDLERS.get(operation.name)
+        if handler is not None:
+            return handler(self, operation, value)
+        if operation.name in ops_table.LIFTED_OPS:
+            return self._call(ops_table.LIFTED_OPS[operation.name], operation)
+        raise Unsupported(Reason.not_liftable, operation.name)
+
+    def _call(self, name: str, operation):
+        return getattr(self.env.ops, name)(*[self.value(o) for o in operation.operands])
+
+    def _load(self, operation, _):
+        return self.env.ops.load(*self.location(operation, 0))
+
+    def _constant(self, operation, value):
+        dtype = dtypes.signed_dtype(str(value.type))
+        attribute = operation.attributes["value"]
+        number = ir.FloatAttr(attribute).value if dtype.is_floating_point else ir.IntegerAttr(attribute).value
+        return self.env.ops.constant(bool(number) if dtype == torch.bool else number, dtype)
+
+    def _index_cast(self, operation, value):
+        dtype = dtypes.signed_dtype(str(value.type))
+        return self.env.ops.index_expr(self.index(operation.operands[0]), dtype)
+
+    def _cast(self, operation, value):
+        """A conversion between floats, signed integers and bool."""
+        source = dtypes.signed_dtype(str(operation.operands[0].type))
+        target = dtypes.signed_dtype(str(value.type))
+        if operation.name in ("arith.uitofp", "arith.extui") and source != torch.bool:
+            raise Unsupported(Reason.not_liftable, f"{operation.name} from {source}")
+        return self.env.ops.to_dtype(self.value(operation.operands[0]), target, src_dtype=source)
+
+    def _truncf(self, operation, value):
+        """A rounding: kept as one unless a store follows, which rounds by itself."""
+        source = dtypes.signed_dtype(str(operation.operands[0].type))
+        target = dtypes.signed_dtype(str(value.type))
+        stored = all(u.owner.name == "affine.store" for u in value.uses)
+        operand = self.value(operation.operands[0])
+        return self.env.ops.to_dtype(operand, target, src_dtype=source, use_compute_types=stored)
+
+    def _convert(self, operation, _):
+        source = dtypes.dtype_from_name(ir.StringAttr(operation.attributes["from"]).value)
+        target = dtypes.dtype_from_name(ir.StringAttr(operation.attributes["to"]).value)
+        return self.env.ops.to_dtype(self.value(operation.operands[0]), target, src_dtype=source)
+
+    def _special(self, operation, _):
+        from bridge._native._bridge_enum_gen import SpecialFn
+
+        return self._call(SpecialFn(ir.IntegerAttr(operation.attributes["fn"]).value).name, operation)
+
+    def _float_compare(self, operation, _):
+        return self._compare(operation, ops_table.LIFTED_FLOAT_PREDICATES)
+
+    def _int_compare(self, operation, _):
+        return self._compare(operation, ops_table.LIFTED_INT_PREDICATES)
+
+    def _compare(self, operation, predicates: dict[int, str]):
+        predicate = ir.IntegerAttr(operation.attributes["predicate"]).value
+        if predicate not in predicates:
+            raise Unsupported(Reason.not_liftable, f"{operation.name} predicate {predicate}")
+        return self._call(predicates[predicate], operation)
+
+    def _loop(self, operation, value):
+        from .reductions import lift_reduction
+
+        return lift_reduction(self, operation, value)
+
+    def _guard(self, operation, value):
+        """`affine.if` with a result: the first region under a mask, a constant elsewhere."""
+        position = list(operation.results).index(value)
+        inside, outside = (list(region.blocks[0].operations)[-1].operands[position] for region in operation.regions)
+        other = _owner(outside)
+        if other.name != "arith.constant":
+            raise Unsupported(Reason.not_liftable, "a guard whose other value is no constant")
+        dtype = dtypes.signed_dtype(str(outside.type))
+        number = other.attributes["value"]
+        constant = ir.FloatAttr(number).value if dtype.is_floating_point else ir.IntegerAttr(number).value
+        return self.env.ops.masked(self.condition(operation), self._fresh(inside), constant)
+
+    def _fresh(self, value) -> Callable[[], Any]:
+        return lambda: Evaluator(self.env).value(value)
+
+    def condition(self, operation):
+        """The mask of an `affine.if`: the conjunction of its constraints on index expressions."""
+        operands = [self.index(o) for o in operation.operands]
+        flags = [self._constraint(*c) for c in constraints(operation.attributes["condition"].value, operands)]
+        return functools.reduce(self.env.ops.and_, flags)
+
+    def _constraint(self, expr: sympy.Expr, is_equality: bool):
+        ops = self.env.ops
+        compare = ops.eq if is_equality else ops.ge
+        return compare(ops.index_expr(expr, torch.int64), ops.constant(0, torch.int64))
+
+
+_HANDLERS = {
+    "affine.load": Evaluator._load,
+    "affine.for": Evaluator._loop,
+    "affine.if": Evaluator._guard,
+    "arith.constant": Evaluator._constant,
+    "arith.index_cast": Evaluator._index_cast,
+    "arith.extf": Evaluator._cast,
+    "arith.truncf": Evaluator._truncf,
+    "arith.sitofp": Evaluator._cast,
+    "arith.uitofp": Evaluator._cast,
+    "arith.fptosi": Evaluator._cast,
+    "arith.extsi": Evaluator._cast,
+    "arith.extui": Evaluator._cast,
+    "arith.trunci": Evaluator._cast,
+    "arith.cmpf": Evaluator._float_compare,
+    "arith.cmpi": Evaluator._int_compare,
+    "bridge.special": Evaluator._special,
+    "bridge.convert": Evaluator._convert,
+}
+
+
+def _owner(value):
+    owner = value.owner
+    if isinstance(owner, ir.Block):
+        raise Unsupported(Reason.not_liftable, "a value carried by a loop is used outside its combiner")
+    return owner.operation if hasattr(owner, "operation") else owner

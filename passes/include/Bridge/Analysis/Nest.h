@@ -1,0 +1,61 @@
+//===- Nest.h - a top-level loop nest and its parts -------------*- C++ -*-===//
+
+#ifndef BRIDGE_ANALYSIS_NEST_H
+#define BRIDGE_ANALYSIS_NEST_H
+
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+
+#include <optional>
+
+namespace bridge {
+
+/// A top-level loop nest.
+///
+/// `loops` are the perfectly nested loops without `iter_args`, outermost first.
+/// Where the body of the innermost of them holds more than one loop (a fused
+/// band) or a loop that carries values (a reduction), those stay in that body
+/// and the nest is `pinned`: its band is exactly `loops`. A nest that is not
+/// pinned is one statement over all its loops, and any prefix may be the band.
+struct Nest {
+  llvm::SmallVector<mlir::affine::AffineForOp> loops;
+  bool pinned = false;
+
+  mlir::affine::AffineForOp root() { return loops.front(); }
+};
+
+/// The parts of the nest rooted at `root`.
+Nest getNest(mlir::affine::AffineForOp root);
+
+/// The nests of a function body in program order.
+llvm::SmallVector<Nest> getNests(mlir::Block &body);
+
+/// Whether two loops run over the same iteration domain.
+bool haveSameDomain(mlir::affine::AffineForOp a, mlir::affine::AffineForOp b);
+
+/// How many outer loops the two nests can share as one band: the longest common
+/// prefix of equal domains, or a pinned nest's depth. Zero if there is none.
+unsigned getCommonBandDepth(Nest &a, Nest &b);
+
+/// The loops of the inner iteration spaces below a band of depth `depth`: one
+/// chain for each statement of the band that has loops of its own.
+llvm::SmallVector<llvm::SmallVector<mlir::affine::AffineForOp>>
+getInnerChains(Nest &nest, unsigned depth);
+
+/// The loops from `outermost` inward while each body holds just one loop.
+llvm::SmallVector<mlir::affine::AffineForOp>
+getChain(mlir::affine::AffineForOp outermost);
+
+/// The number of iterations of a chain, if all its trip counts are constant.
+std::optional<int64_t>
+getVolume(llvm::ArrayRef<mlir::affine::AffineForOp> chain);
+
+/// The trip counts of a chain of constant loops from 0 with step 1.
+std::optional<llvm::SmallVector<int64_t>>
+getConstantExtents(llvm::ArrayRef<mlir::affine::AffineForOp> chain);
+
+/// Whether both nests access one memref.
+bool shareMemref(Nest &a, Nest &b);
+
+} // namespace bridge
+
+#endif // BRIDGE_ANALYSIS_NEST_H

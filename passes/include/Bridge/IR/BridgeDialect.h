@@ -1,0 +1,26 @@
+//===- BridgeDialect.h - the bridge dialect ---------------------*- C++ -*-===//
+
+#ifndef BRIDGE_IR_BRIDGEDIALECT_H
+#define BRIDGE_IR_BRIDGEDIALECT_H
+
+#include "mlir/IR/Dialect.h"
+
+#include "Bridge/IR/BridgeDialect.h.inc"
+
+namespace bridge {
+
+/// Marks the `affine.for`s of a fused band.
+inline constexpr llvm::StringLiteral kBandAttr = "bridge.band";
+
+/// On a nest's root: the names of the scheduler nodes in it, in order.
+inline constexpr llvm::StringLiteral kNodesAttr = "bridge.nodes";
+
+/// On a nest's root: for each node, the kernel that Inductor has it in.
+inline constexpr llvm::StringLiteral kKernelsAttr = "bridge.kernels";
+
+/// Marks an `affine.for` proven free of loop-carried dependences.
+inline constexpr llvm::StringLiteral kParallelAttr = "bridge.parallel";
+
+} // namespace bridge
+
+#endif // BRIDGE_IR_BRIDGEDIALECT_H

@@ -1,0 +1,27 @@
+//===- Passes.h - Bridge's passes -------------------------------*- C++ -*-===//
+
+#ifndef BRIDGE_TRANSFORMS_PASSES_H
+#define BRIDGE_TRANSFORMS_PASSES_H
+
+#include "Bridge/IR/BridgeDialect.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Pass/Pass.h"
+
+namespace bridge {
+
+#define GEN_PASS_DECL
+#include "Bridge/Transforms/Passes.h.inc"
+
+#define GEN_PASS_REGISTRATION
+#include "Bridge/Transforms/Passes.h.inc"
+
+/// Adds the passes of `bridge-fuse` to `pm`, which runs on a module.
+void buildFusePipeline(mlir::OpPassManager &pm);
+
+/// Registers the named pipelines.
+void registerBridgePipelines();
+
+} // namespace bridge
+
+#endif // BRIDGE_TRANSFORMS_PASSES_H

@@ -1,0 +1,163 @@
+//===- Passes.td - Bridge's passes -------------------------*- tablegen -*-===//
+
+#ifndef BRIDGE_TRANSFORMS_PASSES
+#define BRIDGE_TRANSFORMS_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+def SplitIndexSets : Pass<"bridge-split-index-sets", "::mlir::func::FuncOp"> {
+  let summary = "Splits index sets so that inner extents agree";
+  let description = [{
+    A nest whose inner loops run over a whole row, and another over the same
+    band that works on parts of the row, have inner loops of different extents.
+    Where the parts partition the row, the first is rewritten to the extent of
+    the second, with its body once for each part. The parts are affine maps that
+    are solved from the access relations: contiguous, interleaved, reversed or
+    of several dimensions. A reduction's state goes from part to part, which
+    reassociates it and changes nothing else.
+
+    Before:
+
+    ```mlir
+    affine.for %i = 0 to 64 {
+      %s = affine.for %r = 0 to 256 iter_args(%a = %zero) -> (f32) {
+        %x = affine.load %in[%i, %r] : memref<64x256xf32>
+        %b = arith.addf %a, %x : f32
+        affine.yield %b : f32
+      }
+      affine.store %s, %sum[%i] : memref<64xf32>
+    }
+    affine.for %i = 0 to 64 {
+      affine.for %j = 0 to 128 {
+        %x = affine.load %in[%i, %j] : memref<64x256xf32>
+        %y = affine.load %in[%i, %j + 128] : memref<64x256xf32>
+        ...
+    ```
+
+    After, the first nest is:
+
+    ```mlir
+    affine.for %i = 0 to 64 {
+      %s = affine.for %j = 0 to 128 iter_args(%a = %zero) -> (f32) {
+        %x = affine.load %in[%i, %j] : memref<64x256xf32>
+        %b = arith.addf %a, %x : f32
+        %y = affine.load %in[%i, %j + 128] : memref<64x256xf32>
+        %c = arith.addf %b, %y : f32
+        affine.yield %c : f32
+      }
+      affine.store %s, %sum[%i] : memref<64xf32>
+    }
+    ```
+  }];
+  let options = [
+    Option<"maxPieces", "max-pieces", "int64_t", /*default=*/"16",
+           "The most pieces that a nest is split into">,
+  ];
+  let statistics = [
+    Statistic<"numSplit", "num-split", "Nests split">,
+    Statistic<"numRefused", "num-refused", "Nests without a partition">,
+  ];
+  let dependentDialects = ["::bridge::BridgeDialect",
+                           "::mlir::affine::AffineDialect"];
+}
+
+def FuseBands : Pass<"bridge-fuse-bands", "::mlir::func::FuncOp"> {
+  let summary = "Merges nests under one copy of their common outer loops";
+  let description = [{
+    Two nests over the same outer domain are merged: one copy of the outer
+    loops, the band, with both bodies in it. Upstream's memref dependence graph
+    says where the merged nest may stand; upstream's dependence analysis proves
+    that every loop of the merged band is parallel. A dependence between two
+    band iterations would show there; one inside an iteration keeps its order.
+    Nests that Inductor has in one kernel meet first. Refusals are remarks.
+
+    Before:
+
+    ```mlir
+    affine.for %i = 0 to 64 {
+      %x = affine.load %in[%i] : memref<64xf32>
+      affine.store %x, %t[%i] : memref<64xf32>
+    } {bridge.kernels = [0], bridge.nodes = ["op0"]}
+    affine.for %i = 0 to 64 {
+      affine.for %j = 0 to 128 {
+        %y = affine.load %t[%i] : memref<64xf32>
+        affine.store %y, %out[%i, %j] : memref<64x128xf32>
+      }
+    } {bridge.kernels = [1], bridge.nodes = ["op1"]}
+    ```
+
+    After:
+
+    ```mlir
+    affine.for %i = 0 to 64 {
+      %x = affine.load %in[%i] : memref<64xf32>
+      affine.store %x, %t[%i] : memref<64xf32>
+      affine.for %j = 0 to 128 {
+        %y = affine.load %t[%i] : memref<64xf32>
+        affine.store %y, %out[%i, %j] : memref<64x128xf32>
+      }
+    } {bridge.band, bridge.kernels = [0, 1], bridge.nodes = ["op0", "op1"]}
+    ```
+  }];
+  let options = [
+    Option<"requireEqualExtents", "require-equal-extents", "bool",
+           /*default=*/"true",
+           "Merge only nests whose inner loops have equal extents, which is "
+           "what one kernel of Inductor's can run">,
+  ];
+  let statistics = [
+    Statistic<"numTried", "num-tried", "Pairs of nests tried">,
+    Statistic<"numProofs", "num-proofs", "Loops asked to be proven parallel">,
+    Statistic<"numFused", "num-fused", "Pairs of nests merged">,
+    Statistic<"numRefused", "num-refused", "Pairs of nests refused">,
+  ];
+  let dependentDialects = ["::bridge::BridgeDialect",
+                           "::mlir::affine::AffineDialect"];
+}
+
+def ProveParallel : Pass<"bridge-prove-parallel", "::mlir::func::FuncOp"> {
+  let summary = "Marks the band loops that are proven parallel";
+  let description = [{
+    The post-condition of every fusion, on the final IR: asks affine dependence
+    analysis about each `affine.for` that carries `bridge.band`. A loop without a loop-carried dependence gets the
+    unit attribute `bridge.parallel`; any other gets a remark.
+
+    Before:
+
+    ```mlir
+    affine.for %i = 0 to 64 {
+      %0 = affine.load %a[%i] : memref<64xf32>
+      affine.store %0, %b[%i] : memref<64xf32>
+    } {bridge.band}
+    affine.for %i = 1 to 64 {
+      %0 = affine.load %a[%i - 1] : memref<64xf32>
+      affine.store %0, %a[%i] : memref<64xf32>
+    } {bridge.band}
+    ```
+
+    After:
+
+    ```mlir
+    affine.for %i = 0 to 64 {
+      %0 = affine.load %a[%i] : memref<64xf32>
+      affine.store %0, %b[%i] : memref<64xf32>
+    } {bridge.band, bridge.parallel}
+    // remark: [loop_carried_dependence] an iteration needs another's result
+    affine.for %i = 1 to 64 {
+      %0 = affine.load %a[%i - 1] : memref<64xf32>
+      affine.store %0, %a[%i] : memref<64xf32>
+    } {bridge.band}
+    ```
+  }];
+  let options = [
+    Option<"strict", "strict", "bool", /*default=*/"false",
+           "Fail when a loop cannot be proven parallel">,
+  ];
+  let statistics = [
+    Statistic<"numParallel", "num-parallel", "Loops proven parallel">,
+    Statistic<"numSerial", "num-serial", "Loops not proven parallel">,
+  ];
+  let dependentDialects = ["::bridge::BridgeDialect"];
+}
+
+#endif // BRIDGE_TRANSFORMS_PASSES

@@ -1,0 +1,127 @@
+//===- Nest.cpp - a top-level loop nest and its parts ---------------------===//
+
+#include "Bridge/Analysis/Nest.h"
+
+#include "mlir/Dialect/Affine/Analysis/LoopAnalysis.h"
+#include "llvm/ADT/DenseSet.h"
+
+using namespace mlir;
+using namespace mlir::affine;
+using namespace bridge;
+
+/// The one loop in the body of `loop`, if it is all that the body computes with:
+/// pure operations beside it are allowed (they belong to the loop's bounds or
+/// its body), memory accesses and values carried out of it are not.
+static AffineForOp getOnlyLoop(AffineForOp loop) {
+  AffineForOp only;
+  for (Operation &op : loop.getBody()->without_terminator()) {
+    auto inner = dyn_cast<AffineForOp>(op);
+    if (!inner && isMemoryEffectFree(&op))
+      continue;
+    if (!inner || only)
+      return {};
+    only = inner;
+  }
+  return only;
+}
+
+Nest bridge::getNest(AffineForOp root) {
+  Nest nest;
+  AffineForOp loop = root;
+  while (loop && loop.getNumIterOperands() == 0) {
+    nest.loops.push_back(loop);
+    loop = getOnlyLoop(loop);
+  }
+  auto inner = nest.loops.back().getBody()->getOps<AffineForOp>();
+  nest.pinned = !inner.empty();
+  return nest;
+}
+
+SmallVector<Nest> bridge::getNests(Block &body) {
+  SmallVector<Nest> nests;
+  for (auto root : body.getOps<AffineForOp>())
+    nests.push_back(getNest(root));
+  return nests;
+}
+
+bool bridge::haveSameDomain(AffineForOp a, AffineForOp b) {
+  return a.getStepAsInt() == b.getStepAsInt() &&
+         a.getLowerBoundMap() == b.getLowerBoundMap() &&
+         a.getUpperBoundMap() == b.getUpperBoundMap() &&
+         a.getLowerBoundOperands() == b.getLowerBoundOperands() &&
+         a.getUpperBoundOperands() == b.getUpperBoundOperands();
+}
+
+unsigned bridge::getCommonBandDepth(Nest &a, Nest &b) {
+  unsigned depth = 0;
+  for (auto [x, y] : llvm::zip(a.loops, b.loops)) {
+    if (!haveSameDomain(x, y))
+      break;
+    ++depth;
+  }
+  for (Nest *nest : {&a, &b})
+    if (nest->pinned && nest->loops.size() > depth)
+      return 0;
+  for (Nest *nest : {&a, &b})
+    if (nest->pinned)
+      depth = std::min<unsigned>(depth, nest->loops.size());
+  return depth;
+}
+
+SmallVector<AffineForOp> bridge::getChain(AffineForOp outermost) {
+  SmallVector<AffineForOp> chain;
+  AffineForOp loop = outermost;
+  while (loop) {
+    chain.push_back(loop);
+    loop = getOnlyLoop(loop);
+  }
+  return chain;
+}
+
+SmallVector<SmallVector<AffineForOp>>
+bridge::getInnerChains(Nest &nest, unsigned depth) {
+  SmallVector<SmallVector<AffineForOp>> chains;
+  Block *body = nest.loops[depth - 1].getBody();
+  for (auto loop : body->getOps<AffineForOp>())
+    chains.push_back(getChain(loop));
+  return chains;
+}
+
+std::optional<SmallVector<int64_t>>
+bridge::getConstantExtents(ArrayRef<AffineForOp> chain) {
+  SmallVector<int64_t> extents;
+  for (AffineForOp loop : chain) {
+    if (!loop.hasConstantBounds() || loop.getConstantLowerBound() != 0 ||
+        loop.getStepAsInt() != 1)
+      return std::nullopt;
+    extents.push_back(loop.getConstantUpperBound());
+  }
+  return extents;
+}
+
+std::optional<int64_t> bridge::getVolume(ArrayRef<AffineForOp> chain) {
+  int64_t volume = 1;
+  for (AffineForOp loop : chain) {
+    std::optional<uint64_t> count = getConstantTripCount(loop);
+    if (!count)
+      return std::nullopt;
+    volume *= *count;
+  }
+  return volume;
+}
+
+static void collectMemrefs(Nest &nest, llvm::SmallDenseSet<Value> &memrefs) {
+  nest.root()->walk([&](Operation *op) {
+    if (auto read = dyn_cast<AffineReadOpInterface>(op))
+      memrefs.insert(read.getMemRef());
+    if (auto write = dyn_cast<AffineWriteOpInterface>(op))
+      memrefs.insert(write.getMemRef());
+  });
+}
+
+bool bridge::shareMemref(Nest &a, Nest &b) {
+  llvm::SmallDenseSet<Value> ofA, ofB;
+  collectMemrefs(a, ofA);
+  collectMemrefs(b, ofB);
+  return llvm::any_of(ofA, [&](Value memref) { return ofB.contains(memref); });
+}

@@ -1,0 +1,205 @@
+//===- FuseBands.cpp - merge nests under one copy of their band -----------===//
+
+#include "Bridge/Analysis/Nest.h"
+#include "Bridge/Support/Reasons.h"
+#include "Bridge/Transforms/Passes.h"
+
+#include "mlir/Dialect/Affine/Analysis/AffineAnalysis.h"
+#include "mlir/Dialect/Affine/Analysis/Utils.h"
+#include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/SmallSet.h"
+
+namespace bridge {
+#define GEN_PASS_DEF_FUSEBANDS
+#include "Bridge/Transforms/Passes.h.inc"
+} // namespace bridge
+
+using namespace mlir;
+using namespace mlir::affine;
+using namespace bridge;
+
+/// Two nests in program order and the band that they would share.
+namespace {
+struct Candidate {
+  Nest first, second;
+  unsigned depth = 0;
+};
+} // namespace
+
+/// Appends what `nest` does below its band to the innermost loop of `band`.
+static void appendBody(ArrayRef<AffineForOp> band, Nest &nest) {
+  IRMapping mapping;
+  for (auto [to, from] : llvm::zip(band, nest.loops)) {
+    AffineForOp target = to, source = from;
+    mapping.map(source.getInductionVar(), target.getInductionVar());
+  }
+  AffineForOp innermost = band.back();
+  OpBuilder builder(innermost.getBody()->getTerminator());
+  for (AffineForOp loop : ArrayRef(nest.loops).take_front(band.size() - 1))
+    for (Operation &op : loop.getBody()->without_terminator())
+      if (!isa<AffineForOp>(op))
+        builder.clone(op, mapping);
+  Block *body = nest.loops[band.size() - 1].getBody();
+  for (Operation &op : body->without_terminator())
+    builder.clone(op, mapping);
+}
+
+/// The attribute `name` of both roots, one after the other.
+static ArrayAttr concatenate(Operation *first, Operation *second,
+                             StringRef name) {
+  SmallVector<Attribute> entries;
+  for (Operation *op : {first, second})
+    if (auto attr = op->getAttrOfType<ArrayAttr>(name))
+      llvm::append_range(entries, attr);
+  return ArrayAttr::get(first->getContext(), entries);
+}
+
+/// The merged nest at `before`; both originals stay.
+static SmallVector<AffineForOp> merge(Candidate &candidate, Operation *before) {
+  OpBuilder builder(before);
+  auto root =
+      cast<AffineForOp>(builder.clone(*candidate.first.root().getOperation()));
+  SmallVector<AffineForOp> band;
+  for (AffineForOp loop = root; band.size() < candidate.depth;
+       loop = *loop.getBody()->getOps<AffineForOp>().begin()) {
+    band.push_back(loop);
+    loop->setAttr(kBandAttr, builder.getUnitAttr());
+    if (band.size() == candidate.depth)
+      break;
+  }
+  appendBody(band, candidate.second);
+  for (StringRef name : {kNodesAttr, kKernelsAttr})
+    root->setAttr(name, concatenate(candidate.first.root(),
+                                    candidate.second.root(), name));
+  return band;
+}
+
+/// The volumes of the inner iteration spaces below the band, without the
+/// statements that run once a band iteration.
+static bool innerExtentsAgree(Candidate &candidate) {
+  llvm::SmallSet<int64_t, 4> volumes;
+  for (Nest *nest : {&candidate.first, &candidate.second})
+    for (auto &chain : getInnerChains(*nest, candidate.depth)) {
+      auto volume = getVolume(chain);
+      if (!volume)
+        return false;
+      volumes.insert(*volume);
+    }
+  return volumes.size() <= 1;
+}
+
+namespace {
+
+struct FuseBands : bridge::impl::FuseBandsBase<FuseBands> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    refused.clear();
+    Block &body = getOperation().getBody().front();
+    // What Inductor has in one kernel meets first, so that a band takes all of
+    // a kernel or none of it.
+    while (fuseAny(body, /*sameKernel=*/true)) {
+    }
+    while (fuseAny(body, /*sameKernel=*/false)) {
+    }
+  }
+
+private:
+  llvm::SmallDenseSet<std::pair<Operation *, Operation *>> refused;
+
+  /// A later nest may get the address of an erased one.
+  void forget(Operation *root) {
+    for (auto pair : llvm::make_early_inc_range(refused))
+      if (pair.first == root || pair.second == root)
+        refused.erase(pair);
+  }
+
+  bool fuseAny(Block &body, bool sameKernel) {
+    SmallVector<AffineForOp> roots(body.getOps<AffineForOp>());
+    for (unsigned i = 0; i < roots.size(); ++i)
+      for (unsigned j = i + 1; j < roots.size(); ++j) {
+        if (sameKernel && roots[i]->getAttr(kKernelsAttr) !=
+                              roots[j]->getAttr(kKernelsAttr))
+          continue;
+        if (tryFuse(body, roots[i], roots[j]))
+          return true;
+      }
+    return false;
+  }
+
+  InFlightDiagnostic no(AffineForOp loop, Reason reason) {
+    ++numRefused;
+    return refuse(loop, reason);
+  }
+
+  bool tryFuse(Block &body, AffineForOp first, AffineForOp second) {
+    if (!refused.insert({first, second}).second)
+      return false;
+    ++numTried;
+    Candidate candidate{getNest(first), getNest(second)};
+    if (!isWorthTrying(candidate))
+      return false;
+    Operation *before = getInsertionPoint(body, candidate);
+    if (!before)
+      return false;
+    return proveAndReplace(candidate, before);
+  }
+
+  bool isWorthTrying(Candidate &candidate) {
+    AffineForOp second = candidate.second.root();
+    if (!shareMemref(candidate.first, candidate.second)) {
+      no(second, Reason::not_profitable) << "the nests share no memref";
+      return false;
+    }
+    candidate.depth = getCommonBandDepth(candidate.first, candidate.second);
+    if (candidate.depth == 0) {
+      no(second, Reason::no_common_band)
+          << "the nests' outer loops have different domains";
+      return false;
+    }
+    if (requireEqualExtents && !innerExtentsAgree(candidate)) {
+      no(second, Reason::extents_do_not_agree)
+          << "the inner loops of the band have different extents";
+      return false;
+    }
+    return true;
+  }
+
+  /// Where the merged nest may stand so that no dependence through another
+  /// operation of the block is turned around.
+  Operation *getInsertionPoint(Block &body, Candidate &candidate) {
+    MemRefDependenceGraph graph(body);
+    AffineForOp first = candidate.first.root();
+    AffineForOp second = candidate.second.root();
+    if (!graph.init(/*fullAffineDependences=*/false)) {
+      no(second, Reason::side_effect)
+          << "an operation of the block has unknown effects";
+      return nullptr;
+    }
+    Operation *before = graph.getFusedLoopNestInsertionPoint(
+        graph.getForOpNode(first)->id, graph.getForOpNode(second)->id);
+    if (!before)
+      no(second, Reason::cycle_through_other_node)
+          << "another nest depends on the one and feeds the other";
+    return before;
+  }
+
+  bool proveAndReplace(Candidate &candidate, Operation *before) {
+    SmallVector<AffineForOp> band = merge(candidate, before);
+    numProofs += band.size();
+    if (!llvm::all_of(band, [](AffineForOp l) { return isLoopParallel(l); })) {
+      no(candidate.second.root(), Reason::loop_carried_dependence)
+          << "merged, one band iteration would need another's result";
+      band.front().erase();
+      return false;
+    }
+    for (AffineForOp root : {candidate.first.root(), candidate.second.root()}) {
+      forget(root);
+      root.erase();
+    }
+    ++numFused;
+    return true;
+  }
+};
+
+} // namespace

@@ -1,0 +1,34 @@
+//===- Pipelines.cpp - Bridge's named pipelines ---------------------------===//
+
+#include "Bridge/Transforms/Passes.h"
+
+#include "mlir/Dialect/Affine/Transforms/Passes.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+
+static void addCleanUp(OpPassManager &pm) {
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCSEPass());
+}
+
+void bridge::buildFusePipeline(OpPassManager &pm) {
+  OpPassManager &functions = pm.nest<func::FuncOp>();
+  addCleanUp(functions);
+  functions.addPass(createSplitIndexSets());
+  addCleanUp(functions);
+  functions.addPass(createFuseBands());
+  // Row values leave the inner loops only now: before, they would keep nests
+  // from being perfect.
+  functions.addPass(affine::createAffineLoopInvariantCodeMotionPass());
+  addCleanUp(functions);
+  functions.addPass(createProveParallel());
+}
+
+void bridge::registerBridgePipelines() {
+  PassPipelineRegistration<>("bridge-fuse",
+                             "Make extents agree, merge bands, prove them parallel",
+                             buildFusePipeline);
+}

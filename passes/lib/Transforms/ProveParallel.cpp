@@ -1,0 +1,46 @@
+//===- ProveParallel.cpp - prove bands parallel ---------------------------===//
+
+#include "Bridge/Support/Reasons.h"
+#include "Bridge/Transforms/Passes.h"
+
+#include "mlir/Dialect/Affine/Analysis/AffineAnalysis.h"
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+
+namespace bridge {
+#define GEN_PASS_DEF_PROVEPARALLEL
+#include "Bridge/Transforms/Passes.h.inc"
+} // namespace bridge
+
+using namespace mlir;
+
+namespace {
+
+struct ProveParallel : bridge::impl::ProveParallelBase<ProveParallel> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    bool allProven = true;
+    getOperation().walk([&](affine::AffineForOp loop) {
+      if (loop->hasAttr(bridge::kBandAttr))
+        allProven &= prove(loop);
+    });
+    if (strict && !allProven)
+      signalPassFailure();
+  }
+
+private:
+  /// Marks `loop` if it is parallel, else says why not.
+  bool prove(affine::AffineForOp loop) {
+    if (affine::isLoopParallel(loop)) {
+      loop->setAttr(bridge::kParallelAttr, UnitAttr::get(&getContext()));
+      ++numParallel;
+      return true;
+    }
+    bridge::refuse(loop, bridge::Reason::loop_carried_dependence)
+        << "an iteration needs another's result";
+    ++numSerial;
+    return false;
+  }
+};
+
+} // namespace

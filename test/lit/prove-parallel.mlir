@@ -1,0 +1,66 @@
+// RUN: bridge-opt %s --split-input-file --verify-diagnostics \
+// RUN:     --pass-pipeline='builtin.module(func.func(bridge-prove-parallel))' \
+// RUN:   | FileCheck %s
+// RUN: bridge-opt %s --split-input-file \
+// RUN:     --pass-pipeline='builtin.module(func.func(bridge-prove-parallel))' \
+// RUN:     --mlir-pass-statistics --mlir-disable-threading -o /dev/null 2>&1 \
+// RUN:   | FileCheck %s --check-prefix=STATS
+
+// STATS: (S) 1 num-parallel
+// STATS: (S) 0 num-serial
+
+// CHECK-LABEL: func @should_mark_elementwise
+// CHECK: affine.for
+// CHECK: } {bridge.band, bridge.parallel}
+func.func @should_mark_elementwise(%a: memref<64xf32>, %b: memref<64xf32>) {
+  affine.for %i = 0 to 64 {
+    %0 = affine.load %a[%i] : memref<64xf32>
+    %1 = bridge.special sigmoid %0 : (f32) -> f32
+    affine.store %1, %b[%i] : memref<64xf32>
+  } {bridge.band}
+  return
+}
+
+// -----
+
+// CHECK-LABEL: func @should_mark_outer_loop_of_row_sum
+// CHECK: affine.for %{{.*}} = 0 to 8 {
+// CHECK: affine.for %{{.*}} = 0 to 64 {
+// CHECK-NOT: bridge.parallel
+// CHECK: } {bridge.band, bridge.parallel}
+func.func @should_mark_outer_loop_of_row_sum(%a: memref<8x64xf32>, %b: memref<8xf32>) {
+  affine.for %i = 0 to 8 {
+    affine.for %j = 0 to 64 {
+      %0 = affine.load %a[%i, %j] : memref<8x64xf32>
+      %1 = affine.load %b[%i] : memref<8xf32>
+      %2 = arith.addf %0, %1 : f32
+      affine.store %2, %b[%i] : memref<8xf32>
+    }
+  } {bridge.band}
+  return
+}
+
+// -----
+
+// CHECK-LABEL: func @should_not_mark_recurrence
+// CHECK-NOT: bridge.parallel
+func.func @should_not_mark_recurrence(%a: memref<64xf32>) {
+  // expected-remark@+1 {{[loop_carried_dependence] an iteration needs another's result}}
+  affine.for %i = 1 to 64 {
+    %0 = affine.load %a[%i - 1] : memref<64xf32>
+    affine.store %0, %a[%i] : memref<64xf32>
+  } {bridge.band}
+  return
+}
+
+// -----
+
+// CHECK-LABEL: func @should_not_touch_loop_without_band
+// CHECK-NOT: bridge.parallel
+func.func @should_not_touch_loop_without_band(%a: memref<64xf32>, %b: memref<64xf32>) {
+  affine.for %i = 0 to 64 {
+    %0 = affine.load %a[%i] : memref<64xf32>
+    affine.store %0, %b[%i] : memref<64xf32>
+  }
+  return
+}
