@@ -3,6 +3,7 @@
 # make lint    ruff alone
 # make build   a developer's incremental build into build/; names its Python
 #              with PYTHON=..., whose environment has the five xtc wheels
+# make docs    as `make build`, then docs/passes.md and docs/dialect.md anew
 # make venv    install into .venv
 # make clean   remove .venv and build/
 
@@ -10,12 +11,18 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
+# Tests run side by side; Inductor's own pool of compile processes in each of
+# them would only fight them for the cores.
+export TORCHINDUCTOR_COMPILE_THREADS ?= 1
+# OpenMP's threads spin while they wait, and so would those of every test.
+TEST_ENV := OMP_NUM_THREADS=1
+
 # What the installed package is made from; a change reinstalls.
 SOURCES := $(shell find bridge lowering passes -type f \
              -not -path '*/__pycache__/*' 2>/dev/null) \
            pyproject.toml CMakeLists.txt
 
-.PHONY: venv build test demo lint clean
+.PHONY: venv build docs test demo lint clean
 
 venv: $(VENV)/.installed
 
@@ -27,12 +34,14 @@ $(VENV)/.installed: $(BIN)/python $(SOURCES)
 	$(BIN)/python -m pip install --progress-bar on '.[dev]'
 	touch $@
 
+# pytest from another folder: processes that tests start must find the installed
+# package, not the sources beside them.
 test: lint
-	$(BIN)/pytest -n auto test/python
 	$(BIN)/lit -v test/lit
+	cd $(VENV) && $(TEST_ENV) bin/pytest -n auto --durations=10 ../test/python
 
 lint: venv
-	$(BIN)/ruff check bridge lowering passes test
+	$(BIN)/ruff check bridge lowering passes test benchmarks
 
 # From another folder, so that Python finds the installed package.
 demo: venv
@@ -43,6 +52,9 @@ build:
 	cmake --build build
 	ln -sfn ../build/_native bridge/_native
 	ln -sfn ../lowering bridge/lowering
+
+docs: build
+	cmake --build build --target bridge-doc
 
 clean:
 	rm -rf $(VENV) build

@@ -6,17 +6,29 @@ from typing import Any
 
 from . import hook
 from . import inductor_compat as inductor
-from .config import make_options, split_options
+from .config import OptionError, Options, make_options, split_options
 
 
 def bridge(gm: Any, example_inputs: list[Any], *, mode: str | None = None, options: dict | None = None) -> Any:
     """Compiles a graph as `inductor` does, and fuses what it left apart.
 
     mode, options: as for `inductor`; options of Bridge's own (see `bridge.Options`) are taken out.
-    OptionError for a bad option of ours; Inductor's own errors for the others.
+    OptionError for a name that neither knows or a bad value of ours; Inductor's RuntimeError for one of its own.
     """
-    ours, theirs = split_options(options)
-    chosen = make_options(ours)
-    patches = inductor.config_patches(mode, theirs)
-    with hook.active(chosen):
-        return inductor.compile_with_hook(gm, example_inputs, patches, lambda prev: hook.make_pass(chosen, prev, False))
+    try:
+        chosen, patches = _options(mode, options)
+    except (OptionError, RuntimeError) as error:
+        raise inductor.raised_by_backend(error) from None
+    report = hook.report_for(chosen, inductor.ends_in_graph_break(gm))
+    if not hook.supported(report):
+        return inductor.compile_plain(gm, example_inputs, patches)
+    return inductor.compile_graph(gm, example_inputs, patches, lambda: hook.active(chosen, report))
+
+
+def _options(mode: str | None, options: dict | None) -> tuple[Options, dict[str, Any]]:
+    ours, theirs = split_options(options, inductor.option_names())
+    return make_options(ours), inductor.config_patches(mode, theirs)
+
+
+#: Dynamo calls this in `torch._dynamo.reset()`.
+bridge.reset = inductor.reset_compiler

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 #: The passes, as `bridge-opt --pass-pipeline` takes them.
 DEFAULT_PIPELINE = "builtin.module(bridge-fuse)"
+
+#: What the default becomes for a code generator that emits loop nests (C++): see `bridge-share-row-values`.
+LOOP_NEST_PIPELINE = "builtin.module(bridge-fuse{share-row-values=true})"
 
 
 class OptionError(ValueError):
@@ -20,7 +23,8 @@ class OptionError(ValueError):
 class Options:
     """What a user can choose.
 
-    dump_dir: folder for the numbered stages of every compilation, or None (env BRIDGE_DUMP_DIR).
+    dump_dir: folder for the numbered stages of every compilation, or None (env BRIDGE_DUMP_DIR).  Inductor's
+        caches are not used then: a compilation that they answer has no stages.
     persistent: let a fused kernel keep its row in registers where that is expected to be faster.
     pipeline: the MLIR pass pipeline.
     strict: raise where an invariant of Bridge is broken instead of falling back (env BRIDGE_STRICT).
@@ -39,23 +43,50 @@ class Options:
     def names() -> list[str]:
         return [f.name for f in dataclasses.fields(Options)]
 
+    def deciding(self) -> dict[str, Any]:
+        """The options that a compilation's result depends on."""
+        return {name: getattr(self, name) for name in self.names() if name not in ("dump_dir", "strict")}
+
 
 _ENVIRONMENT = {"dump_dir": "BRIDGE_DUMP_DIR", "strict": "BRIDGE_STRICT"}
+_PREFIX = "bridge."
 
 
-def split_options(options: Mapping[str, Any] | None) -> tuple[dict[str, Any], dict[str, Any]]:
-    """(ours, Inductor's): an option without a dot that Options knows is ours; `bridge.x` is always ours."""
+def split_options(
+    options: Mapping[str, Any] | None, inductors: Collection[str]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """(ours, Inductor's); `bridge.x` is always ours, a bare `x` is where Inductor (`inductors`) has no such option.
+
+    OptionError for an option that is neither's, both's, or given twice.
+    """
     ours: dict[str, Any] = {}
     theirs: dict[str, Any] = {}
     for key, value in (options or {}).items():
         name = key.replace("-", "_")
-        if name.startswith("bridge."):
-            ours[name.removeprefix("bridge.")] = value
-        elif name in Options.names():
-            ours[name] = value
-        else:
+        if not _is_ours(name, inductors):
             theirs[key] = value
+            continue
+        name = name.removeprefix(_PREFIX)
+        if name in ours:
+            raise OptionError(f"option {name!r} is given twice, with and without {_PREFIX!r}")
+        ours[name] = value
     return ours, theirs
+
+
+def _is_ours(name: str, inductors: Collection[str]) -> bool:
+    if name.startswith(_PREFIX):
+        return True
+    known = name in Options.names()
+    if known and name in inductors:
+        raise OptionError(f"option {name!r} is one of Inductor's too; write '{_PREFIX}{name}' for Bridge's")
+    if not known and name not in inductors:
+        valid = f"those of Bridge are {_valid()}; torch._inductor.list_options() has Inductor's"
+        raise OptionError(f"unknown option {name!r}; {valid}")
+    return known
+
+
+def _valid() -> str:
+    return ", ".join(sorted(Options.names()))
 
 
 def make_options(given: Mapping[str, Any]) -> Options:
@@ -69,7 +100,7 @@ def make_options(given: Mapping[str, Any]) -> Options:
 def _checked(name: str, value: Any) -> Any:
     defaults = {f.name: f.default for f in dataclasses.fields(Options)}
     if name not in defaults:
-        raise OptionError(f"unknown bridge option {name!r}; valid: {', '.join(sorted(defaults))}")
+        raise OptionError(f"unknown bridge option {name!r}; valid: {_valid()}")
     if name == "dump_dir" and isinstance(value, os.PathLike):
         return os.fspath(value)
     expected = (str, type(None)) if name == "dump_dir" else (type(defaults[name]),)

@@ -34,6 +34,9 @@ _SIGNED_DTYPES: dict[str, torch.dtype] = {
     name: dtype for dtype, name in _TYPE_NAMES.items() if not str(dtype).startswith("torch.uint")
 }
 
+#: Stored in 16 bits, computed in float32.
+LOW_PRECISION = frozenset({torch.float16, torch.bfloat16})
+
 UNSIGNED = frozenset(d for d in _TYPE_NAMES if str(d).startswith("torch.uint"))
 
 

@@ -1,14 +1,22 @@
-"""Numbered stages of a compilation in a folder, each one replayable by hand.
+"""Numbered stages of a group in a folder of its own, each one replayable by hand.
 
 A folder that cannot be written is said once in a warning; the compilation goes on.
 """
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
-import warnings
+import re
+import shlex
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any
+
+from .report import warn_once
 
 _compilations = itertools.count()
 
@@ -24,23 +32,54 @@ class Dump:
     def active(self) -> bool:
         return self.folder is not None
 
-    def write(self, stage: str, text: str) -> Path | None:
-        """Writes one stage and returns its path; None if nothing is dumped."""
-        if self.folder is None:
-            return None
-        path = self.folder / f"{next(self.counter):02d}-{stage}"
+    def write(self, stage: str, text: str | Callable[[], str]) -> Path | None:
+        """Writes one stage and returns its path; None if nothing is dumped (a callable is not called then)."""
+        return self._write(f"{next(self.counter):02d}-{stage}", text) if self.active else None
+
+    def loop_bodies(self, stage: str, nodes: Iterable[tuple[str, Any, Any]]) -> Path | None:
+        """Writes (name, sizes, LoopBody) of scheduler nodes."""
+        return self.write(
+            stage, lambda: "\n".join(f"{name} {sizes}\n{body.debug_str()}\n" for name, sizes, body in nodes)
+        )
+
+    def replay(self, translated: str, pipeline: str) -> None:
+        """The command that runs the passes again on the translated module and prints what `fused.mlir` has."""
+        command = f'bridge-opt {translated} {shlex.quote(f"--pass-pipeline={pipeline}")} "$@"'
+        text = f'#!/bin/sh\n# --mlir-print-ir-after-all shows every pass.\ncd "$(dirname "$0")" && exec {command}\n'
+        path = self._write("replay.sh", text) if self.active else None
+        if path is not None:
+            path.chmod(0o755)
+
+    @contextlib.contextmanager
+    def pass_tree(self) -> Iterator[Path | None]:
+        """A folder that MLIR may print its passes into; they become stages, even if one of them fails."""
+        if self.folder is None or not self.folder.is_dir():
+            yield None
+            return
+        tree = Path(tempfile.mkdtemp(dir=self.folder))
+        try:
+            yield tree
+        finally:
+            for printed in sorted(tree.rglob("*.mlir"), key=_pass_order):
+                self.write(f"after-{_pass_name(printed)}.mlir", printed.read_text())
+            shutil.rmtree(tree)
+
+    def _write(self, name: str, text: str | Callable[[], str]) -> Path | None:
+        path = self.folder / name
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
+            path.write_text(text if isinstance(text, str) else text())
         except OSError as error:
-            warnings.warn(f"bridge cannot write its dump: {error}", RuntimeWarning, stacklevel=2)
+            warn_once(f"dump {self.folder.parent}", f"bridge cannot write its dump: {error}")
             self.folder = None
             return None
         return path
 
-    def replay(self, translated: str, pipeline: str) -> None:
-        """The command that runs the passes again on the translated module."""
-        command = f"bridge-opt {translated} --pass-pipeline='{pipeline}' --mlir-print-ir-after-all\n"
-        path = self.write("replay.sh", f'#!/bin/sh\ncd "$(dirname "$0")" && exec {command}')
-        if path is not None:
-            path.chmod(0o755)
+
+def _pass_order(printed: Path) -> tuple[list[int], str]:
+    """MLIR names a file `1_0_pass.mlir`: the numbers of the pass in each of the pipelines that it is in."""
+    return [int(n) for n in re.match(r"[\d_]*", printed.name)[0].split("_") if n], str(printed)
+
+
+def _pass_name(printed: Path) -> str:
+    return re.sub(r"^[\d_]*", "", printed.stem)

@@ -2,47 +2,70 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import contextlib
+from dataclasses import dataclass, field
 from typing import Any
 
 from . import inductor_compat as inductor
-from .config import Options
+from .config import DEFAULT_PIPELINE, LOOP_NEST_PIPELINE, Options
 from .dump import Dump
-from .groups import Group, Refusal, form_groups
-from .reasons import InvariantError, Reason, Unsupported
+from .groups import Group, form_groups
+from .profitability import fits_in_registers
+from .reasons import Reason, Unsupported
 from .report import GroupReport, Report
 
 
-@dataclass(frozen=True)
-class Kernel:
-    """One kernel of Inductor's in a group; several parts where C++ codegen fuses outer loops alone."""
+#: What a bug of ours looks like at the group's boundary; production falls back, strict mode raises.
+_BUGS = (ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 
-    position: int
-    scheduled: Any
+
+class _KernelRefused(Unsupported):
+    """One kernel of a group cannot be translated; the others may still meet without it."""
+
+    def __init__(self, refusal: Unsupported, position: int):
+        super().__init__(refusal.reason, refusal.detail)
+        self.position = position
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a group.
+
+    fused: new kernels by the position of the first that each replaces; removed: positions of all replaced;
+    refused: position of the kernel that could not be translated.
+    """
+
+    fused: dict[int, Any] = field(default_factory=dict)
+    removed: set[int] = field(default_factory=set)
+    refused: int | None = None
 
 
 def fuse_schedule(schedule: list[Any], options: Options, report: Report) -> list[Any]:
     """The schedule with every group fused that is proven and liftable; all else as it was."""
-    groups, refusals = form_groups(schedule)
+    pending, refusals = form_groups(schedule)
     report.refusals += refusals
-    report.count("groups_seen", len(groups))
-    for number, group in enumerate(groups):
-        entry = _group_report(f"group{number}", group, schedule)
+    report.count("groups_seen", len(pending))
+    while pending:
+        group = pending.pop(0)
+        entry = _group_report(f"group{len(report.groups)}", group, schedule)
         report.groups.append(entry)
-        fused, removed = _try_group(group, schedule, options, entry)
-        if fused:
+        outcome = _try_group(group, schedule, options, entry)
+        if entry.reason is not None:
+            report.count(f"refused.{entry.reason.name}")
+        if outcome.refused is not None:
+            rest, _ = form_groups(schedule, only=set(group.positions) - {outcome.refused})
+            pending = rest + pending
+        if outcome.fused:
             report.count("groups_fused")
             with entry.stage("replace"):
-                schedule = _replace(schedule, groups, fused, removed)
-        elif entry.reason is not None:
-            report.count(f"refused.{entry.reason.name}")
+                schedule = _replace(schedule, pending, outcome)
     return schedule
 
 
-def _replace(schedule: list[Any], groups: list[Group], fused: dict[int, Any], removed: set[int]) -> list[Any]:
+def _replace(schedule: list[Any], groups: list[Group], outcome: Outcome) -> list[Any]:
     """Replaces kernels and lets the groups that are still to come point at the same kernels as before."""
-    scheduler = next(iter(fused.values())).scheduler
-    changed = inductor.replace_kernels(scheduler, schedule, fused, removed)
+    scheduler = next(iter(outcome.fused.values())).scheduler
+    changed = inductor.replace_kernels(scheduler, schedule, outcome.fused, outcome.removed)
     new_positions = {id(kernel): i for i, kernel in enumerate(changed)}
     for group in groups:
         group.positions = [new_positions[id(schedule[p])] for p in group.positions if id(schedule[p]) in new_positions]
@@ -56,20 +79,21 @@ def _group_report(name: str, group: Group, schedule: list[Any]) -> GroupReport:
     return GroupReport(name, [n.get_name() for n in nodes], count, count, locations=locations)
 
 
-def _try_group(group: Group, schedule: list[Any], options: Options, entry: GroupReport):
-    """(new kernels by position, positions replaced); both empty where the group is left alone."""
+def _try_group(group: Group, schedule: list[Any], options: Options, entry: GroupReport) -> Outcome:
+    """Fuses a group, or says in `entry` why it is left alone."""
     try:
         return _fuse_group(group, schedule, options, entry)
     except Unsupported as refusal:
         entry.reason, entry.detail = refusal.reason, refusal.detail
-    except InvariantError as broken:
+        return Outcome(refused=getattr(refusal, "position", None))
+    except _BUGS as bug:
         if options.strict:
             raise
-        entry.reason, entry.detail = Reason.internal_error, str(broken)
-    return {}, set()
+        entry.reason, entry.detail = Reason.internal_error, f"{type(bug).__name__}: {bug}"
+        return Outcome()
 
 
-def _fuse_group(group: Group, schedule: list[Any], options: Options, entry: GroupReport):
+def _fuse_group(group: Group, schedule: list[Any], options: Options, entry: GroupReport) -> Outcome:
     from .lowering.band import FunctionTables, lift_function
     from .pipeline import run_pipeline
 
@@ -77,7 +101,7 @@ def _fuse_group(group: Group, schedule: list[Any], options: Options, entry: Grou
     with entry.stage("translate"):
         nodes, translation = _translate(group, schedule, options, dump, entry.name)
     with entry.stage("passes"):
-        remarks = run_pipeline(translation.module, options.pipeline, dump)
+        remarks = run_pipeline(translation.module, _pipeline(options, group), dump)
     entry.remarks = [(r.reason, r.text, r.location) for r in remarks]
     with entry.stage("lift"):
         buffers = [(name, m.view.strides) for name, m in translation.memrefs.items()]
@@ -86,67 +110,112 @@ def _fuse_group(group: Group, schedule: list[Any], options: Options, entry: Grou
             function = translation.module.body.operations[0].operation
             bands = lift_function(function, FunctionTables(buffers, translation.symbols), stores)
             dump.write("lifted.mlir", str(translation.module))
-            fused, removed = _commit(bands, nodes, group, schedule, entry)
-    if not fused:
+            outcome = _commit(bands, nodes, group, schedule, entry)
+            _choose_codegen(bands, outcome.fused, options, entry)
+    if not outcome.fused:
         _explain_refusal(entry)
-    return fused, removed
+    return outcome
+
+
+def _pipeline(options: Options, group: Group) -> str:
+    """The user's pipeline, or the default for the group's code generator."""
+    if options.pipeline != DEFAULT_PIPELINE or inductor.generates_triton(group.device):
+        return options.pipeline
+    return LOOP_NEST_PIPELINE
 
 
 def _translate(group: Group, schedule: list[Any], options: Options, dump: Dump, name: str):
-    from .translate.group import GroupTarget, NodeSource, make_prover, trace_group, translate_group
+    from .translate.group import GroupTarget, make_prover, translate_group
 
-    sources, nodes = [], {}
+    nodes = {n.get_name(): n for p in group.positions for n in inductor.loop_nodes(schedule[p])}
+    if len(nodes) > options.max_nodes:
+        raise Unsupported(Reason.budget_exceeded, f"{len(nodes)} nodes, at most {options.max_nodes}")
+    sources, traces = [], []
     for kernel, position in enumerate(group.positions):
-        for node in inductor.loop_nodes(schedule[position]):
-            nodes[node.get_name()] = node
-            where = inductor.node_location(node)
-            body, sizes = inductor.node_body(node), inductor.node_sizes(node)
-            sources.append(NodeSource(node.get_name(), body, sizes, kernel, where))
-    if len(sources) > options.max_nodes:
-        raise Unsupported(Reason.budget_exceeded, f"{len(sources)} nodes, at most {options.max_nodes}")
+        own = [_source(node, kernel) for node in inductor.loop_nodes(schedule[position])]
+        sources += own
+        traces += _trace_kernel(own, position)
     dump.write("loop-ir.txt", "\n".join(f"{s.name} {s.sizes}\n{s.body.debug_str()}\n" for s in sources))
     target = GroupTarget(
         inductor.buffer_dtype, inductor.buffer_numel, make_prover(), inductor.rounds_at_conversion(group.device)
     )
-    translation = translate_group(name, sources, trace_group(sources), target)
+    translation = translate_group(name, sources, traces, target)
     if dump.active:
         path = dump.write("affine.mlir", str(translation.module))
-        dump.replay(path.name if path else "", options.pipeline)
+        dump.replay(path.name if path else "", _pipeline(options, group))
     return nodes, translation
 
 
-def _commit(bands: list, nodes: dict[str, Any], group: Group, schedule: list[Any], entry: GroupReport):
+def _source(node: Any, kernel: int):
+    from .translate.group import NodeSource
+
+    body, sizes = inductor.node_body(node), inductor.node_sizes(node)
+    return NodeSource(node.get_name(), body, sizes, kernel, inductor.node_location(node))
+
+
+def _trace_kernel(sources: list, position: int) -> list:
+    from .translate.group import trace_group
+
+    try:
+        return trace_group(sources)
+    except Unsupported as refusal:
+        raise _KernelRefused(refusal, position) from refusal
+
+
+def _commit(
+    bands: list, nodes: dict[str, Any], group: Group, schedule: list[Any], entry: GroupReport
+) -> Outcome:
     """Gives the nodes of each band their new loops and makes one kernel of them, or restores them."""
-    fused: dict[int, Any] = {}
-    removed: set[int] = set()
+    outcome = Outcome()
     for band in bands:
         positions = {group.positions[k] for k in band.kernels}
         whole = {n.get_name() for p in positions for n in inductor.loop_nodes(schedule[p])}
-        if whole != {n.name for n in band.nodes}:
-            entry.decisions.append(f"{[n.name for n in band.nodes]}: only a part of a kernel of Inductor's")
+        names = {n.name for n in band.nodes}
+        if whole != names:
+            entry.decisions.append(f"{sorted(names)}: only a part of a kernel of Inductor's")
+            continue
+        if len(positions) == 1 and _has_loops_of(band, nodes):
             continue
         kernel = _rewrite(band, nodes)
         if kernel is None:
-            entry.decisions.append(f"{[n.name for n in band.nodes]}: Inductor's codegen cannot run them together")
+            entry.decisions.append(f"{sorted(names)}: Inductor's codegen cannot run them together")
             continue
-        fused[min(positions)] = kernel
-        removed |= positions
+        outcome.fused[min(positions)] = kernel
+        outcome.removed.update(positions)
         entry.fused = True
         entry.kernels_after -= len(positions) - 1
-    return fused, removed
+    return outcome
+
+
+def _has_loops_of(band, nodes: dict[str, Any]) -> bool:
+    """Whether the passes left every extent of a kernel of Inductor's as it was: then there is nothing to gain."""
+    return all(inductor.node_sizes(nodes[n.name]) == (n.iter_sizes, n.reduce_sizes) for n in band.nodes)
+
+
+def _choose_codegen(bands: list, fused: dict[int, Any], options: Options, entry: GroupReport) -> None:
+    """Persistent kernels for the bands whose row fits in registers."""
+    kernels = {name for kernel in fused.values() for name in inductor.operation_names(kernel)}
+    for band in bands:
+        names = {n.name for n in band.nodes}
+        if not names <= kernels or not fits_in_registers(band.registers) or not options.persistent:
+            continue
+        kernel = next(k for k in fused.values() if names <= inductor.operation_names(k))
+        if inductor.generates_triton(inductor.device_of(kernel)):
+            inductor.keep_rows_in_registers(kernel.scheduler, inductor.device_of(kernel), names)
+            entry.decisions.append(f"persistent: a row takes {band.registers} registers")
 
 
 def _rewrite(band, nodes: dict[str, Any]):
     """One kernel of the band's nodes over their new loops; None, and nothing changed, if there is no such."""
-    bodies = {n.name: inductor.make_loop_body(n.body, n.iter_sizes, n.reduce_sizes) for n in band.nodes}
-    saved = {name: inductor.save_loop_state(nodes[name]) for name in bodies}
-    for name, body in bodies.items():
-        inductor.set_loop_body(nodes[name], body)
-    kernel = inductor.fuse_nodes([nodes[n.name] for n in band.nodes])
-    if kernel is None:
-        for name, state in saved.items():
-            inductor.restore_loop_state(nodes[name], state)
-    return kernel
+    with contextlib.ExitStack() as undo:
+        for lifted in band.nodes:
+            node = nodes[lifted.name]
+            undo.callback(inductor.restore_loop_state, node, inductor.save_loop_state(node))
+            inductor.set_loop_body(node, inductor.make_loop_body(lifted.body, lifted.iter_sizes, lifted.reduce_sizes))
+        kernel = inductor.fuse_nodes([nodes[n.name] for n in band.nodes])
+        if kernel is not None:
+            undo.pop_all()
+        return kernel
 
 
 def _explain_refusal(entry: GroupReport) -> None:
@@ -159,5 +228,3 @@ def _explain_refusal(entry: GroupReport) -> None:
     else:
         entry.reason, entry.detail = Reason.no_common_band, "no two nests meet"
 
-
-__all__ = ["fuse_schedule", "Refusal"]

@@ -40,11 +40,16 @@ def admissible(kernel: Any) -> Reason | None:
     return None
 
 
-def form_groups(schedule: list[Any]) -> tuple[list[Group], list[Refusal]]:
-    """Greedy in schedule order: a kernel joins the first group that it shares a buffer with and closes no cycle."""
+def form_groups(schedule: list[Any], only: set[int] | None = None) -> tuple[list[Group], list[Refusal]]:
+    """Greedy in schedule order: a kernel joins the first group that it shares a buffer with and closes no cycle.
+
+    only: positions that may take part (default: all).
+    """
     groups: list[Group] = []
     refusals: list[Refusal] = []
     for position, kernel in enumerate(schedule):
+        if only is not None and position not in only:
+            continue
         reason = admissible(kernel)
         if reason is not None:
             refusals.append(Refusal([kernel.get_name()], reason, "not a kernel of plain loops that it owns"))

@@ -1,86 +1,186 @@
-"""The scheduler pass that Inductor calls after its own fusion."""
+"""The scheduler pass that Inductor calls after its own fusion, and whose compilations it takes part in."""
 
 from __future__ import annotations
 
 import contextlib
 import functools
 import hashlib
-from collections.abc import Callable, Iterator
+import os
+import threading
+from collections import Counter
+from collections.abc import Iterator
 from contextvars import ContextVar
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from . import inductor_compat as inductor
 from .config import Options
 from .fuse import fuse_schedule
-from .reasons import Reason
 from .groups import Refusal
-from .report import Report, publish
+from .mlir_runtime import mlir_version
+from .reasons import InvariantError, Reason, Unsupported
+from .report import FAULTS, Report, publish, warn_once
 
-#: Options of the compilation that runs in this context; None outside of Bridge's compilations.  Torch 2.11
-#: keeps its configuration for the whole process, so the pass itself must know whose compilation it is in.
-_active: ContextVar[Options | None] = ContextVar("bridge_options", default=None)
-_report: ContextVar[Report | None] = ContextVar("bridge_report", default=None)
+
+@dataclass(frozen=True)
+class Scope:
+    """Compilations that are Bridge's: their options, and their report (None: each graph has its own)."""
+
+    options: Options
+    report: Report | None
+
+
+#: The compilation that runs in this context.  The pass is visible to other threads, which compile without Bridge.
+_scope: ContextVar[Scope | None] = ContextVar("bridge_scope", default=None)
+#: The report of a function of which Dynamo has compiled a part, up to a graph break, and that part's options.
+_unfinished: ContextVar[Scope | None] = ContextVar("bridge_unfinished", default=None)
+
+_installed: tuple[Scope, contextlib.ExitStack] | None = None
+_install_lock = threading.Lock()
+
+
+def current() -> Scope | None:
+    """The scope that a compilation in this context belongs to; None where it is plain Inductor's."""
+    return _scope.get() or (_installed[0] if _installed else None)
 
 
 @contextlib.contextmanager
-def active(options: Options) -> Iterator[Report]:
-    """Marks the compilations inside as Bridge's and collects their report."""
-    report = Report()
-    tokens = _active.set(options), _report.set(report)
+def active(options: Options, report: Report) -> Iterator[Report]:
+    """Has the compilations of this context, until the end of the block, go through Bridge into `report`."""
+    token = _scope.set(Scope(options, report))
     try:
-        yield report
+        with inductor.hooked(_scheduler_pass()):
+            yield report
     finally:
-        _active.reset(tokens[0])
-        _report.reset(tokens[1])
+        _scope.reset(token)
         publish(report)
 
 
-def run_after_fusion(nodes: list[Any], options: Options) -> list[Any]:
-    """The schedule after Bridge; errors of the environment leave it as it was, with a recorded reason."""
-    report = _report.get() or Report()
+def supported(report: Report) -> bool:
+    """False, with a warning and the reason in the report, where Bridge does not know this torch."""
+    if inductor.torch_supported():
+        return True
+    oldest, too_new = (".".join(map(str, v)) for v in inductor.TORCH_VERSIONS)
+    with report.graph():
+        _leave([], report, Reason.torch_version, f"bridge needs torch >= {oldest}, < {too_new}")
+    _tell(report, Counter())
+    return False
+
+
+def report_for(options: Options, unfinished: bool) -> Report:
+    """The report of a compile call: the one before's, where that ended in a graph break.
+
+    unfinished: whether this one does.
+    """
+    last = _unfinished.get()
+    report = last.report if last is not None and last.options == options else Report()
+    _unfinished.set(Scope(options, report) if unfinished else None)
+    return report
+
+
+def install(options: Options) -> None:
+    """Has every compilation of the process go through Bridge; replaces an earlier installation."""
+    global _installed
+    uninstall()
+    with _install_lock, contextlib.ExitStack() as stack:
+        stack.enter_context(inductor.hooked(_scheduler_pass()))
+        _installed = Scope(options, None), stack.pop_all()
+
+
+def uninstall() -> None:
+    """Undoes `install`; does nothing without one."""
+    global _installed
+    with _install_lock:
+        last, _installed = _installed, None
+    if last is not None:
+        last[1].close()
+
+
+@functools.cache
+def _scheduler_pass() -> Any:
+    return inductor.scheduler_pass(_Pass())
+
+
+class _Pass:
+    """What Inductor calls; its key is part of that of Inductor's caches."""
+
+    def active(self) -> bool:
+        return current() is not None
+
+    def __call__(self, nodes: list[Any]) -> list[Any]:
+        scope = current()
+        assert scope is not None, "called where not active"
+        return run_after_fusion(nodes, scope.options, scope.report or Report())
+
+    def key(self) -> tuple[str, ...] | None:
+        """None (no caching) for a compilation that is to be dumped: a hit would dump nothing."""
+        scope = current()
+        assert scope is not None, "called where not active"
+        if scope.options.dump_dir is not None:
+            return None
+        return ("bridge", implementation_hash(), mlir_version() or "no MLIR", repr(scope.options.deciding()))
+
+
+def run_after_fusion(nodes: list[Any], options: Options, report: Report) -> list[Any]:
+    """The schedule after Bridge; errors of the environment leave it as it was, with a recorded reason.
+
+    Raises InvariantError in strict mode.
+    """
+    before = Counter(report.counters)
+    try:
+        with report.graph():
+            return _transform(nodes, options, report)
+    finally:
+        _tell(report, before)
+
+
+def _transform(nodes: list[Any], options: Options, report: Report) -> list[Any]:
     if not inductor.is_inference_graph() and not options.training:
-        detail = "a training graph; option training=True allows it"
-        report.refusals.append(Refusal([n.get_name() for n in nodes], Reason.training_graph, detail))
-        return nodes
-    result = fuse_schedule(nodes, options, report)
+        return _leave(nodes, report, Reason.training_graph, "a training graph; option training=True allows it")
+    try:
+        return fuse_schedule(nodes, options, report)
+    except Unsupported as refusal:
+        return _leave(nodes, report, refusal.reason, refusal.detail)
+    except InvariantError as broken:
+        if options.strict:
+            raise
+        return _leave(nodes, report, Reason.internal_error, str(broken))
+
+
+def _leave(nodes: list[Any], report: Report, reason: Reason, detail: str) -> list[Any]:
+    report.refusals.append(Refusal([n.get_name() for n in nodes], reason, detail))
+    return nodes
+
+
+def _tell(report: Report, before: Counter) -> None:
+    """Publishes a report: to `bridge.report()`, to Dynamo's counters and, for a fault, as a warning."""
+    inductor.add_counters(Counter(report.counters) - before)
     publish(report)
-    return result
+    for entry in [*report.groups, *report.refusals]:
+        if entry.reason in FAULTS:
+            detail = f"[{entry.reason.name}] {entry.detail}"
+            warn_once(entry.reason.name, f"bridge leaves the code as Inductor makes it: {detail}")
+
+
+#: Parts of the package that no compilation depends on.
+_NOT_HASHED = {"__pycache__", "offline", "bin"}
 
 
 @functools.cache
 def implementation_hash() -> str:
-    """Version of everything that decides what a compilation gives: sources, plug-in, MLIR's release."""
+    """Everything of this package that decides what a compilation gives: sources and plug-in, by content."""
     digest = hashlib.sha256()
-    root = Path(__file__).parent
-    for path in sorted([*root.rglob("*.py"), *root.rglob("*.so")]):
-        digest.update(path.name.encode())
+    for path in implementation_files():
+        digest.update(f"{path.name} {path.stat().st_size} ".encode())
         digest.update(path.read_bytes())
     return digest.hexdigest()
 
 
-def make_pass(options: Options, previous: Callable | None, always: bool) -> Any:
-    """The hook object; `previous`: a pass already in the hook, called first; `always`: not only while active."""
-    return inductor.scheduler_pass(_Pass(options, previous, always))
-
-
-class _Pass:
-    """Called by Inductor; its key is part of the FX graph cache's."""
-
-    def __init__(self, options: Options, previous: Callable | None, always: bool):
-        self.options = options
-        self.previous = previous
-        self.always = always
-
-    def __call__(self, nodes: list[Any]) -> list[Any]:
-        if self.previous is not None:
-            nodes = self.previous(nodes)
-        options = _active.get() or (self.options if self.always else None)
-        return nodes if options is None else run_after_fusion(nodes, options)
-
-    def key(self) -> Any:
-        """None (no caching) where a previous pass has no identity."""
-        previous = inductor.pass_key(self.previous)
-        if self.previous is not None and previous is None:
-            return None
-        return ("bridge", implementation_hash(), repr(self.options), previous)
+def implementation_files() -> list[Path]:
+    files = []
+    # A source tree has links to folders in it, which Path.rglob does not follow.
+    for folder, folders, names in os.walk(Path(__file__).parent, followlinks=True):
+        folders[:] = sorted(set(folders) - _NOT_HASHED)
+        files += [Path(folder, name) for name in sorted(names) if name.endswith((".py", ".so"))]
+    return files

@@ -5,16 +5,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import importlib
 import importlib.metadata
+import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
-from .reasons import Reason, Unsupported
+from .reasons import InvariantError, Reason, Unsupported
 
 PLUGIN_NAME = "libBridgePasses.so"
+WHEEL = "xtc-mlir-python-bindings"
 
 
 class _LazyModule:
@@ -64,14 +68,36 @@ def load_plugin() -> ctypes.CDLL:
 
 
 def check_versions(plugin: str, mlir: str) -> None:
-    """The plug-in speaks C++ with the wheel's MLIR, so both must be the release that it was built with."""
+    """The plug-in speaks C++ with the wheel's MLIR, so both must be the release that it was built with.
+
+    Raises Unsupported(plugin_version_mismatch).
+    """
     from .version import __version__
 
-    installed = importlib.metadata.version("xtc-mlir-python-bindings")
+    installed = mlir_version()
     if plugin != __version__:
         raise Unsupported(Reason.plugin_version_mismatch, f"plug-in {plugin}, package {__version__}")
-    if not installed.startswith(mlir):
+    if installed is None or not f"{installed}.".startswith(f"{mlir}."):
         raise Unsupported(Reason.plugin_version_mismatch, f"plug-in for MLIR {mlir}, installed {installed}")
+
+
+def mlir_version() -> str | None:
+    """The version of the wheel with MLIR's Python bindings, which is not loaded for it; None without one."""
+    if "mlir" in sys.modules and sys.modules["mlir"] is None:  # Python's way to forbid an import.
+        return None
+    try:
+        return importlib.metadata.version(WHEEL)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+@contextlib.contextmanager
+def mlir_errors_are_bugs() -> Iterator[None]:
+    """Raises InvariantError for an error of MLIR's in the block: Bridge has built IR that does not verify."""
+    try:
+        yield
+    except load_mlir("ir").MLIRError as error:
+        raise InvariantError(str(error)) from error
 
 
 _contexts = threading.local()

@@ -135,11 +135,7 @@ SIGNED_COMBINERS = {
     "min": "arith.minsi",
     "xor_sum": "arith.xori",
 }
-UNSIGNED_COMBINERS = {**SIGNED_COMBINERS, "max": "arith.maxui", "min": "arith.minui"}
 BOOL_COMBINERS = {"any": "arith.ori", "max": "arith.ori", "min": "arith.andi", "xor_sum": "arith.xori"}
-
-#: Reductions over several values: `bridge.combine <kind>`.
-STRUCTURED_COMBINERS = ("welford", "argmax", "argmin", "online_softmax")
 
 
 def _inverse(*tables: dict[str, str]) -> dict[str, str]:
@@ -152,5 +148,5 @@ def _inverse(*tables: dict[str, str]) -> dict[str, str]:
 
 
 LIFTED_OPS = _inverse(FLOAT_OPS, SIGNED_OPS, UNSIGNED_OPS, {"where": "arith.select", "isnan": "math.isnan", "isinf": "math.isinf"})
-LIFTED_COMBINERS = _inverse(FLOAT_COMBINERS, SIGNED_COMBINERS, UNSIGNED_COMBINERS)
-LIFTED_BOOL_COMBINERS = {"arith.ori": "any", "arith.xori": "xor_sum"}
+LIFTED_COMBINERS = _inverse(FLOAT_COMBINERS, SIGNED_COMBINERS)
+LIFTED_BOOL_COMBINERS = _inverse(BOOL_COMBINERS)

@@ -48,14 +48,13 @@ def run_pipeline(module, pipeline: str, dump: Dump) -> list[Remark]:
 
 def _run(module, pipeline: str, dump: Dump) -> None:
     manager = passmanager.PassManager.parse(pipeline)
-    if not dump.active:
+    with dump.pass_tree() as tree:
+        if tree is not None:
+            manager.enable_ir_printing(
+                print_before_all=False,
+                print_after_all=True,
+                print_after_change=True,
+                tree_printing_dir_path=str(tree),
+            )
         manager.run(module.operation)
-        return
-    # The printing instrumentation writes one file a pass into a tree that it makes itself.
-    manager.enable_ir_printing(
-        print_before_all=False,
-        print_after_all=True,
-        print_after_change=True,
-        tree_printing_dir_path=str(dump.folder / "passes"),
-    )
-    manager.run(module.operation)
+    dump.write("fused.mlir", lambda: str(module))

@@ -5,11 +5,27 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from .groups import Refusal
 from .reasons import Reason
+
+if TYPE_CHECKING:  # It loads sympy, and `import bridge` is to be quick.
+    from .groups import Refusal
+
+#: Reasons that somebody can do something about: these are said in a warning too.
+FAULTS = frozenset(
+    {
+        Reason.mlir_missing,
+        Reason.plugin_missing,
+        Reason.plugin_version_mismatch,
+        Reason.torch_version,
+        Reason.pass_failed,
+        Reason.internal_error,
+    }
+)
 
 
 @dataclass
@@ -18,7 +34,8 @@ class GroupReport:
 
     nodes: scheduler nodes in it; fused: whether at least one kernel of Bridge's came out;
     reason / detail: why not, where it was not; kernels_before / kernels_after: kernels of the group;
-    seconds: time of each stage; remarks: what the passes said, as (reason, text, location).
+    seconds: time of each stage; remarks: what the passes said, as (reason, text, location);
+    graph: which graph of the compilation it is in.
     """
 
     name: str
@@ -32,6 +49,7 @@ class GroupReport:
     remarks: list[tuple[str, str, str]] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
     decisions: list[str] = field(default_factory=list)
+    graph: int = 0
 
     @contextlib.contextmanager
     def stage(self, name: str) -> Iterator[None]:
@@ -45,12 +63,17 @@ class GroupReport:
 
 @dataclass
 class Report:
-    """The groups of one compilation (of every graph in it) and the kernels that could not take part."""
+    """The groups of one compilation (of every graph in it) and the kernels that could not take part.
+
+    graphs: how many graphs Inductor scheduled, none where they all came from its cache;
+    counters: what was added to `torch._dynamo.utils.counters["bridge"]`; seconds: time that no group took.
+    """
 
     groups: list[GroupReport] = field(default_factory=list)
     refusals: list[Refusal] = field(default_factory=list)
     counters: dict[str, int] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
+    graphs: int = 0
 
     @property
     def fused(self) -> list[GroupReport]:
@@ -64,17 +87,40 @@ class Report:
     def count(self, name: str, amount: int = 1) -> None:
         self.counters[name] = self.counters.get(name, 0) + amount
 
+    @contextlib.contextmanager
+    def graph(self) -> Iterator[None]:
+        """Everything that the block adds belongs to one graph; refused kernels are counted, and the time."""
+        groups, refusals, start = len(self.groups), len(self.refusals), time.perf_counter()
+        try:
+            yield
+        finally:
+            for group in self.groups[groups:]:
+                group.graph = self.graphs
+            for refusal in self.refusals[refusals:]:
+                self.count(f"refused.{refusal.reason.name}")
+            self.graphs += 1
+            staged = sum(sum(group.seconds.values()) for group in self.groups[groups:])
+            rest = time.perf_counter() - start - staged
+            self.seconds["other"] = self.seconds.get("other", 0.0) + rest
+
     def __str__(self) -> str:
-        lines = [f"bridge: {len(self.fused)} of {len(self.groups)} groups fused, {1e3 * self.total_seconds:.1f} ms"]
+        if not self.graphs:
+            return "bridge: no graph was scheduled; they came from Inductor's cache, or there were none"
+        graphs = "" if self.graphs == 1 else f" in {self.graphs} graphs"
+        lines = [
+            f"bridge: {len(self.fused)} of {len(self.groups)} groups fused{graphs}, {1e3 * self.total_seconds:.1f} ms"
+        ]
         for group in self.groups:
-            lines += _group_lines(group)
+            lines += _group_lines(group, self.graphs)
         for refusal in self.refusals:
-            lines.append(f"  {', '.join(refusal.nodes)}: left alone [{refusal.reason.name}] {refusal.detail}")
+            nodes = ", ".join(refusal.nodes) or "everything"
+            lines.append(f"  {nodes}: left alone [{refusal.reason.name}] {refusal.detail}")
         return "\n".join(lines)
 
 
-def _group_lines(group: GroupReport) -> list[str]:
-    head = f"  {group.name} ({', '.join(group.nodes)}): "
+def _group_lines(group: GroupReport, graphs: int) -> list[str]:
+    where = f"graph {group.graph} " if graphs > 1 else ""
+    head = f"  {where}{group.name} ({', '.join(group.nodes)}): "
     if group.fused:
         head += f"fused, {group.kernels_before} -> {group.kernels_after} kernels"
     else:
@@ -102,3 +148,15 @@ def report() -> Report | None:
     """The report of this process' last compilation through Bridge; None before the first."""
     with _lock:
         return _last
+
+
+_warned: set[str] = set()
+
+
+def warn_once(subject: str, text: str) -> None:
+    """A RuntimeWarning, once a process for each subject."""
+    with _lock:
+        if subject in _warned:
+            return
+        _warned.add(subject)
+    warnings.warn(text, RuntimeWarning, stacklevel=3)

@@ -12,6 +12,7 @@ from bridge.mlir_runtime import ir
 from bridge.reasons import InvariantError, Reason, Unsupported
 
 from .evaluate import Environment, Evaluator
+from .footprint import row_registers
 from .index import apply_map
 
 
@@ -31,10 +32,14 @@ class LiftedNode:
 
 @dataclass(frozen=True)
 class LiftedBand:
-    """One kernel: the scheduler nodes in it, in order, and the kernels they were in before."""
+    """One kernel: the scheduler nodes in it, in order, and the kernels they were in before.
+
+    registers: 32-bit registers that hold what one band iteration reduces, None where that is symbolic.
+    """
 
     nodes: list[LiftedNode]
     kernels: list[int]
+    registers: int | None = None
 
 
 @dataclass(frozen=True)
@@ -61,7 +66,7 @@ def lift_band(root, entry, tables: FunctionTables, stores_of: dict[str, set[str]
     buffers = dict(zip(arguments, tables.buffers, strict=False))
     sizes = dict(zip(arguments[len(tables.buffers) :], tables.sizes, strict=True))
     nodes = [_lift_node(n, _stores_to(stores, stores_of[n], buffers), buffers, sizes) for n in names]
-    return LiftedBand(nodes, kernels)
+    return LiftedBand(nodes, kernels, row_registers(root))
 
 
 def _stores(root) -> list:
@@ -76,8 +81,8 @@ def _stores(root) -> list:
     return found
 
 
-def _stores_to(stores: list, names: set[str], buffers: dict) -> list:
-    return [s for s in stores if buffers[s.operands[1]][0] in names]
+def _stores_to(stores: list, written: set, buffers: dict) -> list:
+    return [s for s in stores if buffers[s.operands[1]][0] in written]
 
 
 def _lift_node(name: str, stores: list, buffers: dict, sizes: dict) -> LiftedNode:
@@ -110,7 +115,7 @@ def _run(stores: list, guards: list, environment: Environment) -> None:
         raise Unsupported(Reason.not_liftable, "a store under a guard")
     evaluator = Evaluator(environment)
     for store in stores:
-        value = evaluator.value(store.operands[0])
+        value = evaluator.stored(store)
         name, index = evaluator.location(store, 1)
         reduced = _is_reduction_result(store)
         write = environment.ops.store_reduction if reduced else environment.ops.store

@@ -7,6 +7,7 @@ block of Inductor's cannot see the values of the block around it.
 
 from __future__ import annotations
 
+import ctypes
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -41,10 +42,16 @@ class Evaluator:
         self.memo: dict[Any, Any] = {}
 
     def value(self, value) -> Any:
-        """The `ops` value of an SSA value; Unsupported(NOT_LIFTABLE) for an operation without a meaning there."""
+        """The `ops` value of an SSA value; Unsupported(not_liftable) for an operation without a meaning there."""
         if value not in self.memo:
             self.memo[value] = self._evaluate(value)
         return self.memo[value]
+
+    def stored(self, store) -> Any:
+        """What a store is given: its own rounding to 16 bits is left to it, as Inductor's bodies do."""
+        operation = _owner(store.operands[0])
+        rounded = operation.name == "arith.truncf" and dtypes.signed_dtype(str(operation.results[0].type)) in dtypes.LOW_PRECISION
+        return self.value(operation.operands[0] if rounded else store.operands[0])
 
     def index(self, value) -> sympy.Expr:
         """The sympy value of an `index`-typed SSA value."""
@@ -81,29 +88,29 @@ class Evaluator:
 
     def _constant(self, operation, value):
         dtype = dtypes.signed_dtype(str(value.type))
-        attribute = operation.attributes["value"]
-        number = ir.FloatAttr(attribute).value if dtype.is_floating_point else ir.IntegerAttr(attribute).value
-        return self.env.ops.constant(bool(number) if dtype == torch.bool else number, dtype)
+        return self.env.ops.constant(number(operation), dtype)
 
     def _index_cast(self, operation, value):
         dtype = dtypes.signed_dtype(str(value.type))
         return self.env.ops.index_expr(self.index(operation.operands[0]), dtype)
 
     def _cast(self, operation, value):
-        """A conversion between floats, signed integers and bool."""
+        """A conversion between floats, signed integers and (as a source) bool."""
         source = dtypes.signed_dtype(str(operation.operands[0].type))
         target = dtypes.signed_dtype(str(value.type))
-        if operation.name in ("arith.uitofp", "arith.extui") and source != torch.bool:
-            raise Unsupported(Reason.not_liftable, f"{operation.name} from {source}")
-        return self.env.ops.to_dtype(self.value(operation.operands[0]), target, src_dtype=source)
+        if source in dtypes.LOW_PRECISION and target == torch.float32 and _is_load(operation.operands[0]):
+            return self.value(operation.operands[0])  # every load of Inductor's extends by itself
+        zero_extends = operation.name in ("arith.uitofp", "arith.extui")
+        if zero_extends != (source == torch.bool) or target == torch.bool:
+            raise Unsupported(Reason.not_liftable, f"{operation.name} from {source} to {target}")
+        # A rounding to 16 bits that is in the IR is meant; only the store's own is left to the store.
+        rounding = {"use_compute_types": False} if target in dtypes.LOW_PRECISION else {}
+        return self.env.ops.to_dtype(self.value(operation.operands[0]), target, src_dtype=source, **rounding)
 
-    def _truncf(self, operation, value):
-        """A rounding: kept as one unless a store follows, which rounds by itself."""
+    def _bitcast(self, operation, value):
         source = dtypes.signed_dtype(str(operation.operands[0].type))
         target = dtypes.signed_dtype(str(value.type))
-        stored = all(u.owner.name == "affine.store" for u in value.uses)
-        operand = self.value(operation.operands[0])
-        return self.env.ops.to_dtype(operand, target, src_dtype=source, use_compute_types=stored)
+        return self.env.ops.to_dtype_bitcast(self.value(operation.operands[0]), target, source)
 
     def _convert(self, operation, _):
         source = dtypes.dtype_from_name(ir.StringAttr(operation.attributes["from"]).value)
@@ -136,13 +143,7 @@ class Evaluator:
         """`affine.if` with a result: the first region under a mask, a constant elsewhere."""
         position = list(operation.results).index(value)
         inside, outside = (list(region.blocks[0].operations)[-1].operands[position] for region in operation.regions)
-        other = _owner(outside)
-        if other.name != "arith.constant":
-            raise Unsupported(Reason.not_liftable, "a guard whose other value is no constant")
-        dtype = dtypes.signed_dtype(str(outside.type))
-        number = other.attributes["value"]
-        constant = ir.FloatAttr(number).value if dtype.is_floating_point else ir.IntegerAttr(number).value
-        return self.env.ops.masked(self.condition(operation), self._fresh(inside), constant)
+        return self.env.ops.masked(self.condition(operation), self._fresh(inside), _other(outside))
 
     def _fresh(self, value) -> Callable[[], Any]:
         return lambda: Evaluator(self.env).value(value)
@@ -150,7 +151,7 @@ class Evaluator:
     def condition(self, operation):
         """The mask of an `affine.if`: the conjunction of its constraints on index expressions."""
         operands = [self.index(o) for o in operation.operands]
-        flags = [self._constraint(*c) for c in constraints(operation.attributes["condition"].value, operands)]
+        flags = [self._constraint(*c) for c in constraints(operation.attributes["condition"], operands)]
         return functools.reduce(self.env.ops.and_, flags)
 
     def _constraint(self, expr: sympy.Expr, is_equality: bool):
@@ -166,7 +167,8 @@ _HANDLERS = {
     "arith.constant": Evaluator._constant,
     "arith.index_cast": Evaluator._index_cast,
     "arith.extf": Evaluator._cast,
-    "arith.truncf": Evaluator._truncf,
+    "arith.truncf": Evaluator._cast,
+    "arith.bitcast": Evaluator._bitcast,
     "arith.sitofp": Evaluator._cast,
     "arith.uitofp": Evaluator._cast,
     "arith.fptosi": Evaluator._cast,
@@ -178,6 +180,38 @@ _HANDLERS = {
     "bridge.special": Evaluator._special,
     "bridge.convert": Evaluator._convert,
 }
+
+
+def number(constant) -> bool | int | float:
+    """The value of an `arith.constant`; a float32 in its shortest spelling, as Inductor was given it."""
+    attribute, name = constant.attributes["value"], str(constant.results[0].type)
+    if name == "i1":
+        return bool(ir.IntegerAttr(attribute).value)
+    if not dtypes.signed_dtype(name).is_floating_point:
+        return ir.IntegerAttr(attribute).value
+    exact = ir.FloatAttr(attribute).value
+    shortest = float(f"{exact:.7g}")
+    return shortest if name == "f32" and _to_float32(shortest) == exact else exact
+
+
+def _is_load(value) -> bool:
+    return not isinstance(value.owner, ir.Block) and value.owner.name == "affine.load"
+
+
+def _to_float32(value: float) -> float:
+    return ctypes.c_float(value).value
+
+
+def _other(value) -> bool | int | float:
+    """What stands for a masked block where the mask is off: a constant, converted if it is unsigned."""
+    operation = _owner(value)
+    if operation.name == "arith.constant":
+        return number(operation)
+    source = _owner(operation.operands[0]) if operation.name == "bridge.convert" else operation
+    target = dtypes.dtype_from_name(ir.StringAttr(operation.attributes["to"]).value) if source != operation else None
+    if source.name != "arith.constant" or target not in dtypes.UNSIGNED:
+        raise Unsupported(Reason.not_liftable, "a guard whose other value is no constant")
+    return number(source) % (1 << 8 * target.itemsize)
 
 
 def _owner(value):

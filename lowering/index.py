@@ -37,12 +37,30 @@ def _binary(expr, left: sympy.Expr, right: sympy.Expr) -> sympy.Expr:
 def apply_map(affine_map, operands: list[sympy.Expr]) -> list[sympy.Expr]:
     """The results of a map on operands given as sympy expressions: dimensions first, then symbols."""
     dims, symbols = operands[: affine_map.n_dims], operands[affine_map.n_dims :]
-    return [to_sympy(result, dims, symbols) for result in affine_map.results]
+    return [with_modulo(to_sympy(result, dims, symbols)) for result in affine_map.results]
+
+
+def with_modulo(expr: sympy.Expr) -> sympy.Expr:
+    """MLIR simplifies `x mod d` to `x - d * (x floordiv d)`; the shorter form is the one that Inductor knows."""
+    if not expr.is_Add or not expr.has(FloorDiv):
+        return expr
+    for term in expr.args:
+        coefficient, atom = term.as_coeff_Mul()
+        if not isinstance(atom, FloorDiv) or not (coefficient / atom.args[1]).is_Integer:
+            continue
+        base, divisor = atom.args
+        factor = -coefficient / divisor
+        shorter = sympy.expand(expr - term - factor * base) + factor * ModularIndexing(base, sympy.Integer(1), divisor)
+        if len(sympy.Add.make_args(shorter)) < len(expr.args):
+            return with_modulo(shorter)
+    return expr
 
 
 def constraints(integer_set, operands: list[sympy.Expr]) -> list[tuple[sympy.Expr, bool]]:
-    """The constraints of a set: (expression, True for `== 0` / False for `>= 0`)."""
-    found = list(integer_set.constraints)
-    # A set gives its expressions untyped; a map made of them gives them typed.
-    typed = ir.AffineMap.get(integer_set.n_dims, integer_set.n_symbols, [c.expr for c in found])
-    return [(e, c.is_eq) for e, c in zip(apply_map(typed, operands), found, strict=True)]
+    """The constraints of an `affine_set` attribute: (expression, True for `== 0` / False for `>= 0`)."""
+    # The attribute does not give its set to Python, but a map with the same expressions can be read.
+    dims, _, body = str(integer_set).removeprefix("affine_set<").removesuffix(")>").partition(" : (")
+    texts = body.split(", ")
+    expressions = ", ".join(t.rsplit(" ", 2)[0] for t in texts)
+    results = apply_map(ir.AffineMapAttr.parse(f"affine_map<{dims} -> ({expressions})>").value, operands)
+    return [(e, t.endswith("== 0")) for e, t in zip(results, texts, strict=True)]

@@ -75,7 +75,7 @@ def _reaches(value, carried, name: str | None) -> bool:
 def _single(evaluator: Evaluator, name: str | None, pieces: list, value) -> Any:
     dtype = dtypes.signed_dtype(str(value.type))
     reductions = ops_table.LIFTED_BOOL_COMBINERS if dtype == torch.bool else ops_table.LIFTED_COMBINERS
-    if name not in reductions or name in ("arith.maxui", "arith.minui"):
+    if name not in reductions:
         raise Unsupported(Reason.not_liftable, f"reduction by {name} of {dtype}")
     combine = getattr(evaluator.env.ops, ops_table.LIFTED_OPS[name])
     combined = functools.reduce(combine, [evaluator.value(p) for p in pieces])

@@ -9,25 +9,38 @@ subscript lists two different addresses, so nothing is assumed here: what is not
 
 from __future__ import annotations
 
+import functools
+import itertools
 from dataclasses import dataclass, field
 
 import sympy
+from torch.utils._sympy.functions import FloorDiv, Mod, ModularIndexing, PythonMod
 
 from ..reasons import Reason, Unsupported
 
+ZERO, ONE = sympy.Integer(0), sympy.Integer(1)
 
-@dataclass(frozen=True)
+#: Inclusive (low, high) of variables.
+Ranges = dict[sympy.Symbol, tuple[sympy.Expr, sympy.Expr]]
+
+
+@dataclass(frozen=True, eq=False)
 class Access:
-    """One read or write of a buffer inside a nest.
+    """One read or write of a buffer inside a nest; compared by identity.
 
     index: linear element offset, over iteration variables and size symbols.
-    ranges: inclusive (low, high) of every variable of `index` where the access executes.
+    ranges: of every variable of `index`, where the access executes: the same index under another guard
+    is another access.
     """
 
     buffer: str
     index: sympy.Expr
-    ranges: dict[sympy.Symbol, tuple[sympy.Expr, sympy.Expr]]
+    ranges: Ranges
     is_write: bool
+
+    @functools.cached_property
+    def terms(self) -> list[tuple[sympy.Expr, sympy.Expr]]:
+        return terms(self.index)
 
 
 @dataclass
@@ -37,7 +50,7 @@ class View:
     buffer: str
     strides: list[sympy.Expr]
     sizes: list[sympy.Expr]
-    subscripts: dict[sympy.Expr, list[sympy.Expr]] = field(default_factory=dict)
+    subscripts: dict[Access, list[sympy.Expr]] = field(default_factory=dict)
 
 
 class Prover:
@@ -48,28 +61,40 @@ class Prover:
     """
 
     def __init__(self, known, hint):
-        self.known = known
+        self.known = functools.cache(known)
         self.hint = hint
 
     def less_equal(self, a: sympy.Expr, b: sympy.Expr) -> bool:
-        difference = sympy.expand(b - a)
+        difference = expand(b - a)
         if difference.is_Integer:
-            return difference >= 0
+            return bool(difference >= 0)
         return bool(self.known(sympy.Ge(difference, 0)))
 
 
-def bounds(expr: sympy.Expr, ranges: dict) -> tuple[sympy.Expr, sympy.Expr] | None:
+def expand(expr: sympy.Expr) -> sympy.Expr:
+    """sympy.expand, which is slow, for what may need it.
+
+    Inductor wraps some indices (of `cat`) in `Identity` to keep sympy's hands off them: it means its argument.
+    """
+    return expr if expr.is_Atom else sympy.expand(expr, identity=True)
+
+
+def bounds(expr: sympy.Expr, ranges: Ranges) -> tuple[sympy.Expr, sympy.Expr] | None:
     """Inclusive bounds of an affine expression over a box; None where a sign is unknown."""
-    low = high = sympy.Integer(0)
-    for coefficient, atom in terms(expr):
+    return _sum_bounds(terms(expr), ranges)
+
+
+def _sum_bounds(parts: list[tuple[sympy.Expr, sympy.Expr]], ranges: Ranges):
+    low = high = ZERO
+    for coefficient, atom in parts:
         term = _term_bounds(coefficient, atom, ranges)
         if term is None:
             return None
         low, high = low + term[0], high + term[1]
-    return sympy.expand(low), sympy.expand(high)
+    return expand(low), expand(high)
 
 
-def _term_bounds(coefficient, atom, ranges):
+def _term_bounds(coefficient, atom, ranges: Ranges):
     if atom == 1:
         return coefficient, coefficient
     span = atom_bounds(atom, ranges)
@@ -82,14 +107,13 @@ def _term_bounds(coefficient, atom, ranges):
     return None
 
 
-def atom_bounds(atom: sympy.Expr, ranges: dict) -> tuple[sympy.Expr, sympy.Expr] | None:
+def atom_bounds(atom: sympy.Expr, ranges: Ranges) -> tuple[sympy.Expr, sympy.Expr] | None:
     """Inclusive bounds of an iteration variable, `x floordiv d` or `x floordiv d mod m`."""
     if atom in ranges:
         return ranges[atom]
-    name = type(atom).__name__
-    if name in ("ModularIndexing", "Mod", "PythonMod"):
-        return sympy.Integer(0), atom.args[-1] - 1
-    if name == "FloorDiv" and atom.args[1].is_Integer:
+    if isinstance(atom, (ModularIndexing, Mod, PythonMod)):
+        return (ZERO, atom.args[-1] - 1) if atom.args[-1].is_positive else None
+    if isinstance(atom, FloorDiv) and atom.args[1].is_Integer and atom.args[1] > 0:
         inner = bounds(atom.args[0], ranges)
         return None if inner is None else tuple(sympy.floor(b / atom.args[1]) for b in inner)
     return None
@@ -97,24 +121,32 @@ def atom_bounds(atom: sympy.Expr, ranges: dict) -> tuple[sympy.Expr, sympy.Expr]
 
 def terms(expr: sympy.Expr) -> list[tuple[sympy.Expr, sympy.Expr]]:
     """Splits into (coefficient, atom): atoms are variables or floordiv / mod of them, coefficients are sizes."""
-    return [_split_term(term) for term in sympy.Add.make_args(sympy.expand(expr))]
+    coefficients: dict[sympy.Expr, sympy.Expr] = {}
+    for term in sympy.Add.make_args(expand(expr)):
+        coefficient, atom = _split_term(term)
+        coefficients[atom] = coefficients.get(atom, ZERO) + coefficient
+    return [(coefficient, atom) for atom, coefficient in coefficients.items()]
 
 
 def _split_term(term):
+    if term.is_Symbol and is_iteration_variable(term):
+        return ONE, term
+    if not is_iteration_atom(term):
+        return term, ONE
     factors = sympy.Mul.make_args(term)
     atoms = [f for f in factors if is_iteration_atom(f)]
-    if len(atoms) > 1:
-        raise Unsupported(Reason.non_affine_index, f"product of iteration variables in {term}")
-    rest = sympy.Mul(*[f for f in factors if f not in atoms])
-    return rest, atoms[0] if atoms else sympy.Integer(1)
+    if len(atoms) > 1 or not isinstance(atoms[0], (sympy.Symbol, FloorDiv, Mod, ModularIndexing, PythonMod)):
+        raise Unsupported(Reason.non_affine_index, f"{term} is not affine in the iteration variables")
+    return sympy.Mul(*[f for f in factors if f is not atoms[0]]), atoms[0]
 
 
 def is_iteration_atom(expr: sympy.Expr) -> bool:
-    """Iteration variables carry the prefix `i` + digits that this package gives them; sizes never do."""
+    """Whether an expression varies with the iteration, and not with the sizes alone."""
     return any(is_iteration_variable(s) for s in expr.free_symbols)
 
 
 def is_iteration_variable(symbol: sympy.Symbol) -> bool:
+    """Iteration variables carry the prefix that this package gives them; sizes never do."""
     return symbol.name.startswith("bridge_iv")
 
 
@@ -123,106 +155,131 @@ def delinearise(buffer: str, accesses: list[Access], numel: sympy.Expr, prover: 
 
     Raises Unsupported(subscript_out_of_bounds) if even one dimension over the whole storage is not proven.
     """
-    chain = _stride_chain(accesses, prover)
+    found = {abs(c) for a in accesses for c, atom in a.terms if atom != 1}
     while True:
+        chain = _stride_chain(found, prover)
         view, culprit = _try_chain(buffer, chain, accesses, numel, prover)
         if view is not None:
             return view
         if culprit == 0:
             raise Unsupported(Reason.subscript_out_of_bounds, f"{buffer}: access not proven inside {numel} elements")
-        chain = chain[: culprit - 1] + chain[culprit:]
+        found.remove(chain[culprit - 1])
 
 
-def _stride_chain(accesses: list[Access], prover: Prover) -> list[sympy.Expr]:
+def _stride_chain(found: set[sympy.Expr], prover: Prover) -> list[sympy.Expr]:
     """Descending strides, each a multiple of the next, ending in 1."""
-    found = {abs(c) for a in accesses for c, atom in terms(a.index) if atom != 1 and c != 0}
-    chain: list[sympy.Expr] = [sympy.Integer(1)]
-    for stride in sorted(found, key=prover.hint):
-        if stride != chain[-1] and divides(chain[-1], stride):
+    chain: list[sympy.Expr] = [ONE]
+    for stride in sorted(found, key=lambda s: (prover.hint(s), str(s))):
+        if stride != chain[-1] and exact_quotient(stride, chain[-1]) is not None:
             chain.append(stride)
     return chain[::-1]
 
 
-def divides(divisor: sympy.Expr, value: sympy.Expr) -> bool:
-    """True if `value / divisor` is a polynomial with integer coefficients."""
-    quotient = sympy.expand(sympy.cancel(value / divisor))
+def exact_quotient(value: sympy.Expr, divisor: sympy.Expr) -> sympy.Expr | None:
+    """`value / divisor` if it is a polynomial with integer coefficients, else None."""
+    if value == divisor:
+        return ONE
+    if value.is_Integer and divisor.is_Integer:
+        quotient, rest = divmod(value, divisor)
+        return quotient if rest == 0 else None
+    quotient = expand(value / divisor)
+    if divisor.is_Add:
+        quotient = expand(sympy.cancel(quotient))
     numerator, denominator = quotient.as_numer_denom()
-    return denominator == 1 and all(c.is_Integer for c in numerator.as_coefficients_dict().values())
+    if denominator != 1 or not all(c.is_Integer for c in numerator.as_coefficients_dict().values()):
+        return None
+    return quotient
 
 
 def _try_chain(buffer, chain, accesses, numel, prover):
     """(view, -1) if proven, (None, k) if dimension k holds a subscript that is not proven in bounds."""
     sizes = [_outer_size(numel, chain[0])]
-    sizes += [sympy.cancel(a / b) for a, b in zip(chain, chain[1:], strict=False)]
+    sizes += [exact_quotient(a, b) for a, b in itertools.pairwise(chain)]
     view = View(buffer, chain, sizes)
+    done: dict = {}
     for access in accesses:
-        subscripts = _subscripts(access, chain, prover)
-        if isinstance(subscripts, int):
-            return None, subscripts
-        culprit = _out_of_bounds(subscripts, access, sizes, prover)
-        if culprit is not None:
-            return None, culprit
-        view.subscripts[access.index] = subscripts
+        key = access.index, tuple(access.ranges.items())
+        if key not in done:
+            done[key] = _proven_subscripts(access, chain, sizes, prover)
+        if isinstance(done[key], int):
+            return None, done[key]
+        view.subscripts[access] = done[key]
     return view, -1
 
 
 def _outer_size(numel: sympy.Expr, stride: sympy.Expr) -> sympy.Expr:
-    quotient = sympy.expand(sympy.cancel(numel / stride))
-    if quotient.is_Integer or quotient.is_Rational:
-        return sympy.ceiling(quotient)
+    """numel / stride, rounded up where it is a number: the outermost extent takes no part in any address."""
+    exact = exact_quotient(numel, stride)
+    if exact is not None:
+        return exact
+    quotient = expand(sympy.cancel(numel / stride))
     constant = quotient.as_coeff_Add()[0]
     return quotient - constant + sympy.ceiling(constant)
 
 
-def _subscripts(access: Access, chain: list[sympy.Expr], prover: Prover):
-    """Distributes the terms over the chain; the constant goes where the lower subscripts stay non-negative."""
-    parts = [sympy.Integer(0) for _ in chain]
-    constant = sympy.Integer(0)
-    for coefficient, atom in terms(access.index):
-        if atom == 1:
-            constant += coefficient
-            continue
-        position = _position(coefficient, chain)
-        parts[position] += sympy.cancel(coefficient / chain[position]) * atom
-    return _place_constant(parts, sympy.expand(constant), chain, access.ranges, prover)
+def _proven_subscripts(access: Access, chain, sizes, prover: Prover):
+    """The subscripts of an access, or the dimension in which they are not proven in bounds."""
+    parts = _distribute(access, chain)
+    culprit = _place_constant(parts, chain, access.ranges)
+    if culprit is None:
+        culprit = _out_of_bounds(parts, access, sizes, prover)
+    return culprit if culprit is not None else [_linear(part) for part in parts]
 
 
-def _position(coefficient: sympy.Expr, chain: list[sympy.Expr]) -> int:
+def _distribute(access: Access, chain) -> list[list]:
+    """The terms of each subscript: every term goes to the largest stride that divides it, constants to the last."""
+    parts: list[list] = [[] for _ in chain]
+    for coefficient, atom in access.terms:
+        position, quotient = (-1, coefficient) if atom == 1 else _position(coefficient, chain)
+        parts[position].append((quotient, atom))
+    return parts
+
+
+def _position(coefficient: sympy.Expr, chain) -> tuple[int, sympy.Expr]:
     for position, stride in enumerate(chain):
-        if divides(stride, coefficient):
-            return position
-    return len(chain) - 1
+        quotient = exact_quotient(coefficient, stride)
+        if quotient is not None:
+            return position, quotient
+    return len(chain) - 1, coefficient
 
 
-def _place_constant(parts, constant, chain, ranges, prover):
-    """Mixed-radix digits of the constant, chosen so that every lower part starts at or above zero."""
+def _place_constant(parts: list[list], chain, ranges: Ranges) -> int | None:
+    """Moves digits of the constant outward, so that every lower part starts at or above zero.
+
+    Returns the dimension whose bounds are unknown, None if there is no such.
+    """
     for position, stride in enumerate(chain[:-1]):
-        lower = sum((p * s for p, s in zip(parts[position + 1 :], chain[position + 1 :], strict=True)), sympy.Integer(0))
-        span = bounds(lower, ranges)
+        lower = [(c * s, atom) for part, s in zip(parts[position + 1 :], chain[position + 1 :], strict=True) for c, atom in part]
+        span = _sum_bounds(lower, ranges)
         if span is None:
             return position + 1
-        digit = _floor_quotient(sympy.expand(constant + span[0]), stride)
-        parts[position] += digit
-        constant = sympy.expand(constant - digit * stride)
-    parts[-1] += constant
-    return [sympy.expand(p) for p in parts]
+        digit = _floor_quotient(span[0], stride)
+        if digit != 0:
+            parts[position].append((digit, ONE))
+            parts[-1].append((expand(-digit * stride), ONE))
+    return None
 
 
 def _floor_quotient(value: sympy.Expr, stride: sympy.Expr) -> sympy.Expr:
-    """floor(value / stride) where it is a polynomial in the sizes; 0 if it cannot be told."""
-    if value.is_Integer and stride.is_Integer:
-        return sympy.Integer(value // stride)
-    quotient = sympy.Integer(0)
-    for term in sympy.Add.make_args(value):
-        if term != 0 and divides(stride, term):
-            quotient += sympy.cancel(term / stride)
-    return quotient
+    """floor(value / stride) where it is a polynomial in the sizes; part of it, or 0, where that cannot be told."""
+    whole = exact_quotient(value, stride)
+    if whole is not None:
+        return whole
+    exact = {term: exact_quotient(term, stride) for term in sympy.Add.make_args(value)}
+    quotient = sympy.Add(*[q for q in exact.values() if q is not None])
+    rest = sympy.Add(*[term for term, q in exact.items() if q is None])
+    return quotient + rest // stride if rest.is_Integer and stride.is_Integer else quotient
 
 
-def _out_of_bounds(subscripts, access: Access, sizes, prover: Prover) -> int | None:
+def _linear(part: list) -> sympy.Expr:
+    return expand(sympy.Add(*[c * atom for c, atom in part]))
+
+
+def _out_of_bounds(parts: list[list], access: Access, sizes, prover: Prover) -> int | None:
+    """The innermost dimension whose subscript is not proven in bounds; None if all are."""
     for position in reversed(range(len(sizes))):
-        span = bounds(subscripts[position], access.ranges)
-        inside = span is not None and prover.less_equal(sympy.Integer(0), span[0])
+        span = _sum_bounds(parts[position], access.ranges)
+        inside = span is not None and prover.less_equal(ZERO, span[0])
         if not inside or not prover.less_equal(span[1], sizes[position] - 1):
             return position
     return None

@@ -3,43 +3,28 @@
 from __future__ import annotations
 
 import sympy
+from torch.utils._sympy.functions import FloorDiv, Mod, ModularIndexing, PythonMod
 
 from ..mlir_runtime import ir
 from ..reasons import Reason, Unsupported
-from .access import is_iteration_atom, is_iteration_variable
+from .access import expand, is_iteration_atom
 
 
 class SymbolTable:
-    """Size expressions as `index` arguments of the function: one argument for each symbol.
+    """Size expressions as `index` arguments of the function, appended to its entry block as they are met.
 
-    A product of sizes is no affine expression, so it becomes a symbol of its own; the argument's
-    `bridge.size` attribute keeps what it stands for.
+    A product of sizes is no affine expression, so it is a symbol of its own; the argument's `bridge.size`
+    attribute keeps what it stands for.
     """
 
-    def __init__(self):
+    def __init__(self, entry):
+        self.entry = entry
         self.values: dict[sympy.Expr, ir.Value] = {}
 
-    def bind(self, expressions: list[sympy.Expr], arguments: list) -> None:
-        self.values = dict(zip(expressions, arguments, strict=True))
-
-
-def size_symbols(expr: sympy.Expr) -> list[sympy.Expr]:
-    """The symbols that an expression over iteration variables needs, products of sizes as one."""
-    found: dict[sympy.Expr, None] = {}
-    _collect_symbols(sympy.expand(expr), found)
-    return list(found)
-
-
-def _collect_symbols(expr: sympy.Expr, found: dict) -> None:
-    if expr.is_Integer or (expr.is_Symbol and is_iteration_variable(expr)):
-        return
-    if expr.is_Symbol:
-        found[expr] = None
-    elif expr.is_Mul and not is_iteration_atom(expr):
-        found[sympy.Mul(*[f for f in expr.args if not f.is_Integer])] = None
-    else:
-        for arg in expr.args:
-            _collect_symbols(arg, found)
+    def value(self, expr: sympy.Expr) -> ir.Value:
+        if expr not in self.values:
+            self.values[expr] = self.entry.add_argument(ir.IndexType.get(), ir.Location.unknown())
+        return self.values[expr]
 
 
 class AffineBuilder:
@@ -50,7 +35,7 @@ class AffineBuilder:
         self.symbols: list[sympy.Expr] = []
 
     def convert(self, expr: sympy.Expr) -> ir.AffineExpr:
-        return self._convert(sympy.expand(expr))
+        return self._convert(expand(expr))
 
     def _convert(self, expr: sympy.Expr) -> ir.AffineExpr:
         if expr.is_Integer:
@@ -81,19 +66,23 @@ class AffineBuilder:
         return inner * int(factor)
 
     def _division(self, expr: sympy.Expr) -> ir.AffineExpr:
-        name, args = type(expr).__name__, expr.args
-        if name == "FloorDiv" and args[1].is_Integer:
-            return ir.AffineExpr.get_floor_div(self._convert(args[0]), int(args[1]))
-        if name in ("Mod", "PythonMod") and args[1].is_Integer:
-            return ir.AffineExpr.get_mod(self._convert(args[0]), int(args[1]))
-        if name == "ModularIndexing" and args[1].is_Integer and args[2].is_Integer:
-            quotient = ir.AffineExpr.get_floor_div(self._convert(args[0]), int(args[1]))
-            return ir.AffineExpr.get_mod(quotient, int(args[2]))
         if not is_iteration_atom(expr):
             return self._symbol(expr)
+        args = expr.args
+        if not all(d.is_Integer and d > 0 for d in args[1:]):
+            raise Unsupported(Reason.non_affine_index, f"{expr} divides by what is no positive number")
+        if isinstance(expr, FloorDiv):
+            return ir.AffineExpr.get_floor_div(self._convert(args[0]), int(args[1]))
+        if isinstance(expr, (Mod, PythonMod)):
+            return ir.AffineExpr.get_mod(self._convert(args[0]), int(args[1]))
+        if isinstance(expr, ModularIndexing):
+            quotient = ir.AffineExpr.get_floor_div(self._convert(args[0]), int(args[1]))
+            return ir.AffineExpr.get_mod(quotient, int(args[2]))
         raise Unsupported(Reason.non_affine_index, f"{expr} is not affine in the iteration variables")
 
     def _symbol(self, expr: sympy.Expr) -> ir.AffineExpr:
+        if not expr.is_integer:
+            raise Unsupported(Reason.non_affine_index, f"{expr} is no integer")
         if expr not in self.symbols:
             self.symbols.append(expr)
         return ir.AffineExpr.get_symbol(self.symbols.index(expr))

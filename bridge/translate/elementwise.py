@@ -31,11 +31,17 @@ class Elementwise:
     def __init__(self, rounds: bool):
         self.rounds = rounds
         self.ip = None
+        self.types: dict[torch.dtype, Any] = {}
 
     def create(self, name: str, operands: list, results: list, attributes=None, regions: int = 0):
         return ir.Operation.create(
             name, results=results, operands=operands, attributes=attributes or {}, regions=regions, ip=self.ip
         )
+
+    def type(self, dtype: torch.dtype):
+        if dtype not in self.types:
+            self.types[dtype] = ir.Type.parse(dtypes.type_name(dtype))
+        return self.types[dtype]
 
     def emit(self, name: str, args: list, kwargs: dict) -> Typed:
         handler = getattr(self, f"_op_{name}", None)
@@ -52,19 +58,23 @@ class Elementwise:
     @staticmethod
     def compute_dtype(dtype: torch.dtype) -> torch.dtype:
         """16-bit floats are computed in float32, as both of Inductor's code generators do."""
-        return torch.float32 if dtype in (torch.float16, torch.bfloat16) else dtype
+        return torch.float32 if dtype in dtypes.LOW_PRECISION else dtype
 
     def to_compute(self, typed: Typed) -> Typed:
         return self._cast(typed, self.compute_dtype(typed.dtype))
 
     def to_storage(self, typed: Typed, dtype: torch.dtype):
         """The value as a buffer of `dtype` keeps it; a rounding that has just been done is not done again."""
+        stored = self._before_extension(typed, dtype)
+        return self._cast(stored, dtype).value
+
+    def _before_extension(self, typed: Typed, dtype: torch.dtype) -> Typed:
+        """The value of the 16-bit `dtype` that was extended to `typed`, or `typed` where there was none."""
         owner = typed.value.owner
-        if isinstance(owner, (ir.Operation, ir.OpView)) and owner.name == "arith.extf":
-            source = owner.operands[0]
-            if str(source.type) == dtypes.type_name(dtype):
-                return source
-        return self._cast(typed, dtype).value
+        if isinstance(owner, ir.Block) or owner.name != "arith.extf":
+            return typed
+        source = owner.operands[0]
+        return Typed(source, dtype) if source.type == self.type(dtype) else typed
 
     def constant(self, value, dtype: torch.dtype) -> Typed:
         return self._op_constant(value, dtype)
@@ -79,7 +89,7 @@ class Elementwise:
             bits = torch.iinfo(compute).bits
             wrapped = int(value) - (1 << bits) if int(value) >= 1 << (bits - 1) else int(value)
             return self._bridge_convert(self._op_constant(wrapped, signed), compute)
-        element = ir.Type.parse(dtypes.type_name(compute))
+        element = self.type(compute)
         if compute.is_floating_point:
             attribute = ir.FloatAttr.get(element, float(value))
         else:
@@ -87,17 +97,31 @@ class Elementwise:
         return Typed(self.create("arith.constant", [], [element], {"value": attribute}).result, compute)
 
     def _op_to_dtype(self, x: Typed, dtype, src_dtype=None, use_compute_types=True) -> Typed:
-        lowp = dtype in (torch.float16, torch.bfloat16)
-        if not lowp:
+        """A conversion to a 16-bit float is none on Triton unless `use_compute_types` is off.
+
+        C++ rounds there, but takes the value from before the rounding where it is converted back: such a
+        conversion is `bridge.convert`, which stays the one `ops.to_dtype` that this follows from.
+        """
+        if self.rounds and src_dtype in dtypes.LOW_PRECISION:
+            x = self._before_extension(x, src_dtype)
+        if dtype not in dtypes.LOW_PRECISION:
             return self._cast(x, dtype)
-        if self.rounds:
-            return self.to_compute(self._cast(x, dtype))
         if use_compute_types:
-            return self._cast(x, torch.float32)
-        return self._cast(x, dtype)
+            return self.to_compute(self._bridge_convert(x, dtype)) if self.rounds else self._cast(x, torch.float32)
+        if dtypes.kind(x.dtype) == "unsigned" or x.dtype in dtypes.LOW_PRECISION:
+            x = self._cast(x, torch.float32)  # `bridge.convert` to 16 bits would say that compute types are used
+        return self.to_compute(self._cast(x, dtype)) if self.rounds else self._cast(x, dtype)
 
     def _op_to_dtype_bitcast(self, x: Typed, dtype, src_dtype) -> Typed:
-        raise Unsupported(Reason.unsupported_op, f"bit cast {src_dtype} -> {dtype}")
+        """The bits of the value as it is stored; bool is one bit here and eight in memory."""
+        if dtype.itemsize != src_dtype.itemsize or torch.bool in (dtype, src_dtype):
+            raise Unsupported(Reason.unsupported_op, f"bit cast {src_dtype} -> {dtype}")
+        bits = Typed(self.to_storage(x, src_dtype), src_dtype)
+        source, target = (dtypes.signed_dtype(dtypes.type_name(d)) for d in (src_dtype, dtype))
+        bits = self._cast(bits, source)
+        if source != target:
+            bits = Typed(self.create("arith.bitcast", [bits.value], [self.type(target)]).result, target)
+        return self.to_compute(self._cast(bits, dtype))
 
     def _op_identity(self, x: Typed) -> Typed:
         return x
@@ -106,9 +130,6 @@ class Elementwise:
         a, b = self._promote([a, b])
         mask = self._cast(condition, torch.bool)
         return Typed(self.create("arith.select", [mask.value, a.value, b.value], [a.value.type]).result, a.dtype)
-
-    def _op_relu(self, x: Typed) -> Typed:
-        return self._arithmetic("maximum", [x, self._op_constant(0, x.dtype)])
 
     def _op_square(self, x: Typed) -> Typed:
         return self._arithmetic("mul", [x, x])
@@ -127,6 +148,9 @@ class Elementwise:
     def _op_bitwise_not(self, x: Typed) -> Typed:
         return self._arithmetic("bitwise_xor", [x, self._op_constant(1 if x.dtype == torch.bool else -1, x.dtype)])
 
+    def _op_abs(self, x: Typed) -> Typed:
+        return x if dtypes.kind(x.dtype) == "unsigned" else self._arithmetic("abs", [x])
+
     def _op_isnan(self, x: Typed) -> Typed:
         return self._predicate("math.isnan", x)
 
@@ -142,7 +166,7 @@ class Elementwise:
         return self._special("signbit", [x], torch.bool)
 
     def _op_int_truediv(self, x: Typed, y: Typed) -> Typed:
-        return self._special("int_truediv", self._promote([x, y]), torch.float32)
+        return self._special("int_truediv", self._promote([x, y]), torch.get_default_dtype())
 
     def _op_ldexp(self, x: Typed, n: Typed) -> Typed:
         return self._special("ldexp", [x, n], x.dtype)
@@ -190,39 +214,53 @@ class Elementwise:
         """`bridge.special`: for floats whatever the dialect knows, for other kinds only what is exact there."""
         from .._native._bridge_enum_gen import SpecialFn
 
-        integers_allowed = ("sign", "remainder", "int_truediv", "floordiv", "truncdiv", "signbit")
+        integers_allowed = ("relu", "sign", "remainder", "int_truediv", "floordiv", "truncdiv", "signbit")
         if name not in SpecialFn.__members__ or (dtypes.kind(args[0].dtype) != "float" and name not in integers_allowed):
             raise Unsupported(Reason.unsupported_op, f"ops.{name} on {args[0].dtype}")
         i32 = ir.IntegerType.get_signless(32)
         attributes = {"fn": ir.IntegerAttr.get(i32, SpecialFn[name].value)}
-        result = ir.Type.parse(dtypes.type_name(dtype))
+        result = self.type(dtype)
         return Typed(self.create("bridge.special", [a.value for a in args], [result], attributes).result, dtype)
 
     def _promote(self, args: list) -> list[Typed]:
         """Operands in one dtype; Inductor has promoted nearly all of them in its lowering already."""
-        known = [a.dtype for a in args if isinstance(a, Typed)]
-        dtype = functools.reduce(torch.promote_types, known)
+        dtype = _common_dtype(args)
         return [self._cast(a, dtype) if isinstance(a, Typed) else self._op_constant(a, dtype) for a in args]
 
     def _cast(self, x: Typed, dtype: torch.dtype) -> Typed:
         if x.dtype == dtype:
             return x
         kinds = dtypes.kind(x.dtype), dtypes.kind(dtype)
-        if "unsigned" in kinds or kinds == ("float", "bool"):
+        same_width = kinds == ("float", "float") and x.dtype.itemsize == dtype.itemsize
+        if "unsigned" in kinds or kinds == ("float", "bool") or same_width:
             return self._bridge_convert(x, dtype)
         if kinds[1] == "bool":
             return self._compare("ne", x, self._op_constant(0, x.dtype))
         operation = _signed_cast(kinds, x.dtype, dtype)
-        result = self.create(operation, [x.value], [ir.Type.parse(dtypes.type_name(dtype))]).result
+        result = self.create(operation, [x.value], [self.type(dtype)]).result
         return Typed(result, dtype)
 
     def _bridge_convert(self, x: Typed, dtype: torch.dtype) -> Typed:
+        if x.dtype == dtype:
+            return x
         attributes = {
             "from": ir.StringAttr.get(dtypes.dtype_name(x.dtype)),
             "to": ir.StringAttr.get(dtypes.dtype_name(dtype)),
         }
-        element = ir.Type.parse(dtypes.type_name(dtype))
+        element = self.type(dtype)
         return Typed(self.create("bridge.convert", [x.value], [element], attributes).result, dtype)
+
+
+def _common_dtype(args: list) -> torch.dtype:
+    """Promotion as torch does it: a Python number decides nothing but whether the result is a float."""
+    known = [a.dtype for a in args if isinstance(a, Typed)]
+    numbers = [torch.tensor(a).dtype for a in args if not isinstance(a, Typed)]
+    found = known + [n for n in numbers if n.is_floating_point or not known]
+    if any(d in dtypes.UNSIGNED and d.itemsize > 1 and set(found) != {d} for d in found):
+        raise Unsupported(Reason.unsupported_dtype, f"promotion of {' and '.join(map(str, found))}")
+    if not any(d.is_floating_point for d in known):
+        return functools.reduce(torch.promote_types, found)
+    return functools.reduce(torch.promote_types, known)
 
 
 def _signed_cast(kinds: tuple[str, str], source: torch.dtype, target: torch.dtype) -> str:

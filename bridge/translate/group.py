@@ -11,11 +11,14 @@ import torch
 from .. import dtypes
 from .. import inductor_compat as inductor
 from ..mlir_runtime import context, ir
-from ..reasons import Reason, Unsupported
+from ..reasons import InvariantError, Reason, Unsupported
 from .access import Access, Prover, View, delinearise
-from .affine_expr import size_symbols
+from .affine_expr import SymbolTable
 from .emit import Memref, NestEmitter
 from .trace import NestTrace, trace_node
+
+#: The outermost loop of every nest of a group in which a node has no iteration variables.
+UNIT_LOOP = (sympy.Symbol("bridge_iv_unit", integer=True, nonnegative=True), sympy.Integer(1))
 
 
 @dataclass(frozen=True)
@@ -44,22 +47,33 @@ class Translation:
 
 
 def trace_group(sources: list[NodeSource]) -> list[NestTrace]:
-    return [trace_node(s.name, s.body, s.sizes) for s in sources]
+    """The nodes' traces; all get a loop of extent 1 around them if one has no loop that it could share."""
+    traces = [trace_node(s.name, s.body, s.sizes) for s in sources]
+    if any(not t.iter_vars for t in traces):
+        for trace in traces:
+            trace.iter_vars.insert(0, UNIT_LOOP)
+    return traces
 
 
 def translate_group(name: str, sources: list[NodeSource], traces: list[NestTrace], target: GroupTarget) -> Translation:
     """Builds the module; raises Unsupported with the first reason that rules the group out."""
     memrefs = _memrefs(traces, target)
-    symbols = _symbols(traces, memrefs)
     with context(), ir.Location.name(name):
         module = ir.Module.create()
-        entry = _function(module, name, memrefs, symbols)
+        function = _function(module, name, memrefs)
+        symbols = SymbolTable(function.regions[0].blocks[0])
         for source, trace in zip(sources, traces, strict=True):
-            _emit_nest(entry, source, trace, memrefs, symbols, target.rounds)
-        with ir.InsertionPoint(entry):
-            ir.Operation.create("func.return", results=[], operands=[])
+            _emit_nest(symbols.entry, source, trace, memrefs, symbols, target.rounds)
+        _finish(function, memrefs, symbols)
+        _verify(module)
+    return Translation(module, traces, memrefs, list(symbols.values))
+
+
+def _verify(module) -> None:
+    try:
         module.operation.verify()
-    return Translation(module, traces, memrefs, list(symbols))
+    except ir.MLIRError as error:
+        raise InvariantError(f"the translation is not valid: {error}") from error
 
 
 @dataclass(frozen=True)
@@ -86,54 +100,33 @@ def _memref(name: str, accesses: list[Access], target: GroupTarget) -> Memref:
     return Memref(delinearise(name, accesses, target.numel_of(name), target.prover), dtype)
 
 
-def _symbols(traces: list[NestTrace], memrefs: dict[str, Memref]) -> dict[sympy.Expr, Any]:
-    """Every size symbol that a bound, a subscript, an index expression or a guard mentions."""
-    expressions = [extent for t in traces for _, extent in t.iter_vars + t.reduce_vars]
-    expressions += [s for m in memrefs.values() for subs in m.view.subscripts.values() for s in subs]
-    for trace in traces:
-        expressions += _step_expressions(trace.steps)
-    found: dict[sympy.Expr, Any] = {}
-    for expression in expressions:
-        found.update(dict.fromkeys(size_symbols(expression)))
-    return found
-
-
-def _step_expressions(steps) -> list[sympy.Expr]:
-    found: list[sympy.Expr] = []
-    for step in steps:
-        if step.op == "index_expr":
-            found.append(step.index)
-        if step.condition is not None:
-            found += step.condition
-        if step.region is not None:
-            found += _step_expressions(step.region)
-    return found
-
-
 def memref_type(view: View, dtype: torch.dtype):
     """`memref<?x8192xbf16>`: a static extent where the size is a number."""
     extents = [str(s) if s.is_Integer else "?" for s in view.sizes]
     return ir.Type.parse(f"memref<{'x'.join([*extents, dtypes.type_name(dtype)])}>")
 
 
-def _function(module, name: str, memrefs: dict[str, Memref], symbols: dict[sympy.Expr, Any]):
-    """Appends the function, binds memrefs and symbols to its arguments, and returns its entry block."""
-    types = [memref_type(m.view, m.dtype) for m in memrefs.values()] + [ir.IndexType.get()] * len(symbols)
-    labels = [("bridge.buffer", n) for n in memrefs] + [("bridge.size", str(s)) for s in symbols]
-    function_type = ir.FunctionType.get(types, [])
-    attributes = {
-        "sym_name": ir.StringAttr.get(name),
-        "function_type": ir.TypeAttr.get(function_type),
-        "arg_attrs": ir.ArrayAttr.get([ir.DictAttr.get({k: ir.StringAttr.get(v)}) for k, v in labels]),
-    }
+def _function(module, name: str, memrefs: dict[str, Memref]):
+    """Appends the function with one argument a buffer; arguments for sizes follow as they are met."""
+    types = [memref_type(m.view, m.dtype) for m in memrefs.values()]
+    attributes = {"sym_name": ir.StringAttr.get(name), "function_type": ir.TypeAttr.get(ir.FunctionType.get(types, []))}
     with ir.InsertionPoint(module.body):
-        function = ir.Operation.create("func.func", results=[], operands=[], attributes=attributes, regions=1)
+        function = ir.Operation.create("func.func", attributes=attributes, regions=1)
     entry = function.regions[0].blocks.append(*types)
-    for memref, argument in zip(memrefs.values(), entry.arguments, strict=False):
+    for memref, argument in zip(memrefs.values(), entry.arguments, strict=True):
         memref.value = argument
-    for symbol, argument in zip(symbols, list(entry.arguments)[len(memrefs) :], strict=True):
-        symbols[symbol] = argument
-    return entry
+    return function
+
+
+def _finish(function, memrefs: dict[str, Memref], symbols: SymbolTable) -> None:
+    """Gives the function its terminator, its type, and the names of its arguments."""
+    labels = [("bridge.buffer", n) for n in memrefs] + [("bridge.size", str(s)) for s in symbols.values]
+    names = [ir.DictAttr.get({key: ir.StringAttr.get(label)}) for key, label in labels]
+    types = [a.type for a in symbols.entry.arguments]
+    function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, []))
+    function.attributes["arg_attrs"] = ir.ArrayAttr.get(names)
+    with ir.InsertionPoint(symbols.entry):
+        ir.Operation.create("func.return")
 
 
 def _emit_nest(entry, source: NodeSource, trace: NestTrace, memrefs, symbols, rounds: bool) -> None:

@@ -64,21 +64,24 @@ class ReductionEmitter:
 
     def _state_dtypes(self, step: Step) -> list[torch.dtype]:
         dtype, src_dtype, reduction_type, _ = step.args
-        compute = self.nest.ops.compute_dtype
         if reduction_type in ("argmax", "argmin"):
-            return [compute(src_dtype), torch.int64]
+            return [self._state_dtype(src_dtype), torch.int64]
         if reduction_type.startswith("welford"):
-            return [compute(dtype)] * 3
+            return [self._state_dtype(dtype)] * 3
         if reduction_type == "online_softmax_reduce":
-            return [compute(dtype)] * 2
-        self._combiner(reduction_type, compute(dtype))
-        return [compute(dtype)]
+            return [self._state_dtype(dtype)] * 2
+        self._combiner(reduction_type, self._state_dtype(dtype))
+        return [self._state_dtype(dtype)]
+
+    def _state_dtype(self, dtype: torch.dtype) -> torch.dtype:
+        if dtypes.kind(dtype) == "unsigned":
+            raise Unsupported(Reason.unsupported_dtype, f"reduction of {dtype}: a loop carries signless integers")
+        return self.nest.ops.compute_dtype(dtype)
 
     def _combiner(self, reduction_type: str, dtype: torch.dtype) -> str:
         combiners = {
             "float": table.FLOAT_COMBINERS,
             "signed": table.SIGNED_COMBINERS,
-            "unsigned": table.UNSIGNED_COMBINERS,
             "bool": table.BOOL_COMBINERS,
         }[dtypes.kind(dtype)]
         if reduction_type not in combiners:
@@ -99,7 +102,7 @@ class ReductionEmitter:
     def _visible_results(self, step: Step, results: list[Typed]):
         """argmax and argmin give the index alone; a single state is a plain value."""
         if step.args[2] in ("argmax", "argmin"):
-            return self.nest.ops.convert(results[1], step.args[0])
+            return results[1]
         return results[0] if len(results) == 1 else tuple(results)
 
     def _combined_values(self, step: Step, state_dtypes: list[torch.dtype]) -> list[Typed]:

@@ -6,6 +6,7 @@ operands (earlier steps, constants, sympy index expressions) and, for `masked`, 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,7 +15,7 @@ import sympy
 
 from .. import inductor_compat as inductor
 from ..reasons import Reason, Unsupported
-from .access import Access, bounds
+from .access import Access, Ranges, bounds, expand
 
 #: A conjunction of affine constraints, each `expr >= 0`.
 Condition = tuple[sympy.Expr, ...]
@@ -28,7 +29,6 @@ REFUSED_OPS: dict[str, Reason] = {
     "randn_eager": Reason.random,
     "randint64": Reason.random,
     "indirect_indexing": Reason.indirect_index,
-    "check_bounds": Reason.side_effect,
     "device_assert_async": Reason.side_effect,
     "partial_accumulate": Reason.side_effect,
     "inline_asm_elementwise": Reason.side_effect,
@@ -46,13 +46,17 @@ REFUSED_OPS: dict[str, Reason] = {
 
 @dataclass(eq=False)
 class Step:
-    """One operation of a loop body; `index` and `condition` are set where they are known symbolically."""
+    """One operation of a loop body; `index` and `condition` are set where they are known symbolically.
+
+    access: of a load or a store; region: the steps of a masked block.
+    """
 
     op: str
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     index: sympy.Expr | None = None
     condition: Condition | None = None
+    access: Access | None = None
     region: list[Step] | None = None
 
 
@@ -84,8 +88,7 @@ def trace_node(name: str, body: Any, sizes: tuple[list[sympy.Expr], list[sympy.E
     names = iter(range(len(sizes[0]) + len(sizes[1])))
     groups = [[(iteration_variable(next(names)), sympy.sympify(size)) for size in group] for group in sizes]
     trace = NestTrace(name, *groups)
-    handler = make_tracer(trace)
-    inductor.run_loop_body(body, [[v for v, _ in group] for group in groups], handler)
+    inductor.run_loop_body(body, [[v for v, _ in group] for group in groups], _tracer_class()(trace))
     return trace
 
 
@@ -93,18 +96,20 @@ def iteration_variable(position: int) -> sympy.Symbol:
     return sympy.Symbol(f"bridge_iv{position}", integer=True, nonnegative=True)
 
 
-def make_tracer(trace: NestTrace):
-    """The handler is made late: its base class is Inductor's, which must not be imported with this package."""
+@functools.cache
+def _tracer_class() -> type:
+    """The handler's class is made late: its base is Inductor's, which must not be imported with this package."""
 
     class Tracer(inductor.ops_handler_base()):
-        def __init__(self):
+        def __init__(self, trace: NestTrace):
             self.trace = trace
             self.region = trace.steps
-            self.guards: list[Condition] = []
+            self.guards: Condition = ()
+            self.ranges = guarded_ranges(trace, ())
 
         def _default(self, name, args, kwargs):
             if name in REFUSED_OPS:
-                raise Unsupported(REFUSED_OPS[name], f"{trace.name}: ops.{name}")
+                raise Unsupported(REFUSED_OPS[name], f"{self.trace.name}: ops.{name}")
             return self._append(Step(name, args, kwargs, condition=_condition(name, args)))
 
         def _append(self, step: Step) -> Step:
@@ -112,25 +117,25 @@ def make_tracer(trace: NestTrace):
             return step
 
         def index_expr(self, expr, dtype):
-            return self._append(Step("index_expr", (expr, dtype), {}, index=sympy.sympify(expr)))
+            expr = expand(sympy.sympify(expr))
+            return self._append(Step("index_expr", (expr, dtype), {}, index=expr))
 
         def constant(self, value, dtype):
             index = sympy.Integer(value) if isinstance(value, int) and not isinstance(value, bool) else None
             return self._append(Step("constant", (value, dtype), {}, index=index))
 
         def load(self, name, index):
-            self._access(name, index, is_write=False)
-            return self._append(Step("load", (name, sympy.sympify(index)), {}))
+            access = self._access(name, index, is_write=False)
+            return self._append(Step("load", (), {}, access=access))
 
         def store(self, name, index, value, mode=None):
             if mode is not None:
-                raise Unsupported(Reason.atomics, f"{trace.name}: store with mode {mode}")
-            self._access(name, index, is_write=True)
-            self._append(Step("store", (name, sympy.sympify(index), value), {}))
+                raise Unsupported(Reason.atomics, f"{self.trace.name}: store with mode {mode}")
+            access = self._access(name, index, is_write=True)
+            self._append(Step("store", (value,), {}, access=access))
 
         def store_reduction(self, name, index, value):
-            self._access(name, index, is_write=True)
-            self._append(Step("store", (name, sympy.sympify(index), value), {}))
+            self.store(name, index, value)
 
         def reduction(self, dtype, src_dtype, reduction_type, value):
             step = self._append(Step("reduction", (dtype, src_dtype, reduction_type, value), {}))
@@ -140,19 +145,30 @@ def make_tracer(trace: NestTrace):
         def masked(self, mask, body: Callable[[], Any], other):
             condition = getattr(mask, "condition", None)
             if condition is None:
-                raise Unsupported(Reason.non_affine_mask, f"{trace.name}: the mask depends on data")
-            outer, self.region = self.region, []
-            self.guards.append(condition)
-            result = body()
-            inner, self.region = self.region, outer
-            self.guards.pop()
-            return self._append(Step("masked", (mask, result, other), {}, condition=None, region=inner))
+                raise Unsupported(Reason.non_affine_mask, f"{self.trace.name}: the mask depends on data")
+            outer = self.region, self.guards, self.ranges
+            self.region, self.guards = [], self.guards + condition
+            self.ranges = guarded_ranges(self.trace, self.guards)
+            result, inner = body(), self.region
+            self.region, self.guards, self.ranges = outer
+            return self._append(Step("masked", (mask, result, other), {}, region=inner))
+
+        def check_bounds(self, expr, size, lower, upper):
+            """A check that holds for every iteration is dropped; any other is an effect."""
+            span = bounds(expand(sympy.sympify(expr)), self.ranges)
+            holds = span is not None and (
+                (not lower or inductor.statically_known(sympy.Ge(span[0], 0)))
+                and (not upper or inductor.statically_known(sympy.Lt(span[1], size)))
+            )
+            if not holds:
+                raise Unsupported(Reason.side_effect, f"{self.trace.name}: a check that {expr} < {size}")
 
         def _access(self, name, index, is_write):
-            ranges = guarded_ranges(trace, self.guards)
-            trace.accesses.append(Access(name, sympy.sympify(index), ranges, is_write))
+            access = Access(name, expand(sympy.sympify(index)), self.ranges, is_write)
+            self.trace.accesses.append(access)
+            return access
 
-    return Tracer()
+    return Tracer
 
 
 def _condition(op: str, args: tuple[Any, ...]) -> Condition | None:
@@ -175,15 +191,15 @@ def _condition(op: str, args: tuple[Any, ...]) -> Condition | None:
     }[op]
 
 
-def guarded_ranges(trace: NestTrace, guards: list[Condition]) -> dict:
+def guarded_ranges(trace: NestTrace, guards: Condition) -> Ranges:
     """The box of the iteration domain, narrowed by every guard of the form `+-variable + constant >= 0`."""
     ranges = {v: (sympy.Integer(0), size - 1) for v, size in trace.iter_vars + trace.reduce_vars}
-    for constraint in (c for guard in guards for c in guard):
+    for constraint in guards:
         _narrow(ranges, constraint)
     return ranges
 
 
-def _narrow(ranges: dict, constraint: sympy.Expr) -> None:
+def _narrow(ranges: Ranges, constraint: sympy.Expr) -> None:
     for variable in constraint.free_symbols & set(ranges):
         rest = sympy.expand(constraint - constraint.coeff(variable) * variable)
         span = bounds(rest, ranges) if variable not in rest.free_symbols else None

@@ -4,6 +4,7 @@
 
 #include "mlir/Dialect/Affine/Analysis/LoopAnalysis.h"
 #include "llvm/ADT/DenseSet.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace mlir::affine;
@@ -37,11 +38,12 @@ Nest bridge::getNest(AffineForOp root) {
   return nest;
 }
 
-SmallVector<Nest> bridge::getNests(Block &body) {
-  SmallVector<Nest> nests;
-  for (auto root : body.getOps<AffineForOp>())
-    nests.push_back(getNest(root));
-  return nests;
+SmallVector<AffineForOp> bridge::getRoots(Block &body) {
+  SmallVector<AffineForOp> roots;
+  for (auto loop : body.getOps<AffineForOp>())
+    if (loop.getNumIterOperands() == 0)
+      roots.push_back(loop);
+  return roots;
 }
 
 bool bridge::haveSameDomain(AffineForOp a, AffineForOp b) {
@@ -103,9 +105,8 @@ std::optional<int64_t> bridge::getVolume(ArrayRef<AffineForOp> chain) {
   int64_t volume = 1;
   for (AffineForOp loop : chain) {
     std::optional<uint64_t> count = getConstantTripCount(loop);
-    if (!count)
+    if (!count || llvm::MulOverflow(volume, int64_t(*count), volume))
       return std::nullopt;
-    volume *= *count;
   }
   return volume;
 }

@@ -2,7 +2,7 @@
 
 #include "Bridge/Analysis/PieceMaps.h"
 
-#include "mlir/Analysis/Presburger/PresburgerRelation.h"
+#include "mlir/Analysis/Presburger/IntegerRelation.h"
 #include "mlir/Dialect/Affine/Analysis/AffineAnalysis.h"
 #include "mlir/Analysis/FlatLinearValueConstraints.h"
 #include "mlir/Dialect/Affine/IR/AffineValueMap.h"
@@ -167,55 +167,86 @@ static std::optional<AffineMap> solve(const LinearAccess &whole,
 // Families
 //===----------------------------------------------------------------------===//
 
-static IntegerPolyhedron getBox(ArrayRef<int64_t> extents) {
-  IntegerPolyhedron box(PresburgerSpace::getSetSpace(extents.size()));
-  for (auto [position, extent] : llvm::enumerate(extents)) {
-    box.addBound(BoundType::LB, position, 0);
-    box.addBound(BoundType::UB, position, extent - 1);
-  }
-  return box;
-}
-
 static int64_t product(ArrayRef<int64_t> extents) {
   return std::accumulate(extents.begin(), extents.end(), int64_t(1),
                          std::multiplies<int64_t>());
 }
 
-/// The iterations of the whole that `map` takes the box `tile` to: the tile's
-/// variables are existentially quantified.
-static IntegerPolyhedron getImage(AffineMap map, ArrayRef<int64_t> tile) {
-  unsigned dims = map.getNumResults(), locals = tile.size();
-  IntegerPolyhedron image(PresburgerSpace::getSetSpace(dims, 0, locals));
-  for (auto [position, extent] : llvm::enumerate(tile)) {
-    image.addBound(BoundType::LB, dims + position, 0);
-    image.addBound(BoundType::UB, dims + position, extent - 1);
-  }
-  for (unsigned result = 0; result < dims; ++result) {
-    SmallVector<int64_t> flat, row(dims + locals + 1, 0);
-    LogicalResult linear =
-        getFlattenedAffineExpr(map.getResult(result), locals, 0, &flat);
-    assert(succeeded(linear) && flat.size() == locals + 1 &&
-           "piece maps are linear");
-    (void)linear;
-    row[result] = -1;
-    llvm::copy(flat, row.begin() + dims);
-    image.addEquality(row);
-  }
-  return image;
+/// The coefficients of one result of a piece map, the constant last.
+static SmallVector<int64_t> flatten(AffineMap map, unsigned result) {
+  SmallVector<int64_t> flat;
+  LogicalResult linear = getFlattenedAffineExpr(
+      map.getResult(result), map.getNumDims(), map.getNumSymbols(), &flat);
+  assert(succeeded(linear) && flat.size() == map.getNumDims() + 1 &&
+         "piece maps are linear");
+  (void)linear;
+  return flat;
 }
 
-/// As many iterations as the whole has, and every one of the whole's among
-/// them: then none is hit twice.
+/// The pairs (j, j') of iterations of the tile with a(j) == b(j').
+static IntegerPolyhedron getCollisions(AffineMap a, AffineMap b,
+                                       ArrayRef<int64_t> tile) {
+  unsigned dims = tile.size();
+  IntegerPolyhedron pairs(PresburgerSpace::getSetSpace(2 * dims));
+  for (unsigned position = 0; position < 2 * dims; ++position) {
+    pairs.addBound(BoundType::LB, position, 0);
+    pairs.addBound(BoundType::UB, position, tile[position % dims] - 1);
+  }
+  for (unsigned result = 0; result < a.getNumResults(); ++result) {
+    SmallVector<int64_t> ofA = flatten(a, result), ofB = flatten(b, result);
+    SmallVector<int64_t> row(ofA.begin(), ofA.end() - 1);
+    for (unsigned position = 0; position < dims; ++position)
+      row.push_back(-ofB[position]);
+    row.push_back(ofA.back() - ofB.back());
+    pairs.addEquality(row);
+  }
+  return pairs;
+}
+
+static bool isInjective(AffineMap map, ArrayRef<int64_t> tile) {
+  for (unsigned position = 0; position < tile.size(); ++position) {
+    IntegerPolyhedron pairs = getCollisions(map, map, tile);
+    // j - j' >= 1 here; the other way around is the same pair.
+    SmallVector<int64_t> row(2 * tile.size() + 1, 0);
+    row[position] = 1;
+    row[tile.size() + position] = -1;
+    row.back() = -1;
+    pairs.addInequality(row);
+    if (!pairs.isIntegerEmpty())
+      return false;
+  }
+  return true;
+}
+
+static bool staysInside(AffineMap map, ArrayRef<int64_t> tile,
+                        ArrayRef<int64_t> whole) {
+  for (auto [result, extent] : llvm::enumerate(whole)) {
+    SmallVector<int64_t> flat = flatten(map, result);
+    int64_t low = flat.back(), high = flat.back();
+    for (auto [coefficient, size] : llvm::zip(flat, tile))
+      (coefficient < 0 ? low : high) += coefficient * (size - 1);
+    if (low < 0 || high >= extent)
+      return false;
+  }
+  return true;
+}
+
+/// As many iterations as the whole has, all of them the whole's, and none hit
+/// twice: then every one is hit. (Asking whether the whole is a subset of the
+/// images instead takes time exponential in the number of interleaved pieces.)
 bool bridge::partitions(ArrayRef<AffineMap> maps, ArrayRef<int64_t> tile,
                         ArrayRef<int64_t> whole) {
-  if (product(tile) * int64_t(maps.size()) != product(whole))
+  if (product(whole) % product(tile) != 0 ||
+      product(whole) / product(tile) != int64_t(maps.size()))
     return false;
-  PresburgerSet covered =
-      PresburgerSet::getEmpty(PresburgerSpace::getSetSpace(whole.size()));
   for (AffineMap map : maps)
-    covered.unionInPlace(PresburgerSet(
-        PresburgerRelation(getImage(map, tile)).computeReprWithOnlyDivLocals()));
-  return PresburgerSet(getBox(whole)).isSubsetOf(covered);
+    if (!staysInside(map, tile, whole) || !isInjective(map, tile))
+      return false;
+  for (auto [i, a] : llvm::enumerate(maps))
+    for (AffineMap b : maps.drop_front(i + 1))
+      if (!getCollisions(a, b, tile).isIntegerEmpty())
+        return false;
+  return true;
 }
 
 /// Completes a family of one map by translates `step` apart (one-dimensional

@@ -1,5 +1,6 @@
 //===- FuseBands.cpp - merge nests under one copy of their band -----------===//
 
+#include "Bridge/Analysis/Legality.h"
 #include "Bridge/Analysis/Nest.h"
 #include "Bridge/Support/Reasons.h"
 #include "Bridge/Transforms/Passes.h"
@@ -7,6 +8,7 @@
 #include "mlir/Dialect/Affine/Analysis/AffineAnalysis.h"
 #include "mlir/Dialect/Affine/Analysis/Utils.h"
 #include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/SmallSet.h"
 
 namespace bridge {
@@ -25,6 +27,15 @@ struct Candidate {
   unsigned depth = 0;
 };
 } // namespace
+
+/// Whether upstream's dependence graph sees what every operation between the two
+/// does: it leaves out those that do not say, calls among them.
+static bool knowsEffectsBetween(Operation *first, Operation *second) {
+  for (Operation *op = first->getNextNode(); op != second; op = op->getNextNode())
+    if (!getEffectsRecursively(op))
+      return false;
+  return true;
+}
 
 /// Appends what `nest` does below its band to the innermost loop of `band`.
 static void appendBody(ArrayRef<AffineForOp> band, Nest &nest) {
@@ -52,6 +63,14 @@ static ArrayAttr concatenate(Operation *first, Operation *second,
     if (auto attr = op->getAttrOfType<ArrayAttr>(name))
       llvm::append_range(entries, attr);
   return ArrayAttr::get(first->getContext(), entries);
+}
+
+/// The kernels that a nest's nodes are in, each once.
+static llvm::SmallSetVector<Attribute, 4> getKernels(AffineForOp root) {
+  llvm::SmallSetVector<Attribute, 4> kernels;
+  if (auto attr = root->getAttrOfType<ArrayAttr>(kKernelsAttr))
+    kernels.insert_range(attr);
+  return kernels;
 }
 
 /// The merged nest at `before`; both originals stay.
@@ -95,7 +114,12 @@ struct FuseBands : bridge::impl::FuseBandsBase<FuseBands> {
 
   void runOnOperation() override {
     refused.clear();
+    if (getOperation().isExternal())
+      return;
     Block &body = getOperation().getBody().front();
+    for (auto loop : body.getOps<AffineForOp>())
+      if (loop.getNumIterOperands() != 0)
+        no(loop, Reason::no_common_band) << "a loop that carries values is no band";
     // What Inductor has in one kernel meets first, so that a band takes all of
     // a kernel or none of it.
     while (fuseAny(body, /*sameKernel=*/true)) {
@@ -115,11 +139,10 @@ private:
   }
 
   bool fuseAny(Block &body, bool sameKernel) {
-    SmallVector<AffineForOp> roots(body.getOps<AffineForOp>());
+    SmallVector<AffineForOp> roots = getRoots(body);
     for (unsigned i = 0; i < roots.size(); ++i)
       for (unsigned j = i + 1; j < roots.size(); ++j) {
-        if (sameKernel && roots[i]->getAttr(kKernelsAttr) !=
-                              roots[j]->getAttr(kKernelsAttr))
+        if (sameKernel && getKernels(roots[i]) != getKernels(roots[j]))
           continue;
         if (tryFuse(body, roots[i], roots[j]))
           return true;
@@ -147,6 +170,11 @@ private:
 
   bool isWorthTrying(Candidate &candidate) {
     AffineForOp second = candidate.second.root();
+    for (Nest *nest : {&candidate.first, &candidate.second})
+      if (auto objection = getObjection(nest->root())) {
+        no(second, objection->reason) << objection->text;
+        return false;
+      }
     if (!shareMemref(candidate.first, candidate.second)) {
       no(second, Reason::not_profitable) << "the nests share no memref";
       return false;
@@ -171,7 +199,8 @@ private:
     MemRefDependenceGraph graph(body);
     AffineForOp first = candidate.first.root();
     AffineForOp second = candidate.second.root();
-    if (!graph.init(/*fullAffineDependences=*/false)) {
+    if (!knowsEffectsBetween(first, second) ||
+        !graph.init(/*fullAffineDependences=*/false)) {
       no(second, Reason::side_effect)
           << "an operation of the block has unknown effects";
       return nullptr;

@@ -14,7 +14,8 @@ static void addCleanUp(OpPassManager &pm) {
   pm.addPass(createCSEPass());
 }
 
-void bridge::buildFusePipeline(OpPassManager &pm) {
+void bridge::buildFusePipeline(OpPassManager &pm,
+                               const FusePipelineOptions &options) {
   OpPassManager &functions = pm.nest<func::FuncOp>();
   addCleanUp(functions);
   functions.addPass(createSplitIndexSets());
@@ -24,11 +25,15 @@ void bridge::buildFusePipeline(OpPassManager &pm) {
   // from being perfect.
   functions.addPass(affine::createAffineLoopInvariantCodeMotionPass());
   addCleanUp(functions);
+  if (options.shareRowValues) {
+    functions.addPass(createShareRowValues());
+    addCleanUp(functions);
+  }
   functions.addPass(createProveParallel());
 }
 
 void bridge::registerBridgePipelines() {
-  PassPipelineRegistration<>("bridge-fuse",
-                             "Make extents agree, merge bands, prove them parallel",
-                             buildFusePipeline);
+  PassPipelineRegistration<FusePipelineOptions>(
+      "bridge-fuse", "Make extents agree, merge bands, prove them parallel",
+      buildFusePipeline);
 }

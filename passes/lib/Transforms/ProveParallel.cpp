@@ -1,5 +1,6 @@
 //===- ProveParallel.cpp - prove bands parallel ---------------------------===//
 
+#include "Bridge/Analysis/Legality.h"
 #include "Bridge/Support/Reasons.h"
 #include "Bridge/Transforms/Passes.h"
 
@@ -31,14 +32,18 @@ struct ProveParallel : bridge::impl::ProveParallelBase<ProveParallel> {
 private:
   /// Marks `loop` if it is parallel, else says why not.
   bool prove(affine::AffineForOp loop) {
-    if (affine::isLoopParallel(loop)) {
+    auto objection = bridge::getObjection(loop);
+    if (!objection && affine::isLoopParallel(loop)) {
       loop->setAttr(bridge::kParallelAttr, UnitAttr::get(&getContext()));
       ++numParallel;
       return true;
     }
-    bridge::refuse(loop, bridge::Reason::loop_carried_dependence)
-        << "an iteration needs another's result";
     ++numSerial;
+    loop->removeAttr(bridge::kParallelAttr); // Somebody else's claim.
+    if (!objection)
+      objection = {bridge::Reason::loop_carried_dependence,
+                   "an iteration needs another's result"};
+    bridge::refuse(loop, objection->reason) << objection->text;
     return false;
   }
 };

@@ -33,6 +33,7 @@
 #include "mlir/Dialect/Vector/Transforms/Passes.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
+#include "llvm/Support/CommandLine.h"
 
 using namespace mlir;
 
@@ -98,6 +99,9 @@ int main(int argc, char **argv) {
   registerUpstreamPasses();
   bridge::registerBridgePasses();
   bridge::registerBridgePipelines();
+  llvm::cl::AddExtraVersionPrinter([](llvm::raw_ostream &os) {
+    os << "Bridge " BRIDGE_VERSION "\n";
+  });
   return asMainReturnCode(
       MlirOptMain(argc, argv, "Bridge's optimizer driver\n", registry));
 }

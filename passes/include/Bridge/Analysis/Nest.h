@@ -23,11 +23,12 @@ struct Nest {
   mlir::affine::AffineForOp root() { return loops.front(); }
 };
 
-/// The parts of the nest rooted at `root`.
+/// The parts of the nest rooted at `root`, which carries no values.
 Nest getNest(mlir::affine::AffineForOp root);
 
-/// The nests of a function body in program order.
-llvm::SmallVector<Nest> getNests(mlir::Block &body);
+/// The roots of the nests of a function body in program order. A loop that
+/// carries values is none: it cannot be a band.
+llvm::SmallVector<mlir::affine::AffineForOp> getRoots(mlir::Block &body);
 
 /// Whether two loops run over the same iteration domain.
 bool haveSameDomain(mlir::affine::AffineForOp a, mlir::affine::AffineForOp b);
@@ -45,7 +46,8 @@ getInnerChains(Nest &nest, unsigned depth);
 llvm::SmallVector<mlir::affine::AffineForOp>
 getChain(mlir::affine::AffineForOp outermost);
 
-/// The number of iterations of a chain, if all its trip counts are constant.
+/// The number of iterations of a chain, if all its trip counts are constant and
+/// it fits in 64 bits.
 std::optional<int64_t>
 getVolume(llvm::ArrayRef<mlir::affine::AffineForOp> chain);
 

@@ -7,6 +7,7 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassOptions.h"
 
 namespace bridge {
 
@@ -16,8 +17,19 @@ namespace bridge {
 #define GEN_PASS_REGISTRATION
 #include "Bridge/Transforms/Passes.h.inc"
 
+/// The options of `bridge-fuse`.
+struct FusePipelineOptions
+    : mlir::PassPipelineOptions<FusePipelineOptions> {
+  Option<bool> shareRowValues{
+      *this, "share-row-values",
+      llvm::cl::desc("Let a row value serve several elements, for code "
+                     "generators that compute it in every inner iteration"),
+      llvm::cl::init(false)};
+};
+
 /// Adds the passes of `bridge-fuse` to `pm`, which runs on a module.
-void buildFusePipeline(mlir::OpPassManager &pm);
+void buildFusePipeline(mlir::OpPassManager &pm,
+                       const FusePipelineOptions &options);
 
 /// Registers the named pipelines.
 void registerBridgePipelines();

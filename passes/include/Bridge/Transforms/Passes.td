@@ -14,7 +14,8 @@ def SplitIndexSets : Pass<"bridge-split-index-sets", "::mlir::func::FuncOp"> {
     the second, with its body once for each part. The parts are affine maps that
     are solved from the access relations: contiguous, interleaved, reversed or
     of several dimensions. A reduction's state goes from part to part, which
-    reassociates it and changes nothing else.
+    reassociates it and changes nothing else; a nest whose iterations depend on
+    each other otherwise (a running sum, a recurrence) is left alone.
 
     Before:
 
@@ -71,6 +72,11 @@ def FuseBands : Pass<"bridge-fuse-bands", "::mlir::func::FuncOp"> {
     band iterations would show there; one inside an iteration keeps its order.
     Nests that Inductor has in one kernel meet first. Refusals are remarks.
 
+    Arguments of the function are taken not to overlap. Nests with accesses to
+    views, to memrefs with a layout of their own, of vectors, or by operations
+    that are not affine are refused, and so are pairs with an operation of
+    unknown effects between them: upstream's analysis does not see what those do.
+
     Before:
 
     ```mlir
@@ -115,12 +121,68 @@ def FuseBands : Pass<"bridge-fuse-bands", "::mlir::func::FuncOp"> {
                            "::mlir::affine::AffineDialect"];
 }
 
+def ShareRowValues : Pass<"bridge-share-row-values", "::mlir::func::FuncOp"> {
+  let summary = "Lets a row value serve several elements of an inner loop";
+  let description = [{
+    A value that a band computes once an iteration and uses in an inner loop is
+    computed again in every inner iteration by a code generator that emits one
+    body a statement; Inductor's C++ does so, and its stores keep the compiler
+    from hoisting it. The inner loop is split into contiguous pieces, so that
+    one inner iteration works on several elements with the same row value.
+
+    Before:
+
+    ```mlir
+    affine.for %i = 0 to 64 {
+      %s = affine.load %sum[%i] : memref<64xf32>
+      %r = math.rsqrt %s : f32
+      affine.for %j = 0 to 128 {
+        %x = affine.load %in[%i, %j] : memref<64x128xf32>
+        %y = arith.mulf %x, %r : f32
+        affine.store %y, %out[%i, %j] : memref<64x128xf32>
+      }
+    } {bridge.band}
+    ```
+
+    After, with two pieces:
+
+    ```mlir
+    affine.for %i = 0 to 64 {
+      %s = affine.load %sum[%i] : memref<64xf32>
+      %r = math.rsqrt %s : f32
+      affine.for %j = 0 to 64 {
+        %x = affine.load %in[%i, %j] : memref<64x128xf32>
+        %y = arith.mulf %x, %r : f32
+        affine.store %y, %out[%i, %j] : memref<64x128xf32>
+        %x1 = affine.load %in[%i, %j + 64] : memref<64x128xf32>
+        %y1 = arith.mulf %x1, %r : f32
+        affine.store %y1, %out[%i, %j + 64] : memref<64x128xf32>
+      }
+    } {bridge.band}
+    ```
+  }];
+  let options = [
+    Option<"pieces", "pieces", "int64_t", /*default=*/"2",
+           "Elements that share a row value">,
+    Option<"minExtent", "min-extent", "int64_t", /*default=*/"64",
+           "The fewest iterations that an inner loop keeps: several vectors">,
+  ];
+  let statistics = [
+    Statistic<"numSplit", "num-split", "Inner loops split">,
+  ];
+  let dependentDialects = ["::bridge::BridgeDialect",
+                           "::mlir::affine::AffineDialect"];
+}
+
 def ProveParallel : Pass<"bridge-prove-parallel", "::mlir::func::FuncOp"> {
   let summary = "Marks the band loops that are proven parallel";
   let description = [{
     The post-condition of every fusion, on the final IR: asks affine dependence
-    analysis about each `affine.for` that carries `bridge.band`. A loop without a loop-carried dependence gets the
-    unit attribute `bridge.parallel`; any other gets a remark.
+    analysis about each `affine.for` that carries `bridge.band`. A loop without
+    a loop-carried dependence gets the unit attribute `bridge.parallel`; any
+    other loses it, if it had it, and gets a remark. So does a loop with
+    accesses that the analysis cannot be trusted with: to views, to memrefs with
+    a layout of their own, of vectors, or by operations that are not affine.
 
     Before:
 

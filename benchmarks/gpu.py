@@ -1,0 +1,209 @@
+"""Times patterns on a GPU: Inductor, Inductor max-autotune and Bridge in one run, beside the copy bandwidth.
+
+    python benchmarks/gpu.py --out results/            # everything
+    python benchmarks/gpu.py --rows 4096 --columns 8192 --dtype bfloat16
+
+Each function is captured in a CUDA graph that calls it on several sets of inputs which together are larger
+than the L2 cache; the median over replays is reported.  Correctness is checked against float64 first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+from patterns import PATTERNS, Pattern
+
+#: The inputs of one pass over all sets, as a multiple of the L2 cache.
+L2_MULTIPLE = 4
+
+#: Replays before the first that counts: the clocks need a while to rise.
+WARM_UP = 20
+
+
+@dataclass
+class Row:
+    """One line of the table; times in microseconds, bandwidth in bytes a second."""
+
+    pattern: str
+    rows: int
+    columns: int
+    dtype: str
+    kernels_inductor: int
+    kernels_bridge: int
+    inductor_us: float
+    autotune_us: float | None
+    bridge_us: float
+    floor_us: float
+    error_inductor: float
+    error_bridge: float
+
+    @property
+    def speedup(self) -> float:
+        return self.inductor_us / self.bridge_us
+
+    @property
+    def of_copy(self) -> float:
+        return self.floor_us / self.bridge_us
+
+
+def copy_bandwidth() -> float:
+    """Bytes a second of a device-to-device copy, read and written bytes both counted.
+
+    Timed outside a graph: there a copy may go through the copy engine, which is slower than the kernels'
+    path to memory.
+    """
+    source = torch.empty(1 << 32, dtype=torch.uint8, device="cuda")
+    target = torch.empty_like(source)
+    times = event_times(lambda: target.copy_(source), WARM_UP + 20)
+    return 2 * source.numel() / (statistics.median(times[WARM_UP:]) * 1e-6)
+
+
+def event_times(call, count: int) -> list[float]:
+    """Microseconds of each of `count` calls."""
+    times = []
+    for _ in range(count):
+        start, stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start.record()
+        call()
+        stop.record()
+        torch.cuda.synchronize()
+        times.append(start.elapsed_time(stop) * 1e3)
+    return times
+
+
+def replay_time(calls_of: list, calls: int, replays: int = 30) -> float:
+    """Median microseconds of one call in a CUDA graph that runs through `calls_of` in turn."""
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        for call in calls_of:
+            call()
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        kept = [calls_of[i % len(calls_of)]() for i in range(calls)]
+    times = event_times(graph.replay, WARM_UP + replays)
+    del kept
+    return statistics.median(times[WARM_UP:]) / calls
+
+
+def input_sets(pattern: Pattern, rows: int, columns: int, dtype: torch.dtype) -> list[list[torch.Tensor]]:
+    """So many sets of inputs that one pass over them does not fit in the L2 cache."""
+    traffic = pattern.traffic(rows, columns, dtype.itemsize)
+    cache = torch.cuda.get_device_properties(0).L2_cache_size
+    count = max(2, min(64, -(-L2_MULTIPLE * cache // traffic)))
+    return [pattern.make(rows, columns, dtype, "cuda") for _ in range(count)]
+
+
+def relative_error(result, reference) -> float:
+    results, references = (r if isinstance(r, (tuple, list)) else (r,) for r in (result, reference))
+    errors = []
+    for got, expected in zip(results, references, strict=True):
+        norm = expected.double().norm().clamp_min(1e-300)
+        errors.append(((got.double() - expected.double()).norm() / norm).item())
+    return max(errors)
+
+
+def compiled(pattern: Pattern, backend: str, **options):
+    """(compiled function, its Triton kernel count as a callable): each gets a Dynamo of its own."""
+    from bridge.backend import bridge
+
+    torch._dynamo.reset()
+    chosen = bridge if backend == "bridge" else backend
+    return torch.compile(pattern.function, backend=chosen, **options)
+
+
+def kernel_count(function, inputs: list[torch.Tensor]) -> tuple[object, int]:
+    """(result, GPU kernels that one call launches)."""
+    result = function(*inputs)
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
+        function(*inputs)
+        torch.cuda.synchronize()
+    launches = [e for e in profile.events() if e.device_type == torch.autograd.DeviceType.CUDA]
+    return result, len(launches)
+
+
+def measure(pattern: Pattern, rows: int, columns: int, dtype: torch.dtype, bandwidth: float, autotune: bool) -> Row:
+    sets = input_sets(pattern, rows, columns, dtype)
+    reference = pattern.function(*[t.double() for t in sets[0]])
+    times, errors, kernels = {}, {}, {}
+    variants = [("inductor", {}), ("bridge", {})]
+    if autotune:
+        variants.insert(1, ("autotune", {"mode": "max-autotune-no-cudagraphs"}))
+    for name, options in variants:
+        function = compiled(pattern, "bridge" if name == "bridge" else "inductor", **options)
+        result, kernels[name] = kernel_count(function, sets[0])
+        errors[name] = relative_error(result, reference)
+        calls = max(len(sets), 8)
+        times[name] = replay_time([lambda s=s, f=function: f(*s) for s in sets], calls)
+    floor = pattern.traffic(rows, columns, dtype.itemsize) / bandwidth * 1e6
+    return Row(
+        pattern.name, rows, columns, str(dtype).removeprefix("torch."), kernels["inductor"], kernels["bridge"],
+        times["inductor"], times.get("autotune"), times["bridge"], floor, errors["inductor"], errors["bridge"],
+    )  # fmt: skip
+
+
+def table(rows: list[Row], heading: str) -> str:
+    lines = [
+        heading,
+        "",
+        "| pattern | rows x columns | dtype | kernels | Inductor us | max-autotune us | Bridge us | ratio | of copy "
+        "| error, Inductor | error, Bridge |",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    for r in rows:
+        autotune = f"{r.autotune_us:.1f}" if r.autotune_us is not None else "-"
+        lines.append(
+            f"| {r.pattern} | {r.rows} x {r.columns} | {r.dtype} | {r.kernels_inductor} -> {r.kernels_bridge} "
+            f"| {r.inductor_us:.1f} | {autotune} | {r.bridge_us:.1f} | {r.speedup:.2f} | {r.of_copy:.2f} "
+            f"| {r.error_inductor:.2e} | {r.error_bridge:.2e} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, nargs="+", default=[2048, 4096])
+    parser.add_argument("--columns", type=int, nargs="+", help="row widths (default: the pattern's own)")
+    parser.add_argument("--dtype", nargs="+", default=["bfloat16"])
+    parser.add_argument("--autotune", action="store_true", help="also measure Inductor's max-autotune")
+    parser.add_argument("--out", type=Path, help="folder for results.md and results.json")
+    return parser.parse_args()
+
+
+def main() -> None:
+    options = arguments()
+    if not torch.cuda.is_available():
+        sys.exit("this benchmark needs a GPU")
+    torch.manual_seed(0)
+    bandwidth = copy_bandwidth()
+    import triton
+
+    heading = (
+        f"{torch.cuda.get_device_name()}, torch {torch.__version__}, triton {triton.__version__}, "
+        f"copy bandwidth {bandwidth / 1e12:.2f} TB/s; `{' '.join(['python', *sys.argv])}`"
+    )
+    print(heading, flush=True)
+    rows = []
+    for pattern in PATTERNS:
+        for columns in options.columns or pattern.columns:
+            for count in options.rows:
+                for name in options.dtype:
+                    row = measure(pattern, count, columns, getattr(torch, name), bandwidth, options.autotune)
+                    rows.append(row)
+                    print(f"{row.pattern} {count} x {columns} {name}: {row.inductor_us:.1f} -> {row.bridge_us:.1f} us "
+                          f"({row.speedup:.2f}x, {row.of_copy:.2f} of copy)", flush=True)  # fmt: skip
+    print(table(rows, heading))
+    if options.out:
+        options.out.mkdir(parents=True, exist_ok=True)
+        (options.out / "results.md").write_text(table(rows, heading))
+        (options.out / "results.json").write_text(json.dumps([asdict(r) for r in rows], indent=1))
+
+
+if __name__ == "__main__":
+    main()

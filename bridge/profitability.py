@@ -1,0 +1,12 @@
+"""Decisions about a fused kernel that rest on its footprint."""
+
+from __future__ import annotations
+
+#: 32-bit registers of what one band iteration reduces, up to which a persistent kernel is chosen: half of the
+#: 65536 that a multiprocessor has; the rest is left to the epilogue.  docs/results.md has the measurement.
+MAX_ROW_REGISTERS = 32768
+
+
+def fits_in_registers(registers: int | None) -> bool:
+    """Whether a kernel can load a row once and keep it; a symbolic or empty row cannot."""
+    return registers is not None and 0 < registers <= MAX_ROW_REGISTERS

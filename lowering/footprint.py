@@ -1,0 +1,66 @@
+"""What one band iteration of a fused nest keeps, read off the affine IR."""
+
+from __future__ import annotations
+
+from bridge import dtypes
+from bridge.mlir_runtime import ir
+
+
+def row_registers(root) -> int | None:
+    """32-bit registers that hold every element which the reductions of one band iteration load.
+
+    An element that several statements load counts once.  Block sizes are powers of two, so the inner
+    extents are rounded up.  None where an inner extent is symbolic, 0 where the band has no reduction.
+    """
+    loads: dict[tuple, int] = {}
+    for loop in _reduction_loops(root):
+        iterations = _volume(loop)
+        if iterations is None:
+            return None
+        for load in _inner_loads(loop):
+            memref = ir.MemRefType(load.operands[0].type)
+            bits = max(dtypes.signed_dtype(str(memref.element_type)).itemsize * 8, 8)
+            loads[_key(load)] = iterations * bits
+    return sum(loads.values()) // 32
+
+
+def _reduction_loops(root) -> list:
+    """Outermost loops below the band that carry values."""
+    if len(root.results) > 0:
+        return [root]
+    inner = [o.operation for o in root.regions[0].blocks[0].operations if o.operation.name == "affine.for"]
+    return [found for loop in inner for found in _reduction_loops(loop)]
+
+
+def _volume(loop) -> int | None:
+    """Product of the extents of a loop and those inside it, each rounded up to a power of two."""
+    upper = loop.attributes["upperBoundMap"].value.results[0]
+    if not isinstance(upper, ir.AffineConstantExpr):
+        return None
+    volume = 1 << (upper.value - 1).bit_length()
+    for operation in loop.regions[0].blocks[0].operations:
+        if operation.operation.name == "affine.for":
+            inner = _volume(operation.operation)
+            return None if inner is None else volume * inner
+    return volume
+
+
+def _inner_loads(loop) -> list:
+    """Loads inside a loop whose subscripts depend on the loops of the reduction."""
+    found: list = []
+    variables: set = {loop.regions[0].blocks[0].arguments[0]}
+
+    def visit(operation):
+        if operation.name == "affine.for":
+            variables.add(operation.operation.regions[0].blocks[0].arguments[0])
+        if operation.name == "affine.load" and variables & set(list(operation.operands)[1:]):
+            found.append(operation.operation)
+        return ir.WalkResult.ADVANCE
+
+    loop.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
+
+
+def _key(load) -> tuple:
+    """Two loads of one memref by one map touch the same elements once the loops are the same."""
+    return load.operands[0], str(load.attributes["map"])

@@ -1,0 +1,31 @@
+//===- Legality.h - what the dependence analysis may be asked ---*- C++ -*-===//
+
+#ifndef BRIDGE_ANALYSIS_LEGALITY_H
+#define BRIDGE_ANALYSIS_LEGALITY_H
+
+#include "Bridge/Support/Reasons.h"
+
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+
+namespace bridge {
+
+/// Why affine dependence analysis cannot be trusted with a nest.
+struct Objection {
+  Reason reason;
+  llvm::StringRef text;
+};
+
+/// Upstream's analysis compares subscripts of one SSA value: it does not see
+/// that two memrefs overlap, that two subscripts of a non-identity layout meet,
+/// that a vector access is wide, or what other operations do. Nothing if `root`
+/// holds none of these. Arguments of a function are taken not to overlap.
+std::optional<Objection> getObjection(mlir::Operation *root);
+
+/// Whether the iterations of a chain (see `getChain`) may run in any order: no
+/// dependence through memory, and every value that they carry is the state of
+/// a reduction that nothing but its associative combiner reads.
+bool isReorderable(llvm::ArrayRef<mlir::affine::AffineForOp> chain);
+
+} // namespace bridge
+
+#endif // BRIDGE_ANALYSIS_LEGALITY_H

@@ -1,0 +1,72 @@
+//===- IndexSetSplit.cpp - one loop nest body a piece ---------------------===//
+
+#include "Bridge/Transforms/IndexSetSplit.h"
+
+#include "mlir/IR/IRMapping.h"
+
+using namespace mlir;
+using namespace mlir::affine;
+
+/// Opens the loops of the tile at `builder`, outermost first; all carry `inits`.
+static SmallVector<AffineForOp> openTile(OpBuilder &builder, Location loc,
+                                         ArrayRef<int64_t> extents,
+                                         ValueRange inits) {
+  SmallVector<AffineForOp> loops;
+  SmallVector<Value> carried(inits);
+  for (int64_t extent : extents) {
+    auto loop = AffineForOp::create(builder, loc, 0, extent, 1, carried);
+    carried.assign(loop.getRegionIterArgs().begin(),
+                   loop.getRegionIterArgs().end());
+    loops.push_back(loop);
+    builder.setInsertionPointToStart(loop.getBody());
+  }
+  return loops;
+}
+
+/// Clones the innermost body of `chain` for one piece; `carried` goes in as the
+/// values that the loops carry and comes out as what the piece yields.
+static void clonePiece(OpBuilder &builder, ArrayRef<AffineForOp> chain,
+                       AffineMap piece, ValueRange tileIvs,
+                       SmallVectorImpl<Value> &carried) {
+  IRMapping mapping;
+  AffineForOp innermost = chain.back();
+  for (auto [position, loop] : llvm::enumerate(chain)) {
+    AffineForOp own = loop;
+    Value iv = AffineApplyOp::create(builder, own.getLoc(),
+                                     piece.getSubMap({unsigned(position)}),
+                                     tileIvs);
+    mapping.map(own.getInductionVar(), iv);
+  }
+  mapping.map(innermost.getRegionIterArgs(), carried);
+  for (AffineForOp loop : chain.drop_back())
+    for (Operation &op : loop.getBody()->without_terminator())
+      if (!isa<AffineForOp>(op))
+        builder.clone(op, mapping);
+  for (Operation &op : innermost.getBody()->without_terminator())
+    builder.clone(op, mapping);
+  for (auto [value, yielded] : llvm::zip(
+           carried, innermost.getBody()->getTerminator()->getOperands()))
+    value = mapping.lookupOrDefault(yielded);
+}
+
+void bridge::splitIndexSet(ArrayRef<AffineForOp> chain, ArrayRef<int64_t> tile,
+                           ArrayRef<AffineMap> pieces) {
+  AffineForOp outermost = chain.front();
+  OpBuilder builder(outermost);
+  Location loc = outermost.getLoc();
+  auto loops = openTile(builder, loc, tile, outermost.getInits());
+  SmallVector<Value> ivs, carried(loops.back().getRegionIterArgs());
+  for (AffineForOp loop : loops)
+    ivs.push_back(loop.getInductionVar());
+  for (AffineMap piece : pieces)
+    clonePiece(builder, chain, piece, ivs, carried);
+  for (AffineForOp loop : llvm::reverse(loops)) {
+    if (loop.getNumIterOperands() != 0) {
+      builder.setInsertionPointToEnd(loop.getBody());
+      AffineYieldOp::create(builder, loc, carried);
+    }
+    carried.assign(loop.getResults().begin(), loop.getResults().end());
+  }
+  outermost.replaceAllUsesWith(loops.front().getResults());
+  outermost.erase();
+}

@@ -1,0 +1,376 @@
+// RUN: bridge-opt %s --split-input-file --verify-diagnostics \
+// RUN:     --pass-pipeline='builtin.module(func.func(bridge-split-index-sets))' \
+// RUN:   | FileCheck %s
+// RUN: bridge-opt %s --split-input-file \
+// RUN:     --pass-pipeline='builtin.module(func.func(bridge-split-index-sets{max-pieces=8}))' \
+// RUN:   2>/dev/null | FileCheck %s --check-prefix=EIGHT
+
+// CHECK-LABEL: func @should_not_split_extents_that_do_not_divide
+// CHECK: affine.for %{{.*}} = 0 to 256 iter_args
+func.func @should_not_split_extents_that_do_not_divide(%in: memref<64x256xf32>, %sum: memref<64xf32>, %out: memref<64x96xf32>) {
+  %zero = arith.constant 0.0 : f32
+  affine.for %i = 0 to 64 {
+    %s = affine.for %r = 0 to 256 iter_args(%a = %zero) -> (f32) {
+      %x = affine.load %in[%i, %r] : memref<64x256xf32>
+      %b = arith.addf %a, %x : f32
+      affine.yield %b : f32
+    }
+    affine.store %s, %sum[%i] : memref<64xf32>
+  }
+  affine.for %i = 0 to 64 {
+    affine.for %j = 0 to 96 {
+      %x = affine.load %in[%i, %j] : memref<64x256xf32>
+      affine.store %x, %out[%i, %j] : memref<64x96xf32>
+    }
+  }
+  return
+}
+
+// -----
+
+// CHECK-LABEL: func @should_not_split_for_two_tiles
+// CHECK: affine.for %{{.*}} = 0 to 256 iter_args
+func.func @should_not_split_for_two_tiles(%in: memref<64x256xf32>, %sum: memref<64xf32>, %a: memref<64x128xf32>, %b: memref<64x64xf32>, %other: memref<64x64xf32>) {
+  %zero = arith.constant 0.0 : f32
+  // expected-remark@+1 {{[extents_do_not_agree] its consumers have different inner extents}}
+  affine.for %i = 0 to 64 {
+    %s = affine.for %r = 0 to 256 iter_args(%acc = %zero) -> (f32) {
+      %x = affine.load %in[%i, %r] : memref<64x256xf32>
+      %y = arith.addf %acc, %x : f32
+      affine.yield %y : f32
+    }
+    affine.store %s, %sum[%i] : memref<64xf32>
+  }
+  affine.for %i = 0 to 64 {
+    affine.for %j = 0 to 128 {
+      %x = affine.load %in[%i, %j] : memref<64x256xf32>
+      affine.store %x, %a[%i, %j] : memref<64x128xf32>
+    }
+  }
+  affine.for %i = 0 to 64 {
+    affine.for %j = 0 to 64 {
+      %x = affine.load %in[%i, %j] : memref<64x256xf32>
+      affine.store %x, %b[%i, %j] : memref<64x64xf32>
+    }
+  }
+  return
+}
+
+// -----
+
+// The tile reads the sum alone: no access relation says which part of the row
+// belongs to it.
+
+// CHECK-LABEL: func @should_not_split_without_access_relation
+// CHECK: affine.for %{{.*}} = 0 to 256 iter_args
+func.func @should_not_split_without_access_relation(%in: memref<64x256xf32>, %sum: memref<64xf32>, %out: memref<64x128xf32>) {
+  %zero = arith.constant 0.0 : f32
+  // expected-remark@+1 {{[reduction_not_splittable] no family of affine pieces}}
+  affine.for %i = 0 to 64 {
+    %s = affine.for %r = 0 to 256 iter_args(%a = %zero) -> (f32) {
+      %x = affine.load %in[%i, %r] : memref<64x256xf32>
+      %b = arith.addf %a, %x : f32
+      affine.yield %b : f32
+    }
+    affine.store %s, %sum[%i] : memref<64xf32>
+  }
+  affine.for %i = 0 to 64 {
+    affine.for %j = 0 to 128 {
+      %x = affine.load %sum[%i] : memref<64xf32>
+      affine.store %x, %out[%i, %j] : memref<64x128xf32>
+    }
+  }
+  return
+}
+
+// -----
+
+// Same number of elements, other elements: the tile is read transposed, in the
+// rows of another band iteration.
+
+// CHECK-LABEL: func @should_not_split_by_transposed_tile
+// CHECK: affine.for %{{.*}} = 0 to 64 iter_args
+func.func @should_not_split_by_transposed_tile(%in: memref<64x64xf32>, %sum: memref<64xf32>, %out: memref<64x32xf32>) {
+  %zero = arith.constant 0.0 : f32
+  // expected-remark@+1 {{[reduction_not_splittable]}}
+  affine.for %i = 0 to 64 {
+    %s = affine.for %r = 0 to 64 iter_args(%a = %zero) -> (f32) {
+      %x = affine.load %in[%i, %r] : memref<64x64xf32>
+      %b = arith.addf %a, %x : f32
+      affine.yield %b : f32
+    }
+    affine.store %s, %sum[%i] : memref<64xf32>
+  }
+  affine.for %i = 0 to 64 {
+    affine.for %j = 0 to 32 {
+      %x = affine.load %in[%j, %i] : memref<64x64xf32>
+      affine.store %x, %out[%i, %j] : memref<64x32xf32>
+    }
+  }
+  return
+}
+
+// -----
+
+// j mod 128 hits each element of a half twice: the images do not partition.
+
+// CHECK-LABEL: func @should_not_split_by_quasi_affine_subscript
+// CHECK: affine.for %{{.*}} = 0 to 256 iter_args
+func.func @should_not_split_by_quasi_affine_subscript(%in: memref<64x256xf32>, %sum: memref<64xf32>, %out: memref<64x128xf32>) {
+  %zero = arith.constant 0.0 : f32
+  // expected-remark@+1 {{[reduction_not_splittable]}}
+  affine.for %i = 0 to 64 {
+    %s = affine.for %r = 0 to 256 iter_args(%a = %zero) -> (f32) {
+      %x = affine.load %in[%i, %r] : memref<64x256xf32>
+      %b = arith.addf %a, %x : f32
+      affine.yield %b : f32
+    }
+    affine.store %s, %sum[%i] : memref<64xf32>
+  }
+  affine.for %i = 0 to 64 {
+    affine.for %j = 0 to 128 {
+      %x = affine.load %in[%i, %j mod 64] : memref<64x256xf32>
+      affine.store %x, %out[%i, %j] : memref<64x128xf32>
+    }
+  }
+  return
+}
+
+// -----
+
+// More pieces than max-pieces, 16 unless given.
+
+// CHECK-LABEL: func @should_not_split_into_more_than_max_pieces
+// CHECK: affine.for %{{.*}} = 0 to 2048 iter_args
+// EIGHT-LABEL: func @should_not_split_into_more_than_max_pieces
+// EIGHT: affine.for %{{.*}} = 0 to 2048 iter_args
+func.func @should_not_split_into_more_than_max_pieces(%in: memref<64x2048xf32>, %sum: memref<64xf32>, %out: memref<64x64xf32>) {
+  %zero = arith.constant 0.0 : f32
+  affine.for %i = 0 to 64 {
+    %s = affine.for %r = 0 to 2048 iter_args(%a = %zero) -> (f32) {
+      %x = affine.load %in[%i, %r] : memref<64x2048xf32>
+      %b = arith.addf %a, %x : f32
+      affine.yield %b : f32
+    }
+    affine.store %s, %sum[%i] : memref<64xf32>
+  }
+  affine.for %i = 0 to 64 {
+    affine.for %j = 0 to 64 {
+      %x = affine.load %in[%i, %j] : memref<64x2048xf32>
+      affine.store %x, %out[%i, %j] : memref<64x64xf32>
+    }
+  }
+  return
+}
+
+// -----
+
+// Sixteen pieces: split as a rule, not with max-pieces=8.
+
+// CHECK-LABEL: func @should_split_into_max_pieces
+// CHECK: affine.for %{{.*}} = 0 to 64 iter_args
+// EIGHT-LABEL: func @should_split_into_max_pieces
+// EIGHT: affine.for %{{.*}} = 0 to 1024 iter_args
+func.func @should_split_into_max_pieces(%in: memref<64x1024xf32>, %sum: memref<64xf32>, %out: memref<64x64xf32>) {
+  %zero = arith.constant 0.0 : f32
+  affine.for %i = 0 to 64 {
+    %s = affine.for %r = 0 to 1024 iter_args(%a = %zero) -> (f32) {
+      %x = affine.load %in[%i, %r] : memref<64x1024xf32>
+      %b = arith.addf %a, %x : f32
+      affine.yield %b : f32
+    }
+    affine.store %s, %sum[%i] : memref<64xf32>
+  }
+  affine.for %i = 0 to 64 {
+    affine.for %j = 0 to 64 {
+      %x = affine.load %in[%i, %j] : memref<64x1024xf32>
+      affine.store %x, %out[%i, %j] : memref<64x64xf32>
+    }
+  }
+  return
+}
+
+// -----
+
+// Every step of a running sum is stored: the order of the row matters.
+
+// CHECK-LABEL: func @should_not_split_running_sum
+// CHECK: affine.for %{{.*}} = 0 to 64 iter_args
+func.func @should_not_split_running_sum(%in: memref<8x64xf32>, %t: memref<8x64xf32>, %out: memref<8x32xf32>) {
+  %zero = arith.constant 0.0 : f32
+  // expected-remark@+1 {{or its iterations cannot be reordered}}
+  affine.for %i = 0 to 8 {
+    %s = affine.for %r = 0 to 64 iter_args(%a = %zero) -> (f32) {
+      %x = affine.load %in[%i, %r] : memref<8x64xf32>
+      %b = arith.addf %a, %x : f32
+      affine.store %b, %t[%i, %r] : memref<8x64xf32>
+      affine.yield %b : f32
+    }
+  }
+  affine.for %i = 0 to 8 {
+    affine.for %j = 0 to 32 {
+      %x = affine.load %t[%i, %j] : memref<8x64xf32>
+      %y = affine.load %t[%i, %j + 32] : memref<8x64xf32>
+      %z = arith.addf %x, %y : f32
+      affine.store %z, %out[%i, %j] : memref<8x32xf32>
+    }
+  }
+  return
+}
+
+// -----
+
+// A recurrence through memory instead of iter_args.
+
+// CHECK-LABEL: func @should_not_split_recurrence_in_memory
+// CHECK: affine.for %{{.*}} = 0 to 64 {
+func.func @should_not_split_recurrence_in_memory(%t: memref<8x65xf32>, %out: memref<8x32xf32>) {
+  // expected-remark@+1 {{[reduction_not_splittable]}}
+  affine.for %i = 0 to 8 {
+    affine.for %r = 0 to 64 {
+      %x = affine.load %t[%i, %r] : memref<8x65xf32>
+      %y = math.exp %x : f32
+      affine.store %y, %t[%i, %r + 1] : memref<8x65xf32>
+    }
+  }
+  affine.for %i = 0 to 8 {
+    affine.for %j = 0 to 32 {
+      %x = affine.load %t[%i, %j] : memref<8x65xf32>
+      %y = affine.load %t[%i, %j + 32] : memref<8x65xf32>
+      %z = arith.addf %x, %y : f32
+      affine.store %z, %out[%i, %j] : memref<8x32xf32>
+    }
+  }
+  return
+}
+
+// -----
+
+// Subtraction is not associative.
+
+// CHECK-LABEL: func @should_not_split_other_combiner
+// CHECK: affine.for %{{.*}} = 0 to 64 iter_args
+func.func @should_not_split_other_combiner(%in: memref<8x64xf32>, %last: memref<8xf32>, %out: memref<8x32xf32>) {
+  %zero = arith.constant 0.0 : f32
+  // expected-remark@+1 {{[reduction_not_splittable]}}
+  affine.for %i = 0 to 8 {
+    %s = affine.for %r = 0 to 64 iter_args(%a = %zero) -> (f32) {
+      %x = affine.load %in[%i, %r] : memref<8x64xf32>
+      %b = arith.subf %x, %a : f32
+      affine.yield %b : f32
+    }
+    affine.store %s, %last[%i] : memref<8xf32>
+  }
+  affine.for %i = 0 to 8 {
+    affine.for %j = 0 to 32 {
+      %x = affine.load %in[%i, %j] : memref<8x64xf32>
+      affine.store %x, %out[%i, %j] : memref<8x32xf32>
+    }
+  }
+  return
+}
+
+// -----
+
+// Two states that trade places are no two reductions.
+
+// CHECK-LABEL: func @should_not_split_swapped_states
+// CHECK: affine.for %{{.*}} = 0 to 64 iter_args
+func.func @should_not_split_swapped_states(%in: memref<8x64xf32>, %sum: memref<8xf32>, %out: memref<8x32xf32>) {
+  %zero = arith.constant 0.0 : f32
+  // expected-remark@+1 {{[reduction_not_splittable]}}
+  affine.for %i = 0 to 8 {
+    %s:2 = affine.for %r = 0 to 64 iter_args(%a = %zero, %b = %zero) -> (f32, f32) {
+      %x = affine.load %in[%i, %r] : memref<8x64xf32>
+      %c = arith.addf %a, %x : f32
+      affine.yield %b, %c : f32, f32
+    }
+    affine.store %s#0, %sum[%i] : memref<8xf32>
+  }
+  affine.for %i = 0 to 8 {
+    affine.for %j = 0 to 32 {
+      %x = affine.load %in[%i, %j] : memref<8x64xf32>
+      affine.store %x, %out[%i, %j] : memref<8x32xf32>
+    }
+  }
+  return
+}
+
+// -----
+
+// The outer loop adds up sums of the inner loop: its state does not go through.
+
+// CHECK-LABEL: func @should_not_split_sum_of_partial_sums
+// CHECK: affine.for %{{.*}} = 0 to 4 iter_args
+// CHECK: affine.for %{{.*}} = 0 to 64 iter_args
+func.func @should_not_split_sum_of_partial_sums(%in: memref<8x4x64xf32>, %sum: memref<8xf32>, %out: memref<8x64xf32>) {
+  %zero = arith.constant 0.0 : f32
+  // expected-remark@+1 {{[reduction_not_splittable]}}
+  affine.for %i = 0 to 8 {
+    %s = affine.for %h = 0 to 4 iter_args(%a = %zero) -> (f32) {
+      %t = affine.for %d = 0 to 64 iter_args(%b = %zero) -> (f32) {
+        %x = affine.load %in[%i, %h, %d] : memref<8x4x64xf32>
+        %c = arith.addf %b, %x : f32
+        affine.yield %c : f32
+      }
+      %u = arith.addf %a, %t : f32
+      affine.yield %u : f32
+    }
+    affine.store %s, %sum[%i] : memref<8xf32>
+  }
+  affine.for %i = 0 to 8 {
+    affine.for %j = 0 to 64 {
+      %x = affine.load %in[%i, 0, %j] : memref<8x4x64xf32>
+      affine.store %x, %out[%i, %j] : memref<8x64xf32>
+    }
+  }
+  return
+}
+
+// -----
+
+// Every third element leaves the row.
+
+// CHECK-LABEL: func @should_not_split_by_images_outside_of_the_row
+// CHECK: affine.for %{{.*}} = 0 to 64 {
+func.func @should_not_split_by_images_outside_of_the_row(%in: memref<8x128xf32>, %t: memref<8x64xf32>, %out: memref<8x32xf32>) {
+  // expected-remark@+1 {{[reduction_not_splittable]}}
+  affine.for %i = 0 to 8 {
+    affine.for %r = 0 to 64 {
+      %x = affine.load %in[%i, %r] : memref<8x128xf32>
+      affine.store %x, %t[%i, %r] : memref<8x64xf32>
+    }
+  }
+  affine.for %i = 0 to 8 {
+    affine.for %j = 0 to 32 {
+      %x = affine.load %in[%i, 3 * %j] : memref<8x128xf32>
+      affine.store %x, %out[%i, %j] : memref<8x32xf32>
+    }
+  }
+  return
+}
+
+// -----
+
+// h + d is the same element for several (h, d).
+
+// CHECK-LABEL: func @should_not_split_by_overlapping_images
+// CHECK: affine.for %{{.*}} = 0 to 64 {
+func.func @should_not_split_by_overlapping_images(%in: memref<8x64xf32>, %t: memref<8x64xf32>, %out: memref<8x2x16xf32>) {
+  // expected-remark@+1 {{[reduction_not_splittable]}}
+  affine.for %i = 0 to 8 {
+    affine.for %r = 0 to 64 {
+      %x = affine.load %in[%i, %r] : memref<8x64xf32>
+      affine.store %x, %t[%i, %r] : memref<8x64xf32>
+    }
+  }
+  affine.for %i = 0 to 8 {
+    affine.for %h = 0 to 2 {
+      affine.for %d = 0 to 16 {
+        %x = affine.load %in[%i, %h + %d] : memref<8x64xf32>
+        affine.store %x, %out[%i, %h, %d] : memref<8x2x16xf32>
+      }
+    }
+  }
+  return
+}

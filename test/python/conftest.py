@@ -1,0 +1,102 @@
+"""What the tests of a whole compilation share: the backend, a cache folder, and functions to compile.
+
+Inductor's compiled C++ is kept from one test to the next; its graph caches are off, but in test_cache.py.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+import torch
+
+import bridge
+
+#: Where the package that is tested is imported from: a source tree, or what is installed.
+PACKAGE = Path(bridge.__file__).parents[1]
+
+
+def rows(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Inductor leaves its loops apart, as their extents differ, and Bridge fuses them."""
+    gate, up = (x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)).chunk(2, dim=-1)
+    return (torch.nn.functional.silu(gate) * up,)
+
+
+def plain(x: torch.Tensor) -> torch.Tensor:
+    """Leaves nothing to fuse."""
+    return torch.relu(x) * 2 + 1
+
+
+def sample() -> torch.Tensor:
+    return torch.arange(32 * 64, dtype=torch.float32).reshape(32, 64).sin()
+
+
+@pytest.fixture(scope="session")
+def backend():
+    """Makes backend="bridge" known where the package is a source tree that is not installed."""
+    import torch._dynamo
+
+    if "bridge" not in torch._dynamo.list_backends(exclude_tags=()):
+        from bridge.backend import bridge
+
+        torch._dynamo.register_backend(bridge, name="bridge")
+
+
+@pytest.fixture(scope="session")
+def inductor_cache(tmp_path_factory):
+    """Inductor's cache folder for all tests of the process."""
+    previous = os.environ.get("TORCHINDUCTOR_CACHE_DIR")
+    folder = tmp_path_factory.mktemp("inductor")
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(folder)
+    yield folder
+    os.environ.pop("TORCHINDUCTOR_CACHE_DIR")
+    if previous is not None:
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = previous
+
+
+@pytest.fixture
+def compiler(backend, inductor_cache, monkeypatch):
+    """torch.compile in a state as of a new process: nothing compiled, no counters, no graph caches."""
+    import torch._functorch.config
+    import torch._inductor.config
+
+    from bridge import hook
+
+    monkeypatch.delenv("BRIDGE_DUMP_DIR", raising=False)
+    monkeypatch.setattr(sys.modules["bridge.report"], "_warned", set())
+    monkeypatch.setattr(sys.modules["bridge.report"], "_last", None)
+    hook._unfinished.set(None)
+    torch._dynamo.reset()
+    torch._dynamo.utils.counters.clear()
+    with (
+        torch._inductor.config.patch(fx_graph_cache=False),
+        torch._functorch.config.patch(enable_autograd_cache=False),
+        torch.no_grad(),
+    ):
+        yield torch.compile
+    torch._dynamo.reset()
+
+
+@pytest.fixture
+def counters():
+    """Dynamo's counters of Bridge."""
+    return lambda: dict(torch._dynamo.utils.counters["bridge"])
+
+
+@pytest.fixture(scope="session")
+def python(inductor_cache):
+    """Runs Python code in a process of its own and returns what it printed."""
+
+    def run(code: str, **environment: str) -> str:
+        path = os.pathsep.join([str(PACKAGE), str(Path(__file__).parent)])
+        variables = {**os.environ, "PYTHONPATH": path, **environment}
+        command = [sys.executable, "-c", textwrap.dedent(code)]
+        done = subprocess.run(command, check=False, env=variables, capture_output=True, text=True, timeout=300)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return run

@@ -1,0 +1,90 @@
+"""What the documentation says is so: its code runs, its commands and files exist, its IR is the passes' own."""
+
+import re
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import bridge
+
+ROOT = Path(__file__).parents[2]
+NATIVE = Path(bridge.__file__).parent / "_native"
+BRIDGE_OPT = NATIVE / "bin" / "bridge-opt"
+README = (ROOT / "README.md").read_text()
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def blocks(language: str, text: str = README) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+def run(*command: str | Path, stdin: str | None = None) -> str:
+    done = subprocess.run(command, input=stdin, capture_output=True, text=True, cwd=ROOT, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_python_snippets_run(compiler, capsys):
+    namespace: dict = {}
+    snippets = blocks("python")
+    for snippet in snippets:
+        exec(compile(snippet, "README.md", "exec"), namespace)  # noqa: S102
+    assert len(snippets) == 3
+    assert "groups fused" in capsys.readouterr().out
+    assert namespace["report"].fused
+
+
+def test_ir_is_what_the_passes_make_of_it():
+    before, after = blocks("mlir")
+    assert run(BRIDGE_OPT, "-", "--bridge-fuse", stdin=before) == run(BRIDGE_OPT, "-", stdin=after)
+
+
+@pytest.mark.parametrize("command", [line for block in blocks("sh") for line in block.splitlines()])
+def test_bridge_opt_commands_work(command):
+    program, *arguments = shlex.split(command)
+    assert program == "bridge-opt"
+    assert run(BRIDGE_OPT, *arguments)
+
+
+def test_make_targets_exist():
+    targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    commands = {line.split()[1] for line in README.splitlines() if line.startswith("    make ")}
+    assert commands >= {"demo", "test", "build", "docs"}
+    assert commands <= targets
+
+
+def test_options_are_all_described():
+    rows = re.findall(r"^\| `(\w+)` \| `(.+?)` \|", README, re.MULTILINE)
+    assert dict(rows) == {name: str(getattr(bridge.Options(), name)) for name in bridge.Options.names()}
+
+
+def test_reasons_exist():
+    section = README.split("## Reading the report")[1].split("\n## ")[0]
+    spelled = {name for name in re.findall(r"[`\[]([a-z]+(?:_[a-z]+)+|atomics|random)[`\]]", section)}
+    assert len(spelled) > 5
+    assert spelled <= set(bridge.Reason.__members__)
+
+
+def links() -> list[tuple[Path, str]]:
+    found = [(page, target) for page in PAGES for target in re.findall(r"\]\(([^)#]+)\)", page.read_text())]
+    return [(page, target) for page, target in found if "://" not in target]
+
+
+@pytest.mark.parametrize(("page", "target"), links(), ids=lambda value: getattr(value, "name", value))
+def test_links_lead_somewhere(page, target):
+    assert (page.parent / target).exists()
+
+
+def test_files_named_in_the_architecture_exist():
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    named = set(re.findall(r"`((?:bridge|lowering|passes|test)/[\w/.-]+)`", text))
+    assert len(named) > 20
+    assert [path for path in sorted(named) if not (ROOT / path).exists()] == []
+
+
+@pytest.mark.parametrize("name", ["passes.md", "dialect.md"])
+def test_generated_reference_is_current(name):
+    committed = (ROOT / "docs" / name).read_text()
+    assert committed == (NATIVE / "docs" / name).read_text(), "run `make docs`"

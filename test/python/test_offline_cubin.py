@@ -1,0 +1,56 @@
+"""Fused kernels compile to cubins for GPUs that are not there, without spills."""
+
+import pytest
+import torch
+
+import bridge
+from bridge import offline
+
+ROWS, COLUMNS = 2048, 8192
+
+
+def norm_gate(x, residual, weight, eps=1e-6):
+    x = x + residual
+    variance = x.pow(2).mean(-1, keepdim=True)
+    gate, up = (x * torch.rsqrt(variance + eps) * weight).chunk(2, dim=-1)
+    return torch.nn.functional.silu(gate) * up
+
+
+def norm_rope_interleaved(x, weight, cos):
+    x = x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6) * weight
+    return x[:, 0::2] * cos - x[:, 1::2] * cos
+
+
+FUNCTIONS = {
+    "norm_gate": (norm_gate, [(ROWS, COLUMNS), (ROWS, COLUMNS), (COLUMNS,)]),
+    "norm_rope_interleaved": (norm_rope_interleaved, [(ROWS, 2048), (2048,), (ROWS, 1024)]),
+}
+
+
+def fuse(name, dtype, **options):
+    fn, shapes = FUNCTIONS[name]
+    inputs = [torch.zeros(shape, dtype=dtype) for shape in shapes]
+    result = offline.compile_for_gpu(fn, inputs, context=bridge.enabled(strict=True, **options))
+    (kernel,) = result.kernels
+    assert result.launches == [kernel.name]
+    return kernel
+
+
+@pytest.mark.parametrize("arch", [90, 80])
+@pytest.mark.parametrize("persistent", [True, False])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_fused_kernel_compiles(name, persistent, arch):
+    kernel = fuse(name, torch.bfloat16, persistent=persistent)
+    for cubin in offline.compile_kernel(kernel, arch=arch):
+        assert cubin.cubin.startswith(b"\x7fELF")
+        assert f".target sm_{arch}" in cubin.ptx
+        assert 0 < cubin.registers <= 255
+        assert cubin.spills == 0
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_persistent_kernel_reads_the_row_once(dtype):
+    kernel = fuse("norm_gate", dtype)
+    halves_of_x_and_residual_and_weight = {"in_ptr0": 2, "in_ptr1": 2, "in_ptr2": 2}
+    assert offline.count_loads(kernel) == halves_of_x_and_residual_and_weight
+    assert sum(offline.count_stores(kernel).values()) == 1

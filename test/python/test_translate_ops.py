@@ -1,0 +1,531 @@
+"""Every operation of Inductor's OpsHandler has a translation that lifts back, or a named refusal."""
+
+import inspect
+
+import pytest
+import sympy
+import torch
+from torch._inductor.dtype_propagation import DtypePropagationOpsHandler
+from torch._inductor.graph import GraphLowering
+from torch._inductor.ops_handler import OpsHandler
+from torch._inductor.virtualized import V
+from torch.utils._sympy.functions import FloorDiv, ModularIndexing
+
+from bridge import inductor_compat as inductor
+from bridge.dump import Dump
+from bridge.lowering.band import FunctionTables, lift_band
+from bridge.mlir_runtime import ir
+from bridge.pipeline import run_pipeline
+from bridge.reasons import Reason, Unsupported
+from bridge.translate.group import GroupTarget, NodeSource, make_prover, trace_group, translate_group
+
+FLOATS = [torch.float32, torch.float64, torch.bfloat16, torch.float16]
+INTEGERS = [torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8]
+DTYPES = [*FLOATS, *INTEGERS, torch.bool]
+ROWS, COLUMNS = sympy.Integer(16), sympy.Integer(48)
+CANONICAL = "builtin.module(func.func(canonicalize,cse))"
+
+
+@pytest.fixture(autouse=True)
+def graph():
+    """Inductor's size analysis asks the graph that is being compiled."""
+    with V.set_graph_handler(GraphLowering(torch.fx.symbolic_trace(lambda x: x))):
+        yield
+
+
+def translate(body, buffers, sizes, rounds):
+    source = NodeSource("op0", body, sizes, 0)
+    target = GroupTarget(buffers.__getitem__, lambda name: ROWS * COLUMNS, make_prover(), rounds)
+    return translate_group("group", [source], trace_group([source]), target)
+
+
+def lift(translation):
+    """The function's one nest as a LoopBody."""
+    stores = {t.name: {a.buffer for a in t.accesses if a.is_write} for t in translation.traces}
+    buffers = [(name, m.view.strides) for name, m in translation.memrefs.items()]
+    with translation.module.context:
+        entry = translation.module.body.operations[0].regions[0].blocks[0]
+        (nest,) = (op.operation for op in entry.operations if op.operation.name == "affine.for")
+        (node,) = lift_band(nest, entry, FunctionTables(buffers, translation.symbols), stores).nodes
+        return inductor.make_loop_body(node.body, node.iter_sizes, node.reduce_sizes)
+
+
+def stored_values(translation):
+    """Every store of the canonicalized module as a term: what is computed, in whatever order."""
+    run_pipeline(translation.module, CANONICAL, Dump(None, "group"))
+    stores = []
+
+    def visit(operation):
+        if operation.name == "affine.store":
+            stores.append(term(operation))
+        return ir.WalkResult.ADVANCE
+
+    with translation.module.context:
+        translation.module.operation.walk(visit)
+    return stores
+
+
+def term(operation):
+    """An operation with its attributes, types, operands, and what its regions yield."""
+    operation = getattr(operation, "operation", operation)
+    attributes = sorted(f"{a} = {operation.attributes[a]}" for a in operation.attributes)
+    yields = [term(list(region.blocks[0].operations)[-1]) for region in operation.regions if region.blocks]
+    operands = [argument_name(o) if isinstance(o.owner, ir.Block) else (term(o.owner), o.result_number) for o in values_of(operation)]
+    return operation.name, attributes, [str(r.type) for r in operation.results], operands, yields
+
+
+def values_of(operation):
+    return [ir.OpResult(o) if not isinstance(o.owner, ir.Block) else ir.BlockArgument(o) for o in operation.operands]
+
+
+def argument_name(argument):
+    """A buffer's name, or the depth and position of a loop's argument."""
+    owner, depth = argument.owner.owner.operation, 0
+    if owner.name == "func.func":
+        return str(owner.attributes["arg_attrs"][argument.arg_number])
+    while owner.name != "func.func":
+        owner, depth = owner.parent.operation, depth + 1
+    return depth, argument.arg_number
+
+
+def check(body, buffers, sizes=((ROWS, COLUMNS), ())):
+    """What comes back from the lift translates to the same module, for C++ (rounds) and for Triton."""
+    for rounds in (True, False):
+        first = translate(body, buffers, sizes, rounds)
+        lifted = lift(first)
+        second = translate(lifted, buffers, lifted.sizes, rounds)
+        assert stored_values(second) == stored_values(first)
+
+
+def reason_of(body, buffers, sizes=((ROWS, COLUMNS), ())):
+    """The refusal's reason; None where the body is translated and comes back."""
+    try:
+        check(body, buffers, sizes)
+    except Unsupported as refusal:
+        return refusal.reason
+    return None
+
+
+def pointwise(compute, count=0):
+    """A body that stores what `compute(ops, values, indices)` gives for `count` loaded values."""
+
+    def body(indices, _):
+        ops = V.get_ops_handler()
+        at = indices[0] * COLUMNS + indices[1]
+        values = [ops.load(f"in{k}", at) for k in range(count)]
+        ops.store("out", at, compute(ops, values, indices))
+
+    return body
+
+
+def call(name, *arguments, **keywords):
+    """A body that applies one operation to in0."""
+    return pointwise(lambda ops, values, _: getattr(ops, name)(values[0], *arguments, **keywords), 1)
+
+
+def index_value(index, dtype):
+    """A body that stores an expression of the iteration variables."""
+    return pointwise(lambda ops, _, indices: ops.index_expr(index(*indices), dtype))
+
+
+def buffers_of(dtype, result, count=3):
+    return {"out": result, **{f"in{k}": dtype for k in range(count)}}
+
+
+# ---------------------------------------------------------------------------------------------------------
+# Elementwise operations
+# ---------------------------------------------------------------------------------------------------------
+
+#: Operations that are not functions of values alone, each with a test below.
+STRUCTURAL = {
+    "constant", "masked", "index_expr", "to_dtype", "to_dtype_bitcast", "trunc_to_int", "ceil_to_int", "floor_to_int",
+    "round_to_int", "load", "store", "reduction", "store_reduction", "check_bounds", "where", "ldexp",
+}  # fmt: skip
+
+REFUSED = {
+    "load_seed": Reason.random,
+    "rand": Reason.random,
+    "rand_eager": Reason.random,
+    "randn": Reason.random,
+    "randn_eager": Reason.random,
+    "randint64": Reason.random,
+    "indirect_indexing": Reason.indirect_index,
+    "device_assert_async": Reason.side_effect,
+    "partial_accumulate": Reason.side_effect,
+    "inline_asm_elementwise": Reason.side_effect,
+    "scan": Reason.unsupported_op,
+    "sort": Reason.unsupported_op,
+    "bucketize": Reason.unsupported_op,
+    "frexp": Reason.unsupported_op,
+    "dot": Reason.unsupported_op,
+    "value_expr": Reason.unsupported_op,
+    "halide_clamp": Reason.unsupported_op,
+    "output": Reason.unsupported_op,
+    "placeholder": Reason.unsupported_op,
+}
+
+#: What has a meaning for numbers of every kind, for all but bool, and for integers and bool.
+EVERY_KIND = "add mul minimum maximum eq ne lt le gt ge logical_and logical_or logical_xor logical_not isnan isinf identity"
+NUMBERS = "sub neg abs sign remainder fmod mod relu square signbit floordiv truncdiv int_truediv"
+BITS = "bitwise_and bitwise_or bitwise_xor bitwise_not and_ or_ xor"
+SHIFTS = "bitwise_left_shift bitwise_right_shift lshift rshift"
+
+
+def public_operations():
+    return [name for name, value in vars(OpsHandler).items() if inspect.isfunction(value) and not name.startswith("_")]
+
+
+def arity(name):
+    return len(inspect.signature(getattr(OpsHandler, name)).parameters) - 1
+
+
+ELEMENTWISE = sorted(set(public_operations()) - STRUCTURAL - set(REFUSED))
+
+
+def has_meaning(name, dtype):
+    """Whether Inductor's lowerings call an operation on values of a dtype."""
+    if name in EVERY_KIND.split():
+        return True
+    if name in NUMBERS.split():
+        return dtype != torch.bool
+    if name in BITS.split():
+        return not dtype.is_floating_point
+    if name in SHIFTS.split():
+        return not dtype.is_floating_point and dtype != torch.bool
+    return dtype.is_floating_point
+
+
+def result_dtype(name, dtype):
+    """The dtype that Inductor's own propagation gives the result."""
+
+    class Value:
+        pass
+
+    Value.dtype = dtype
+    return getattr(DtypePropagationOpsHandler(), name)(*[Value() for _ in range(arity(name))])
+
+
+def test_every_operation_is_known():
+    """A new operation of Inductor's must get a translation or a refusal."""
+    structural = STRUCTURAL & set(public_operations())
+    assert set(public_operations()) == set(ELEMENTWISE) | structural | (set(REFUSED) & set(public_operations()))
+    assert len(ELEMENTWISE) > 100
+
+
+@pytest.mark.parametrize("name", ELEMENTWISE)
+def test_elementwise(name):
+    count = arity(name)
+    body = pointwise(lambda ops, values, _: getattr(ops, name)(*values), count)
+    for dtype in DTYPES:
+        meaningful = has_meaning(name, dtype)
+        result = result_dtype(name, dtype) if meaningful else dtype
+        reason = reason_of(body, buffers_of(dtype, result, count))
+        assert reason is None if meaningful else reason in (None, Reason.unsupported_op), dtype
+
+
+@pytest.mark.parametrize("name", sorted(set(REFUSED) & set(public_operations())))
+def test_refused(name):
+    arguments = [None] * arity(name)
+    body = pointwise(lambda ops, _, __: getattr(ops, name)(*arguments))
+    assert reason_of(body, buffers_of(torch.float32, torch.float32)) == REFUSED[name]
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_ldexp(dtype):
+    buffers = {"in0": dtype, "in1": torch.int32, "out": dtype}
+    check(pointwise(lambda ops, values, _: ops.ldexp(*values), 2), buffers)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_where(dtype):
+    buffers = {"in0": torch.bool, "in1": dtype, "in2": dtype, "out": dtype}
+    check(pointwise(lambda ops, values, _: ops.where(*values), 3), buffers)
+    check(pointwise(lambda ops, values, _: ops.where(values[0], values[1], 1), 2), buffers)
+
+
+def test_promotion():
+    """Of mixed operands and of Python numbers; the wide unsigned dtypes have no promotion."""
+    add = pointwise(lambda ops, values, _: ops.add(*values), 2)
+    for pair in ([torch.int8, torch.float32], [torch.uint8, torch.int8], [torch.bool, torch.int64]):
+        check(add, {"in0": pair[0], "in1": pair[1], "out": torch.promote_types(*pair)})
+    half = call("mul", 0.5)
+    check(half, buffers_of(torch.int32, torch.float32))
+    module = translate(half, buffers_of(torch.int32, torch.float32), ((ROWS, COLUMNS), ()), True).module
+    assert "arith.sitofp" in str(module) and "5.000000e-01" in str(module)
+    mixed = {"in0": torch.uint32, "in1": torch.int32, "out": torch.int64}
+    assert reason_of(add, mixed) == Reason.unsupported_dtype
+
+
+def test_complex_numbers_are_refused():
+    buffers = buffers_of(torch.complex64, torch.complex64)
+    assert reason_of(pointwise(lambda ops, values, _: values[0], 1), buffers) == Reason.unsupported_dtype
+
+
+# ---------------------------------------------------------------------------------------------------------
+# Constants, conversions, indices
+# ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [*DTYPES, torch.uint16, torch.uint32, torch.uint64])
+def test_constant(dtype):
+    numbers = [0, 1, True] if dtype == torch.bool else [0, 1, 100]
+    if dtype.is_floating_point:
+        numbers += [0.1, -0.0, float("inf"), -float("inf"), 1e30, 1e-40]
+    if not dtype.is_floating_point and dtype != torch.bool:
+        numbers += [torch.iinfo(dtype).max, torch.iinfo(dtype).min]
+    for number in numbers:
+        check(pointwise(lambda ops, _, __, n=number: ops.constant(n, dtype)), buffers_of(dtype, dtype))
+
+
+@pytest.mark.parametrize("number", [0.1, 1e-5, 1 / 3, 16777217.0, 3.4e38, 0.7978845608028654])
+def test_constants_keep_their_spelling(number):
+    """A lifted float32 constant is the shortest decimal, and the same float32."""
+    body = pointwise(lambda ops, _, __: ops.constant(number, torch.float32))
+    text = lift(translate(body, buffers_of(torch.float32, torch.float32), ((ROWS, COLUMNS), ()), False)).debug_str()
+    (found,) = (line for line in text.splitlines() if "ops.constant" in line)
+    lifted = float(found.split("(")[1].split(",")[0])
+    assert torch.tensor(lifted, dtype=torch.float32) == torch.tensor(number, dtype=torch.float32)
+    assert len(repr(lifted)) <= len(repr(number))
+
+
+FLOAT8 = [torch.float8_e4m3fn, torch.float8_e5m2]
+WIDE_UNSIGNED = [torch.uint16, torch.uint32, torch.uint64]
+
+
+@pytest.mark.parametrize("source", [*DTYPES, *FLOAT8, *WIDE_UNSIGNED], ids=str)
+def test_to_dtype(source):
+    for target in [*DTYPES, *FLOAT8, *WIDE_UNSIGNED]:
+        for compute in (True, False):
+            body = call("to_dtype", target, source, use_compute_types=compute)
+            check(body, buffers_of(source, target))
+
+
+def test_rounding_to_16_bits():
+    """Between two operations: C++ has the conversions, Triton none unless compute types are off."""
+
+    def module(rounds, compute):
+        def chain(ops, values, _):
+            rounded = ops.to_dtype(ops.exp(values[0]), torch.bfloat16, use_compute_types=compute)
+            return ops.add(rounded, values[0])
+
+        buffers = buffers_of(torch.float32, torch.float32)
+        return str(translate(pointwise(chain, 1), buffers, ((ROWS, COLUMNS), ()), rounds).module)
+
+    assert "bf16" not in module(rounds=False, compute=True)
+    assert "arith.truncf" in module(rounds=False, compute=False)
+    assert "bridge.convert" in module(rounds=True, compute=True)
+    assert "arith.truncf" in module(rounds=True, compute=False)
+
+
+@pytest.mark.parametrize("name", ["trunc_to_int", "ceil_to_int", "floor_to_int", "round_to_int"])
+def test_rounding_to_integers(name):
+    for source in [*FLOATS, torch.int32]:
+        for target in (torch.int8, torch.int32, torch.int64, torch.uint8):
+            body = call(name, target)
+            check(body, buffers_of(source, target))
+
+
+BITS_OF = {
+    1: [torch.int8, torch.uint8, *FLOAT8],
+    2: [torch.int16, torch.uint16, torch.bfloat16, torch.float16],
+    4: [torch.int32, torch.uint32, torch.float32],
+    8: [torch.int64, torch.uint64, torch.float64],
+}
+
+
+@pytest.mark.parametrize("width", BITS_OF)
+def test_to_dtype_bitcast(width):
+    for source in BITS_OF[width]:
+        for target in BITS_OF[width]:
+            body = call("to_dtype_bitcast", target, source)
+            check(body, buffers_of(source, target))
+
+
+def test_to_dtype_bitcast_between_widths_is_refused():
+    for source, target in ((torch.int32, torch.int16), (torch.uint8, torch.bool), (torch.bool, torch.int8)):
+        body = call("to_dtype_bitcast", target, source)
+        assert reason_of(body, buffers_of(source, target)) == Reason.unsupported_op
+
+
+@pytest.mark.parametrize("dtype", [*FLOATS, *INTEGERS])
+def test_index_expr(dtype):
+    affine = [lambda i, j: j, lambda i, j: 3 * i - j + 7]
+    affine += [lambda i, j: FloorDiv(i + 2 * j, 5), lambda i, j: ModularIndexing(j + 1, 2, 4)]
+    for index in affine:
+        body = index_value(index, dtype)
+        check(body, buffers_of(dtype, dtype))
+
+
+def test_index_expr_that_is_not_affine():
+    for index in (lambda i, j: i * j, lambda i, j: i**2, lambda i, j: sympy.Max(i, j)):
+        body = index_value(index, torch.int64)
+        assert reason_of(body, buffers_of(torch.int64, torch.int64)) == Reason.non_affine_index
+
+
+# ---------------------------------------------------------------------------------------------------------
+# Masks, memory, reductions
+# ---------------------------------------------------------------------------------------------------------
+
+
+def shifted_load(ops, indices, other, flag=None):
+    """The row above, and `other` in the first row."""
+    at = (indices[0] - 1) * COLUMNS + indices[1]
+    inside = ops.ge(ops.index_expr(indices[0], torch.int64), ops.constant(1, torch.int64))
+    mask = inside if flag is None else ops.and_(inside, flag)
+    return ops.masked(mask, lambda: ops.load("in0", at), other)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_masked(dtype):
+    others = [False, True] if dtype == torch.bool else [0, 100, 1.0]
+    others += [-float("inf"), 0.5] if dtype.is_floating_point else []
+    for other in others:
+        body = pointwise(lambda ops, _, indices, other=other: shifted_load(ops, indices, other))
+        check(body, buffers_of(dtype, dtype))
+
+
+def test_masked_by_other_conditions():
+    buffers = buffers_of(torch.float32, torch.float32)
+    for name, bound in (("lt", 8), ("le", 7), ("gt", 3), ("ge", 4), ("eq", 5)):
+
+        def compute(ops, _, indices, name=name, bound=bound):
+            index, limit = ops.index_expr(indices[0], torch.int64), ops.constant(bound, torch.int64)
+            at = indices[0] * COLUMNS + indices[1]
+            return ops.masked(getattr(ops, name)(index, limit), lambda: ops.load("in0", at), 0.0)
+
+        check(pointwise(compute), buffers)
+
+
+def test_masked_region_with_operations_of_another_dtype():
+    """The dtype of the result is that of the region's last operation, whatever it is made of."""
+
+    def compute(ops, _, indices):
+        inside = ops.lt(ops.index_expr(indices[0], torch.int64), ops.constant(8, torch.int64))
+        at = indices[0] * COLUMNS + indices[1]
+        return ops.masked(inside, lambda: ops.int_truediv(ops.load("in0", at), ops.constant(3, torch.int32)), 0.0)
+
+    check(pointwise(compute), buffers_of(torch.int32, torch.float32))
+
+
+def test_masked_by_data_is_refused():
+    def compute(ops, values, indices):
+        return shifted_load(ops, indices, 0.0, flag=ops.lt(values[0], ops.constant(0.0, torch.float32)))
+
+    assert reason_of(pointwise(compute, 1), buffers_of(torch.float32, torch.float32)) == Reason.non_affine_mask
+
+
+def test_load_out_of_bounds_is_refused():
+    def compute(ops, _, indices):
+        return ops.load("in0", indices[0] * COLUMNS + indices[1] + 1)
+
+    assert reason_of(pointwise(compute), buffers_of(torch.float32, torch.float32)) == Reason.subscript_out_of_bounds
+
+
+def test_store_with_a_mode_is_refused():
+    def body(indices, _):
+        ops = V.get_ops_handler()
+        ops.store("out", indices[0], ops.constant(1.0, torch.float32), mode="atomic_add")
+
+    assert reason_of(body, buffers_of(torch.float32, torch.float32)) == Reason.atomics
+
+
+@pytest.mark.parametrize("size, reason", [(16, None), (15, Reason.side_effect)])
+def test_check_bounds(size, reason):
+    """A check that always holds is dropped, one that may fail is an effect."""
+
+    def compute(ops, values, indices):
+        ops.check_bounds(indices[0], sympy.Integer(size), True, True)
+        return values[0]
+
+    assert reason_of(pointwise(compute, 1), buffers_of(torch.float32, torch.float32)) == reason
+
+
+def reduction(kind, dtype, source, outputs=1):
+    """A body that reduces the rows of in0 (three operands for welford_combine) to `out`."""
+
+    def body(indices, reduce_indices):
+        ops = V.get_ops_handler()
+        at = indices[0] * COLUMNS + reduce_indices[0]
+        count = 3 if kind == "welford_combine" else 1
+        values = tuple(ops.load(f"in{k}", at) for k in range(count))
+        result = ops.reduction(dtype, source, kind, values if count > 1 else values[0])
+        ops.store_reduction("out", indices[0], result[outputs - 1] if isinstance(result, tuple) else result)
+
+    return body
+
+
+def reduce_rows(kind, dtype, source, result=None, outputs=1):
+    body = reduction(kind, dtype, source, outputs)
+    return reason_of(body, buffers_of(source, result or dtype), ((ROWS,), (COLUMNS,)))
+
+
+@pytest.mark.parametrize("kind", ["sum", "prod", "max", "min"])
+def test_reduction_of_numbers(kind):
+    for dtype in [*FLOATS, torch.int8, torch.int16, torch.int32, torch.int64]:
+        assert reduce_rows(kind, dtype, dtype) is None, dtype
+    assert reduce_rows(kind, torch.uint8, torch.uint8) == Reason.unsupported_dtype
+
+
+def test_reduction_of_bits():
+    assert reduce_rows("any", torch.bool, torch.bool) is None
+    assert reduce_rows("max", torch.bool, torch.bool) is None
+    assert reduce_rows("min", torch.bool, torch.bool) is None
+    assert reduce_rows("xor_sum", torch.bool, torch.bool) is None
+    assert reduce_rows("xor_sum", torch.int64, torch.int64) is None
+    assert reduce_rows("xor_sum", torch.float32, torch.float32) == Reason.unsupported_op
+    assert reduce_rows("dot", torch.float32, torch.float32) == Reason.unsupported_op
+
+
+@pytest.mark.parametrize("kind", ["argmax", "argmin"])
+def test_reduction_to_an_index(kind):
+    for source in [*FLOATS, torch.int32, torch.int64, torch.bool]:
+        assert reduce_rows(kind, torch.int64, source) is None, source
+    assert reduce_rows(kind, torch.int64, torch.uint8) == Reason.unsupported_dtype
+
+
+@pytest.mark.parametrize("kind, outputs", [("welford_reduce", 3), ("welford_combine", 3), ("online_softmax_reduce", 2)])
+def test_reduction_of_several_values(kind, outputs):
+    for dtype in FLOATS:
+        for which in range(1, outputs + 1):
+            assert reduce_rows(kind, dtype, dtype, outputs=which) is None, dtype
+
+
+def test_reduction_over_several_loops():
+    def body(indices, reduce_indices):
+        ops = V.get_ops_handler()
+        i, j = reduce_indices
+        ops.store_reduction("out", sympy.Integer(0), ops.reduction(*kind, ops.load("in0", i * COLUMNS + j)))
+
+    for kind in ((torch.float32, torch.float32, "sum"), (torch.int64, torch.float32, "argmax")):
+        check(body, buffers_of(torch.float32, kind[0]), ((), (ROWS, COLUMNS)))
+
+
+def test_reduction_loops_without_a_reduction_are_refused():
+    def body(indices, reduce_indices):
+        ops = V.get_ops_handler()
+        at = indices[0] * COLUMNS + reduce_indices[0]
+        ops.store("out", at, ops.load("in0", at))
+
+    assert reason_of(body, buffers_of(torch.float32, torch.float32), ((ROWS,), (COLUMNS,))) == Reason.unsupported_op
+
+
+def test_a_node_without_iteration_variables_gives_all_a_unit_loop():
+    """Bands are shared loop by loop, so every nest of the group needs the loop that one of them lacks."""
+
+    def rows(indices, _):
+        ops = V.get_ops_handler()
+        ops.store("out", indices[0], ops.load("in0", indices[0]))
+
+    def total(_, reduce_indices):
+        ops = V.get_ops_handler()
+        value = ops.reduction(torch.float32, torch.float32, "sum", ops.load("out", reduce_indices[0]))
+        ops.store_reduction("in1", sympy.Integer(0), value)
+
+    sources = [NodeSource("op0", rows, ([ROWS], []), 0), NodeSource("op1", total, ([], [ROWS]), 0)]
+    target = GroupTarget(lambda name: torch.float32, lambda name: ROWS, make_prover(), True)
+    translation = translate_group("group", sources, trace_group(sources), target)
+    entry = translation.module.body.operations[0].regions[0].blocks[0]
+    nests = [op for op in entry.operations if op.operation.name == "affine.for"]
+    assert [str(nest).splitlines()[0].endswith("= 0 to 1 {") for nest in nests] == [True, True]
+    without = translate_group("group", sources[:1], trace_group(sources[:1]), target)
+    assert "to 1 {" not in str(without.module)
