@@ -152,8 +152,8 @@ def table(rows: list[Row], heading: str) -> str:
     lines = [
         heading,
         "",
-        "| pattern | rows x columns | dtype | kernels | Inductor us | max-autotune us | Bridge us | ratio | of copy "
-        "| error, Inductor | error, Bridge |",
+        ("| pattern | rows x columns | dtype | kernels | Inductor us | max-autotune us | Bridge us | ratio | of copy "
+        "| error, Inductor | error, Bridge |"),
         "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for r in rows:

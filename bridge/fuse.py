@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,7 +14,6 @@ from .groups import Group, form_groups
 from .profitability import fits_in_registers
 from .reasons import Reason, Unsupported
 from .report import GroupReport, Report
-
 
 #: What a bug of ours looks like at the group's boundary; production falls back, strict mode raises.
 _BUGS = (ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
@@ -109,9 +109,9 @@ def _fuse_group(group: Group, schedule: list[Any], options: Options, entry: Grou
         with translation.module.context:
             function = translation.module.body.operations[0].operation
             bands = lift_function(function, FunctionTables(buffers, translation.symbols), stores)
-            dump.write("lifted.mlir", str(translation.module))
             outcome = _commit(bands, nodes, group, schedule, entry)
             _choose_codegen(bands, outcome.fused, options, entry)
+        dump.loop_bodies("lifted-loop-ir.txt", _loop_bodies(outcome.fused.values()))
     if not outcome.fused:
         _explain_refusal(entry)
     return outcome
@@ -135,7 +135,7 @@ def _translate(group: Group, schedule: list[Any], options: Options, dump: Dump, 
         own = [_source(node, kernel) for node in inductor.loop_nodes(schedule[position])]
         sources += own
         traces += _trace_kernel(own, position)
-    dump.write("loop-ir.txt", "\n".join(f"{s.name} {s.sizes}\n{s.body.debug_str()}\n" for s in sources))
+    dump.loop_bodies("loop-ir.txt", _loop_bodies(schedule[p] for p in group.positions))
     target = GroupTarget(
         inductor.buffer_dtype, inductor.buffer_numel, make_prover(), inductor.rounds_at_conversion(group.device)
     )
@@ -144,6 +144,12 @@ def _translate(group: Group, schedule: list[Any], options: Options, dump: Dump, 
         path = dump.write("affine.mlir", str(translation.module))
         dump.replay(path.name if path else "", _pipeline(options, group))
     return nodes, translation
+
+
+def _loop_bodies(kernels: Iterable[Any]) -> Iterator[tuple[str, Any, Any]]:
+    """(name, sizes, LoopBody) of every scheduler node in the kernels."""
+    for node in (n for kernel in kernels for n in inductor.loop_nodes(kernel)):
+        yield node.get_name(), inductor.node_sizes(node), inductor.node_body(node)
 
 
 def _source(node: Any, kernel: int):

@@ -65,7 +65,7 @@ def _join(groups: list[Group], refusals: list[Refusal], schedule: list[Any], pos
         if group.device != inductor.device_of(kernel) or not group.buffers & touched:
             continue
         if _closes_cycle(group, schedule, position):
-            detail = f"a path from {sorted(group.names)[0]} leads through another kernel"
+            detail = f"a path from {min(group.names)} leads through another kernel"
             refusals.append(Refusal([kernel.get_name()], Reason.cycle_through_other_node, detail))
             continue
         _add(group, kernel, position, touched)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ._native._reasons_gen import Reason
 
-__all__ = ["Reason", "Unsupported", "InvariantError"]
+__all__ = ["InvariantError", "Reason", "Unsupported"]
 
 
 class Unsupported(Exception):

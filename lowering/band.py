@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import sympy
 
@@ -66,7 +65,9 @@ def lift_band(root, entry, tables: FunctionTables, stores_of: dict[str, set[str]
     buffers = dict(zip(arguments, tables.buffers, strict=False))
     sizes = dict(zip(arguments[len(tables.buffers) :], tables.sizes, strict=True))
     nodes = [_lift_node(n, _stores_to(stores, stores_of[n], buffers), buffers, sizes) for n in names]
-    return LiftedBand(nodes, kernels, row_registers(root))
+    # Found from the stores: code motion may have taken a reduction that no band variable touches out of the band.
+    reductions = {loops[0] for s in stores if (loops := _reduction_loops([s]))}
+    return LiftedBand(nodes, kernels, row_registers(reductions))
 
 
 def _stores(root) -> list:

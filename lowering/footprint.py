@@ -2,34 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 from bridge import dtypes
 from bridge.mlir_runtime import ir
 
 
-def row_registers(root) -> int | None:
+def row_registers(reductions: Iterable[Any]) -> int | None:
     """32-bit registers that hold every element which the reductions of one band iteration load.
 
-    An element that several statements load counts once.  Block sizes are powers of two, so the inner
-    extents are rounded up.  None where an inner extent is symbolic, 0 where the band has no reduction.
+    reductions: the outermost loops that carry values.  An element that several statements load counts once.
+    Block sizes are powers of two, so the inner extents are rounded up.  None where an inner extent is symbolic,
+    0 where there is no reduction.
     """
     loads: dict[tuple, int] = {}
-    for loop in _reduction_loops(root):
+    for loop in reductions:
         iterations = _volume(loop)
         if iterations is None:
             return None
         for load in _inner_loads(loop):
-            memref = ir.MemRefType(load.operands[0].type)
-            bits = max(dtypes.signed_dtype(str(memref.element_type)).itemsize * 8, 8)
-            loads[_key(load)] = iterations * bits
+            element = ir.MemRefType(load.operands[0].type).element_type
+            loads[_key(load)] = iterations * dtypes.signed_dtype(str(element)).itemsize * 8
     return sum(loads.values()) // 32
-
-
-def _reduction_loops(root) -> list:
-    """Outermost loops below the band that carry values."""
-    if len(root.results) > 0:
-        return [root]
-    inner = [o.operation for o in root.regions[0].blocks[0].operations if o.operation.name == "affine.for"]
-    return [found for loop in inner for found in _reduction_loops(loop)]
 
 
 def _volume(loop) -> int | None:

@@ -27,7 +27,7 @@ def lift_reduction(evaluator: Evaluator, loop, value) -> Any:
     owner = yielded.owner
     name = getattr(owner, "name", None)
     if name == "bridge.combine":
-        return _structured(evaluator, loop, innermost, owner.operation if hasattr(owner, "operation") else owner, yielded)
+        return _structured(evaluator, innermost, owner.operation if hasattr(owner, "operation") else owner, yielded)
     pieces = _pieces(yielded, innermost.regions[0].blocks[0].arguments[position + 1], name)
     return _single(evaluator, name, pieces, value)
 
@@ -82,15 +82,15 @@ def _single(evaluator: Evaluator, name: str | None, pieces: list, value) -> Any:
     return evaluator.env.ops.reduction(dtype, dtype, reductions[name], combined)
 
 
-def _structured(evaluator: Evaluator, loop, innermost, combine, yielded) -> Any:
+def _structured(evaluator: Evaluator, innermost, combine, yielded) -> Any:
     from bridge._native._bridge_enum_gen import CombineKind
 
     kind = CombineKind(ir.IntegerAttr(combine.attributes["kind"]).value).name
     steps = _combine_chain(combine, innermost)
     which = list(combine.results).index(yielded)
-    key = (loop, kind, tuple(combine.results))
+    key = (kind, tuple(combine.results))
     if key not in evaluator.memo:
-        evaluator.memo[key] = _STRUCTURED[kind](evaluator, loop, innermost, steps)
+        evaluator.memo[key] = _STRUCTURED[kind](evaluator, steps)
     result = evaluator.memo[key]
     return result[which] if isinstance(result, tuple) else result
 
@@ -111,7 +111,7 @@ def _combine_chain(combine, innermost) -> list[list]:
         combine = owner.operation if hasattr(owner, "operation") else owner
 
 
-def _welford(evaluator: Evaluator, loop, innermost, steps: list[list]) -> Any:
+def _welford(evaluator: Evaluator, steps: list[list]) -> Any:
     """One piece is `welford_reduce`; more are combined to (mean, m2, weight) of the pieces first."""
     dtype = dtypes.signed_dtype(str(steps[0][0].type))
     ops = evaluator.env.ops
@@ -138,7 +138,7 @@ def _is_constant(value, number: float) -> bool:
     return ir.FloatAttr(owner.attributes["value"]).value == number
 
 
-def _online_softmax(evaluator: Evaluator, loop, innermost, steps: list[list]) -> Any:
+def _online_softmax(evaluator: Evaluator, steps: list[list]) -> Any:
     if len(steps) != 1:
         raise Unsupported(Reason.not_liftable, "an online softmax in several pieces")
     dtype = dtypes.signed_dtype(str(steps[0][0].type))
@@ -146,7 +146,7 @@ def _online_softmax(evaluator: Evaluator, loop, innermost, steps: list[list]) ->
 
 
 def _argument_of_extremum(kind: str):
-    def lift(evaluator: Evaluator, loop, innermost, steps: list[list]) -> Any:
+    def lift(evaluator: Evaluator, steps: list[list]) -> Any:
         if len(steps) != 1:
             raise Unsupported(Reason.not_liftable, f"{kind} in several pieces")
         dtype = dtypes.signed_dtype(str(steps[0][0].type))

@@ -21,7 +21,7 @@ from unittest import mock
 
 import torch
 import torch._dynamo.config
-import torch._dynamo.pgo  # noqa: F401  (its config is read lazily)
+import torch._dynamo.pgo
 import torch._functorch.config
 import torch._inductor.async_compile
 
@@ -38,7 +38,7 @@ import torch._inductor.fx_passes.pad_mm
 import torch._inductor.fx_passes.post_grad
 import torch._inductor.graph
 import torch._inductor.runtime.triton_heuristics
-import torch._inductor.select_algorithm  # noqa: F401
+import torch._inductor.select_algorithm
 import triton
 from torch._dynamo import device_interface
 from torch._inductor.codecache import PyCodeCache

@@ -82,9 +82,8 @@ def kernel_function(tree: ast.Module) -> ast.FunctionDef:
 
 def _heuristic_call(function: ast.FunctionDef) -> ast.Call:
     for decorator in function.decorator_list:
-        if isinstance(decorator, ast.Call):
-            if dotted_name(decorator.func).startswith("triton_heuristics."):
-                return decorator
+        if isinstance(decorator, ast.Call) and dotted_name(decorator.func).startswith("triton_heuristics."):
+            return decorator
     raise ValueError(f"{function.name} has no decorator from triton_heuristics")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import sympy
@@ -43,20 +43,24 @@ class Translation:
     module: Any
     traces: list[NestTrace]
     memrefs: dict[str, Memref]
-    symbols: list[sympy.Expr] = field(default_factory=list)
+    symbols: list[sympy.Expr]
 
 
 def trace_group(sources: list[NodeSource]) -> list[NestTrace]:
-    """The nodes' traces; all get a loop of extent 1 around them if one has no loop that it could share."""
-    traces = [trace_node(s.name, s.body, s.sizes) for s in sources]
-    if any(not t.iter_vars for t in traces):
-        for trace in traces:
-            trace.iter_vars.insert(0, UNIT_LOOP)
-    return traces
+    return [trace_node(s.name, s.body, s.sizes) for s in sources]
+
+
+def _share_unit_loop(traces: list[NestTrace]) -> None:
+    """Puts a loop of extent 1 around every nest if one of them has no loop that it could share as a band."""
+    if all(t.iter_vars for t in traces):
+        return
+    for trace in traces:
+        trace.iter_vars.insert(0, UNIT_LOOP)
 
 
 def translate_group(name: str, sources: list[NodeSource], traces: list[NestTrace], target: GroupTarget) -> Translation:
     """Builds the module; raises Unsupported with the first reason that rules the group out."""
+    _share_unit_loop(traces)
     memrefs = _memrefs(traces, target)
     with context(), ir.Location.name(name):
         module = ir.Module.create()

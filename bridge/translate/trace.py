@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import sympy
+import torch
 
 from .. import inductor_compat as inductor
 from ..reasons import Reason, Unsupported
@@ -118,7 +119,8 @@ def _tracer_class() -> type:
 
         def index_expr(self, expr, dtype):
             expr = expand(sympy.sympify(expr))
-            return self._append(Step("index_expr", (expr, dtype), {}, index=expr))
+            exact = dtype in (torch.int32, torch.int64)  # a narrower one may wrap around or round
+            return self._append(Step("index_expr", (expr, dtype), {}, index=expr if exact else None))
 
         def constant(self, value, dtype):
             index = sympy.Integer(value) if isinstance(value, int) and not isinstance(value, bool) else None

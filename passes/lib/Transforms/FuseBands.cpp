@@ -9,7 +9,6 @@
 #include "mlir/Dialect/Affine/Analysis/Utils.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/SetVector.h"
-#include "llvm/ADT/SmallSet.h"
 
 namespace bridge {
 #define GEN_PASS_DEF_FUSEBANDS
@@ -93,18 +92,27 @@ static SmallVector<AffineForOp> merge(Candidate &candidate, Operation *before) {
   return band;
 }
 
-/// The volumes of the inner iteration spaces below the band, without the
-/// statements that run once a band iteration.
+/// Whether two inner iteration spaces have as many iterations: by constant trip
+/// counts, or loop by loop over the same symbolic domains.
+static bool haveSameExtent(ArrayRef<AffineForOp> a, ArrayRef<AffineForOp> b) {
+  auto volumeOfA = getVolume(a), volumeOfB = getVolume(b);
+  if (volumeOfA && volumeOfB)
+    return *volumeOfA == *volumeOfB;
+  return a.size() == b.size() &&
+         llvm::all_of(llvm::zip(a, b), [](auto loops) {
+           return haveSameDomain(std::get<0>(loops), std::get<1>(loops));
+         });
+}
+
+/// Whether all inner iteration spaces below the band have one extent; statements
+/// that run once a band iteration have none.
 static bool innerExtentsAgree(Candidate &candidate) {
-  llvm::SmallSet<int64_t, 4> volumes;
+  SmallVector<SmallVector<AffineForOp>> chains;
   for (Nest *nest : {&candidate.first, &candidate.second})
-    for (auto &chain : getInnerChains(*nest, candidate.depth)) {
-      auto volume = getVolume(chain);
-      if (!volume)
-        return false;
-      volumes.insert(*volume);
-    }
-  return volumes.size() <= 1;
+    llvm::append_range(chains, getInnerChains(*nest, candidate.depth));
+  return llvm::all_of(chains, [&](ArrayRef<AffineForOp> chain) {
+    return haveSameExtent(chains.front(), chain);
+  });
 }
 
 namespace {
