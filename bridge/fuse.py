@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from . import inductor_codegen as codegen
 from . import inductor_compat as inductor
 from .config import DEFAULT_PIPELINE, LOOP_NEST_PIPELINE, Options
 from .dump import Dump
@@ -207,7 +208,7 @@ def _choose_codegen(bands: list, fused: dict[int, Any], options: Options, entry:
             continue
         kernel = next(k for k in fused.values() if names <= inductor.operation_names(k))
         if inductor.generates_triton(inductor.device_of(kernel)):
-            inductor.keep_rows_in_registers(kernel.scheduler, inductor.device_of(kernel), names)
+            codegen.keep_rows_in_registers(kernel.scheduler, inductor.device_of(kernel), names)
             entry.decisions.append(f"persistent: a row takes {band.registers} registers")
 
 

@@ -1,6 +1,7 @@
 """Everything of torch's private API, and every difference between torch 2.11, 2.12 and 2.13, in one file.
 
-The rest of the package sees nodes, bodies and buffers through these functions only.
+The rest of the package sees nodes, bodies and buffers through these functions only. What derives from Inductor's
+code generators is in inductor_codegen.py.
 """
 
 from __future__ import annotations
@@ -181,6 +182,10 @@ def rounds_at_conversion(device: torch.device) -> bool:
 
     triton = device.type != "cpu" or config.cpu_backend == "triton"
     return not triton
+
+
+def generates_triton(device: torch.device) -> bool:
+    return not rounds_at_conversion(device)
 
 
 # ---------------------------------------------------------------------------------------------------------
@@ -450,39 +455,3 @@ def _hold(added: list[Any], removed: list[Any]) -> None:
         for hook in removed:
             _held.remove(hook)
         _hook_entry().env_value_force = _held[-1] if _held else _UNSET_SENTINEL
-
-
-# ---------------------------------------------------------------------------------------------------------
-# Code generation of fused kernels
-# ---------------------------------------------------------------------------------------------------------
-
-
-def generates_triton(device: torch.device) -> bool:
-    return not rounds_at_conversion(device)
-
-
-def keep_rows_in_registers(scheduler: Any, device: torch.device, names: set[str]) -> None:
-    """Makes the kernels of the named scheduler nodes persistent reductions: a row is loaded once and kept.
-
-    Only this scheduler's code generator is changed, and only for kernels that hold one of the nodes.
-    """
-    backend = scheduler.get_backend(device)
-    backend = getattr(backend, "_triton_scheduling", backend)  # CUDA's delegates to several
-    if not hasattr(backend, "bridge_persistent_nodes"):
-        backend.__class__ = _band_scheduling(type(backend))
-        backend.bridge_persistent_nodes = set()
-    backend.bridge_persistent_nodes |= names
-
-
-@functools.cache
-def _band_scheduling(base: type) -> type:
-    """Inductor's Triton scheduling with the choice of a persistent reduction made by Bridge for its kernels."""
-
-    class BandScheduling(base):  # type: ignore[misc, valid-type]
-        def create_kernel_choices(self, kernel_features: Any, kernel_args: Any, kernel_kwargs: Any) -> Any:
-            names = {node.get_name() for node in kernel_features.scheduler_nodes()}
-            if names & self.bridge_persistent_nodes:
-                kernel_kwargs = {**kernel_kwargs, "override_persistent_reduction": True}
-            return super().create_kernel_choices(kernel_features, kernel_args, kernel_kwargs)
-
-    return BandScheduling
