@@ -1,6 +1,7 @@
 """Times patterns on this machine's CPU: Inductor's C++ and Bridge's, in turn, in one run.
 
-    python benchmarks/cpu.py --rows 512 --columns 8192
+    python benchmarks/cpu.py                           # everything, at an eighth of each pattern's rows
+    python benchmarks/cpu.py --pattern swiglu --rows 512 --out results/
 
 The two alternate within every round, and the order alternates from round to round; the ratio is the median
 of the rounds' ratios, so that a machine whose speed drifts does not decide it.
@@ -9,11 +10,14 @@ of the rounds' ratios, so that a machine whose speed drifts does not decide it.
 from __future__ import annotations
 
 import argparse
+import json
 import statistics
 import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
 
 import torch
-from patterns import PATTERNS, Pattern
+from patterns import Pattern, selected
 
 
 def milliseconds(function, inputs: list[torch.Tensor], calls: int) -> float:
@@ -35,34 +39,70 @@ def compiled(pattern: Pattern, inputs: list[torch.Tensor]) -> dict:
     return functions
 
 
-def measure(pattern: Pattern, rows: int, columns: int, rounds: int, calls: int) -> dict[str, list[float]]:
-    inputs = pattern.make(rows, columns, torch.float32, "cpu")
+@dataclass
+class Row:
+    """One line of the table; the ratio is the median of the rounds' ratios."""
+
+    pattern: str
+    shape: str
+    dtype: str
+    threads: int
+    inductor_ms: float
+    bridge_ms: float
+    ratio: float
+
+
+def measure(pattern: Pattern, options: argparse.Namespace) -> Row:
+    rows = options.rows or max(1, pattern.full.rows // 8)
+    inputs = pattern.make(rows, getattr(torch, options.dtype), "cpu")
     functions = compiled(pattern, inputs)
     times: dict[str, list[float]] = {name: [] for name in functions}
-    for number in range(rounds):
+    for number in range(options.rounds):
         order = list(functions) if number % 2 else list(functions)[::-1]
         for name in order:
-            times[name].append(milliseconds(functions[name], inputs, calls))
-    return times
+            times[name].append(milliseconds(functions[name], inputs, options.calls))
+    ratios = [a / b for a, b in zip(times["inductor"], times["bridge"], strict=True)]
+    shape = " x ".join(map(str, inputs[0].shape))
+    medians = [statistics.median(values) for values in (times["inductor"], times["bridge"], ratios)]
+    return Row(pattern.name, shape, options.dtype, torch.get_num_threads(), *medians)
+
+
+def table(rows: list[Row]) -> str:
+    lines = ["| pattern | shape | dtype | threads | Inductor ms | Bridge ms | ratio |", "|---|---|---|---|---|---|---|"]
+    for r in rows:
+        lines.append(
+            f"| {r.pattern} | {r.shape} | {r.dtype} | {r.threads} | {r.inductor_ms:.3f} | {r.bridge_ms:.3f} "
+            f"| {r.ratio:.3f} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pattern", nargs="+", default=[""], help="parts of the names of those to measure")
+    parser.add_argument("--rows", type=int, help="(default: an eighth of the pattern's own)")
+    parser.add_argument("--dtype", default="float32")
+    parser.add_argument("--rounds", type=int, default=40)
+    parser.add_argument("--calls", type=int, default=20)
+    parser.add_argument("--out", type=Path, help="folder for results.md and results.json")
+    return parser.parse_args()
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", type=int, default=512)
-    parser.add_argument("--columns", type=int, default=8192)
-    parser.add_argument("--rounds", type=int, default=40)
-    parser.add_argument("--calls", type=int, default=20)
-    options = parser.parse_args()
+    options = arguments()
     torch.manual_seed(0)
+    rows, chosen = [], selected(options.pattern)
     with torch.no_grad():
-        for pattern in PATTERNS:
-            times = measure(pattern, options.rows, options.columns, options.rounds, options.calls)
-            ratios = [a / b for a, b in zip(times["inductor"], times["bridge"], strict=True)]
-            print(
-                f"{pattern.name} {options.rows} x {options.columns} float32, {torch.get_num_threads()} threads: "
-                f"Inductor {statistics.median(times['inductor']):.3f} ms, Bridge "
-                f"{statistics.median(times['bridge']):.3f} ms, ratio {statistics.median(ratios):.3f}"
-            )
+        for number, pattern in enumerate(chosen):
+            row = measure(pattern, options)
+            rows.append(row)
+            print(f"[{number + 1}/{len(chosen)}] {row.pattern} {row.shape} {row.dtype}: Inductor "
+                  f"{row.inductor_ms:.3f} ms, Bridge {row.bridge_ms:.3f} ms, ratio {row.ratio:.3f}", flush=True)  # fmt: skip
+    print(table(rows))
+    if options.out:
+        options.out.mkdir(parents=True, exist_ok=True)
+        (options.out / "results.md").write_text(table(rows))
+        (options.out / "results.json").write_text(json.dumps([asdict(r) for r in rows], indent=1))
 
 
 if __name__ == "__main__":

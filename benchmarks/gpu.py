@@ -1,7 +1,7 @@
 """Times patterns on a GPU: Inductor, Inductor max-autotune and Bridge in one run, beside the copy bandwidth.
 
-    python benchmarks/gpu.py --out results/            # everything
-    python benchmarks/gpu.py --rows 4096 --columns 8192 --dtype bfloat16
+    python benchmarks/gpu.py --out results/            # everything, at each pattern's own size
+    python benchmarks/gpu.py --pattern swiglu rope --rows 2048 4096 --dtype bfloat16 float32
 
 Each function is captured in a CUDA graph that calls it on several sets of inputs which together are larger
 than the L2 cache; the median over replays is reported.  Correctness is checked against float64 first.
@@ -10,14 +10,16 @@ than the L2 cache; the median over replays is reported.  Correctness is checked 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import statistics
 import sys
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
-from patterns import PATTERNS, Pattern
+from patterns import Pattern, selected
 
 #: The inputs of one pass over all sets, as a multiple of the L2 cache.
 L2_MULTIPLE = 4
@@ -31,14 +33,14 @@ class Row:
     """One line of the table; times in microseconds, bandwidth in bytes a second."""
 
     pattern: str
-    rows: int
-    columns: int
+    shape: str
     dtype: str
     kernels_inductor: int
     kernels_bridge: int
     inductor_us: float
     autotune_us: float | None
     bridge_us: float
+    bytes: int
     floor_us: float
     error_inductor: float
     error_bridge: float
@@ -92,12 +94,12 @@ def replay_time(calls_of: list, calls: int, replays: int = 30) -> float:
     return statistics.median(times[WARM_UP:]) / calls
 
 
-def input_sets(pattern: Pattern, rows: int, columns: int, dtype: torch.dtype) -> list[list[torch.Tensor]]:
+def input_sets(pattern: Pattern, rows: int | None, dtype: torch.dtype) -> list[list[torch.Tensor]]:
     """So many sets of inputs that one pass over them does not fit in the L2 cache."""
-    traffic = pattern.traffic(rows, columns, dtype.itemsize)
+    first = pattern.make(rows, dtype, "cuda")
     cache = torch.cuda.get_device_properties(0).L2_cache_size
-    count = max(2, min(64, -(-L2_MULTIPLE * cache // traffic)))
-    return [pattern.make(rows, columns, dtype, "cuda") for _ in range(count)]
+    count = max(2, min(64, -(-L2_MULTIPLE * cache // pattern.traffic(first))))
+    return [first, *(pattern.make(rows, dtype, "cuda") for _ in range(count - 1))]
 
 
 def relative_error(result, reference) -> float:
@@ -128,8 +130,8 @@ def kernel_count(function, inputs: list[torch.Tensor]) -> tuple[object, int]:
     return result, len(launches)
 
 
-def measure(pattern: Pattern, rows: int, columns: int, dtype: torch.dtype, bandwidth: float, autotune: bool) -> Row:
-    sets = input_sets(pattern, rows, columns, dtype)
+def measure(pattern: Pattern, rows: int | None, dtype: torch.dtype, bandwidth: float, autotune: bool) -> Row:
+    sets = input_sets(pattern, rows, dtype)
     reference = pattern.function(*[t.double() for t in sets[0]])
     times, errors, kernels = {}, {}, {}
     variants = [("inductor", {}), ("bridge", {})]
@@ -141,25 +143,31 @@ def measure(pattern: Pattern, rows: int, columns: int, dtype: torch.dtype, bandw
         errors[name] = relative_error(result, reference)
         calls = max(len(sets), 8)
         times[name] = replay_time([lambda s=s, f=function: f(*s) for s in sets], calls)
-    floor = pattern.traffic(rows, columns, dtype.itemsize) / bandwidth * 1e6
+    traffic = pattern.traffic(sets[0])
     return Row(
-        pattern.name, rows, columns, str(dtype).removeprefix("torch."), kernels["inductor"], kernels["bridge"],
-        times["inductor"], times.get("autotune"), times["bridge"], floor, errors["inductor"], errors["bridge"],
+        pattern.name, shape(sets[0]), str(dtype).removeprefix("torch."), kernels["inductor"], kernels["bridge"],
+        times["inductor"], times.get("autotune"), times["bridge"], traffic, traffic / bandwidth * 1e6,
+        errors["inductor"], errors["bridge"],
     )  # fmt: skip
+
+
+def shape(inputs: list[torch.Tensor]) -> str:
+    """That of the first input, which tells those of the others."""
+    return " x ".join(map(str, inputs[0].shape))
 
 
 def table(rows: list[Row], heading: str) -> str:
     lines = [
         heading,
         "",
-        ("| pattern | rows x columns | dtype | kernels | Inductor us | max-autotune us | Bridge us | ratio | of copy "
+        ("| pattern | shape | dtype | kernels | Inductor us | max-autotune us | Bridge us | ratio | of copy "
         "| error, Inductor | error, Bridge |"),
         "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for r in rows:
         autotune = f"{r.autotune_us:.1f}" if r.autotune_us is not None else "-"
         lines.append(
-            f"| {r.pattern} | {r.rows} x {r.columns} | {r.dtype} | {r.kernels_inductor} -> {r.kernels_bridge} "
+            f"| {r.pattern} | {r.shape} | {r.dtype} | {r.kernels_inductor} -> {r.kernels_bridge} "
             f"| {r.inductor_us:.1f} | {autotune} | {r.bridge_us:.1f} | {r.speedup:.2f} | {r.of_copy:.2f} "
             f"| {r.error_inductor:.2e} | {r.error_bridge:.2e} |"
         )
@@ -168,12 +176,23 @@ def table(rows: list[Row], heading: str) -> str:
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", type=int, nargs="+", default=[2048, 4096])
-    parser.add_argument("--columns", type=int, nargs="+", help="row widths (default: the pattern's own)")
+    parser.add_argument("--pattern", nargs="+", default=[""], help="parts of the names of those to measure")
+    parser.add_argument("--rows", type=int, nargs="+", default=[None], help="(default: the pattern's own)")
     parser.add_argument("--dtype", nargs="+", default=["bfloat16"])
     parser.add_argument("--autotune", action="store_true", help="also measure Inductor's max-autotune")
     parser.add_argument("--out", type=Path, help="folder for results.md and results.json")
     return parser.parse_args()
+
+
+def measure_all(options: argparse.Namespace, bandwidth: float) -> Iterator[Row]:
+    chosen = selected(options.pattern)
+    for number, pattern in enumerate(chosen):
+        for rows, name in itertools.product(options.rows, options.dtype):
+            row = measure(pattern, rows, getattr(torch, name), bandwidth, options.autotune)
+            print(f"[{number + 1}/{len(chosen)}] {row.pattern} {row.shape} {name}: {row.kernels_inductor} -> "
+                  f"{row.kernels_bridge} kernels, {row.inductor_us:.1f} -> {row.bridge_us:.1f} us "
+                  f"({row.speedup:.2f}x, {row.of_copy:.2f} of copy)", flush=True)  # fmt: skip
+            yield row
 
 
 def main() -> None:
@@ -189,15 +208,8 @@ def main() -> None:
         f"copy bandwidth {bandwidth / 1e12:.2f} TB/s; `{' '.join(['python', *sys.argv])}`"
     )
     print(heading, flush=True)
-    rows = []
-    for pattern in PATTERNS:
-        for columns in options.columns or pattern.columns:
-            for count in options.rows:
-                for name in options.dtype:
-                    row = measure(pattern, count, columns, getattr(torch, name), bandwidth, options.autotune)
-                    rows.append(row)
-                    print(f"{row.pattern} {count} x {columns} {name}: {row.inductor_us:.1f} -> {row.bridge_us:.1f} us "
-                          f"({row.speedup:.2f}x, {row.of_copy:.2f} of copy)", flush=True)  # fmt: skip
+    with torch.no_grad():
+        rows = list(measure_all(options, bandwidth))
     print(table(rows, heading))
     if options.out:
         options.out.mkdir(parents=True, exist_ok=True)

@@ -1,27 +1,88 @@
-"""The functions that the benchmarks measure: name -> function and the inputs it is run on."""
+"""The functions that the benchmarks measure and test/python/test_patterns.py checks.
+
+Each is a `Pattern`: a function, the shapes that it is run on (full size for a GPU, small for an interpreter), and
+how many kernels Inductor and Bridge make of it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 
 import torch
 import torch.nn.functional as F
 
+#: Stands for the number of rows in a shape.
+ROWS = -1
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Shapes of a function's inputs, `ROWS` for as many rows as wanted, `rows` of them unless told."""
+
+    rows: int
+    shapes: tuple[tuple[int, ...], ...]
+
+    def make(self, rows: int | None, dtype: torch.dtype, device: str) -> list[torch.Tensor]:
+        """Normally distributed inputs; drawn in float32, so that one seed means one draw for every dtype."""
+        rows = self.rows if rows is None else rows
+        shapes = [[rows if size == ROWS else size for size in shape] for shape in self.shapes]
+        return [torch.randn(shape, device=device, dtype=torch.float32).to(dtype) for shape in shapes]
+
 
 @dataclass(frozen=True)
 class Pattern:
-    """A function and a maker of its inputs: `make(rows, columns, dtype, device)`.
+    """A function and what is expected of it.
 
-    columns: row widths it is measured at; traffic: minimum bytes moved, from (rows, columns, itemsize).
+    inductor: kernels of Inductor in torch 2.11 (newer ones may fuse more by themselves); bridge: kernels that Bridge
+    is to make of it; reached: those that it makes at present; dynamic: whether rows may be symbolic; loads_once:
+    whether no program of the fused kernel loads an element of an input twice.
     """
 
     name: str
     function: Callable
-    make: Callable
-    columns: tuple[int, ...]
-    traffic: Callable[[int, int, int], int]
-    tags: frozenset[str] = field(default_factory=frozenset)
+    full: Sizes
+    small: Sizes
+    inductor: int
+    bridge: int
+    reached: int
+    dynamic: bool = True
+    loads_once: bool = False
+
+    def make(self, rows: int | None, dtype: torch.dtype, device: str, small: bool = False) -> list[torch.Tensor]:
+        """Inputs at the full or the small size; rows: None for the default."""
+        return (self.small if small else self.full).make(rows, dtype, device)
+
+    def traffic(self, inputs: list[torch.Tensor]) -> int:
+        """The fewest bytes moved: every element of inputs and outputs once."""
+        outputs = self.function(*[t.to("meta") for t in inputs])
+        outputs = outputs if isinstance(outputs, (tuple, list)) else [outputs]
+        return sum(t.numel() * t.element_size() for t in [*inputs, *outputs])
+
+
+def sizes(rows: int, *shapes: tuple[int, ...]) -> Sizes:
+    return Sizes(rows, shapes)
+
+
+def _wide(x):
+    """For the arithmetic: float32 at least, and float64 where a reference is computed."""
+    return x if x.dtype == torch.float64 else x.float()
+
+
+def rms_norm(x, weight, eps=1e-6):
+    wide = _wide(x)
+    return (wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + eps)).to(x.dtype) * weight
+
+
+def layer_norm(x, weight, bias):
+    return F.layer_norm(x, (x.shape[-1],), weight, bias)
+
+
+def rope(x, cos, sin):
+    """Rotary embedding of the two halves of a row."""
+    first, second = x.chunk(2, dim=-1)
+    return x * cos + torch.cat([-second, first], dim=-1) * sin
 
 
 def swiglu_norm(x, residual, weight, eps=1e-6):
@@ -33,20 +94,239 @@ def swiglu_norm(x, residual, weight, eps=1e-6):
     return F.silu(gate) * up
 
 
-def _rows_and_weight(rows: int, columns: int, dtype: torch.dtype, device: str) -> list[torch.Tensor]:
-    def draw(*shape):
-        return torch.randn(*shape, device=device, dtype=torch.float32).to(dtype)
+def geglu_norm(x, weight, bias):
+    gate, up = layer_norm(x, weight, bias).chunk(2, dim=-1)
+    return F.gelu(gate) * up
 
-    return [draw(rows, columns), draw(rows, columns), draw(columns)]
+
+def mla_indexer(k, weight, bias, cos, sin):
+    """LayerNorm, and RoPE on as much of the row as cos is wide; both parts are returned."""
+    rotated = cos.shape[-1]
+    position, rest = layer_norm(k, weight, bias).split([rotated, k.shape[-1] - rotated], dim=-1)
+    return rope(position, cos, sin), rest
+
+
+def q_and_k_norm_rope(q, k, q_weight, k_weight, cos, sin):
+    return rope(rms_norm(q, q_weight), cos, sin), rope(rms_norm(k, k_weight), cos, sin)
+
+
+def fused_qkv(qkv, q_weight, k_weight, cos, sin):
+    """What follows one projection to four query heads for each key and value head."""
+    size = q_weight.shape[0]
+    q, k, v = qkv.view(qkv.shape[0], -1, size).split(_heads(qkv.shape[-1] // size), dim=1)
+    return *q_and_k_norm_rope(q, k, q_weight, k_weight, cos, sin), v.contiguous()
+
+
+def _heads(total: int) -> list[int]:
+    return [total * 4 // 6, total // 6, total // 6]
+
+
+def q_and_k_rope(q, k, cos, sin):
+    return rope(q, cos, sin), rope(k, cos, sin)
+
+
+def residual_norm_rope(x, residual, weight, cos, sin):
+    x = x + residual
+    return x, rope(rms_norm(x, weight), cos, sin)
+
+
+def norm_interleaved_rope(x, weight, cos, sin):
+    """RoPE on neighbours, stacked back to neighbours."""
+    normed = rms_norm(x, weight)
+    even, odd = normed[..., 0::2], normed[..., 1::2]
+    return torch.stack([even * cos - odd * sin, even * sin + odd * cos], dim=-1).flatten(-2)
+
+
+def norm_fp8_blocks(x, weight, block=128):
+    """RMSNorm, then fp8 with a scale for each block of a row."""
+    blocks = _wide(rms_norm(x, weight)).view(*x.shape[:-1], -1, block)
+    scale = blocks.abs().amax(-1, keepdim=True).clamp(min=1e-12) / 448.0
+    return (blocks / scale).to(torch.float8_e4m3fn).view(x.shape), scale.squeeze(-1)
+
+
+def swiglu_norm_int8(x, residual, weight):
+    """The RFC's function, then int8 with a scale for each row."""
+    y = _wide(swiglu_norm(x, residual, weight))
+    scale = y.abs().amax(-1, keepdim=True) / 127.0
+    return (y / scale).round().to(torch.int8), scale
+
+
+def softmax_halves(x):
+    first, second = torch.softmax(x, -1).chunk(2, dim=-1)
+    return first * second
+
+
+def norm_head_tail(x, weight):
+    """An eighth of the row as it is, the rest scaled."""
+    normed, head = rms_norm(x, weight), x.shape[-1] // 8
+    return normed[:, :head], normed[:, head:] * 2
+
+
+def mla_norms(x, q_weight, kv_weight):
+    """The parts of a row of DeepSeek's down projection: two norms, and a copy of the rest."""
+    q, kv, position = x.split(_mla_parts(x, q_weight, kv_weight), dim=-1)
+    return rms_norm(q, q_weight), rms_norm(kv, kv_weight), position.contiguous()
+
+
+def _mla_parts(x, q_weight, kv_weight) -> list[int]:
+    q, kv = q_weight.shape[0], kv_weight.shape[0]
+    return [q, kv, x.shape[-1] - q - kv]
+
+
+def norm_windows(x, weight, bias, window=7, shift=3):
+    """Swin: LayerNorm, cyclic shift, partition into windows."""
+    batch, height, width, channels = x.shape
+    shifted = layer_norm(x, weight, bias).roll((-shift, -shift), (1, 2))
+    tiles = shifted.view(batch, height // window, window, width // window, window, channels)
+    return tiles.transpose(2, 3).contiguous()
+
+
+def padded_softmax(scores):
+    """Rows are padded to a multiple of eight."""
+    probabilities = torch.softmax(_wide(scores), -1).to(scores.dtype)
+    return F.pad(probabilities, (0, -scores.shape[-1] % 8))
+
+
+def norm_token_mean(x, weight, bias):
+    return layer_norm(x, weight, bias).mean(1)
+
+
+def group_norm_silu(x, weight, bias, groups):
+    return F.silu(F.group_norm(x, groups, weight, bias))
+
+
+def _swiglu_sizes(rows: int, width: int) -> Sizes:
+    return sizes(rows, (ROWS, width), (ROWS, width), (width,))
+
+
+def _swiglu(width: int, suffix: str) -> Pattern:
+    name = f"rmsnorm_residual_chunk_swiglu{suffix}"
+    full, small = _swiglu_sizes(4096, width), _swiglu_sizes(7, width // 32)
+    return Pattern(name, swiglu_norm, full, small, inductor=2, bridge=1, reached=1, loads_once=True)
+
+
+def _indexer_sizes(rows: int, width: int, rotated: int) -> Sizes:
+    return sizes(rows, (ROWS, width), (width,), (width,), (ROWS, rotated), (ROWS, rotated))
+
+
+def _indexer(width: int) -> Pattern:
+    full, small = _indexer_sizes(4096, width, 64), _indexer_sizes(7, width // 4, 16)
+    return Pattern(f"mla_indexer_{width}", mla_indexer, full, small, inductor=2, bridge=1, reached=2)
+
+
+def _head_shapes(q: int, k: int, size: int) -> tuple[tuple[int, ...], ...]:
+    return (ROWS, q, size), (ROWS, k, size), (ROWS, 1, size), (ROWS, 1, size)
+
+
+def _norm_heads_sizes(rows: int, q: int, k: int, size: int) -> Sizes:
+    q_shape, k_shape, *rotation = _head_shapes(q, k, size)
+    return sizes(rows, q_shape, k_shape, (size,), (size,), *rotation)
+
+
+def _qkv_sizes(rows: int, heads: int, size: int) -> Sizes:
+    return sizes(rows, (ROWS, heads * size), (size,), (size,), (ROWS, 1, size), (ROWS, 1, size))
+
+
+def _row_sizes(rows: int, width: int, *widths: int) -> Sizes:
+    """Rows, and vectors beside them."""
+    return sizes(rows, (ROWS, width), *[(w,) for w in widths])
+
+
+def _residual_sizes(rows: int, width: int) -> Sizes:
+    row = (ROWS, width)
+    return sizes(rows, row, row, (width,), row, row)
+
+
+def _interleaved_sizes(rows: int, heads: int, size: int) -> Sizes:
+    return sizes(rows, (ROWS, heads, size), (size,), (ROWS, 1, size // 2), (ROWS, 1, size // 2))
+
+
+def _image_sizes(batch: int, side: int, channels: int) -> Sizes:
+    return sizes(batch, (ROWS, side, side, channels), (channels,), (channels,))
+
+
+def _token_sizes(batch: int, tokens: int, channels: int) -> Sizes:
+    return sizes(batch, (ROWS, tokens, channels), (channels,), (channels,))
+
+
+def _channel_sizes(batch: int, channels: int, side: int) -> Sizes:
+    return sizes(batch, (ROWS, channels, side, side), (channels,), (channels,))
 
 
 PATTERNS = [
+    _swiglu(4096, "_4096"),
+    _swiglu(5120, "_5120"),
+    _swiglu(8192, ""),
     Pattern(
-        "rmsnorm_residual_chunk_swiglu",
-        swiglu_norm,
-        _rows_and_weight,
-        (4096, 5120, 8192),
-        # Reads x and residual, writes half a row.
-        lambda rows, columns, itemsize: int(2.5 * rows * columns * itemsize),
+        "layernorm_chunk_geglu", geglu_norm, _row_sizes(4096, 8192, 8192, 8192), _row_sizes(7, 192, 192, 192),
+        inductor=2, bridge=1, reached=1, loads_once=True,
     ),
-]
+    _indexer(192),
+    _indexer(256),
+    _indexer(384),
+    Pattern(
+        "q_norm_rope_k_norm_rope", q_and_k_norm_rope,
+        _norm_heads_sizes(4096, 32, 8, 128), _norm_heads_sizes(3, 8, 2, 32),
+        inductor=2, bridge=1, reached=2,
+    ),
+    Pattern(
+        "qkv_split_norm_rope", fused_qkv, _qkv_sizes(4096, 48, 128), _qkv_sizes(3, 6, 32),
+        inductor=3, bridge=1, reached=2,
+    ),
+    Pattern(
+        "q_rope_k_rope", q_and_k_rope,
+        sizes(4096, *_head_shapes(32, 8, 128)), sizes(3, *_head_shapes(8, 2, 32)),
+        inductor=2, bridge=1, reached=2,
+    ),
+    Pattern(
+        "residual_rmsnorm_rope", residual_norm_rope, _residual_sizes(4096, 4096), _residual_sizes(7, 96),
+        inductor=2, bridge=1, reached=1, loads_once=True,
+    ),
+    Pattern(
+        "rmsnorm_interleaved_rope", norm_interleaved_rope,
+        _interleaved_sizes(4096, 32, 128), _interleaved_sizes(3, 4, 32),
+        inductor=2, bridge=1, reached=2,
+    ),
+    Pattern(
+        "rmsnorm_fp8_blocks", norm_fp8_blocks, _row_sizes(4096, 4096, 4096), _row_sizes(7, 384, 384),
+        inductor=2, bridge=1, reached=2,
+    ),
+    Pattern(
+        "rmsnorm_swiglu_int8", swiglu_norm_int8, _swiglu_sizes(4096, 8192), _swiglu_sizes(7, 192),
+        inductor=2, bridge=1, reached=1, loads_once=True,
+    ),
+    Pattern(
+        "softmax_chunk_product", softmax_halves, _row_sizes(4096, 8192), _row_sizes(7, 192),
+        inductor=2, bridge=1, reached=2,
+    ),
+    Pattern(
+        "rmsnorm_head_tail", norm_head_tail, _row_sizes(4096, 4096, 4096), _row_sizes(7, 192, 192),
+        inductor=2, bridge=1, reached=2,
+    ),
+    Pattern(
+        "mla_split_two_rmsnorms", mla_norms, _row_sizes(4096, 2112, 1536, 512), _row_sizes(7, 132, 96, 32),
+        inductor=3, bridge=1, reached=2,
+    ),
+    Pattern(
+        "layernorm_roll_windows", norm_windows, _image_sizes(64, 56, 96), _image_sizes(2, 14, 24),
+        inductor=2, bridge=1, reached=2,
+    ),
+    Pattern(
+        "softmax_padded_rows", padded_softmax, sizes(12288, (ROWS, 49, 49)), sizes(2, (ROWS, 13, 13)),
+        inductor=2, bridge=1, reached=2,
+    ),
+    # The mean over tokens is another loop over all of the rows: to be refused is right too.
+    Pattern(
+        "layernorm_token_mean", norm_token_mean, _token_sizes(64, 196, 768), _token_sizes(3, 14, 48),
+        inductor=2, bridge=2, reached=2,
+    ),
+    Pattern(
+        "groupnorm_silu", partial(group_norm_silu, groups=32), _channel_sizes(8, 320, 64), _channel_sizes(2, 64, 8),
+        inductor=4, bridge=4, reached=4,
+    ),
+]  # fmt: skip
+
+
+def selected(parts: list[str]) -> list[Pattern]:
+    """The patterns in whose name one of the parts occurs; the empty part is in all."""
+    return [pattern for pattern in PATTERNS if any(part in pattern.name for part in parts)]
