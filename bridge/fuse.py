@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from . import inductor_codegen as codegen
@@ -15,6 +15,7 @@ from .groups import Group, form_groups
 from .profitability import fits_in_registers
 from .reasons import Reason, Unsupported
 from .report import GroupReport, Report
+from .siblings import independent_sets, partition
 
 #: What a bug of ours looks like at the group's boundary; production falls back, strict mode raises.
 _BUGS = (ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
@@ -33,12 +34,13 @@ class Outcome:
     """What became of a group.
 
     fused: new kernels by the position of the first that each replaces; removed: positions of all replaced;
-    refused: position of the kernel that could not be translated.
+    refused: position of the kernel that could not be translated; translated: operations of the group, if all were.
     """
 
     fused: dict[int, Any] = field(default_factory=dict)
     removed: set[int] = field(default_factory=set)
     refused: int | None = None
+    translated: set[str] = field(default_factory=set)
 
 
 def fuse_schedule(schedule: list[Any], options: Options, report: Report) -> list[Any]:
@@ -46,21 +48,39 @@ def fuse_schedule(schedule: list[Any], options: Options, report: Report) -> list
     pending, refusals = form_groups(schedule)
     report.refusals += refusals
     report.count("groups_seen", len(pending))
+    translated: list[tuple[set[str], GroupReport]] = []
     while pending:
         group = pending.pop(0)
         entry = _group_report(f"group{len(report.groups)}", group, schedule)
         report.groups.append(entry)
         outcome = _try_group(group, schedule, options, entry)
-        if entry.reason is not None:
-            report.count(f"refused.{entry.reason.name}")
+        translated.append((outcome.translated, entry))
         if outcome.refused is not None:
             rest, _ = form_groups(schedule, only=set(group.positions) - {outcome.refused})
             pending = rest + pending
         if outcome.fused:
-            report.count("groups_fused")
             with entry.stage("replace"):
                 schedule = _replace(schedule, pending, outcome)
+    # After the last fusion: a group's test for cycles does not know of launches that kernels share.
+    for names, entry in translated:
+        schedule = _share_launches(schedule, names, options, entry)
+        if entry.fused:
+            report.count("groups_fused")
+        elif entry.reason is not None:
+            report.count(f"refused.{entry.reason.name}")
     return schedule
+
+
+def _share_launches(schedule: list[Any], names: set[str], options: Options, entry: GroupReport) -> list[Any]:
+    """The schedule with one kernel for what is left of a group and independent, where that pays."""
+    try:
+        with entry.stage("siblings"):
+            return partition(schedule, independent_sets(schedule, names), entry)
+    except _BUGS as bug:
+        if options.strict:
+            raise
+        entry.decisions.append(f"apart [{Reason.internal_error.name}]: {type(bug).__name__}: {bug}")
+        return schedule
 
 
 def _replace(schedule: list[Any], groups: list[Group], outcome: Outcome) -> list[Any]:
@@ -115,7 +135,7 @@ def _fuse_group(group: Group, schedule: list[Any], options: Options, entry: Grou
         dump.loop_bodies("lifted-loop-ir.txt", _loop_bodies(outcome.fused.values()))
     if not outcome.fused:
         _explain_refusal(entry)
-    return outcome
+    return replace(outcome, translated=set(group.names))
 
 
 def _pipeline(options: Options, group: Group) -> str:

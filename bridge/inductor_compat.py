@@ -141,6 +141,26 @@ def buffers_written(node: Any) -> set[str]:
     return {dep.name for dep in node.read_writes.writes}
 
 
+def bytes_touched(node: Any) -> dict[str, int]:
+    """Bytes of each buffer that a kernel reads or writes, for typical sizes; for cost only."""
+    from torch._inductor.virtualized import V
+
+    touched: dict[str, int] = {}
+    for dep in {*node.read_writes.reads, *node.read_writes.writes}:
+        touched[dep.name] = touched.get(dep.name, 0) + V.graph.get_dep_size_hint(dep)
+    whole = {name: size_hint(buffer_numel(name)) * buffer_dtype(name).itemsize for name in touched}
+    return {name: min(amount, whole[name]) for name, amount in touched.items()}
+
+
+def buffers_awaited(node: Any) -> set[str]:
+    """Buffers of other kernels that have to be there before this one, for whatever reason."""
+    return {dep.name for dep in node.unmet_dependencies}
+
+
+def buffers_made(node: Any) -> set[str]:
+    return set(node.get_buffer_names())
+
+
 def ancestors(node: Any) -> set[str]:
     """Names of all operations that a kernel depends on, directly or not."""
     return set(node.ancestors)

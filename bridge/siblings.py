@@ -1,0 +1,184 @@
+"""One launch for sibling kernels: independent of each other, they divide the program ids of one kernel.
+
+Each keeps its loops, its block sizes and its choice of a persistent reduction.  What is saved is a launch, and the
+tail of a kernel that leaves multiprocessors idle; what it costs is that all share one number of warps and the
+registers of the largest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from . import inductor_codegen as codegen
+from . import inductor_compat as inductor
+from .groups import admissible
+from .reasons import Reason, Unsupported
+from .report import GroupReport
+
+#: Kernels in one launch; Inductor's own limit for its combo kernels.
+MAX_SIBLINGS = 8
+
+#: Buffers of one launch: a kernel's parameters are limited to 4 KB, and sizes take some of them.
+MAX_BUFFERS = 250
+
+#: Kernels that may stand between siblings: what they wait for is computed, and kept, that much earlier.
+MAX_DISTANCE = 16
+
+#: Bytes that a kernel moves in many times what a launch takes (2 to 4 us): 64 MB are 20 us on an H100.
+LARGE_BYTES = 64 << 20
+
+
+@dataclass(frozen=True)
+class _Sibling:
+    """A kernel, and the bytes that it moves of each buffer."""
+
+    kernel: Any
+    moved: dict[str, int]
+
+    @property
+    def total(self) -> int:
+        return sum(self.moved.values())
+
+    @property
+    def name(self) -> str:
+        return self.kernel.get_name()
+
+
+def independent_sets(schedule: list[Any], names: set[str]) -> list[list[int]]:
+    """Sets of schedule positions whose kernels may run in any order, or at the same time, and belong together.
+
+    names: operations of one group.  Independent is what no chain of buffers connects; together belong kernels
+    that read a common buffer or have as many rows.  The affine passes are to take this over.
+    """
+    reach = _reachable(schedule)
+    sets: list[list[int]] = []
+    for position, kernel in enumerate(schedule):
+        if admissible(kernel) is not None or not inductor.operation_names(kernel) <= names:
+            continue
+        home = next((s for s in sets if _belongs(schedule, s, position, reach)), None)
+        if home is None:
+            sets.append([position])
+        else:
+            home.append(position)
+    return [s for s in sets if len(s) > 1]
+
+
+def _belongs(schedule: list[Any], members: list[int], position: int, reach: list[int]) -> bool:
+    """Whether a kernel is independent of each of the earlier `members` and akin to one."""
+    if any(reach[position] >> m & 1 for m in members):
+        return False
+    return any(_akin(schedule[m], schedule[position]) for m in members)
+
+
+def _akin(one: Any, other: Any) -> bool:
+    if inductor.device_of(one) != inductor.device_of(other):
+        return False
+    return bool(inductor.buffers_read(one) & inductor.buffers_read(other)) or _rows(one) == _rows(other)
+
+
+def _rows(kernel: Any) -> Any:
+    """The extent of a kernel's outermost loop; None for a kernel with no loop outside its reductions."""
+    sizes, _ = inductor.node_sizes(inductor.loop_nodes(kernel)[0])
+    return sizes[0] if sizes else None
+
+
+def _reachable(schedule: list[Any]) -> list[int]:
+    """For each kernel the set, as bits, of the positions before it that it waits for, directly or not.
+
+    Inductor's `ancestors` are those of single operations: they do not know that a fused kernel waits for all of
+    its operations' inputs.
+    """
+    makers: dict[str, int] = {}
+    reach: list[int] = []
+    for position, kernel in enumerate(schedule):
+        waits = 0
+        for name in inductor.buffers_awaited(kernel) & makers.keys():
+            waits |= reach[makers[name]] | 1 << makers[name]
+        reach.append(waits)
+        makers.update(dict.fromkeys(inductor.buffers_made(kernel), position))
+    return reach
+
+
+def partition(schedule: list[Any], sets: list[list[int]], entry: GroupReport) -> list[Any]:
+    """The schedule with one kernel in the place of each set, as far as that is possible and pays.
+
+    sets: positions of kernels that were proven independent of each other.  What was done, or why not, goes into
+    `entry`; a set whose kernels stay apart leaves the schedule as it was.
+    """
+    for family in [[schedule[p] for p in part] for positions in sets for part in _parts(positions)]:
+        try:
+            schedule = _share(schedule, family, entry)
+        except Unsupported as refusal:
+            entry.decisions.append(f"apart [{refusal.reason.name}]: {refusal.detail}")
+    return schedule
+
+
+def _parts(positions: list[int]) -> list[list[int]]:
+    """A set in parts that one launch may have."""
+    return [positions[i : i + MAX_SIBLINGS] for i in range(0, len(positions) - 1, MAX_SIBLINGS)]
+
+
+def _share(schedule: list[Any], family: list[Any], entry: GroupReport) -> list[Any]:
+    if not all(inductor.generates_triton(inductor.device_of(kernel)) for kernel in family):
+        return schedule
+    _check_possible(schedule, family)
+    chosen = _worthwhile([_Sibling(kernel, inductor.bytes_touched(kernel)) for kernel in family])
+    positions = [i for i, kernel in enumerate(schedule) if any(kernel is s.kernel for s in chosen)]
+    joined = codegen.share_launch([schedule[p] for p in positions])
+    entry.decisions.append(_describe(chosen))
+    entry.fused, entry.reason, entry.detail = True, None, ""
+    entry.kernels_after -= len(positions) - 1
+    return inductor.replace_kernels(joined.scheduler, schedule, {positions[0]: joined}, set(positions))
+
+
+def _check_possible(schedule: list[Any], family: list[Any]) -> None:
+    """Unsupported where the kernels may not, or cannot, share a launch."""
+    for kernel in family:
+        reason = admissible(kernel)
+        if reason is not None:
+            raise Unsupported(reason, f"{kernel.get_name()} is not a kernel of plain loops that it owns")
+    device = inductor.device_of(family[0])
+    if any(inductor.device_of(kernel) != device for kernel in family):
+        raise Unsupported(Reason.different_device, _names(family))
+    obstacle = codegen.cannot_share_launch(family[0].scheduler, device)
+    if obstacle is not None:
+        raise Unsupported(Reason.not_liftable, obstacle)
+    members = [i for i, kernel in enumerate(schedule) if any(kernel is k for k in family)]
+    reach = _reachable(schedule)
+    if any(reach[later] >> earlier & 1 for earlier in members for later in members):
+        raise Unsupported(Reason.cycle_through_other_node, f"one of {_names(family)} waits for another")
+    if members[-1] - members[0] - len(members) >= MAX_DISTANCE:
+        raise Unsupported(Reason.budget_exceeded, f"more than {MAX_DISTANCE} kernels between {_names(family)}")
+
+
+def _worthwhile(family: list[_Sibling]) -> list[_Sibling]:
+    """The siblings that gain by a common launch; Unsupported, with the numbers, if there are no two."""
+    chosen: list[_Sibling] = []
+    for sibling in family:
+        if sibling.total <= LARGE_BYTES or any(_share_input(sibling, other) for other in family if other is not sibling):
+            chosen.append(sibling)
+    if len(chosen) < 2:
+        numbers = ", ".join(f"{s.name} moves {_megabytes(s.total)}" for s in family)
+        raise Unsupported(Reason.not_profitable, f"{numbers}, and no input is shared: a launch is noise")
+    buffers = {name for sibling in chosen for name in sibling.moved}
+    if len(buffers) > MAX_BUFFERS:
+        raise Unsupported(Reason.budget_exceeded, f"{len(buffers)} buffers, at most {MAX_BUFFERS}")
+    return chosen
+
+
+def _share_input(one: _Sibling, other: _Sibling) -> bool:
+    return bool(inductor.buffers_read(one.kernel) & inductor.buffers_read(other.kernel))
+
+
+def _describe(siblings: list[_Sibling]) -> str:
+    parts = ", ".join(f"{s.name} {_megabytes(s.total)}" for s in siblings)
+    return f"one launch for {len(siblings)} siblings: {parts}; {len(siblings) - 1} saved"
+
+
+def _names(kernels: list[Any]) -> str:
+    return ", ".join(kernel.get_name() for kernel in kernels)
+
+
+def _megabytes(amount: int) -> str:
+    return f"{amount / 2**20:.1f} MB"
