@@ -249,6 +249,19 @@ def set_loop_body(node: Any, body: Any) -> None:
     node.group = (device, node.scheduler.get_backend(device).group_fn(body.sizes))
     normalize = not config.loop_ordering_after_fusion or not is_gpu(device.type)
     node.refresh_dependencies(normalize=normalize, need_clear_tiling_cache=True)
+    _add_to_users(node)
+
+
+def _add_to_users(node: Any) -> None:
+    """Makes the node a user of what it did not read before: a kernel that overwrites an input that it may
+    reuse asks the users whether all of them read just the element that is written."""
+    from torch._inductor.scheduler import NodeUser
+
+    scheduler = node.scheduler
+    for name in buffers_read(node):
+        buffer = scheduler.name_to_donated_buffer.get(name) or scheduler.name_to_buf.get(name)
+        if buffer is not None and all(user.node is not node for user in buffer.users):
+            buffer.users.append(NodeUser(node, can_inplace=False))
 
 
 def _forget_loop_caches(node: Any) -> None:

@@ -375,8 +375,10 @@ func.func @should_fuse_loops_without_iterations(%a: memref<8x64xf32>, %b: memref
 
 // -----
 
+// Many lanes store one element, so none of them is known to have stored it last.
+
 // CHECK-LABEL: func @should_not_overflow
-// FUSE: bridge.band
+// FUSE-NOT: bridge.band
 func.func @should_not_overflow(%a: memref<?x?xf32>, %b: memref<?x?xf32>, %c: memref<?x?xf32>) {
   affine.for %i = 0 to 8 {
     affine.for %j = 0 to 4611686018427387904 {
@@ -407,7 +409,7 @@ func.func @should_fuse_negative_lower_bound(%a: memref<8x64xf32>, %b: memref<8x6
   }
   affine.for %i = 0 to 8 {
     affine.for %j = 0 to 32 {
-      %0 = affine.load %b[%i, %j] : memref<8x64xf32>
+      %0 = affine.load %b[%i, %j + 1] : memref<8x64xf32>
       affine.store %0, %c[%i, %j] : memref<8x64xf32>
     }
   }

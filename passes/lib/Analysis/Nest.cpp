@@ -70,6 +70,14 @@ unsigned bridge::getCommonBandDepth(Nest &a, Nest &b) {
   return depth;
 }
 
+unsigned bridge::getLeastBandDepth(Nest &a, Nest &b) {
+  unsigned least = 1;
+  for (Nest *nest : {&a, &b})
+    if (nest->pinned)
+      least = nest->loops.size();
+  return least;
+}
+
 SmallVector<AffineForOp> bridge::getChain(AffineForOp outermost) {
   SmallVector<AffineForOp> chain;
   AffineForOp loop = outermost;

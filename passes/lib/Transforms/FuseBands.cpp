@@ -1,5 +1,6 @@
 //===- FuseBands.cpp - merge nests under one copy of their band -----------===//
 
+#include "Bridge/Analysis/Forwarding.h"
 #include "Bridge/Analysis/Legality.h"
 #include "Bridge/Analysis/Nest.h"
 #include "Bridge/Support/Reasons.h"
@@ -86,6 +87,9 @@ static SmallVector<AffineForOp> merge(Candidate &candidate, Operation *before) {
       break;
   }
   appendBody(band, candidate.second);
+  // What was part of a deeper band is lanes now.
+  for (Operation &op : *band.back().getBody())
+    op.walk([](AffineForOp loop) { loop->removeAttr(kBandAttr); });
   for (StringRef name : {kNodesAttr, kKernelsAttr})
     root->setAttr(name, concatenate(candidate.first.root(),
                                     candidate.second.root(), name));
@@ -173,7 +177,7 @@ private:
     Operation *before = getInsertionPoint(body, candidate);
     if (!before)
       return false;
-    return proveAndReplace(candidate, before);
+    return fuseAtAnyDepth(candidate, before);
   }
 
   bool isWorthTrying(Candidate &candidate) {
@@ -193,12 +197,23 @@ private:
           << "the nests' outer loops have different domains";
       return false;
     }
-    if (requireEqualExtents && !innerExtentsAgree(candidate)) {
-      no(second, Reason::extents_do_not_agree)
-          << "the inner loops of the band have different extents";
-      return false;
-    }
     return true;
+  }
+
+  /// The deepest band that is legal: an inner loop that carries a dependence
+  /// between the nests becomes lanes of a shallower band.
+  bool fuseAtAnyDepth(Candidate &candidate, Operation *before) {
+    std::optional<Objection> first;
+    unsigned least = getLeastBandDepth(candidate.first, candidate.second);
+    for (; candidate.depth >= least; --candidate.depth) {
+      auto objection = mergeIfLegal(candidate, before);
+      if (!objection)
+        return true;
+      if (!first)
+        first = objection;
+    }
+    no(candidate.second.root(), first->reason) << first->text;
+    return false;
   }
 
   /// Where the merged nest may stand so that no dependence through another
@@ -221,21 +236,32 @@ private:
     return before;
   }
 
-  bool proveAndReplace(Candidate &candidate, Operation *before) {
+  /// Merges the nests at the candidate's depth, or says why they stay apart.
+  std::optional<Objection> mergeIfLegal(Candidate &candidate,
+                                        Operation *before) {
+    if (requireEqualExtents && !innerExtentsAgree(candidate))
+      return Objection{Reason::extents_do_not_agree,
+                       "the inner loops of the band have different extents"};
     SmallVector<AffineForOp> band = merge(candidate, before);
-    numProofs += band.size();
-    if (!llvm::all_of(band, [](AffineForOp l) { return isLoopParallel(l); })) {
-      no(candidate.second.root(), Reason::loop_carried_dependence)
-          << "merged, one band iteration would need another's result";
+    if (auto objection = getMergedObjection(band)) {
       band.front().erase();
-      return false;
+      return objection;
     }
     for (AffineForOp root : {candidate.first.root(), candidate.second.root()}) {
       forget(root);
       root.erase();
     }
     ++numFused;
-    return true;
+    return std::nullopt;
+  }
+
+  std::optional<Objection> getMergedObjection(ArrayRef<AffineForOp> band) {
+    numProofs += band.size();
+    if (!llvm::all_of(band, [](AffineForOp l) { return isLoopParallel(l); }))
+      return Objection{Reason::loop_carried_dependence,
+                       "merged, one band iteration would need another's "
+                       "result"};
+    return getLaneObjection(band.back());
   }
 };
 

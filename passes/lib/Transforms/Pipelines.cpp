@@ -21,6 +21,7 @@ void bridge::buildFusePipeline(OpPassManager &pm,
   functions.addPass(createSplitIndexSets());
   addCleanUp(functions);
   functions.addPass(createFuseBands());
+  functions.addPass(createForwardStores());
   // Row values leave the inner loops only now: before, they would keep nests
   // from being perfect.
   functions.addPass(affine::createAffineLoopInvariantCodeMotionPass());

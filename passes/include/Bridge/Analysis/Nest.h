@@ -37,6 +37,9 @@ bool haveSameDomain(mlir::affine::AffineForOp a, mlir::affine::AffineForOp b);
 /// prefix of equal domains, or a pinned nest's depth. Zero if there is none.
 unsigned getCommonBandDepth(Nest &a, Nest &b);
 
+/// How many outer loops they share at least: a pinned nest's whole band.
+unsigned getLeastBandDepth(Nest &a, Nest &b);
+
 /// The loops of the inner iteration spaces below a band of depth `depth`: one
 /// chain for each statement of the band that has loops of its own.
 llvm::SmallVector<llvm::SmallVector<mlir::affine::AffineForOp>>

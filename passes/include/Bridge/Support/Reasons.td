@@ -15,6 +15,7 @@ include "mlir/IR/EnumAttr.td"
 defvar bridgeReasons = [
   // The IR does not allow the transformation.
   "loop_carried_dependence",
+  "cross_lane_dependence",
   "cycle_through_other_node",
   "aliasing",
   "side_effect",

@@ -121,6 +121,55 @@ def FuseBands : Pass<"bridge-fuse-bands", "::mlir::func::FuncOp"> {
                            "::mlir::affine::AffineDialect"];
 }
 
+def ForwardStores : Pass<"bridge-forward-stores", "::mlir::func::FuncOp"> {
+  let summary = "Computes again what another lane of a band has stored";
+  let description = [{
+    The iterations of a band's inner loops are lanes: the code generator runs
+    them side by side, and none sees the memory that another writes. A load of
+    an element that an inner loop of the same band iteration stores gets its
+    value from the same lane, or, by this pass, from a copy of the computation
+    at the iteration that stores the element. Which iteration that is follows
+    from the access relations. Reductions are never computed again; a load that
+    would need one keeps `bridge-fuse-bands` from merging.
+
+    Before:
+
+    ```mlir
+    affine.for %i = 0 to 64 {
+      affine.for %j = 0 to 128 {
+        %x = affine.load %in[%i, %j] : memref<64x128xf32>
+        %y = math.exp %x : f32
+        affine.store %y, %t[%i, %j] : memref<64x128xf32>
+      }
+      affine.for %j = 0 to 128 {
+        %z = affine.load %t[%i, -%j + 127] : memref<64x128xf32>
+        affine.store %z, %out[%i, %j] : memref<64x128xf32>
+      }
+    } {bridge.band}
+    ```
+
+    After, the second loop is:
+
+    ```mlir
+      affine.for %j = 0 to 128 {
+        %x1 = affine.load %in[%i, -%j + 127] : memref<64x128xf32>
+        %y1 = math.exp %x1 : f32
+        affine.store %y1, %out[%i, %j] : memref<64x128xf32>
+      }
+    ```
+  }];
+  let options = [
+    Option<"excessPrecision", "excess-precision", "bool", /*default=*/"true",
+           "Forward a value as it was before the store rounded it, where the "
+           "load extends it again">,
+  ];
+  let statistics = [
+    Statistic<"numForwarded", "num-forwarded", "Loads replaced">,
+  ];
+  let dependentDialects = ["::bridge::BridgeDialect",
+                           "::mlir::affine::AffineDialect"];
+}
+
 def ShareRowValues : Pass<"bridge-share-row-values", "::mlir::func::FuncOp"> {
   let summary = "Lets a row value serve several elements of an inner loop";
   let description = [{

@@ -1,0 +1,362 @@
+//===- Forwarding.cpp - values between the lanes of a band ----------------===//
+
+#include "Bridge/Analysis/Forwarding.h"
+
+#include "Bridge/Analysis/Nest.h"
+
+#include "mlir/Analysis/SliceAnalysis.h"
+#include "mlir/Dialect/Affine/Analysis/AffineAnalysis.h"
+#include "mlir/Dialect/Affine/Analysis/AffineStructures.h"
+#include "mlir/Dialect/Affine/Analysis/LoopAnalysis.h"
+#include "mlir/Dialect/Affine/IR/AffineValueMap.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+using namespace mlir::affine;
+using namespace mlir::presburger;
+using namespace bridge;
+
+/// The loops around `op` inside `band`, outermost first; nothing if a guard is
+/// among them, so that not every iteration executes it.
+static std::optional<SmallVector<AffineForOp>> getInnerLoops(Operation *op,
+                                                             AffineForOp band) {
+  SmallVector<AffineForOp> loops;
+  for (Operation *parent = op->getParentOp(); parent != band;
+       parent = parent->getParentOp()) {
+    auto loop = dyn_cast<AffineForOp>(parent);
+    if (!loop)
+      return std::nullopt;
+    loops.push_back(loop);
+  }
+  std::reverse(loops.begin(), loops.end());
+  return loops;
+}
+
+/// As above, without the guards.
+static SmallVector<AffineForOp> getLoopsAround(Operation *op,
+                                               AffineForOp band) {
+  SmallVector<AffineForOp> loops;
+  for (Operation *parent = op->getParentOp(); parent != band;
+       parent = parent->getParentOp())
+    if (auto loop = dyn_cast<AffineForOp>(parent))
+      loops.push_back(loop);
+  std::reverse(loops.begin(), loops.end());
+  return loops;
+}
+
+//===----------------------------------------------------------------------===//
+// Solving store(j') == load(j) for j'
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// One subscript of the equation: `rest` is the load's minus what the store's
+/// has of the band; `unknowns` are the store's inner variables in it, with
+/// their coefficients.
+struct Equation {
+  AffineExpr rest;
+  SmallVector<std::pair<unsigned, int64_t>> unknowns;
+};
+
+/// The operands that the solution is expressed in, and the expressions found.
+struct Solver {
+  SmallVector<AffineForOp> loops;
+  SmallVector<Value> operands;
+  SmallVector<AffineExpr> found;
+
+  std::optional<unsigned> getUnknown(Value value) {
+    for (auto [i, loop] : llvm::enumerate(loops))
+      if (loop.getInductionVar() == value)
+        return i;
+    return std::nullopt;
+  }
+
+  AffineExpr getDim(Value value) {
+    auto it = llvm::find(operands, value);
+    unsigned position = it - operands.begin();
+    if (it == operands.end())
+      operands.push_back(value);
+    return getAffineDimExpr(position, value.getContext());
+  }
+
+  AffineExpr simplify(AffineExpr expr) {
+    return simplifyAffineExpr(expr, operands.size(), 0);
+  }
+};
+
+} // namespace
+
+/// The result of a map as an expression over the solver's operands.
+static AffineExpr express(AffineValueMap &map, unsigned result,
+                          Solver &solver) {
+  SmallVector<AffineExpr> dims, symbols;
+  for (auto [i, operand] : llvm::enumerate(map.getOperands()))
+    (i < map.getNumDims() ? dims : symbols).push_back(solver.getDim(operand));
+  return map.getResult(result).replaceDimsAndSymbols(dims, symbols);
+}
+
+static std::optional<Equation> getEquation(AffineExpr loaded,
+                                           AffineValueMap &stored,
+                                           unsigned result, Solver &solver) {
+  SmallVector<int64_t> flat;
+  if (failed(getFlattenedAffineExpr(stored.getResult(result),
+                                    stored.getNumDims(),
+                                    stored.getNumSymbols(), &flat)) ||
+      flat.size() != stored.getNumOperands() + 1)
+    return std::nullopt;
+  Equation equation{loaded - flat.back(), {}};
+  for (auto [value, coefficient] : llvm::zip(stored.getOperands(), flat)) {
+    if (coefficient == 0)
+      continue;
+    if (auto unknown = solver.getUnknown(value))
+      equation.unknowns.push_back({*unknown, coefficient});
+    else
+      equation.rest = equation.rest - solver.getDim(value) * coefficient;
+  }
+  equation.rest = solver.simplify(equation.rest);
+  return equation;
+}
+
+static bool assign(Solver &solver, unsigned unknown, AffineExpr expr) {
+  expr = solver.simplify(expr);
+  if (solver.found[unknown])
+    return solver.found[unknown] == expr;
+  solver.found[unknown] = expr;
+  return true;
+}
+
+/// Several unknowns in one subscript are digits of a mixed radix if each
+/// coefficient is the product of the next one and that digit's extent.
+static bool assignDigits(Equation &equation, Solver &solver) {
+  llvm::sort(equation.unknowns,
+             [](auto &a, auto &b) { return a.second > b.second; });
+  AffineExpr rest = equation.rest;
+  for (auto [i, unknown] : llvm::enumerate(equation.unknowns)) {
+    if (i + 1 == equation.unknowns.size())
+      return unknown.second == 1 && assign(solver, unknown.first, rest);
+    auto [next, stride] = equation.unknowns[i + 1];
+    auto extent = getConstantTripCount(solver.loops[next]);
+    if (stride <= 0 || !extent || int64_t(*extent) * stride != unknown.second)
+      return false;
+    if (!assign(solver, unknown.first, rest.floorDiv(unknown.second)))
+      return false;
+    rest = rest % unknown.second;
+  }
+  return false;
+}
+
+static bool solve(Equation &equation, Solver &solver) {
+  if (equation.unknowns.empty())
+    return equation.rest == getAffineConstantExpr(0, equation.rest.getContext());
+  if (equation.unknowns.size() > 1)
+    return assignDigits(equation, solver);
+  auto [unknown, coefficient] = equation.unknowns.front();
+  if (!equation.rest.isMultipleOf(std::abs(coefficient)))
+    return false;
+  AffineExpr quotient = equation.rest.floorDiv(std::abs(coefficient));
+  return assign(solver, unknown, coefficient < 0 ? -quotient : quotient);
+}
+
+//===----------------------------------------------------------------------===//
+// Whether the solution is an iteration
+//===----------------------------------------------------------------------===//
+
+/// The iterations that execute `op`, from the loops and guards around it.
+static LogicalResult getDomain(Operation *op,
+                               FlatAffineValueConstraints &domain) {
+  SmallVector<Operation *> around;
+  for (Operation *parent = op->getParentOp();
+       isa<AffineForOp, AffineIfOp>(parent); parent = parent->getParentOp())
+    if (auto guard = dyn_cast<AffineIfOp>(parent);
+        !guard || guard.getThenRegion().isAncestor(op->getParentRegion()))
+      around.push_back(parent);
+  std::reverse(around.begin(), around.end());
+  return getIndexSet(around, &domain);
+}
+
+/// Whether `expr` of the operands is in [low, high) wherever `op` executes.
+static bool isWithin(AffineExpr expr, ArrayRef<Value> operands, int64_t low,
+                     int64_t high, Operation *op) {
+  FlatAffineValueConstraints domain;
+  if (failed(getDomain(op, domain)))
+    return false;
+  AffineValueMap value(AffineMap::get(operands.size(), 0, expr), operands);
+  value.composeSimplifyAndCanonicalize();
+  if (failed(domain.composeMap(&value)))
+    return false;
+  FlatAffineValueConstraints below(domain), above(domain);
+  below.addBound(BoundType::UB, 0, low - 1);
+  above.addBound(BoundType::LB, 0, high);
+  return below.isEmpty() && above.isEmpty();
+}
+
+/// Whether the solution for one loop is an iteration of it wherever the load
+/// executes: from constant bounds, or since the load's loop has the same.
+static bool isIteration(AffineForOp loop, AffineExpr expr,
+                        ArrayRef<Value> operands, AffineLoadOp load) {
+  if (auto dim = dyn_cast<AffineDimExpr>(expr))
+    if (auto own = getForInductionVarOwner(operands[dim.getPosition()]))
+      if (haveSameDomain(own, loop))
+        return true;
+  return loop.hasConstantBounds() && loop.getStepAsInt() == 1 &&
+         isWithin(expr, operands, loop.getConstantLowerBound(),
+                  loop.getConstantUpperBound(), load);
+}
+
+static std::optional<Source> solveFor(AffineStoreOp store, AffineLoadOp load,
+                                      AffineForOp band) {
+  auto loops = getInnerLoops(store, band);
+  if (!loops || loops->empty())
+    return std::nullopt;
+  AffineValueMap stored, loaded;
+  MemRefAccess(store).getAccessMap(&stored);
+  MemRefAccess(load).getAccessMap(&loaded);
+  Solver solver{*loops, {}, SmallVector<AffineExpr>(loops->size())};
+  for (unsigned k = 0; k < stored.getNumResults(); ++k) {
+    AffineExpr target = express(loaded, k, solver);
+    auto equation = getEquation(target, stored, k, solver);
+    if (!equation || !solve(*equation, solver))
+      return std::nullopt;
+  }
+  for (auto [loop, expr] : llvm::zip(*loops, solver.found))
+    if (!expr || !isIteration(loop, expr, solver.operands, load))
+      return std::nullopt;
+  auto map = AffineMap::get(solver.operands.size(), 0, solver.found,
+                            load.getContext());
+  return Source{store, *loops, map, solver.operands};
+}
+
+//===----------------------------------------------------------------------===//
+// Flows
+//===----------------------------------------------------------------------===//
+
+/// The operation of `band`'s body that holds `op`.
+static Operation *getStatement(Operation *op, AffineForOp band) {
+  return band.getBody()->findAncestorOpInBlock(*op);
+}
+
+static SmallVector<AffineStoreOp> getStores(Value memref, AffineForOp band) {
+  SmallVector<AffineStoreOp> stores;
+  band.walk([&](AffineStoreOp store) {
+    if (store.getMemRef() == memref)
+      stores.push_back(store);
+  });
+  return stores;
+}
+
+/// Whether a lane has stored by the time it loads: the store's statement of the
+/// band comes first, or both are in one body in this order.
+static bool precedes(AffineStoreOp store, AffineLoadOp load, AffineForOp band) {
+  if (Operation *beside = store->getBlock()->findAncestorOpInBlock(*load))
+    return store->isBeforeInBlock(beside);
+  return getStatement(store, band)->isBeforeInBlock(getStatement(load, band));
+}
+
+std::optional<Source> bridge::getSource(AffineLoadOp load, AffineForOp band) {
+  std::optional<Source> found;
+  for (AffineStoreOp store : getStores(load.getMemRef(), band)) {
+    if (!precedes(store, load, band))
+      return std::nullopt;
+    auto source = solveFor(store, load, band);
+    if (source && found)
+      return std::nullopt;
+    if (source)
+      found = source;
+  }
+  return found;
+}
+
+/// The number of a lane in the order of the loops: their variables, given as
+/// expressions, as digits of a mixed radix.
+static AffineExpr getLane(ArrayRef<AffineForOp> loops,
+                          ArrayRef<AffineExpr> variables) {
+  AffineExpr lane = variables.front();
+  for (auto [loop, variable] :
+       llvm::drop_begin(llvm::zip_equal(loops, variables))) {
+    auto extent = getConstantTripCount(loop);
+    if (!extent)
+      return {};
+    lane = lane * int64_t(*extent) + variable;
+  }
+  return lane;
+}
+
+bool bridge::isSameLane(const Source &source, AffineLoadOp load) {
+  auto band = source.loops.front()->getParentOfType<AffineForOp>();
+  SmallVector<AffineForOp> loops = getLoopsAround(load, band);
+  SmallVector<AffineExpr> variables;
+  for (AffineForOp loop : loops) {
+    auto it = llvm::find(source.operands, loop.getInductionVar());
+    if (it == source.operands.end())
+      return false;
+    variables.push_back(getAffineDimExpr(it - source.operands.begin(),
+                                         load.getContext()));
+  }
+  if (loops.empty())
+    return false;
+  AffineExpr ofStore = getLane(source.loops, source.map.getResults());
+  AffineExpr ofLoad = getLane(loops, variables);
+  return ofStore && ofLoad &&
+         simplifyAffineExpr(ofStore - ofLoad, source.operands.size(), 0) == 0;
+}
+
+bool bridge::isRecomputable(const Source &source) {
+  AffineForOp outermost = source.loops.front();
+  auto band = outermost->getParentOfType<AffineForOp>();
+  SetVector<Operation *> slice;
+  BackwardSliceOptions options;
+  options.omitBlockArguments = true;
+  options.omitUsesFromAbove = false;
+  options.filter = [&](Operation *op) { return outermost->isProperAncestor(op); };
+  AffineStoreOp store = source.store;
+  if (failed(getBackwardSlice(store.getValueToStore(), &slice, options)))
+    return false;
+  if (llvm::any_of(source.loops, [](AffineForOp l) { return l.getNumIterOperands() != 0; }))
+    return false;
+  return llvm::all_of(slice, [&](Operation *op) {
+    auto load = dyn_cast<AffineLoadOp>(op);
+    if (!load)
+      return isa<AffineIfOp>(op) ||
+             (!isa<AffineForOp>(op) && isMemoryEffectFree(op));
+    return llvm::all_of(getStores(load.getMemRef(), band), [&](AffineStoreOp s) {
+      return getStatement(s, band)->isBeforeInBlock(outermost);
+    });
+  });
+}
+
+SmallVector<AffineLoadOp> bridge::getInnerFlows(AffineForOp band) {
+  llvm::SmallDenseSet<Value> written;
+  band.walk([&](AffineStoreOp store) {
+    if (store->getBlock() != band.getBody())
+      written.insert(store.getMemRef());
+  });
+  SmallVector<AffineLoadOp> loads;
+  band.walk([&](AffineLoadOp load) {
+    if (written.contains(load.getMemRef()))
+      loads.push_back(load);
+  });
+  return loads;
+}
+
+bool bridge::staysInLane(AffineLoadOp load, AffineForOp band) {
+  if (getStores(load.getMemRef(), band).size() != 1)
+    return false;
+  auto source = getSource(load, band);
+  return source && isSameLane(*source, load);
+}
+
+std::optional<Objection> bridge::getLaneObjection(AffineForOp band) {
+  for (AffineLoadOp load : getInnerFlows(band)) {
+    if (staysInLane(load, band))
+      continue;
+    auto source = getSource(load, band);
+    if (!source)
+      return Objection{Reason::cross_lane_dependence,
+                       "a load needs an element that its band iteration "
+                       "writes, and which store does is not proven"};
+    if (!isRecomputable(*source))
+      return Objection{Reason::cross_lane_dependence,
+                       "a load needs what another lane reduces"};
+  }
+  return std::nullopt;
+}

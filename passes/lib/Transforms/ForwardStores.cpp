@@ -1,0 +1,118 @@
+//===- ForwardStores.cpp - no value goes from lane to lane ----------------===//
+
+#include "Bridge/Analysis/Forwarding.h"
+#include "Bridge/Support/Reasons.h"
+#include "Bridge/Transforms/Passes.h"
+
+#include "Bridge/IR/BridgeOps.h"
+
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/IRMapping.h"
+
+namespace bridge {
+#define GEN_PASS_DEF_FORWARDSTORES
+#include "Bridge/Transforms/Passes.h.inc"
+} // namespace bridge
+
+using namespace mlir;
+using namespace mlir::affine;
+using namespace bridge;
+
+/// Clones what `value` is computed from inside the loops of `outermost`.
+static Value recompute(Value value, AffineForOp outermost, OpBuilder &builder,
+                       IRMapping &mapping) {
+  Operation *op = value.getDefiningOp();
+  if (!op || !outermost->isProperAncestor(op))
+    return mapping.lookupOrDefault(value);
+  if (mapping.contains(value))
+    return mapping.lookup(value);
+  SetVector<Value> needed(op->getOperands().begin(), op->getOperands().end());
+  op->walk([&](Operation *inner) {
+    for (Value operand : inner->getOperands())
+      if (!op->isAncestor(operand.getParentBlock()->getParentOp()))
+        needed.insert(operand);
+  });
+  for (Value operand : needed)
+    recompute(operand, outermost, builder, mapping);
+  builder.clone(*op, mapping);
+  return mapping.lookup(value);
+}
+
+/// The value before the store rounded it to `type`, if the load extends it back
+/// to just that type.
+static Value beforeRounding(Value stored, Operation *user) {
+  auto rounding = stored.getDefiningOp<arith::TruncFOp>();
+  auto extension = dyn_cast<arith::ExtFOp>(user);
+  if (!rounding || !extension || rounding.getIn().getType() != extension.getType())
+    return {};
+  return rounding.getIn();
+}
+
+namespace {
+
+struct ForwardStores : bridge::impl::ForwardStoresBase<ForwardStores> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    SmallVector<AffineForOp> bands;
+    getOperation()->walk([&](AffineForOp loop) {
+      auto isBand = [](Operation &op) { return op.hasAttr(kBandAttr); };
+      if (loop->hasAttr(kBandAttr) && llvm::none_of(*loop.getBody(), isBand))
+        bands.push_back(loop);
+    });
+    for (AffineForOp band : bands)
+      forwardIn(band);
+  }
+
+private:
+  /// What is cloned may hold loads that need forwarding in turn; they are
+  /// earlier stores', so this ends.
+  void forwardIn(AffineForOp band) {
+    bool changed = true;
+    while (changed) {
+      changed = false;
+      for (AffineLoadOp load : getInnerFlows(band)) {
+        if (staysInLane(load, band))
+          continue;
+        auto source = getSource(load, band);
+        if (!source || !isRecomputable(*source)) {
+          refuse(load, Reason::cross_lane_dependence)
+              << "a load needs another lane's value";
+          return;
+        }
+        forward(*source, load);
+        changed = true;
+      }
+    }
+  }
+
+  void forward(const Source &source, AffineLoadOp load) {
+    OpBuilder builder(load);
+    IRMapping mapping;
+    for (auto [i, loop] : llvm::enumerate(source.loops)) {
+      AffineForOp own = loop;
+      Value iv = AffineApplyOp::create(builder, load.getLoc(),
+                                       source.map.getSubMap({unsigned(i)}),
+                                       source.operands);
+      mapping.map(own.getInductionVar(), iv);
+    }
+    AffineStoreOp store = source.store;
+    Value value = recompute(store.getValueToStore(), source.loops.front(),
+                            builder, mapping);
+    replace(load, value);
+    ++numForwarded;
+  }
+
+  void replace(AffineLoadOp load, Value value) {
+    for (Operation *user : llvm::make_early_inc_range(load->getUsers()))
+      if (Value exact = excessPrecision ? beforeRounding(value, user) : Value()) {
+        user->replaceAllUsesWith(ValueRange{exact});
+        user->erase();
+      }
+    load.replaceAllUsesWith(value);
+    load.erase();
+  }
+};
+
+} // namespace
