@@ -36,7 +36,6 @@ def _bridge_backend(scheduler: Any, device: torch.device) -> Any:
 @functools.cache
 def _band_scheduling(base: type) -> type:
     """Inductor's Triton scheduling with what Bridge decided for its kernels: persistent rows, shared launches."""
-    from torch._inductor.codegen.triton_combo_kernel import ComboKernel
 
     class BandScheduling(base):  # type: ignore[misc, valid-type]
         def create_kernel_choices(self, kernel_features: Any, kernel_args: Any, kernel_kwargs: Any) -> Any:
@@ -55,7 +54,7 @@ def _band_scheduling(base: type) -> type:
             if not getattr(combo_kernel_node, "bridge_siblings", False):
                 return super().codegen_combo_kernel(combo_kernel_node)
             with _own_blocks() as arguments:
-                kernel = ComboKernel(self.kernel_type, enable_autotune=True, mixed_sizes=True, **arguments)
+                kernel = _shared_launch_kernel()(self.kernel_type, enable_autotune=True, mixed_sizes=True, **arguments)
                 for features in self._features(combo_kernel_node.snodes):
                     part = kernel.create_sub_kernel(self._part(features, arguments))
                     self.process_kernel(part, features.node_schedule)
@@ -112,6 +111,63 @@ def _own_blocks() -> Iterator[dict[str, Any]]:
 
 def _takes(function: Any, parameter: str) -> bool:
     return parameter in inspect.signature(function).parameters
+
+
+@functools.cache
+def _shared_launch_kernel() -> type:
+    """Inductor's combo kernel; where its runtime tries one configuration only, with several to try."""
+    from torch._inductor.codegen.triton_combo_kernel import ComboKernel
+    from torch._inductor.runtime.triton_heuristics import CachingAutotuner
+
+    if hasattr(CachingAutotuner, "_combo_sequential_autotune"):
+        return ComboKernel
+
+    class SharedLaunchKernel(ComboKernel):
+        def jit_line(self, *args: Any, **kwargs: Any) -> str:
+            line = super().jit_line(*args, **kwargs)  # it also decides on the dispatch and fills in the two metas
+            parts = [self._configurations(part) for part in self.sub_kernels]
+            # Inductor names the kernel for what it finds in the source: the comment keeps the name.
+            return f"""
+                # In the place of {line.split("(")[0].strip()}, which tries one configuration of each part.
+                @triton_heuristics.cached_autotune(
+                    None,
+                    configs=[{", ".join(_joint_configurations(parts))}],
+                    triton_meta={self.triton_meta!r},
+                    inductor_meta={self.inductor_meta!r},
+                    heuristic_type=triton_heuristics.HeuristicType.POINTWISE,
+                    filename=__file__,
+                )
+                @triton.jit
+            """
+
+        def _configurations(self, part: Any) -> list[Any]:
+            """What Inductor would try for a part that stands alone."""
+            from torch._inductor.runtime import triton_heuristics
+
+            heuristics, sizes = self.select_heuristics(part)
+            counts = {"num_load": part.num_load, "num_store": part.num_store, "num_reduction": part.num_reduction}
+            meta = {**part.inductor_meta_common(), **counts, "tiling_scores": part.tiling_scores}
+            arguments = {"triton_meta": self.triton_meta, "inductor_meta": meta, "return_configs": True}
+            if part.inside_reduction:
+                arguments["reduction_hint"] = part.features.get_reduction_hint(part.tiling_scores)
+            return getattr(triton_heuristics, heuristics)(sizes, **arguments)
+
+    return SharedLaunchKernel
+
+
+def _joint_configurations(parts: list[list[Any]]) -> list[str]:
+    """Source of one configuration for the launch: the n-th of every part, with each of their numbers of warps.
+
+    A part's R blocks are left out where it is persistent: its code has them, and its configurations do not.
+    """
+    joint: dict[str, None] = {}
+    for n in range(max(map(len, parts))):
+        chosen = [configs[min(n, len(configs) - 1)] for configs in parts]
+        blocks = {f"{key}_{i}": size for i, config in enumerate(chosen) for key, size in config.kwargs.items()}
+        stages = max(config.num_stages for config in chosen)
+        for warps in sorted({config.num_warps for config in chosen}, reverse=True):
+            joint[f"triton_heuristics.Config({blocks!r}, num_warps={warps}, num_stages={stages})"] = None
+    return list(joint)
 
 
 def cannot_share_launch(scheduler: Any, device: torch.device) -> str | None:

@@ -142,12 +142,14 @@ def buffers_written(node: Any) -> set[str]:
 
 
 def bytes_touched(node: Any) -> dict[str, int]:
-    """Bytes of each buffer that a kernel reads or writes, for typical sizes; for cost only."""
+    """Bytes of each buffer that a kernel reads from memory or writes to it, for typical sizes; for cost only."""
     from torch._inductor.virtualized import V
 
     touched: dict[str, int] = {}
+    names = node.get_operation_names()
     for dep in {*node.read_writes.reads, *node.read_writes.writes}:
-        touched[dep.name] = touched.get(dep.name, 0) + V.graph.get_dep_size_hint(dep)
+        if not node.scheduler.can_buffer_be_removed_through_fusion(dep.name, names):
+            touched[dep.name] = touched.get(dep.name, 0) + V.graph.get_dep_size_hint(dep)
     whole = {name: size_hint(buffer_numel(name)) * buffer_dtype(name).itemsize for name in touched}
     return {name: min(amount, whole[name]) for name, amount in touched.items()}
 

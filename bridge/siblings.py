@@ -148,7 +148,7 @@ def _check_possible(schedule: list[Any], family: list[Any]) -> None:
     reach = _reachable(schedule)
     if any(reach[later] >> earlier & 1 for earlier in members for later in members):
         raise Unsupported(Reason.cycle_through_other_node, f"one of {_names(family)} waits for another")
-    if members[-1] - members[0] - len(members) >= MAX_DISTANCE:
+    if members[-1] - members[0] + 1 - len(members) > MAX_DISTANCE:
         raise Unsupported(Reason.budget_exceeded, f"more than {MAX_DISTANCE} kernels between {_names(family)}")
 
 

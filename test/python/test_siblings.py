@@ -1,0 +1,303 @@
+"""Kernels that stay apart after the affine fusion and are independent: one launch for them, without a GPU."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+import bridge
+from bridge import inductor_compat as inductor
+from bridge import offline, siblings
+from bridge.backend import bridge as bridge_backend
+from bridge.reasons import Reason, Unsupported
+
+#: What Inductor's autotuner discards: configurations that spill more words.
+SPILL_THRESHOLD = 16
+
+
+def rms(x, weight):
+    x32 = x.float()
+    return (x32 * torch.rsqrt(x32.pow(2).mean(-1, keepdim=True) + 1e-6)).to(x.dtype) * weight
+
+
+def rotate(x, cos, sin):
+    a, b = x.chunk(2, -1)
+    return x * cos + torch.cat([-b, a], -1) * sin
+
+
+def rope_qk(q, k, cos, sin):
+    return rotate(q, cos, sin), rotate(k, cos, sin)
+
+
+def norm_rope_qk(q, k, wq, wk, cos, sin):
+    return rotate(rms(q, wq), cos, sin), rotate(rms(k, wk), cos, sin)
+
+
+def three_ropes(q, k, other, cos, sin):
+    return *rope_qk(q, k, cos, sin), rotate(other, cos, sin)
+
+
+def make_split(latent, rank, positions):
+    """Two norms and a copy of the parts of one row."""
+
+    def split(x, w1, w2):
+        q, kv = x.split([latent, rank + positions], -1)
+        c, pe = kv.split([rank, positions], -1)
+        return rms(q, w1), rms(c, w2), pe.contiguous()
+
+    return split
+
+
+def make_qkv(heads, kv_heads, width):
+    def qkv(x, wq, wk, cos, sin):
+        parts = x.split([heads * width, kv_heads * width, kv_heads * width], -1)
+        q, k, v = (part.view(x.shape[0], -1, width) for part in parts)
+        return rotate(rms(q, wq), cos, sin), rotate(rms(k, wk), cos, sin), v.contiguous()
+
+    return qkv
+
+
+def tensors(*shapes, dtype=torch.bfloat16):
+    generator = torch.Generator().manual_seed(0)
+    return [torch.randn(shape, generator=generator).to(dtype) for shape in shapes]
+
+
+def pattern(name, rows=4096, heads=32, kv_heads=8, width=128, split=(1536, 512, 64), dtype=torch.bfloat16):
+    """(function, inputs) of a pattern."""
+    table, weight = (rows, 1, width), (width,)
+    q, k = (rows, heads, width), (rows, kv_heads, width)
+    if name == "rope_qk":
+        return rope_qk, tensors(q, k, table, table, dtype=dtype)
+    if name == "norm_rope_qk":
+        return norm_rope_qk, tensors(q, k, weight, weight, table, table, dtype=dtype)
+    if name == "three_ropes":
+        return three_ropes, tensors(q, k, (rows, 3, width), table, table, dtype=dtype)
+    if name == "split":
+        return make_split(*split), tensors((rows, sum(split)), split[0], split[1], dtype=dtype)
+    shape = (rows, (heads + 2 * kv_heads) * width)
+    return make_qkv(heads, kv_heads, width), tensors(shape, weight, weight, table, table, dtype=dtype)
+
+
+def generate(fn, inputs, ours=True, **arguments):
+    return offline.compile_for_gpu(fn, inputs, compile_fx=bridge_backend if ours else None, **arguments)
+
+
+def everything(schedule, names):
+    """Stands for a proof that all kernels of the graph are independent, which may be wrong."""
+    return [list(range(len(schedule)))]
+
+
+def decisions():
+    return [line for group in bridge.report().groups for line in group.decisions]
+
+
+BEFORE = {"rope_qk": 2, "norm_rope_qk": 2, "three_ropes": 3, "split": 3, "qkv": 3}
+VARIANTS = [
+    *[(name, {}) for name in BEFORE],
+    *[(name, {"heads": 12, "kv_heads": 5}) for name in BEFORE if name != "split"],
+    *[(name, {"heads": 28, "kv_heads": 4}) for name in BEFORE if name != "split"],
+    *[(name, {"rows": 300, "width": 64}) for name in ("rope_qk", "norm_rope_qk", "qkv")],
+    *[("split", {"split": widths}) for widths in [(1024, 256, 32), (1536, 512, 192)]],
+    ("rope_qk", {"dtype": torch.float32}),
+    ("split", {"dtype": torch.float16, "rows": 77}),
+]
+
+
+@pytest.mark.parametrize(("name", "sizes"), VARIANTS, ids=str)
+def test_one_launch_where_inductor_has_several(name, sizes):
+    fn, inputs = pattern(name, **sizes)
+    result = generate(fn, inputs)
+    assert result.n_kernels == 1, bridge.report()
+    (group,) = bridge.report().groups
+    assert group.fused and (group.kernels_before, group.kernels_after) == (BEFORE[name], 1)
+    assert any("one launch for" in line and "MB" in line for line in group.decisions)
+
+
+@pytest.mark.parametrize("name", BEFORE)
+def test_inductor_has_several(name):
+    fn, inputs = pattern(name)
+    assert generate(fn, inputs, ours=False).n_kernels == BEFORE[name]
+
+
+@pytest.mark.parametrize("name", BEFORE)
+def test_dynamic_rows(name):
+    fn, inputs = pattern(name, rows=300)
+    for tensor in inputs:
+        if tensor.shape[0] == 300:
+            torch._dynamo.mark_dynamic(tensor, 0)
+    result = generate(fn, inputs, dynamic=None)
+    assert result.n_kernels == 1, bridge.report()
+    assert "xnumel_1" in result.kernels[0].source
+
+
+@pytest.mark.parametrize("name", BEFORE)
+def test_cubins_without_spills(name):
+    """The configuration that is tried first, and one of every part's own."""
+    (kernel,) = generate(*pattern(name)).kernels
+    cubins = offline.compile_kernel(kernel)
+    assert cubins[0].spills == 0
+    assert cubins[0].registers <= 128
+    assert {"XBLOCK_0", "XBLOCK_1"} <= cubins[0].config.keys()
+
+
+@pytest.mark.parametrize("name", ["norm_rope_qk", "qkv", "split"])
+def test_as_many_registers_as_alone(name, monkeypatch):
+    """Joined, the kernel takes the registers of the largest part and a few for the dispatch."""
+    fn, inputs = pattern(name)
+    (joined,) = generate(fn, inputs).kernels
+    monkeypatch.setattr("bridge.fuse.independent_sets", lambda schedule, names: [])
+    alone = generate(fn, inputs).kernels
+    assert len(alone) == 2
+    shared = offline.compile_kernel(joined)[0]
+    for index, kernel in enumerate(alone):
+        blocks = {key.removesuffix(f"_{index}"): size for key, size in shared.config.items() if key.endswith(f"_{index}")}
+        own = offline.compile_kernel(kernel, config={**blocks, "num_warps": shared.config["num_warps"]})
+        assert own.spills == 0
+        assert own.registers <= shared.registers + 8
+
+
+@pytest.mark.parametrize("name", ["norm_rope_qk", "split"])
+def test_parts_keep_their_choice_of_a_persistent_reduction(name):
+    """Both parts have their row in a constant, and neither loops."""
+    source = generate(*pattern(name)).kernels[0].source
+    assert "R0_BLOCK_0: tl.constexpr =" in source
+    assert source.count("for r0_offset") == 0
+
+
+def test_shared_input_is_one_argument():
+    (kernel,) = generate(*pattern("rope_qk")).kernels
+    pointers = [name for name, kind in kernel.signature.items() if kind.startswith("*")]
+    assert len(pointers) == 6  # q, k, cos, sin and the two results
+
+
+def errors(outputs, fn, inputs):
+    reference = fn(*(tensor.double() for tensor in inputs))
+    return [float((o.double() - r).norm() / r.norm()) for o, r in zip(outputs, reference, strict=True)]
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32], ids=str)
+@pytest.mark.parametrize("name", BEFORE)
+def test_computes_the_function(name, dtype):
+    """The generated kernel itself, in Triton's interpreter, on every output."""
+    fn, inputs = pattern(name, rows=6, heads=3, kv_heads=2, width=16, split=(96, 32, 4), dtype=dtype)
+    ours = offline.run_interpreted(fn, inputs, backend=bridge_backend)
+    assert any("one launch for" in line for line in decisions())
+    theirs = offline.run_interpreted(fn, inputs)
+    for error, bound in zip(errors(ours, fn, inputs), errors(theirs, fn, inputs), strict=True):
+        assert error <= 1.05 * bound + 1e-12
+
+
+def test_plain_inductor_is_as_before():
+    fn, inputs = pattern("norm_rope_qk")
+    before = generate(fn, inputs, ours=False)
+    assert generate(fn, inputs).n_kernels == 1
+    after = generate(fn, inputs, ours=False)
+    assert [k.source for k in after.kernels] == [k.source for k in before.kernels]
+    assert after.launches == before.launches
+    assert not torch._inductor.config.combo_kernels
+
+
+# ---------------------------------------------------------------------------------------------------------
+# What stays apart
+# ---------------------------------------------------------------------------------------------------------
+
+
+def apart(fn, inputs, kernels, reason, **arguments):
+    assert generate(fn, inputs, **arguments).n_kernels == kernels, bridge.report()
+    assert any(line.startswith(f"apart [{reason.name}]") for line in decisions()), bridge.report()
+
+
+@pytest.mark.parametrize(
+    "option", ["triton.cooperative_reductions", "triton.tile_reductions", "triton.prefer_nd_tiling"]
+)
+def test_configurations_that_a_partition_cannot_have(option):
+    apart(*pattern("rope_qk"), 2, Reason.not_liftable, config_patches={option: True})
+
+
+def test_kernels_that_wait_for_each_other(monkeypatch):
+    """A wrong proof is noticed: the set is checked against what each kernel waits for."""
+
+    def chain(x, w):
+        return rms(x, w).view(64, 32, 128).transpose(0, 1).contiguous() * 2, rms(x * 2, w).sum(0)
+
+    monkeypatch.setattr("bridge.fuse.independent_sets", everything)
+    fn, inputs = chain, tensors((2048, 128), 128)
+    kernels = generate(fn, inputs, ours=False).n_kernels
+    result = generate(fn, inputs)
+    assert result.n_kernels <= kernels
+    assert any("cycle_through_other_node" in line for line in decisions()), bridge.report()
+
+
+def test_mutation_stays_out(monkeypatch):
+    """A kernel that writes into its input is in no set, and a set that names it is refused."""
+
+    def update(q, k, cos, sin):
+        q.copy_(rotate(q, cos, sin))
+        return rotate(k, cos, sin)
+
+    _, inputs = pattern("rope_qk", rows=64)
+    assert generate(update, inputs, ours=False).n_kernels == 3
+    source = "".join(kernel.source for kernel in generate(update, inputs).kernels if "copy_" in kernel.name)
+    assert source and "num_blocks_1" not in source
+    monkeypatch.setattr("bridge.fuse.independent_sets", everything)
+    apart(update, inputs, 3, Reason.mutation)
+
+
+def test_cpp_loops_stay_apart():
+    """Only Triton kernels have program ids."""
+    torch._dynamo.reset()
+    fn, inputs = pattern("rope_qk", rows=8)
+    with torch.no_grad():
+        torch.compile(fn, backend=bridge_backend)(*inputs)
+    assert not any("one launch" in line for line in decisions())
+
+
+def test_distance(monkeypatch):
+    monkeypatch.setattr(siblings, "MAX_DISTANCE", -1)
+    apart(*pattern("rope_qk"), 2, Reason.budget_exceeded)
+
+
+def test_more_siblings_than_one_launch_may_have(monkeypatch):
+    monkeypatch.setattr(siblings, "MAX_SIBLINGS", 2)
+    assert generate(*pattern("three_ropes")).n_kernels == 2
+
+
+def fake(name, reads, megabytes):
+    reads = [SimpleNamespace(name=read) for read in reads]
+    kernel = SimpleNamespace(get_name=lambda: name, read_writes=SimpleNamespace(reads=reads, writes=[]))
+    return siblings._Sibling(kernel, {name: megabytes << 20})
+
+
+def test_launch_is_noise_beside_large_kernels_without_a_common_input():
+    with pytest.raises(Unsupported) as refusal:
+        siblings._worthwhile([fake("a", ["x"], 100), fake("b", ["y"], 20)])
+    assert refusal.value.reason is Reason.not_profitable
+    assert "a moves 100.0 MB, b moves 20.0 MB" in refusal.value.detail
+
+
+@pytest.mark.parametrize("family", [[("a", ["x"], 100), ("b", ["x"], 20)], [("a", ["x"], 60), ("b", ["y"], 20)]])
+def test_worthwhile(family):
+    assert len(siblings._worthwhile([fake(*member) for member in family])) == 2
+
+
+def test_large_one_is_left_out():
+    family = [fake("a", ["x"], 100), fake("b", ["y"], 20), fake("c", ["z"], 20)]
+    assert [s.name for s in siblings._worthwhile(family)] == ["b", "c"]
+
+
+def test_too_many_buffers(monkeypatch):
+    monkeypatch.setattr(siblings, "MAX_BUFFERS", 1)
+    with pytest.raises(Unsupported) as refusal:
+        siblings._worthwhile([fake("a", ["x"], 1), fake("b", ["x"], 1)])
+    assert refusal.value.reason is Reason.budget_exceeded
+
+
+def test_reach_goes_through_fused_kernels(monkeypatch):
+    """A kernel waits for what any of its operations needs, which operations' ancestors do not say."""
+    waits = [set(), {"a"}, {"b1"}]
+    made = [{"a"}, {"b0", "b1"}, {"c"}]
+    monkeypatch.setattr(inductor, "buffers_awaited", lambda kernel: waits[kernel])
+    monkeypatch.setattr(inductor, "buffers_made", lambda kernel: made[kernel])
+    assert siblings._reachable([0, 1, 2]) == [0b0, 0b1, 0b11]
