@@ -9,6 +9,7 @@
 #include "mlir/Dialect/Affine/Analysis/AffineStructures.h"
 #include "mlir/Dialect/Affine/Analysis/LoopAnalysis.h"
 #include "mlir/Dialect/Affine/IR/AffineValueMap.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
@@ -161,28 +162,13 @@ static bool solve(Equation &equation, Solver &solver) {
 // Whether the solution is an iteration
 //===----------------------------------------------------------------------===//
 
-/// The iterations that execute `op`, from the loops and guards around it.
-static LogicalResult getDomain(Operation *op,
-                               FlatAffineValueConstraints &domain) {
-  SmallVector<Operation *> around;
-  for (Operation *parent = op->getParentOp();
-       isa<AffineForOp, AffineIfOp>(parent); parent = parent->getParentOp())
-    if (auto guard = dyn_cast<AffineIfOp>(parent);
-        !guard || guard.getThenRegion().isAncestor(op->getParentRegion()))
-      around.push_back(parent);
-  std::reverse(around.begin(), around.end());
-  return getIndexSet(around, &domain);
-}
-
 /// Whether `expr` of the operands is in [low, high) wherever `op` executes.
 static bool isWithin(AffineExpr expr, ArrayRef<Value> operands, int64_t low,
                      int64_t high, Operation *op) {
   FlatAffineValueConstraints domain;
-  if (failed(getDomain(op, domain)))
-    return false;
-  AffineValueMap value(AffineMap::get(operands.size(), 0, expr), operands);
-  value.composeSimplifyAndCanonicalize();
-  if (failed(domain.composeMap(&value)))
+  auto map = AffineMap::get(operands.size(), 0, expr);
+  if (failed(getDomain(op, domain)) ||
+      failed(addExpression(map, operands, domain)))
     return false;
   FlatAffineValueConstraints below(domain), above(domain);
   below.addBound(BoundType::UB, 0, low - 1);
@@ -206,7 +192,7 @@ static bool isIteration(AffineForOp loop, AffineExpr expr,
 static std::optional<Source> solveFor(AffineStoreOp store, AffineLoadOp load,
                                       AffineForOp band) {
   auto loops = getInnerLoops(store, band);
-  if (!loops || loops->empty())
+  if (!loops)
     return std::nullopt;
   AffineValueMap stored, loaded;
   MemRefAccess(store).getAccessMap(&stored);
@@ -281,9 +267,19 @@ static AffineExpr getLane(ArrayRef<AffineForOp> loops,
   return lane;
 }
 
+/// The innermost loop of the band that the source is below.
+static AffineForOp getBand(const Source &source) {
+  AffineStoreOp store = source.store;
+  Operation *statement =
+      source.loops.empty() ? store.getOperation()
+                           : AffineForOp(source.loops.front()).getOperation();
+  return cast<AffineForOp>(statement->getParentOp());
+}
+
 bool bridge::isSameLane(const Source &source, AffineLoadOp load) {
-  auto band = source.loops.front()->getParentOfType<AffineForOp>();
-  SmallVector<AffineForOp> loops = getLoopsAround(load, band);
+  if (source.loops.empty())
+    return true; // A value of the whole band iteration.
+  SmallVector<AffineForOp> loops = getLoopsAround(load, getBand(source));
   SmallVector<AffineExpr> variables;
   for (AffineForOp loop : loops) {
     auto it = llvm::find(source.operands, loop.getInductionVar());
@@ -300,39 +296,49 @@ bool bridge::isSameLane(const Source &source, AffineLoadOp load) {
          simplifyAffineExpr(ofStore - ofLoad, source.operands.size(), 0) == 0;
 }
 
+/// Whether `op` of a stored value's computation may be done again: it reads no
+/// memory that the band writes later, and reduces nothing.
+static bool isCheap(Operation *op, Operation *statement, AffineForOp band) {
+  auto load = dyn_cast<AffineLoadOp>(op);
+  if (!load)
+    return isa<AffineIfOp>(op) ||
+           (!isa<AffineForOp>(op) && isMemoryEffectFree(op));
+  return llvm::all_of(getStores(load.getMemRef(), band), [&](AffineStoreOp s) {
+    return getStatement(s, band)->isBeforeInBlock(statement);
+  });
+}
+
 bool bridge::isRecomputable(const Source &source) {
-  AffineForOp outermost = source.loops.front();
-  auto band = outermost->getParentOfType<AffineForOp>();
+  AffineForOp band = getBand(source);
+  AffineStoreOp store = source.store;
+  Operation *statement = getStatement(store, band);
+  if (llvm::any_of(source.loops, [](AffineForOp loop) {
+        return loop.getNumIterOperands() != 0;
+      }))
+    return false;
   SetVector<Operation *> slice;
   BackwardSliceOptions options;
   options.omitBlockArguments = true;
   options.omitUsesFromAbove = false;
-  options.filter = [&](Operation *op) { return outermost->isProperAncestor(op); };
-  AffineStoreOp store = source.store;
+  // What is computed once a band iteration is at hand, unless nothing else is.
+  Operation *scope = source.loops.empty() ? band.getOperation() : statement;
+  options.filter = [&](Operation *op) { return scope->isProperAncestor(op); };
   if (failed(getBackwardSlice(store.getValueToStore(), &slice, options)))
     return false;
-  if (llvm::any_of(source.loops, [](AffineForOp l) { return l.getNumIterOperands() != 0; }))
-    return false;
-  return llvm::all_of(slice, [&](Operation *op) {
-    auto load = dyn_cast<AffineLoadOp>(op);
-    if (!load)
-      return isa<AffineIfOp>(op) ||
-             (!isa<AffineForOp>(op) && isMemoryEffectFree(op));
-    return llvm::all_of(getStores(load.getMemRef(), band), [&](AffineStoreOp s) {
-      return getStatement(s, band)->isBeforeInBlock(outermost);
-    });
-  });
+  return llvm::all_of(
+      slice, [&](Operation *op) { return isCheap(op, statement, band); });
 }
 
 SmallVector<AffineLoadOp> bridge::getInnerFlows(AffineForOp band) {
-  llvm::SmallDenseSet<Value> written;
+  llvm::SmallDenseSet<Value> once, flowing;
   band.walk([&](AffineStoreOp store) {
-    if (store->getBlock() != band.getBody())
-      written.insert(store.getMemRef());
+    bool isFirst = once.insert(store.getMemRef()).second;
+    if (!isFirst || store->getBlock() != band.getBody())
+      flowing.insert(store.getMemRef());
   });
   SmallVector<AffineLoadOp> loads;
   band.walk([&](AffineLoadOp load) {
-    if (written.contains(load.getMemRef()))
+    if (flowing.contains(load.getMemRef()))
       loads.push_back(load);
   });
   return loads;

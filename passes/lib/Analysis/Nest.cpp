@@ -2,7 +2,9 @@
 
 #include "Bridge/Analysis/Nest.h"
 
+#include "mlir/Dialect/Affine/Analysis/AffineAnalysis.h"
 #include "mlir/Dialect/Affine/Analysis/LoopAnalysis.h"
+#include "mlir/Dialect/Affine/IR/AffineValueMap.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -133,4 +135,27 @@ bool bridge::shareMemref(Nest &a, Nest &b) {
   collectMemrefs(a, ofA);
   collectMemrefs(b, ofB);
   return llvm::any_of(ofA, [&](Value memref) { return ofB.contains(memref); });
+}
+
+LogicalResult bridge::getDomain(Operation *op,
+                                FlatAffineValueConstraints &domain) {
+  SmallVector<Operation *> around;
+  for (Operation *parent = op->getParentOp();
+       isa<AffineForOp, AffineIfOp>(parent); parent = parent->getParentOp()) {
+    auto guard = dyn_cast<AffineIfOp>(parent);
+    if (!guard || guard.getThenRegion().isAncestor(op->getParentRegion()))
+      around.push_back(parent);
+  }
+  std::reverse(around.begin(), around.end());
+  return getIndexSet(around, &domain);
+}
+
+LogicalResult bridge::addExpression(AffineMap map, ValueRange operands,
+                                    FlatAffineValueConstraints &domain) {
+  AffineValueMap value(map, operands);
+  value.composeSimplifyAndCanonicalize();
+  for (Value operand : value.getOperands())
+    if (failed(domain.addInductionVarOrTerminalSymbol(operand)))
+      return failure();
+  return domain.composeMap(&value);
 }

@@ -98,8 +98,9 @@ private:
       mapping.map(own.getInductionVar(), iv);
     }
     AffineStoreOp store = source.store;
-    Value value = recompute(store.getValueToStore(), source.loops.front(),
-                            builder, mapping);
+    Value value = store.getValueToStore();
+    if (!source.loops.empty())
+      value = recompute(value, source.loops.front(), builder, mapping);
     replace(load, value);
     ++numForwarded;
   }

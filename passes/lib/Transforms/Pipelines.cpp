@@ -19,6 +19,9 @@ void bridge::buildFusePipeline(OpPassManager &pm,
   OpPassManager &functions = pm.nest<func::FuncOp>();
   addCleanUp(functions);
   functions.addPass(createSplitIndexSets());
+  functions.addPass(createAlignExtents());
+  addCleanUp(functions);
+  functions.addPass(createSimplifyGuards());
   addCleanUp(functions);
   functions.addPass(createFuseBands());
   functions.addPass(createForwardStores());

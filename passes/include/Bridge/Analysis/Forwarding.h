@@ -33,8 +33,8 @@ bool isSameLane(const Source &source, mlir::affine::AffineLoadOp load);
 /// iteration: no reduction of the store's own loops is part of it.
 bool isRecomputable(const Source &source);
 
-/// The loads below `band` of memrefs that a store in an inner loop of the band
-/// writes.
+/// The loads below `band` of memrefs that an inner loop of the band writes, or
+/// that several stores of it do.
 llvm::SmallVector<mlir::affine::AffineLoadOp>
 getInnerFlows(mlir::affine::AffineForOp band);
 

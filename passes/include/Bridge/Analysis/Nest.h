@@ -3,6 +3,7 @@
 #ifndef BRIDGE_ANALYSIS_NEST_H
 #define BRIDGE_ANALYSIS_NEST_H
 
+#include "mlir/Dialect/Affine/Analysis/AffineStructures.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 
 #include <optional>
@@ -60,6 +61,16 @@ getConstantExtents(llvm::ArrayRef<mlir::affine::AffineForOp> chain);
 
 /// Whether both nests access one memref.
 bool shareMemref(Nest &a, Nest &b);
+
+/// The iterations that execute `op`, by the loops and guards around it. Where
+/// the negation of a guard (`else`) bounds them, they are fewer than these.
+llvm::LogicalResult getDomain(mlir::Operation *op,
+                              mlir::affine::FlatAffineValueConstraints &domain);
+
+/// Makes the results of `map` on `operands` the first variables of `domain`.
+llvm::LogicalResult
+addExpression(mlir::AffineMap map, mlir::ValueRange operands,
+              mlir::affine::FlatAffineValueConstraints &domain);
 
 } // namespace bridge
 

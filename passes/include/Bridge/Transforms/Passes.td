@@ -62,6 +62,96 @@ def SplitIndexSets : Pass<"bridge-split-index-sets", "::mlir::func::FuncOp"> {
                            "::mlir::affine::AffineDialect"];
 }
 
+def AlignExtents : Pass<"bridge-align-extents", "::mlir::func::FuncOp"> {
+  let summary = "Gives the nests of a band one inner extent";
+  let description = [{
+    Where several nests over one band have inner loops of different extents,
+    all are split into contiguous pieces of a common tile: of the greatest
+    common divisor of the extents. If the limits allow it, the tile also divides
+    the offsets between their accesses and the points at which their guards
+    change: then pieces of different nests touch the same elements, and
+    `bridge-simplify-guards` removes the guards.
+
+    Before:
+
+    ```mlir
+    affine.for %i = 0 to 64 {
+      affine.for %r = 0 to 96 {
+        %x = affine.load %in[%i, %r] : memref<64x96xf32>
+        affine.store %x, %t[%i, %r] : memref<64x96xf32>
+      }
+    }
+    affine.for %i = 0 to 64 {
+      affine.for %j = 0 to 64 {
+        %y = affine.load %t[%i, %j + 32] : memref<64x96xf32>
+        affine.store %y, %out[%i, %j] : memref<64x64xf32>
+      }
+    }
+    ```
+
+    After, the second nest is:
+
+    ```mlir
+    affine.for %i = 0 to 64 {
+      affine.for %j = 0 to 32 {
+        %y = affine.load %t[%i, %j + 32] : memref<64x96xf32>
+        affine.store %y, %out[%i, %j] : memref<64x64xf32>
+        %z = affine.load %t[%i, %j + 64] : memref<64x96xf32>
+        affine.store %z, %out[%i, %j + 32] : memref<64x64xf32>
+      }
+    }
+    ```
+  }];
+  let options = [
+    Option<"maxPieces", "max-pieces", "int64_t", /*default=*/"16",
+           "The most pieces that a nest is split into">,
+    Option<"minTile", "min-tile", "int64_t", /*default=*/"16",
+           "The fewest iterations of a piece: a sector of memory, about">,
+  ];
+  let statistics = [
+    Statistic<"numAligned", "num-aligned", "Nests split">,
+    Statistic<"numRefused", "num-refused", "Nests that cannot be split">,
+  ];
+  let dependentDialects = ["::bridge::BridgeDialect",
+                           "::mlir::affine::AffineDialect"];
+}
+
+def SimplifyGuards : Pass<"bridge-simplify-guards", "::mlir::func::FuncOp"> {
+  let summary = "Removes guards that hold always or never";
+  let description = [{
+    Asks for every `affine.if`, and every comparison of a subscript with a
+    constant, whether the iterations that reach it decide it: the iteration
+    domain together with the condition, or with its negation, is empty. Upstream
+    folds the conditions that are constant without their domain.
+
+    Before:
+
+    ```mlir
+    affine.for %j = 0 to 32 {
+      %x = affine.if affine_set<(d0) : (d0 - 32 >= 0)>(%j) -> f32 {
+        affine.yield %a : f32
+      } else {
+        affine.yield %b : f32
+      }
+      affine.store %x, %out[%j] : memref<32xf32>
+    }
+    ```
+
+    After:
+
+    ```mlir
+    affine.for %j = 0 to 32 {
+      affine.store %b, %out[%j] : memref<32xf32>
+    }
+    ```
+  }];
+  let statistics = [
+    Statistic<"numSimplified", "num-simplified", "Guards removed">,
+  ];
+  let dependentDialects = ["::mlir::affine::AffineDialect",
+                           "::mlir::arith::ArithDialect"];
+}
+
 def FuseBands : Pass<"bridge-fuse-bands", "::mlir::func::FuncOp"> {
   let summary = "Merges nests under one copy of their common outer loops";
   let description = [{

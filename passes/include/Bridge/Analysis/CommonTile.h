@@ -1,0 +1,34 @@
+//===- CommonTile.h - one inner extent for several nests --------*- C++ -*-===//
+
+#ifndef BRIDGE_ANALYSIS_COMMONTILE_H
+#define BRIDGE_ANALYSIS_COMMONTILE_H
+
+#include "Bridge/Analysis/PieceMaps.h"
+
+namespace bridge {
+
+/// What a common tile may cost.
+struct TileLimits {
+  /// The most pieces that one nest is split into.
+  int64_t maxPieces;
+  /// The fewest iterations of a tile.
+  int64_t minTile;
+};
+
+/// An extent that divides the innermost extents of all spaces into contiguous
+/// pieces. Where the limits allow it, it also divides the offsets between
+/// accesses and the points at which guards change, so that pieces of different
+/// nests access the same elements and no guard is left. Nothing if only a tile
+/// beyond the limits divides all extents.
+std::optional<int64_t> getCommonTile(llvm::ArrayRef<InnerSpace> spaces,
+                                     const TileLimits &limits);
+
+/// The contiguous pieces of a box: the innermost loop in steps of `tile`, the
+/// loops around it one iteration at a time.
+llvm::SmallVector<mlir::AffineMap>
+getContiguousPieces(llvm::ArrayRef<int64_t> extents, int64_t tile,
+                    mlir::MLIRContext *ctx);
+
+} // namespace bridge
+
+#endif // BRIDGE_ANALYSIS_COMMONTILE_H
