@@ -11,6 +11,7 @@ import inspect
 from collections.abc import Iterator
 from typing import Any
 
+import sympy
 import torch
 
 
@@ -36,6 +37,7 @@ def _bridge_backend(scheduler: Any, device: torch.device) -> Any:
 @functools.cache
 def _band_scheduling(base: type) -> type:
     """Inductor's Triton scheduling with what Bridge decided for its kernels: persistent rows, shared launches."""
+    from torch._inductor.virtualized import V
 
     class BandScheduling(base):  # type: ignore[misc, valid-type]
         def create_kernel_choices(self, kernel_features: Any, kernel_args: Any, kernel_kwargs: Any) -> Any:
@@ -55,8 +57,8 @@ def _band_scheduling(base: type) -> type:
                 return super().codegen_combo_kernel(combo_kernel_node)
             with _own_blocks() as arguments:
                 kernel = _shared_launch_kernel()(self.kernel_type, enable_autotune=True, mixed_sizes=True, **arguments)
-                for features in self._features(combo_kernel_node.snodes):
-                    part = kernel.create_sub_kernel(self._part(features, arguments))
+                for features, options in self._parts(combo_kernel_node.snodes):
+                    part = kernel.create_sub_kernel(self._part(features, {**options, **arguments}))
                     self.process_kernel(part, features.node_schedule)
                 source = kernel.codegen_kernel()
             name = self.define_kernel(source, [combo_kernel_node], kernel)
@@ -75,13 +77,37 @@ def _band_scheduling(base: type) -> type:
             finally:
                 self.bridge_collected = None
 
-        def _part(self, features: Any, arguments: dict[str, Any]) -> Any:
-            """The kernel that would stand alone, over its share of the program ids."""
+        def _parts(self, kernels: list[Any]) -> list[tuple[Any, dict[str, Any]]]:
+            """Features and options of each part; where one keeps its rows in registers, all do that can.
+
+            A looped reduction has the registers of its neighbours, and fewer warps at a time, without using them.
+            """
+            scored = [(features, self._tiling(features)) for features in self._features(kernels)]
+            kept = any(self._keeps_rows(features) for features, _ in scored)
+            parts = []
+            for features, (tiling, scores) in scored:
+                options = {"tiling": tiling, "tiling_scores": scores}
+                if kept and _is_short_inner_reduction(features, scores):
+                    options["override_persistent_reduction"] = True
+                parts.append((features, options))
+            return parts
+
+        def _tiling(self, features: Any) -> tuple[Any, Any]:
             schedule, numel, reduction_numel = features.node_schedule, features.numel, features.reduction_numel
-            tiling, scores = self.get_tiling_and_scores(schedule, numel, reduction_numel, features.coalesce_analysis)
-            options = {"features": features, "tiling_scores": scores, "is_combo_kernel": True, **arguments}
+            return self.get_tiling_and_scores(schedule, numel, reduction_numel, features.coalesce_analysis)
+
+        def _keeps_rows(self, features: Any) -> bool:
+            """Whether the kernel would be persistent if it stood alone."""
+            names = {node.get_name() for node in features.scheduler_nodes()}
+            if names & self.bridge_persistent_nodes:
+                return True
+            return features.is_reduction() and V.choices.should_use_persistent_reduction(features, False)
+
+        def _part(self, features: Any, options: dict[str, Any]) -> Any:
+            """The kernel that would stand alone, over its share of the program ids."""
+            tiling = options.pop("tiling")
+            options |= {"features": features, "is_combo_kernel": True, "override_cooperative_reduction": False}
             options["pid_cache"] = {"tl.program_id(0)": "x_pid_offset", "tl.program_id(1)": "y_pid_offset"}
-            options["override_cooperative_reduction"] = False
             (kernel,) = self.create_kernel_choices(features, [tiling], options)
             return kernel
 
@@ -91,6 +117,19 @@ def _band_scheduling(base: type) -> type:
 # ---------------------------------------------------------------------------------------------------------
 # One launch for several kernels
 # ---------------------------------------------------------------------------------------------------------
+
+
+#: Elements of a row up to which Inductor makes a reduction over contiguous elements persistent.
+SHORT_ROW = 1024
+
+
+def _is_short_inner_reduction(features: Any, tiling_scores: Any) -> bool:
+    """What Inductor would make persistent if it asked for the hint with the scores, as it does for the blocks."""
+    from torch._inductor.runtime.hints import ReductionHint
+
+    if not features.is_reduction() or not isinstance(features.reduction_numel, (int, sympy.Integer)):
+        return False
+    return features.get_reduction_hint(tiling_scores) is ReductionHint.INNER and features.reduction_numel <= SHORT_ROW
 
 
 @contextlib.contextmanager
