@@ -57,11 +57,13 @@ def independent_sets(schedule: list[Any], names: set[str]) -> list[list[int]]:
     names: operations of one group.  Independent is what no chain of buffers connects; together belong kernels
     that read a common buffer or have as many rows.  The affine passes are to take this over.
     """
+    candidates = [p for p, kernel in enumerate(schedule) if inductor.operation_names(kernel) <= names]
+    candidates = [p for p in candidates if admissible(schedule[p]) is None]
+    if len(candidates) < 2:
+        return []
     reach = _reachable(schedule)
     sets: list[list[int]] = []
-    for position, kernel in enumerate(schedule):
-        if admissible(kernel) is not None or not inductor.operation_names(kernel) <= names:
-            continue
+    for position in candidates:
         home = next((s for s in sets if _belongs(schedule, s, position, reach)), None)
         if home is None:
             sets.append([position])
