@@ -37,7 +37,6 @@ def _bridge_backend(scheduler: Any, device: torch.device) -> Any:
 @functools.cache
 def _band_scheduling(base: type) -> type:
     """Inductor's Triton scheduling with what Bridge decided for its kernels: persistent rows, shared launches."""
-    from torch._inductor.virtualized import V
 
     class BandScheduling(base):  # type: ignore[misc, valid-type]
         def create_kernel_choices(self, kernel_features: Any, kernel_args: Any, kernel_kwargs: Any) -> Any:
@@ -82,8 +81,8 @@ def _band_scheduling(base: type) -> type:
 
             A looped reduction has the registers of its neighbours, and fewer warps at a time, without using them.
             """
-            scored = [(features, self._tiling(features)) for features in self._features(kernels)]
-            kept = any(self._keeps_rows(features) for features, _ in scored)
+            scored = [(features, _tiling(self, features)) for features in self._features(kernels)]
+            kept = any(_keeps_rows(self, features) for features, _ in scored)
             parts = []
             for features, (tiling, scores) in scored:
                 options = {"tiling": tiling, "tiling_scores": scores}
@@ -91,17 +90,6 @@ def _band_scheduling(base: type) -> type:
                     options["override_persistent_reduction"] = True
                 parts.append((features, options))
             return parts
-
-        def _tiling(self, features: Any) -> tuple[Any, Any]:
-            schedule, numel, reduction_numel = features.node_schedule, features.numel, features.reduction_numel
-            return self.get_tiling_and_scores(schedule, numel, reduction_numel, features.coalesce_analysis)
-
-        def _keeps_rows(self, features: Any) -> bool:
-            """Whether the kernel would be persistent if it stood alone."""
-            names = {node.get_name() for node in features.scheduler_nodes()}
-            if names & self.bridge_persistent_nodes:
-                return True
-            return features.is_reduction() and V.choices.should_use_persistent_reduction(features, False)
 
         def _part(self, features: Any, options: dict[str, Any]) -> Any:
             """The kernel that would stand alone, over its share of the program ids."""
@@ -117,6 +105,21 @@ def _band_scheduling(base: type) -> type:
 # ---------------------------------------------------------------------------------------------------------
 # One launch for several kernels
 # ---------------------------------------------------------------------------------------------------------
+
+
+def _tiling(scheduling: Any, features: Any) -> tuple[Any, Any]:
+    """(extents of the tile's dimensions, their scores), as codegen_node_schedule asks for them."""
+    schedule, numel, reduction_numel = features.node_schedule, features.numel, features.reduction_numel
+    return scheduling.get_tiling_and_scores(schedule, numel, reduction_numel, features.coalesce_analysis)
+
+
+def _keeps_rows(scheduling: Any, features: Any) -> bool:
+    """Whether the kernel would be persistent if it stood alone."""
+    from torch._inductor.virtualized import V
+
+    if {node.get_name() for node in features.scheduler_nodes()} & scheduling.bridge_persistent_nodes:
+        return True
+    return features.is_reduction() and V.choices.should_use_persistent_reduction(features, False)
 
 
 #: Elements of a row up to which Inductor makes a reduction over contiguous elements persistent.
