@@ -129,7 +129,8 @@ def _fuse_group(group: Group, schedule: list[Any], options: Options, entry: Grou
         stores = {t.name: {a.buffer for a in t.accesses if a.is_write} for t in translation.traces}
         with translation.module.context:
             function = translation.module.body.operations[0].operation
-            bands = lift_function(function, FunctionTables(buffers, translation.symbols), stores)
+            tables = FunctionTables(buffers, translation.symbols, inductor.generates_triton(group.device))
+            bands = lift_function(function, tables, stores)
             outcome = _commit(bands, nodes, group, schedule, entry)
             _choose_codegen(bands, outcome.fused, options, entry)
         dump.loop_bodies("lifted-loop-ir.txt", _loop_bodies(outcome.fused.values()))
@@ -203,6 +204,9 @@ def _commit(
             continue
         if len(positions) == 1 and _has_loops_of(band, nodes):
             continue
+        if any(n.in_segments for n in band.nodes) and not fits_in_registers(band.registers):
+            entry.decisions.append(f"{sorted(names)}: a row to reduce in segments does not fit in registers")
+            continue
         kernel = _rewrite(band, nodes)
         if kernel is None:
             entry.decisions.append(f"{sorted(names)}: Inductor's codegen cannot run them together")
@@ -224,7 +228,8 @@ def _choose_codegen(bands: list, fused: dict[int, Any], options: Options, entry:
     kernels = {name for kernel in fused.values() for name in inductor.operation_names(kernel)}
     for band in bands:
         names = {n.name for n in band.nodes}
-        if not names <= kernels or not fits_in_registers(band.registers) or not options.persistent:
+        wanted = options.persistent or any(n.in_segments for n in band.nodes)
+        if not names <= kernels or not fits_in_registers(band.registers) or not wanted:
             continue
         kernel = next(k for k in fused.values() if names <= inductor.operation_names(k))
         if inductor.generates_triton(inductor.device_of(kernel)):
@@ -234,6 +239,9 @@ def _choose_codegen(bands: list, fused: dict[int, Any], options: Options, entry:
 
 def _rewrite(band, nodes: dict[str, Any]):
     """One kernel of the band's nodes over their new loops; None, and nothing changed, if there is no such."""
+    first = nodes[band.nodes[0].name]
+    if inductor.generates_triton(inductor.device_of(first)):
+        codegen.run_in_lanes(first.scheduler, inductor.device_of(first))
     with contextlib.ExitStack() as undo:
         for lifted in band.nodes:
             node = nodes[lifted.name]

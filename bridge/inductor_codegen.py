@@ -6,6 +6,7 @@ A scheduler object gets a class derived from its own; no class of torch's is cha
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 import inspect
 from collections.abc import Iterator
@@ -13,6 +14,8 @@ from typing import Any
 
 import sympy
 import torch
+
+from . import ops_table
 
 
 def keep_rows_in_registers(scheduler: Any, device: torch.device, names: set[str]) -> None:
@@ -23,6 +26,56 @@ def keep_rows_in_registers(scheduler: Any, device: torch.device, names: set[str]
     _bridge_backend(scheduler, device).bridge_persistent_nodes |= names
 
 
+def run_in_lanes(scheduler: Any, device: torch.device) -> None:
+    """Has kernels of this scheduler know `ops_table.GUARDED` and `ops_table.SEGMENTED`."""
+    _bridge_backend(scheduler, device)
+
+
+@functools.cache
+def _lane_kernel(base: type) -> type:
+    """Inductor's Triton kernel, in which some lanes of a row may store alone and reductions may be over segments."""
+    from torch._inductor.codegen.triton import get_triton_reduction_function
+
+    class LaneKernel(base):  # type: ignore[misc, valid-type]
+        def reduction(self, dtype: Any, src_dtype: Any, reduction_type: Any, value: Any) -> Any:
+            kind, _, rest = reduction_type.partition(":")
+            if kind == ops_table.GUARDED:
+                self.num_reduction -= 1  # whoever called has counted it
+                return self._guarded(*value)
+            if kind == ops_table.SEGMENTED:
+                return self._segmented(*rest.split(":"), value)
+            return super().reduction(dtype, src_dtype, reduction_type, value)
+
+        def _guarded(self, value: Any, mask: Any) -> Any:
+            """The same variable, with the mask for the store that it is made for; other uses do not see it."""
+            guarded = copy.copy(value)
+            guarded.bridge_mask = mask
+            return guarded
+
+        def _segmented(self, kind: str, lanes: str, value: Any) -> Any:
+            """Every lane's value is the reduction of its segment: consecutive lanes of the innermost dimension."""
+            *outer, row = self.dense_size_list()
+            tile, segments = f"[{', '.join([*outer, row])}]", ", ".join([*outer, f"{row} // {lanes}", lanes])
+            function = get_triton_reduction_function(kind)
+            dense = f"tl.reshape(tl.broadcast_to({value}, {tile}), [{segments}])"
+            shape = (*outer, f"{row} // {lanes}")
+            line = f"{function}({dense}, {len(shape)})"
+            reduced = self.cse.generate(self.compute, line, dtype=value.dtype, shape=shape)
+            kept = f"tl.broadcast_to(tl.expand_dims({reduced}, {len(shape)}), [{segments}])"
+            return self.cse.generate(
+                self.compute, f"tl.reshape({kept}, {tile})", dtype=value.dtype, shape=tuple(self.dense_size_list())
+            )
+
+        def store(self, name: str, index: Any, value: Any, mode: Any = None) -> None:
+            mask = getattr(value, "bridge_mask", None)
+            if mask is None:
+                return super().store(name, index, value, mode)
+            with self.mask_loads(mask, None):
+                return super().store(name, index, value, mode)
+
+    return LaneKernel
+
+
 def _bridge_backend(scheduler: Any, device: torch.device) -> Any:
     """The scheduler's Triton code generator, of Bridge's class from now on."""
     backend = scheduler.get_backend(device)
@@ -31,6 +84,7 @@ def _bridge_backend(scheduler: Any, device: torch.device) -> Any:
         backend.__class__ = _band_scheduling(type(backend))
         backend.bridge_persistent_nodes = set()
         backend.bridge_collected = None
+        backend.kernel_type = _lane_kernel(backend.kernel_type)
     return backend
 
 

@@ -150,3 +150,10 @@ def _inverse(*tables: dict[str, str]) -> dict[str, str]:
 LIFTED_OPS = _inverse(FLOAT_OPS, SIGNED_OPS, UNSIGNED_OPS, {"where": "arith.select", "isnan": "math.isnan", "isinf": "math.isinf"})
 LIFTED_COMBINERS = _inverse(FLOAT_COMBINERS, SIGNED_COMBINERS)
 LIFTED_BOOL_COMBINERS = _inverse(BOOL_COMBINERS)
+
+#: Reduction types of Bridge's own, which `inductor_codegen` generates: `ops.reduction` with (value, mask) is the
+#: value for a store that the lanes under the mask execute; `"{SEGMENTED}:{kind}:{lanes}"` gives every lane the
+#: reduction of its own segment.
+GUARDED = "bridge_guarded"
+SEGMENTED = "bridge_segmented"
+SEGMENTED_KINDS = ("sum", "prod", "max", "min")

@@ -6,13 +6,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import sympy
+from torch.utils._sympy.functions import ModularIndexing
 
 from bridge.mlir_runtime import ir
-from bridge.reasons import InvariantError, Reason, Unsupported
+from bridge.reasons import Reason, Unsupported
 
 from .evaluate import Environment, Evaluator
 from .footprint import row_registers
 from .index import apply_map
+from .lanes import Statement, constant_extent, digits, make_statement, segment_length
 
 
 @dataclass(frozen=True)
@@ -21,12 +23,14 @@ class LiftedNode:
 
     iter_sizes / reduce_sizes: extents of its loops, outermost first.
     body: called as `body(iter_indices, reduce_indices)` inside a trace of Inductor's ops.
+    in_segments: its reductions are over segments of the row, so that the row has to be in registers.
     """
 
     name: str
     iter_sizes: list[sympy.Expr]
     reduce_sizes: list[sympy.Expr]
     body: Callable[[list[sympy.Expr], list[sympy.Expr]], None]
+    in_segments: bool = False
 
 
 @dataclass(frozen=True)
@@ -43,10 +47,15 @@ class LiftedBand:
 
 @dataclass(frozen=True)
 class FunctionTables:
-    """What the arguments of the function stand for, by position: buffers with strides, then sizes."""
+    """What the arguments of the function stand for, by position: buffers with strides, then sizes.
+
+    knows_lanes: whether the code generator is Triton's, as Bridge extends it: a body can compute with the results
+    of its own reductions, reduce segments of a row, and store in some lanes alone.
+    """
 
     buffers: list[tuple[str, list[sympy.Expr]]]
     sizes: list[sympy.Expr]
+    knows_lanes: bool = True
 
 
 def lift_function(function, tables: FunctionTables, stores_of: dict[str, set[str]]) -> list[LiftedBand]:
@@ -64,7 +73,11 @@ def lift_band(root, entry, tables: FunctionTables, stores_of: dict[str, set[str]
     arguments = list(entry.arguments)
     buffers = dict(zip(arguments, tables.buffers, strict=False))
     sizes = dict(zip(arguments[len(tables.buffers) :], tables.sizes, strict=True))
-    nodes = [_lift_node(n, _stores_to(stores, stores_of[n], buffers), buffers, sizes) for n in names]
+    by_node = {name: _stores_to(stores, stores_of[name], buffers) for name in names}
+    statements = {name: make_statement(name, own, _reduction_loops(own)) for name, own in by_node.items()}
+    rows = [s.count for s in statements.values() if s.lanes or s.reduction]
+    scope = _Scope(buffers, sizes, tables.knows_lanes, None if None in rows else max(rows, default=None))
+    nodes = [_lift_node(name, by_node[name], statements[name], scope) for name in names]
     # Found from the stores: code motion may have taken a reduction that no band variable touches out of the band.
     reductions = {loops[0] for s in stores if (loops := _reduction_loops([s]))}
     return LiftedBand(nodes, kernels, row_registers(reductions))
@@ -86,58 +99,89 @@ def _stores_to(stores: list, written: set, buffers: dict) -> list:
     return [s for s in stores if buffers[s.operands[1]][0] in written]
 
 
-def _lift_node(name: str, stores: list, buffers: dict, sizes: dict) -> LiftedNode:
-    nests = [_enclosing(store) for store in stores]
-    if not nests or any(n != nests[0] for n in nests):
-        raise Unsupported(Reason.not_liftable, f"{name}: its stores stand in different loops")
-    loops, guards = nests[0]
-    reduction = _reduction_loops(stores)
-    extents = [_extent(loop, sizes) for loop in loops]
+@dataclass(frozen=True)
+class _Scope:
+    """What every node of a band is lifted with: the function's tables by SSA value, and the lanes of a row."""
+
+    buffers: dict
+    sizes: dict
+    knows_lanes: bool
+    row: int | None
+
+
+def _lift_node(name: str, stores: list, statement: Statement, scope: _Scope) -> LiftedNode:
+    segment = segment_length(statement, scope.row)
+    if not scope.knows_lanes and (segment is not None or any(statement.guards.values())):
+        raise Unsupported(Reason.not_liftable, f"{name}: some lanes of a row do what others do not")
+    if segment is None:
+        return _lift_whole(name, stores, statement, scope)
+    return _lift_segments(name, stores, statement, scope, segment)
+
+
+def _lift_whole(name: str, stores: list, statement: Statement, scope: _Scope) -> LiftedNode:
+    """A node whose loops Inductor runs as they are."""
+    loops = [*statement.band, *statement.lanes]
+    extents = [_extent(loop, scope.sizes) for loop in loops]
     kept = [(loop, extent) for loop, extent in zip(loops, extents, strict=True) if extent != 1]
-    unit = {loop.regions[0].blocks[0].arguments[0]: sympy.Integer(0) for loop in loops}
 
     def body(iter_indices, reduce_indices):
-        from bridge.inductor_compat import inductor_ops
-
-        indices = {**sizes, **unit}
+        indices = {**scope.sizes, **{_variable(loop): sympy.Integer(0) for loop in loops}}
         indices.update(_bind([loop for loop, _ in kept], iter_indices))
-        indices.update(_bind(reduction, reduce_indices))
-        _run(stores, guards, Environment(inductor_ops(), buffers, indices))
+        indices.update(_bind(statement.reduction, reduce_indices))
+        _run(stores, statement, _environment(scope, indices), None)
 
-    return LiftedNode(name, [e for _, e in kept], [_extent(loop, sizes) for loop in reduction], body)
+    return LiftedNode(name, [e for _, e in kept], [_extent(loop, scope.sizes) for loop in statement.reduction], body)
+
+
+def _lift_segments(name: str, stores: list, statement: Statement, scope: _Scope, segment: int) -> LiftedNode:
+    """A node that works on segments of a row: the row is its one inner loop, the first lane of a segment stores."""
+    row = sympy.Integer(scope.row)
+    band = [_extent(loop, scope.sizes) for loop in statement.band]
+    reduces = bool(statement.reduction)
+
+    def body(iter_indices, reduce_indices):
+        *outer, lane = [*iter_indices, *reduce_indices]
+        indices = {**scope.sizes, **_bind(statement.band, outer)}
+        loops = [*statement.lanes, *statement.reduction]
+        extents = [constant_extent(loop) for loop in loops]
+        extents += [] if reduces else [segment]
+        indices.update(zip(map(_variable, loops), digits(lane, extents), strict=False))
+        environment = _environment(scope, indices, segment if reduces else None)
+        first = ModularIndexing(lane, sympy.Integer(1), sympy.Integer(segment))
+        _run(stores, statement, environment, first)
+
+    if reduces:
+        return LiftedNode(name, band, [row], body, in_segments=True)
+    return LiftedNode(name, [*band, row], [], body)
+
+
+def _environment(scope: _Scope, indices: dict, segment: int | None = None) -> Environment:
+    from bridge.inductor_compat import inductor_ops
+
+    return Environment(inductor_ops(), scope.buffers, indices, scope.knows_lanes, segment)
+
+
+def _variable(loop):
+    return loop.regions[0].blocks[0].arguments[0]
 
 
 def _bind(loops: list, indices: list[sympy.Expr]) -> dict:
-    return {loop.regions[0].blocks[0].arguments[0]: i for loop, i in zip(loops, indices, strict=True)}
+    return {_variable(loop): i for loop, i in zip(loops, indices, strict=True)}
 
 
-def _run(stores: list, guards: list, environment: Environment) -> None:
-    if guards:
-        raise Unsupported(Reason.not_liftable, "a store under a guard")
+def _run(stores: list, statement: Statement, environment: Environment, first: sympy.Expr | None) -> None:
+    """Stores everything; `first` is zero in the lanes that do, None if all do."""
     evaluator = Evaluator(environment)
     for store in stores:
         value = evaluator.stored(store)
         name, index = evaluator.location(store, 1)
-        reduced = _is_reduction_result(store)
-        write = environment.ops.store_reduction if reduced else environment.ops.store
+        masks = [evaluator.condition(guard) for guard in statement.guards[store]]
+        masks += [] if first is None else [evaluator.is_zero(first)]
+        if masks:
+            environment.ops.store(name, index, evaluator.guarded(store, value, masks))
+            continue
+        write = environment.ops.store_reduction if statement.reduction and _reduces(store) else environment.ops.store
         write(name, index, value)
-
-
-def _enclosing(store) -> tuple[list, list]:
-    """(loops, guards) around a store, outermost first."""
-    loops, guards = [], []
-    operation = store.parent
-    while operation.operation.name != "func.func":
-        operation = operation.operation
-        if operation.name == "affine.for":
-            loops.append(operation)
-        elif operation.name == "affine.if":
-            guards.append(operation)
-        operation = operation.parent
-    for loop in loops:
-        if "bridge.band" in loop.attributes and "bridge.parallel" not in loop.attributes:
-            raise InvariantError("a band loop without the proof that it is parallel")
-    return loops[::-1], guards[::-1]
 
 
 def _reduction_loops(stores: list) -> list:
@@ -174,7 +218,7 @@ def _reduction_chain(loop) -> list:
         chain.append(inner[0])
 
 
-def _is_reduction_result(store) -> bool:
+def _reduces(store) -> bool:
     return _find_reduction(store.operands[0], set()) is not None
 
 

@@ -29,11 +29,14 @@ class Environment:
 
     ops: Inductor's `ops` namespace; buffers: (name, strides in elements) of each memref argument;
     indices: sympy value of induction variables and size arguments; names of values are `ir.Value`s.
+    knows_lanes: see `band.FunctionTables`; segment: lanes that one reduction is over, None for the whole row.
     """
 
     ops: Any
     buffers: dict[Any, tuple[str, list[sympy.Expr]]]
     indices: dict[Any, sympy.Expr]
+    knows_lanes: bool = True
+    segment: int | None = None
 
 
 class Evaluator:
@@ -153,6 +156,25 @@ class Evaluator:
         operands = [self.index(o) for o in operation.operands]
         flags = [self._constraint(*c) for c in constraints(operation.attributes["condition"], operands)]
         return functools.reduce(self.env.ops.and_, flags)
+
+    def is_zero(self, expr: sympy.Expr):
+        return self._constraint(expr, True)
+
+    def guarded(self, store, value, masks: list):
+        """The value as a store takes it that only the lanes under all masks execute."""
+        dtype = dtypes.signed_dtype(str(store.operands[0].type))
+        compute = torch.float32 if dtype in dtypes.LOW_PRECISION else dtype
+        mask = functools.reduce(self.env.ops.and_, masks)
+        return self.env.ops.reduction(compute, compute, ops_table.GUARDED, (value, mask))
+
+    def reduce(self, dtype: torch.dtype, kind: str, value):
+        """`ops.reduction` over the row, or over each lane's segment of it."""
+        segment = self.env.segment
+        if segment is None:
+            return self.env.ops.reduction(dtype, dtype, kind, value)
+        if kind not in ops_table.SEGMENTED_KINDS or segment & (segment - 1):
+            raise Unsupported(Reason.not_liftable, f"{kind} over segments of {segment} lanes")
+        return self.env.ops.reduction(dtype, dtype, f"{ops_table.SEGMENTED}:{kind}:{segment}", value)
 
     def _constraint(self, expr: sympy.Expr, is_equality: bool):
         ops = self.env.ops

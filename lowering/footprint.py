@@ -21,6 +21,7 @@ def row_registers(reductions: Iterable[Any]) -> int | None:
         iterations = _volume(loop)
         if iterations is None:
             return None
+        iterations *= _segments(loop)
         for load in _inner_loads(loop):
             element = ir.MemRefType(load.operands[0].type).element_type
             loads[_key(load)] = iterations * dtypes.signed_dtype(str(element)).itemsize * 8
@@ -38,6 +39,15 @@ def _volume(loop) -> int | None:
             inner = _volume(operation.operation)
             return None if inner is None else volume * inner
     return volume
+
+
+def _segments(loop) -> int:
+    """How many segments of a row a reduction inside lanes is over."""
+    count, parent = 1, loop.parent.operation
+    while parent.name == "affine.for" and "bridge.band" not in parent.attributes:
+        count *= parent.attributes["upperBoundMap"].value.results[0].value
+        parent = parent.parent.operation
+    return count
 
 
 def _inner_loads(loop) -> list:

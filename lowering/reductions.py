@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
+import sympy
 import torch
 
 from bridge import dtypes, ops_table
@@ -79,7 +80,7 @@ def _single(evaluator: Evaluator, name: str | None, pieces: list, value) -> Any:
         raise Unsupported(Reason.not_liftable, f"reduction by {name} of {dtype}")
     combine = getattr(evaluator.env.ops, ops_table.LIFTED_OPS[name])
     combined = functools.reduce(combine, [evaluator.value(p) for p in pieces])
-    return evaluator.env.ops.reduction(dtype, dtype, reductions[name], combined)
+    return evaluator.reduce(dtype, reductions[name], combined)
 
 
 def _structured(evaluator: Evaluator, innermost, combine, yielded) -> Any:
@@ -90,7 +91,7 @@ def _structured(evaluator: Evaluator, innermost, combine, yielded) -> Any:
     which = list(combine.results).index(yielded)
     key = (kind, tuple(combine.results))
     if key not in evaluator.memo:
-        evaluator.memo[key] = _STRUCTURED[kind](evaluator, steps)
+        evaluator.memo[key] = _STRUCTURED[kind](evaluator, steps, innermost)
     result = evaluator.memo[key]
     return result[which] if isinstance(result, tuple) else result
 
@@ -111,15 +112,28 @@ def _combine_chain(combine, innermost) -> list[list]:
         combine = owner.operation if hasattr(owner, "operation") else owner
 
 
-def _welford(evaluator: Evaluator, steps: list[list]) -> Any:
+def _welford(evaluator: Evaluator, steps: list[list], _innermost) -> Any:
     """One piece is `welford_reduce`; more are combined to (mean, m2, weight) of the pieces first."""
     dtype = dtypes.signed_dtype(str(steps[0][0].type))
     ops = evaluator.env.ops
     parts = [tuple(evaluator.value(v) for v in step) for step in steps]
+    if evaluator.env.segment is not None:
+        return _segment_moments(evaluator, steps, parts, dtype)
     if len(parts) == 1 and _is_constant(steps[0][1], 0) and _is_constant(steps[0][2], 1):
         return ops.reduction(dtype, dtype, "welford_reduce", parts[0][0])
     combined = functools.reduce(functools.partial(_merge_moments, ops), parts)
     return ops.reduction(dtype, dtype, "welford_combine", combined)
+
+
+def _segment_moments(evaluator: Evaluator, steps: list[list], parts: list[tuple], dtype: torch.dtype) -> tuple:
+    """(mean, m2, weight) of a segment's lanes in two passes over registers."""
+    if len(parts) != 1 or not _is_constant(steps[0][1], 0) or not _is_constant(steps[0][2], 1):
+        raise Unsupported(Reason.not_liftable, "moments of several pieces over segments")
+    ops, value = evaluator.env.ops, parts[0][0]
+    weight = ops.constant(float(evaluator.env.segment), dtype)
+    mean = ops.truediv(evaluator.reduce(dtype, "sum", value), weight)
+    deviation = ops.sub(value, mean)
+    return mean, evaluator.reduce(dtype, "sum", ops.mul(deviation, deviation)), weight
 
 
 def _merge_moments(ops, a: tuple, b: tuple) -> tuple:
@@ -138,22 +152,102 @@ def _is_constant(value, number: float) -> bool:
     return ir.FloatAttr(owner.attributes["value"]).value == number
 
 
-def _online_softmax(evaluator: Evaluator, steps: list[list]) -> Any:
-    if len(steps) != 1:
-        raise Unsupported(Reason.not_liftable, "an online softmax in several pieces")
+def _online_softmax(evaluator: Evaluator, steps: list[list], _innermost) -> Any:
+    """(maximum, sum of exp(x - maximum)); each piece is reduced, then the pieces' states are merged."""
     dtype = dtypes.signed_dtype(str(steps[0][0].type))
-    return evaluator.env.ops.reduction(dtype, dtype, "online_softmax_reduce", evaluator.value(steps[0][0]))
+    ops = evaluator.env.ops
+    if evaluator.env.segment is not None:
+        return _segment_softmax(evaluator, steps, dtype)
+    states = [ops.reduction(dtype, dtype, "online_softmax_reduce", evaluator.value(step[0])) for step in steps]
+    if len(states) == 1:
+        return states[0]
+    _require_row_arithmetic(evaluator)
+    maximum = functools.reduce(ops.maximum, [state[0] for state in states])
+    return maximum, functools.reduce(ops.add, [_rescaled(ops, state, maximum, dtype) for state in states])
+
+
+def _segment_softmax(evaluator: Evaluator, steps: list[list], dtype: torch.dtype) -> tuple:
+    if len(steps) != 1:
+        raise Unsupported(Reason.not_liftable, "an online softmax of several pieces over segments")
+    ops, value = evaluator.env.ops, evaluator.value(steps[0][0])
+    maximum = evaluator.reduce(dtype, "max", value)
+    return maximum, evaluator.reduce(dtype, "sum", ops.exp(ops.sub(value, maximum)))
+
+
+def _require_row_arithmetic(evaluator: Evaluator) -> None:
+    if not evaluator.env.knows_lanes:
+        raise Unsupported(Reason.not_liftable, "a split reduction whose pieces' results are to be merged")
+
+
+def _rescaled(ops, state: tuple, maximum, dtype: torch.dtype):
+    """A piece's sum relative to the maximum of all; a piece of nothing but -inf, whose own sum is NaN, has none."""
+    piece_maximum, total = state
+    scaled = ops.mul(total, ops.exp(ops.sub(piece_maximum, maximum)))
+    empty = ops.eq(piece_maximum, ops.constant(float("-inf"), dtype))
+    return ops.where(empty, ops.constant(0.0, dtype), scaled)
 
 
 def _argument_of_extremum(kind: str):
-    def lift(evaluator: Evaluator, steps: list[list]) -> Any:
-        if len(steps) != 1:
-            raise Unsupported(Reason.not_liftable, f"{kind} in several pieces")
+    """`argmax` / `argmin`: the index of the first extremum, in the numbering of the loops before any split."""
+    extremum = {"argmax": "max", "argmin": "min"}[kind]
+
+    def lift(evaluator: Evaluator, steps: list[list], innermost) -> Any:
+        if evaluator.env.segment is not None:
+            raise Unsupported(Reason.not_liftable, f"{kind} over segments of a row")
         dtype = dtypes.signed_dtype(str(steps[0][0].type))
-        index = evaluator.env.ops.reduction(torch.int64, dtype, kind, evaluator.value(steps[0][0]))
-        return None, index
+        ops = evaluator.env.ops
+        states = []
+        for value, index in steps:
+            piece = evaluator.value(value)
+            local = ops.reduction(torch.int64, dtype, kind, piece)
+            best = ops.reduction(dtype, dtype, extremum, piece) if len(steps) > 1 else None
+            states.append((best, _original_index(evaluator, innermost, index, local)))
+        return None, functools.reduce(functools.partial(_first_of, ops, kind, dtype), states)[1]
 
     return lift
+
+
+def _original_index(evaluator: Evaluator, innermost, index, local):
+    """What the carried `index` is at the iteration number `local` of the loops that are reduced over."""
+    variable = evaluator.index(innermost.regions[0].blocks[0].arguments[0])
+    cast = index.owner
+    if isinstance(cast, ir.Block) or cast.name != "arith.index_cast":
+        raise Unsupported(Reason.not_liftable, "the index of an extremum is not affine")
+    expression = evaluator.index(cast.operands[0])
+    if sympy.expand(expression - _iteration_number(evaluator, innermost)) == 0:
+        return local
+    factor = expression.coeff(variable)
+    offset = sympy.expand(expression - factor * variable)
+    if not factor.is_Integer or not offset.is_Integer:
+        raise Unsupported(Reason.not_liftable, "the index of an extremum over several split loops")
+    _require_row_arithmetic(evaluator)
+    ops = evaluator.env.ops
+    scaled = ops.mul(local, ops.constant(int(factor), torch.int64))
+    return ops.add(scaled, ops.constant(int(offset), torch.int64))
+
+
+def _iteration_number(evaluator: Evaluator, innermost) -> sympy.Expr:
+    """The number of an iteration among those of the loops that carry the state, in order."""
+    number, stride, loop = sympy.Integer(0), sympy.Integer(1), innermost
+    while loop.name == "affine.for" and list(loop.results):
+        number += stride * evaluator.index(loop.regions[0].blocks[0].arguments[0])
+        extent = loop.attributes["upperBoundMap"].value.results[0]
+        if not isinstance(extent, ir.AffineConstantExpr):
+            break
+        stride, loop = stride * extent.value, loop.parent.operation
+    return number
+
+
+def _first_of(ops, kind: str, dtype: torch.dtype, a: tuple, b: tuple) -> tuple:
+    """The better of two (extremum, index) states; the smaller index of equal ones; a NaN is better than all."""
+    better = ops.gt(a[0], b[0]) if kind == "argmax" else ops.lt(a[0], b[0])
+    tie = ops.eq(a[0], b[0])
+    if dtype.is_floating_point:
+        nan_a, nan_b = ops.ne(a[0], a[0]), ops.ne(b[0], b[0])
+        better = ops.or_(better, ops.and_(nan_a, ops.eq(b[0], b[0])))
+        tie = ops.or_(tie, ops.and_(nan_a, nan_b))
+    takes_a = ops.or_(better, ops.and_(tie, ops.lt(a[1], b[1])))
+    return ops.where(takes_a, a[0], b[0]), ops.where(takes_a, a[1], b[1])
 
 
 _STRUCTURED = {

@@ -276,24 +276,50 @@ static AffineForOp getBand(const Source &source) {
   return cast<AffineForOp>(statement->getParentOp());
 }
 
+/// Whether the store's loops are the outer ones of the load's, each iteration
+/// of which reads what the same one stored.
+static bool isPrefix(const Source &source, ArrayRef<AffineForOp> loops,
+                     ArrayRef<AffineExpr> variables) {
+  if (source.loops.size() > loops.size())
+    return false;
+  for (auto [i, loop] : llvm::enumerate(source.loops))
+    if (source.map.getResult(i) != variables[i] ||
+        !haveSameDomain(loop, loops[i]))
+      return false;
+  return true;
+}
+
+/// Whether each iteration of the store's loops is a segment of as many lanes,
+/// and every lane reads what its own segment stored.
+static bool isSegment(const Source &source, ArrayRef<AffineForOp> loops,
+                      ArrayRef<AffineExpr> variables) {
+  auto segments = getVolume(source.loops), lanes = getVolume(loops);
+  if (!segments || !lanes || *segments == 0 || *lanes % *segments != 0)
+    return false;
+  AffineExpr segment = getLane(source.loops, source.map.getResults());
+  AffineExpr lane = getLane(loops, variables);
+  unsigned operands = source.operands.size() + loops.size();
+  lane = simplifyAffineExpr(lane.floorDiv(*lanes / *segments), operands, 0);
+  return simplifyAffineExpr(segment - lane, operands, 0) == 0;
+}
+
 bool bridge::isSameLane(const Source &source, AffineLoadOp load) {
   if (source.loops.empty())
     return true; // A value of the whole band iteration.
   SmallVector<AffineForOp> loops = getLoopsAround(load, getBand(source));
+  SmallVector<Value> operands(source.operands);
   SmallVector<AffineExpr> variables;
   for (AffineForOp loop : loops) {
-    auto it = llvm::find(source.operands, loop.getInductionVar());
-    if (it == source.operands.end())
-      return false;
-    variables.push_back(getAffineDimExpr(it - source.operands.begin(),
-                                         load.getContext()));
+    auto it = llvm::find(operands, loop.getInductionVar());
+    unsigned position = it - operands.begin();
+    if (it == operands.end())
+      operands.push_back(loop.getInductionVar());
+    variables.push_back(getAffineDimExpr(position, load.getContext()));
   }
   if (loops.empty())
     return false;
-  AffineExpr ofStore = getLane(source.loops, source.map.getResults());
-  AffineExpr ofLoad = getLane(loops, variables);
-  return ofStore && ofLoad &&
-         simplifyAffineExpr(ofStore - ofLoad, source.operands.size(), 0) == 0;
+  return isPrefix(source, loops, variables) ||
+         isSegment(source, loops, variables);
 }
 
 /// Whether `op` of a stored value's computation may be done again: it reads no
@@ -320,6 +346,7 @@ bool bridge::isRecomputable(const Source &source) {
   BackwardSliceOptions options;
   options.omitBlockArguments = true;
   options.omitUsesFromAbove = false;
+  options.inclusive = true;
   // What is computed once a band iteration is at hand, unless nothing else is.
   Operation *scope = source.loops.empty() ? band.getOperation() : statement;
   options.filter = [&](Operation *op) { return scope->isProperAncestor(op); };

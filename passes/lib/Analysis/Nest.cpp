@@ -57,18 +57,23 @@ bool bridge::haveSameDomain(AffineForOp a, AffineForOp b) {
 }
 
 unsigned bridge::getCommonBandDepth(Nest &a, Nest &b) {
-  unsigned depth = 0;
-  for (auto [x, y] : llvm::zip(a.loops, b.loops)) {
-    if (!haveSameDomain(x, y))
-      break;
-    ++depth;
-  }
+  unsigned depth = getSharedDepth(a, b);
   for (Nest *nest : {&a, &b})
     if (nest->pinned && nest->loops.size() > depth)
       return 0;
   for (Nest *nest : {&a, &b})
     if (nest->pinned)
       depth = std::min<unsigned>(depth, nest->loops.size());
+  return depth;
+}
+
+unsigned bridge::getSharedDepth(Nest &a, Nest &b) {
+  unsigned depth = 0;
+  for (auto [x, y] : llvm::zip(a.loops, b.loops)) {
+    if (!haveSameDomain(x, y))
+      break;
+    ++depth;
+  }
   return depth;
 }
 
@@ -86,6 +91,22 @@ SmallVector<AffineForOp> bridge::getChain(AffineForOp outermost) {
   while (loop) {
     chain.push_back(loop);
     loop = getOnlyLoop(loop);
+  }
+  return chain;
+}
+
+SmallVector<AffineForOp> bridge::getLaneChain(AffineForOp outermost) {
+  SmallVector<AffineForOp> chain;
+  AffineForOp loop = outermost;
+  while (loop) {
+    chain.push_back(loop);
+    auto inner = llvm::to_vector(loop.getBody()->getOps<AffineForOp>());
+    if (inner.empty())
+      return chain;
+    loop = inner.front();
+    for (AffineForOp other : inner)
+      if (!haveSameDomain(loop, other))
+        return {};
   }
   return chain;
 }

@@ -108,14 +108,17 @@ static bool haveSameExtent(ArrayRef<AffineForOp> a, ArrayRef<AffineForOp> b) {
          });
 }
 
-/// Whether all inner iteration spaces below the band have one extent; statements
-/// that run once a band iteration have none.
+/// Whether all statements below the band have as many lanes; those that run once
+/// a band iteration have none of their own.
 static bool innerExtentsAgree(Candidate &candidate) {
   SmallVector<SmallVector<AffineForOp>> chains;
-  for (Nest *nest : {&candidate.first, &candidate.second})
-    llvm::append_range(chains, getInnerChains(*nest, candidate.depth));
+  for (Nest *nest : {&candidate.first, &candidate.second}) {
+    AffineForOp innermost = nest->loops[candidate.depth - 1];
+    for (auto loop : innermost.getBody()->getOps<AffineForOp>())
+      chains.push_back(getLaneChain(loop));
+  }
   return llvm::all_of(chains, [&](ArrayRef<AffineForOp> chain) {
-    return haveSameExtent(chains.front(), chain);
+    return !chain.empty() && haveSameExtent(chains.front(), chain);
   });
 }
 
@@ -191,7 +194,9 @@ private:
       no(second, Reason::not_profitable) << "the nests share no memref";
       return false;
     }
-    candidate.depth = getCommonBandDepth(candidate.first, candidate.second);
+    candidate.depth = segments
+                          ? getSharedDepth(candidate.first, candidate.second)
+                          : getCommonBandDepth(candidate.first, candidate.second);
     if (candidate.depth == 0) {
       no(second, Reason::no_common_band)
           << "the nests' outer loops have different domains";
@@ -204,7 +209,8 @@ private:
   /// between the nests becomes lanes of a shallower band.
   bool fuseAtAnyDepth(Candidate &candidate, Operation *before) {
     std::optional<Objection> first;
-    unsigned least = getLeastBandDepth(candidate.first, candidate.second);
+    unsigned least =
+        segments ? 1 : getLeastBandDepth(candidate.first, candidate.second);
     for (; candidate.depth >= least; --candidate.depth) {
       auto objection = mergeIfLegal(candidate, before);
       if (!objection)

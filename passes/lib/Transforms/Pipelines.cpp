@@ -23,7 +23,9 @@ void bridge::buildFusePipeline(OpPassManager &pm,
   addCleanUp(functions);
   functions.addPass(createSimplifyGuards());
   addCleanUp(functions);
-  functions.addPass(createFuseBands());
+  FuseBandsOptions fuse;
+  fuse.segments = options.laneGuards;
+  functions.addPass(createFuseBands(fuse));
   functions.addPass(createForwardStores());
   // Row values leave the inner loops only now: before, they would keep nests
   // from being perfect.

@@ -38,6 +38,9 @@ bool haveSameDomain(mlir::affine::AffineForOp a, mlir::affine::AffineForOp b);
 /// prefix of equal domains, or a pinned nest's depth. Zero if there is none.
 unsigned getCommonBandDepth(Nest &a, Nest &b);
 
+/// How many outer loops of the two nests have equal domains, pinned or not.
+unsigned getSharedDepth(Nest &a, Nest &b);
+
 /// How many outer loops they share at least: a pinned nest's whole band.
 unsigned getLeastBandDepth(Nest &a, Nest &b);
 
@@ -49,6 +52,13 @@ getInnerChains(Nest &nest, unsigned depth);
 /// The loops from `outermost` inward while each body holds just one loop.
 llvm::SmallVector<mlir::affine::AffineForOp>
 getChain(mlir::affine::AffineForOp outermost);
+
+/// The loops whose iterations are the lanes of a statement below a band, from
+/// `outermost` inward. Unlike in a chain, a body may compute beside its loops
+/// (what it reduces in one of them), and may hold several of one domain. Empty
+/// if it holds loops of different domains.
+llvm::SmallVector<mlir::affine::AffineForOp>
+getLaneChain(mlir::affine::AffineForOp outermost);
 
 /// The number of iterations of a chain, if all its trip counts are constant and
 /// it fits in 64 bits.

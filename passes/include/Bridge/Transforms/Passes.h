@@ -25,6 +25,12 @@ struct FusePipelineOptions
       llvm::cl::desc("Let a row value serve several elements, for code "
                      "generators that compute it in every inner iteration"),
       llvm::cl::init(false)};
+  Option<bool> laneGuards{
+      *this, "lane-guards",
+      llvm::cl::desc("Allow reductions over segments of a row and statements "
+                     "that only some lanes execute, which need a code "
+                     "generator that knows lanes"),
+      llvm::cl::init(true)};
 };
 
 /// Adds the passes of `bridge-fuse` to `pm`, which runs on a module.

@@ -200,6 +200,9 @@ def FuseBands : Pass<"bridge-fuse-bands", "::mlir::func::FuncOp"> {
            /*default=*/"true",
            "Merge only nests whose inner loops have equal extents, which is "
            "what one kernel of Inductor's can run">,
+    Option<"segments", "segments", "bool", /*default=*/"false",
+           "A loop around a reduction may become lanes of a shallower band: "
+           "the reduction is over segments of the row then">,
   ];
   let statistics = [
     Statistic<"numTried", "num-tried", "Pairs of nests tried">,
