@@ -12,7 +12,7 @@ from typing import Any
 DEFAULT_PIPELINE = "builtin.module(bridge-fuse)"
 
 #: What the default becomes for a code generator that emits loop nests (C++): see `bridge-share-row-values`.
-LOOP_NEST_PIPELINE = "builtin.module(bridge-fuse{share-row-values=true})"
+LOOP_NEST_PIPELINE = "builtin.module(bridge-fuse{share-row-values=true lane-guards=false})"
 
 
 class OptionError(ValueError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -129,14 +129,19 @@ def _fuse_group(group: Group, schedule: list[Any], options: Options, entry: Grou
         stores = {t.name: {a.buffer for a in t.accesses if a.is_write} for t in translation.traces}
         with translation.module.context:
             function = translation.module.body.operations[0].operation
-            tables = FunctionTables(buffers, translation.symbols, inductor.generates_triton(group.device))
+            triton = inductor.generates_triton(group.device)
+            tables = FunctionTables(buffers, translation.symbols, triton, _keeps_row(options))
             bands = lift_function(function, tables, stores)
             outcome = _commit(bands, nodes, group, schedule, entry)
-            _choose_codegen(bands, outcome.fused, options, entry)
+            _choose_codegen(bands, outcome.fused, entry)
         dump.loop_bodies("lifted-loop-ir.txt", _loop_bodies(outcome.fused.values()))
     if not outcome.fused:
         _explain_refusal(entry)
     return replace(outcome, translated=set(group.names))
+
+
+def _keeps_row(options: Options) -> Callable[[int | None], bool]:
+    return lambda registers: options.persistent and fits_in_registers(registers)
 
 
 def _pipeline(options: Options, group: Group) -> str:
@@ -204,9 +209,6 @@ def _commit(
             continue
         if len(positions) == 1 and _has_loops_of(band, nodes):
             continue
-        if any(n.in_segments for n in band.nodes) and not fits_in_registers(band.registers):
-            entry.decisions.append(f"{sorted(names)}: a row to reduce in segments does not fit in registers")
-            continue
         kernel = _rewrite(band, nodes)
         if kernel is None:
             entry.decisions.append(f"{sorted(names)}: Inductor's codegen cannot run them together")
@@ -223,18 +225,15 @@ def _has_loops_of(band, nodes: dict[str, Any]) -> bool:
     return all(inductor.node_sizes(nodes[n.name]) == (n.iter_sizes, n.reduce_sizes) for n in band.nodes)
 
 
-def _choose_codegen(bands: list, fused: dict[int, Any], options: Options, entry: GroupReport) -> None:
-    """Persistent kernels for the bands whose row fits in registers."""
-    kernels = {name for kernel in fused.values() for name in inductor.operation_names(kernel)}
+def _choose_codegen(bands: list, fused: dict[int, Any], entry: GroupReport) -> None:
+    """Persistent kernels for the bands whose row is to stay in registers."""
     for band in bands:
         names = {n.name for n in band.nodes}
-        wanted = options.persistent or any(n.in_segments for n in band.nodes)
-        if not names <= kernels or not fits_in_registers(band.registers) or not wanted:
+        kernel = next((k for k in fused.values() if names <= inductor.operation_names(k)), None)
+        if kernel is None or not band.in_registers:
             continue
-        kernel = next(k for k in fused.values() if names <= inductor.operation_names(k))
-        if inductor.generates_triton(inductor.device_of(kernel)):
-            codegen.keep_rows_in_registers(kernel.scheduler, inductor.device_of(kernel), names)
-            entry.decisions.append(f"persistent: a row takes {band.registers} registers")
+        codegen.keep_rows_in_registers(kernel.scheduler, inductor.device_of(kernel), names)
+        entry.decisions.append(f"persistent: a row takes {band.registers} registers")
 
 
 def _rewrite(band, nodes: dict[str, Any]):

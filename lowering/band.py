@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import sympy
@@ -23,14 +23,12 @@ class LiftedNode:
 
     iter_sizes / reduce_sizes: extents of its loops, outermost first.
     body: called as `body(iter_indices, reduce_indices)` inside a trace of Inductor's ops.
-    in_segments: its reductions are over segments of the row, so that the row has to be in registers.
     """
 
     name: str
     iter_sizes: list[sympy.Expr]
     reduce_sizes: list[sympy.Expr]
     body: Callable[[list[sympy.Expr], list[sympy.Expr]], None]
-    in_segments: bool = False
 
 
 @dataclass(frozen=True)
@@ -38,11 +36,13 @@ class LiftedBand:
     """One kernel: the scheduler nodes in it, in order, and the kernels they were in before.
 
     registers: 32-bit registers that hold what one band iteration reduces, None where that is symbolic.
+    in_registers: the bodies rely on it that a row is kept there.
     """
 
     nodes: list[LiftedNode]
     kernels: list[int]
     registers: int | None = None
+    in_registers: bool = False
 
 
 @dataclass(frozen=True)
@@ -51,11 +51,13 @@ class FunctionTables:
 
     knows_lanes: whether the code generator is Triton's, as Bridge extends it: a body can compute with the results
     of its own reductions, reduce segments of a row, and store in some lanes alone.
+    keeps_row: whether a kernel keeps in registers a row that takes as many of 32 bits (None: unknown).
     """
 
     buffers: list[tuple[str, list[sympy.Expr]]]
     sizes: list[sympy.Expr]
     knows_lanes: bool = True
+    keeps_row: Callable[[int | None], bool] = lambda registers: False
 
 
 def lift_function(function, tables: FunctionTables, stores_of: dict[str, set[str]]) -> list[LiftedBand]:
@@ -75,12 +77,17 @@ def lift_band(root, entry, tables: FunctionTables, stores_of: dict[str, set[str]
     sizes = dict(zip(arguments[len(tables.buffers) :], tables.sizes, strict=True))
     by_node = {name: _stores_to(stores, stores_of[name], buffers) for name in names}
     statements = {name: make_statement(name, own, _reduction_loops(own)) for name, own in by_node.items()}
-    rows = [s.count for s in statements.values() if s.lanes or s.reduction]
-    scope = _Scope(buffers, sizes, tables.knows_lanes, None if None in rows else max(rows, default=None))
-    nodes = [_lift_node(name, by_node[name], statements[name], scope) for name in names]
     # Found from the stores: code motion may have taken a reduction that no band variable touches out of the band.
-    reductions = {loops[0] for s in stores if (loops := _reduction_loops([s]))}
-    return LiftedBand(nodes, kernels, row_registers(reductions))
+    registers = row_registers({loops[0] for s in stores if (loops := _reduction_loops([s]))})
+    in_registers = tables.knows_lanes and tables.keeps_row(registers)
+    scope = _Scope(buffers, sizes, tables.knows_lanes, _lanes_of_row(statements.values()), in_registers)
+    nodes = [_lift_node(name, by_node[name], statements[name], scope) for name in names]
+    return LiftedBand(nodes, kernels, registers, in_registers)
+
+
+def _lanes_of_row(statements: Iterable[Statement]) -> int | None:
+    counts = [s.count for s in statements if s.lanes or s.reduction]
+    return None if None in counts else max(counts, default=None)
 
 
 def _stores(root) -> list:
@@ -101,18 +108,20 @@ def _stores_to(stores: list, written: set, buffers: dict) -> list:
 
 @dataclass(frozen=True)
 class _Scope:
-    """What every node of a band is lifted with: the function's tables by SSA value, and the lanes of a row."""
+    """What every node of a band is lifted with: the function's tables by SSA value, the lanes of a row, and whether
+    a kernel keeps the row in registers."""
 
     buffers: dict
     sizes: dict
     knows_lanes: bool
     row: int | None
+    in_registers: bool
 
 
 def _lift_node(name: str, stores: list, statement: Statement, scope: _Scope) -> LiftedNode:
-    segment = segment_length(statement, scope.row)
-    if not scope.knows_lanes and (segment is not None or any(statement.guards.values())):
-        raise Unsupported(Reason.not_liftable, f"{name}: some lanes of a row do what others do not")
+    if not scope.knows_lanes and any(statement.guards.values()):
+        raise Unsupported(Reason.not_liftable, f"{name}: a store under a guard")
+    segment = segment_length(statement, scope.row) if scope.knows_lanes else None
     if segment is None:
         return _lift_whole(name, stores, statement, scope)
     return _lift_segments(name, stores, statement, scope, segment)
@@ -135,6 +144,8 @@ def _lift_whole(name: str, stores: list, statement: Statement, scope: _Scope) ->
 
 def _lift_segments(name: str, stores: list, statement: Statement, scope: _Scope, segment: int) -> LiftedNode:
     """A node that works on segments of a row: the row is its one inner loop, the first lane of a segment stores."""
+    if not scope.in_registers:
+        raise Unsupported(Reason.not_liftable, f"{name}: a row to work on in segments does not fit in registers")
     row = sympy.Integer(scope.row)
     band = [_extent(loop, scope.sizes) for loop in statement.band]
     reduces = bool(statement.reduction)
@@ -151,14 +162,14 @@ def _lift_segments(name: str, stores: list, statement: Statement, scope: _Scope,
         _run(stores, statement, environment, first)
 
     if reduces:
-        return LiftedNode(name, band, [row], body, in_segments=True)
+        return LiftedNode(name, band, [row], body)
     return LiftedNode(name, [*band, row], [], body)
 
 
 def _environment(scope: _Scope, indices: dict, segment: int | None = None) -> Environment:
     from bridge.inductor_compat import inductor_ops
 
-    return Environment(inductor_ops(), scope.buffers, indices, scope.knows_lanes, segment)
+    return Environment(inductor_ops(), scope.buffers, indices, scope.knows_lanes, segment, scope.in_registers)
 
 
 def _variable(loop):

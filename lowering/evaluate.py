@@ -30,6 +30,7 @@ class Environment:
     ops: Inductor's `ops` namespace; buffers: (name, strides in elements) of each memref argument;
     indices: sympy value of induction variables and size arguments; names of values are `ir.Value`s.
     knows_lanes: see `band.FunctionTables`; segment: lanes that one reduction is over, None for the whole row.
+    in_registers: a reduction may use the result of another, since the row is read once.
     """
 
     ops: Any
@@ -37,6 +38,7 @@ class Environment:
     indices: dict[Any, sympy.Expr]
     knows_lanes: bool = True
     segment: int | None = None
+    in_registers: bool = False
 
 
 class Evaluator:

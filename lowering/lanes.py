@@ -43,7 +43,7 @@ def make_statement(name: str, stores: list, reduction: list) -> Statement:
     if not around or any(loops != around[0][0] for loops, _ in around):
         raise Unsupported(Reason.not_liftable, f"{name}: its stores stand in different loops")
     loops = around[0][0]
-    band = [loop for loop in loops if "bridge.band" in loop.attributes]
+    band = [loop for loop in loops if "bridge.band" in loop.attributes] or loops  # one nest alone: no lanes
     guards = {store: conditions for store, (_, conditions) in zip(stores, around, strict=True)}
     return Statement(band, [loop for loop in loops if loop not in band], reduction, guards)
 

@@ -112,28 +112,38 @@ def _combine_chain(combine, innermost) -> list[list]:
         combine = owner.operation if hasattr(owner, "operation") else owner
 
 
-def _welford(evaluator: Evaluator, steps: list[list], _innermost) -> Any:
+def _welford(evaluator: Evaluator, steps: list[list], innermost) -> Any:
     """One piece is `welford_reduce`; more are combined to (mean, m2, weight) of the pieces first."""
     dtype = dtypes.signed_dtype(str(steps[0][0].type))
     ops = evaluator.env.ops
     parts = [tuple(evaluator.value(v) for v in step) for step in steps]
+    plain = all(_is_constant(step[1], 0) and _is_constant(step[2], 1) for step in steps)
+    if plain and evaluator.env.in_registers:
+        return _moments_in_two_passes(evaluator, [part[0] for part in parts], innermost, dtype)
     if evaluator.env.segment is not None:
-        return _segment_moments(evaluator, steps, parts, dtype)
+        raise Unsupported(Reason.not_liftable, "a merge of moments over segments")
     if len(parts) == 1 and _is_constant(steps[0][1], 0) and _is_constant(steps[0][2], 1):
         return ops.reduction(dtype, dtype, "welford_reduce", parts[0][0])
     combined = functools.reduce(functools.partial(_merge_moments, ops), parts)
     return ops.reduction(dtype, dtype, "welford_combine", combined)
 
 
-def _segment_moments(evaluator: Evaluator, steps: list[list], parts: list[tuple], dtype: torch.dtype) -> tuple:
-    """(mean, m2, weight) of a segment's lanes in two passes over registers."""
-    if len(parts) != 1 or not _is_constant(steps[0][1], 0) or not _is_constant(steps[0][2], 1):
-        raise Unsupported(Reason.not_liftable, "moments of several pieces over segments")
-    ops, value = evaluator.env.ops, parts[0][0]
-    weight = ops.constant(float(evaluator.env.segment), dtype)
-    mean = ops.truediv(evaluator.reduce(dtype, "sum", value), weight)
-    deviation = ops.sub(value, mean)
-    return mean, evaluator.reduce(dtype, "sum", ops.mul(deviation, deviation)), weight
+def _moments_in_two_passes(evaluator: Evaluator, values: list, innermost, dtype: torch.dtype) -> tuple:
+    """(mean, m2, weight) by two sums, as Inductor has it where a row is in registers: cheaper and more exact."""
+    ops = evaluator.env.ops
+    weight = ops.constant(float(len(values) * _iterations(innermost)), dtype)
+    mean = ops.truediv(evaluator.reduce(dtype, "sum", functools.reduce(ops.add, values)), weight)
+    squares = [ops.mul(d, d) for d in (ops.sub(value, mean) for value in values)]
+    return mean, evaluator.reduce(dtype, "sum", functools.reduce(ops.add, squares)), weight
+
+
+def _iterations(innermost) -> int:
+    """Iterations of the loops that carry a state; constant, since the row is in registers."""
+    count, loop = 1, innermost
+    while loop.name == "affine.for" and list(loop.results):
+        count *= loop.attributes["upperBoundMap"].value.results[0].value
+        loop = loop.parent.operation
+    return count
 
 
 def _merge_moments(ops, a: tuple, b: tuple) -> tuple:
@@ -156,8 +166,8 @@ def _online_softmax(evaluator: Evaluator, steps: list[list], _innermost) -> Any:
     """(maximum, sum of exp(x - maximum)); each piece is reduced, then the pieces' states are merged."""
     dtype = dtypes.signed_dtype(str(steps[0][0].type))
     ops = evaluator.env.ops
-    if evaluator.env.segment is not None:
-        return _segment_softmax(evaluator, steps, dtype)
+    if evaluator.env.in_registers:
+        return _softmax_in_two_passes(evaluator, [evaluator.value(step[0]) for step in steps], dtype)
     states = [ops.reduction(dtype, dtype, "online_softmax_reduce", evaluator.value(step[0])) for step in steps]
     if len(states) == 1:
         return states[0]
@@ -166,12 +176,12 @@ def _online_softmax(evaluator: Evaluator, steps: list[list], _innermost) -> Any:
     return maximum, functools.reduce(ops.add, [_rescaled(ops, state, maximum, dtype) for state in states])
 
 
-def _segment_softmax(evaluator: Evaluator, steps: list[list], dtype: torch.dtype) -> tuple:
-    if len(steps) != 1:
-        raise Unsupported(Reason.not_liftable, "an online softmax of several pieces over segments")
-    ops, value = evaluator.env.ops, evaluator.value(steps[0][0])
-    maximum = evaluator.reduce(dtype, "max", value)
-    return maximum, evaluator.reduce(dtype, "sum", ops.exp(ops.sub(value, maximum)))
+def _softmax_in_two_passes(evaluator: Evaluator, values: list, dtype: torch.dtype) -> tuple:
+    """(maximum, sum of exp(x - maximum)) of a row, or of a segment, that is in registers."""
+    ops = evaluator.env.ops
+    maximum = evaluator.reduce(dtype, "max", functools.reduce(ops.maximum, values))
+    terms = [ops.exp(ops.sub(value, maximum)) for value in values]
+    return maximum, evaluator.reduce(dtype, "sum", functools.reduce(ops.add, terms))
 
 
 def _require_row_arithmetic(evaluator: Evaluator) -> None:
