@@ -152,16 +152,16 @@ def _pipeline(options: Options, group: Group) -> str:
 
 
 def _translate(group: Group, schedule: list[Any], options: Options, dump: Dump, name: str):
-    from .translate.group import GroupTarget, make_prover, translate_group
+    from .translate.group import GroupTarget, make_prover, translate_group, with_shared_loops
 
     nodes = {n.get_name(): n for p in group.positions for n in inductor.loop_nodes(schedule[p])}
     if len(nodes) > options.max_nodes:
         raise Unsupported(Reason.budget_exceeded, f"{len(nodes)} nodes, at most {options.max_nodes}")
-    sources, traces = [], []
+    kernels = [(k, inductor.loop_nodes(schedule[p])) for k, p in enumerate(group.positions)]
+    sources = with_shared_loops([_source(node, kernel) for kernel, own in kernels for node in own])
+    traces = []
     for kernel, position in enumerate(group.positions):
-        own = [_source(node, kernel) for node in inductor.loop_nodes(schedule[position])]
-        sources += own
-        traces += _trace_kernel(own, position)
+        traces += _trace_kernel([s for s in sources if s.kernel == kernel], position)
     dump.loop_bodies("loop-ir.txt", _loop_bodies(schedule[p] for p in group.positions))
     target = GroupTarget(
         inductor.buffer_dtype, inductor.buffer_numel, make_prover(), inductor.rounds_at_conversion(group.device)

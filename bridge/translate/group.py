@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import sympy
@@ -15,6 +15,7 @@ from ..reasons import InvariantError, Reason, Unsupported
 from .access import Access, Prover, View, delinearise
 from .affine_expr import SymbolTable
 from .emit import Memref, NestEmitter
+from .loops import Factors, shared_loops
 from .trace import NestTrace, trace_node
 
 #: The outermost loop of every nest of a group in which a node has no iteration variables.
@@ -26,7 +27,7 @@ class NodeSource:
     """What translation needs to know of one scheduler node.
 
     name: Inductor's name of the node; kernel: which of the group's kernels Inductor put it into;
-    location: user's (file, line), or None.
+    location: user's (file, line), or None; loops: those to translate it with, default its own.
     """
 
     name: str
@@ -34,6 +35,7 @@ class NodeSource:
     sizes: tuple[list[sympy.Expr], list[sympy.Expr]]
     kernel: int
     location: tuple[str, int] | None = None
+    loops: Factors | None = None
 
 
 @dataclass
@@ -47,7 +49,13 @@ class Translation:
 
 
 def trace_group(sources: list[NodeSource]) -> list[NestTrace]:
-    return [trace_node(s.name, s.body, s.sizes) for s in sources]
+    return [trace_node(s.name, s.body, s.sizes, s.loops) for s in sources]
+
+
+def with_shared_loops(sources: list[NodeSource]) -> list[NodeSource]:
+    """The same nodes, with their loops as fine as those of the others."""
+    factors = shared_loops([s.sizes for s in sources])
+    return [replace(source, loops=own) for source, own in zip(sources, factors, strict=True)]
 
 
 def _share_unit_loop(traces: list[NestTrace]) -> None:

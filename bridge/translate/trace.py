@@ -7,6 +7,7 @@ operands (earlier steps, constants, sympy index expressions) and, for `masked`, 
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,6 +18,7 @@ import torch
 from .. import inductor_compat as inductor
 from ..reasons import Reason, Unsupported
 from .access import Access, Ranges, bounds, expand
+from .loops import Factors, Sizes
 
 #: A conjunction of affine constraints, each `expr >= 0`.
 Condition = tuple[sympy.Expr, ...]
@@ -84,13 +86,30 @@ class NestTrace:
     accesses: list[Access] = field(default_factory=list)
 
 
-def trace_node(name: str, body: Any, sizes: tuple[list[sympy.Expr], list[sympy.Expr]]) -> NestTrace:
-    """Traces a LoopBody over fresh iteration variables; raises Unsupported for what Bridge refuses."""
-    names = iter(range(len(sizes[0]) + len(sizes[1])))
-    groups = [[(iteration_variable(next(names)), sympy.sympify(size)) for size in group] for group in sizes]
-    trace = NestTrace(name, *groups)
-    inductor.run_loop_body(body, [[v for v, _ in group] for group in groups], _tracer_class()(trace))
+def trace_node(name: str, body: Any, sizes: Sizes, factors: Factors | None = None) -> NestTrace:
+    """Traces a LoopBody over fresh iteration variables; raises Unsupported for what Bridge refuses.
+
+    factors: the loops that take the place of each iteration loop (`loops.shared_loops`); default: the node's own.
+    """
+    names = itertools.count()
+    loops = [[(iteration_variable(next(names)), sympy.sympify(e)) for e in part] for part in factors or _single(sizes[0])]
+    reduction = [(iteration_variable(next(names)), sympy.sympify(size)) for size in sizes[1]]
+    trace = NestTrace(name, [loop for part in loops for loop in part], reduction)
+    indices = [[_number(part) for part in loops], [variable for variable, _ in reduction]]
+    inductor.run_loop_body(body, indices, _tracer_class()(trace))
     return trace
+
+
+def _single(extents: list[sympy.Expr]) -> Factors:
+    return [[extent] for extent in extents]
+
+
+def _number(loops: list[tuple[sympy.Symbol, sympy.Expr]]) -> sympy.Expr:
+    """The number of an iteration of nested loops, in order."""
+    number = sympy.Integer(0)
+    for variable, extent in loops:
+        number = number * extent + variable
+    return sympy.expand(number)
 
 
 def iteration_variable(position: int) -> sympy.Symbol:
