@@ -189,27 +189,26 @@ static bool isIteration(AffineForOp loop, AffineExpr expr,
                   loop.getConstantUpperBound(), load);
 }
 
-static std::optional<Source> solveFor(AffineStoreOp store, AffineLoadOp load,
-                                      AffineForOp band) {
-  auto loops = getInnerLoops(store, band);
-  if (!loops)
-    return std::nullopt;
+std::optional<Source> bridge::solveStore(AffineStoreOp store,
+                                         ArrayRef<AffineForOp> loops,
+                                         AffineLoadOp load) {
   AffineValueMap stored, loaded;
   MemRefAccess(store).getAccessMap(&stored);
   MemRefAccess(load).getAccessMap(&loaded);
-  Solver solver{*loops, {}, SmallVector<AffineExpr>(loops->size())};
+  Solver solver{SmallVector<AffineForOp>(loops), {},
+                SmallVector<AffineExpr>(loops.size())};
   for (unsigned k = 0; k < stored.getNumResults(); ++k) {
     AffineExpr target = express(loaded, k, solver);
     auto equation = getEquation(target, stored, k, solver);
     if (!equation || !solve(*equation, solver))
       return std::nullopt;
   }
-  for (auto [loop, expr] : llvm::zip(*loops, solver.found))
+  for (auto [loop, expr] : llvm::zip(solver.loops, solver.found))
     if (!expr || !isIteration(loop, expr, solver.operands, load))
       return std::nullopt;
   auto map = AffineMap::get(solver.operands.size(), 0, solver.found,
                             load.getContext());
-  return Source{store, *loops, map, solver.operands};
+  return Source{store, solver.loops, map, solver.operands};
 }
 
 //===----------------------------------------------------------------------===//
@@ -243,7 +242,10 @@ std::optional<Source> bridge::getSource(AffineLoadOp load, AffineForOp band) {
   for (AffineStoreOp store : getStores(load.getMemRef(), band)) {
     if (!precedes(store, load, band))
       return std::nullopt;
-    auto source = solveFor(store, load, band);
+    auto loops = getInnerLoops(store, band);
+    if (!loops)
+      continue;
+    auto source = solveStore(store, *loops, load);
     if (source && found)
       return std::nullopt;
     if (source)

@@ -5,6 +5,8 @@
 #include "Bridge/IR/BridgeOps.h"
 
 #include "mlir/Dialect/Affine/Analysis/AffineAnalysis.h"
+#include "mlir/Dialect/Affine/Analysis/AffineStructures.h"
+#include "mlir/Dialect/Affine/Analysis/Utils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 
@@ -159,4 +161,38 @@ bool bridge::isReorderable(ArrayRef<AffineForOp> chain) {
            return isLoopMemoryParallel(l);
          }) &&
          carriesReductions(chain.back());
+}
+
+//===----------------------------------------------------------------------===//
+// Parallel loops
+//===----------------------------------------------------------------------===//
+
+/// Whether a dependence between the two accesses is carried by the loop at
+/// `depth`. Upstream asks the rational relaxation of the relation, which a
+/// subscript with `mod` satisfies where no integers do.
+static bool mayDepend(Operation *source, Operation *target, unsigned depth) {
+  FlatAffineValueConstraints relation;
+  DependenceResult result = checkMemrefAccessDependence(
+      MemRefAccess(source), MemRefAccess(target), depth, &relation);
+  return result.value != DependenceResult::NoDependence &&
+         (result.value == DependenceResult::Failure ||
+          !relation.isIntegerEmpty());
+}
+
+bool bridge::isParallel(AffineForOp loop) {
+  if (isLoopParallel(loop))
+    return true;
+  if (loop.getNumIterOperands() != 0)
+    return false;
+  SmallVector<Operation *> accesses;
+  loop.walk([&](Operation *op) {
+    if (isa<AffineReadOpInterface, AffineWriteOpInterface>(op))
+      accesses.push_back(op);
+  });
+  unsigned depth = getNestingDepth(loop) + 1;
+  for (Operation *source : accesses)
+    for (Operation *target : accesses)
+      if (mayDepend(source, target, depth))
+        return false;
+  return true;
 }

@@ -263,7 +263,7 @@ private:
 
   std::optional<Objection> getMergedObjection(ArrayRef<AffineForOp> band) {
     numProofs += band.size();
-    if (!llvm::all_of(band, [](AffineForOp l) { return isLoopParallel(l); }))
+    if (!llvm::all_of(band, isParallel))
       return Objection{Reason::loop_carried_dependence,
                        "merged, one band iteration would need another's "
                        "result"};

@@ -18,6 +18,7 @@ void bridge::buildFusePipeline(OpPassManager &pm,
                                const FusePipelineOptions &options) {
   OpPassManager &functions = pm.nest<func::FuncOp>();
   addCleanUp(functions);
+  functions.addPass(createReindexBands());
   functions.addPass(createSplitIndexSets());
   functions.addPass(createAlignExtents());
   addCleanUp(functions);

@@ -33,7 +33,7 @@ private:
   /// Marks `loop` if it is parallel, else says why not.
   bool prove(affine::AffineForOp loop) {
     auto objection = bridge::getObjection(loop);
-    if (!objection && affine::isLoopParallel(loop)) {
+    if (!objection && bridge::isParallel(loop)) {
       loop->setAttr(bridge::kParallelAttr, UnitAttr::get(&getContext()));
       ++numParallel;
       return true;

@@ -19,6 +19,14 @@ struct Source {
   llvm::SmallVector<mlir::Value> operands;
 };
 
+/// The iteration of `loops`, which are around `store`, that writes what `load`
+/// reads: solved from the access relations and shown to be one. All other
+/// variables are the same for both.
+std::optional<Source>
+solveStore(mlir::affine::AffineStoreOp store,
+           llvm::ArrayRef<mlir::affine::AffineForOp> loops,
+           mlir::affine::AffineLoadOp load);
+
 /// The one store below `band` (the innermost loop of a band) whose element
 /// `load` reads, if the access relations prove that there is just one: solved
 /// for the store's iteration, which is shown to be one of its loops'.

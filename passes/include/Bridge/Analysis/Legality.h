@@ -26,6 +26,11 @@ std::optional<Objection> getObjection(mlir::Operation *root);
 /// a reduction that nothing but its associative combiner reads.
 bool isReorderable(llvm::ArrayRef<mlir::affine::AffineForOp> chain);
 
+/// Whether no iteration of `loop`, which `getObjection` has nothing against,
+/// depends on another: by upstream's analysis, and where that finds a
+/// dependence, by asking its relation for an integer point.
+bool isParallel(mlir::affine::AffineForOp loop);
+
 } // namespace bridge
 
 #endif // BRIDGE_ANALYSIS_LEGALITY_H

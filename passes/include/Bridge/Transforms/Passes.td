@@ -5,6 +5,59 @@
 
 include "mlir/Pass/PassBase.td"
 
+def ReindexBands : Pass<"bridge-reindex-bands", "::mlir::func::FuncOp"> {
+  let summary = "Computes rows in the order of the nest that reads them";
+  let description = [{
+    A nest that reads what another computes for each of its band iterations, but
+    in another order (rolled, cut into windows, transposed), shares no band with
+    it. The access relations are solved for the producer's iteration as a
+    function of the consumer's outer loops; where that is one to one, the
+    producer, and all that Inductor has in one kernel with it, gets the
+    consumer's loops.
+
+    Before:
+
+    ```mlir
+    affine.for %i = 0 to 64 {
+      %s = affine.for %r = 0 to 96 iter_args(%a = %zero) -> (f32) {
+        %x = affine.load %in[%i, %r] : memref<64x96xf32>
+        ...
+      }
+      affine.store %s, %sum[%i] : memref<64xf32>
+    }
+    affine.for %j = 0 to 8 {
+      affine.for %k = 0 to 8 {
+        affine.for %r = 0 to 96 {
+          %s = affine.load %sum[%k * 8 + %j] : memref<64xf32>
+          ...
+    ```
+
+    After, the first nest is:
+
+    ```mlir
+    affine.for %j = 0 to 8 {
+      affine.for %k = 0 to 8 {
+        %s = affine.for %r = 0 to 96 iter_args(%a = %zero) -> (f32) {
+          %x = affine.load %in[%k * 8 + %j, %r] : memref<64x96xf32>
+          ...
+        }
+        affine.store %s, %sum[%k * 8 + %j] : memref<64xf32>
+      }
+    }
+    ```
+  }];
+  let options = [
+    Option<"maxPoints", "max-points", "int64_t", /*default=*/"65536",
+           "The most iterations of loops that depend on each other in the "
+           "order, which are looked at one by one">,
+  ];
+  let statistics = [
+    Statistic<"numReindexed", "num-reindexed", "Nests in another order">,
+  ];
+  let dependentDialects = ["::bridge::BridgeDialect",
+                           "::mlir::affine::AffineDialect"];
+}
+
 def SplitIndexSets : Pass<"bridge-split-index-sets", "::mlir::func::FuncOp"> {
   let summary = "Splits index sets so that inner extents agree";
   let description = [{

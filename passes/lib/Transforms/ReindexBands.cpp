@@ -1,0 +1,238 @@
+//===- ReindexBands.cpp - rows in the order of who reads them -------------===//
+
+#include "Bridge/Analysis/Forwarding.h"
+#include "Bridge/Analysis/Nest.h"
+#include "Bridge/Transforms/Passes.h"
+
+#include "Bridge/IR/BridgeDialect.h"
+
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/IntEqClasses.h"
+
+#include <set>
+
+namespace bridge {
+#define GEN_PASS_DEF_REINDEXBANDS
+#include "Bridge/Transforms/Passes.h.inc"
+} // namespace bridge
+
+using namespace mlir;
+using namespace mlir::affine;
+using namespace bridge;
+
+//===----------------------------------------------------------------------===//
+// Bijections between bands
+//===----------------------------------------------------------------------===//
+
+/// Whether the results of `map` hit every point of as many as `loops` have just
+/// once: their images are all different. That they are points of the target is
+/// known, and there have to be as many.
+static bool isInjectiveOn(AffineMap map, ArrayRef<unsigned> positions,
+                          ArrayRef<AffineForOp> loops, int64_t maxPoints) {
+  SmallVector<int64_t> extents, point(map.getNumDims(), 0);
+  int64_t volume = 1;
+  for (unsigned position : positions) {
+    AffineForOp loop = loops[position];
+    auto extent = getConstantExtents(ArrayRef(loop));
+    if (!extent || (volume *= extent->front()) > maxPoints)
+      return false;
+    extents.push_back(extent->front());
+  }
+  std::set<SmallVector<int64_t, 4>> images;
+  for (int64_t i = 0; i < volume; ++i) {
+    int64_t rest = i;
+    for (auto [position, extent] : llvm::zip(positions, extents)) {
+      point[position] = rest % extent;
+      rest /= extent;
+    }
+    if (!images.insert(map.compose(point)).second)
+      return false;
+  }
+  return true;
+}
+
+/// Whether `map` takes the points of `from` one to one to those of `to`: part by
+/// part, where a part is the results that share variables with each other.
+static bool isBijection(AffineMap map, ArrayRef<AffineForOp> from,
+                        ArrayRef<AffineForOp> to, int64_t maxPoints) {
+  unsigned dims = from.size(), results = to.size();
+  llvm::IntEqClasses parts(dims + results);
+  for (unsigned result = 0; result < results; ++result)
+    for (unsigned dim = 0; dim < dims; ++dim)
+      if (map.getResult(result).isFunctionOfDim(dim))
+        parts.join(dim, dims + result);
+  parts.compress();
+  for (unsigned part = 0; part < parts.getNumClasses(); ++part) {
+    SmallVector<unsigned> ownDims, ownResults;
+    for (unsigned i = 0; i < dims + results; ++i)
+      if (parts[i] == part)
+        (i < dims ? ownDims : ownResults).push_back(i < dims ? i : i - dims);
+    if (ownDims.empty() || ownResults.empty())
+      return false;
+    AffineMap own = map.getSubMap(ownResults);
+    auto dim = dyn_cast<AffineDimExpr>(own.getResult(0));
+    if (ownDims.size() == 1 && ownResults.size() == 1 && dim &&
+        haveSameDomain(from[ownDims[0]], to[ownResults[0]]))
+      continue;
+    SmallVector<AffineForOp> source, target;
+    for (unsigned i : ownDims)
+      source.push_back(from[i]);
+    for (unsigned i : ownResults)
+      target.push_back(to[i]);
+    auto sources = getVolume(source), targets = getVolume(target);
+    if (!sources || sources != targets ||
+        !isInjectiveOn(own, ownDims, from, maxPoints))
+      return false;
+  }
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// The pass
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// A producer's loops as functions of its consumer's outer ones.
+struct Reindexing {
+  SmallVector<AffineForOp> from, to;
+  AffineMap map;
+};
+
+struct ReindexBands : bridge::impl::ReindexBandsBase<ReindexBands> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    if (getOperation().isExternal())
+      return;
+    Block &body = getOperation().getBody().front();
+    while (reindexAny(body)) {
+    }
+  }
+
+private:
+  bool reindexAny(Block &body) {
+    SmallVector<AffineForOp> roots = getRoots(body);
+    for (auto [j, consumer] : llvm::enumerate(roots))
+      for (AffineForOp producer : ArrayRef(roots).take_front(j))
+        if (tryReindex(producer, consumer, roots))
+          return true;
+    return false;
+  }
+
+  bool tryReindex(AffineForOp producer, AffineForOp consumer,
+                  ArrayRef<AffineForOp> roots) {
+    Nest to = getNest(producer), from = getNest(consumer);
+    if (getSharedDepth(to, from) == to.loops.size())
+      return false;
+    auto reindexing = getReindexing(to, from);
+    if (!reindexing)
+      return false;
+    auto family = getFamily(to, consumer, roots);
+    for (AffineForOp root : family)
+      reindex(root, *reindexing);
+    numReindexed += family.size();
+    return !family.empty();
+  }
+
+  std::optional<Reindexing> getReindexing(Nest &to, Nest &from) {
+    Block *row = to.loops.back().getBody();
+    std::optional<Reindexing> found;
+    from.root()->walk([&](AffineLoadOp load) {
+      for (AffineStoreOp store : row->getOps<AffineStoreOp>()) {
+        if (store.getMemRef() != load.getMemRef())
+          continue;
+        if (auto source = solveStore(store, to.loops, load))
+          found = getReindexing(*source, to, from);
+        return WalkResult::interrupt();
+      }
+      return WalkResult::advance();
+    });
+    return found;
+  }
+
+  /// The solution as a map from the consumer's outermost loops, if it is one
+  /// and one to one.
+  std::optional<Reindexing> getReindexing(const Source &source, Nest &to,
+                                          Nest &from) {
+    SmallVector<AffineForOp> outer;
+    SmallVector<AffineExpr> dims(source.operands.size());
+    for (AffineForOp loop : from.loops) {
+      auto it = llvm::find(source.operands, loop.getInductionVar());
+      if (it == source.operands.end())
+        break;
+      dims[it - source.operands.begin()] =
+          getAffineDimExpr(outer.size(), &getContext());
+      outer.push_back(loop);
+    }
+    if (outer.size() != source.operands.size())
+      return std::nullopt;
+    AffineMap map = source.map.replaceDimsAndSymbols(dims, {}, outer.size(), 0);
+    if (!isBijection(map, outer, to.loops, maxPoints))
+      return std::nullopt;
+    return Reindexing{outer, to.loops, map};
+  }
+
+  /// The nests of the producer's kernels, if all of them have its loops and the
+  /// consumer is none of them: a kernel moves whole or stays.
+  SmallVector<AffineForOp> getFamily(Nest &producer, AffineForOp consumer,
+                                     ArrayRef<AffineForOp> roots) {
+    Attribute kernels = producer.root()->getAttr(kKernelsAttr);
+    if (consumer->getAttr(kKernelsAttr) == kernels && kernels)
+      return {};
+    SmallVector<AffineForOp> family;
+    for (AffineForOp root : roots) {
+      bool isKin = root == producer.root() ||
+                   (kernels && root->getAttr(kKernelsAttr) == kernels);
+      if (!isKin)
+        continue;
+      Nest nest = getNest(root);
+      if (getSharedDepth(nest, producer) != producer.loops.size())
+        return {};
+      family.push_back(root);
+    }
+    return family;
+  }
+
+  /// Puts the loops of the map's source around what `root` does in an iteration
+  /// of the loops of its target.
+  void reindex(AffineForOp root, const Reindexing &reindexing) {
+    OpBuilder builder(root);
+    SmallVector<Value> ivs;
+    AffineForOp outermost;
+    for (AffineForOp loop : reindexing.from) {
+      auto own = AffineForOp::create(
+          builder, root.getLoc(), loop.getLowerBoundOperands(),
+          loop.getLowerBoundMap(), loop.getUpperBoundOperands(),
+          loop.getUpperBoundMap(), loop.getStepAsInt());
+      ivs.push_back(own.getInductionVar());
+      builder.setInsertionPointToStart(own.getBody());
+      if (!outermost)
+        outermost = own;
+    }
+    IRMapping mapping;
+    Nest nest = getNest(root);
+    ArrayRef<AffineForOp> band =
+        ArrayRef(nest.loops).take_front(reindexing.to.size());
+    for (auto [i, loop] : llvm::enumerate(band)) {
+      AffineForOp own = loop;
+      mapping.map(own.getInductionVar(),
+                  AffineApplyOp::create(builder, root.getLoc(),
+                                        reindexing.map.getSubMap({unsigned(i)}),
+                                        ivs)
+                      .getResult());
+    }
+    for (AffineForOp loop : band.drop_back())
+      for (Operation &op : loop.getBody()->without_terminator())
+        if (!isa<AffineForOp>(op))
+          builder.clone(op, mapping);
+    AffineForOp innermost = band.back();
+    for (Operation &op : innermost.getBody()->without_terminator())
+      builder.clone(op, mapping);
+    outermost->setDiscardableAttrs(root->getDiscardableAttrDictionary());
+    root.erase();
+  }
+};
+
+} // namespace
