@@ -97,7 +97,8 @@ def main() -> None:
             row = measure(pattern, options)
             rows.append(row)
             print(f"[{number + 1}/{len(chosen)}] {row.pattern} {row.shape} {row.dtype}: Inductor "
-                  f"{row.inductor_ms:.3f} ms, Bridge {row.bridge_ms:.3f} ms, ratio {row.ratio:.3f}", flush=True)  # fmt: skip
+                  f"{row.inductor_ms:.3f} ms, Bridge {row.bridge_ms:.3f} ms, ratio {row.ratio:.3f}",
+                  flush=True)  # fmt: skip
     print(table(rows))
     if options.out:
         options.out.mkdir(parents=True, exist_ok=True)

@@ -211,7 +211,8 @@ def _indexer_sizes(rows: int, width: int, rotated: int) -> Sizes:
 
 def _indexer(width: int) -> Pattern:
     full, small = _indexer_sizes(4096, width, 64), _indexer_sizes(7, width // 4, 16)
-    return Pattern(f"mla_indexer_{width}", mla_indexer, full, small, inductor=2, bridge=1, reached=2)
+    name = f"mla_indexer_{width}"
+    return Pattern(name, mla_indexer, full, small, inductor=2, bridge=1, reached=1, loads_once=True)
 
 
 def _head_shapes(q: int, k: int, size: int) -> tuple[tuple[int, ...], ...]:
@@ -267,16 +268,16 @@ PATTERNS = [
     Pattern(
         "q_norm_rope_k_norm_rope", q_and_k_norm_rope,
         _norm_heads_sizes(4096, 32, 8, 128), _norm_heads_sizes(3, 8, 2, 32),
-        inductor=2, bridge=1, reached=2,
+        inductor=2, bridge=1, reached=1,
     ),
     Pattern(
         "qkv_split_norm_rope", fused_qkv, _qkv_sizes(4096, 48, 128), _qkv_sizes(3, 6, 32),
-        inductor=3, bridge=1, reached=2,
+        inductor=3, bridge=1, reached=1,
     ),
     Pattern(
         "q_rope_k_rope", q_and_k_rope,
         sizes(4096, *_head_shapes(32, 8, 128)), sizes(3, *_head_shapes(8, 2, 32)),
-        inductor=2, bridge=1, reached=2,
+        inductor=2, bridge=1, reached=1,
     ),
     Pattern(
         "residual_rmsnorm_rope", residual_norm_rope, _residual_sizes(4096, 4096), _residual_sizes(7, 96),
@@ -288,8 +289,8 @@ PATTERNS = [
         inductor=2, bridge=1, reached=2,
     ),
     Pattern(
-        "rmsnorm_fp8_blocks", norm_fp8_blocks, _row_sizes(4096, 4096, 4096), _row_sizes(7, 384, 384),
-        inductor=2, bridge=1, reached=2,
+        "rmsnorm_fp8_blocks", norm_fp8_blocks, _row_sizes(4096, 4096, 4096), _row_sizes(5, 256, 256),
+        inductor=2, bridge=1, reached=1, loads_once=True,
     ),
     Pattern(
         "rmsnorm_swiglu_int8", swiglu_norm_int8, _swiglu_sizes(4096, 8192), _swiglu_sizes(7, 192),
@@ -297,18 +298,18 @@ PATTERNS = [
     ),
     Pattern(
         "softmax_chunk_product", softmax_halves, _row_sizes(4096, 8192), _row_sizes(7, 192),
-        inductor=2, bridge=1, reached=2,
+        inductor=2, bridge=1, reached=1, loads_once=True,
     ),
     Pattern(
         "rmsnorm_head_tail", norm_head_tail, _row_sizes(4096, 4096, 4096), _row_sizes(7, 192, 192),
-        inductor=2, bridge=1, reached=2,
+        inductor=2, bridge=1, reached=1, loads_once=True,
     ),
     Pattern(
         "mla_split_two_rmsnorms", mla_norms, _row_sizes(4096, 2112, 1536, 512), _row_sizes(7, 132, 96, 32),
-        inductor=3, bridge=1, reached=2,
+        inductor=3, bridge=1, reached=1, loads_once=True,
     ),
     Pattern(
-        "layernorm_roll_windows", norm_windows, _image_sizes(64, 56, 96), _image_sizes(2, 14, 24),
+        "layernorm_roll_windows", norm_windows, _image_sizes(64, 56, 96), _image_sizes(1, 14, 24),
         inductor=2, bridge=1, reached=2,
     ),
     Pattern(

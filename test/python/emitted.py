@@ -1,0 +1,87 @@
+"""Runs the very code that Inductor emits for a GPU that is not there, on CPU tensors in Triton's interpreter.
+
+`offline.run_interpreted` has Inductor generate Triton code for the CPU, for which it decides some things otherwise
+(what is materialised, how a concatenation is lowered).  Here it believes to the end that it compiles for the GPU.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+from unittest import mock
+
+import torch
+from torch._inductor.codecache import PyCodeCache
+
+from bridge import offline
+from bridge.offline import _stubs
+from bridge.offline.arch import resolve_arch
+
+#: What a wrapper and its kernels say about the device, and what makes the CPU of it.
+_MOVES = (
+    (r"guards\._empty_strided_cuda", "guards._empty_strided_cpu"),
+    (r"from torch\._C import _cuda_getCurrentRawStream as get_raw_stream", "get_raw_stream = lambda index: 0"),
+    (r"torch\.cuda\._DeviceGuard\(0\)", "contextlib.nullcontext()"),
+    (r"torch\.cuda\.set_device\(0\)", "pass"),
+    (r"set_driver_to_gpu\(\)", "set_driver_to_cpu()"),
+    (r"type='cuda'", "type='cpu'"),
+    (r"device_str='cuda'", "device_str='cpu'"),
+)
+
+
+def on_cpu(code: str) -> str:
+    """A wrapper's source, for the CPU."""
+    for pattern, replacement in _MOVES:
+        code = re.sub(pattern, replacement, code)
+    return f"import contextlib\n{code}"
+
+
+class _Interpreted:
+    """The module that holds a generated wrapper; it is loaded at the first call."""
+
+    runner = None
+    __file__ = ""
+
+    def __init__(self, code: str) -> None:
+        self._code, self._module = on_cpu(code), None
+
+    def call(self, args: Any) -> Any:
+        with offline.interpreter():
+            self._module = self._module or PyCodeCache.load(self._code)
+            return self._module.call(args)
+
+
+@contextlib.contextmanager
+def emitted_for(arch: str, codes: list[str]) -> Iterator[None]:
+    """`torch.compile` on CPU tensors emits what it would for that GPU, and interprets it; sources go to `codes`."""
+    original = _stubs._capture_module
+
+    def capture(codes: list[str], graph: Any) -> _Interpreted:
+        original(codes, graph)
+        return _Interpreted(codes[-1])
+
+    with (
+        _stubs.scratch_caches(),
+        mock.patch.object(_stubs, "_capture_module", capture),
+        _stubs.codegen_only(resolve_arch(arch), codes),
+        torch._inductor.config.patch(shape_padding=False),
+        torch.no_grad(),
+    ):
+        yield
+
+
+def run_emitted(
+    function: Callable,
+    inputs: list[torch.Tensor],
+    backend: Any = "inductor",
+    dynamic: bool | None = False,
+    **config: Any,
+) -> tuple[Any, list[str]]:
+    """(outputs, sources of the wrappers); `config` patches Inductor's."""
+    codes: list[str] = []
+    torch._dynamo.reset()
+    with emitted_for("sm_90", codes), torch._inductor.config.patch(config):
+        compiled = torch.compile(_stubs.fresh_entry(function), backend=backend, dynamic=dynamic)
+        return compiled(*inputs), codes

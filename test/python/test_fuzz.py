@@ -1,0 +1,42 @@
+"""Some programs of fuzz.py that Bridge makes kernels of; `python test/python/fuzz.py --seeds ...` runs more."""
+
+from __future__ import annotations
+
+import fuzz
+import pytest
+from programs import generate
+
+#: Seeds by what runs them: what is emitted for a GPU, Triton for the CPU, C++.
+SEEDS = {"gpu": (1,), "interpreted": (1,), "cpu": (1,)}
+
+CASES = [(target, seed) for target, seeds in SEEDS.items() for seed in seeds]
+
+
+@pytest.mark.parametrize("target, seed", CASES, ids=[f"{target}-{seed}" for target, seed in CASES])
+def test_no_worse_than_inductor(target, seed, compiler, monkeypatch):
+    monkeypatch.setenv("BRIDGE_STRICT", "1")
+    program = generate(seed)
+    outcome = fuzz.check(program, target)
+    assert outcome.problem is None, f"{outcome.problem}\n{program}"
+
+
+def test_a_miscompile_is_found(monkeypatch):
+    """The test of the test: one wrong element is enough."""
+
+    def wrong(program, backend):
+        results = [t.clone() for t in program.reference()]
+        if backend != "inductor":
+            results[0].view(-1)[0] += 1
+        return tuple(t.to(program.dtype) if t.is_floating_point() else t for t in results)
+
+    monkeypatch.setitem(fuzz.RUNNERS, "wrong", wrong)
+    program = generate(0)
+    monkeypatch.setattr(fuzz, "fused_something", lambda: True)
+    assert "error" in fuzz.check(program, "wrong").problem
+
+
+def test_shrinking_keeps_the_failure():
+    """What fails because of its tanh ends as little else."""
+    program = next(p for p in map(generate, range(100)) if "torch.tanh" in p.source and len(p.lines) > 4)
+    small = fuzz.shrink(program, lambda p: "torch.tanh" in p.source)
+    assert len(small.lines) == 1
