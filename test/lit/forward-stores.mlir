@@ -1,0 +1,579 @@
+// RUN: bridge-opt %s --split-input-file --verify-diagnostics \
+// RUN:     --pass-pipeline='builtin.module(func.func(bridge-forward-stores,canonicalize))' \
+// RUN:   | FileCheck %s
+// RUN: bridge-opt %s --split-input-file \
+// RUN:     --pass-pipeline='builtin.module(func.func(bridge-forward-stores{excess-precision=false},canonicalize))' \
+// RUN:   | FileCheck %s --check-prefix=ROUND
+
+// Each function is one band whose second statement reads what the first stored.
+
+// The lanes are reversed: lane j computes what lane 127 - j has stored, from
+// the inputs of that lane.
+
+// CHECK-LABEL: func @should_forward_reversed_lanes
+// CHECK: affine.for %[[I:.*]] = 0 to 64 {
+// CHECK-NEXT: affine.for %[[J:.*]] = 0 to 128 {
+// CHECK-NEXT: affine.load %arg0[%[[I]], %[[J]]]
+// CHECK-NEXT: math.exp
+// CHECK-NEXT: affine.store %{{.*}}, %arg1[%[[I]], %[[J]]]
+// CHECK-NEXT: }
+// CHECK-NEXT: affine.for %[[K:.*]] = 0 to 128 {
+// CHECK-NEXT: %[[X:.*]] = affine.load %arg0[%[[I]], -%[[K]] + 127]
+// CHECK-NEXT: %[[Y:.*]] = math.exp %[[X]]
+// CHECK-NEXT: affine.store %[[Y]], %arg2[%[[I]], %[[K]]]
+// CHECK-NEXT: }
+// CHECK-NEXT: } {bridge.band}
+func.func @should_forward_reversed_lanes(%in: memref<64x128xf32>, %t: memref<64x128xf32>, %out: memref<64x128xf32>) {
+  affine.for %i = 0 to 64 {
+    affine.for %j = 0 to 128 {
+      %x = affine.load %in[%i, %j] : memref<64x128xf32>
+      %y = math.exp %x : f32
+      affine.store %y, %t[%i, %j] : memref<64x128xf32>
+    }
+    affine.for %j = 0 to 128 {
+      %z = affine.load %t[%i, -%j + 127] : memref<64x128xf32>
+      affine.store %z, %out[%i, %j] : memref<64x128xf32>
+    }
+  } {bridge.band}
+  return
+}
+
+// -----
+
+// Shifted by one: that lane j - 1 exists is due to the guard, and the copy stays
+// under it.
+
+// CHECK-LABEL: func @should_forward_shifted_under_guard
+// CHECK: affine.store %{{.*}}, %arg1
+// CHECK: affine.for %[[K:.*]] = 0 to 128 {
+// CHECK-NEXT: %[[Z:.*]] = affine.if #{{.*}}(%[[K]]) -> f32 {
+// CHECK-NEXT: %[[X:.*]] = affine.load %arg0[%{{.*}}, %[[K]] - 1]
+// CHECK-NEXT: %[[Y:.*]] = math.exp %[[X]]
+// CHECK-NEXT: affine.yield %[[Y]]
+// CHECK-NEXT: } else {
+// CHECK-NEXT: affine.yield %{{.*}}
+// CHECK-NEXT: }
+// CHECK-NEXT: affine.store %[[Z]], %arg2
+func.func @should_forward_shifted_under_guard(%in: memref<64x128xf32>, %t: memref<64x128xf32>, %out: memref<64x128xf32>) {
+  %zero = arith.constant 0.0 : f32
+  affine.for %i = 0 to 64 {
+    affine.for %j = 0 to 128 {
+      %x = affine.load %in[%i, %j] : memref<64x128xf32>
+      %y = math.exp %x : f32
+      affine.store %y, %t[%i, %j] : memref<64x128xf32>
+    }
+    affine.for %j = 0 to 128 {
+      %z = affine.if affine_set<(d0) : (d0 - 1 >= 0)>(%j) -> f32 {
+        %v = affine.load %t[%i, %j - 1] : memref<64x128xf32>
+        affine.yield %v : f32
+      } else {
+        affine.yield %zero : f32
+      }
+      affine.store %z, %out[%i, %j] : memref<64x128xf32>
+    }
+  } {bridge.band}
+  return
+}
+
+// -----
+
+// In the other branch the guard says nothing: lane -1 is no lane.
+
+// CHECK-LABEL: func @should_not_forward_in_the_other_branch
+// CHECK: affine.load %arg1[%{{.*}}, %{{.*}} - 1]
+func.func @should_not_forward_in_the_other_branch(%in: memref<64x128xf32>, %t: memref<64x128xf32>, %out: memref<64x128xf32>) {
+  %zero = arith.constant 0.0 : f32
+  affine.for %i = 0 to 64 {
+    affine.for %j = 0 to 128 {
+      %x = affine.load %in[%i, %j] : memref<64x128xf32>
+      affine.store %x, %t[%i, %j] : memref<64x128xf32>
+    }
+    affine.for %j = 0 to 128 {
+      %z = affine.if affine_set<(d0) : (d0 - 1 >= 0)>(%j) -> f32 {
+        affine.yield %zero : f32
+      } else {
+        // expected-remark@+1 {{[cross_lane_dependence] a load needs another lane's value}}
+        %v = affine.load %t[%i, %j - 1] : memref<64x128xf32>
+        affine.yield %v : f32
+      }
+      affine.store %z, %out[%i, %j] : memref<64x128xf32>
+    }
+  } {bridge.band}
+  return
+}
+
+// -----
+
+// What goes through memory is rounded to 16 bits. With excess precision, a load
+// that extends it again gets the value from before; one that does not, the
+// rounded one.
+
+// CHECK-LABEL: func @should_forward_from_before_the_rounding
+// CHECK: affine.store %{{.*}}, %arg1
+// CHECK: affine.for %[[K:.*]] = 0 to 128 {
+// CHECK: affine.load %arg0[%{{.*}}, -%[[K]] + 127]
+// CHECK-NEXT: %[[EXT:.*]] = arith.extf
+// CHECK-NEXT: %[[Y:.*]] = math.exp %[[EXT]]
+// CHECK-NEXT: %[[T:.*]] = arith.truncf %[[Y]]
+// CHECK-NEXT: affine.store %[[T]], %arg2
+// CHECK-NEXT: affine.store %[[Y]], %arg3
+// CHECK-NEXT: }
+// ROUND-LABEL: func @should_forward_from_before_the_rounding
+// ROUND: affine.store %{{.*}}, %arg1
+// ROUND: affine.for %[[K:.*]] = 0 to 128 {
+// ROUND: affine.load %arg0[%{{.*}}, -%[[K]] + 127]
+// ROUND-NEXT: arith.extf
+// ROUND-NEXT: %[[Y:.*]] = math.exp
+// ROUND-NEXT: %[[T:.*]] = arith.truncf %[[Y]] : f32 to bf16
+// ROUND-NEXT: %[[R:.*]] = arith.extf %[[T]] : bf16 to f32
+// ROUND-NEXT: affine.store %[[T]], %arg2
+// ROUND-NEXT: affine.store %[[R]], %arg3
+func.func @should_forward_from_before_the_rounding(%in: memref<64x128xbf16>, %t: memref<64x128xbf16>, %a: memref<64x128xbf16>, %b: memref<64x128xf32>) {
+  affine.for %i = 0 to 64 {
+    affine.for %j = 0 to 128 {
+      %x = affine.load %in[%i, %j] : memref<64x128xbf16>
+      %e = arith.extf %x : bf16 to f32
+      %y = math.exp %e : f32
+      %s = arith.truncf %y : f32 to bf16
+      affine.store %s, %t[%i, %j] : memref<64x128xbf16>
+    }
+    affine.for %j = 0 to 128 {
+      %z = affine.load %t[%i, -%j + 127] : memref<64x128xbf16>
+      %e = arith.extf %z : bf16 to f32
+      affine.store %z, %a[%i, %j] : memref<64x128xbf16>
+      affine.store %e, %b[%i, %j] : memref<64x128xf32>
+    }
+  } {bridge.band}
+  return
+}
+
+// -----
+
+// Extended to another type than it was rounded from: nothing to skip.
+
+// CHECK-LABEL: func @should_forward_rounded_to_another_type
+// CHECK: affine.store %{{.*}}, %arg1
+// CHECK: arith.truncf %{{.*}} : f64 to f16
+// CHECK-NEXT: %[[R:.*]] = arith.extf %{{.*}} : f16 to f32
+// CHECK-NEXT: affine.store %[[R]], %arg2
+func.func @should_forward_rounded_to_another_type(%in: memref<64x128xf64>, %t: memref<64x128xf16>, %b: memref<64x128xf32>) {
+  affine.for %i = 0 to 64 {
+    affine.for %j = 0 to 128 {
+      %x = affine.load %in[%i, %j] : memref<64x128xf64>
+      %s = arith.truncf %x : f64 to f16
+      affine.store %s, %t[%i, %j] : memref<64x128xf16>
+    }
+    affine.for %j = 0 to 128 {
+      %z = affine.load %t[%i, -%j + 127] : memref<64x128xf16>
+      %e = arith.extf %z : f16 to f32
+      affine.store %e, %b[%i, %j] : memref<64x128xf32>
+    }
+  } {bridge.band}
+  return
+}
+
+// -----
+
+// A row stored in two pieces: each load gets the value of the piece that it
+// reads, the exponential above and the sine below, whatever lane has it.
+
+// CHECK-LABEL: func @should_forward_the_right_piece
+// CHECK: affine.store %{{.*}}, %arg1[%[[I:.*]], %[[J:.*]]]
+// CHECK: affine.store %{{.*}}, %arg1[%[[I]], %[[J]] + 64]
+// CHECK: affine.for %[[K:.*]] = 0 to 64 {
+// CHECK-NEXT: %[[A:.*]] = affine.load %arg0[%[[I]], %[[K]] + 64]
+// CHECK-NEXT: %[[B:.*]] = math.sin %[[A]]
+// CHECK-NEXT: %[[C:.*]] = affine.load %arg0[%[[I]], %[[K]]]
+// CHECK-NEXT: %[[D:.*]] = math.exp %[[C]]
+// CHECK-NEXT: %[[E:.*]] = arith.subf %[[B]], %[[D]]
+// CHECK-NEXT: affine.store %[[E]], %arg2[%[[I]], %[[K]]]
+func.func @should_forward_the_right_piece(%in: memref<8x128xf32>, %t: memref<8x128xf32>, %out: memref<8x64xf32>) {
+  affine.for %i = 0 to 8 {
+    affine.for %j = 0 to 64 {
+      %x = affine.load %in[%i, %j] : memref<8x128xf32>
+      %y = math.exp %x : f32
+      affine.store %y, %t[%i, %j] : memref<8x128xf32>
+      %v = affine.load %in[%i, %j + 64] : memref<8x128xf32>
+      %w = math.sin %v : f32
+      affine.store %w, %t[%i, %j + 64] : memref<8x128xf32>
+    }
+    affine.for %j = 0 to 64 {
+      %y = affine.load %t[%i, %j + 64] : memref<8x128xf32>
+      %x = affine.load %t[%i, %j] : memref<8x128xf32>
+      %z = arith.subf %y, %x : f32
+      affine.store %z, %out[%i, %j] : memref<8x64xf32>
+    }
+  } {bridge.band}
+  return
+}
+
+// -----
+
+// Some lanes read the one piece, some the other.
+
+// CHECK-LABEL: func @should_not_forward_from_two_pieces
+// CHECK: affine.load %arg1[%{{.*}}, %{{.*}} + 32]
+func.func @should_not_forward_from_two_pieces(%in: memref<8x128xf32>, %t: memref<8x128xf32>, %out: memref<8x64xf32>) {
+  affine.for %i = 0 to 8 {
+    affine.for %j = 0 to 64 {
+      %x = affine.load %in[%i, %j] : memref<8x128xf32>
+      %y = math.exp %x : f32
+      affine.store %y, %t[%i, %j] : memref<8x128xf32>
+      %v = affine.load %in[%i, %j + 64] : memref<8x128xf32>
+      %w = math.sin %v : f32
+      affine.store %w, %t[%i, %j + 64] : memref<8x128xf32>
+    }
+    affine.for %j = 0 to 64 {
+      // expected-remark@+1 {{[cross_lane_dependence] a load needs another lane's value}}
+      %y = affine.load %t[%i, %j + 32] : memref<8x128xf32>
+      affine.store %y, %out[%i, %j] : memref<8x64xf32>
+    }
+  } {bridge.band}
+  return
+}
+
+// -----
+
+// One store, in the same iteration of the same loop: the lane has it.
+
+// CHECK-LABEL: func @should_not_touch_value_of_the_same_lane
+// CHECK: math.exp
+// CHECK: affine.for %[[K:.*]] = 0 to 128 {
+// CHECK-NEXT: %[[Z:.*]] = affine.load %arg1[%{{.*}}, %[[K]]]
+// CHECK-NEXT: affine.store %[[Z]], %arg2
+func.func @should_not_touch_value_of_the_same_lane(%in: memref<64x128xf32>, %t: memref<64x128xf32>, %out: memref<64x128xf32>) {
+  affine.for %i = 0 to 64 {
+    affine.for %j = 0 to 128 {
+      %x = affine.load %in[%i, %j] : memref<64x128xf32>
+      %y = math.exp %x : f32
+      affine.store %y, %t[%i, %j] : memref<64x128xf32>
+    }
+    affine.for %j = 0 to 128 {
+      %z = affine.load %t[%i, %j] : memref<64x128xf32>
+      affine.store %z, %out[%i, %j] : memref<64x128xf32>
+    }
+  } {bridge.band}
+  return
+}
+
+// -----
+
+// Lane 8 a + b of two loops is lane 8 a + b of one.
+
+// CHECK-LABEL: func @should_not_touch_value_of_the_same_lane_of_other_loops
+// CHECK: math.exp
+// CHECK: affine.for %[[K:.*]] = 0 to 32 {
+// CHECK-NEXT: affine.load %arg1[%{{.*}}, %[[K]]]
+func.func @should_not_touch_value_of_the_same_lane_of_other_loops(%in: memref<64x32xf32>, %t: memref<64x32xf32>, %out: memref<64x32xf32>) {
+  affine.for %i = 0 to 64 {
+    affine.for %a = 0 to 4 {
+      affine.for %b = 0 to 8 {
+        %x = affine.load %in[%i, %a * 8 + %b] : memref<64x32xf32>
+        %y = math.exp %x : f32
+        affine.store %y, %t[%i, %a * 8 + %b] : memref<64x32xf32>
+      }
+    }
+    affine.for %j = 0 to 32 {
+      %z = affine.load %t[%i, %j] : memref<64x32xf32>
+      affine.store %z, %out[%i, %j] : memref<64x32xf32>
+    }
+  } {bridge.band}
+  return
+}
+
+// -----
+
+// Interleaved instead, lane 8 a + b has stored element a + 4 b.
+
+// CHECK-LABEL: func @should_forward_from_another_lane_of_other_loops
+// CHECK: affine.for %[[K:.*]] = 0 to 32 {
+// CHECK-NEXT: affine.load %arg0[%{{.*}}, %[[K]] mod 4, %[[K]] floordiv 4]
+// CHECK-NEXT: math.exp
+// CHECK-NEXT: affine.store %{{.*}}, %arg2[%{{.*}}, %[[K]]]
+func.func @should_forward_from_another_lane_of_other_loops(%in: memref<64x4x8xf32>, %t: memref<64x32xf32>, %out: memref<64x32xf32>) {
+  affine.for %i = 0 to 64 {
+    affine.for %a = 0 to 4 {
+      affine.for %b = 0 to 8 {
+        %x = affine.load %in[%i, %a, %b] : memref<64x4x8xf32>
+        %y = math.exp %x : f32
+        affine.store %y, %t[%i, %b * 4 + %a] : memref<64x32xf32>
+      }
+    }
+    affine.for %j = 0 to 32 {
+      %z = affine.load %t[%i, %j] : memref<64x32xf32>
+      affine.store %z, %out[%i, %j] : memref<64x32xf32>
+    }
+  } {bridge.band}
+  return
+}
+
+// -----
+
+// The copy of the second statement reads the first statement's result in
+// another lane in turn: reversed and reversed again is shifted, 127 - (126 - j).
+
+// CHECK-LABEL: func @should_forward_a_chain
+// CHECK: affine.store %{{.*}}, %arg1[%[[I:.*]], %[[J:.*]]]
+// CHECK: affine.for %[[K:.*]] = 0 to 128 {
+// CHECK-NEXT: %[[A:.*]] = affine.load %arg0[%[[I]], -%[[K]] + 127]
+// CHECK-NEXT: %[[B:.*]] = math.exp %[[A]]
+// CHECK-NEXT: %[[C:.*]] = math.sin %[[B]]
+// CHECK-NEXT: affine.store %[[C]], %arg2[%[[I]], %[[K]]]
+// CHECK-NEXT: }
+// CHECK-NEXT: affine.for %[[L:.*]] = 0 to 127 {
+// CHECK-NEXT: %[[D:.*]] = affine.load %arg0[%[[I]], %[[L]] + 1]
+// CHECK-NEXT: %[[E:.*]] = math.exp %[[D]]
+// CHECK-NEXT: %[[F:.*]] = math.sin %[[E]]
+// CHECK-NEXT: affine.store %[[F]], %arg3[%[[I]], %[[L]]]
+// CHECK-NEXT: }
+func.func @should_forward_a_chain(%in: memref<64x128xf32>, %t: memref<64x128xf32>, %u: memref<64x128xf32>, %out: memref<64x128xf32>) {
+  affine.for %i = 0 to 64 {
+    affine.for %j = 0 to 128 {
+      %x = affine.load %in[%i, %j] : memref<64x128xf32>
+      %y = math.exp %x : f32
+      affine.store %y, %t[%i, %j] : memref<64x128xf32>
+    }
+    affine.for %j = 0 to 128 {
+      %x = affine.load %t[%i, -%j + 127] : memref<64x128xf32>
+      %y = math.sin %x : f32
+      affine.store %y, %u[%i, %j] : memref<64x128xf32>
+    }
+    affine.for %j = 0 to 127 {
+      %z = affine.load %u[%i, -%j + 126] : memref<64x128xf32>
+      affine.store %z, %out[%i, %j] : memref<64x128xf32>
+    }
+  } {bridge.band}
+  return
+}
+
+// -----
+
+// What is computed once a band iteration is not computed again.
+
+// CHECK-LABEL: func @should_forward_with_row_value
+// CHECK: %[[R:.*]] = math.rsqrt
+// CHECK: affine.store %{{.*}}, %arg2
+// CHECK: affine.for %[[K:.*]] = 0 to 128 {
+// CHECK-NEXT: %[[X:.*]] = affine.load %arg0[%{{.*}}, -%[[K]] + 127]
+// CHECK-NEXT: arith.mulf %[[X]], %[[R]]
+// CHECK-NEXT: affine.store %{{.*}}, %arg3
+func.func @should_forward_with_row_value(%in: memref<64x128xf32>, %sum: memref<64xf32>, %t: memref<64x128xf32>, %out: memref<64x128xf32>) {
+  affine.for %i = 0 to 64 {
+    %s = affine.load %sum[%i] : memref<64xf32>
+    %r = math.rsqrt %s : f32
+    affine.for %j = 0 to 128 {
+      %x = affine.load %in[%i, %j] : memref<64x128xf32>
+      %y = arith.mulf %x, %r : f32
+      affine.store %y, %t[%i, %j] : memref<64x128xf32>
+    }
+    affine.for %j = 0 to 128 {
+      %z = affine.load %t[%i, -%j + 127] : memref<64x128xf32>
+      affine.store %z, %out[%i, %j] : memref<64x128xf32>
+    }
+  } {bridge.band}
+  return
+}
+
+// -----
+
+// A row's reduction belongs to no lane: all may read it.
+
+// CHECK-LABEL: func @should_not_touch_reduction_of_the_row
+// CHECK: affine.for %{{.*}} = 0 to 128 {
+// CHECK-NEXT: affine.load %arg1[%{{.*}}]
+func.func @should_not_touch_reduction_of_the_row(%in: memref<64x128xf32>, %sum: memref<64xf32>, %out: memref<64x128xf32>) {
+  %zero = arith.constant 0.0 : f32
+  affine.for %i = 0 to 64 {
+    %s = affine.for %r = 0 to 128 iter_args(%a = %zero) -> (f32) {
+      %x = affine.load %in[%i, %r] : memref<64x128xf32>
+      %b = arith.addf %a, %x : f32
+      affine.yield %b : f32
+    }
+    affine.store %s, %sum[%i] : memref<64xf32>
+    affine.for %j = 0 to 128 {
+      %z = affine.load %sum[%i] : memref<64xf32>
+      affine.store %z, %out[%i, %j] : memref<64x128xf32>
+    }
+  } {bridge.band}
+  return
+}
+
+// -----
+
+// A reduction over a segment belongs to the segment's lanes; others would have
+// to reduce again.
+
+// CHECK-LABEL: func @should_not_recompute_reduction
+// CHECK: affine.load %arg1[%{{.*}}, -%{{.*}} + 3]
+func.func @should_not_recompute_reduction(%in: memref<64x4x32xf32>, %sum: memref<64x4xf32>, %out: memref<64x4x32xf32>) {
+  %zero = arith.constant 0.0 : f32
+  affine.for %i = 0 to 64 {
+    affine.for %b = 0 to 4 {
+      %s = affine.for %r = 0 to 32 iter_args(%a = %zero) -> (f32) {
+        %x = affine.load %in[%i, %b, %r] : memref<64x4x32xf32>
+        %c = arith.addf %a, %x : f32
+        affine.yield %c : f32
+      }
+      affine.store %s, %sum[%i, %b] : memref<64x4xf32>
+    }
+    affine.for %b = 0 to 4 {
+      affine.for %j = 0 to 32 {
+        // expected-remark@+1 {{[cross_lane_dependence] a load needs another lane's value}}
+        %z = affine.load %sum[%i, -%b + 3] : memref<64x4xf32>
+        affine.store %z, %out[%i, %b, %j] : memref<64x4x32xf32>
+      }
+    }
+  } {bridge.band}
+  return
+}
+
+// -----
+
+// Neither is a running sum, whose store stands in the reduction's own loop.
+
+// CHECK-LABEL: func @should_not_recompute_running_sum
+// CHECK: affine.load %arg1[%{{.*}}, -%{{.*}} + 127]
+func.func @should_not_recompute_running_sum(%in: memref<64x128xf32>, %t: memref<64x128xf32>, %out: memref<64x128xf32>) {
+  %zero = arith.constant 0.0 : f32
+  affine.for %i = 0 to 64 {
+    %s = affine.for %j = 0 to 128 iter_args(%a = %zero) -> (f32) {
+      %x = affine.load %in[%i, %j] : memref<64x128xf32>
+      %y = arith.addf %a, %x : f32
+      affine.store %y, %t[%i, %j] : memref<64x128xf32>
+      affine.yield %y : f32
+    }
+    affine.for %j = 0 to 128 {
+      // expected-remark@+1 {{[cross_lane_dependence] a load needs another lane's value}}
+      %z = affine.load %t[%i, -%j + 127] : memref<64x128xf32>
+      affine.store %z, %out[%i, %j] : memref<64x128xf32>
+    }
+  } {bridge.band}
+  return
+}
+
+// -----
+
+// The last load reads element 128, which no lane has stored.
+
+// CHECK-LABEL: func @should_not_forward_out_of_range
+// CHECK: affine.load %arg1[%{{.*}}, %{{.*}} + 1]
+func.func @should_not_forward_out_of_range(%in: memref<64x128xf32>, %t: memref<64x129xf32>, %out: memref<64x128xf32>) {
+  affine.for %i = 0 to 64 {
+    affine.for %j = 0 to 128 {
+      %x = affine.load %in[%i, %j] : memref<64x128xf32>
+      affine.store %x, %t[%i, %j] : memref<64x129xf32>
+    }
+    affine.for %j = 0 to 128 {
+      // expected-remark@+1 {{[cross_lane_dependence] a load needs another lane's value}}
+      %z = affine.load %t[%i, %j + 1] : memref<64x129xf32>
+      affine.store %z, %out[%i, %j] : memref<64x128xf32>
+    }
+  } {bridge.band}
+  return
+}
+
+// -----
+
+// So it is where the number of lanes is a symbol, of which nobody knows that
+// m - 1 - j is one of the %n lanes.
+
+// CHECK-LABEL: func @should_not_forward_out_of_symbolic_range
+// CHECK: affine.load %arg1[%{{.*}}, -%{{.*}} + symbol(%arg4) - 1]
+func.func @should_not_forward_out_of_symbolic_range(%in: memref<64x?xf32>, %t: memref<64x?xf32>, %out: memref<64x?xf32>, %n: index, %m: index) {
+  affine.for %i = 0 to 64 {
+    affine.for %j = 0 to %n {
+      %x = affine.load %in[%i, %j] : memref<64x?xf32>
+      affine.store %x, %t[%i, %j] : memref<64x?xf32>
+    }
+    affine.for %j = 0 to %m {
+      // expected-remark@+1 {{[cross_lane_dependence] a load needs another lane's value}}
+      %z = affine.load %t[%i, -%j + symbol(%m) - 1] : memref<64x?xf32>
+      affine.store %z, %out[%i, %j] : memref<64x?xf32>
+    }
+  } {bridge.band}
+  return
+}
+
+// -----
+
+// Elements 2 j + 1 and 2 j': no lane has stored them.
+
+// CHECK-LABEL: func @should_not_forward_between_lanes
+// CHECK: affine.load %arg1[%{{.*}}, %{{.*}} * 2 + 1]
+func.func @should_not_forward_between_lanes(%in: memref<64x64xf32>, %t: memref<64x128xf32>, %out: memref<64x64xf32>) {
+  affine.for %i = 0 to 64 {
+    affine.for %j = 0 to 64 {
+      %x = affine.load %in[%i, %j] : memref<64x64xf32>
+      affine.store %x, %t[%i, %j * 2] : memref<64x128xf32>
+    }
+    affine.for %j = 0 to 64 {
+      // expected-remark@+1 {{[cross_lane_dependence] a load needs another lane's value}}
+      %z = affine.load %t[%i, %j * 2 + 1] : memref<64x128xf32>
+      affine.store %z, %out[%i, %j] : memref<64x64xf32>
+    }
+  } {bridge.band}
+  return
+}
+
+// -----
+
+// The input is overwritten while the copies would read it.
+
+// CHECK-LABEL: func @should_not_recompute_from_overwritten_input
+// CHECK: affine.load %arg1[%{{.*}}, -%{{.*}} + 127]
+func.func @should_not_recompute_from_overwritten_input(%in: memref<64x128xf32>, %t: memref<64x128xf32>) {
+  affine.for %i = 0 to 64 {
+    affine.for %j = 0 to 128 {
+      // expected-remark@+1 {{[cross_lane_dependence] a load needs another lane's value}}
+      %x = affine.load %in[%i, %j] : memref<64x128xf32>
+      %y = math.exp %x : f32
+      affine.store %y, %t[%i, %j] : memref<64x128xf32>
+    }
+    affine.for %j = 0 to 128 {
+      %z = affine.load %t[%i, -%j + 127] : memref<64x128xf32>
+      affine.store %z, %in[%i, %j] : memref<64x128xf32>
+    }
+  } {bridge.band}
+  return
+}
+
+// -----
+
+// The store comes after the load: the load's element is from before the band.
+
+// CHECK-LABEL: func @should_not_forward_from_a_later_store
+// CHECK: affine.load %arg1[%{{.*}}, -%{{.*}} + 127]
+func.func @should_not_forward_from_a_later_store(%in: memref<64x128xf32>, %t: memref<64x128xf32>, %out: memref<64x128xf32>) {
+  affine.for %i = 0 to 64 {
+    affine.for %j = 0 to 128 {
+      // expected-remark@+1 {{[cross_lane_dependence] a load needs another lane's value}}
+      %z = affine.load %t[%i, -%j + 127] : memref<64x128xf32>
+      affine.store %z, %out[%i, %j] : memref<64x128xf32>
+    }
+    affine.for %j = 0 to 128 {
+      %x = affine.load %in[%i, %j] : memref<64x128xf32>
+      affine.store %x, %t[%i, %j] : memref<64x128xf32>
+    }
+  } {bridge.band}
+  return
+}
+
+// -----
+
+// Only what is below a band are lanes.
+
+// CHECK-LABEL: func @should_not_touch_loops_without_band
+// CHECK: affine.load %arg1[%{{.*}}, -%{{.*}} + 127]
+func.func @should_not_touch_loops_without_band(%in: memref<64x128xf32>, %t: memref<64x128xf32>, %out: memref<64x128xf32>) {
+  affine.for %i = 0 to 64 {
+    affine.for %j = 0 to 128 {
+      %x = affine.load %in[%i, %j] : memref<64x128xf32>
+      affine.store %x, %t[%i, %j] : memref<64x128xf32>
+    }
+    affine.for %j = 0 to 128 {
+      %z = affine.load %t[%i, -%j + 127] : memref<64x128xf32>
+      affine.store %z, %out[%i, %j] : memref<64x128xf32>
+    }
+  }
+  return
+}
