@@ -11,7 +11,7 @@ from . import inductor_codegen as codegen
 from . import inductor_compat as inductor
 from .config import DEFAULT_PIPELINE, LOOP_NEST_PIPELINE, Options
 from .dump import Dump
-from .groups import Group, form_groups
+from .groups import Group, form_groups, stay_in_order
 from .profitability import fits_in_registers
 from .reasons import Reason, Unsupported
 from .report import GroupReport, Report
@@ -86,7 +86,7 @@ def _share_launches(schedule: list[Any], names: set[str], options: Options, entr
 def _replace(schedule: list[Any], groups: list[Group], outcome: Outcome) -> list[Any]:
     """Replaces kernels and lets the groups that are still to come point at the same kernels as before."""
     scheduler = next(iter(outcome.fused.values())).scheduler
-    changed = inductor.replace_kernels(scheduler, schedule, outcome.fused, outcome.removed)
+    changed = codegen.replace_kernels(scheduler, schedule, outcome.fused, outcome.removed)
     new_positions = {id(kernel): i for i, kernel in enumerate(changed)}
     for group in groups:
         group.positions = [new_positions[id(schedule[p])] for p in group.positions if id(schedule[p]) in new_positions]
@@ -164,7 +164,11 @@ def _translate(group: Group, schedule: list[Any], options: Options, dump: Dump, 
         traces += _trace_kernel([s for s in sources if s.kernel == kernel], position)
     dump.loop_bodies("loop-ir.txt", _loop_bodies(schedule[p] for p in group.positions))
     target = GroupTarget(
-        inductor.buffer_dtype, inductor.buffer_numel, make_prover(), inductor.rounds_at_conversion(group.device)
+        inductor.buffer_dtype,
+        inductor.buffer_numel,
+        make_prover(),
+        inductor.rounds_at_conversion(group.device),
+        inductor.storage_of,
     )
     translation = translate_group(name, sources, traces, target)
     if dump.active:
@@ -199,7 +203,7 @@ def _commit(
     bands: list, nodes: dict[str, Any], group: Group, schedule: list[Any], entry: GroupReport
 ) -> Outcome:
     """Gives the nodes of each band their new loops and makes one kernel of them, or restores them."""
-    outcome = Outcome()
+    outcome, merged = Outcome(), []
     for band in bands:
         positions = {group.positions[k] for k in band.kernels}
         whole = {n.get_name() for p in positions for n in inductor.loop_nodes(schedule[p])}
@@ -209,12 +213,16 @@ def _commit(
             continue
         if len(positions) == 1 and _has_loops_of(band, nodes):
             continue
+        if not stay_in_order(schedule, [*merged, positions]):
+            entry.decisions.append(f"{sorted(names)}: a path leads from one to another through other kernels")
+            continue
         kernel = _rewrite(band, nodes)
         if kernel is None:
             entry.decisions.append(f"{sorted(names)}: Inductor's codegen cannot run them together")
             continue
         outcome.fused[min(positions)] = kernel
         outcome.removed.update(positions)
+        merged.append(positions)
         entry.fused = True
         entry.kernels_after -= len(positions) - 1
     return outcome
@@ -246,7 +254,7 @@ def _rewrite(band, nodes: dict[str, Any]):
             node = nodes[lifted.name]
             undo.callback(inductor.restore_loop_state, node, inductor.save_loop_state(node))
             inductor.set_loop_body(node, inductor.make_loop_body(lifted.body, lifted.iter_sizes, lifted.reduce_sizes))
-        kernel = inductor.fuse_nodes([nodes[n.name] for n in band.nodes])
+        kernel = codegen.fuse_nodes([nodes[n.name] for n in band.nodes])
         if kernel is not None:
             undo.pop_all()
         return kernel

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import graphlib
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -47,6 +48,7 @@ def form_groups(schedule: list[Any], only: set[int] | None = None) -> tuple[list
     """
     groups: list[Group] = []
     refusals: list[Refusal] = []
+    reach = reachable(schedule)
     for position, kernel in enumerate(schedule):
         if only is not None and position not in only:
             continue
@@ -54,17 +56,20 @@ def form_groups(schedule: list[Any], only: set[int] | None = None) -> tuple[list
         if reason is not None:
             refusals.append(Refusal([kernel.get_name()], reason, "not a kernel of plain loops that it owns"))
             continue
-        _join(groups, refusals, schedule, position)
+        _join(groups, refusals, schedule, position, reach)
     return [g for g in groups if _is_candidate(g, schedule)], refusals
 
 
-def _join(groups: list[Group], refusals: list[Refusal], schedule: list[Any], position: int) -> None:
+def _join(
+    groups: list[Group], refusals: list[Refusal], schedule: list[Any], position: int, reach: list[int]
+) -> None:
     kernel = schedule[position]
-    touched = inductor.buffers_read(kernel) | inductor.buffers_written(kernel)
+    written = inductor.buffers_written(kernel)
+    touched = inductor.buffers_read(kernel) | written | ({*map(inductor.storage_of, written)} - {None})
     for group in groups:
         if group.device != inductor.device_of(kernel) or not group.buffers & touched:
             continue
-        if _closes_cycle(group, schedule, position):
+        if _closes_cycle(group, position, reach):
             detail = f"a path from {min(group.names)} leads through another kernel"
             refusals.append(Refusal([kernel.get_name()], Reason.cycle_through_other_node, detail))
             continue
@@ -81,15 +86,44 @@ def _add(group: Group, kernel: Any, position: int, touched: set[str]) -> None:
     group.buffers |= touched
 
 
-def _closes_cycle(group: Group, schedule: list[Any], position: int) -> bool:
-    """Whether a kernel between the group and this one depends on the group and feeds this one."""
-    needed = inductor.ancestors(schedule[position]) - group.names
-    between = (i for i in range(group.positions[0] + 1, position) if i not in group.positions)
-    for other in between:
-        names = inductor.operation_names(schedule[other])
-        if names & needed and inductor.ancestors(schedule[other]) & group.names:
-            return True
-    return False
+def _closes_cycle(group: Group, position: int, reach: list[int]) -> bool:
+    """Whether a kernel between the group and this one waits for the group and is waited for by this one."""
+    members = sum(1 << p for p in group.positions)
+    between = (p for p in range(group.positions[0] + 1, position) if not members >> p & 1)
+    return any(reach[position] >> other & 1 and reach[other] & members for other in between)
+
+
+def reachable(schedule: list[Any]) -> list[int]:
+    """For each kernel the set, as bits, of the positions before it that it waits for, directly or not.
+
+    Inductor's `ancestors` are those of single operations: they do not know that a fused kernel waits for all of
+    its operations' inputs.
+    """
+    makers: dict[str, int] = {}
+    reach: list[int] = []
+    for position, kernel in enumerate(schedule):
+        waits = 0
+        for name in inductor.buffers_awaited(kernel) & makers.keys():
+            waits |= reach[makers[name]] | 1 << makers[name]
+        reach.append(waits)
+        makers.update(dict.fromkeys(inductor.buffers_made(kernel), position))
+    return reach
+
+
+def stay_in_order(schedule: list[Any], merged: list[set[int]]) -> bool:
+    """Whether the kernels have an order still where each set of positions is one kernel."""
+    home = {p: min(positions) for positions in merged for p in positions}
+    makers = {name: home.get(p, p) for p, kernel in enumerate(schedule) for name in inductor.buffers_made(kernel)}
+    waits: dict[int, set[int]] = {}
+    for position, kernel in enumerate(schedule):
+        own = home.get(position, position)
+        needed = {makers[name] for name in inductor.buffers_awaited(kernel) & makers.keys()}
+        waits.setdefault(own, set()).update(needed - {own})
+    try:
+        graphlib.TopologicalSorter(waits).prepare()
+    except graphlib.CycleError:
+        return False
+    return True
 
 
 def _is_candidate(group: Group, schedule: list[Any]) -> bool:

@@ -15,6 +15,7 @@ from typing import Any
 import sympy
 import torch
 
+from . import inductor_compat as inductor
 from . import ops_table
 
 
@@ -293,3 +294,33 @@ def share_launch(kernels: list[Any]) -> Any:
     node = ForeachKernelSchedulerNode(scheduler, kernels, use_custom_partition_algo=True, enable_autotune=True)
     node.bridge_siblings = True
     return node
+
+
+# ---------------------------------------------------------------------------------------------------------
+# Kernels in the schedule
+# ---------------------------------------------------------------------------------------------------------
+
+
+def fuse_nodes(nodes: list[Any]) -> Any | None:
+    """One kernel of single scheduler nodes, if Inductor's code generator can run them together; else None."""
+    backend = nodes[0].scheduler.get_backend(nodes[0].get_device())
+    fused = nodes[0]
+    for node in nodes[1:]:
+        feeds = bool(inductor.buffers_written(fused) & inductor.buffers_read(node))
+        can_fuse = backend.can_fuse_vertical if feeds else backend.can_fuse_horizontal
+        if not can_fuse(fused, node):
+            return None
+        fused = backend.fuse(fused, node)
+    return fused
+
+
+def replace_kernels(scheduler: Any, nodes: list[Any], fused: dict[int, Any], removed: set[int]) -> list[Any]:
+    """The schedule with fused kernels in the place of those they replace.
+
+    fused: position of the first kernel replaced -> the new one; removed: positions of all replaced.
+    """
+    for kernel in fused.values():
+        scheduler.name_to_fused_node.update({n.get_name(): kernel for n in kernel.get_nodes()})
+        scheduler.name_to_fused_node[kernel.get_name()] = kernel
+    kept = [fused.get(i, node) for i, node in enumerate(nodes) if i in fused or i not in removed]
+    return scheduler.topological_sort_schedule(kept)

@@ -125,8 +125,26 @@ def node_location(node: Any) -> tuple[str, int] | None:
 
 
 def mutates_or_aliases(node: Any) -> bool:
-    """Whether a kernel writes into, or is a view of, a buffer that it does not own."""
-    return node.has_aliasing_or_mutation()
+    """Whether a kernel writes into, or is a view of, a buffer that it does not own; a slice of a `cat` is its own."""
+    return any(
+        output.get_mutations() or (output.get_aliases() and not _slices_cat(output)) for output in node.get_outputs()
+    )
+
+
+def _slices_cat(output: Any) -> bool:
+    """Whether a buffer is a part of a larger one that nothing else writes, and nobody reads before all parts are."""
+    from torch._inductor import ir
+
+    return isinstance(output.node, ir.ComputedBuffer) and isinstance(output.node.layout, ir.NonOwningLayout)
+
+
+def storage_of(name: str) -> str | None:
+    """The larger buffer that a buffer is a slice of, if it is one."""
+    from torch._inductor import ir
+    from torch._inductor.virtualized import V
+
+    layout = getattr(V.graph.name_to_buffer.get(name), "layout", None)
+    return layout.view.get_name() if isinstance(layout, ir.NonOwningLayout) else None
 
 
 def device_of(node: Any) -> torch.device:
@@ -161,11 +179,6 @@ def buffers_awaited(node: Any) -> set[str]:
 
 def buffers_made(node: Any) -> set[str]:
     return set(node.get_buffer_names())
-
-
-def ancestors(node: Any) -> set[str]:
-    """Names of all operations that a kernel depends on, directly or not."""
-    return set(node.ancestors)
 
 
 def operation_names(node: Any) -> set[str]:
@@ -274,31 +287,6 @@ def _forget_loop_caches(node: Any) -> None:
         return
     node.pointwise_read_writes.clear_cache(node)
     SIMDScheduling.candidate_tilings.cache_clear()
-
-
-def fuse_nodes(nodes: list[Any]) -> Any | None:
-    """One kernel of single scheduler nodes, if Inductor's code generator can run them together; else None."""
-    backend = nodes[0].scheduler.get_backend(nodes[0].get_device())
-    fused = nodes[0]
-    for node in nodes[1:]:
-        feeds = bool(buffers_written(fused) & buffers_read(node))
-        can_fuse = backend.can_fuse_vertical if feeds else backend.can_fuse_horizontal
-        if not can_fuse(fused, node):
-            return None
-        fused = backend.fuse(fused, node)
-    return fused
-
-
-def replace_kernels(scheduler: Any, nodes: list[Any], fused: dict[int, Any], removed: set[int]) -> list[Any]:
-    """The schedule with fused kernels in the place of those they replace.
-
-    fused: position of the first kernel replaced -> the new one; removed: positions of all replaced.
-    """
-    for kernel in fused.values():
-        scheduler.name_to_fused_node.update({n.get_name(): kernel for n in kernel.get_nodes()})
-        scheduler.name_to_fused_node[kernel.get_name()] = kernel
-    kept = [fused.get(i, node) for i, node in enumerate(nodes) if i in fused or i not in removed]
-    return scheduler.topological_sort_schedule(kept)
 
 
 # ---------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from typing import Any
 
 from . import inductor_codegen as codegen
 from . import inductor_compat as inductor
-from .groups import admissible
+from .groups import admissible, reachable
 from .reasons import Reason, Unsupported
 from .report import GroupReport
 
@@ -61,7 +61,7 @@ def independent_sets(schedule: list[Any], names: set[str]) -> list[list[int]]:
     candidates = [p for p in candidates if admissible(schedule[p]) is None]
     if len(candidates) < 2:
         return []
-    reach = _reachable(schedule)
+    reach = reachable(schedule)
     sets: list[list[int]] = []
     for position in candidates:
         home = next((s for s in sets if _belongs(schedule, s, position, reach)), None)
@@ -89,23 +89,6 @@ def _rows(kernel: Any) -> Any:
     """The extent of a kernel's outermost loop; None for a kernel with no loop outside its reductions."""
     sizes, _ = inductor.node_sizes(inductor.loop_nodes(kernel)[0])
     return sizes[0] if sizes else None
-
-
-def _reachable(schedule: list[Any]) -> list[int]:
-    """For each kernel the set, as bits, of the positions before it that it waits for, directly or not.
-
-    Inductor's `ancestors` are those of single operations: they do not know that a fused kernel waits for all of
-    its operations' inputs.
-    """
-    makers: dict[str, int] = {}
-    reach: list[int] = []
-    for position, kernel in enumerate(schedule):
-        waits = 0
-        for name in inductor.buffers_awaited(kernel) & makers.keys():
-            waits |= reach[makers[name]] | 1 << makers[name]
-        reach.append(waits)
-        makers.update(dict.fromkeys(inductor.buffers_made(kernel), position))
-    return reach
 
 
 def partition(schedule: list[Any], sets: list[list[int]], entry: GroupReport) -> list[Any]:
@@ -137,7 +120,7 @@ def _share(schedule: list[Any], family: list[Any], entry: GroupReport) -> list[A
     entry.decisions.append(_describe(chosen))
     entry.fused, entry.reason, entry.detail = True, None, ""
     entry.kernels_after -= len(positions) - 1
-    return inductor.replace_kernels(joined.scheduler, schedule, {positions[0]: joined}, set(positions))
+    return codegen.replace_kernels(joined.scheduler, schedule, {positions[0]: joined}, set(positions))
 
 
 def _sibling(kernel: Any) -> _Sibling:
@@ -158,7 +141,7 @@ def _check_possible(schedule: list[Any], family: list[Any]) -> None:
     if obstacle is not None:
         raise Unsupported(Reason.not_liftable, obstacle)
     members = [i for i, kernel in enumerate(schedule) if any(kernel is k for k in family)]
-    reach = _reachable(schedule)
+    reach = reachable(schedule)
     if any(reach[later] >> earlier & 1 for earlier in members for later in members):
         raise Unsupported(Reason.cycle_through_other_node, f"one of {_names(family)} waits for another")
     if members[-1] - members[0] + 1 - len(members) > MAX_DISTANCE:

@@ -117,9 +117,9 @@ def _welford(evaluator: Evaluator, steps: list[list], innermost) -> Any:
     dtype = dtypes.signed_dtype(str(steps[0][0].type))
     ops = evaluator.env.ops
     parts = [tuple(evaluator.value(v) for v in step) for step in steps]
-    plain = all(_is_constant(step[1], 0) and _is_constant(step[2], 1) for step in steps)
-    if plain and evaluator.env.in_registers:
-        return _moments_in_two_passes(evaluator, [part[0] for part in parts], innermost, dtype)
+    if evaluator.env.in_registers and all(_is_element(step) for step in steps):
+        plain = all(_is_constant(step[2], 1) for step in steps)
+        return _moments_in_two_passes(evaluator, parts, len(parts) * _iterations(innermost) if plain else None, dtype)
     if evaluator.env.segment is not None:
         raise Unsupported(Reason.not_liftable, "a merge of moments over segments")
     if len(parts) == 1 and _is_constant(steps[0][1], 0) and _is_constant(steps[0][2], 1):
@@ -128,13 +128,30 @@ def _welford(evaluator: Evaluator, steps: list[list], innermost) -> Any:
     return ops.reduction(dtype, dtype, "welford_combine", combined)
 
 
-def _moments_in_two_passes(evaluator: Evaluator, values: list, innermost, dtype: torch.dtype) -> tuple:
-    """(mean, m2, weight) by two sums, as Inductor has it where a row is in registers: cheaper and more exact."""
+def _is_element(step: list) -> bool:
+    """Whether a state (mean, m2, weight) is that of one element, or of none (weight 0, in a lane that adds nothing)."""
+    owner = step[1].owner
+    if getattr(owner, "name", None) != "arith.select":
+        return _is_constant(step[1], 0)
+    return all(_is_constant(operand, 0) for operand in list(owner.operands)[1:])
+
+
+def _moments_in_two_passes(evaluator: Evaluator, parts: list[tuple], count: int | None, dtype: torch.dtype) -> tuple:
+    """(mean, m2, weight) by sums, as Inductor has it where a row is in registers: cheaper and more exact.
+
+    count: elements, where every lane adds all of its own; None where the weights are to be asked.
+    """
     ops = evaluator.env.ops
-    weight = ops.constant(float(len(values) * _iterations(innermost)), dtype)
-    mean = ops.truediv(evaluator.reduce(dtype, "sum", functools.reduce(ops.add, values)), weight)
-    squares = [ops.mul(d, d) for d in (ops.sub(value, mean) for value in values)]
-    return mean, evaluator.reduce(dtype, "sum", functools.reduce(ops.add, squares)), weight
+
+    def total(values: list):
+        weighted = [v if count else ops.mul(v, w) for v, (_, _, w) in zip(values, parts, strict=True)]
+        return evaluator.reduce(dtype, "sum", functools.reduce(ops.add, weighted))
+
+    one = ops.constant(1.0, dtype)
+    weight = ops.constant(float(count), dtype) if count else total([one] * len(parts))
+    mean = ops.truediv(total([x for x, _, _ in parts]), weight)
+    deviations = [ops.sub(x, mean) for x, _, _ in parts]
+    return mean, total([ops.mul(d, d) for d in deviations]), weight
 
 
 def _iterations(innermost) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -76,7 +77,7 @@ def translate_group(name: str, sources: list[NodeSource], traces: list[NestTrace
         symbols = SymbolTable(function.regions[0].blocks[0])
         for source, trace in zip(sources, traces, strict=True):
             _emit_nest(symbols.entry, source, trace, memrefs, symbols, target.rounds)
-        _finish(function, memrefs, symbols)
+        _finish(function, _argument_labels(memrefs, symbols, target))
         _verify(module)
     return Translation(module, traces, memrefs, list(symbols.values))
 
@@ -90,12 +91,16 @@ def _verify(module) -> None:
 
 @dataclass(frozen=True)
 class GroupTarget:
-    """Facts about the graph: buffer dtypes and storage sizes (elements), provable size relations, rounding."""
+    """Facts about the graph: buffer dtypes and storage sizes (elements), provable size relations, rounding.
+
+    storage_of: the larger buffer that a buffer is a part of, or None.
+    """
 
     dtype_of: Any
     numel_of: Any
     prover: Prover
     rounds: bool
+    storage_of: Callable[[str], str | None] = lambda name: None
 
 
 def _memrefs(traces: list[NestTrace], target: GroupTarget) -> dict[str, Memref]:
@@ -130,14 +135,20 @@ def _function(module, name: str, memrefs: dict[str, Memref]):
     return function
 
 
-def _finish(function, memrefs: dict[str, Memref], symbols: SymbolTable) -> None:
+def _argument_labels(memrefs: dict[str, Memref], symbols: SymbolTable, target: GroupTarget) -> list[dict[str, str]]:
+    storages = {name: target.storage_of(name) for name in memrefs}
+    labels = [{"bridge.buffer": n, **({"bridge.storage": whole} if whole else {})} for n, whole in storages.items()]
+    return labels + [{"bridge.size": str(symbol)} for symbol in symbols.values]
+
+
+def _finish(function, labels: list[dict[str, str]]) -> None:
     """Gives the function its terminator, its type, and the names of its arguments."""
-    labels = [("bridge.buffer", n) for n in memrefs] + [("bridge.size", str(s)) for s in symbols.values]
-    names = [ir.DictAttr.get({key: ir.StringAttr.get(label)}) for key, label in labels]
-    types = [a.type for a in symbols.entry.arguments]
+    entry = function.regions[0].blocks[0]
+    names = [ir.DictAttr.get({key: ir.StringAttr.get(text) for key, text in label.items()}) for label in labels]
+    types = [a.type for a in entry.arguments]
     function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, []))
     function.attributes["arg_attrs"] = ir.ArrayAttr.get(names)
-    with ir.InsertionPoint(symbols.entry):
+    with ir.InsertionPoint(entry):
         ir.Operation.create("func.return")
 
 

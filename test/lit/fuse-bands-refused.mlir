@@ -132,7 +132,7 @@ func.func @should_not_fuse_nests_that_share_nothing(%a: memref<64xf32>, %b: memr
     %x = affine.load %a[%i] : memref<64xf32>
     affine.store %x, %b[%i] : memref<64xf32>
   }
-  // expected-remark@+1 {{[not_profitable] the nests share no memref}}
+  // expected-remark@+1 {{[not_profitable] the nests share no element}}
   affine.for %i = 0 to 64 {
     %x = affine.load %c[%i] : memref<64xf32>
     affine.store %x, %d[%i] : memref<64xf32>

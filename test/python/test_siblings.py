@@ -9,7 +9,7 @@ import torch
 
 import bridge
 from bridge import inductor_compat as inductor
-from bridge import offline, siblings
+from bridge import groups, offline, siblings
 from bridge.backend import bridge as bridge_backend
 from bridge.reasons import Reason, Unsupported
 
@@ -356,4 +356,4 @@ def test_reach_goes_through_fused_kernels(monkeypatch):
     made = [{"a"}, {"b0", "b1"}, {"c"}]
     monkeypatch.setattr(inductor, "buffers_awaited", lambda kernel: waits[kernel])
     monkeypatch.setattr(inductor, "buffers_made", lambda kernel: made[kernel])
-    assert siblings._reachable([0, 1, 2]) == [0b0, 0b1, 0b11]
+    assert groups.reachable([0, 1, 2]) == [0b0, 0b1, 0b11]

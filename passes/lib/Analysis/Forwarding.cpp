@@ -9,6 +9,7 @@
 #include "mlir/Dialect/Affine/Analysis/AffineStructures.h"
 #include "mlir/Dialect/Affine/Analysis/LoopAnalysis.h"
 #include "mlir/Dialect/Affine/IR/AffineValueMap.h"
+#include "mlir/IR/IntegerSet.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -17,23 +18,7 @@ using namespace mlir::affine;
 using namespace mlir::presburger;
 using namespace bridge;
 
-/// The loops around `op` inside `band`, outermost first; nothing if a guard is
-/// among them, so that not every iteration executes it.
-static std::optional<SmallVector<AffineForOp>> getInnerLoops(Operation *op,
-                                                             AffineForOp band) {
-  SmallVector<AffineForOp> loops;
-  for (Operation *parent = op->getParentOp(); parent != band;
-       parent = parent->getParentOp()) {
-    auto loop = dyn_cast<AffineForOp>(parent);
-    if (!loop)
-      return std::nullopt;
-    loops.push_back(loop);
-  }
-  std::reverse(loops.begin(), loops.end());
-  return loops;
-}
-
-/// As above, without the guards.
+/// The loops around `op` inside `band`, outermost first.
 static SmallVector<AffineForOp> getLoopsAround(Operation *op,
                                                AffineForOp band) {
   SmallVector<AffineForOp> loops;
@@ -162,20 +147,6 @@ static bool solve(Equation &equation, Solver &solver) {
 // Whether the solution is an iteration
 //===----------------------------------------------------------------------===//
 
-/// Whether `expr` of the operands is in [low, high) wherever `op` executes.
-static bool isWithin(AffineExpr expr, ArrayRef<Value> operands, int64_t low,
-                     int64_t high, Operation *op) {
-  FlatAffineValueConstraints domain;
-  auto map = AffineMap::get(operands.size(), 0, expr);
-  if (failed(getDomain(op, domain)) ||
-      failed(addExpression(map, operands, domain)))
-    return false;
-  FlatAffineValueConstraints below(domain), above(domain);
-  below.addBound(BoundType::UB, 0, low - 1);
-  above.addBound(BoundType::LB, 0, high);
-  return below.isEmpty() && above.isEmpty();
-}
-
 /// Whether the solution for one loop is an iteration of it wherever the load
 /// executes: from constant bounds, or since the load's loop has the same.
 static bool isIteration(AffineForOp loop, AffineExpr expr,
@@ -229,12 +200,57 @@ static SmallVector<AffineStoreOp> getStores(Value memref, AffineForOp band) {
   return stores;
 }
 
-/// Whether a lane has stored by the time it loads: the store's statement of the
-/// band comes first, or both are in one body in this order.
+/// Whether a lane has stored by the time it loads: by the order in the innermost
+/// block that holds both.
 static bool precedes(AffineStoreOp store, AffineLoadOp load, AffineForOp band) {
-  if (Operation *beside = store->getBlock()->findAncestorOpInBlock(*load))
-    return store->isBeforeInBlock(beside);
-  return getStatement(store, band)->isBeforeInBlock(getStatement(load, band));
+  for (Operation *op = store; op != band; op = op->getParentOp())
+    if (Operation *beside = op->getBlock()->findAncestorOpInBlock(*load))
+      return op != beside && op->isBeforeInBlock(beside);
+  return false;
+}
+
+/// Whether a guard of the store holds for its iteration that the source names.
+static bool holds(AffineIfOp guard, const Source &source, AffineLoadOp load) {
+  SmallVector<Value> operands(source.operands);
+  SmallVector<AffineExpr> values;
+  for (Value operand : guard.getOperands()) {
+    auto it = llvm::find_if(source.loops, [&](AffineForOp loop) {
+      return loop.getInductionVar() == operand;
+    });
+    if (it != source.loops.end()) {
+      values.push_back(source.map.getResult(it - source.loops.begin()));
+      continue;
+    }
+    values.push_back(getAffineDimExpr(operands.size(), load.getContext()));
+    operands.push_back(operand);
+  }
+  IntegerSet set = guard.getIntegerSet();
+  ArrayRef<AffineExpr> all(values);
+  for (auto [constraint, isEquality] :
+       llvm::zip(set.getConstraints(), set.getEqFlags())) {
+    AffineExpr expr = constraint.replaceDimsAndSymbols(
+        all.take_front(set.getNumDims()), all.drop_front(set.getNumDims()));
+    int64_t high = isEquality ? 1 : std::numeric_limits<int64_t>::max();
+    if (!isWithin(expr, operands, 0, high, load))
+      return false;
+  }
+  return true;
+}
+
+/// Whether the guards around the store let its iteration pass, wherever the
+/// load executes.
+static bool isExecuted(const Source &source, AffineLoadOp load,
+                       AffineForOp band) {
+  AffineStoreOp store = source.store;
+  for (Operation *op = store; op->getParentOp() != band; op = op->getParentOp()) {
+    auto guard = dyn_cast<AffineIfOp>(op->getParentOp());
+    if (!guard)
+      continue;
+    if (!guard.getThenRegion().isAncestor(op->getParentRegion()) ||
+        !holds(guard, source, load))
+      return false;
+  }
+  return true;
 }
 
 std::optional<Source> bridge::getSource(AffineLoadOp load, AffineForOp band) {
@@ -242,10 +258,9 @@ std::optional<Source> bridge::getSource(AffineLoadOp load, AffineForOp band) {
   for (AffineStoreOp store : getStores(load.getMemRef(), band)) {
     if (!precedes(store, load, band))
       return std::nullopt;
-    auto loops = getInnerLoops(store, band);
-    if (!loops)
-      continue;
-    auto source = solveStore(store, *loops, load);
+    auto source = solveStore(store, getLoopsAround(store, band), load);
+    if (source && !isExecuted(*source, load, band))
+      source.reset();
     if (source && found)
       return std::nullopt;
     if (source)

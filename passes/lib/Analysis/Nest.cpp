@@ -2,10 +2,14 @@
 
 #include "Bridge/Analysis/Nest.h"
 
+#include "Bridge/IR/BridgeDialect.h"
+
 #include "mlir/Dialect/Affine/Analysis/AffineAnalysis.h"
 #include "mlir/Dialect/Affine/Analysis/LoopAnalysis.h"
 #include "mlir/Dialect/Affine/IR/AffineValueMap.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -142,20 +146,60 @@ std::optional<int64_t> bridge::getVolume(ArrayRef<AffineForOp> chain) {
   return volume;
 }
 
-static void collectMemrefs(Nest &nest, llvm::SmallDenseSet<Value> &memrefs) {
+using Accesses = llvm::MapVector<Value, SmallVector<Operation *>>;
+
+static Accesses collectAccesses(Nest &nest) {
+  Accesses accesses;
   nest.root()->walk([&](Operation *op) {
     if (auto read = dyn_cast<AffineReadOpInterface>(op))
-      memrefs.insert(read.getMemRef());
+      accesses[read.getMemRef()].push_back(op);
     if (auto write = dyn_cast<AffineWriteOpInterface>(op))
-      memrefs.insert(write.getMemRef());
+      accesses[write.getMemRef()].push_back(op);
   });
+  return accesses;
 }
 
-bool bridge::shareMemref(Nest &a, Nest &b) {
-  llvm::SmallDenseSet<Value> ofA, ofB;
-  collectMemrefs(a, ofA);
-  collectMemrefs(b, ofB);
-  return llvm::any_of(ofA, [&](Value memref) { return ofB.contains(memref); });
+/// Whether a store is among accesses to one memref, or two of them from
+/// different nests reach one element.
+static bool mayMeet(ArrayRef<Operation *> a, ArrayRef<Operation *> b) {
+  auto writes = [](Operation *op) { return isa<AffineWriteOpInterface>(op); };
+  if (llvm::any_of(a, writes) || llvm::any_of(b, writes))
+    return true;
+  for (Operation *one : a)
+    for (Operation *other : b)
+      if (checkMemrefAccessDependence(MemRefAccess(one), MemRefAccess(other),
+                                      /*loopDepth=*/1, nullptr, nullptr,
+                                      /*allowRAR=*/true)
+              .value != DependenceResult::NoDependence)
+        return true;
+  return false;
+}
+
+/// The buffer that a memref is a part of, by the name that the translation gave
+/// it; nothing for a memref that is all of its own.
+static StringAttr getStorage(Value memref) {
+  auto argument = dyn_cast<BlockArgument>(memref);
+  auto function = argument ? dyn_cast<func::FuncOp>(
+                                 argument.getOwner()->getParentOp())
+                           : func::FuncOp();
+  if (!function)
+    return {};
+  return function.getArgAttrOfType<StringAttr>(argument.getArgNumber(),
+                                               kStorageAttr);
+}
+
+bool bridge::shareElements(Nest &a, Nest &b) {
+  Accesses ofA = collectAccesses(a), ofB = collectAccesses(b);
+  llvm::SmallDenseSet<Attribute> storages;
+  for (auto &[memref, ops] : ofA)
+    if (StringAttr storage = getStorage(memref))
+      storages.insert(storage);
+  return llvm::any_of(ofB, [&](auto &entry) {
+    auto &[memref, ops] = entry;
+    auto it = ofA.find(memref);
+    return (it != ofA.end() && mayMeet(it->second, ops)) ||
+           storages.contains(getStorage(memref));
+  });
 }
 
 LogicalResult bridge::getDomain(Operation *op,
@@ -179,4 +223,17 @@ LogicalResult bridge::addExpression(AffineMap map, ValueRange operands,
     if (failed(domain.addInductionVarOrTerminalSymbol(operand)))
       return failure();
   return domain.composeMap(&value);
+}
+
+bool bridge::isWithin(AffineExpr expr, ValueRange operands, int64_t low,
+                      int64_t high, Operation *op) {
+  FlatAffineValueConstraints domain;
+  auto map = AffineMap::get(operands.size(), 0, expr);
+  if (failed(getDomain(op, domain)) ||
+      failed(addExpression(map, operands, domain)))
+    return false;
+  FlatAffineValueConstraints below(domain), above(domain);
+  below.addBound(presburger::BoundType::UB, 0, low - 1);
+  above.addBound(presburger::BoundType::LB, 0, high);
+  return below.isEmpty() && above.isEmpty();
 }

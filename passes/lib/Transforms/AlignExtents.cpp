@@ -1,14 +1,13 @@
 //===- AlignExtents.cpp - one inner extent for all nests of a band --------===//
 
 #include "Bridge/Analysis/CommonTile.h"
+#include "Bridge/Analysis/Components.h"
 #include "Bridge/Analysis/Legality.h"
-#include "Bridge/Analysis/Nest.h"
 #include "Bridge/Support/Reasons.h"
 #include "Bridge/Transforms/IndexSetSplit.h"
 #include "Bridge/Transforms/Passes.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
-#include "llvm/ADT/EquivalenceClasses.h"
 
 namespace bridge {
 #define GEN_PASS_DEF_ALIGNEXTENTS
@@ -20,12 +19,6 @@ using namespace mlir::affine;
 using namespace bridge;
 
 namespace {
-
-/// Nests over one band that share memrefs, and its depth.
-struct Component {
-  SmallVector<Nest> nests;
-  unsigned depth = ~0u;
-};
 
 struct AlignExtents : bridge::impl::AlignExtentsBase<AlignExtents> {
   using Base::Base;
@@ -39,38 +32,6 @@ struct AlignExtents : bridge::impl::AlignExtentsBase<AlignExtents> {
   }
 
 private:
-  static SmallVector<Component> getComponents(ArrayRef<AffineForOp> roots) {
-    SmallVector<Nest> nests;
-    for (AffineForOp root : roots)
-      nests.push_back(getNest(root));
-    llvm::EquivalenceClasses<unsigned> classes;
-    for (unsigned j = 0; j < nests.size(); ++j) {
-      classes.insert(j);
-      for (unsigned i = 0; i < j; ++i)
-        if (getCommonBandDepth(nests[i], nests[j]) > 0 &&
-            shareMemref(nests[i], nests[j]))
-          classes.unionSets(i, j);
-    }
-    SmallVector<Component> components;
-    for (auto *leader : classes)
-      if (leader->isLeader())
-        components.push_back(getComponent(classes.members(*leader), nests));
-    return components;
-  }
-
-  template <typename Range>
-  static Component getComponent(Range members, ArrayRef<Nest> nests) {
-    Component component;
-    for (unsigned member : members) {
-      Nest nest = nests[member];
-      for (Nest &other : component.nests)
-        if (unsigned depth = getCommonBandDepth(nest, other))
-          component.depth = std::min(component.depth, depth);
-      component.nests.push_back(nest);
-    }
-    return component;
-  }
-
   void align(Component &component) {
     if (component.nests.size() < 2)
       return;

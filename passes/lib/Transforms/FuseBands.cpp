@@ -190,8 +190,8 @@ private:
         no(second, objection->reason) << objection->text;
         return false;
       }
-    if (!shareMemref(candidate.first, candidate.second)) {
-      no(second, Reason::not_profitable) << "the nests share no memref";
+    if (!shareElements(candidate.first, candidate.second)) {
+      no(second, Reason::not_profitable) << "the nests share no element";
       return false;
     }
     candidate.depth = segments

@@ -23,6 +23,8 @@ void bridge::buildFusePipeline(OpPassManager &pm,
   functions.addPass(createAlignExtents());
   addCleanUp(functions);
   functions.addPass(createSimplifyGuards());
+  if (options.laneGuards)
+    functions.addPass(createPadExtents());
   addCleanUp(functions);
   FuseBandsOptions fuse;
   fuse.segments = options.laneGuards;

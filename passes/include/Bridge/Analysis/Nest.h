@@ -69,8 +69,9 @@ getVolume(llvm::ArrayRef<mlir::affine::AffineForOp> chain);
 std::optional<llvm::SmallVector<int64_t>>
 getConstantExtents(llvm::ArrayRef<mlir::affine::AffineForOp> chain);
 
-/// Whether both nests access one memref.
-bool shareMemref(Nest &a, Nest &b);
+/// Whether the nests access an element that both read or one writes, or parts
+/// of one buffer. A store counts whichever elements it is to.
+bool shareElements(Nest &a, Nest &b);
 
 /// The iterations that execute `op`, by the loops and guards around it. Where
 /// the negation of a guard (`else`) bounds them, they are fewer than these.
@@ -81,6 +82,11 @@ llvm::LogicalResult getDomain(mlir::Operation *op,
 llvm::LogicalResult
 addExpression(mlir::AffineMap map, mlir::ValueRange operands,
               mlir::affine::FlatAffineValueConstraints &domain);
+
+/// Whether `expr`, of `operands` as its dimensions, is in [low, high) wherever
+/// `op` executes.
+bool isWithin(mlir::AffineExpr expr, mlir::ValueRange operands, int64_t low,
+              int64_t high, mlir::Operation *op);
 
 } // namespace bridge
 

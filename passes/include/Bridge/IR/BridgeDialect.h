@@ -18,6 +18,10 @@ inline constexpr llvm::StringLiteral kNodesAttr = "bridge.nodes";
 /// On a nest's root: for each node, the kernel that Inductor has it in.
 inline constexpr llvm::StringLiteral kKernelsAttr = "bridge.kernels";
 
+/// On an argument of a function: the buffer that it is a part of. Parts of one
+/// buffer do not overlap.
+inline constexpr llvm::StringLiteral kStorageAttr = "bridge.storage";
+
 /// Marks an `affine.for` proven free of loop-carried dependences.
 inline constexpr llvm::StringLiteral kParallelAttr = "bridge.parallel";
 

@@ -169,6 +169,55 @@ def AlignExtents : Pass<"bridge-align-extents", "::mlir::func::FuncOp"> {
                            "::mlir::affine::AffineDialect"];
 }
 
+def PadExtents : Pass<"bridge-pad-extents", "::mlir::func::FuncOp"> {
+  let summary = "Gives shorter inner loops lanes that do nothing";
+  let description = [{
+    Where the nests of a band still differ in their inner extent, because no
+    tile divides them all, the shorter loops run over the longest one's domain:
+    shifted, so that a loop that reads a row from an offset on has its elements
+    in the lanes that other nests have them in, and guarded. Stores, and loads
+    that would leave their memref, stand in an `affine.if`; a reduction gets its
+    neutral element in the other lanes.
+
+    Before:
+
+    ```mlir
+    affine.for %i = 0 to 64 {
+      affine.for %r = 0 to 1001 {
+        %x = affine.load %in[%i, %r] : memref<64x1001xf32>
+        affine.store %x, %t[%i, %r] : memref<64x1001xf32>
+      }
+    }
+    affine.for %i = 0 to 64 {
+      affine.for %j = 0 to 1000 {
+        %y = affine.load %in[%i, %j + 1] : memref<64x1001xf32>
+        affine.store %y, %out[%i, %j] : memref<64x1000xf32>
+      }
+    }
+    ```
+
+    After, the second nest is:
+
+    ```mlir
+    affine.for %i = 0 to 64 {
+      affine.for %r = 0 to 1001 {
+        %y = affine.load %in[%i, %r] : memref<64x1001xf32>
+        affine.if affine_set<(d0) : (-d0 + 1000 >= 0, d0 - 1 >= 0)>(%r) {
+          affine.store %y, %out[%i, %r - 1] : memref<64x1000xf32>
+        }
+      }
+    }
+    ```
+  }];
+  let statistics = [
+    Statistic<"numPadded", "num-padded", "Loops padded">,
+    Statistic<"numRefused", "num-refused", "Loops that cannot be padded">,
+  ];
+  let dependentDialects = ["::bridge::BridgeDialect",
+                           "::mlir::affine::AffineDialect",
+                           "::mlir::arith::ArithDialect"];
+}
+
 def SimplifyGuards : Pass<"bridge-simplify-guards", "::mlir::func::FuncOp"> {
   let summary = "Removes guards that hold always or never";
   let description = [{

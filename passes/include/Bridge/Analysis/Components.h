@@ -1,0 +1,22 @@
+//===- Components.h - nests that may share a band ---------------*- C++ -*-===//
+
+#ifndef BRIDGE_ANALYSIS_COMPONENTS_H
+#define BRIDGE_ANALYSIS_COMPONENTS_H
+
+#include "Bridge/Analysis/Nest.h"
+
+namespace bridge {
+
+/// Nests that are connected by memrefs that they share, and the depth of the
+/// band that all connected pairs have in common.
+struct Component {
+  llvm::SmallVector<Nest> nests;
+  unsigned depth = ~0u;
+};
+
+llvm::SmallVector<Component>
+getComponents(llvm::ArrayRef<mlir::affine::AffineForOp> roots);
+
+} // namespace bridge
+
+#endif // BRIDGE_ANALYSIS_COMPONENTS_H

@@ -1,0 +1,41 @@
+//===- Components.cpp - nests that may share a band -----------------------===//
+
+#include "Bridge/Analysis/Components.h"
+
+#include "llvm/ADT/EquivalenceClasses.h"
+
+using namespace mlir;
+using namespace mlir::affine;
+using namespace bridge;
+
+template <typename Range>
+static Component getComponent(Range members, ArrayRef<Nest> nests) {
+  Component component;
+  for (unsigned member : members) {
+    Nest nest = nests[member];
+    for (Nest &other : component.nests)
+      if (unsigned depth = getCommonBandDepth(nest, other))
+        component.depth = std::min(component.depth, depth);
+    component.nests.push_back(nest);
+  }
+  return component;
+}
+
+SmallVector<Component> bridge::getComponents(ArrayRef<AffineForOp> roots) {
+  SmallVector<Nest> nests;
+  for (AffineForOp root : roots)
+    nests.push_back(getNest(root));
+  llvm::EquivalenceClasses<unsigned> classes;
+  for (unsigned j = 0; j < nests.size(); ++j) {
+    classes.insert(j);
+    for (unsigned i = 0; i < j; ++i)
+      if (getCommonBandDepth(nests[i], nests[j]) > 0 &&
+          shareElements(nests[i], nests[j]))
+        classes.unionSets(i, j);
+  }
+  SmallVector<Component> components;
+  for (auto *leader : classes)
+    if (leader->isLeader())
+      components.push_back(getComponent(classes.members(*leader), nests));
+  return components;
+}

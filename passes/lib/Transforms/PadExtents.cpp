@@ -1,0 +1,329 @@
+//===- PadExtents.cpp - lanes that do nothing, for extents that differ ----===//
+
+#include "Bridge/Analysis/Components.h"
+#include "Bridge/Analysis/Legality.h"
+#include "Bridge/IR/BridgeOps.h"
+#include "Bridge/Support/Reasons.h"
+#include "Bridge/Transforms/Passes.h"
+
+#include "mlir/Dialect/Affine/Analysis/AffineAnalysis.h"
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Affine/IR/AffineValueMap.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/IntegerSet.h"
+#include "llvm/ADT/APFloat.h"
+
+namespace bridge {
+#define GEN_PASS_DEF_PADEXTENTS
+#include "Bridge/Transforms/Passes.h.inc"
+} // namespace bridge
+
+using namespace mlir;
+using namespace mlir::affine;
+using namespace bridge;
+
+//===----------------------------------------------------------------------===//
+// Reductions
+//===----------------------------------------------------------------------===//
+
+/// What each operand that a combiner adds to the state has to be for a lane that
+/// adds nothing. Empty if that is not known.
+static SmallVector<TypedAttr> getNeutral(Operation *combiner) {
+  if (auto neutral = arith::getNeutralElement(combiner))
+    return {*neutral};
+  auto combine = dyn_cast<CombineOp>(combiner);
+  if (!combine)
+    return {};
+  Builder builder(combiner);
+  auto type = dyn_cast<FloatType>(combine.getAcc().front().getType());
+  if (!type)
+    return {};
+  if (combine.getKind() == CombineKind::welford)
+    return SmallVector<TypedAttr>(3, builder.getZeroAttr(type));
+  if (combine.getKind() == CombineKind::online_softmax)
+    return {builder.getFloatAttr(
+        type, APFloat::getInf(type.getFloatSemantics(), /*Negative=*/true))};
+  return {};
+}
+
+/// The combiners of the states that `loop` carries, with the operands that each
+/// adds; nothing if a lane cannot be kept out of one.
+static std::optional<llvm::MapVector<Operation *, SmallVector<OpOperand *>>>
+getCombiners(AffineForOp loop) {
+  llvm::MapVector<Operation *, SmallVector<OpOperand *>> combiners;
+  SmallVector<Value> states(loop.getRegionIterArgs());
+  while (!states.empty()) {
+    Value state = states.pop_back_val();
+    Operation *user = *state.user_begin();
+    if (isa<AffineYieldOp>(user) || combiners.count(user))
+      continue;
+    SmallVector<OpOperand *> added;
+    auto combine = dyn_cast<CombineOp>(user);
+    unsigned first = combine ? combine.getAcc().size() : 0;
+    for (OpOperand &operand : user->getOpOperands())
+      if (combine ? operand.getOperandNumber() >= first
+                  : operand.get() != state)
+        added.push_back(&operand);
+    auto neutral = getNeutral(user);
+    if (neutral.empty() || neutral.size() > added.size())
+      return std::nullopt;
+    added.resize(neutral.size());
+    combiners[user] = added;
+    llvm::append_range(states, user->getResults());
+  }
+  return combiners;
+}
+
+//===----------------------------------------------------------------------===//
+// Padding one loop
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Rewrites the body of a loop for a larger domain, in which only the lanes from
+/// `offset` on, as many as the loop has iterations, do what it does.
+class Padder {
+public:
+  Padder(AffineForOp loop, int64_t extent, int64_t offset)
+      : loop(loop), builder(loop) {
+    length = loop.getConstantUpperBound();
+    padded = AffineForOp::create(builder, loop.getLoc(), 0, extent, 1,
+                                 loop.getInits());
+    builder.setInsertionPointToStart(padded.getBody());
+    Value lane = padded.getInductionVar();
+    AffineExpr d = builder.getAffineDimExpr(0);
+    Value own = AffineApplyOp::create(builder, loop.getLoc(),
+                                      AffineMap::get(1, 0, d - offset), lane);
+    mapping.map(loop.getInductionVar(), own);
+    mapping.map(loop.getRegionIterArgs(), padded.getRegionIterArgs());
+    SmallVector<AffineExpr> bounds{-d + (offset + length - 1)};
+    if (offset != 0)
+      bounds.push_back(d - offset);
+    guard = IntegerSet::get(1, 0, bounds,
+                            SmallVector<bool>(bounds.size(), false));
+    low = offset;
+  }
+
+  void run() {
+    auto combiners = getCombiners(loop);
+    for (Operation &op : loop.getBody()->without_terminator()) {
+      auto combiner = combiners->find(&op);
+      if (combiner == combiners->end())
+        clone(&op);
+      else
+        cloneMasked(&op, combiner->second);
+    }
+    finish();
+  }
+
+private:
+  AffineForOp loop, padded;
+  OpBuilder builder;
+  IRMapping mapping;
+  IntegerSet guard;
+  Value condition;
+  int64_t length, low;
+
+  void clone(Operation *op) {
+    if (auto load = dyn_cast<AffineLoadOp>(op); load && isSafe(load))
+      return (void)builder.clone(*op, mapping);
+    if (isMemoryEffectFree(op) && op->getNumRegions() == 0)
+      return (void)builder.clone(*op, mapping);
+    cloneGuarded(op);
+  }
+
+  /// Whether no lane reads outside the memref, nor what a lane may not have
+  /// written: a load that needs no guard can be shared with others'.
+  bool isSafe(AffineLoadOp load) {
+    Operation *function = loop->getParentOfType<FunctionOpInterface>();
+    bool written = false;
+    function->walk([&](AffineStoreOp store) {
+      written |= store.getMemRef() == load.getMemRef();
+    });
+    if (written)
+      return false;
+    Operation *trial = builder.clone(*load, mapping);
+    AffineValueMap map;
+    MemRefAccess(trial).getAccessMap(&map);
+    bool inside = staysInside(map, load.getMemRefType(), trial);
+    trial->erase();
+    return inside;
+  }
+
+  bool staysInside(AffineValueMap &map, MemRefType type, Operation *access) {
+    auto position = llvm::find(map.getOperands(), padded.getInductionVar());
+    unsigned lane = position - map.getOperands().begin();
+    SmallVector<AffineExpr> symbols;
+    for (unsigned i = 0; i < map.getNumSymbols(); ++i)
+      symbols.push_back(builder.getAffineDimExpr(map.getNumDims() + i));
+    for (unsigned k = 0; k < map.getNumResults(); ++k) {
+      AffineExpr subscript = map.getResult(k);
+      if (lane >= map.getNumDims() || !subscript.isFunctionOfDim(lane))
+        continue;
+      if (type.isDynamicDim(k) ||
+          !isWithin(subscript.replaceSymbols(symbols), map.getOperands(), 0,
+                    type.getDimSize(k), access))
+        return false;
+    }
+    return true;
+  }
+
+  void cloneGuarded(Operation *op) {
+    Location loc = op->getLoc();
+    auto guarded = AffineIfOp::create(builder, loc, op->getResultTypes(), guard,
+                                      ValueRange(padded.getInductionVar()),
+                                      /*withElseRegion=*/op->getNumResults() != 0);
+    OpBuilder::InsertionGuard restore(builder);
+    Block *then = guarded.getThenBlock();
+    builder.setInsertionPointToStart(then);
+    IRMapping inner(mapping);
+    Operation *copy = builder.clone(*op, inner);
+    if (op->getNumResults() == 0)
+      return;
+    AffineYieldOp::create(builder, loc, copy->getResults());
+    builder.setInsertionPointToStart(guarded.getElseBlock());
+    SmallVector<Value> zeros;
+    for (Type type : op->getResultTypes())
+      zeros.push_back(arith::ConstantOp::create(
+          builder, loc, builder.getZeroAttr(type)));
+    AffineYieldOp::create(builder, loc, zeros);
+    mapping.map(op->getResults(), guarded.getResults());
+  }
+
+  /// A combiner, which gets neutral operands in the other lanes.
+  void cloneMasked(Operation *op, ArrayRef<OpOperand *> operands) {
+    Location loc = op->getLoc();
+    IRMapping inner(mapping);
+    for (auto [operand, neutral] : llvm::zip(operands, getNeutral(op))) {
+      Value none = arith::ConstantOp::create(builder, loc, neutral);
+      Value own = mapping.lookupOrDefault(operand->get());
+      inner.map(operand->get(),
+                arith::SelectOp::create(builder, loc, getCondition(loc), own,
+                                        none)
+                    .getResult());
+    }
+    mapping.map(op->getResults(), builder.clone(*op, inner)->getResults());
+  }
+
+  /// The guard as a value.
+  Value getCondition(Location loc) {
+    if (condition)
+      return condition;
+    Value lane = arith::IndexCastOp::create(builder, loc, builder.getI64Type(),
+                                            padded.getInductionVar());
+    auto compare = [&](arith::CmpIPredicate predicate, int64_t bound) {
+      Value limit = arith::ConstantIntOp::create(builder, loc, bound, 64);
+      return arith::CmpIOp::create(builder, loc, predicate, lane, limit)
+          .getResult();
+    };
+    condition = compare(arith::CmpIPredicate::slt, low + length);
+    if (low != 0)
+      condition = arith::AndIOp::create(
+          builder, loc, condition, compare(arith::CmpIPredicate::sge, low));
+    return condition;
+  }
+
+  void finish() {
+    if (loop.getNumIterOperands() != 0) {
+      SmallVector<Value> yielded;
+      for (Value value : loop.getBody()->getTerminator()->getOperands())
+        yielded.push_back(mapping.lookupOrDefault(value));
+      AffineYieldOp::create(builder, loop.getLoc(), yielded);
+    }
+    loop.replaceAllUsesWith(padded.getResults());
+    loop.erase();
+  }
+};
+
+//===----------------------------------------------------------------------===//
+// The pass
+//===----------------------------------------------------------------------===//
+
+struct PadExtents : bridge::impl::PadExtentsBase<PadExtents> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    if (getOperation().isExternal())
+      return;
+    SmallVector<AffineForOp> roots = getRoots(getOperation().getBody().front());
+    for (Component &component : getComponents(roots))
+      pad(component);
+  }
+
+private:
+  void pad(Component &component) {
+    if (component.nests.size() < 2)
+      return;
+    SmallVector<AffineForOp> lanes;
+    for (Nest &nest : component.nests)
+      for (ArrayRef<AffineForOp> chain : getInnerChains(nest, component.depth)) {
+        if (chain.size() != 1 || !getConstantExtents(chain))
+          return;
+        lanes.push_back(chain.front());
+      }
+    int64_t widest = 0;
+    for (AffineForOp loop : lanes)
+      widest = std::max<int64_t>(widest, loop.getConstantUpperBound());
+    llvm::erase_if(lanes, [&](AffineForOp loop) {
+      return loop.getConstantUpperBound() == widest;
+    });
+    if (!llvm::all_of(lanes, [&](AffineForOp loop) { return mayPad(loop); }))
+      return;
+    for (AffineForOp loop : lanes) {
+      Padder(loop, widest, getOffset(loop, widest)).run();
+      ++numPadded;
+    }
+  }
+
+  bool mayPad(AffineForOp loop) {
+    if (auto objection = getObjection(loop)) {
+      no(loop, objection->reason) << objection->text;
+      return false;
+    }
+    if (isReorderable(ArrayRef(loop)) && getCombiners(loop))
+      return true;
+    no(loop, Reason::reduction_not_splittable)
+        << "its iterations cannot be reordered, or no lane can be left out";
+    return false;
+  }
+
+  /// The lane that works on the loop's first iteration: where the loop reads a
+  /// row from an offset on, the lane that has that element.
+  static int64_t getOffset(AffineForOp loop, int64_t widest) {
+    int64_t offset = 0, room = widest - loop.getConstantUpperBound();
+    loop.walk([&](AffineLoadOp load) {
+      AffineValueMap map;
+      MemRefAccess(load).getAccessMap(&map);
+      for (AffineExpr subscript : map.getAffineMap().getResults())
+        if (auto found = getShift(subscript, map, loop.getInductionVar());
+            found && *found > 0 && *found <= room) {
+          offset = *found;
+          return WalkResult::interrupt();
+        }
+      return WalkResult::advance();
+    });
+    return offset;
+  }
+
+  /// The constant c of a subscript `variable + c`.
+  static std::optional<int64_t> getShift(AffineExpr subscript,
+                                         AffineValueMap &map, Value variable) {
+    auto position = llvm::find(map.getOperands(), variable);
+    if (position == map.getOperands().end())
+      return std::nullopt;
+    unsigned dim = position - map.getOperands().begin();
+    AffineExpr rest = simplifyAffineExpr(
+        subscript - getAffineDimExpr(dim, subscript.getContext()),
+        map.getNumDims(), map.getNumSymbols());
+    auto constant = dyn_cast<AffineConstantExpr>(rest);
+    return constant ? std::optional(constant.getValue()) : std::nullopt;
+  }
+
+  InFlightDiagnostic no(AffineForOp loop, Reason reason) {
+    ++numRefused;
+    return refuse(loop, reason);
+  }
+};
+
+} // namespace
