@@ -180,12 +180,15 @@ def _is_constant(value, number: float) -> bool:
 
 
 def _online_softmax(evaluator: Evaluator, steps: list[list], _innermost) -> Any:
-    """(maximum, sum of exp(x - maximum)); each piece is reduced, then the pieces' states are merged."""
+    """(maximum, sum of weighted exp(x - maximum)); each piece is reduced, then the pieces' states are merged."""
     dtype = dtypes.signed_dtype(str(steps[0][0].type))
     ops = evaluator.env.ops
+    weights = [None if _is_constant(step[1], 1) else evaluator.value(step[1]) for step in steps]
+    values = [evaluator.value(step[0]) for step in steps]
     if evaluator.env.in_registers:
-        return _softmax_in_two_passes(evaluator, [evaluator.value(step[0]) for step in steps], dtype)
-    states = [ops.reduction(dtype, dtype, "online_softmax_reduce", evaluator.value(step[0])) for step in steps]
+        return _softmax_in_two_passes(evaluator, values, weights, dtype)
+    operands = [x if w is None else (x, w) for x, w in zip(values, weights, strict=True)]
+    states = [ops.reduction(dtype, dtype, "online_softmax_reduce", operand) for operand in operands]
     if len(states) == 1:
         return states[0]
     _require_row_arithmetic(evaluator)
@@ -193,11 +196,12 @@ def _online_softmax(evaluator: Evaluator, steps: list[list], _innermost) -> Any:
     return maximum, functools.reduce(ops.add, [_rescaled(ops, state, maximum, dtype) for state in states])
 
 
-def _softmax_in_two_passes(evaluator: Evaluator, values: list, dtype: torch.dtype) -> tuple:
+def _softmax_in_two_passes(evaluator: Evaluator, values: list, weights: list, dtype: torch.dtype) -> tuple:
     """(maximum, sum of exp(x - maximum)) of a row, or of a segment, that is in registers."""
     ops = evaluator.env.ops
     maximum = evaluator.reduce(dtype, "max", functools.reduce(ops.maximum, values))
     terms = [ops.exp(ops.sub(value, maximum)) for value in values]
+    terms = [t if w is None else ops.mul(t, w) for t, w in zip(terms, weights, strict=True)]
     return maximum, evaluator.reduce(dtype, "sum", functools.reduce(ops.add, terms))
 
 

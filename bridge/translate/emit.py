@@ -152,13 +152,16 @@ class NestEmitter:
         outer = self.ops.ip
         # No part of the module: holds the region until the operation with the right result type exists.
         holder = ir.Operation.create("builtin.module", regions=1, ip=False)
-        block = holder.regions[0].blocks.append()
-        self.ops.ip = ir.InsertionPoint(block)
-        self._emit_steps(step.region)
-        inner = self.value(result)
-        self.ops.create("affine.yield", [inner.value], [])
-        self.ops.ip = outer
-        return self._guard(mask, block, other, inner.dtype)
+        try:
+            block = holder.regions[0].blocks.append()
+            self.ops.ip = ir.InsertionPoint(block)
+            self._emit_steps(step.region)
+            inner = self.value(result)
+            self.ops.create("affine.yield", [inner.value], [])
+            self.ops.ip = outer
+            return self._guard(mask, block, other, inner.dtype)
+        finally:
+            holder.erase()  # it uses values of the module: a refusal must not leave it behind
 
     def _guard(self, mask: Step, block, other, dtype: torch.dtype) -> Typed:
         """`affine.if` on a mask: the values of `block` under it, the constant `other` elsewhere."""

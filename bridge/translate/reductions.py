@@ -112,7 +112,7 @@ class ReductionEmitter:
             operand = (operand, self.nest.index_value(self._linear_index(), torch.int64))
         elif reduction_type == "welford_reduce":
             operand = (operand, ops.constant(0, state_dtypes[1]), ops.constant(1, state_dtypes[2]))
-        elif reduction_type == "online_softmax_reduce":
+        elif reduction_type == "online_softmax_reduce" and not isinstance(operand, tuple):
             operand = (operand, ops.constant(1, state_dtypes[1]))
         operands = operand if isinstance(operand, tuple) else (operand,)
         return [ops.convert(o, d) for o, d in zip(operands, state_dtypes, strict=True)]

@@ -72,7 +72,7 @@ static int64_t getSwitch(AffineIfOp guard, Value variable) {
 static int64_t getSwitch(arith::CmpIOp compare, Value variable) {
   auto cast = compare.getLhs().getDefiningOp<arith::IndexCastOp>();
   APInt constant;
-  if (!cast || cast.getIn() != variable ||
+  if (!cast || !cast.getType().isInteger(64) || cast.getIn() != variable ||
       !matchPattern(compare.getRhs(), m_ConstantInt(&constant)))
     return 0;
   bool after = compare.getPredicate() == arith::CmpIPredicate::sgt ||

@@ -7,6 +7,7 @@
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Affine/Analysis/AffineAnalysis.h"
 #include "mlir/Dialect/Affine/Analysis/AffineStructures.h"
+#include "mlir/Dialect/Affine/Analysis/Utils.h"
 #include "mlir/Dialect/Affine/Analysis/LoopAnalysis.h"
 #include "mlir/Dialect/Affine/IR/AffineValueMap.h"
 #include "mlir/IR/IntegerSet.h"
@@ -253,18 +254,49 @@ static bool isExecuted(const Source &source, AffineLoadOp load,
   return true;
 }
 
+/// Whether one band iteration may read by the load what it writes by the store,
+/// whichever comes first.
+static bool mayMeet(AffineStoreOp store, AffineLoadOp load, AffineForOp band) {
+  unsigned least = getNestingDepth(band) + 2;
+  unsigned most = getNumCommonSurroundingLoops(*store, *load) + 1;
+  for (unsigned depth = least; depth <= std::max(least, most); ++depth)
+    for (auto [from, to] : {std::pair<Operation *, Operation *>(store, load),
+                            std::pair<Operation *, Operation *>(load, store)}) {
+      FlatAffineValueConstraints relation;
+      auto result = checkMemrefAccessDependence(
+          MemRefAccess(from), MemRefAccess(to), depth, &relation);
+      if (result.value == DependenceResult::Failure ||
+          (result.value == DependenceResult::HasDependence &&
+           !relation.isIntegerEmpty()))
+        return true;
+    }
+  return false;
+}
+
+/// Whether the loops that are around both have the same iteration for both: in
+/// one of another lane's, the store may be yet to come.
+static bool sharesIterations(const Source &source, AffineLoadOp load) {
+  for (auto [loop, expr] : llvm::zip(source.loops, source.map.getResults())) {
+    AffineForOp own = loop;
+    auto dim = dyn_cast<AffineDimExpr>(expr);
+    if (own->isAncestor(load) &&
+        (!dim || source.operands[dim.getPosition()] != own.getInductionVar()))
+      return false;
+  }
+  return true;
+}
+
 std::optional<Source> bridge::getSource(AffineLoadOp load, AffineForOp band) {
   std::optional<Source> found;
   for (AffineStoreOp store : getStores(load.getMemRef(), band)) {
     if (!precedes(store, load, band))
       return std::nullopt;
     auto source = solveStore(store, getLoopsAround(store, band), load);
-    if (source && !isExecuted(*source, load, band))
-      source.reset();
-    if (source && found)
-      return std::nullopt;
-    if (source)
+    if (source && isExecuted(*source, load, band) &&
+        sharesIterations(*source, load) && !found)
       found = source;
+    else if (mayMeet(store, load, band))
+      return std::nullopt;
   }
   return found;
 }

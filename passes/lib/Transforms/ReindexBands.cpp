@@ -1,6 +1,7 @@
 //===- ReindexBands.cpp - rows in the order of who reads them -------------===//
 
 #include "Bridge/Analysis/Forwarding.h"
+#include "Bridge/Analysis/Legality.h"
 #include "Bridge/Analysis/Nest.h"
 #include "Bridge/Transforms/Passes.h"
 
@@ -8,6 +9,7 @@
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/IntEqClasses.h"
 
 #include <set>
@@ -25,11 +27,18 @@ using namespace bridge;
 // Bijections between bands
 //===----------------------------------------------------------------------===//
 
-/// Whether the results of `map` hit every point of as many as `loops` have just
-/// once: their images are all different. That they are points of the target is
-/// known, and there have to be as many.
+static bool isInside(ArrayRef<int64_t> point, ArrayRef<int64_t> extents) {
+  return llvm::all_of(llvm::zip(point, extents), [](auto pair) {
+    auto [value, extent] = pair;
+    return value >= 0 && value < extent;
+  });
+}
+
+/// Whether `map` takes the points of the loops at `positions` to different
+/// points, all of the box `target`.
 static bool isInjectiveOn(AffineMap map, ArrayRef<unsigned> positions,
-                          ArrayRef<AffineForOp> loops, int64_t maxPoints) {
+                          ArrayRef<AffineForOp> loops, ArrayRef<int64_t> target,
+                          int64_t maxPoints) {
   SmallVector<int64_t> extents, point(map.getNumDims(), 0);
   int64_t volume = 1;
   for (unsigned position : positions) {
@@ -46,7 +55,8 @@ static bool isInjectiveOn(AffineMap map, ArrayRef<unsigned> positions,
       point[position] = rest % extent;
       rest /= extent;
     }
-    if (!images.insert(map.compose(point)).second)
+    auto image = map.compose(point);
+    if (!isInside(image, target) || !images.insert(image).second)
       return false;
   }
   return true;
@@ -81,8 +91,9 @@ static bool isBijection(AffineMap map, ArrayRef<AffineForOp> from,
     for (unsigned i : ownResults)
       target.push_back(to[i]);
     auto sources = getVolume(source), targets = getVolume(target);
-    if (!sources || sources != targets ||
-        !isInjectiveOn(own, ownDims, from, maxPoints))
+    auto box = getConstantExtents(target);
+    if (!box || !sources || sources != targets ||
+        !isInjectiveOn(own, ownDims, from, *box, maxPoints))
       return false;
   }
   return true;
@@ -106,12 +117,16 @@ struct ReindexBands : bridge::impl::ReindexBandsBase<ReindexBands> {
   void runOnOperation() override {
     if (getOperation().isExternal())
       return;
+    moved.clear();
     Block &body = getOperation().getBody().front();
     while (reindexAny(body)) {
     }
   }
 
 private:
+  /// Each nest moves once: two readers may want it in two orders.
+  llvm::SmallDenseSet<Operation *> moved;
+
   bool reindexAny(Block &body) {
     SmallVector<AffineForOp> roots = getRoots(body);
     for (auto [j, consumer] : llvm::enumerate(roots))
@@ -190,9 +205,15 @@ private:
       Nest nest = getNest(root);
       if (getSharedDepth(nest, producer) != producer.loops.size())
         return {};
+      if (moved.contains(root) || !mayReorder(nest))
+        return {};
       family.push_back(root);
     }
     return family;
+  }
+
+  static bool mayReorder(Nest &nest) {
+    return !getObjection(nest.root()) && llvm::all_of(nest.loops, isParallel);
   }
 
   /// Puts the loops of the map's source around what `root` does in an iteration
@@ -231,6 +252,7 @@ private:
     for (Operation &op : innermost.getBody()->without_terminator())
       builder.clone(op, mapping);
     outermost->setDiscardableAttrs(root->getDiscardableAttrDictionary());
+    moved.insert(outermost);
     root.erase();
   }
 };

@@ -96,7 +96,8 @@ static AffineExpr getDifference(arith::CmpIPredicate predicate, int64_t rhs,
 static std::optional<bool> decide(arith::CmpIOp compare) {
   auto cast = compare.getLhs().getDefiningOp<arith::IndexCastOp>();
   APInt constant;
-  if (!cast || !cast.getIn().getType().isIndex() ||
+  // A narrower integer may have wrapped around.
+  if (!cast || !cast.getType().isInteger(64) ||
       !matchPattern(compare.getRhs(), m_ConstantInt(&constant)))
     return std::nullopt;
   AffineExpr expr = getDifference(compare.getPredicate(),
