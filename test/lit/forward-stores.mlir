@@ -577,3 +577,109 @@ func.func @should_not_touch_loops_without_band(%in: memref<64x128xf32>, %t: memr
   }
   return
 }
+
+// -----
+
+// Two stores under guards that divide the row between them: the load reads the
+// lower half only, which is the first one's.
+
+// CHECK-LABEL: func @should_forward_from_the_guarded_store
+// CHECK: affine.if
+// CHECK: affine.if
+// CHECK: affine.for %[[K:.*]] = 0 to 64 {
+// CHECK-NEXT: %[[X:.*]] = affine.load %arg0[%{{.*}}, -%[[K]] + 63]
+// CHECK-NEXT: %[[Y:.*]] = math.exp %[[X]]
+// CHECK-NEXT: affine.store %[[Y]], %arg3[%{{.*}}, %[[K]]]
+// CHECK-NEXT: }
+func.func @should_forward_from_the_guarded_store(%in: memref<64x128xf32>, %c: memref<64x128xf32>, %t: memref<64x128xf32>, %out: memref<64x64xf32>) {
+  affine.for %i = 0 to 64 {
+    affine.for %j = 0 to 128 {
+      affine.if affine_set<(d0) : (-d0 + 63 >= 0)>(%j) {
+        %x = affine.load %in[%i, %j] : memref<64x128xf32>
+        %y = math.exp %x : f32
+        affine.store %y, %t[%i, %j] : memref<64x128xf32>
+      }
+      affine.if affine_set<(d0) : (d0 - 64 >= 0)>(%j) {
+        %x = affine.load %c[%i, %j] : memref<64x128xf32>
+        affine.store %x, %t[%i, %j] : memref<64x128xf32>
+      }
+    }
+    affine.for %j = 0 to 64 {
+      %z = affine.load %t[%i, -%j + 63] : memref<64x128xf32>
+      affine.store %z, %out[%i, %j] : memref<64x64xf32>
+    }
+  } {bridge.band}
+  return
+}
+
+// -----
+
+// The guard lets some of the lanes overwrite what the first statement stored.
+
+// CHECK-LABEL: func @should_not_forward_what_is_overwritten_under_guard
+// CHECK: affine.load %arg2[%{{.*}}, -%{{.*}} + 127]
+func.func @should_not_forward_what_is_overwritten_under_guard(%in: memref<64x128xf32>, %c: memref<64x128xf32>, %t: memref<64x128xf32>, %out: memref<64x128xf32>) {
+  affine.for %i = 0 to 64 {
+    affine.for %j = 0 to 128 {
+      %x = affine.load %in[%i, %j] : memref<64x128xf32>
+      affine.store %x, %t[%i, %j] : memref<64x128xf32>
+    }
+    affine.for %j = 0 to 128 {
+      affine.if affine_set<(d0) : (d0 - 64 >= 0)>(%j) {
+        %x = affine.load %c[%i, %j] : memref<64x128xf32>
+        affine.store %x, %t[%i, %j] : memref<64x128xf32>
+      }
+    }
+    affine.for %j = 0 to 128 {
+      // expected-remark@+1 {{[cross_lane_dependence] a load needs another lane's value}}
+      %z = affine.load %t[%i, -%j + 127] : memref<64x128xf32>
+      affine.store %z, %out[%i, %j] : memref<64x128xf32>
+    }
+  } {bridge.band}
+  return
+}
+
+// -----
+
+// So does a loop of fewer lanes.
+
+// CHECK-LABEL: func @should_not_forward_what_is_overwritten_in_part
+// CHECK: affine.load %arg2[%{{.*}}, %{{.*}}]
+func.func @should_not_forward_what_is_overwritten_in_part(%in: memref<64x128xf32>, %c: memref<64x128xf32>, %t: memref<64x128xf32>, %out: memref<64x128xf32>) {
+  affine.for %i = 0 to 64 {
+    affine.for %j = 0 to 128 {
+      %x = affine.load %in[%i, %j] : memref<64x128xf32>
+      affine.store %x, %t[%i, %j] : memref<64x128xf32>
+    }
+    affine.for %j = 0 to 64 {
+      %x = affine.load %c[%i, %j] : memref<64x128xf32>
+      affine.store %x, %t[%i, %j + 64] : memref<64x128xf32>
+    }
+    affine.for %j = 0 to 128 {
+      // expected-remark@+1 {{[cross_lane_dependence] a load needs another lane's value}}
+      %z = affine.load %t[%i, %j] : memref<64x128xf32>
+      affine.store %z, %out[%i, %j] : memref<64x128xf32>
+    }
+  } {bridge.band}
+  return
+}
+
+// -----
+
+// In one loop, one iteration after the other: half of the loads come before
+// their element is stored.
+
+// CHECK-LABEL: func @should_not_forward_from_a_later_iteration
+// CHECK: affine.load %arg1[%{{.*}}, -%{{.*}} + 127]
+func.func @should_not_forward_from_a_later_iteration(%in: memref<64x128xf32>, %t: memref<64x128xf32>, %out: memref<64x128xf32>) {
+  affine.for %i = 0 to 64 {
+    affine.for %j = 0 to 128 {
+      %x = affine.load %in[%i, %j] : memref<64x128xf32>
+      affine.store %x, %t[%i, %j] : memref<64x128xf32>
+      // expected-remark@+1 {{[cross_lane_dependence] a load needs another lane's value}}
+      %z = affine.load %t[%i, -%j + 127] : memref<64x128xf32>
+      affine.store %z, %out[%i, %j] : memref<64x128xf32>
+    }
+  } {bridge.band}
+  return
+}
