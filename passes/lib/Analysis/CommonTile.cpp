@@ -8,6 +8,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/IntegerSet.h"
 #include "mlir/IR/Matchers.h"
+#include "llvm/ADT/DenseMap.h"
 
 #include <numeric>
 
@@ -93,6 +94,26 @@ static int64_t getChanges(const InnerSpace &space) {
       divisor = std::gcd(divisor, getSwitch(compare, variable));
   });
   return divisor;
+}
+
+bool bridge::hasShifts(const InnerSpace &space) {
+  AffineForOp innermost = space.chain.back();
+  Value variable = innermost.getInductionVar();
+  llvm::SmallDenseMap<Value, int64_t> offsets;
+  bool shifted = false;
+  innermost.walk([&](Operation *op) {
+    if (auto guard = dyn_cast<AffineIfOp>(op))
+      shifted |= getSwitch(guard, variable) != 0;
+    if (auto compare = dyn_cast<arith::CmpIOp>(op))
+      shifted |= getSwitch(compare, variable) != 0;
+    auto load = dyn_cast<AffineLoadOp>(op);
+    if (!load)
+      return;
+    int64_t offset = getOffset(op, variable);
+    auto [known, isFirst] = offsets.insert({load.getMemRef(), offset});
+    shifted |= !isFirst && known->second != offset;
+  });
+  return shifted;
 }
 
 //===----------------------------------------------------------------------===//

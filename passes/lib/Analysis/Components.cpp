@@ -21,17 +21,34 @@ static Component getComponent(Range members, ArrayRef<Nest> nests) {
   return component;
 }
 
+/// The depth of the band that two nests would share, zero for those that share
+/// nothing, by position.
+static SmallVector<SmallVector<unsigned>> getDepths(MutableArrayRef<Nest> nests) {
+  SmallVector<SmallVector<unsigned>> depths(
+      nests.size(), SmallVector<unsigned>(nests.size(), 0));
+  for (unsigned j = 0; j < nests.size(); ++j)
+    for (unsigned i = 0; i < j; ++i) {
+      unsigned depth = getCommonBandDepth(nests[i], nests[j]);
+      if (depth > 0 && shareElements(nests[i], nests[j]))
+        depths[i][j] = depths[j][i] = depth;
+    }
+  return depths;
+}
+
 SmallVector<Component> bridge::getComponents(ArrayRef<AffineForOp> roots) {
   SmallVector<Nest> nests;
   for (AffineForOp root : roots)
     nests.push_back(getNest(root));
+  auto depths = getDepths(nests);
   llvm::EquivalenceClasses<unsigned> classes;
   for (unsigned j = 0; j < nests.size(); ++j) {
     classes.insert(j);
-    for (unsigned i = 0; i < j; ++i)
-      if (getCommonBandDepth(nests[i], nests[j]) > 0 &&
-          shareElements(nests[i], nests[j]))
+    for (unsigned i = 0; i < j; ++i) {
+      unsigned best = std::min(*llvm::max_element(depths[i]),
+                               *llvm::max_element(depths[j]));
+      if (depths[i][j] > 0 && depths[i][j] >= best)
         classes.unionSets(i, j);
+    }
   }
   SmallVector<Component> components;
   for (auto *leader : classes)

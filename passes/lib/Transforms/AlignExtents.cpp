@@ -45,6 +45,8 @@ private:
         return;
       spaces.push_back(InnerSpace{{}, chain, *extents});
     }
+    if (shiftedOnly && llvm::none_of(spaces, hasShifts))
+      return;
     TileLimits limits{maxPieces, minTile};
     std::optional<int64_t> tile;
     if (!spaces.empty())

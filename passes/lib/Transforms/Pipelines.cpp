@@ -20,7 +20,9 @@ void bridge::buildFusePipeline(OpPassManager &pm,
   addCleanUp(functions);
   functions.addPass(createReindexBands());
   functions.addPass(createSplitIndexSets());
-  functions.addPass(createAlignExtents());
+  AlignExtentsOptions align;
+  align.shiftedOnly = options.laneGuards;
+  functions.addPass(createAlignExtents(align));
   addCleanUp(functions);
   functions.addPass(createSimplifyGuards());
   if (options.laneGuards)

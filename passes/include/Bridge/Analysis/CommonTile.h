@@ -23,6 +23,10 @@ struct TileLimits {
 std::optional<int64_t> getCommonTile(llvm::ArrayRef<InnerSpace> spaces,
                                      const TileLimits &limits);
 
+/// Whether lanes of a nest work on each other's elements, or not all do the
+/// same: it has guards along the lanes, or reads a memref at several offsets.
+bool hasShifts(const InnerSpace &space);
+
 /// The contiguous pieces of a box: the innermost loop in steps of `tile`, the
 /// loops around it one iteration at a time.
 llvm::SmallVector<mlir::AffineMap>

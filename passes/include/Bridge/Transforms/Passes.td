@@ -160,6 +160,10 @@ def AlignExtents : Pass<"bridge-align-extents", "::mlir::func::FuncOp"> {
            "The most pieces that a nest is split into">,
     Option<"minTile", "min-tile", "int64_t", /*default=*/"16",
            "The fewest iterations of a piece: a sector of memory, about">,
+    Option<"shiftedOnly", "shifted-only", "bool", /*default=*/"false",
+           "Leave nests to bridge-pad-extents that only differ in extent: "
+           "where no lane reads at several offsets or has a guard, pieces "
+           "share no load that one wider loop does not">,
   ];
   let statistics = [
     Statistic<"numAligned", "num-aligned", "Nests split">,
