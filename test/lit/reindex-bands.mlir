@@ -1,0 +1,559 @@
+// RUN: bridge-opt %s --split-input-file \
+// RUN:     --pass-pipeline='builtin.module(func.func(bridge-reindex-bands,canonicalize))' \
+// RUN:   | FileCheck %s
+// RUN: bridge-opt %s --split-input-file \
+// RUN:     --pass-pipeline='builtin.module(func.func(bridge-reindex-bands{max-points=63},canonicalize))' \
+// RUN:   | FileCheck %s --check-prefix=FEW
+// RUN: bridge-opt %s --split-input-file \
+// RUN:     --pass-pipeline='builtin.module(func.func(bridge-reindex-bands{max-points=64},canonicalize))' \
+// RUN:   | FileCheck %s --check-prefix=ENOUGH
+
+// What it is for: the nests meet.
+// RUN: bridge-opt %s --split-input-file \
+// RUN:     --pass-pipeline='builtin.module(func.func(bridge-reindex-bands,canonicalize,bridge-fuse-bands))' 2>/dev/null \
+// RUN:   | FileCheck %s --check-prefix=FUSED
+
+// In each function the last nest reads, for each iteration of its outer loops,
+// one of the rows that the first computes.
+
+// CHECK-LABEL: func private @should_take_declaration
+func.func private @should_take_declaration(memref<64xf32>)
+
+// -----
+
+// Rows in the order of the columns of an 8 x 8 square: row 8 k + j for (j, k).
+
+// CHECK-LABEL: func @should_permute_rows
+// CHECK: affine.for %[[J:.*]] = 0 to 8 {
+// CHECK-NEXT: affine.for %[[K:.*]] = 0 to 8 {
+// CHECK-NEXT: %[[S:.*]] = affine.for %[[R:.*]] = 0 to 96 iter_args
+// CHECK-NEXT: affine.load %arg0[%[[J]] + %[[K]] * 8, %[[R]]]
+// CHECK-NEXT: arith.addf
+// CHECK-NEXT: affine.yield
+// CHECK-NEXT: }
+// CHECK-NEXT: affine.store %[[S]], %arg1[%[[J]] + %[[K]] * 8]
+// CHECK-NEXT: }
+// CHECK-NEXT: } {bridge.kernels = [0], bridge.nodes = ["sum"]}
+// CHECK-NEXT: affine.for %{{.*}} = 0 to 8 {
+// CHECK-NEXT: affine.for %{{.*}} = 0 to 8 {
+
+// 64 points are looked at, no more.
+// FEW-LABEL: func @should_permute_rows
+// FEW: affine.for %{{.*}} = 0 to 64 {
+// FEW-NEXT: affine.for %{{.*}} = 0 to 96 iter_args
+// ENOUGH-LABEL: func @should_permute_rows
+// ENOUGH: affine.for %{{.*}} = 0 to 8 {
+// ENOUGH-NEXT: affine.for %{{.*}} = 0 to 8 {
+// ENOUGH-NEXT: affine.for %{{.*}} = 0 to 96 iter_args
+// FUSED-LABEL: func @should_permute_rows
+// FUSED: bridge.band,
+// FUSED-NEXT: return
+func.func @should_permute_rows(%in: memref<64x96xf32>, %sum: memref<64xf32>, %out: memref<8x8x96xf32>) {
+  %zero = arith.constant 0.0 : f32
+  affine.for %i = 0 to 64 {
+    %s = affine.for %r = 0 to 96 iter_args(%a = %zero) -> (f32) {
+      %x = affine.load %in[%i, %r] : memref<64x96xf32>
+      %b = arith.addf %a, %x : f32
+      affine.yield %b : f32
+    }
+    affine.store %s, %sum[%i] : memref<64xf32>
+  } {bridge.kernels = [0], bridge.nodes = ["sum"]}
+  affine.for %j = 0 to 8 {
+    affine.for %k = 0 to 8 {
+      affine.for %r = 0 to 96 {
+        %s = affine.load %sum[%k * 8 + %j] : memref<64xf32>
+        %x = affine.load %in[%k * 8 + %j, %r] : memref<64x96xf32>
+        %y = arith.mulf %x, %s : f32
+        affine.store %y, %out[%j, %k, %r] : memref<8x8x96xf32>
+      }
+    }
+  } {bridge.kernels = [1], bridge.nodes = ["scale"]}
+  return
+}
+
+// -----
+
+// A transposed band: rows (i, j) of 4 x 6 for (j, i) of 6 x 4. Each loop is one
+// of the others as it is, so no points need to be looked at.
+
+// CHECK-LABEL: func @should_transpose_rows
+// CHECK: affine.for %[[J:.*]] = 0 to 6 {
+// CHECK-NEXT: affine.for %[[I:.*]] = 0 to 4 {
+// CHECK-NEXT: affine.for %[[R:.*]] = 0 to 96 iter_args
+// CHECK-NEXT: affine.load %arg0[%[[I]], %[[J]], %[[R]]]
+// CHECK: affine.store %{{.*}}, %arg1[%[[I]], %[[J]]]
+// FUSED-LABEL: func @should_transpose_rows
+// FUSED: bridge.band,
+// FUSED-NEXT: return
+func.func @should_transpose_rows(%in: memref<4x6x96xf32>, %sum: memref<4x6xf32>, %out: memref<6x4x96xf32>) {
+  %zero = arith.constant 0.0 : f32
+  affine.for %i = 0 to 4 {
+    affine.for %j = 0 to 6 {
+      %s = affine.for %r = 0 to 96 iter_args(%a = %zero) -> (f32) {
+        %x = affine.load %in[%i, %j, %r] : memref<4x6x96xf32>
+        %b = arith.addf %a, %x : f32
+        affine.yield %b : f32
+      }
+      affine.store %s, %sum[%i, %j] : memref<4x6xf32>
+    }
+  }
+  affine.for %j = 0 to 6 {
+    affine.for %i = 0 to 4 {
+      affine.for %r = 0 to 96 {
+        %s = affine.load %sum[%i, %j] : memref<4x6xf32>
+        affine.store %s, %out[%j, %i, %r] : memref<6x4x96xf32>
+      }
+    }
+  }
+  return
+}
+
+// -----
+
+// Rolled by three, and cut into 8 x 8.
+
+// CHECK-LABEL: func @should_roll_rows
+// CHECK: affine.for %[[J:.*]] = 0 to 8 {
+// CHECK-NEXT: affine.for %[[K:.*]] = 0 to 8 {
+// CHECK-NEXT: affine.load %arg0[%[[J]] * 8 + %[[K]] - ((%[[J]] * 8 + %[[K]] + 3) floordiv 64) * 64 + 3]
+// CHECK-NEXT: math.exp
+// CHECK-NEXT: affine.store %{{.*}}, %arg1[%[[J]] * 8 + %[[K]] - ((%[[J]] * 8 + %[[K]] + 3) floordiv 64) * 64 + 3]
+// FUSED-LABEL: func @should_roll_rows
+// FUSED: bridge.band,
+// FUSED-NEXT: return
+// FEW-LABEL: func @should_roll_rows
+// FEW: affine.for %{{.*}} = 0 to 64 {
+func.func @should_roll_rows(%in: memref<64xf32>, %t: memref<64xf32>, %out: memref<8x8x16xf32>) {
+  affine.for %i = 0 to 64 {
+    %x = affine.load %in[%i] : memref<64xf32>
+    %y = math.exp %x : f32
+    affine.store %y, %t[%i] : memref<64xf32>
+  }
+  affine.for %j = 0 to 8 {
+    affine.for %k = 0 to 8 {
+      affine.for %r = 0 to 16 {
+        %x = affine.load %t[(%j * 8 + %k + 3) mod 64] : memref<64xf32>
+        affine.store %x, %out[%j, %k, %r] : memref<8x8x16xf32>
+      }
+    }
+  }
+  return
+}
+
+// -----
+
+// Windows of 4 x 4 of an 8 x 16 image, (h, w) = (4 a + c, 4 b + d): two parts
+// that have nothing to do with each other, of 8 and 16 points. FEW allows both,
+// the 128 of the whole it would not.
+
+// CHECK-LABEL: func @should_cut_rows_into_windows
+// CHECK: affine.for %[[A:.*]] = 0 to 2 {
+// CHECK-NEXT: affine.for %[[B:.*]] = 0 to 4 {
+// CHECK-NEXT: affine.for %[[C:.*]] = 0 to 4 {
+// CHECK-NEXT: affine.for %[[D:.*]] = 0 to 4 {
+// CHECK-NEXT: affine.for %{{.*}} = 0 to 32 iter_args
+// CHECK-NEXT: affine.load %arg0[%[[A]] * 4 + %[[C]], %[[B]] * 4 + %[[D]], %{{.*}}]
+// CHECK: affine.store %{{.*}}, %arg1[%[[A]] * 4 + %[[C]], %[[B]] * 4 + %[[D]]]
+// FEW-LABEL: func @should_cut_rows_into_windows
+// FEW: affine.for %{{.*}} = 0 to 2 {
+// FEW-NEXT: affine.for %{{.*}} = 0 to 4 {
+// FEW-NEXT: affine.for %{{.*}} = 0 to 4 {
+// FEW-NEXT: affine.for %{{.*}} = 0 to 4 {
+// FEW-NEXT: affine.for %{{.*}} = 0 to 32 iter_args
+// FUSED-LABEL: func @should_cut_rows_into_windows
+// FUSED: bridge.band,
+// FUSED-NEXT: return
+func.func @should_cut_rows_into_windows(%in: memref<8x16x32xf32>, %sum: memref<8x16xf32>, %out: memref<2x4x4x4x32xf32>) {
+  %zero = arith.constant 0.0 : f32
+  affine.for %h = 0 to 8 {
+    affine.for %w = 0 to 16 {
+      %s = affine.for %r = 0 to 32 iter_args(%acc = %zero) -> (f32) {
+        %x = affine.load %in[%h, %w, %r] : memref<8x16x32xf32>
+        %y = arith.addf %acc, %x : f32
+        affine.yield %y : f32
+      }
+      affine.store %s, %sum[%h, %w] : memref<8x16xf32>
+    }
+  }
+  affine.for %a = 0 to 2 {
+    affine.for %b = 0 to 4 {
+      affine.for %c = 0 to 4 {
+        affine.for %d = 0 to 4 {
+          affine.for %r = 0 to 32 {
+            %s = affine.load %sum[%a * 4 + %c, %b * 4 + %d] : memref<8x16xf32>
+            affine.store %s, %out[%a, %b, %c, %d, %r] : memref<2x4x4x4x32xf32>
+          }
+        }
+      }
+    }
+  }
+  return
+}
+
+// -----
+
+// A dynamic batch that stays as it is, around rows that do not.
+
+// CHECK-LABEL: func @should_permute_rows_of_dynamic_batch
+// CHECK: affine.for %[[N:.*]] = 0 to %arg3 {
+// CHECK-NEXT: affine.for %[[J:.*]] = 0 to 8 {
+// CHECK-NEXT: affine.for %[[K:.*]] = 0 to 8 {
+// CHECK-NEXT: affine.load %arg0[%[[N]], %[[J]] + %[[K]] * 8]
+// CHECK-NEXT: affine.store %{{.*}}, %arg1[%[[N]], %[[J]] + %[[K]] * 8]
+// FUSED-LABEL: func @should_permute_rows_of_dynamic_batch
+// FUSED: bridge.band,
+// FUSED-NEXT: return
+func.func @should_permute_rows_of_dynamic_batch(%in: memref<?x64xf32>, %t: memref<?x64xf32>, %out: memref<?x8x8xf32>, %n: index) {
+  affine.for %b = 0 to %n {
+    affine.for %i = 0 to 64 {
+      %x = affine.load %in[%b, %i] : memref<?x64xf32>
+      affine.store %x, %t[%b, %i] : memref<?x64xf32>
+    }
+  }
+  affine.for %b = 0 to %n {
+    affine.for %j = 0 to 8 {
+      affine.for %k = 0 to 8 {
+        %x = affine.load %t[%b, %k * 8 + %j] : memref<?x64xf32>
+        affine.store %x, %out[%b, %j, %k] : memref<?x8x8xf32>
+      }
+    }
+  }
+  return
+}
+
+// -----
+
+// The batches are two sizes, of which nobody knows that they are one.
+
+// CHECK-LABEL: func @should_not_permute_rows_of_other_batch
+// CHECK: affine.for %{{.*}} = 0 to %arg3 {
+// CHECK-NEXT: affine.for %{{.*}} = 0 to 64 {
+func.func @should_not_permute_rows_of_other_batch(%in: memref<?x64xf32>, %t: memref<?x64xf32>, %out: memref<?x8x8xf32>, %n: index, %m: index) {
+  affine.for %b = 0 to %n {
+    affine.for %i = 0 to 64 {
+      %x = affine.load %in[%b, %i] : memref<?x64xf32>
+      affine.store %x, %t[%b, %i] : memref<?x64xf32>
+    }
+  }
+  affine.for %b = 0 to %m {
+    affine.for %j = 0 to 8 {
+      affine.for %k = 0 to 8 {
+        %x = affine.load %t[%b, %k * 8 + %j] : memref<?x64xf32>
+        affine.store %x, %out[%b, %j, %k] : memref<?x8x8xf32>
+      }
+    }
+  }
+  return
+}
+
+// -----
+
+// (0, 2) and (1, 0) read one row, and the last rows nobody.
+
+// CHECK-LABEL: func @should_not_reindex_rows_read_twice
+// CHECK: affine.for %{{.*}} = 0 to 64 {
+// CHECK-NEXT: affine.load
+func.func @should_not_reindex_rows_read_twice(%in: memref<64xf32>, %t: memref<64xf32>, %out: memref<8x8xf32>) {
+  affine.for %i = 0 to 64 {
+    %x = affine.load %in[%i] : memref<64xf32>
+    affine.store %x, %t[%i] : memref<64xf32>
+  }
+  affine.for %j = 0 to 8 {
+    affine.for %k = 0 to 8 {
+      %x = affine.load %t[%j * 2 + %k] : memref<64xf32>
+      affine.store %x, %out[%j, %k] : memref<8x8xf32>
+    }
+  }
+  return
+}
+
+// -----
+
+// All rows are different, but 32 of 64.
+
+// CHECK-LABEL: func @should_not_reindex_where_rows_are_left
+// CHECK: affine.for %{{.*}} = 0 to 64 {
+// CHECK-NEXT: affine.load
+func.func @should_not_reindex_where_rows_are_left(%in: memref<64xf32>, %t: memref<64xf32>, %out: memref<4x8xf32>) {
+  affine.for %i = 0 to 64 {
+    %x = affine.load %in[%i] : memref<64xf32>
+    affine.store %x, %t[%i] : memref<64xf32>
+  }
+  affine.for %j = 0 to 4 {
+    affine.for %k = 0 to 8 {
+      %x = affine.load %t[%k * 8 + %j] : memref<64xf32>
+      affine.store %x, %out[%j, %k] : memref<4x8xf32>
+    }
+  }
+  return
+}
+
+// -----
+
+// Every row is read in all iterations of k: a loop that the row does not depend
+// on is none of its own.
+
+// CHECK-LABEL: func @should_not_reindex_by_loops_around_the_rows
+// CHECK: affine.for %{{.*}} = 0 to 64 {
+// CHECK-NEXT: affine.load
+func.func @should_not_reindex_by_loops_around_the_rows(%in: memref<64xf32>, %t: memref<64xf32>, %out: memref<4x8x8xf32>) {
+  affine.for %i = 0 to 64 {
+    %x = affine.load %in[%i] : memref<64xf32>
+    affine.store %x, %t[%i] : memref<64xf32>
+  }
+  affine.for %l = 0 to 4 {
+    affine.for %j = 0 to 8 {
+      affine.for %k = 0 to 8 {
+        %x = affine.load %t[%k * 8 + %j] : memref<64xf32>
+        affine.store %x, %out[%l, %j, %k] : memref<4x8x8xf32>
+      }
+    }
+  }
+  return
+}
+
+// -----
+
+// What the guard admits are rows; (0, 0) would be row -1, and row 63 nobody's.
+
+// CHECK-LABEL: func @should_not_reindex_by_what_a_guard_admits
+// CHECK: affine.for %{{.*}} = 0 to 64 {
+// CHECK-NEXT: affine.load
+func.func @should_not_reindex_by_what_a_guard_admits(%in: memref<64xf32>, %t: memref<64xf32>, %out: memref<8x8xf32>) {
+  %zero = arith.constant 0.0 : f32
+  affine.for %i = 0 to 64 {
+    %x = affine.load %in[%i] : memref<64xf32>
+    affine.store %x, %t[%i] : memref<64xf32>
+  }
+  affine.for %j = 0 to 8 {
+    affine.for %k = 0 to 8 {
+      %y = affine.if affine_set<(d0, d1) : (d0 * 8 + d1 - 1 >= 0)>(%j, %k) -> f32 {
+        %x = affine.load %t[%j * 8 + %k - 1] : memref<64xf32>
+        affine.yield %x : f32
+      } else {
+        affine.yield %zero : f32
+      }
+      affine.store %y, %out[%j, %k] : memref<8x8xf32>
+    }
+  }
+  return
+}
+
+// -----
+
+// Row i needs row i - 1: the order is the program's.
+
+// CHECK-LABEL: func @should_not_reindex_recurrence
+// CHECK: affine.for %{{.*}} = 0 to 64 {
+// CHECK-NEXT: affine.load
+func.func @should_not_reindex_recurrence(%t: memref<65xf32>, %out: memref<8x8xf32>) {
+  affine.for %i = 0 to 64 {
+    %x = affine.load %t[%i] : memref<65xf32>
+    %y = math.exp %x : f32
+    affine.store %y, %t[%i + 1] : memref<65xf32>
+  }
+  affine.for %j = 0 to 8 {
+    affine.for %k = 0 to 8 {
+      %x = affine.load %t[%k * -8 - %j + 64] : memref<65xf32>
+      affine.store %x, %out[%j, %k] : memref<8x8xf32>
+    }
+  }
+  return
+}
+
+// -----
+
+// The lanes of a row are in another order: that is the row's own affair.
+
+// CHECK-LABEL: func @should_not_touch_rows_in_order
+// CHECK: affine.for %[[I:.*]] = 0 to 64 {
+// CHECK-NEXT: affine.for %[[J:.*]] = 0 to 96 {
+// CHECK-NEXT: affine.load %arg0[%[[I]], %[[J]]]
+func.func @should_not_touch_rows_in_order(%in: memref<64x96xf32>, %t: memref<64x96xf32>, %out: memref<64x96xf32>) {
+  affine.for %i = 0 to 64 {
+    affine.for %j = 0 to 96 {
+      %x = affine.load %in[%i, %j] : memref<64x96xf32>
+      affine.store %x, %t[%i, %j] : memref<64x96xf32>
+    }
+  }
+  affine.for %i = 0 to 64 {
+    affine.for %j = 0 to 96 {
+      %x = affine.load %t[%i, -%j + 95] : memref<64x96xf32>
+      affine.store %x, %out[%i, %j] : memref<64x96xf32>
+    }
+  }
+  return
+}
+
+// -----
+
+// Two nests of one kernel: the reader wants one of them, and both move, with
+// their attributes.
+
+// CHECK-LABEL: func @should_move_kin_together
+// CHECK: affine.for %[[A:.*]] = 0 to 8 {
+// CHECK-NEXT: affine.for %[[B:.*]] = 0 to 8 {
+// CHECK-NEXT: affine.load %arg0[%[[A]] + %[[B]] * 8]
+// CHECK-NEXT: math.exp
+// CHECK-NEXT: affine.store %{{.*}}, %arg1[%[[A]] + %[[B]] * 8]
+// CHECK-NEXT: }
+// CHECK-NEXT: } {bridge.kernels = [0], bridge.nodes = ["a"]}
+// CHECK-NEXT: affine.for %[[C:.*]] = 0 to 8 {
+// CHECK-NEXT: affine.for %[[D:.*]] = 0 to 8 {
+// CHECK-NEXT: affine.load %arg0[%[[C]] + %[[D]] * 8]
+// CHECK-NEXT: math.sin
+// CHECK-NEXT: affine.store %{{.*}}, %arg2[%[[C]] + %[[D]] * 8]
+// CHECK-NEXT: }
+// CHECK-NEXT: } {bridge.kernels = [0], bridge.nodes = ["b"]}
+// CHECK-NEXT: affine.for %{{.*}} = 0 to 8 {
+// CHECK-NEXT: affine.for %{{.*}} = 0 to 8 {
+func.func @should_move_kin_together(%in: memref<64xf32>, %a: memref<64xf32>, %b: memref<64xf32>, %out: memref<8x8xf32>) {
+  affine.for %i = 0 to 64 {
+    %x = affine.load %in[%i] : memref<64xf32>
+    %y = math.exp %x : f32
+    affine.store %y, %a[%i] : memref<64xf32>
+  } {bridge.kernels = [0], bridge.nodes = ["a"]}
+  affine.for %i = 0 to 64 {
+    %x = affine.load %in[%i] : memref<64xf32>
+    %y = math.sin %x : f32
+    affine.store %y, %b[%i] : memref<64xf32>
+  } {bridge.kernels = [0], bridge.nodes = ["b"]}
+  affine.for %j = 0 to 8 {
+    affine.for %k = 0 to 8 {
+      %x = affine.load %a[%k * 8 + %j] : memref<64xf32>
+      affine.store %x, %out[%j, %k] : memref<8x8xf32>
+    }
+  } {bridge.kernels = [1], bridge.nodes = ["c"]}
+  return
+}
+
+// -----
+
+// One of the kernel's nests has other loops, or is a recurrence: none moves.
+
+// CHECK-LABEL: func @should_not_move_without_kin_of_other_loops
+// CHECK: affine.for %{{.*}} = 0 to 64 {
+// CHECK: affine.for %{{.*}} = 0 to 32 {
+func.func @should_not_move_without_kin_of_other_loops(%in: memref<64xf32>, %a: memref<64xf32>, %b: memref<64xf32>, %out: memref<8x8xf32>) {
+  affine.for %i = 0 to 64 {
+    %x = affine.load %in[%i] : memref<64xf32>
+    affine.store %x, %a[%i] : memref<64xf32>
+  } {bridge.kernels = [0], bridge.nodes = ["a"]}
+  affine.for %i = 0 to 32 {
+    %x = affine.load %in[%i] : memref<64xf32>
+    affine.store %x, %b[%i] : memref<64xf32>
+  } {bridge.kernels = [0], bridge.nodes = ["b"]}
+  affine.for %j = 0 to 8 {
+    affine.for %k = 0 to 8 {
+      %x = affine.load %a[%k * 8 + %j] : memref<64xf32>
+      affine.store %x, %out[%j, %k] : memref<8x8xf32>
+    }
+  } {bridge.kernels = [1], bridge.nodes = ["c"]}
+  return
+}
+
+// -----
+
+// CHECK-LABEL: func @should_not_move_without_serial_kin
+// CHECK: affine.for %{{.*}} = 0 to 64 {
+// CHECK: affine.for %{{.*}} = 0 to 64 {
+func.func @should_not_move_without_serial_kin(%in: memref<64xf32>, %a: memref<64xf32>, %b: memref<65xf32>, %out: memref<8x8xf32>) {
+  affine.for %i = 0 to 64 {
+    %x = affine.load %in[%i] : memref<64xf32>
+    affine.store %x, %a[%i] : memref<64xf32>
+  } {bridge.kernels = [0], bridge.nodes = ["a"]}
+  affine.for %i = 0 to 64 {
+    %x = affine.load %b[%i] : memref<65xf32>
+    affine.store %x, %b[%i + 1] : memref<65xf32>
+  } {bridge.kernels = [0], bridge.nodes = ["b"]}
+  affine.for %j = 0 to 8 {
+    affine.for %k = 0 to 8 {
+      %x = affine.load %a[%k * 8 + %j] : memref<64xf32>
+      affine.store %x, %out[%j, %k] : memref<8x8xf32>
+    }
+  } {bridge.kernels = [1], bridge.nodes = ["c"]}
+  return
+}
+
+// -----
+
+// The reader is in the kernel itself, which so would not move whole.
+
+// CHECK-LABEL: func @should_not_move_for_kin
+// CHECK: affine.for %{{.*}} = 0 to 64 {
+// CHECK: affine.for %{{.*}} = 0 to 8 {
+func.func @should_not_move_for_kin(%in: memref<64xf32>, %a: memref<64xf32>, %out: memref<8x8xf32>) {
+  affine.for %i = 0 to 64 {
+    %x = affine.load %in[%i] : memref<64xf32>
+    affine.store %x, %a[%i] : memref<64xf32>
+  } {bridge.kernels = [0], bridge.nodes = ["a"]}
+  affine.for %j = 0 to 8 {
+    affine.for %k = 0 to 8 {
+      %x = affine.load %a[%k * 8 + %j] : memref<64xf32>
+      affine.store %x, %out[%j, %k] : memref<8x8xf32>
+    }
+  } {bridge.kernels = [0], bridge.nodes = ["c"]}
+  return
+}
+
+// -----
+
+// A chain: the second moves for the third, and the first, which the second reads
+// row by row, after it.
+
+// CHECK-LABEL: func @should_move_chain
+// CHECK: affine.for %[[A:.*]] = 0 to 8 {
+// CHECK-NEXT: affine.for %[[B:.*]] = 0 to 8 {
+// CHECK-NEXT: affine.load %arg0[%[[A]] + %[[B]] * 8]
+// CHECK-NEXT: affine.store %{{.*}}, %arg1[%[[A]] + %[[B]] * 8]
+// CHECK: affine.for %[[C:.*]] = 0 to 8 {
+// CHECK-NEXT: affine.for %[[D:.*]] = 0 to 8 {
+// CHECK-NEXT: affine.load %arg1[%[[C]] + %[[D]] * 8]
+// CHECK-NEXT: affine.store %{{.*}}, %arg2[%[[C]] + %[[D]] * 8]
+func.func @should_move_chain(%in: memref<64xf32>, %a: memref<64xf32>, %b: memref<64xf32>, %out: memref<8x8xf32>) {
+  affine.for %i = 0 to 64 {
+    %x = affine.load %in[%i] : memref<64xf32>
+    affine.store %x, %a[%i] : memref<64xf32>
+  }
+  affine.for %i = 0 to 64 {
+    %x = affine.load %a[%i] : memref<64xf32>
+    affine.store %x, %b[%i] : memref<64xf32>
+  }
+  affine.for %j = 0 to 8 {
+    affine.for %k = 0 to 8 {
+      %x = affine.load %b[%k * 8 + %j] : memref<64xf32>
+      affine.store %x, %out[%j, %k] : memref<8x8xf32>
+    }
+  }
+  return
+}
+
+// -----
+
+// Two readers want two orders: each nest moves once, for the first of them.
+
+// CHECK-LABEL: func @should_move_once
+// CHECK: affine.for %[[A:.*]] = 0 to 6 {
+// CHECK-NEXT: affine.for %[[B:.*]] = 0 to 4 {
+// CHECK-NEXT: affine.load %arg0[%[[B]], %[[A]]]
+func.func @should_move_once(%in: memref<4x6xf32>, %t: memref<4x6xf32>, %a: memref<6x4xf32>, %b: memref<4x6xf32>) {
+  affine.for %i = 0 to 4 {
+    affine.for %j = 0 to 6 {
+      %x = affine.load %in[%i, %j] : memref<4x6xf32>
+      affine.store %x, %t[%i, %j] : memref<4x6xf32>
+    }
+  }
+  affine.for %i = 0 to 6 {
+    affine.for %j = 0 to 4 {
+      %x = affine.load %t[%j, %i] : memref<4x6xf32>
+      affine.store %x, %a[%i, %j] : memref<6x4xf32>
+    }
+  }
+  affine.for %i = 0 to 4 {
+    affine.for %j = 0 to 6 {
+      %x = affine.load %t[%i, %j] : memref<4x6xf32>
+      affine.store %x, %b[%i, %j] : memref<4x6xf32>
+    }
+  }
+  return
+}
