@@ -10,7 +10,7 @@
 // No two iterations write the same element, which only integers tell: among
 // fractions, a quotient that is no whole number makes any two the same.
 
-// 7 i + j + 3 is a number of 56 digits (8 x 7), rolled by three: all different.
+// 7 i + j counts the 56 iterations, and rolling by three keeps them apart.
 
 // CHECK-LABEL: func @should_prove_rolled_store
 // CHECK: affine.for %{{.*}} = 0 to 8 {
