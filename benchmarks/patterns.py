@@ -286,7 +286,7 @@ PATTERNS = [
     Pattern(
         "rmsnorm_interleaved_rope", norm_interleaved_rope,
         _interleaved_sizes(4096, 32, 128), _interleaved_sizes(3, 4, 32),
-        inductor=2, bridge=1, reached=2,
+        inductor=2, bridge=1, reached=1,
     ),
     Pattern(
         "rmsnorm_fp8_blocks", norm_fp8_blocks, _row_sizes(4096, 4096, 4096), _row_sizes(5, 256, 256),
@@ -306,15 +306,15 @@ PATTERNS = [
     ),
     Pattern(
         "mla_split_two_rmsnorms", mla_norms, _row_sizes(4096, 2112, 1536, 512), _row_sizes(7, 132, 96, 32),
-        inductor=3, bridge=1, reached=1, loads_once=True,
+        inductor=3, bridge=1, reached=1,
     ),
     Pattern(
         "layernorm_roll_windows", norm_windows, _image_sizes(64, 56, 96), _image_sizes(1, 14, 24),
-        inductor=2, bridge=1, reached=2,
+        inductor=2, bridge=1, reached=1, loads_once=True,
     ),
     Pattern(
         "softmax_padded_rows", padded_softmax, sizes(12288, (ROWS, 49, 49)), sizes(2, (ROWS, 13, 13)),
-        inductor=2, bridge=1, reached=2,
+        inductor=2, bridge=1, reached=1, loads_once=True,
     ),
     # The mean over tokens is another loop over all of the rows: to be refused is right too.
     Pattern(
