@@ -179,9 +179,18 @@ class Evaluator:
         return self.env.ops.reduction(dtype, dtype, f"{ops_table.SEGMENTED}:{kind}:{segment}", value)
 
     def _constraint(self, expr: sympy.Expr, is_equality: bool):
+        """`expr == 0`, or `expr >= 0` as `variables >= bound` or `variables < bound`: Triton sees of those, for a
+        bound that a power of two divides, that neighbouring lanes agree, and keeps its vector accesses."""
         ops = self.env.ops
-        compare = ops.eq if is_equality else ops.ge
-        return compare(ops.index_expr(expr, torch.int64), ops.constant(0, torch.int64))
+        constant, variables = sympy.expand(expr).as_coeff_Add()
+        if is_equality or not constant.is_Integer:
+            return (ops.eq if is_equality else ops.ge)(self._integer(expr), ops.constant(0, torch.int64))
+        if variables.could_extract_minus_sign():
+            return ops.lt(self._integer(-variables), ops.constant(int(constant) + 1, torch.int64))
+        return ops.ge(self._integer(variables), ops.constant(-int(constant), torch.int64))
+
+    def _integer(self, expr: sympy.Expr):
+        return self.env.ops.index_expr(expr, torch.int64)
 
 
 _HANDLERS = {

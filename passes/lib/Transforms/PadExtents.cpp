@@ -97,7 +97,9 @@ public:
                                       AffineMap::get(1, 0, d - offset), lane);
     mapping.map(loop.getInductionVar(), own);
     mapping.map(loop.getRegionIterArgs(), padded.getRegionIterArgs());
-    SmallVector<AffineExpr> bounds{-d + (offset + length - 1)};
+    SmallVector<AffineExpr> bounds;
+    if (offset + length != extent)
+      bounds.push_back(-d + (offset + length - 1));
     if (offset != 0)
       bounds.push_back(d - offset);
     guard = IntegerSet::get(1, 0, bounds,

@@ -1,0 +1,142 @@
+// RUN: bridge-opt %s --split-input-file --verify-diagnostics \
+// RUN:     --pass-pipeline='builtin.module(func.func(bridge-pad-extents,canonicalize))' \
+// RUN:   | FileCheck %s
+
+// A row from its second element on: shifted to the lanes that hold it, so that
+// its load needs no guard, and its store does.
+
+// CHECK: #[[SHIFTED:.*]] = affine_set<(d0) : (d0 - 1 >= 0)>
+// CHECK-LABEL: func @should_shift
+// CHECK: affine.for %{{.*}} = 0 to 1001
+// CHECK: affine.for %[[I:.*]] = 0 to 64
+// CHECK-NEXT: affine.for %[[R:.*]] = 0 to 1001 {
+// CHECK-NEXT: %[[X:.*]] = affine.load %arg0[%[[I]], %[[R]]]
+// CHECK-NEXT: affine.if #[[SHIFTED]](%[[R]]) {
+// CHECK-NEXT: affine.store %[[X]], %arg2[%[[I]], %[[R]] - 1]
+func.func @should_shift(%in: memref<64x1001xf32>, %t: memref<64x1001xf32>, %out: memref<64x1000xf32>) {
+  affine.for %i = 0 to 64 {
+    affine.for %r = 0 to 1001 {
+      %x = affine.load %in[%i, %r] : memref<64x1001xf32>
+      affine.store %x, %t[%i, %r] : memref<64x1001xf32>
+    }
+  }
+  affine.for %i = 0 to 64 {
+    affine.for %j = 0 to 1000 {
+      %x = affine.load %in[%i, %j + 1] : memref<64x1001xf32>
+      affine.store %x, %out[%i, %j] : memref<64x1000xf32>
+    }
+  }
+  return
+}
+
+// -----
+
+// The other lanes would read outside %in: their load is guarded, and what they
+// add to the sum is nothing.
+
+// CHECK: #[[SHORT:.*]] = affine_set<(d0) : (-d0 + 48 >= 0)>
+// CHECK-LABEL: func @should_pad_reduction
+// CHECK-DAG: %[[ZERO:.*]] = arith.constant 0.0
+// CHECK-DAG: %[[BOUND:.*]] = arith.constant 49 : i64
+// CHECK: affine.for %[[R:.*]] = 0 to 56 iter_args(%[[ACC:.*]] = %[[ZERO]])
+// CHECK-NEXT: %[[X:.*]] = affine.if #[[SHORT]](%[[R]]) -> f32 {
+// CHECK-NEXT: affine.load %arg0[%{{.*}}, %[[R]]]
+// CHECK-NEXT: affine.yield
+// CHECK-NEXT: } else {
+// CHECK-NEXT: affine.yield %[[ZERO]]
+// CHECK-NEXT: }
+// CHECK-NEXT: %[[LANE:.*]] = arith.index_cast %[[R]] : index to i64
+// CHECK-NEXT: %[[OWN:.*]] = arith.cmpi slt, %[[LANE]], %[[BOUND]]
+// CHECK-NEXT: %[[TERM:.*]] = arith.select %[[OWN]], %[[X]], %[[ZERO]]
+// CHECK-NEXT: arith.addf %[[ACC]], %[[TERM]]
+func.func @should_pad_reduction(%in: memref<64x49xf32>, %sum: memref<64xf32>, %out: memref<64x56xf32>) {
+  %zero = arith.constant 0.0 : f32
+  affine.for %i = 0 to 64 {
+    %s = affine.for %r = 0 to 49 iter_args(%acc = %zero) -> (f32) {
+      %x = affine.load %in[%i, %r] : memref<64x49xf32>
+      %y = arith.addf %acc, %x : f32
+      affine.yield %y : f32
+    }
+    affine.store %s, %sum[%i] : memref<64xf32>
+  }
+  affine.for %i = 0 to 64 {
+    affine.for %j = 0 to 56 {
+      %s = affine.load %sum[%i] : memref<64xf32>
+      affine.store %s, %out[%i, %j] : memref<64x56xf32>
+    }
+  }
+  return
+}
+
+// -----
+
+// Parts of one buffer belong together though no element is shared.
+
+// CHECK-LABEL: func @should_pad_parts_of_one_buffer
+// CHECK-COUNT-2: affine.for %{{.*}} = 0 to 49
+func.func @should_pad_parts_of_one_buffer(%a: memref<64x49xf32> {bridge.storage = "whole"}, %b: memref<64x7xf32> {bridge.storage = "whole"}) {
+  %zero = arith.constant 0.0 : f32
+  affine.for %i = 0 to 64 {
+    affine.for %j = 0 to 49 {
+      affine.store %zero, %a[%i, %j] : memref<64x49xf32>
+    }
+  }
+  affine.for %i = 0 to 64 {
+    affine.for %j = 0 to 7 {
+      affine.store %zero, %b[%i, %j] : memref<64x7xf32>
+    }
+  }
+  return
+}
+
+// -----
+
+// Rows that share nothing keep their loops.
+
+// CHECK-LABEL: func @should_not_pad_what_shares_nothing
+// CHECK: affine.for %{{.*}} = 0 to 32
+// CHECK: affine.for %{{.*}} = 0 to 16
+func.func @should_not_pad_what_shares_nothing(%in: memref<64x48xf32>, %a: memref<64x32xf32>, %b: memref<64x16xf32>) {
+  affine.for %i = 0 to 64 {
+    affine.for %j = 0 to 32 {
+      %x = affine.load %in[%i, %j] : memref<64x48xf32>
+      affine.store %x, %a[%i, %j] : memref<64x32xf32>
+    }
+  }
+  affine.for %i = 0 to 64 {
+    affine.for %j = 0 to 16 {
+      %x = affine.load %in[%i, %j + 32] : memref<64x48xf32>
+      affine.store %x, %b[%i, %j] : memref<64x16xf32>
+    }
+  }
+  return
+}
+
+// -----
+
+// The index of an extremum has no neutral element here.
+
+// CHECK-LABEL: func @should_not_pad_argmax
+// CHECK: affine.for %{{.*}} = 0 to 49 iter_args
+func.func @should_not_pad_argmax(%in: memref<64x49xf32>, %arg: memref<64xi64>, %out: memref<64x56xf32>) {
+  %low = arith.constant 0xFF800000 : f32
+  %none = arith.constant 0 : i64
+  affine.for %i = 0 to 64 {
+    // expected-remark@+1 {{[reduction_not_splittable] its iterations cannot be reordered, or no lane can be left out}}
+    %s:2 = affine.for %r = 0 to 49 iter_args(%best = %low, %at = %none) -> (f32, i64) {
+      %x = affine.load %in[%i, %r] : memref<64x49xf32>
+      %n = arith.index_cast %r : index to i64
+      %c:2 = bridge.combine argmax (%best, %at), (%x, %n) : f32, i64
+      affine.yield %c#0, %c#1 : f32, i64
+    }
+    affine.store %s#1, %arg[%i] : memref<64xi64>
+  }
+  affine.for %i = 0 to 64 {
+    affine.for %j = 0 to 56 {
+      %s = affine.load %arg[%i] : memref<64xi64>
+      %f = arith.sitofp %s : i64 to f32
+      affine.store %f, %out[%i, %j] : memref<64x56xf32>
+    }
+  }
+  return
+}
