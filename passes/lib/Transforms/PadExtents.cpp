@@ -130,7 +130,7 @@ private:
   void clone(Operation *op) {
     if (auto load = dyn_cast<AffineLoadOp>(op); load && isSafe(load))
       return (void)builder.clone(*op, mapping);
-    if (isMemoryEffectFree(op) && op->getNumRegions() == 0)
+    if (isPure(op) && op->getNumRegions() == 0)
       return (void)builder.clone(*op, mapping);
     cloneGuarded(op);
   }
