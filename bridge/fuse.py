@@ -12,7 +12,7 @@ from . import inductor_compat as inductor
 from .config import DEFAULT_PIPELINE, LOOP_NEST_PIPELINE, Options
 from .dump import Dump
 from .groups import Group, form_groups, stay_in_order
-from .profitability import fits_in_registers
+from .profitability import fits_in_registers, traffic, traffic_of_one
 from .reasons import Reason, Unsupported
 from .report import GroupReport, Report
 from .siblings import independent_sets, partition
@@ -96,8 +96,12 @@ def _replace(schedule: list[Any], groups: list[Group], outcome: Outcome) -> list
 def _group_report(name: str, group: Group, schedule: list[Any]) -> GroupReport:
     nodes = [n for p in group.positions for n in inductor.loop_nodes(schedule[p])]
     locations = [where for where in map(inductor.node_location, nodes) if where is not None]
-    count = len(group.positions)
-    return GroupReport(name, [n.get_name() for n in nodes], count, count, locations=locations)
+    kernels = [schedule[p] for p in group.positions]
+    before = traffic([inductor.bytes_touched(kernel) for kernel in kernels])
+    one = traffic_of_one([inductor.bytes_touched(kernel, group.names) for kernel in kernels])
+    entry = GroupReport(name, [n.get_name() for n in nodes], len(kernels), len(kernels), locations=locations)
+    entry.bytes_before, entry.bytes_if_one = before, one
+    return entry
 
 
 def _try_group(group: Group, schedule: list[Any], options: Options, entry: GroupReport) -> Outcome:

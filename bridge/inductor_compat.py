@@ -159,12 +159,15 @@ def buffers_written(node: Any) -> set[str]:
     return {dep.name for dep in node.read_writes.writes}
 
 
-def bytes_touched(node: Any) -> dict[str, int]:
-    """Bytes of each buffer that a kernel reads from memory or writes to it, for typical sizes; for cost only."""
+def bytes_touched(node: Any, together: set[str] | None = None) -> dict[str, int]:
+    """Bytes of each buffer that a kernel reads from memory or writes to it, for typical sizes; for cost only.
+
+    together: names of the operations of the kernel that it would be in, default its own.
+    """
     from torch._inductor.virtualized import V
 
     touched: dict[str, int] = {}
-    names = node.get_operation_names()
+    names = together or node.get_operation_names()
     for dep in {*node.read_writes.reads, *node.read_writes.writes}:
         if not node.scheduler.can_buffer_be_removed_through_fusion(dep.name, names):
             touched[dep.name] = touched.get(dep.name, 0) + V.graph.get_dep_size_hint(dep)

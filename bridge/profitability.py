@@ -10,3 +10,16 @@ MAX_ROW_REGISTERS = 32768
 def fits_in_registers(registers: int | None) -> bool:
     """Whether a kernel can load a row once and keep it; a symbolic or empty row cannot."""
     return registers is not None and 0 < registers <= MAX_ROW_REGISTERS
+
+
+def traffic(kernels: list[dict[str, int]]) -> int:
+    """Bytes that kernels move, each from the bytes of the buffers that it touches."""
+    return sum(sum(touched.values()) for touched in kernels)
+
+
+def traffic_of_one(kernels: list[dict[str, int]]) -> int:
+    """Bytes that one kernel in their place would move, which touches each buffer once.
+
+    kernels: without the buffers that nothing else would touch.
+    """
+    return sum(max(k.get(name, 0) for k in kernels) for name in {name for k in kernels for name in k})
