@@ -2,6 +2,7 @@
 
 #include "Bridge/Analysis/Forwarding.h"
 #include "Bridge/Support/Reasons.h"
+#include "Bridge/Transforms/Forward.h"
 #include "Bridge/Transforms/Passes.h"
 
 #include "Bridge/IR/BridgeOps.h"
@@ -49,6 +50,53 @@ static Value beforeRounding(Value stored, Operation *user) {
   return rounding.getIn();
 }
 
+static void replace(AffineLoadOp load, Value value, bool excessPrecision) {
+  for (Operation *user : llvm::make_early_inc_range(load->getUsers()))
+    if (Value exact = excessPrecision ? beforeRounding(value, user) : Value()) {
+      user->replaceAllUsesWith(ValueRange{exact});
+      user->erase();
+    }
+  load.replaceAllUsesWith(value);
+  load.erase();
+}
+
+static void forward(const Source &source, AffineLoadOp load,
+                    bool excessPrecision) {
+  OpBuilder builder(load);
+  IRMapping mapping;
+  for (auto [i, loop] : llvm::enumerate(source.loops)) {
+    AffineForOp own = loop;
+    Value iv = AffineApplyOp::create(builder, load.getLoc(),
+                                     source.map.getSubMap({unsigned(i)}),
+                                     source.operands);
+    mapping.map(own.getInductionVar(), iv);
+  }
+  AffineStoreOp store = source.store;
+  Value value = store.getValueToStore();
+  if (!source.loops.empty())
+    value = recompute(value, source.loops.front(), builder, mapping);
+  replace(load, value, excessPrecision);
+}
+
+/// What is cloned may hold loads that need forwarding in turn; they are of
+/// earlier stores, so this ends.
+AffineLoadOp bridge::forwardStores(AffineForOp band, bool excessPrecision,
+                                   int64_t &forwarded) {
+  while (true) {
+    auto flows = getInnerFlows(band);
+    auto next = llvm::find_if(flows, [&](AffineLoadOp load) {
+      return !staysInLane(load, band);
+    });
+    if (next == flows.end())
+      return {};
+    auto source = getSource(*next, band);
+    if (!source || !isRecomputable(*source))
+      return *next;
+    forward(*source, *next, excessPrecision);
+    ++forwarded;
+  }
+}
+
 namespace {
 
 struct ForwardStores : bridge::impl::ForwardStoresBase<ForwardStores> {
@@ -61,58 +109,22 @@ struct ForwardStores : bridge::impl::ForwardStoresBase<ForwardStores> {
       if (loop->hasAttr(kBandAttr) && llvm::none_of(*loop.getBody(), isBand))
         bands.push_back(loop);
     });
-    for (AffineForOp band : bands)
-      forwardIn(band);
+    for (AffineForOp band : bands) {
+      int64_t forwarded = 0;
+      if (auto load = forwardStores(band, excessPrecision, forwarded))
+        giveUp(band, load);
+      numForwarded += forwarded;
+    }
   }
 
 private:
-  /// What is cloned may hold loads that need forwarding in turn; they are
-  /// earlier stores', so this ends.
-  void forwardIn(AffineForOp band) {
-    bool changed = true;
-    while (changed) {
-      changed = false;
-      for (AffineLoadOp load : getInnerFlows(band)) {
-        if (staysInLane(load, band))
-          continue;
-        auto source = getSource(load, band);
-        if (!source || !isRecomputable(*source)) {
-          refuse(load, Reason::cross_lane_dependence)
-              << "a load needs another lane's value";
-          return;
-        }
-        forward(*source, load);
-        changed = true;
-      }
-    }
-  }
-
-  void forward(const Source &source, AffineLoadOp load) {
-    OpBuilder builder(load);
-    IRMapping mapping;
-    for (auto [i, loop] : llvm::enumerate(source.loops)) {
-      AffineForOp own = loop;
-      Value iv = AffineApplyOp::create(builder, load.getLoc(),
-                                       source.map.getSubMap({unsigned(i)}),
-                                       source.operands);
-      mapping.map(own.getInductionVar(), iv);
-    }
-    AffineStoreOp store = source.store;
-    Value value = store.getValueToStore();
-    if (!source.loops.empty())
-      value = recompute(value, source.loops.front(), builder, mapping);
-    replace(load, value);
-    ++numForwarded;
-  }
-
-  void replace(AffineLoadOp load, Value value) {
-    for (Operation *user : llvm::make_early_inc_range(load->getUsers()))
-      if (Value exact = excessPrecision ? beforeRounding(value, user) : Value()) {
-        user->replaceAllUsesWith(ValueRange{exact});
-        user->erase();
-      }
-    load.replaceAllUsesWith(value);
-    load.erase();
+  /// Lanes that wait for each other are no lanes, and the band none to lift.
+  static void giveUp(AffineForOp band, AffineLoadOp load) {
+    refuse(load, Reason::cross_lane_dependence)
+        << "a load needs another lane's value";
+    Operation *loop = band;
+    for (; loop && loop->hasAttr(kBandAttr); loop = loop->getParentOp())
+      loop->removeAttr(kBandAttr);
   }
 };
 

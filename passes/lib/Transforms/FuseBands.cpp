@@ -4,6 +4,7 @@
 #include "Bridge/Analysis/Legality.h"
 #include "Bridge/Analysis/Nest.h"
 #include "Bridge/Support/Reasons.h"
+#include "Bridge/Transforms/Forward.h"
 #include "Bridge/Transforms/Passes.h"
 
 #include "mlir/Dialect/Affine/Analysis/AffineAnalysis.h"
@@ -267,7 +268,26 @@ private:
       return Objection{Reason::loop_carried_dependence,
                        "merged, one band iteration would need another's "
                        "result"};
-    return getLaneObjection(band.back());
+    if (auto objection = getLaneObjection(band.back()))
+      return objection;
+    if (!canForward(band))
+      return Objection{Reason::cross_lane_dependence,
+                       "a value that is computed again needs another lane's"};
+    return std::nullopt;
+  }
+
+  /// Tries on a copy: what is computed again may need forwarding in turn.
+  static bool canForward(ArrayRef<AffineForOp> band) {
+    AffineForOp root = band.front();
+    OpBuilder builder(root);
+    auto copy = cast<AffineForOp>(builder.clone(*root.getOperation()));
+    AffineForOp innermost = copy;
+    for (unsigned depth = 1; depth < band.size(); ++depth)
+      innermost = *innermost.getBody()->getOps<AffineForOp>().begin();
+    int64_t forwarded = 0;
+    bool possible = !forwardStores(innermost, true, forwarded);
+    copy.erase();
+    return possible;
   }
 };
 
