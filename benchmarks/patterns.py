@@ -187,6 +187,30 @@ def padded_softmax(scores):
     return F.pad(probabilities, (0, -scores.shape[-1] % 8))
 
 
+def norm_heads_transposed(x, weight, size):
+    """RMSNorm over all heads at once; the output has heads before positions."""
+    return rms_norm(x, weight).unflatten(-1, (-1, size)).transpose(1, 2).contiguous()
+
+
+def norm_repeated_heads(x, weight, copies):
+    """RMSNorm of key heads, each repeated for several query heads."""
+    batch, heads, positions, size = x.shape
+    expanded = rms_norm(x, weight)[:, :, None].expand(batch, heads, copies, positions, size)
+    return expanded.reshape(batch, heads * copies, positions, size)
+
+
+def norm_channels_first(x, weight, bias):
+    """ConvNeXt: LayerNorm over the channels of a contiguous image."""
+    return layer_norm(x.permute(0, 2, 3, 1), weight, bias).permute(0, 3, 1, 2).contiguous()
+
+
+def silu_fp8_square_blocks(x):
+    """One fp8 scale for each square block; x: block rows, rows of a block, columns."""
+    blocks = F.silu(_wide(x)).unflatten(-1, (-1, x.shape[1]))
+    scale = (blocks.abs().amax((1, 3), keepdim=True) / 448).clamp(min=1e-12)
+    return (blocks / scale).to(torch.float8_e4m3fn).flatten(-2), scale.squeeze((1, 3))
+
+
 def norm_token_mean(x, weight, bias):
     return layer_norm(x, weight, bias).mean(1)
 
@@ -314,6 +338,25 @@ PATTERNS = [
     ),
     Pattern(
         "softmax_padded_rows", padded_softmax, sizes(12288, (ROWS, 49, 49)), sizes(2, (ROWS, 13, 13)),
+        inductor=2, bridge=1, reached=1, loads_once=True,
+    ),
+    Pattern(
+        "rmsnorm_heads_transposed", partial(norm_heads_transposed, size=128),
+        sizes(4, (ROWS, 1024, 4096), (4096,)), sizes(2, (ROWS, 5, 256), (256,)),
+        inductor=2, bridge=1, reached=1, loads_once=True,
+    ),
+    Pattern(
+        "rmsnorm_repeated_heads", partial(norm_repeated_heads, copies=4),
+        sizes(4, (ROWS, 8, 2048, 128), (128,)), sizes(2, (ROWS, 3, 5, 32), (32,)),
+        inductor=2, bridge=1, reached=1, loads_once=True,
+    ),
+    Pattern(
+        "layernorm_channels_first", norm_channels_first, _channel_sizes(32, 128, 28), _channel_sizes(2, 24, 5),
+        inductor=2, bridge=1, reached=1, loads_once=True,
+    ),
+    Pattern(
+        "silu_fp8_square_blocks", silu_fp8_square_blocks,
+        sizes(32, (ROWS, 128, 4096)), sizes(3, (ROWS, 8, 32)),
         inductor=2, bridge=1, reached=1, loads_once=True,
     ),
     # The mean over tokens is another loop over all of the rows: to be refused is right too.

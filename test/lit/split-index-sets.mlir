@@ -381,3 +381,37 @@ func.func @should_split_with_symbolic_rows(%in: memref<?x256xf32>, %sum: memref<
   }
   return
 }
+
+// -----
+
+// Four copies of a row: the loop that nothing is read by becomes four pieces.
+
+// CHECK-LABEL: func @should_split_copies
+// CHECK: affine.for %{{.*}} = 0 to 64 iter_args
+// CHECK: affine.for %[[J:.*]] = 0 to 64 {
+// CHECK: affine.store %{{.*}}, %arg2[0, %{{.*}}, %[[J]]]
+// CHECK: affine.store %{{.*}}, %arg2[1, %{{.*}}, %[[J]]]
+// CHECK: affine.store %{{.*}}, %arg2[2, %{{.*}}, %[[J]]]
+// CHECK: affine.store %{{.*}}, %arg2[3, %{{.*}}, %[[J]]]
+func.func @should_split_copies(%in: memref<16x64xf32>, %sum: memref<16xf32>, %out: memref<4x16x64xf32>) {
+  %zero = arith.constant 0.0 : f32
+  affine.for %i = 0 to 16 {
+    %s = affine.for %r = 0 to 64 iter_args(%a = %zero) -> (f32) {
+      %x = affine.load %in[%i, %r] : memref<16x64xf32>
+      %b = arith.addf %a, %x : f32
+      affine.yield %b : f32
+    }
+    affine.store %s, %sum[%i] : memref<16xf32>
+  }
+  affine.for %i = 0 to 16 {
+    affine.for %copy = 0 to 4 {
+      affine.for %j = 0 to 64 {
+        %s = affine.load %sum[%i] : memref<16xf32>
+        %x = affine.load %in[%i, %j] : memref<16x64xf32>
+        %y = arith.mulf %x, %s : f32
+        affine.store %y, %out[%copy, %i, %j] : memref<4x16x64xf32>
+      }
+    }
+  }
+  return
+}

@@ -25,10 +25,25 @@ DRAWS = 4
 LOAD_ROWS = 2
 
 #: One row of these is thousands; they are short anyway.
-LOADS_AT_SMALL_SIZE = {"layernorm_roll_windows", "softmax_padded_rows"}
+LOADS_AT_SMALL_SIZE = {
+    "layernorm_roll_windows",
+    "softmax_padded_rows",
+    "rmsnorm_heads_transposed",
+    "rmsnorm_repeated_heads",
+    "layernorm_channels_first",
+    "silu_fp8_square_blocks",
+}
 
 #: Batches of the patterns whose rows have further dimensions.
-CPU_ROWS = {"layernorm_roll_windows": 16, "layernorm_token_mean": 64, "groupnorm_silu": 64}
+CPU_ROWS = {
+    "layernorm_roll_windows": 16,
+    "layernorm_token_mean": 64,
+    "groupnorm_silu": 64,
+    "rmsnorm_heads_transposed": 128,
+    "rmsnorm_repeated_heads": 32,
+    "layernorm_channels_first": 64,
+    "silu_fp8_square_blocks": 256,
+}
 
 every_pattern = pytest.mark.parametrize("pattern", PATTERNS, ids=lambda pattern: pattern.name)
 

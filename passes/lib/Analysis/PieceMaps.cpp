@@ -147,20 +147,44 @@ static AffineMap toMap(ArrayRef<SmallVector<int64_t>> rows, MLIRContext *ctx) {
   return AffineMap::get(dims, 0, results, ctx);
 }
 
-static std::optional<AffineMap> solve(const LinearAccess &whole,
-                                      const LinearAccess &tile,
-                                      unsigned numUnknowns, MLIRContext *ctx) {
-  Rows rows(numUnknowns);
+/// Gives variables of the whole that no subscript names each of their values:
+/// what is read is used once for each.
+static SmallVector<AffineMap> enumerateFree(const Rows &rows,
+                                        ArrayRef<int64_t> extents,
+                                        unsigned numDims, MLIRContext *ctx) {
+  SmallVector<SmallVector<SmallVector<int64_t>>> families(1);
+  for (auto [row, extent] : llvm::zip_equal(rows, extents)) {
+    SmallVector<SmallVector<SmallVector<int64_t>>> longer;
+    for (const auto &known : families)
+      for (int64_t value = 0; value < (row ? 1 : extent); ++value) {
+        SmallVector<int64_t> constant(numDims + 1, 0);
+        constant.back() = value;
+        longer.push_back(known);
+        longer.back().push_back(row ? *row : constant);
+      }
+    families = std::move(longer);
+  }
+  SmallVector<AffineMap> maps;
+  for (const auto &known : families)
+    maps.push_back(toMap(known, ctx));
+  return maps;
+}
+
+/// The iterations of the whole that access what `tile` does, as functions of the
+/// tile's; at most `limit` of them.
+static SmallVector<AffineMap> solve(const LinearAccess &whole,
+                                    const LinearAccess &tile,
+                                    ArrayRef<int64_t> extents, unsigned numDims,
+                                    int64_t limit, MLIRContext *ctx) {
+  Rows rows(extents.size());
   for (auto [w, t] : llvm::zip_equal(whole, tile))
     if (!solveSubscript(w, t, rows))
-      return std::nullopt;
-  SmallVector<SmallVector<int64_t>> known;
-  for (auto &row : rows) {
-    if (!row)
-      return std::nullopt;
-    known.push_back(*row);
-  }
-  return toMap(known, ctx);
+      return {};
+  int64_t count = 1;
+  for (auto [row, extent] : llvm::zip_equal(rows, extents))
+    if (!row && (count *= extent) > limit)
+      return {};
+  return enumerateFree(rows, extents, numDims, ctx);
 }
 
 //===----------------------------------------------------------------------===//
@@ -294,12 +318,13 @@ SmallVector<AffineMap> bridge::getPieceMaps(const InnerSpace &whole,
   auto ofTile = getLinearAccesses(tile, whole.band);
   AffineForOp outermost = whole.chain.front();
   MLIRContext *ctx = outermost.getContext();
+  int64_t count = product(whole.extents) / product(tile.extents);
   for (auto &[memref, accesses] : ofWhole)
     for (const LinearAccess &access : accesses) {
       llvm::SetVector<AffineMap> found;
       for (const LinearAccess &other : ofTile.lookup(memref))
-        if (auto map = solve(access, other, whole.chain.size(), ctx))
-          found.insert(*map);
+        found.insert_range(solve(access, other, whole.extents,
+                                 tile.extents.size(), count, ctx));
       SmallVector<AffineMap> family =
           complete(found.getArrayRef(), whole, tile);
       if (!family.empty())

@@ -18,6 +18,7 @@ void bridge::buildFusePipeline(OpPassManager &pm,
                                const FusePipelineOptions &options) {
   OpPassManager &functions = pm.nest<func::FuncOp>();
   addCleanUp(functions);
+  functions.addPass(createInterchangeLoops());
   functions.addPass(createReindexBands());
   functions.addPass(createSplitIndexSets());
   AlignExtentsOptions align;

@@ -1,8 +1,6 @@
 //===- ReindexBands.cpp - rows in the order of who reads them -------------===//
 
-#include "Bridge/Analysis/Forwarding.h"
-#include "Bridge/Analysis/Legality.h"
-#include "Bridge/Analysis/Nest.h"
+#include "Bridge/Analysis/Kin.h"
 #include "Bridge/Transforms/Passes.h"
 
 #include "Bridge/IR/BridgeDialect.h"
@@ -141,30 +139,18 @@ private:
     Nest to = getNest(producer), from = getNest(consumer);
     if (getSharedDepth(to, from) == to.loops.size())
       return false;
-    auto reindexing = getReindexing(to, from);
-    if (!reindexing)
+    auto source = solveFirstLoad(to, from);
+    auto reindexing =
+        source ? getReindexing(*source, to, from) : std::nullopt;
+    if (!reindexing || areInOneKernel(to, from))
       return false;
-    auto family = getFamily(to, consumer, roots);
-    for (AffineForOp root : family)
+    SmallVector<AffineForOp> kin = getKin(to, roots);
+    if (llvm::any_of(kin, [&](AffineForOp root) { return moved.contains(root); }))
+      return false;
+    for (AffineForOp root : kin)
       reindex(root, *reindexing);
-    numReindexed += family.size();
-    return !family.empty();
-  }
-
-  std::optional<Reindexing> getReindexing(Nest &to, Nest &from) {
-    Block *row = to.loops.back().getBody();
-    std::optional<Reindexing> found;
-    from.root()->walk([&](AffineLoadOp load) {
-      for (AffineStoreOp store : row->getOps<AffineStoreOp>()) {
-        if (store.getMemRef() != load.getMemRef())
-          continue;
-        if (auto source = solveStore(store, to.loops, load))
-          found = getReindexing(*source, to, from);
-        return WalkResult::interrupt();
-      }
-      return WalkResult::advance();
-    });
-    return found;
+    numReindexed += kin.size();
+    return !kin.empty();
   }
 
   /// The solution as a map from the consumer's outermost loops, if it is one
@@ -187,33 +173,6 @@ private:
     if (!isBijection(map, outer, to.loops, maxPoints))
       return std::nullopt;
     return Reindexing{outer, to.loops, map};
-  }
-
-  /// The nests of the producer's kernels, if all of them have its loops and the
-  /// consumer is none of them: a kernel moves whole or stays.
-  SmallVector<AffineForOp> getFamily(Nest &producer, AffineForOp consumer,
-                                     ArrayRef<AffineForOp> roots) {
-    Attribute kernels = producer.root()->getAttr(kKernelsAttr);
-    if (consumer->getAttr(kKernelsAttr) == kernels && kernels)
-      return {};
-    SmallVector<AffineForOp> family;
-    for (AffineForOp root : roots) {
-      bool isKin = root == producer.root() ||
-                   (kernels && root->getAttr(kKernelsAttr) == kernels);
-      if (!isKin)
-        continue;
-      Nest nest = getNest(root);
-      if (getSharedDepth(nest, producer) != producer.loops.size())
-        return {};
-      if (moved.contains(root) || !mayReorder(nest))
-        return {};
-      family.push_back(root);
-    }
-    return family;
-  }
-
-  static bool mayReorder(Nest &nest) {
-    return !getObjection(nest.root()) && llvm::all_of(nest.loops, isParallel);
   }
 
   /// Puts the loops of the map's source around what `root` does in an iteration

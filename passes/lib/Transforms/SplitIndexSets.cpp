@@ -76,7 +76,7 @@ private:
   std::optional<int64_t> getTileVolume(AffineForOp root, AffineForOp other) {
     Nest whole = getNest(root), tile = getNest(other);
     unsigned depth = root == other ? 0 : getCommonBandDepth(whole, tile);
-    if (depth == 0 || tile.pinned || !shareElements(whole, tile))
+    if (depth == 0 || !shareElements(whole, tile))
       return std::nullopt;
     SmallVector<AffineForOp> wholeChain, tileChain;
     auto wholeSpace = getInnerSpace(whole, depth, wholeChain);

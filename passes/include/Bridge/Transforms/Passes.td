@@ -5,6 +5,53 @@
 
 include "mlir/Pass/PassBase.td"
 
+def InterchangeLoops : Pass<"bridge-interchange-loops", "::mlir::func::FuncOp"> {
+  let summary = "Puts the loops that two nests can share outermost";
+  let description = [{
+    A nest that reads what another computes for each of its band iterations may
+    run over the same rows with other loops around or between them: heads before
+    positions, channels before pixels, copies of a head. The access relations
+    are solved for the writer's iteration; the reader's loops that determine it
+    go outermost, in the writer's order. Where it is the reader whose band is
+    given, because it reduces what the writer computes, the writer's loops that
+    the band determines do. All loops must be parallel, and a kernel of
+    Inductor's moves whole or stays.
+
+    Before:
+
+    ```mlir
+    affine.for %i = 0 to 64 {
+      %s = affine.for %r = 0 to 256 iter_args(%a = %zero) -> (f32) {
+        ...
+      }
+      affine.store %s, %sum[%i] : memref<64xf32>
+    }
+    affine.for %h = 0 to 4 {
+      affine.for %i = 0 to 64 {
+        affine.for %j = 0 to 64 {
+          %s = affine.load %sum[%i] : memref<64xf32>
+          ...
+          affine.store %y, %out[%h, %i, %j] : memref<4x64x64xf32>
+    ```
+
+    After, the second nest is:
+
+    ```mlir
+    affine.for %i = 0 to 64 {
+      affine.for %h = 0 to 4 {
+        affine.for %j = 0 to 64 {
+          ...
+          affine.store %y, %out[%h, %i, %j] : memref<4x64x64xf32>
+    ```
+  }];
+  let statistics = [
+    Statistic<"numInterchanged", "num-interchanged",
+              "Nests with their loops in another order">,
+  ];
+  let dependentDialects = ["::bridge::BridgeDialect",
+                           "::mlir::affine::AffineDialect"];
+}
+
 def ReindexBands : Pass<"bridge-reindex-bands", "::mlir::func::FuncOp"> {
   let summary = "Computes rows in the order of the nest that reads them";
   let description = [{
