@@ -15,7 +15,7 @@ from .groups import Group, form_groups, stay_in_order
 from .profitability import fits_in_registers, traffic, traffic_of_one
 from .reasons import Reason, Unsupported
 from .report import GroupReport, Report
-from .siblings import independent_sets, partition
+from .siblings import independent_sets, partition, strangers
 
 #: What a bug of ours looks like at the group's boundary; production falls back, strict mode raises.
 _BUGS = (ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
@@ -68,7 +68,24 @@ def fuse_schedule(schedule: list[Any], options: Options, report: Report) -> list
             report.count("groups_fused")
         elif entry.reason is not None:
             report.count(f"refused.{entry.reason.name}")
+    return _share_among_groups(schedule, options, report)
+
+
+def _share_among_groups(schedule: list[Any], options: Options, report: Report) -> list[Any]:
+    """The schedule with one launch for kernels alike that share nothing, so that no group has them."""
+    families = [Group(positions, _operations(schedule, positions)) for positions in strangers(schedule)]
+    entries = [_group_report("", family, schedule) for family in families]
+    for family, entry in zip(families, entries, strict=True):
+        schedule = _share_launches(schedule, family.names, options, entry)
+        if entry.fused:
+            entry.name = f"group{len(report.groups)}"
+            report.groups.append(entry)
+            report.count("groups_fused")
     return schedule
+
+
+def _operations(schedule: list[Any], positions: list[int]) -> set[str]:
+    return set().union(*(inductor.operation_names(schedule[p]) for p in positions))
 
 
 def _share_launches(schedule: list[Any], names: set[str], options: Options, entry: GroupReport) -> list[Any]:

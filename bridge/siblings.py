@@ -7,6 +7,7 @@ idle; what it costs is that all share one number of warps and the registers of t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,8 +26,8 @@ MAX_BUFFERS = 250
 #: Kernels that may stand between siblings: what they wait for is computed, and kept, that much earlier.
 MAX_DISTANCE = 16
 
-#: Bytes that a kernel moves in many times what a launch takes (2 us in a graph on an H100, where 64 MB take 25).
-LARGE_BYTES = 64 << 20
+#: Bytes that a kernel moves in many times what a launch takes (2 us in a graph on an H100, where 256 MB take 100).
+LARGE_BYTES = 256 << 20
 
 
 #: Bytes that a kernel without reductions may move in a launch with some.  It runs with their registers, so fewer of
@@ -57,26 +58,41 @@ def independent_sets(schedule: list[Any], names: set[str]) -> list[list[int]]:
     names: operations of one group.  Independent is what no chain of buffers connects; together belong kernels
     that read a common buffer or have as many rows.  The affine passes are to take this over.
     """
-    candidates = [p for p, kernel in enumerate(schedule) if inductor.operation_names(kernel) <= names]
-    candidates = [p for p in candidates if admissible(schedule[p]) is None]
+    return _sets(schedule, lambda kernel: inductor.operation_names(kernel) <= names, _akin, len(schedule))
+
+
+def strangers(schedule: list[Any]) -> list[list[int]]:
+    """As `independent_sets`, of kernels that need share no buffer: equal reductions over as many rows."""
+    return _sets(schedule, lambda kernel: True, _alike, MAX_DISTANCE)
+
+
+def _sets(
+    schedule: list[Any], eligible: Callable[[Any], bool], related: Callable[[Any, Any], bool], distance: int
+) -> list[list[int]]:
+    candidates = [p for p, kernel in enumerate(schedule) if eligible(kernel) and admissible(kernel) is None]
     if len(candidates) < 2:
         return []
     reach = reachable(schedule)
-    sets: list[list[int]] = []
+    done: list[list[int]] = []
+    near: list[list[int]] = []
     for position in candidates:
-        home = next((s for s in sets if _belongs(schedule, s, position, reach)), None)
+        done += [s for s in near if position - s[0] > distance]
+        near = [s for s in near if position - s[0] <= distance]
+        home = next((s for s in near if _belongs(schedule, s, position, reach, related)), None)
         if home is None:
-            sets.append([position])
+            near.append([position])
         else:
             home.append(position)
-    return [s for s in sets if len(s) > 1]
+    return [s for s in done + near if len(s) > 1]
 
 
-def _belongs(schedule: list[Any], members: list[int], position: int, reach: list[int]) -> bool:
-    """Whether a kernel is independent of each of the earlier `members` and akin to one."""
+def _belongs(
+    schedule: list[Any], members: list[int], position: int, reach: list[int], related: Callable[[Any, Any], bool]
+) -> bool:
+    """Whether a kernel is independent of each of the earlier `members` and related to one."""
     if any(reach[position] >> m & 1 for m in members):
         return False
-    return any(_akin(schedule[m], schedule[position]) for m in members)
+    return any(related(schedule[m], schedule[position]) for m in members)
 
 
 def _akin(one: Any, other: Any) -> bool:
@@ -85,10 +101,21 @@ def _akin(one: Any, other: Any) -> bool:
     return bool(inductor.buffers_read(one) & inductor.buffers_read(other)) or _rows(one) == _rows(other)
 
 
+def _alike(one: Any, other: Any) -> bool:
+    if inductor.device_of(one) != inductor.device_of(other) or _rows(one) != _rows(other):
+        return False
+    return _reduced(one) is not None and _reduced(one) == _reduced(other)
+
+
 def _rows(kernel: Any) -> Any:
     """The extent of a kernel's outermost loop; None for a kernel with no loop outside its reductions."""
     sizes, _ = inductor.node_sizes(inductor.loop_nodes(kernel)[0])
     return sizes[0] if sizes else None
+
+
+def _reduced(kernel: Any) -> Any:
+    """The extents that a kernel reduces over; None for a kernel that reduces nothing."""
+    return next((sizes for _, sizes in map(inductor.node_sizes, inductor.loop_nodes(kernel)) if sizes), None)
 
 
 def partition(schedule: list[Any], sets: list[list[int]], entry: GroupReport) -> list[Any]:

@@ -64,7 +64,9 @@ def lift_function(function, tables: FunctionTables, stores_of: dict[str, set[str
     """Every band of several nodes in `function`; `stores_of` names the buffers that each node writes."""
     entry = function.regions[0].blocks[0]
     roots = [op.operation for op in entry.operations if op.operation.name == "affine.for"]
-    return [lift_band(root, entry, tables, stores_of) for root in roots if "bridge.band" in root.attributes]
+    # A band loop that names no nodes is what code motion took out of a band.
+    bands = [root for root in roots if "bridge.band" in root.attributes and "bridge.nodes" in root.attributes]
+    return [lift_band(root, entry, tables, stores_of) for root in bands]
 
 
 def lift_band(root, entry, tables: FunctionTables, stores_of: dict[str, set[str]]) -> LiftedBand:
@@ -76,6 +78,7 @@ def lift_band(root, entry, tables: FunctionTables, stores_of: dict[str, set[str]
     buffers = dict(zip(arguments, tables.buffers, strict=False))
     sizes = dict(zip(arguments[len(tables.buffers) :], tables.sizes, strict=True))
     by_node = {name: _stores_to(stores, stores_of[name], buffers) for name in names}
+    _check_complete(by_node, stores_of, buffers)
     statements = {name: make_statement(name, own, _reduction_loops(own)) for name, own in by_node.items()}
     # Found from the stores: code motion may have taken a reduction that no band variable touches out of the band.
     registers = row_registers({loops[0] for s in stores if (loops := _reduction_loops([s]))})
@@ -104,6 +107,13 @@ def _stores(root) -> list:
 
 def _stores_to(stores: list, written: set, buffers: dict) -> list:
     return [s for s in stores if buffers[s.operands[1]][0] in written]
+
+
+def _check_complete(by_node: dict[str, list], stores_of: dict[str, set[str]], buffers: dict) -> None:
+    """Unsupported where code motion took a store out of a band whose loops it does not depend on."""
+    for name, stores in by_node.items():
+        if {buffers[store.operands[1]][0] for store in stores} != stores_of[name]:
+            raise Unsupported(Reason.not_liftable, f"{name}: a part of it has left the band")
 
 
 @dataclass(frozen=True)

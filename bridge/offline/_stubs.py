@@ -46,6 +46,7 @@ from torch._inductor.utils import fresh_cache
 from torch._subclasses import fake_tensor
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
 from triton.backends.compiler import GPUTarget
 from triton.backends.nvidia.driver import CudaDriver
 from triton.runtime.driver import driver as triton_driver
@@ -169,6 +170,32 @@ class StubDriver(CudaDriver):
         return self._arch.major, self._arch.minor
 
 
+class _OnCpu(TorchDispatchMode):
+    """Makes new tensors for the absent GPU on the CPU."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = dict(kwargs or {})
+        if getattr(kwargs.get("device"), "type", None) == "cuda":
+            kwargs["device"] = torch.device("cpu")
+        return func(*args, **kwargs)
+
+
+def _on_cpu(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap constant folding's step, which computes one element of each constant on its device."""
+
+    @functools.wraps(method)
+    def run(*args: Any) -> Any:
+        with _OnCpu():
+            return method(*args)
+
+    return run
+
+
+def _lookup_seed(seeds: torch.Tensor, index: int) -> Any:
+    """The shape of one random seed; subscripting would ask for the device."""
+    return torch._prims.TensorMeta(seeds.select(0, index).clone())
+
+
 def _nothing(*args: Any, **kwargs: Any) -> None:
     return None
 
@@ -248,7 +275,12 @@ def gpu_stubs(arch: GpuArch) -> Iterator[None]:
         stack.enter_context(active_triton_driver(StubDriver(arch)))
         _patch_all(stack, torch.cuda, _cuda_functions(arch))
         _patch_all(stack, device_interface.CudaInterface, _interface_functions(arch))
-        _patch_all(stack, torch._inductor.fx_passes.joint_graph, _pattern_init())
+        joint_graph = torch._inductor.fx_passes.joint_graph
+        _patch_all(stack, joint_graph, _pattern_init())
+        folder = joint_graph.UniformValueConstantFolder
+        _patch_all(stack, folder, {"_deduce_value": _on_cpu(folder._deduce_value)})
+        lookup_seed = torch.ops.prims.inductor_lookup_seed.default
+        _patch_all(stack, lookup_seed, {"prim_meta_impl": _lookup_seed})
         attention = {"_scaled_dot_product_attention": attention_on_gpu}
         _patch_all(stack, torch._inductor.fx_passes.fuse_attention, attention)
         _patch_all(stack, fake_tensor, {"init_gpu_context": _nothing})

@@ -419,3 +419,29 @@ func.func @should_not_fuse_reader_of_unknown_element(%in: memref<64x128xf32>, %t
   }
   return
 }
+
+// -----
+
+// Guards without lanes: the store of a whole band iteration is below one.
+
+// CHECK-LABEL: func @should_fuse_guarded_row_values
+// CHECK: bridge.band
+// CHECK-NEXT: return
+// WHOLE-LABEL: func @should_fuse_guarded_row_values
+// WHOLE: bridge.band
+func.func @should_fuse_guarded_row_values(%in: memref<28xf32>, %t: memref<24xf32>, %out: memref<24xf32>) {
+  affine.for %i = 0 to 28 {
+    affine.if affine_set<(d0) : (-d0 + 23 >= 0)>(%i) {
+      %x = affine.load %in[%i] : memref<28xf32>
+      affine.store %x, %t[%i] : memref<24xf32>
+    }
+  }
+  affine.for %i = 0 to 28 {
+    affine.if affine_set<(d0) : (-d0 + 23 >= 0)>(%i) {
+      %x = affine.load %t[%i] : memref<24xf32>
+      %y = math.exp %x : f32
+      affine.store %y, %out[%i] : memref<24xf32>
+    }
+  }
+  return
+}

@@ -157,6 +157,19 @@ def test_constant_tensor():
     assert offline.compile_for_gpu(fn, [_rows(64, 2)]).n_kernels == 1
 
 
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda x: torch.where(x > 0, x, 0.0),
+        lambda x: x + torch.arange(x.shape[1], device=x.device) * torch.full((x.shape[1],), 2.0, device=x.device),
+        lambda x: torch.nn.functional.dropout(x, 0.1, training=True),
+    ],
+    ids=["number", "ranges", "dropout"],
+)
+def test_values_made_on_the_device(fn):
+    assert offline.compile_for_gpu(fn, [torch.randn(8, 64)]).n_kernels >= 1
+
+
 def test_parameters_of_a_module():
     module = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.LayerNorm(64))
     result = offline.compile_for_gpu(module, [_rows(8, 64, torch.float32)])

@@ -134,6 +134,30 @@ def test_fused_kernels_and_a_copy():
     assert kernel.source.count("elif pid <") == 2
 
 
+def test_norms_of_different_inputs():
+    """They share no buffer, so that no group has both."""
+
+    def norms(q, k, wq, wk):
+        return rms(q, wq), rms(k, wk)
+
+    q, k, wq, wk, *_ = pattern("norm_rope_qk")[1]
+    assert generate(norms, [q, k, wq, wk], backend=None).n_kernels == 2
+    assert generate(norms, [q, k, wq, wk], backend=bridge_backend).n_kernels == 1
+    assert bridge.report().groups[-1].kernels_before == 2
+
+
+@pytest.mark.parametrize("width", [64, 256])
+def test_norms_of_other_rows_stay_apart(width):
+    """Another reduction wants another configuration."""
+
+    def norms(q, k, wq, wk):
+        return rms(q, wq), rms(k, wk)
+
+    q, _, wq, *_ = pattern("norm_rope_qk")[1]
+    inputs = [q, *tensors((4096, 8, width)), wq, *tensors((width,))]
+    assert generate(norms, inputs, backend=bridge_backend).n_kernels == 2
+
+
 @pytest.mark.parametrize("name", BEFORE)
 def test_dynamic_rows(name):
     fn, inputs = pattern(name, rows=300)
@@ -315,9 +339,9 @@ def fake(name, reads, megabytes, reduces=False):
 
 def test_launch_is_noise_beside_large_kernels_without_a_common_input():
     with pytest.raises(Unsupported) as refusal:
-        siblings._worthwhile([fake("a", ["x"], 100), fake("b", ["y"], 20)])
+        siblings._worthwhile([fake("a", ["x"], 300), fake("b", ["y"], 20)])
     assert refusal.value.reason is Reason.not_profitable
-    assert "a 100.0 MB, b 20.0 MB" in refusal.value.detail
+    assert "a 300.0 MB, b 20.0 MB" in refusal.value.detail
 
 
 @pytest.mark.parametrize("family", [[("a", ["x"], 100), ("b", ["x"], 20)], [("a", ["x"], 60), ("b", ["y"], 20)]])
@@ -326,7 +350,7 @@ def test_worthwhile(family):
 
 
 def test_large_one_is_left_out():
-    family = [fake("a", ["x"], 100), fake("b", ["y"], 20), fake("c", ["z"], 20)]
+    family = [fake("a", ["x"], 300), fake("b", ["y"], 20), fake("c", ["z"], 20)]
     assert [s.name for s in siblings._worthwhile(family)] == ["b", "c"]
 
 

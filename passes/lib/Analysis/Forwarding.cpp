@@ -322,7 +322,7 @@ static AffineForOp getBand(const Source &source) {
   Operation *statement =
       source.loops.empty() ? store.getOperation()
                            : AffineForOp(source.loops.front()).getOperation();
-  return cast<AffineForOp>(statement->getParentOp());
+  return statement->getParentOfType<AffineForOp>(); // Past guards.
 }
 
 /// Whether the store's loops are the outer ones of the load's, each iteration
