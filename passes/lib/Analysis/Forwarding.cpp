@@ -10,6 +10,7 @@
 #include "mlir/Dialect/Affine/Analysis/Utils.h"
 #include "mlir/Dialect/Affine/Analysis/LoopAnalysis.h"
 #include "mlir/Dialect/Affine/IR/AffineValueMap.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/IntegerSet.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SetVector.h"
@@ -371,9 +372,19 @@ bool bridge::isSameLane(const Source &source, AffineLoadOp load) {
          isSegment(source, loops, variables);
 }
 
+static bool isTranscendental(Operation *op) {
+  return isa<math::ExpOp, math::Exp2Op, math::ExpM1Op, math::LogOp,
+             math::Log2Op, math::Log10Op, math::Log1pOp, math::TanhOp,
+             math::ErfOp, math::ErfcOp, math::SinOp, math::CosOp, math::TanOp,
+             math::PowFOp>(op);
+}
+
 /// Whether `op` of a stored value's computation may be done again: it reads no
 /// memory that the band writes later, and reduces nothing.
-static bool isCheap(Operation *op, Operation *statement, AffineForOp band) {
+static bool isCheap(Operation *op, Operation *statement, AffineForOp band,
+                    bool math) {
+  if (!math && isTranscendental(op))
+    return false;
   auto load = dyn_cast<AffineLoadOp>(op);
   if (!load)
     return isa<AffineIfOp>(op) ||
@@ -383,7 +394,7 @@ static bool isCheap(Operation *op, Operation *statement, AffineForOp band) {
   });
 }
 
-bool bridge::isRecomputable(const Source &source) {
+bool bridge::isRecomputable(const Source &source, bool math) {
   AffineForOp band = getBand(source);
   AffineStoreOp store = source.store;
   Operation *statement = getStatement(store, band);
@@ -401,8 +412,9 @@ bool bridge::isRecomputable(const Source &source) {
   options.filter = [&](Operation *op) { return scope->isProperAncestor(op); };
   if (failed(getBackwardSlice(store.getValueToStore(), &slice, options)))
     return false;
-  return llvm::all_of(
-      slice, [&](Operation *op) { return isCheap(op, statement, band); });
+  return llvm::all_of(slice, [&](Operation *op) {
+    return isCheap(op, statement, band, math);
+  });
 }
 
 SmallVector<AffineLoadOp> bridge::getInnerFlows(AffineForOp band) {
@@ -427,7 +439,7 @@ bool bridge::staysInLane(AffineLoadOp load, AffineForOp band) {
   return source && isSameLane(*source, load);
 }
 
-std::optional<Objection> bridge::getLaneObjection(AffineForOp band) {
+std::optional<Objection> bridge::getLaneObjection(AffineForOp band, bool math) {
   for (AffineLoadOp load : getInnerFlows(band)) {
     if (staysInLane(load, band))
       continue;
@@ -439,6 +451,9 @@ std::optional<Objection> bridge::getLaneObjection(AffineForOp band) {
     if (!isRecomputable(*source))
       return Objection{Reason::cross_lane_dependence,
                        "a load needs what another lane reduces"};
+    if (!isRecomputable(*source, math))
+      return Objection{Reason::not_profitable,
+                       "a transcendental function would be computed again"};
   }
   return std::nullopt;
 }

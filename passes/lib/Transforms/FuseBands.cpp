@@ -268,7 +268,7 @@ private:
       return Objection{Reason::loop_carried_dependence,
                        "merged, one band iteration would need another's "
                        "result"};
-    if (auto objection = getLaneObjection(band.back()))
+    if (auto objection = getLaneObjection(band.back(), recomputeMath))
       return objection;
     if (!canForward(band))
       return Objection{Reason::cross_lane_dependence,

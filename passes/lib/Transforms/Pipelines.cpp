@@ -19,7 +19,9 @@ void bridge::buildFusePipeline(OpPassManager &pm,
   OpPassManager &functions = pm.nest<func::FuncOp>();
   addCleanUp(functions);
   functions.addPass(createInterchangeLoops());
-  functions.addPass(createReindexBands());
+  ReindexBandsOptions reindex;
+  reindex.divisions = options.laneGuards;
+  functions.addPass(createReindexBands(reindex));
   functions.addPass(createSplitIndexSets());
   AlignExtentsOptions align;
   align.shiftedOnly = options.laneGuards;
@@ -31,6 +33,7 @@ void bridge::buildFusePipeline(OpPassManager &pm,
   addCleanUp(functions);
   FuseBandsOptions fuse;
   fuse.segments = options.laneGuards;
+  fuse.recomputeMath = options.laneGuards;
   functions.addPass(createFuseBands(fuse));
   functions.addPass(createForwardStores());
   // Row values leave the inner loops only now: before, they would keep nests

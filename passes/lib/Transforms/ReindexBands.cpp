@@ -97,6 +97,16 @@ static bool isBijection(AffineMap map, ArrayRef<AffineForOp> from,
   return true;
 }
 
+static bool hasDivisions(AffineMap map) {
+  bool found = false;
+  map.walkExprs([&](AffineExpr expr) {
+    found |= expr.getKind() == AffineExprKind::Mod ||
+             expr.getKind() == AffineExprKind::FloorDiv ||
+             expr.getKind() == AffineExprKind::CeilDiv;
+  });
+  return found;
+}
+
 //===----------------------------------------------------------------------===//
 // The pass
 //===----------------------------------------------------------------------===//
@@ -170,7 +180,8 @@ private:
     if (outer.size() != source.operands.size())
       return std::nullopt;
     AffineMap map = source.map.replaceDimsAndSymbols(dims, {}, outer.size(), 0);
-    if (!isBijection(map, outer, to.loops, maxPoints))
+    if ((!divisions && hasDivisions(map)) ||
+        !isBijection(map, outer, to.loops, maxPoints))
       return std::nullopt;
     return Reindexing{outer, to.loops, map};
   }

@@ -38,8 +38,9 @@ std::optional<Source> getSource(mlir::affine::AffineLoadOp load,
 bool isSameLane(const Source &source, mlir::affine::AffineLoadOp load);
 
 /// Whether the stored value can be computed again anywhere in the band
-/// iteration: no reduction of the store's own loops is part of it.
-bool isRecomputable(const Source &source);
+/// iteration: no reduction of the store's own loops is part of it. Without
+/// `math`, no transcendental function either.
+bool isRecomputable(const Source &source, bool math = true);
 
 /// The loads below `band` of memrefs that an inner loop of the band writes, or
 /// that several stores of it do.
@@ -48,8 +49,9 @@ getInnerFlows(mlir::affine::AffineForOp band);
 
 /// Lanes of one band iteration run side by side and see no memory that another
 /// writes. Nothing if every value that a load needs is its own lane's or can be
-/// computed again.
-std::optional<Objection> getLaneObjection(mlir::affine::AffineForOp band);
+/// computed again; transcendental functions only with `math`.
+std::optional<Objection> getLaneObjection(mlir::affine::AffineForOp band,
+                                          bool math = true);
 
 /// Whether `load` may stay: its memref is written by one store, in its lane.
 bool staysInLane(mlir::affine::AffineLoadOp load,

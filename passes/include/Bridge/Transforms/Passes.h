@@ -27,9 +27,10 @@ struct FusePipelineOptions
       llvm::cl::init(false)};
   Option<bool> laneGuards{
       *this, "lane-guards",
-      llvm::cl::desc("Allow reductions over segments of a row and statements "
-                     "that only some lanes execute, which need a code "
-                     "generator that knows lanes"),
+      llvm::cl::desc("The code generator knows lanes: allow reductions over "
+                     "segments of a row, statements that only some lanes "
+                     "execute, divisions in subscripts, and to compute again "
+                     "what costs nothing in registers"),
       llvm::cl::init(true)};
 };
 

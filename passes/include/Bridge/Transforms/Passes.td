@@ -97,6 +97,9 @@ def ReindexBands : Pass<"bridge-reindex-bands", "::mlir::func::FuncOp"> {
     Option<"maxPoints", "max-points", "int64_t", /*default=*/"65536",
            "The most iterations of loops that depend on each other in the "
            "order, which are looked at one by one">,
+    Option<"divisions", "divisions", "bool", /*default=*/"true",
+           "Allow orders whose subscripts have floordiv or mod; in loops that "
+           "run one after the other, each costs a division a row">,
   ];
   let statistics = [
     Statistic<"numReindexed", "num-reindexed", "Nests in another order">,
@@ -356,6 +359,9 @@ def FuseBands : Pass<"bridge-fuse-bands", "::mlir::func::FuncOp"> {
     Option<"segments", "segments", "bool", /*default=*/"false",
            "A loop around a reduction may become lanes of a shallower band: "
            "the reduction is over segments of the row then">,
+    Option<"recomputeMath", "recompute-math", "bool", /*default=*/"true",
+           "Compute exp, log and the like again where another lane has: in a "
+           "kernel that keeps its row in registers that is for free">,
   ];
   let statistics = [
     Statistic<"numTried", "num-tried", "Pairs of nests tried">,

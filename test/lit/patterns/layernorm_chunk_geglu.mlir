@@ -1,0 +1,103 @@
+// RUN: bridge-opt %s --split-input-file --pass-pipeline='builtin.module(bridge-fuse)' 2>/dev/null | FileCheck %s
+// Written by update.py from benchmarks/patterns.py.
+
+// CHECK-LABEL: func.func @
+// CHECK: affine.for %{{.*}} = 0 to 7 {
+// CHECK: %{{.*}} = affine.for %{{.*}} = 0 to 96 iter_args(%{{.*}} = %{{.*}}, %{{.*}} = %{{.*}}, %{{.*}} = %{{.*}}) -> (f32, f32, f32) {
+// CHECK: affine.store %{{.*}}, %{{.*}}[%{{.*}}] : memref<7xf32>
+// CHECK: %{{.*}} = affine.for %{{.*}} = 0 to 96 iter_args(%{{.*}} = %{{.*}}, %{{.*}} = %{{.*}}, %{{.*}} = %{{.*}}) -> (f32, f32, f32) {
+// CHECK: affine.store %{{.*}}, %{{.*}}[%{{.*}}] : memref<7xf32>
+// CHECK: affine.for %{{.*}} = 0 to 96 {
+// CHECK: affine.store %{{.*}}, %{{.*}}[%{{.*}}, %{{.*}}] : memref<7x96xf32>
+// CHECK: affine.store %{{.*}}, %{{.*}}[%{{.*}}, %{{.*}}] : memref<7x96xbf16>
+// CHECK: } {bridge.band, bridge.kernels = [0, 0, 1, 1], bridge.nodes = ["op0", "op1", "op3", "op4"], bridge.parallel}
+// CHECK-NEXT: return
+module {
+  func.func @group0(%arg0: memref<7x192xbf16> {bridge.buffer = "arg0_1"}, %arg1: memref<7xf32> {bridge.buffer = "buf0"}, %arg2: memref<7xf32> {bridge.buffer = "buf1"}, %arg3: memref<192xbf16> {bridge.buffer = "arg1_1"}, %arg4: memref<192xbf16> {bridge.buffer = "arg2_1"}, %arg5: memref<7x96xf32> {bridge.buffer = "buf3"}, %arg6: memref<7x96xbf16> {bridge.buffer = "buf4"}) {
+    affine.for %arg7 = 0 to 7 {
+      %cst = arith.constant 0.000000e+00 : f32
+      %cst_0 = arith.constant 0.000000e+00 : f32
+      %cst_1 = arith.constant 0.000000e+00 : f32
+      %0:3 = affine.for %arg8 = 0 to 192 iter_args(%arg9 = %cst, %arg10 = %cst_0, %arg11 = %cst_1) -> (f32, f32, f32) {
+        %1 = affine.load %arg0[%arg7, %arg8] : memref<7x192xbf16>
+        %2 = arith.extf %1 : bf16 to f32
+        %cst_2 = arith.constant 0.000000e+00 : f32
+        %cst_3 = arith.constant 1.000000e+00 : f32
+        %3:3 = bridge.combine welford (%arg9, %arg10, %arg11), (%2, %cst_2, %cst_3) : f32, f32, f32
+        affine.yield %3#0, %3#1, %3#2 : f32, f32, f32
+      }
+      affine.store %0#0, %arg1[%arg7] : memref<7xf32>
+    } {bridge.kernels = [0], bridge.nodes = ["op0"]}
+    affine.for %arg7 = 0 to 7 {
+      %cst = arith.constant 0.000000e+00 : f32
+      %cst_0 = arith.constant 0.000000e+00 : f32
+      %cst_1 = arith.constant 0.000000e+00 : f32
+      %0:3 = affine.for %arg8 = 0 to 192 iter_args(%arg9 = %cst, %arg10 = %cst_0, %arg11 = %cst_1) -> (f32, f32, f32) {
+        %1 = affine.load %arg0[%arg7, %arg8] : memref<7x192xbf16>
+        %2 = arith.extf %1 : bf16 to f32
+        %cst_2 = arith.constant 0.000000e+00 : f32
+        %cst_3 = arith.constant 1.000000e+00 : f32
+        %3:3 = bridge.combine welford (%arg9, %arg10, %arg11), (%2, %cst_2, %cst_3) : f32, f32, f32
+        affine.yield %3#0, %3#1, %3#2 : f32, f32, f32
+      }
+      affine.store %0#1, %arg2[%arg7] : memref<7xf32>
+    } {bridge.kernels = [0], bridge.nodes = ["op1"]}
+    affine.for %arg7 = 0 to 7 {
+      affine.for %arg8 = 0 to 96 {
+        %0 = affine.load %arg0[%arg7, %arg8] : memref<7x192xbf16>
+        %1 = arith.extf %0 : bf16 to f32
+        %2 = affine.load %arg1[%arg7] : memref<7xf32>
+        %3 = arith.subf %1, %2 : f32
+        %4 = affine.load %arg2[%arg7] : memref<7xf32>
+        %cst = arith.constant 1.920000e+02 : f32
+        %5 = arith.divf %4, %cst : f32
+        %cst_0 = arith.constant 9.99999974E-6 : f32
+        %6 = arith.addf %5, %cst_0 : f32
+        %7 = math.rsqrt %6 : f32
+        %8 = arith.mulf %3, %7 : f32
+        %9 = affine.load %arg3[%arg8] : memref<192xbf16>
+        %10 = arith.extf %9 : bf16 to f32
+        %11 = arith.mulf %8, %10 : f32
+        %12 = affine.load %arg4[%arg8] : memref<192xbf16>
+        %13 = arith.extf %12 : bf16 to f32
+        %14 = arith.addf %11, %13 : f32
+        affine.store %14, %arg5[%arg7, %arg8] : memref<7x96xf32>
+      }
+    } {bridge.kernels = [1], bridge.nodes = ["op3"]}
+    affine.for %arg7 = 0 to 7 {
+      affine.for %arg8 = 0 to 96 {
+        %0 = affine.load %arg5[%arg7, %arg8] : memref<7x96xf32>
+        %cst = arith.constant 5.000000e-01 : f32
+        %1 = arith.mulf %0, %cst : f32
+        %2 = affine.load %arg5[%arg7, %arg8] : memref<7x96xf32>
+        %cst_0 = arith.constant 0.707106769 : f32
+        %3 = arith.mulf %2, %cst_0 : f32
+        %4 = math.erf %3 : f32
+        %cst_1 = arith.constant 1.000000e+00 : f32
+        %5 = arith.addf %4, %cst_1 : f32
+        %6 = arith.mulf %1, %5 : f32
+        %7 = affine.load %arg0[%arg7, %arg8 + 96] : memref<7x192xbf16>
+        %8 = arith.extf %7 : bf16 to f32
+        %9 = affine.load %arg1[%arg7] : memref<7xf32>
+        %10 = arith.subf %8, %9 : f32
+        %11 = affine.load %arg2[%arg7] : memref<7xf32>
+        %cst_2 = arith.constant 1.920000e+02 : f32
+        %12 = arith.divf %11, %cst_2 : f32
+        %cst_3 = arith.constant 9.99999974E-6 : f32
+        %13 = arith.addf %12, %cst_3 : f32
+        %14 = math.rsqrt %13 : f32
+        %15 = arith.mulf %10, %14 : f32
+        %16 = affine.load %arg3[%arg8 + 96] : memref<192xbf16>
+        %17 = arith.extf %16 : bf16 to f32
+        %18 = arith.mulf %15, %17 : f32
+        %19 = affine.load %arg4[%arg8 + 96] : memref<192xbf16>
+        %20 = arith.extf %19 : bf16 to f32
+        %21 = arith.addf %18, %20 : f32
+        %22 = arith.mulf %6, %21 : f32
+        %23 = arith.truncf %22 : f32 to bf16
+        affine.store %23, %arg6[%arg7, %arg8] : memref<7x96xbf16>
+      }
+    } {bridge.kernels = [1], bridge.nodes = ["op4"]}
+    return
+  }
+}
