@@ -29,6 +29,7 @@ class Options:
     pipeline: the MLIR pass pipeline.
     strict: raise where an invariant of Bridge is broken instead of falling back (env BRIDGE_STRICT).
     training: also look at training graphs.
+    unfused_rows: with `persistent`, also kernels that Bridge does not fuse keep a row that they read several times.
     max_nodes: groups with more scheduler nodes than this are left alone.
     """
 
@@ -37,6 +38,7 @@ class Options:
     pipeline: str = DEFAULT_PIPELINE
     strict: bool = False
     training: bool = False
+    unfused_rows: bool = True
     max_nodes: int = 64
 
     @staticmethod

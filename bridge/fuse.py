@@ -15,6 +15,7 @@ from .groups import Group, form_groups, stay_in_order
 from .profitability import fits_in_registers, traffic, traffic_of_one
 from .reasons import Reason, Unsupported
 from .report import GroupReport, Report
+from .rows import keep_repeated_rows
 from .siblings import independent_sets, partition, strangers
 
 #: What a bug of ours looks like at the group's boundary; production falls back, strict mode raises.
@@ -45,6 +46,7 @@ class Outcome:
 
 def fuse_schedule(schedule: list[Any], options: Options, report: Report) -> list[Any]:
     """The schedule with every group fused that is proven and liftable; all else as it was."""
+    earlier = len(report.groups)
     pending, refusals = form_groups(schedule)
     report.refusals += refusals
     report.count("groups_seen", len(pending))
@@ -68,7 +70,11 @@ def fuse_schedule(schedule: list[Any], options: Options, report: Report) -> list
             report.count("groups_fused")
         elif entry.reason is not None:
             report.count(f"refused.{entry.reason.name}")
-    return _share_among_groups(schedule, options, report)
+    schedule = _share_among_groups(schedule, options, report)
+    if options.persistent and options.unfused_rows:
+        fused = {name for entry in report.groups[earlier:] if entry.fused for name in entry.nodes}
+        report.choices += keep_repeated_rows(schedule, fused)
+    return schedule
 
 
 def _share_among_groups(schedule: list[Any], options: Options, report: Report) -> list[Any]:

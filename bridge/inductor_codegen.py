@@ -19,12 +19,14 @@ from . import inductor_compat as inductor
 from . import ops_table
 
 
-def keep_rows_in_registers(scheduler: Any, device: torch.device, names: set[str]) -> None:
+def keep_rows_in_registers(scheduler: Any, device: torch.device, names: set[str], only_inner: bool = False) -> None:
     """Makes the kernels of the named scheduler nodes persistent reductions: a row is loaded once and kept.
 
     Only this scheduler's code generator is changed, and only for kernels that hold one of the nodes.
+    only_inner: leave the kernel alone where a row's elements are not neighbours in memory.
     """
-    _bridge_backend(scheduler, device).bridge_persistent_nodes |= names
+    backend = _bridge_backend(scheduler, device)
+    (backend.bridge_inner_nodes if only_inner else backend.bridge_persistent_nodes).update(names)
 
 
 def run_in_lanes(scheduler: Any, device: torch.device) -> None:
@@ -84,6 +86,7 @@ def _bridge_backend(scheduler: Any, device: torch.device) -> Any:
     if not hasattr(backend, "bridge_persistent_nodes"):
         backend.__class__ = _band_scheduling(type(backend))
         backend.bridge_persistent_nodes = set()
+        backend.bridge_inner_nodes = set()
         backend.bridge_collected = None
         backend.kernel_type = _lane_kernel(backend.kernel_type)
     return backend
@@ -96,7 +99,8 @@ def _band_scheduling(base: type) -> type:
     class BandScheduling(base):  # type: ignore[misc, valid-type]
         def create_kernel_choices(self, kernel_features: Any, kernel_args: Any, kernel_kwargs: Any) -> Any:
             names = {node.get_name() for node in kernel_features.scheduler_nodes()}
-            if names & self.bridge_persistent_nodes:
+            inner = names & self.bridge_inner_nodes and _is_inner(kernel_features, kernel_kwargs.get("tiling_scores"))
+            if names & self.bridge_persistent_nodes or inner:
                 kernel_kwargs = {**kernel_kwargs, "override_persistent_reduction": True}
             return super().create_kernel_choices(kernel_features, kernel_args, kernel_kwargs)
 
@@ -183,11 +187,15 @@ SHORT_ROW = 1024
 
 def _is_short_inner_reduction(features: Any, tiling_scores: Any) -> bool:
     """What Inductor would make persistent if it asked for the hint with the scores, as it does for the blocks."""
-    from torch._inductor.runtime.hints import ReductionHint
-
     if not features.is_reduction() or not isinstance(features.reduction_numel, (int, sympy.Integer)):
         return False
-    return features.get_reduction_hint(tiling_scores) is ReductionHint.INNER and features.reduction_numel <= SHORT_ROW
+    return features.reduction_numel <= SHORT_ROW and _is_inner(features, tiling_scores)
+
+
+def _is_inner(features: Any, tiling_scores: Any) -> bool:
+    from torch._inductor.runtime.hints import ReductionHint
+
+    return features.get_reduction_hint(tiling_scores) is ReductionHint.INNER
 
 
 @contextlib.contextmanager

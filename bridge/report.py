@@ -69,11 +69,13 @@ class Report:
     """The groups of one compilation (of every graph in it) and the kernels that could not take part.
 
     graphs: how many graphs Inductor scheduled, none where they all came from its cache;
+    choices: what was decided about kernels that stay Inductor's;
     counters: what was added to `torch._dynamo.utils.counters["bridge"]`; seconds: time that no group took.
     """
 
     groups: list[GroupReport] = field(default_factory=list)
     refusals: list[Refusal] = field(default_factory=list)
+    choices: list[str] = field(default_factory=list)
     counters: dict[str, int] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     graphs: int = 0
@@ -115,6 +117,7 @@ class Report:
         ]
         for group in self.groups:
             lines += _group_lines(group, self.graphs)
+        lines += [f"  {choice}" for choice in self.choices]
         for refusal in self.refusals:
             nodes = ", ".join(refusal.nodes) or "everything"
             lines.append(f"  {nodes}: left alone [{refusal.reason.name}] {refusal.detail}")
