@@ -19,7 +19,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
-from patterns import Pattern, selected
+from by_hand import swiglu_norm as swiglu_norm_by_hand
+from patterns import LISTS, Pattern, selected, swiglu_norm
 
 #: The inputs of one pass over all sets, as a multiple of the L2 cache.
 L2_MULTIPLE = 4
@@ -44,6 +45,7 @@ class Row:
     floor_us: float
     error_inductor: float
     error_bridge: float
+    by_hand_us: float | None = None
 
     @property
     def speedup(self) -> float:
@@ -143,11 +145,13 @@ def measure(pattern: Pattern, rows: int | None, dtype: torch.dtype, bandwidth: f
         errors[name] = relative_error(result, reference)
         calls = max(len(sets), 8)
         times[name] = replay_time([lambda s=s, f=function: f(*s) for s in sets], calls)
+    if pattern.function is swiglu_norm:
+        times["by hand"] = replay_time([lambda s=s: swiglu_norm_by_hand(*s) for s in sets], calls)
     traffic = pattern.traffic(sets[0])
     return Row(
         pattern.name, shape(sets[0]), str(dtype).removeprefix("torch."), kernels["inductor"], kernels["bridge"],
         times["inductor"], times.get("autotune"), times["bridge"], traffic, traffic / bandwidth * 1e6,
-        errors["inductor"], errors["bridge"],
+        errors["inductor"], errors["bridge"], times.get("by hand"),
     )  # fmt: skip
 
 
@@ -160,15 +164,15 @@ def table(rows: list[Row], heading: str) -> str:
     lines = [
         heading,
         "",
-        ("| pattern | shape | dtype | kernels | Inductor us | max-autotune us | Bridge us | ratio | of copy "
+        ("| pattern | shape | dtype | kernels | Inductor us | max-autotune us | by hand us | Bridge us | ratio | of copy "
         "| error, Inductor | error, Bridge |"),
-        "|---|---|---|---|---|---|---|---|---|---|---|",
+        "|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for r in rows:
-        autotune = f"{r.autotune_us:.1f}" if r.autotune_us is not None else "-"
+        autotune, by_hand = (f"{us:.1f}" if us is not None else "-" for us in (r.autotune_us, r.by_hand_us))
         lines.append(
             f"| {r.pattern} | {r.shape} | {r.dtype} | {r.kernels_inductor} -> {r.kernels_bridge} "
-            f"| {r.inductor_us:.1f} | {autotune} | {r.bridge_us:.1f} | {r.speedup:.2f} | {r.of_copy:.2f} "
+            f"| {r.inductor_us:.1f} | {autotune} | {by_hand} | {r.bridge_us:.1f} | {r.speedup:.2f} | {r.of_copy:.2f} "
             f"| {r.error_inductor:.2e} | {r.error_bridge:.2e} |"
         )
     return "\n".join(lines) + "\n"
@@ -177,6 +181,7 @@ def table(rows: list[Row], heading: str) -> str:
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pattern", nargs="+", default=[""], help="parts of the names of those to measure")
+    parser.add_argument("--list", choices=LISTS, default="engine", help="which functions (default: %(default)s)")
     parser.add_argument("--rows", type=int, nargs="+", default=[None], help="(default: the pattern's own)")
     parser.add_argument("--dtype", nargs="+", default=["bfloat16"])
     parser.add_argument("--autotune", action="store_true", help="also measure Inductor's max-autotune")
@@ -185,7 +190,7 @@ def arguments() -> argparse.Namespace:
 
 
 def measure_all(options: argparse.Namespace, bandwidth: float) -> Iterator[Row]:
-    chosen = selected(options.pattern)
+    chosen = selected(options.pattern, LISTS[options.list])
     for number, pattern in enumerate(chosen):
         for rows, name in itertools.product(options.rows, options.dtype):
             row = measure(pattern, rows, getattr(torch, name), bandwidth, options.autotune)

@@ -211,6 +211,28 @@ def silu_fp8_square_blocks(x):
     return (blocks / scale).to(torch.float8_e4m3fn).flatten(-2), scale.squeeze((1, 3))
 
 
+def two_norms(x, first, second):
+    return rms_norm(x, first), rms_norm(x, second)
+
+
+def gated_norm(x, gate, weight):
+    return rms_norm(x, weight) * F.silu(gate)
+
+
+def residual_norm(x, residual, weight):
+    hidden = x + residual
+    return hidden, rms_norm(hidden, weight)
+
+
+def row_softmax(x):
+    return torch.softmax(_wide(x), -1).to(x.dtype)
+
+
+def cross_entropy(logits):
+    targets = torch.arange(logits.shape[0], device=logits.device) % logits.shape[1]
+    return F.cross_entropy(_wide(logits), targets, reduction="none")
+
+
 def norm_token_mean(x, weight, bias):
     return layer_norm(x, weight, bias).mean(1)
 
@@ -223,9 +245,9 @@ def _swiglu_sizes(rows: int, width: int) -> Sizes:
     return sizes(rows, (ROWS, width), (ROWS, width), (width,))
 
 
-def _swiglu(width: int, suffix: str) -> Pattern:
+def _swiglu(width: int, suffix: str, rows: int = 4096) -> Pattern:
     name = f"rmsnorm_residual_chunk_swiglu{suffix}"
-    full, small = _swiglu_sizes(4096, width), _swiglu_sizes(7, width // 32)
+    full, small = _swiglu_sizes(rows, width), _swiglu_sizes(7, width // 32)
     return Pattern(name, swiglu_norm, full, small, inductor=2, bridge=1, reached=1, loads_once=True)
 
 
@@ -371,6 +393,33 @@ PATTERNS = [
 ]  # fmt: skip
 
 
-def selected(parts: list[str]) -> list[Pattern]:
+
+
+def _single(name: str, function: Callable, full: Sizes, small: Sizes) -> Pattern:
+    return Pattern(name, function, full, small, inductor=1, bridge=1, reached=1)
+
+
+#: What Inductor makes one kernel of already.
+ONE_KERNEL = [
+    _single("rmsnorm", rms_norm, _row_sizes(4096, 8192, 8192), _row_sizes(3, 96, 96)),
+    _single("layernorm", layer_norm, _row_sizes(4096, 5120, 5120, 5120), _row_sizes(3, 96, 96, 96)),
+    _single("two_rmsnorms", two_norms, _row_sizes(4096, 4096, 4096, 4096), _row_sizes(3, 96, 96, 96)),
+    _single("gated_rmsnorm", gated_norm, sizes(4096, (ROWS, 4096), (ROWS, 4096), (4096,)),
+            sizes(3, (ROWS, 96), (ROWS, 96), (96,))),
+    _single("residual_rmsnorm", residual_norm, _swiglu_sizes(4096, 4096), _swiglu_sizes(3, 96)),
+    _single("softmax", row_softmax, _row_sizes(4096, 16384), _row_sizes(3, 96)),
+    _single("cross_entropy", cross_entropy, _row_sizes(4096, 8192), _row_sizes(3, 96)),
+    _single("rmsnorm_128", rms_norm, _row_sizes(65536, 128, 128), _row_sizes(3, 32, 32)),
+    _single("layernorm_768", layer_norm, _row_sizes(16384, 768, 768, 768), _row_sizes(3, 96, 96, 96)),
+]  # fmt: skip
+
+#: The function of the project's RFC over rows of other widths.
+WIDTHS = [_swiglu(width, f"_{width}") for width in (7168, 14336, 28672)]
+LONG_ROWS = [_swiglu(width, f"_{width}", rows=1024) for width in (16384, 32768, 65536, 131072)]
+
+LISTS = {"engine": PATTERNS, "one_kernel": ONE_KERNEL, "widths": WIDTHS, "long_rows": LONG_ROWS}
+
+
+def selected(parts: list[str], patterns: list[Pattern] = PATTERNS) -> list[Pattern]:
     """The patterns in whose name one of the parts occurs; the empty part is in all."""
-    return [pattern for pattern in PATTERNS if any(part in pattern.name for part in parts)]
+    return [pattern for pattern in patterns if any(part in pattern.name for part in parts)]
