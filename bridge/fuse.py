@@ -12,7 +12,7 @@ from . import inductor_compat as inductor
 from .config import DEFAULT_PIPELINE, LOOP_NEST_PIPELINE, Options
 from .dump import Dump
 from .groups import Group, form_groups, stay_in_order
-from .profitability import fits_in_registers, traffic, traffic_of_one
+from .profitability import MAX_ROW_REGISTERS, fits_in_registers, traffic, traffic_of_one
 from .reasons import Reason, Unsupported
 from .report import GroupReport, Report
 from .rows import keep_repeated_rows
@@ -159,6 +159,8 @@ def _fuse_group(group: Group, schedule: list[Any], options: Options, entry: Grou
             triton = inductor.generates_triton(group.device)
             tables = FunctionTables(buffers, translation.symbols, triton, _keeps_row(options))
             bands = lift_function(function, tables, stores)
+            if triton and options.persistent:
+                bands = [band for band in bands if _pays(band, entry)]
             outcome = _commit(bands, nodes, group, schedule, entry)
             _choose_codegen(bands, outcome.fused, entry)
         dump.loop_bodies("lifted-loop-ir.txt", _loop_bodies(outcome.fused.values()))
@@ -250,9 +252,19 @@ def _commit(
         outcome.fused[min(positions)] = kernel
         outcome.removed.update(positions)
         merged.append(positions)
-        entry.fused = True
+        entry.fused, entry.reason, entry.detail = True, None, ""
         entry.kernels_after -= len(positions) - 1
     return outcome
+
+
+def _pays(band, entry: GroupReport) -> bool:
+    """Whether a fused kernel is expected to be faster than Inductor's: not where it reads its rows twice as well."""
+    if band.in_registers or not band.registers:
+        return True
+    size = f"a row takes {band.registers} registers, of which {MAX_ROW_REGISTERS} can be kept: it would be read again"
+    entry.reason, entry.detail = Reason.not_profitable, f"{sorted(n.name for n in band.nodes)}: {size}"
+    entry.decisions.append(f"apart [{entry.reason.name}]: {entry.detail}")
+    return False
 
 
 def _has_loops_of(band, nodes: dict[str, Any]) -> bool:
@@ -288,7 +300,9 @@ def _rewrite(band, nodes: dict[str, Any]):
 
 
 def _explain_refusal(entry: GroupReport) -> None:
-    """The group's reason is its passes' last word, or the lift's."""
+    """The group's reason is its passes' last word, or the lift's, or that it does not pay."""
+    if entry.reason is not None:
+        return
     if entry.decisions:
         entry.reason, entry.detail = Reason.not_liftable, entry.decisions[-1]
     elif entry.remarks:

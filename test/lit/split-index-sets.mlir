@@ -415,3 +415,71 @@ func.func @should_split_copies(%in: memref<16x64xf32>, %sum: memref<16xf32>, %ou
   }
   return
 }
+
+// -----
+
+// Two lanes side by side that compute different things: each becomes a piece,
+// and the row's sum goes over the same two.
+
+// CHECK-LABEL: func @should_split_interleaved_lanes
+// CHECK: affine.for %[[I:.*]] = 0 to 16 {
+// CHECK-NEXT: affine.for %[[J:.*]] = 0 to 32 iter_args
+// CHECK-NEXT: affine.load %arg0[%[[I]], %[[J]] * 2]
+// CHECK: affine.load %arg0[%[[I]], %[[J]] * 2 + 1]
+// CHECK: affine.for %[[K:.*]] = 0 to 16 {
+// CHECK-NEXT: affine.for %[[L:.*]] = 0 to 32 {
+// CHECK-NOT: affine.for
+// CHECK: affine.store %{{.*}}, %arg2[%[[K]], %[[L]], 0]
+// CHECK: affine.store %{{.*}}, %arg2[%[[K]], %[[L]], 1]
+func.func @should_split_interleaved_lanes(%in: memref<16x64xf32>, %sum: memref<16xf32>, %out: memref<16x32x2xf32>) {
+  %zero = arith.constant 0.0 : f32
+  affine.for %i = 0 to 16 {
+    %s = affine.for %r = 0 to 64 iter_args(%a = %zero) -> (f32) {
+      %x = affine.load %in[%i, %r] : memref<16x64xf32>
+      %b = arith.addf %a, %x : f32
+      affine.yield %b : f32
+    }
+    affine.store %s, %sum[%i] : memref<16xf32>
+  }
+  affine.for %i = 0 to 16 {
+    affine.for %j = 0 to 32 {
+      affine.for %lane = 0 to 2 {
+        %s = affine.load %sum[%i] : memref<16xf32>
+        %y = affine.if affine_set<(d0) : (-d0 >= 0)>(%lane) -> f32 {
+          %x = affine.load %in[%i, %j * 2] : memref<16x64xf32>
+          affine.yield %x : f32
+        } else {
+          %x = affine.load %in[%i, %j * 2 + 1] : memref<16x64xf32>
+          affine.yield %x : f32
+        }
+        %z = arith.mulf %y, %s : f32
+        affine.store %z, %out[%i, %j, %lane] : memref<16x32x2xf32>
+      }
+    }
+  }
+  return
+}
+
+// -----
+
+// Five lanes are more than become pieces.
+
+// CHECK-LABEL: func @should_not_unroll_many_lanes
+// CHECK: affine.for %{{.*}} = 0 to 5 {
+func.func @should_not_unroll_many_lanes(%in: memref<16x5xf32>, %sum: memref<16xf32>, %out: memref<16x8x5xf32>) {
+  affine.for %i = 0 to 16 {
+    %x = affine.load %in[%i, 0] : memref<16x5xf32>
+    affine.store %x, %sum[%i] : memref<16xf32>
+  }
+  affine.for %i = 0 to 16 {
+    affine.for %j = 0 to 8 {
+      affine.for %lane = 0 to 5 {
+        affine.if affine_set<(d0) : (-d0 + 3 >= 0)>(%lane) {
+          %s = affine.load %sum[%i] : memref<16xf32>
+          affine.store %s, %out[%i, %j, %lane] : memref<16x8x5xf32>
+        }
+      }
+    }
+  }
+  return
+}

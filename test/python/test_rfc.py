@@ -13,6 +13,7 @@ from torch._inductor.utils import run_and_get_code
 import bridge
 from bridge import offline
 from bridge.backend import bridge as bridge_backend
+from bridge.reasons import Reason
 
 DTYPES = [torch.bfloat16, torch.float16, torch.float32]
 
@@ -53,6 +54,13 @@ def test_gpu_looped_kernel_on_request():
     )
     assert result.n_kernels == 1
     assert "persistent_reduction" not in result.kernels[0].source
+
+
+def test_gpu_rows_that_registers_cannot_hold_stay_apart():
+    """One kernel would read them twice as Inductor's two do; measured in docs/results.md."""
+    assert compile_offline(torch.bfloat16, 65536, False, bridge_backend).n_kernels == 2
+    (group,) = bridge.report().groups
+    assert group.reason is Reason.not_profitable and "65536 registers" in group.detail
 
 
 @pytest.mark.parametrize("columns", [4096, 5120, 8192])

@@ -8,6 +8,7 @@
 #include "Bridge/Transforms/Passes.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Affine/LoopUtils.h"
 
 namespace bridge {
 #define GEN_PASS_DEF_SPLITINDEXSETS
@@ -32,6 +33,18 @@ static std::optional<InnerSpace> getInnerSpace(Nest &nest, unsigned depth,
   return InnerSpace{ArrayRef(nest.loops).take_front(depth), chain, *extents};
 }
 
+/// Whether guards decide what an iteration of `loop` does by its number alone.
+static bool isToldApart(AffineForOp loop) {
+  WalkResult result = loop.walk([&](AffineIfOp guard) {
+    ValueRange operands = guard.getOperands();
+    bool decides = !operands.empty() && llvm::all_of(operands, [&](Value v) {
+      return v == loop.getInductionVar();
+    });
+    return decides ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  return result.wasInterrupted();
+}
+
 namespace {
 
 struct SplitIndexSets : bridge::impl::SplitIndexSetsBase<SplitIndexSets> {
@@ -41,11 +54,27 @@ struct SplitIndexSets : bridge::impl::SplitIndexSetsBase<SplitIndexSets> {
     if (getOperation().isExternal())
       return;
     SmallVector<AffineForOp> roots = getRoots(getOperation().getBody().front());
+    if (roots.size() > 1)
+      for (AffineForOp root : roots)
+        unrollInterleaved(root);
     for (AffineForOp root : roots)
       splitNest(root, roots);
   }
 
 private:
+  /// Makes pieces of the iterations of an innermost loop that guards tell apart:
+  /// lanes that compute different things side by side.
+  void unrollInterleaved(AffineForOp root) {
+    Nest nest = getNest(root);
+    AffineForOp innermost = nest.loops.back();
+    auto extent = getConstantExtents(ArrayRef(innermost));
+    if (nest.pinned || innermost == root || !extent ||
+        extent->front() > maxInterleaved || !isToldApart(innermost))
+      return;
+    if (succeeded(loopUnrollFull(innermost)))
+      ++numUnrolled;
+  }
+
   /// Splits the nest by the tile of another that works on parts of its rows.
   void splitNest(AffineForOp root, ArrayRef<AffineForOp> roots) {
     SmallVector<int64_t> volumes;

@@ -4,13 +4,11 @@
 // CHECK-LABEL: func.func @
 // CHECK: affine.for %{{.*}} = 0 to 3 {
 // CHECK: affine.for %{{.*}} = 0 to 4 {
-// CHECK: %{{.*}} = affine.for %{{.*}} = 0 to 32 iter_args(%{{.*}} = %{{.*}}) -> (f32) {
+// CHECK: %{{.*}} = affine.for %{{.*}} = 0 to 16 iter_args(%{{.*}} = %{{.*}}) -> (f32) {
 // CHECK: affine.store %{{.*}}, %{{.*}}[%{{.*}}, %{{.*}}] : memref<3x4xf32>
 // CHECK: affine.for %{{.*}} = 0 to 16 {
-// CHECK: affine.for %{{.*}} = 0 to 2 {
-// CHECK: %{{.*}} = affine.if #{{.*}}(%{{.*}}) -> f32 {
-// CHECK: %{{.*}} = affine.if #{{.*}}(%{{.*}}) -> f32 {
-// CHECK: affine.store %{{.*}}, %{{.*}}[%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}] : memref<3x4x16x2xbf16>
+// CHECK: affine.store %{{.*}}, %{{.*}}[%{{.*}}, %{{.*}}, %{{.*}}, 0] : memref<3x4x16x2xbf16>
+// CHECK: affine.store %{{.*}}, %{{.*}}[%{{.*}}, %{{.*}}, %{{.*}}, 1] : memref<3x4x16x2xbf16>
 // CHECK: } {bridge.band, bridge.parallel}
 // CHECK: } {bridge.band, bridge.kernels = [0, 0], bridge.nodes = ["op0", "op1"], bridge.parallel}
 // CHECK-NEXT: return

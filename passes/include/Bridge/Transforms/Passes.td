@@ -116,7 +116,9 @@ def SplitIndexSets : Pass<"bridge-split-index-sets", "::mlir::func::FuncOp"> {
     Where the parts partition the row, the first is rewritten to the extent of
     the second, with its body once for each part. The parts are affine maps that
     are solved from the access relations: contiguous, interleaved, reversed or
-    of several dimensions. A reduction's state goes from part to part, which
+    of several dimensions. A short innermost loop whose iterations guards tell
+    apart (two halves stacked to neighbours) is unrolled first: its iterations
+    are interleaved pieces. A reduction's state goes from part to part, which
     reassociates it and changes nothing else; a nest whose iterations depend on
     each other otherwise (a running sum, a recurrence) is left alone.
 
@@ -156,8 +158,12 @@ def SplitIndexSets : Pass<"bridge-split-index-sets", "::mlir::func::FuncOp"> {
   let options = [
     Option<"maxPieces", "max-pieces", "int64_t", /*default=*/"16",
            "The most pieces that a nest is split into">,
+    Option<"maxInterleaved", "max-interleaved", "int64_t", /*default=*/"4",
+           "The most iterations of an innermost loop that are told apart by "
+           "guards and become pieces">,
   ];
   let statistics = [
+    Statistic<"numUnrolled", "num-unrolled", "Loops whose iterations became pieces">,
     Statistic<"numSplit", "num-split", "Nests split">,
     Statistic<"numRefused", "num-refused", "Nests without a partition">,
   ];
