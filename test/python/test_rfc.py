@@ -58,7 +58,9 @@ def test_gpu_looped_kernel_on_request():
 
 def test_gpu_rows_that_registers_cannot_hold_stay_apart():
     """One kernel would read them twice as Inductor's two do; measured in docs/results.md."""
-    assert compile_offline(torch.bfloat16, 65536, False, bridge_backend).n_kernels == 2
+    row = torch.zeros(65536, dtype=torch.bfloat16)
+    inputs = [row.expand(1024, -1).contiguous(), row.expand(1024, -1).contiguous(), row]
+    assert offline.compile_for_gpu(swiglu_norm, inputs, compile_fx=bridge_backend, dynamic=False).n_kernels == 2
     (group,) = bridge.report().groups
     assert group.reason is Reason.not_profitable and "65536 registers" in group.detail
 
