@@ -47,7 +47,7 @@ class Outcome:
 def fuse_schedule(schedule: list[Any], options: Options, report: Report) -> list[Any]:
     """The schedule with every group fused that is proven and liftable; all else as it was."""
     earlier = len(report.groups)
-    pending, refusals = form_groups(schedule)
+    pending, refusals = form_groups(schedule, options.max_nodes)
     report.refusals += refusals
     report.count("groups_seen", len(pending))
     translated: list[tuple[set[str], GroupReport]] = []
@@ -58,7 +58,7 @@ def fuse_schedule(schedule: list[Any], options: Options, report: Report) -> list
         outcome = _try_group(group, schedule, options, entry)
         translated.append((outcome.translated, entry))
         if outcome.refused is not None:
-            rest, _ = form_groups(schedule, only=set(group.positions) - {outcome.refused})
+            rest, _ = form_groups(schedule, options.max_nodes, only=set(group.positions) - {outcome.refused})
             pending = rest + pending
         if outcome.fused:
             with entry.stage("replace"):
@@ -235,19 +235,14 @@ def _commit(
     outcome, merged = Outcome(), []
     for band in bands:
         positions = {group.positions[k] for k in band.kernels}
-        whole = {n.get_name() for p in positions for n in inductor.loop_nodes(schedule[p])}
-        names = {n.name for n in band.nodes}
-        if whole != names:
-            entry.decisions.append(f"{sorted(names)}: only a part of a kernel of Inductor's")
-            continue
         if len(positions) == 1 and _has_loops_of(band, nodes):
             continue
-        if not stay_in_order(schedule, [*merged, positions]):
-            entry.decisions.append(f"{sorted(names)}: a path leads from one to another through other kernels")
-            continue
-        kernel = _rewrite(band, nodes)
-        if kernel is None:
-            entry.decisions.append(f"{sorted(names)}: Inductor's codegen cannot run them together")
+        try:
+            _check_whole(band, [schedule[p] for p in positions])
+            _check_order(band, schedule, [*merged, positions])
+            kernel = _rewrite(band, nodes)
+        except Unsupported as refusal:  # bands that are committed stay
+            entry.decisions.append(f"apart [{refusal.reason.name}]: {refusal.detail}")
             continue
         outcome.fused[min(positions)] = kernel
         outcome.removed.update(positions)
@@ -255,6 +250,18 @@ def _commit(
         entry.fused, entry.reason, entry.detail = True, None, ""
         entry.kernels_after -= len(positions) - 1
     return outcome
+
+
+def _check_whole(band, kernels: list[Any]) -> None:
+    names = {node.name for node in band.nodes}
+    if names != {n.get_name() for kernel in kernels for n in inductor.loop_nodes(kernel)}:
+        raise Unsupported(Reason.not_liftable, f"{sorted(names)}: only a part of a kernel of Inductor's")
+
+
+def _check_order(band, schedule: list[Any], merged: list[set[int]]) -> None:
+    if not stay_in_order(schedule, merged):
+        detail = "a path leads from one to another through other kernels"
+        raise Unsupported(Reason.cycle_through_other_node, f"{sorted(n.name for n in band.nodes)}: {detail}")
 
 
 def _pays(band, entry: GroupReport) -> bool:
@@ -284,7 +291,7 @@ def _choose_codegen(bands: list, fused: dict[int, Any], entry: GroupReport) -> N
 
 
 def _rewrite(band, nodes: dict[str, Any]):
-    """One kernel of the band's nodes over their new loops; None, and nothing changed, if there is no such."""
+    """One kernel of the band's nodes over their new loops; Unsupported, and nothing changed, if there is no such."""
     first = nodes[band.nodes[0].name]
     if inductor.generates_triton(inductor.device_of(first)):
         codegen.run_in_lanes(first.scheduler, inductor.device_of(first))
@@ -294,8 +301,10 @@ def _rewrite(band, nodes: dict[str, Any]):
             undo.callback(inductor.restore_loop_state, node, inductor.save_loop_state(node))
             inductor.set_loop_body(node, inductor.make_loop_body(lifted.body, lifted.iter_sizes, lifted.reduce_sizes))
         kernel = codegen.fuse_nodes([nodes[n.name] for n in band.nodes])
-        if kernel is not None:
-            undo.pop_all()
+        if kernel is None:
+            names = sorted(n.name for n in band.nodes)
+            raise Unsupported(Reason.not_liftable, f"{names}: Inductor's codegen cannot run them together")
+        undo.pop_all()
         return kernel
 
 

@@ -9,6 +9,9 @@ from typing import Any
 from . import inductor_compat as inductor
 from .reasons import Reason
 
+#: Kernels from a group's first to its last, for each node that it may have: what is farther apart stays apart.
+SPAN = 4
+
 
 @dataclass
 class Refusal:
@@ -23,13 +26,14 @@ class Refusal:
 class Group:
     """Kernels that share buffers and that no path through others connects.
 
-    positions: indices into the schedule, ascending; names: all operations in them.
+    positions: indices into the schedule, ascending; names: all operations in them; nodes: how many loop nodes.
     """
 
     positions: list[int] = field(default_factory=list)
     names: set[str] = field(default_factory=set)
     buffers: set[str] = field(default_factory=set)
     device: Any = None
+    nodes: int = 0
 
 
 def admissible(kernel: Any) -> Reason | None:
@@ -41,11 +45,15 @@ def admissible(kernel: Any) -> Reason | None:
     return None
 
 
-def form_groups(schedule: list[Any], only: set[int] | None = None) -> tuple[list[Group], list[Refusal]]:
+def form_groups(
+    schedule: list[Any], max_nodes: int, only: set[int] | None = None
+) -> tuple[list[Group], list[Refusal]]:
     """Greedy in schedule order: a kernel joins the first group that it shares a buffer with and closes no cycle.
 
-    only: positions that may take part (default: all).
+    max_nodes: a group that would have more is closed, and another begins; only: positions that may take part
+    (default: all).
     """
+    closed: list[Group] = []
     groups: list[Group] = []
     refusals: list[Refusal] = []
     reach = reachable(schedule)
@@ -56,16 +64,19 @@ def form_groups(schedule: list[Any], only: set[int] | None = None) -> tuple[list
         if reason is not None:
             refusals.append(Refusal([kernel.get_name()], reason, "not a kernel of plain loops that it owns"))
             continue
-        _join(groups, refusals, schedule, position, reach)
-    return [g for g in groups if _is_candidate(g, schedule)], refusals
+        closed += [g for g in groups if position - g.positions[0] > max_nodes * SPAN]
+        groups = [g for g in groups if position - g.positions[0] <= max_nodes * SPAN]
+        fitting = [g for g in groups if g.nodes + len(inductor.loop_nodes(kernel)) <= max_nodes]
+        if not _join(fitting, refusals, schedule, position, reach):
+            groups.append(_new_group(schedule, position))
+    return [g for g in closed + groups if _is_candidate(g, schedule)], refusals
 
 
 def _join(
     groups: list[Group], refusals: list[Refusal], schedule: list[Any], position: int, reach: list[int]
-) -> None:
+) -> bool:
     kernel = schedule[position]
-    written = inductor.buffers_written(kernel)
-    touched = inductor.buffers_read(kernel) | written | ({*map(inductor.storage_of, written)} - {None})
+    touched = _touched(kernel)
     for group in groups:
         if group.device != inductor.device_of(kernel) or not group.buffers & touched:
             continue
@@ -74,16 +85,28 @@ def _join(
             refusals.append(Refusal([kernel.get_name()], Reason.cycle_through_other_node, detail))
             continue
         _add(group, kernel, position, touched)
-        return
+        return True
+    return False
+
+
+def _touched(kernel: Any) -> set[str]:
+    """Buffers that the kernel reads or writes, and those that hold what it writes."""
+    written = inductor.buffers_written(kernel)
+    return inductor.buffers_read(kernel) | written | ({*map(inductor.storage_of, written)} - {None})
+
+
+def _new_group(schedule: list[Any], position: int) -> Group:
+    kernel = schedule[position]
     group = Group(device=inductor.device_of(kernel))
-    _add(group, kernel, position, touched)
-    groups.append(group)
+    _add(group, kernel, position, _touched(kernel))
+    return group
 
 
 def _add(group: Group, kernel: Any, position: int, touched: set[str]) -> None:
     group.positions.append(position)
     group.names |= inductor.operation_names(kernel)
     group.buffers |= touched
+    group.nodes += len(inductor.loop_nodes(kernel))
 
 
 def _closes_cycle(group: Group, position: int, reach: list[int]) -> bool:

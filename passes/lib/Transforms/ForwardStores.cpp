@@ -78,20 +78,39 @@ static void forward(const Source &source, AffineLoadOp load,
   replace(load, value, excessPrecision);
 }
 
-/// What is cloned may hold loads that need forwarding in turn; they are of
-/// earlier stores, so this ends.
-AffineLoadOp bridge::forwardStores(AffineForOp band, bool excessPrecision,
-                                   int64_t &forwarded) {
+static int64_t countOperations(AffineForOp band) {
+  int64_t count = 0;
+  band.walk([&](Operation *) { ++count; });
+  return count;
+}
+
+/// In program order, so that what is cloned needs no forwarding itself. In a
+/// chain of statements that read two lanes each, the copies double from one to
+/// the next.
+std::optional<ForwardFailure> bridge::forwardStores(AffineForOp band,
+                                                    bool excessPrecision,
+                                                    int64_t &forwarded) {
+  int64_t limit = 4 * countOperations(band) + 256;
+  llvm::SmallDenseSet<Operation *> proven;
   while (true) {
     auto flows = getInnerFlows(band);
     auto next = llvm::find_if(flows, [&](AffineLoadOp load) {
-      return !staysInLane(load, band);
+      if (!proven.contains(load) && !staysInLane(load, band))
+        return true;
+      proven.insert(load);
+      return false;
     });
     if (next == flows.end())
-      return {};
+      return std::nullopt;
     auto source = getSource(*next, band);
     if (!source || !isRecomputable(*source))
-      return *next;
+      return ForwardFailure{*next,
+                            {Reason::cross_lane_dependence,
+                             "a load needs another lane's value"}};
+    if (countOperations(band) > limit)
+      return ForwardFailure{*next,
+                            {Reason::budget_exceeded,
+                             "too much would be computed again"}};
     forward(*source, *next, excessPrecision);
     ++forwarded;
   }
@@ -111,17 +130,16 @@ struct ForwardStores : bridge::impl::ForwardStoresBase<ForwardStores> {
     });
     for (AffineForOp band : bands) {
       int64_t forwarded = 0;
-      if (auto load = forwardStores(band, excessPrecision, forwarded))
-        giveUp(band, load);
+      if (auto failure = forwardStores(band, excessPrecision, forwarded))
+        giveUp(band, *failure);
       numForwarded += forwarded;
     }
   }
 
 private:
   /// Lanes that wait for each other are no lanes, and the band none to lift.
-  static void giveUp(AffineForOp band, AffineLoadOp load) {
-    refuse(load, Reason::cross_lane_dependence)
-        << "a load needs another lane's value";
+  static void giveUp(AffineForOp band, ForwardFailure failure) {
+    refuse(failure.load, failure.objection.reason) << failure.objection.text;
     Operation *loop = band;
     for (; loop && loop->hasAttr(kBandAttr); loop = loop->getParentOp())
       loop->removeAttr(kBandAttr);

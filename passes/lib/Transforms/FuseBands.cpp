@@ -130,6 +130,7 @@ struct FuseBands : bridge::impl::FuseBandsBase<FuseBands> {
 
   void runOnOperation() override {
     refused.clear();
+    graph.reset();
     if (getOperation().isExternal())
       return;
     Block &body = getOperation().getBody().front();
@@ -146,6 +147,7 @@ struct FuseBands : bridge::impl::FuseBandsBase<FuseBands> {
 
 private:
   llvm::SmallDenseSet<std::pair<Operation *, Operation *>> refused;
+  std::shared_ptr<MemRefDependenceGraph> graph; // Passes are copied.
 
   /// A later nest may get the address of an erased one.
   void forget(Operation *root) {
@@ -223,20 +225,28 @@ private:
     return false;
   }
 
+  /// The block's dependence graph, until nests are merged; null if there is none.
+  MemRefDependenceGraph *getGraph(Block &body) {
+    if (graph)
+      return graph.get();
+    graph = std::make_shared<MemRefDependenceGraph>(body);
+    if (!graph->init(/*fullAffineDependences=*/false))
+      graph.reset();
+    return graph.get();
+  }
+
   /// Where the merged nest may stand so that no dependence through another
   /// operation of the block is turned around.
   Operation *getInsertionPoint(Block &body, Candidate &candidate) {
-    MemRefDependenceGraph graph(body);
     AffineForOp first = candidate.first.root();
     AffineForOp second = candidate.second.root();
-    if (!knowsEffectsBetween(first, second) ||
-        !graph.init(/*fullAffineDependences=*/false)) {
+    if (!knowsEffectsBetween(first, second) || !getGraph(body)) {
       no(second, Reason::side_effect)
           << "an operation of the block has unknown effects";
       return nullptr;
     }
-    Operation *before = graph.getFusedLoopNestInsertionPoint(
-        graph.getForOpNode(first)->id, graph.getForOpNode(second)->id);
+    Operation *before = graph->getFusedLoopNestInsertionPoint(
+        graph->getForOpNode(first)->id, graph->getForOpNode(second)->id);
     if (!before)
       no(second, Reason::cycle_through_other_node)
           << "another nest depends on the one and feeds the other";
@@ -258,6 +268,7 @@ private:
       forget(root);
       root.erase();
     }
+    graph.reset();
     ++numFused;
     return std::nullopt;
   }
@@ -270,14 +281,11 @@ private:
                        "result"};
     if (auto objection = getLaneObjection(band.back(), recomputeMath))
       return objection;
-    if (!canForward(band))
-      return Objection{Reason::cross_lane_dependence,
-                       "a value that is computed again needs another lane's"};
-    return std::nullopt;
+    return tryForwarding(band);
   }
 
   /// Tries on a copy: what is computed again may need forwarding in turn.
-  static bool canForward(ArrayRef<AffineForOp> band) {
+  static std::optional<Objection> tryForwarding(ArrayRef<AffineForOp> band) {
     AffineForOp root = band.front();
     OpBuilder builder(root);
     auto copy = cast<AffineForOp>(builder.clone(*root.getOperation()));
@@ -285,9 +293,9 @@ private:
     for (unsigned depth = 1; depth < band.size(); ++depth)
       innermost = *innermost.getBody()->getOps<AffineForOp>().begin();
     int64_t forwarded = 0;
-    bool possible = !forwardStores(innermost, true, forwarded);
+    auto failure = forwardStores(innermost, true, forwarded);
     copy.erase();
-    return possible;
+    return failure ? std::optional(failure->objection) : std::nullopt;
   }
 };
 

@@ -3,17 +3,24 @@
 #ifndef BRIDGE_TRANSFORMS_FORWARD_H
 #define BRIDGE_TRANSFORMS_FORWARD_H
 
+#include "Bridge/Analysis/Legality.h"
+
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 
 namespace bridge {
 
+/// A load that cannot be forwarded, and why.
+struct ForwardFailure {
+  mlir::affine::AffineLoadOp load;
+  Objection objection;
+};
+
 /// Replaces the loads below `band`, the innermost loop of a band, of what other
 /// lanes store by copies of the computation, and counts them in `forwarded`.
-/// Returns the first that needs what cannot be computed again, with the band
-/// half done; null if there is none.
-mlir::affine::AffineLoadOp forwardStores(mlir::affine::AffineForOp band,
-                                         bool excessPrecision,
-                                         int64_t &forwarded);
+/// Nothing if that works; else the band is half done.
+std::optional<ForwardFailure> forwardStores(mlir::affine::AffineForOp band,
+                                            bool excessPrecision,
+                                            int64_t &forwarded);
 
 } // namespace bridge
 
