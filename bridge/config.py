@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib.util
 import os
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ class Options:
         caches are not used then: a compilation that they answer has no stages.
     persistent: let a fused kernel keep its row in registers where that is expected to be faster.
     pipeline: the MLIR pass pipeline.
+    recheck: have isl prove every fusion again, and leave apart what it does not; needs islpy.
     strict: raise where an invariant of Bridge is broken instead of falling back (env BRIDGE_STRICT).
     training: also look at training graphs.
     unfused_rows: with `persistent`, also kernels that Bridge does not fuse keep a row that they read several times.
@@ -36,6 +38,7 @@ class Options:
     dump_dir: str | None = None
     persistent: bool = True
     pipeline: str = DEFAULT_PIPELINE
+    recheck: bool = False
     strict: bool = False
     training: bool = False
     unfused_rows: bool = True
@@ -109,6 +112,8 @@ def _checked(name: str, value: Any) -> Any:
     if type(value) not in expected:
         kinds = " or ".join("None" if t is type(None) else t.__name__ for t in expected)
         raise OptionError(f"bridge option {name!r} must be {kinds}, got {value!r}")
+    if name == "recheck" and value and importlib.util.find_spec("islpy") is None:
+        raise OptionError("bridge option 'recheck' needs islpy: pip install 'bridge-inductor[recheck]'")
     if name == "max_nodes" and value < 1:
         raise OptionError(f"bridge option 'max_nodes' must be at least 1, got {value!r}")
     return value

@@ -13,7 +13,7 @@ from .config import DEFAULT_PIPELINE, LOOP_NEST_PIPELINE, Options
 from .dump import Dump
 from .groups import Group, form_groups, stay_in_order
 from .profitability import MAX_ROW_REGISTERS, fits_in_registers, traffic, traffic_of_one
-from .reasons import Reason, Unsupported
+from .reasons import InvariantError, Reason, Unsupported
 from .report import GroupReport, Report
 from .rows import keep_repeated_rows
 from .siblings import independent_sets, partition, strangers
@@ -148,7 +148,7 @@ def _fuse_group(group: Group, schedule: list[Any], options: Options, entry: Grou
     dump = Dump(options.dump_dir, entry.name)
     with entry.stage("translate"):
         nodes, translation = _translate(group, schedule, options, dump, entry.name)
-    with entry.stage("passes"):
+    with _rechecked(translation.module, options, entry, dump), entry.stage("passes"):
         remarks = run_pipeline(translation.module, _pipeline(options, group), dump)
     entry.remarks = [(r.reason, r.text, r.location) for r in remarks]
     with entry.stage("lift"):
@@ -167,6 +167,27 @@ def _fuse_group(group: Group, schedule: list[Any], options: Options, entry: Grou
     if not outcome.fused:
         _explain_refusal(entry)
     return replace(outcome, translated=set(group.names))
+
+
+@contextlib.contextmanager
+def _rechecked(module: Any, options: Options, entry: GroupReport, dump: Dump) -> Iterator[None]:
+    """Has isl prove what the block makes of a module; Unsupported(recheck_failed) for what it does not."""
+    if not options.recheck:
+        yield
+        return
+    from .recheck import Recheck
+
+    with entry.stage("recheck"), module.context:
+        recheck = Recheck(module)
+    yield
+    try:
+        with entry.stage("recheck"), module.context:
+            entry.certificate = recheck.verify(module)
+    except InvariantError as broken:
+        if options.strict:
+            raise
+        raise Unsupported(Reason.recheck_failed, str(broken)) from broken
+    dump.write("certificate.txt", "\n".join(entry.certificate) + "\n")
 
 
 def _keeps_row(options: Options) -> Callable[[int | None], bool]:

@@ -23,6 +23,7 @@ FAULTS = frozenset(
         Reason.plugin_version_mismatch,
         Reason.torch_version,
         Reason.pass_failed,
+        Reason.recheck_failed,
         Reason.internal_error,
     }
 )
@@ -36,7 +37,7 @@ class GroupReport:
     reason / detail: why not, where it was not; kernels_before / kernels_after: kernels of the group;
     seconds: time of each stage; remarks: what the passes said, as (reason, text, location);
     bytes_before / bytes_if_one: what its kernels move, and what one in their place would, at typical sizes;
-    graph: which graph of the compilation it is in.
+    certificate: with option recheck, what isl proved of the fused loops; graph: which graph of the compilation it is in.
     """
 
     name: str
@@ -50,6 +51,7 @@ class GroupReport:
     remarks: list[tuple[str, str, str]] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
     decisions: list[str] = field(default_factory=list)
+    certificate: list[str] = field(default_factory=list)
     bytes_before: int = 0
     bytes_if_one: int = 0
     graph: int = 0
@@ -135,6 +137,7 @@ def _group_lines(group: GroupReport, graphs: int) -> list[str]:
     megabytes = [f"{amount / 2**20:.1f} MB" for amount in (group.bytes_before, group.bytes_if_one)]
     lines = [head, f"    moves {megabytes[0]} in {group.kernels_before} kernels; one would move {megabytes[1]}"]
     lines += [f"    {decision}" for decision in group.decisions]
+    lines += [f"    proven again: {line}" for line in group.certificate]
     lines += [f"    remark [{reason}] {text} at {where}" for reason, text, where in group.remarks]
     stages = ", ".join(f"{stage} {1e3 * s:.1f}" for stage, s in group.seconds.items())
     return [*lines, f"    ms: {stages}"]

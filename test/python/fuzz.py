@@ -117,11 +117,14 @@ def check(program: Program, target: str) -> Outcome:
 
 
 def fusing(gm, example_inputs):
-    """The backend for programs of which it makes kernels; eager where all kernels are Inductor's own."""
+    """The backend for programs of which it makes kernels; eager where all kernels are Inductor's own.
+
+    isl has to agree with every fusion: a wrong one that happens to give the right numbers is found too.
+    """
     from bridge.backend import bridge as backend
 
     eager = copy.deepcopy(gm)
-    compiled = backend(gm, example_inputs)
+    compiled = backend(gm, example_inputs, options={"recheck": True})
     return compiled if fused_something() else eager
 
 

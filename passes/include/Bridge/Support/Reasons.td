@@ -49,6 +49,7 @@ defvar bridgeReasons = [
   "torch_version",
   // Bridge itself failed.
   "pass_failed",
+  "recheck_failed",
   "internal_error",
 ];
 

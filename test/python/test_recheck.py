@@ -1,0 +1,171 @@
+"""The second opinion: isl agrees with what the passes make of every pattern, and finds what is wrong in others."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+import bridge
+from bridge import offline
+from bridge.backend import bridge as bridge_backend
+from bridge.config import OptionError, make_options
+from bridge.mlir_runtime import context, ir
+from bridge.reasons import InvariantError, Reason
+from bridge.recheck import Recheck, read_affine
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+from patterns import PATTERNS
+
+
+def rechecked(gm, inputs):
+    return bridge_backend(gm, inputs, options={"recheck": True, "strict": True})
+
+
+@pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
+@pytest.mark.parametrize("pattern", PATTERNS, ids=lambda pattern: pattern.name)
+def test_isl_agrees(pattern, dynamic):
+    inputs = pattern.make(None, torch.bfloat16, "cpu", small=True)
+    if dynamic:
+        for tensor, shape in zip(inputs, pattern.small.shapes, strict=True):
+            if shape[0] == -1:
+                torch._dynamo.mark_dynamic(tensor, 0)
+    offline.compile_for_gpu(pattern.function, inputs, compile_fx=rechecked, dynamic=None if dynamic else False)
+    for group in bridge.report().groups:
+        assert group.seconds.keys() >= {"recheck"}
+        assert not group.fused or any(line.startswith("writes: ") for line in group.certificate)
+
+
+BEFORE = """
+func.func @f(%in: memref<8x16xf32>, %t: memref<8x16xf32>, %out: memref<8x16xf32>) {
+  affine.for %i = 0 to 8 {
+    affine.for %j = 0 to 16 {
+      %x = affine.load %in[%i, %j] : memref<8x16xf32>
+      affine.store %x, %t[%i, %j] : memref<8x16xf32>
+    }
+  }
+  affine.for %i = 0 to 8 {
+    affine.for %j = 0 to 16 {
+      %x = affine.load %t[%i, %j] : memref<8x16xf32>
+      affine.store %x, %out[%i, %j] : memref<8x16xf32>
+    }
+  }
+  return
+}
+"""
+
+FUSED = """
+func.func @f(%in: memref<8x16xf32>, %t: memref<8x16xf32>, %out: memref<8x16xf32>) {
+  affine.for %i = 0 to 8 {
+    affine.for %j = 0 to 16 {
+      %x = affine.load %in[%i, %j] : memref<8x16xf32>
+      affine.store %x, %t[TEMPORARY] : memref<8x16xf32>
+    }
+    affine.for %j = 0 to 16 {
+      %x = affine.load %t[READ] : memref<8x16xf32>
+      affine.store %x, %out[WRITTEN] : memref<8x16xf32>
+    }
+  } {bridge.band}
+  return
+}
+"""
+
+
+def verify(temporary="%i, %j", read="%i, %j", written="%i, %j"):
+    text = FUSED.replace("TEMPORARY", temporary).replace("READ", read).replace("WRITTEN", written)
+    with context(), ir.Location.unknown():
+        return Recheck(ir.Module.parse(BEFORE)).verify(ir.Module.parse(text))
+
+
+def test_what_is_right_is_certified():
+    assert verify() == [
+        "writes: 2 buffers, every element as before and once",
+        "bounds: 4 accesses inside their buffers",
+        "band of 1 loops: 3 pairs of accesses, no two iterations meet",
+        "lanes: 1 pairs of a store and a load, each in one lane",
+    ]
+
+
+def test_any_order_of_rows_and_lanes_is_right():
+    mirrored = "7 - %i, 15 - %j"
+    assert verify(mirrored, mirrored, "%i, (%j + 3) mod 16")
+
+
+@pytest.mark.parametrize(
+    ("accesses", "complaint"),
+    [
+        ({"read": "7 - %i, %j"}, "two iterations of a band meet"),
+        ({"read": "%i, 15 - %j"}, "two iterations of a band meet"),
+        ({"written": "%i, %j floordiv 2"}, "elements of argument 2"),
+        ({"written": "%i, 0"}, "elements of argument 2"),
+        ({"read": "%i, %j + 1"}, "outside its buffer"),
+        ({"temporary": "%i, 2 * (%j floordiv 2)"}, "elements of argument 1"),
+    ],
+    ids=lambda value: str(value),
+)
+def test_what_is_wrong_is_found(accesses, complaint):
+    with pytest.raises(InvariantError, match=complaint):
+        verify(**accesses)
+
+
+TWICE = """
+func.func @f(%in: memref<8x16xf32>, %t: memref<8x16xf32>, %out: memref<8x16xf32>) {
+  affine.for %i = 0 to 8 {
+    affine.for %j = 0 to 16 {
+      %x = affine.load %in[%i, %j] : memref<8x16xf32>
+      affine.store %x, %t[%i, %j] : memref<8x16xf32>
+      affine.if affine_set<(d0) : (d0 - 8 >= 0)>(%j) {
+        affine.store %x, %t[%i, %j] : memref<8x16xf32>
+      }
+      affine.store %x, %out[%i, %j] : memref<8x16xf32>
+    }
+  } {bridge.band}
+  return
+}
+"""
+
+
+def test_two_stores_to_one_element_are_found():
+    with context(), ir.Location.unknown():
+        recheck = Recheck(ir.Module.parse(BEFORE))
+        with pytest.raises(InvariantError, match="written by two stores"):
+            recheck.verify(ir.Module.parse(TWICE))
+
+
+def test_guards_and_their_other_branch():
+    """The two branches share the elements: each is written once."""
+    text = TWICE.replace("      affine.store %x, %t[%i, %j] : memref<8x16xf32>\n      affine.if", "      affine.if")
+    text = text.replace("      }\n", "      } else {\n        affine.store %x, %t[%i, %j] : memref<8x16xf32>\n      }\n", 1)
+    with context(), ir.Location.unknown():
+        assert Recheck(ir.Module.parse(BEFORE)).verify(ir.Module.parse(text))
+
+
+def test_affine_text():
+    with context(), ir.Location.unknown():
+        attribute = ir.Attribute.parse("affine_map<(d0, d1)[s0] -> (d0 floordiv 4 + s0, d1 mod 3 - d0 ceildiv 2)>")
+    results = read_affine(attribute, ["a", "b", "n"])
+    assert results == ["(floor((a) / 4) + (n))", "(((b) mod 3) - ceil((a) / 2))"]
+
+
+def test_refusal_of_isl_leaves_the_kernels_apart(monkeypatch):
+    def refuse(self, module):
+        raise InvariantError("no")
+
+    monkeypatch.setattr(Recheck, "verify", refuse)
+    pattern = PATTERNS[0]
+
+    def lenient(gm, inputs):
+        return bridge_backend(gm, inputs, options={"recheck": True, "strict": False})
+
+    inputs = pattern.make(None, torch.bfloat16, "cpu", small=True)
+    with pytest.warns(RuntimeWarning, match="recheck_failed"):
+        assert offline.compile_for_gpu(pattern.function, inputs, compile_fx=lenient).n_kernels == 2
+    assert bridge.report().groups[0].reason is Reason.recheck_failed
+
+
+def test_islpy_is_asked_for(monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(OptionError, match="needs islpy"):
+        make_options({"recheck": True})
