@@ -177,17 +177,22 @@ def _rechecked(module: Any, options: Options, entry: GroupReport, dump: Dump) ->
         return
     from .recheck import Recheck
 
-    with entry.stage("recheck"), module.context:
+    with _refusing(options), entry.stage("recheck"), module.context:
         recheck = Recheck(module)
     yield
+    with _refusing(options), entry.stage("recheck"), module.context:
+        entry.certificate = recheck.verify(module)
+    dump.write("certificate.txt", "\n".join(entry.certificate) + "\n")
+
+
+@contextlib.contextmanager
+def _refusing(options: Options) -> Iterator[None]:
     try:
-        with entry.stage("recheck"), module.context:
-            entry.certificate = recheck.verify(module)
+        yield
     except InvariantError as broken:
         if options.strict:
             raise
         raise Unsupported(Reason.recheck_failed, str(broken)) from broken
-    dump.write("certificate.txt", "\n".join(entry.certificate) + "\n")
 
 
 def _keeps_row(options: Options) -> Callable[[int | None], bool]:

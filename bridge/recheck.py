@@ -11,8 +11,9 @@ Access relations are read off the affine IR as text for islpy, which is the opti
 from __future__ import annotations
 
 import ast
+import contextlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any
@@ -118,7 +119,7 @@ def read_affine(attribute: Any, operands: list[str]) -> list[str]:
     return [_isl(expression, values) for expression in expressions]
 
 
-_OPERATORS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Mod: "mod"}
+_OPERATORS = {ast.Add: "+", ast.Sub: "-", ast.Mod: "mod"}
 _COMPARISONS = {ast.GtE: ">=", ast.Eq: "=", ast.LtE: "<="}
 
 
@@ -128,11 +129,13 @@ def _isl(node: Any, values: dict[str, str]) -> str:
     if isinstance(node, ast.Name):
         return f"({values[node.id]})"
     if isinstance(node, ast.UnaryOp):
-        return f"(-{_isl(node.operand, values)})"
+        return f"-{_isl(node.operand, values)}"
     if isinstance(node, ast.Compare):
         right = _isl(node.comparators[0], values)
         return f"{_isl(node.left, values)} {_COMPARISONS[type(node.ops[0])]} {right}"
     left, right = _isl(node.left, values), _isl(node.right, values)
+    if isinstance(node.op, ast.Mult):
+        return f"({right} * {left})"  # MLIR has a constant on the right, isl wants a negative one on the left
     if isinstance(node.op, (ast.FloorDiv, ast.MatMult)):
         return f"{'floor' if isinstance(node.op, ast.FloorDiv) else 'ceil'}({left} / {right})"
     return f"({left} {_OPERATORS[type(node.op)]} {right})"
@@ -160,11 +163,23 @@ class Recheck:
         import islpy
 
         self.isl = islpy
-        before = Accesses(_function(module))
-        self.written = self._written(before)
+        with self._errors():
+            self.written = self._written(Accesses(_function(module)))
 
     def verify(self, module: Any) -> list[str]:
         """What was shown, a line each; InvariantError for the first thing that does not hold."""
+        with self._errors():
+            return self._verify(module)
+
+    @contextlib.contextmanager
+    def _errors(self) -> Iterator[None]:
+        """What isl cannot read or decide is not proven."""
+        try:
+            yield
+        except self.isl.Error as error:
+            raise InvariantError(f"isl: {error}") from error
+
+    def _verify(self, module: Any) -> list[str]:
         after = Accesses(_function(module))
         lines = self._check_writes(after)
         lines += self._check_bounds(after)
@@ -178,21 +193,20 @@ class Recheck:
         """Iterations of `loops` -> elements of the buffer; other loops around the access are left to exist."""
         kept = [accesses.names[_variable(loop)] for loop in loops]
         others = [n for n in (accesses.names[_variable(loop)] for loop in access.loops) if n not in kept]
-        domain = [*access.domain, *(b for loop in loops if loop not in access.loops for b in accesses.bounds(loop))]
-        body = " and ".join(domain) or "true"
-        body = f"exists ({', '.join(others)}: {body})" if others else body
-        return self._map(accesses, kept, access.subscripts, body, others)
+        conditions = [*access.domain, *(b for loop in loops if loop not in access.loops for b in accesses.bounds(loop))]
+        return self._map(accesses, access, kept, conditions, others)
 
-    def _map(self, accesses: Accesses, inputs: list[str], outputs: list[str], body: str, others: list[str]) -> Any:
-        sizes = f"[{', '.join(accesses.parameters)}] -> "
-        results = [f"e{i}" for i in range(len(outputs))]
-        equal = " and ".join(f"{name} = {text}" for name, text in zip(results, outputs, strict=True))
+    def _map(
+        self, accesses: Accesses, access: Access, inputs: list[str], conditions: list[str], others: list[str]
+    ) -> Any:
+        """`inputs` -> the access's element, for some `others`."""
+        results = [f"e{i}" for i in range(len(access.subscripts))]
+        equalities = [f"{name} = {text}" for name, text in zip(results, access.subscripts, strict=True)]
+        body = " and ".join([*conditions, *equalities]) or "true"
         if others:
-            inner = body[: -1]
-            body = f"{inner} and {equal})" if equal else body
-        elif equal:
-            body = f"{body} and {equal}"
-        return self.isl.Map(f"{sizes}{{ [{', '.join(inputs)}] -> [{', '.join(results)}] : {body} }}")
+            body = f"exists ({', '.join(others)}: {body})"
+        sizes = ", ".join(accesses.parameters)
+        return self.isl.Map(f"[{sizes}] -> {{ [{', '.join(inputs)}] -> [{', '.join(results)}] : {body} }}")
 
     def _written(self, accesses: Accesses) -> dict[int, Any]:
         """The elements of each buffer that are written."""
@@ -280,9 +294,8 @@ class Recheck:
             number = f"({number}) * {_extent(loop)} + {after.names[_variable(loop)]}"
         outer = [after.names[_variable(loop)] for loop in band]
         others = [after.names[_variable(loop)] for loop in access.loops if loop not in band]
-        body = " and ".join([*access.domain, f"lane = floor(({number}) / {share})"])
-        body = f"exists ({', '.join(others)}: {body})" if others else body
-        return self._map(after, [*outer, "lane"], access.subscripts, body, others)
+        conditions = [*access.domain, f"lane = floor(({number}) / {share})"]
+        return self._map(after, access, [*outer, "lane"], conditions, others)
 
 
 def _function(module: Any) -> Any:

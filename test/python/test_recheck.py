@@ -91,6 +91,7 @@ def test_what_is_right_is_certified():
 def test_any_order_of_rows_and_lanes_is_right():
     mirrored = "7 - %i, 15 - %j"
     assert verify(mirrored, mirrored, "%i, (%j + 3) mod 16")
+    assert verify("%i, -%j + 15", "%i, %j * -1 + 15")
 
 
 @pytest.mark.parametrize(
@@ -144,9 +145,9 @@ def test_guards_and_their_other_branch():
 
 def test_affine_text():
     with context(), ir.Location.unknown():
-        attribute = ir.Attribute.parse("affine_map<(d0, d1)[s0] -> (d0 floordiv 4 + s0, d1 mod 3 - d0 ceildiv 2)>")
+        attribute = ir.Attribute.parse("affine_map<(d0, d1)[s0] -> (d0 floordiv 4 + s0, d1 mod 3 - d0 ceildiv 2, d0 * -2 + 1)>")
     results = read_affine(attribute, ["a", "b", "n"])
-    assert results == ["(floor((a) / 4) + (n))", "(((b) mod 3) - ceil((a) / 2))"]
+    assert results == ["(floor((a) / 4) + (n))", "(((b) mod 3) - ceil((a) / 2))", "((-2 * (a)) + 1)"]
 
 
 def test_refusal_of_isl_leaves_the_kernels_apart(monkeypatch):
