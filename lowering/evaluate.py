@@ -151,6 +151,13 @@ class Evaluator:
         return self.env.ops.masked(self.condition(operation), self._fresh(inside), _other(outside))
 
     def _fresh(self, value) -> Callable[[], Any]:
+        """What a masked block computes.
+
+        Inductor leaves the mask to a block's load.  But a load of what the kernel has stored is none: it is the stored
+        value, and needs the mask like any other.
+        """
+        if _loads_stored(value):
+            return lambda: self.env.ops.identity(Evaluator(self.env).value(value))
         return lambda: Evaluator(self.env).value(value)
 
     def condition(self, operation):
@@ -252,3 +259,11 @@ def _owner(value):
     if isinstance(owner, ir.Block):
         raise Unsupported(Reason.not_liftable, "a value carried by a loop is used outside its combiner")
     return owner.operation if hasattr(owner, "operation") else owner
+
+
+def _loads_stored(value) -> bool:
+    """Whether a value is loaded from a memref that the function also stores to."""
+    operation = _owner(value)
+    if operation.name != "affine.load":
+        return False
+    return any(use.owner.operation.name == "affine.store" for use in operation.operands[0].uses)
