@@ -108,6 +108,16 @@ def show_gpu() -> None:
     show_stages(stages)
     for kernel in fused.kernels:
         show_kernel(kernel)
+    show_warm(inputs)
+
+
+def show_warm(inputs: list[torch.Tensor]) -> None:
+    """What Bridge adds to a compilation once its imports are done."""
+    from bridge import offline
+
+    heading("bridge.report(): the same compilation once more, in a process that is warm by now")
+    offline.compile_for_gpu(f, inputs, context=bridge.enabled())
+    show(str(bridge.report()))
 
 
 def read_stages(folder: Path) -> dict[str, str]:
