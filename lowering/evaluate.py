@@ -262,8 +262,10 @@ def _owner(value):
 
 
 def _loads_stored(value) -> bool:
-    """Whether a value is loaded from a memref that the function also stores to."""
+    """Whether a value is loaded from a memref that the function also stores to; a load of Inductor's extends it."""
     operation = _owner(value)
+    while operation.name == "arith.extf":
+        operation = _owner(operation.operands[0])
     if operation.name != "affine.load":
         return False
     return any(use.owner.operation.name == "affine.store" for use in operation.operands[0].uses)
