@@ -54,5 +54,8 @@ SmallVector<Component> bridge::getComponents(ArrayRef<AffineForOp> roots) {
   for (auto *leader : classes)
     if (leader->isLeader())
       components.push_back(getComponent(classes.members(*leader), nests));
+  llvm::erase_if(components, [](const Component &component) {
+    return component.nests.size() < 2;
+  });
   return components;
 }

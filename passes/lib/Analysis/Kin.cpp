@@ -54,3 +54,20 @@ SmallVector<AffineForOp> bridge::getKin(Nest &nest,
   }
   return kin;
 }
+
+using ChangePair = llvm::function_ref<bool(AffineForOp, AffineForOp,
+                                           ArrayRef<AffineForOp>)>;
+
+static bool changeAny(Block &body, ChangePair change) {
+  SmallVector<AffineForOp> roots = getRoots(body);
+  for (auto [j, reader] : llvm::enumerate(roots))
+    for (AffineForOp writer : ArrayRef(roots).take_front(j))
+      if (change(writer, reader, roots))
+        return true;
+  return false;
+}
+
+void bridge::changePairs(Block &body, ChangePair change) {
+  while (changeAny(body, change)) {
+  }
+}

@@ -33,8 +33,6 @@ struct AlignExtents : bridge::impl::AlignExtentsBase<AlignExtents> {
 
 private:
   void align(Component &component) {
-    if (component.nests.size() < 2)
-      return;
     SmallVector<SmallVector<AffineForOp>> chains;
     for (Nest &nest : component.nests)
       llvm::append_range(chains, getInnerChains(nest, component.depth));

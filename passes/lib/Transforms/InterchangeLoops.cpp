@@ -122,23 +122,16 @@ struct InterchangeLoops
     if (getOperation().isExternal())
       return;
     moved.clear();
-    Block &body = getOperation().getBody().front();
-    while (moveAny(body)) {
-    }
+    changePairs(getOperation().getBody().front(),
+                [&](AffineForOp writer, AffineForOp reader,
+                    ArrayRef<AffineForOp> roots) {
+                  return moveOneOf(writer, reader, roots);
+                });
   }
 
 private:
   /// Each nest moves once: two others may want it in two orders.
   llvm::SmallDenseSet<Operation *> moved;
-
-  bool moveAny(Block &body) {
-    SmallVector<AffineForOp> roots = getRoots(body);
-    for (auto [j, reader] : llvm::enumerate(roots))
-      for (AffineForOp writer : ArrayRef(roots).take_front(j))
-        if (moveOneOf(writer, reader, roots))
-          return true;
-    return false;
-  }
 
   bool moveOneOf(AffineForOp first, AffineForOp second,
                  ArrayRef<AffineForOp> roots) {

@@ -255,8 +255,6 @@ struct PadExtents : bridge::impl::PadExtentsBase<PadExtents> {
 
 private:
   void pad(Component &component) {
-    if (component.nests.size() < 2)
-      return;
     SmallVector<AffineForOp> lanes;
     for (Nest &nest : component.nests)
       for (ArrayRef<AffineForOp> chain : getInnerChains(nest, component.depth)) {

@@ -126,33 +126,27 @@ struct ReindexBands : bridge::impl::ReindexBandsBase<ReindexBands> {
     if (getOperation().isExternal())
       return;
     moved.clear();
-    Block &body = getOperation().getBody().front();
-    while (reindexAny(body)) {
-    }
+    changePairs(getOperation().getBody().front(),
+                [&](AffineForOp producer, AffineForOp consumer,
+                    ArrayRef<AffineForOp> roots) {
+                  return tryReindex(producer, consumer, roots);
+                });
   }
 
 private:
   /// Each nest moves once: two readers may want it in two orders.
   llvm::SmallDenseSet<Operation *> moved;
 
-  bool reindexAny(Block &body) {
-    SmallVector<AffineForOp> roots = getRoots(body);
-    for (auto [j, consumer] : llvm::enumerate(roots))
-      for (AffineForOp producer : ArrayRef(roots).take_front(j))
-        if (tryReindex(producer, consumer, roots))
-          return true;
-    return false;
-  }
-
   bool tryReindex(AffineForOp producer, AffineForOp consumer,
                   ArrayRef<AffineForOp> roots) {
     Nest to = getNest(producer), from = getNest(consumer);
-    if (getSharedDepth(to, from) == to.loops.size())
+    if (areInOneKernel(to, from) ||
+        getSharedDepth(to, from) == to.loops.size())
       return false;
     auto source = solveFirstLoad(to, from);
     auto reindexing =
         source ? getReindexing(*source, to, from) : std::nullopt;
-    if (!reindexing || areInOneKernel(to, from))
+    if (!reindexing)
       return false;
     SmallVector<AffineForOp> kin = getKin(to, roots);
     if (llvm::any_of(kin, [&](AffineForOp root) { return moved.contains(root); }))

@@ -9,7 +9,8 @@ namespace bridge {
 
 /// Nests that are connected by elements that they share, and the depth of the
 /// band that all connected pairs have in common. A pair does not count if both
-/// have other partners with which they share a deeper band.
+/// have other partners with which they share a deeper band. A nest that is
+/// connected to none is no component.
 struct Component {
   llvm::SmallVector<Nest> nests;
   unsigned depth = ~0u;

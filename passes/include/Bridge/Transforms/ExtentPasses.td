@@ -1,0 +1,214 @@
+//===- ExtentPasses.td - Bridge's passes on extents --------*- tablegen -*-===//
+
+#ifndef BRIDGE_TRANSFORMS_EXTENTPASSES
+#define BRIDGE_TRANSFORMS_EXTENTPASSES
+
+include "mlir/Pass/PassBase.td"
+
+def SplitIndexSets : Pass<"bridge-split-index-sets", "::mlir::func::FuncOp"> {
+  let summary = "Splits index sets so that inner extents agree";
+  let description = [{
+    A nest whose inner loops run over a whole row, and another over the same
+    band that works on parts of the row, have inner loops of different extents.
+    Where the parts partition the row, the first is rewritten to the extent of
+    the second, with its body once for each part. The parts are affine maps that
+    are solved from the access relations: contiguous, interleaved, reversed or
+    of several dimensions. A short innermost loop whose iterations guards tell
+    apart (two halves stacked to neighbours) is unrolled first: its iterations
+    are interleaved pieces. A reduction's state goes from part to part, which
+    reassociates it and changes nothing else; a nest whose iterations depend on
+    each other otherwise (a running sum, a recurrence) is left alone.
+
+    Before:
+
+    ```mlir
+    affine.for %i = 0 to 64 {
+      %s = affine.for %r = 0 to 256 iter_args(%a = %zero) -> (f32) {
+        %x = affine.load %in[%i, %r] : memref<64x256xf32>
+        %b = arith.addf %a, %x : f32
+        affine.yield %b : f32
+      }
+      affine.store %s, %sum[%i] : memref<64xf32>
+    }
+    affine.for %i = 0 to 64 {
+      affine.for %j = 0 to 128 {
+        %x = affine.load %in[%i, %j] : memref<64x256xf32>
+        %y = affine.load %in[%i, %j + 128] : memref<64x256xf32>
+        ...
+    ```
+
+    After, the first nest is:
+
+    ```mlir
+    affine.for %i = 0 to 64 {
+      %s = affine.for %j = 0 to 128 iter_args(%a = %zero) -> (f32) {
+        %x = affine.load %in[%i, %j] : memref<64x256xf32>
+        %b = arith.addf %a, %x : f32
+        %y = affine.load %in[%i, %j + 128] : memref<64x256xf32>
+        %c = arith.addf %b, %y : f32
+        affine.yield %c : f32
+      }
+      affine.store %s, %sum[%i] : memref<64xf32>
+    }
+    ```
+  }];
+  let options = [
+    Option<"maxPieces", "max-pieces", "int64_t", /*default=*/"16",
+           "The most pieces that a nest is split into">,
+    Option<"maxInterleaved", "max-interleaved", "int64_t", /*default=*/"4",
+           "The most iterations of an innermost loop that are told apart by "
+           "guards and become pieces">,
+  ];
+  let statistics = [
+    Statistic<"numUnrolled", "num-unrolled", "Loops whose iterations became pieces">,
+    Statistic<"numSplit", "num-split", "Nests split">,
+    Statistic<"numRefused", "num-refused", "Nests without a partition">,
+  ];
+  let dependentDialects = ["::bridge::BridgeDialect",
+                           "::mlir::affine::AffineDialect"];
+}
+
+def AlignExtents : Pass<"bridge-align-extents", "::mlir::func::FuncOp"> {
+  let summary = "Gives the nests of a band one inner extent";
+  let description = [{
+    Where several nests over one band have inner loops of different extents,
+    all are split into contiguous pieces of a common tile: of the greatest
+    common divisor of the extents. If the limits allow it, the tile also divides
+    the offsets between their accesses and the points at which their guards
+    change: then pieces of different nests touch the same elements, and
+    `bridge-simplify-guards` removes the guards.
+
+    Before:
+
+    ```mlir
+    affine.for %i = 0 to 64 {
+      affine.for %r = 0 to 96 {
+        %x = affine.load %in[%i, %r] : memref<64x96xf32>
+        affine.store %x, %t[%i, %r] : memref<64x96xf32>
+      }
+    }
+    affine.for %i = 0 to 64 {
+      affine.for %j = 0 to 64 {
+        %y = affine.load %t[%i, %j + 32] : memref<64x96xf32>
+        affine.store %y, %out[%i, %j] : memref<64x64xf32>
+      }
+    }
+    ```
+
+    After, the second nest is:
+
+    ```mlir
+    affine.for %i = 0 to 64 {
+      affine.for %j = 0 to 32 {
+        %y = affine.load %t[%i, %j + 32] : memref<64x96xf32>
+        affine.store %y, %out[%i, %j] : memref<64x64xf32>
+        %z = affine.load %t[%i, %j + 64] : memref<64x96xf32>
+        affine.store %z, %out[%i, %j + 32] : memref<64x64xf32>
+      }
+    }
+    ```
+  }];
+  let options = [
+    Option<"maxPieces", "max-pieces", "int64_t", /*default=*/"16",
+           "The most pieces that a nest is split into">,
+    Option<"minTile", "min-tile", "int64_t", /*default=*/"16",
+           "The fewest iterations of a piece: a sector of memory, about">,
+    Option<"shiftedOnly", "shifted-only", "bool", /*default=*/"false",
+           "Leave nests to bridge-pad-extents that only differ in extent: "
+           "where no lane reads at several offsets or has a guard, pieces "
+           "share no load that one wider loop does not">,
+  ];
+  let statistics = [
+    Statistic<"numAligned", "num-aligned", "Nests split">,
+    Statistic<"numRefused", "num-refused", "Nests that cannot be split">,
+  ];
+  let dependentDialects = ["::bridge::BridgeDialect",
+                           "::mlir::affine::AffineDialect"];
+}
+
+def PadExtents : Pass<"bridge-pad-extents", "::mlir::func::FuncOp"> {
+  let summary = "Gives shorter inner loops lanes that do nothing";
+  let description = [{
+    Where the nests of a band still differ in their inner extent, because no
+    tile divides them all, the shorter loops run over the longest one's domain:
+    shifted, so that a loop that reads a row from an offset on has its elements
+    in the lanes that other nests have them in, and guarded. Stores, and loads
+    that would leave their memref, stand in an `affine.if`; a reduction gets its
+    neutral element in the other lanes.
+
+    Before:
+
+    ```mlir
+    affine.for %i = 0 to 64 {
+      affine.for %r = 0 to 1001 {
+        %x = affine.load %in[%i, %r] : memref<64x1001xf32>
+        affine.store %x, %t[%i, %r] : memref<64x1001xf32>
+      }
+    }
+    affine.for %i = 0 to 64 {
+      affine.for %j = 0 to 1000 {
+        %y = affine.load %in[%i, %j + 1] : memref<64x1001xf32>
+        affine.store %y, %out[%i, %j] : memref<64x1000xf32>
+      }
+    }
+    ```
+
+    After, the second nest is:
+
+    ```mlir
+    affine.for %i = 0 to 64 {
+      affine.for %r = 0 to 1001 {
+        %y = affine.load %in[%i, %r] : memref<64x1001xf32>
+        affine.if affine_set<(d0) : (-d0 + 1000 >= 0, d0 - 1 >= 0)>(%r) {
+          affine.store %y, %out[%i, %r - 1] : memref<64x1000xf32>
+        }
+      }
+    }
+    ```
+  }];
+  let statistics = [
+    Statistic<"numPadded", "num-padded", "Loops padded">,
+    Statistic<"numRefused", "num-refused", "Loops that cannot be padded">,
+  ];
+  let dependentDialects = ["::bridge::BridgeDialect",
+                           "::mlir::affine::AffineDialect",
+                           "::mlir::arith::ArithDialect"];
+}
+
+def SimplifyGuards : Pass<"bridge-simplify-guards", "::mlir::func::FuncOp"> {
+  let summary = "Removes guards that hold always or never";
+  let description = [{
+    Asks for every `affine.if`, and every comparison of a subscript with a
+    constant, whether the iterations that reach it decide it: the iteration
+    domain together with the condition, or with its negation, is empty. Upstream
+    folds the conditions that are constant without their domain.
+
+    Before:
+
+    ```mlir
+    affine.for %j = 0 to 32 {
+      %x = affine.if affine_set<(d0) : (d0 - 32 >= 0)>(%j) -> f32 {
+        affine.yield %a : f32
+      } else {
+        affine.yield %b : f32
+      }
+      affine.store %x, %out[%j] : memref<32xf32>
+    }
+    ```
+
+    After:
+
+    ```mlir
+    affine.for %j = 0 to 32 {
+      affine.store %b, %out[%j] : memref<32xf32>
+    }
+    ```
+  }];
+  let statistics = [
+    Statistic<"numSimplified", "num-simplified", "Guards removed">,
+  ];
+  let dependentDialects = ["::mlir::affine::AffineDialect",
+                           "::mlir::arith::ArithDialect"];
+}
+
+#endif // BRIDGE_TRANSFORMS_EXTENTPASSES
