@@ -54,6 +54,12 @@ class Pattern:
         """Inputs at the full or the small size; rows: None for the default."""
         return (self.small if small else self.full).make(rows, dtype, device)
 
+    def mark_dynamic_rows(self, inputs: list[torch.Tensor]) -> None:
+        """Has Dynamo make the rows of such inputs symbolic."""
+        for tensor, shape in zip(inputs, self.full.shapes, strict=True):
+            if shape[0] == ROWS:
+                torch._dynamo.mark_dynamic(tensor, 0)
+
     def traffic(self, inputs: list[torch.Tensor]) -> int:
         """The fewest bytes moved: every element of inputs and outputs once."""
         outputs = self.function(*[t.to("meta") for t in inputs])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from . import inductor_codegen as codegen
@@ -65,7 +66,7 @@ def fuse_schedule(schedule: list[Any], options: Options, report: Report) -> list
                 schedule = _replace(schedule, pending, outcome)
     # After the last fusion: a group's test for cycles does not know of launches that kernels share.
     for names, entry in translated:
-        schedule = _share_launches(schedule, names, options, entry)
+        schedule = _share_launches(schedule, partial(independent_sets, schedule, names), options, entry)
         if entry.fused:
             report.count("groups_fused")
         elif entry.reason is not None:
@@ -79,26 +80,24 @@ def fuse_schedule(schedule: list[Any], options: Options, report: Report) -> list
 
 def _share_among_groups(schedule: list[Any], options: Options, report: Report) -> list[Any]:
     """The schedule with one launch for kernels alike that share nothing, so that no group has them."""
-    families = [Group(positions, _operations(schedule, positions)) for positions in strangers(schedule)]
-    entries = [_group_report("", family, schedule) for family in families]
-    for family, entry in zip(families, entries, strict=True):
-        schedule = _share_launches(schedule, family.names, options, entry)
+    for family in [[schedule[p] for p in positions] for positions in strangers(schedule)]:
+        positions = [p for p, kernel in enumerate(schedule) if any(kernel is member for member in family)]
+        names = set().union(*map(inductor.operation_names, family))
+        entry = _group_report(f"group{len(report.groups)}", Group(positions, names), schedule)
+        schedule = _share_launches(schedule, lambda positions=positions: [positions], options, entry)
         if entry.fused:
-            entry.name = f"group{len(report.groups)}"
             report.groups.append(entry)
             report.count("groups_fused")
     return schedule
 
 
-def _operations(schedule: list[Any], positions: list[int]) -> set[str]:
-    return set().union(*(inductor.operation_names(schedule[p]) for p in positions))
-
-
-def _share_launches(schedule: list[Any], names: set[str], options: Options, entry: GroupReport) -> list[Any]:
-    """The schedule with one kernel for what is left of a group and independent, where that pays."""
+def _share_launches(
+    schedule: list[Any], find_sets: Callable[[], list[list[int]]], options: Options, entry: GroupReport
+) -> list[Any]:
+    """The schedule with one launch for each set of independent kernels, given by position, where that pays."""
     try:
         with entry.stage("siblings"):
-            return partition(schedule, independent_sets(schedule, names), entry)
+            return partition(schedule, find_sets(), entry)
     except _BUGS as bug:
         if options.strict:
             raise

@@ -56,7 +56,7 @@ class Accesses:
     def _visit(self, operation: Any) -> Any:
         operation = operation.operation
         if operation.name == "affine.for":
-            self.names[operation.regions[0].blocks[0].arguments[0]] = f"i{len(self.names)}"
+            self.names[_variable(operation)] = f"i{len(self.names)}"
         if operation.name in (_READ, _WRITE):
             self._add(operation)
         return ir.WalkResult.ADVANCE
@@ -81,7 +81,7 @@ class Accesses:
     def bounds(self, loop: Any) -> list[str]:
         lower, upper = loop.attributes["lowerBoundMap"], loop.attributes["upperBoundMap"]
         operands, first = list(loop.operands), lower.value.n_inputs
-        name = self.names[loop.regions[0].blocks[0].arguments[0]]
+        name = self.names[_variable(loop)]
         low = self.apply(lower, operands[:first])
         high = self.apply(upper, operands[first : first + upper.value.n_inputs])
         return [*(f"{name} >= {text}" for text in low), *(f"{name} < {text}" for text in high)]
@@ -230,12 +230,15 @@ class Recheck:
         return [f"writes: {len(written)} buffers, every element as before and once"]
 
     def _check_once(self, after: Accesses, stores: list[Access]) -> None:
-        relations = [self.relation(after, store, store.loops) for store in stores]
-        for i, (store, relation) in enumerate(zip(stores, relations, strict=True)):
+        before: list[Any] = []
+        for store in stores:
+            relation = self.relation(after, store, store.loops)
             if not relation.is_injective():
                 raise InvariantError(f"{_where(store)}: an element is written twice")
-            if any(not relation.range().is_disjoint(other.range()) for other in relations[:i]):
+            elements = relation.range()
+            if not all(elements.is_disjoint(others) for others in before):
                 raise InvariantError(f"{_where(store)}: an element is written by two stores")
+            before.append(elements)
 
     def _check_bounds(self, after: Accesses) -> list[str]:
         for access in after.found:
@@ -331,9 +334,8 @@ def _lanes(access: Access, band: list[Any]) -> list[Any]:
 
 def _extent(loop: Any) -> int | None:
     """The constant extent of a loop from 0."""
-    upper = loop.attributes["upperBoundMap"].value
     found = re.fullmatch(r"affine_map<\(\) -> \((\d+)\)>", str(loop.attributes["upperBoundMap"]))
-    return int(found[1]) if found and upper.n_inputs == 0 else None
+    return int(found[1]) if found else None
 
 
 def _volume(loops: list[Any]) -> int | None:

@@ -15,7 +15,7 @@ from . import inductor_codegen as codegen
 from . import inductor_compat as inductor
 from .profitability import fits_in_registers
 
-#: Elements of the longest row that is kept; longer ones leave too few warps on a multiprocessor (docs/results.md).
+#: Elements of the longest row that is kept: the longest whose gain was measured (docs/results.md).
 LONG_ROW = 16384
 
 

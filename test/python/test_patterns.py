@@ -48,17 +48,10 @@ CPU_ROWS = {
 every_pattern = pytest.mark.parametrize("pattern", PATTERNS, ids=lambda pattern: pattern.name)
 
 
-def dynamic_rows(pattern: Pattern, inputs: list[torch.Tensor]) -> list[torch.Tensor]:
-    for tensor, shape in zip(inputs, pattern.full.shapes, strict=True):
-        if shape[0] == ROWS:
-            torch._dynamo.mark_dynamic(tensor, 0)
-    return inputs
-
-
 def compile_offline(pattern: Pattern, dynamic: bool, backend=None) -> offline.OfflineResult:
     inputs = pattern.make(None, torch.bfloat16, "cpu")
     if dynamic:
-        dynamic_rows(pattern, inputs)
+        pattern.mark_dynamic_rows(inputs)
     return offline.compile_for_gpu(pattern.function, inputs, compile_fx=backend, dynamic=None if dynamic else False)
 
 

@@ -29,9 +29,7 @@ def rechecked(gm, inputs):
 def test_isl_agrees(pattern, dynamic):
     inputs = pattern.make(None, torch.bfloat16, "cpu", small=True)
     if dynamic:
-        for tensor, shape in zip(inputs, pattern.small.shapes, strict=True):
-            if shape[0] == -1:
-                torch._dynamo.mark_dynamic(tensor, 0)
+        pattern.mark_dynamic_rows(inputs)
     offline.compile_for_gpu(pattern.function, inputs, compile_fx=rechecked, dynamic=None if dynamic else False)
     for group in bridge.report().groups:
         assert group.seconds.keys() >= {"recheck"}

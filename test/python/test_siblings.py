@@ -185,6 +185,7 @@ def test_as_many_registers_as_alone(name, monkeypatch):
     fn, inputs = pattern(name)
     (joined,) = generate(fn, inputs).kernels
     monkeypatch.setattr("bridge.fuse.independent_sets", lambda schedule, names: [])
+    monkeypatch.setattr("bridge.fuse.strangers", lambda schedule: [])
     alone = generate(fn, inputs).kernels
     assert len(alone) == BEFORE[name]
     shared = offline.compile_kernel(joined)[0]
