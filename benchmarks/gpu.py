@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
-import statistics
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -22,11 +21,10 @@ import torch
 from by_hand import swiglu_norm as swiglu_norm_by_hand
 from patterns import LISTS, Pattern, selected, swiglu_norm
 
+from bridge.bench.timing import copy_bandwidth, launches, relative_error, replay_time
+
 #: The inputs of one pass over all sets, as a multiple of the L2 cache.
 L2_MULTIPLE = 4
-
-#: Replays before the first that counts: the clocks need a while to rise.
-WARM_UP = 20
 
 
 @dataclass
@@ -56,46 +54,6 @@ class Row:
         return self.floor_us / self.bridge_us
 
 
-def copy_bandwidth() -> float:
-    """Bytes a second of a device-to-device copy, read and written bytes both counted.
-
-    Timed outside a graph: there a copy may go through the copy engine, which is slower than the kernels'
-    path to memory.
-    """
-    source = torch.empty(1 << 32, dtype=torch.uint8, device="cuda")
-    target = torch.empty_like(source)
-    times = event_times(lambda: target.copy_(source), WARM_UP + 20)
-    return 2 * source.numel() / (statistics.median(times[WARM_UP:]) * 1e-6)
-
-
-def event_times(call, count: int) -> list[float]:
-    """Microseconds of each of `count` calls."""
-    times = []
-    for _ in range(count):
-        start, stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        start.record()
-        call()
-        stop.record()
-        torch.cuda.synchronize()
-        times.append(start.elapsed_time(stop) * 1e3)
-    return times
-
-
-def replay_time(calls_of: list, calls: int, replays: int = 30) -> float:
-    """Median microseconds of one call in a CUDA graph that runs through `calls_of` in turn."""
-    stream = torch.cuda.Stream()
-    with torch.cuda.stream(stream):
-        for call in calls_of:
-            call()
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        kept = [calls_of[i % len(calls_of)]() for i in range(calls)]
-    times = event_times(graph.replay, WARM_UP + replays)
-    del kept
-    return statistics.median(times[WARM_UP:]) / calls
-
-
 def input_sets(pattern: Pattern, rows: int | None, dtype: torch.dtype) -> list[list[torch.Tensor]]:
     """So many sets of inputs that one pass over them does not fit in the L2 cache."""
     first = pattern.make(rows, dtype, "cuda")
@@ -104,32 +62,13 @@ def input_sets(pattern: Pattern, rows: int | None, dtype: torch.dtype) -> list[l
     return [first, *(pattern.make(rows, dtype, "cuda") for _ in range(count - 1))]
 
 
-def relative_error(result, reference) -> float:
-    results, references = (r if isinstance(r, (tuple, list)) else (r,) for r in (result, reference))
-    errors = []
-    for got, expected in zip(results, references, strict=True):
-        norm = expected.double().norm().clamp_min(1e-300)
-        errors.append(((got.double() - expected.double()).norm() / norm).item())
-    return max(errors)
-
-
 def compiled(pattern: Pattern, backend: str, **options):
-    """(compiled function, its Triton kernel count as a callable): each gets a Dynamo of its own."""
+    """The pattern's function, compiled; each gets a Dynamo of its own."""
     from bridge.backend import bridge
 
     torch._dynamo.reset()
     chosen = bridge if backend == "bridge" else backend
     return torch.compile(pattern.function, backend=chosen, **options)
-
-
-def kernel_count(function, inputs: list[torch.Tensor]) -> tuple[object, int]:
-    """(result, GPU kernels that one call launches)."""
-    result = function(*inputs)
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
-        function(*inputs)
-        torch.cuda.synchronize()
-    launches = [e for e in profile.events() if e.device_type == torch.autograd.DeviceType.CUDA]
-    return result, len(launches)
 
 
 def measure(pattern: Pattern, rows: int | None, dtype: torch.dtype, bandwidth: float, autotune: bool) -> Row:
@@ -141,7 +80,8 @@ def measure(pattern: Pattern, rows: int | None, dtype: torch.dtype, bandwidth: f
         variants.insert(1, ("autotune", {"mode": "max-autotune-no-cudagraphs"}))
     for name, options in variants:
         function = compiled(pattern, "bridge" if name == "bridge" else "inductor", **options)
-        result, kernels[name] = kernel_count(function, sets[0])
+        result = function(*sets[0])
+        kernels[name] = len(launches(lambda f=function: f(*sets[0])))
         errors[name] = relative_error(result, reference)
         calls = max(len(sets), 8)
         times[name] = replay_time([lambda s=s, f=function: f(*s) for s in sets], calls)

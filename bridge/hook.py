@@ -164,7 +164,7 @@ def _tell(report: Report, before: Counter) -> None:
 
 
 #: Parts of the package that no compilation depends on.
-_NOT_HASHED = {"__pycache__", "offline", "bin"}
+_NOT_HASHED = {"__pycache__", "bench", "offline", "bin"}
 
 
 @functools.cache

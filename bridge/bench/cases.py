@@ -1,0 +1,176 @@
+"""One way to run one model: the call that is compiled, and what has to be as it was before each call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from .results import case_name
+from .zoo import Architecture
+
+#: Tokens decoded in a row.
+STEPS = 8
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """prompt: its tokens; sequences, encoded: those of an encoder, and the tokens of each; cached, cache: tokens in a
+    static cache, and those that it has room for; images: in a batch, or samples whose noise is predicted."""
+
+    prompt: int
+    sequences: int
+    encoded: int
+    cached: int
+    cache: int
+    images: int
+
+
+FULL = Sizes(2048, 4, 512, 1000, 1024, 64)
+SMALL = Sizes(32, 2, 16, 8, 16, 2)
+
+
+def _nothing() -> None:
+    return None
+
+
+@dataclass
+class Case:
+    """What is measured: `call` takes `inputs` and gives logits (or hidden states, or noise).
+
+    steps: how often it may be called before `rewind` has to undo what the calls left; between: to be called before
+    each of these calls.
+    """
+
+    model: str
+    mode: str
+    batch: int
+    call: Callable[..., torch.Tensor]
+    inputs: list[torch.Tensor]
+    rewind: Callable[[], None] = _nothing
+    between: Callable[[], None] = _nothing
+    steps: int = 1
+
+    @property
+    def name(self) -> str:
+        return case_name(self.model, self.mode, self.batch)
+
+    def run(self, call: Callable[..., torch.Tensor] | None = None) -> torch.Tensor:
+        """The result of the first step, of `call` in the place of the case's own."""
+        self.rewind()
+        return (call or self.call)(*self.inputs)
+
+    def run_steps(self, call: Callable[..., torch.Tensor]) -> torch.Tensor:
+        """The result of the last of all steps; the case has to be rewound before."""
+        for _ in range(self.steps):
+            self.between()
+            result = call(*self.inputs)
+        return result
+
+
+def make_case(
+    architecture: Architecture, module: nn.Module, mode: str, batch: int | None = None, small: bool = False
+) -> Case:
+    """The case of a module that `architecture.build` made; batch: sequences that are decoded (default: 1)."""
+    make = {
+        "decoder": _decode if mode == "decode" else _prefill,
+        "recurrent": _prefill,
+        "encoder": _encode,
+        "image": _classify,
+        "diffusion": _denoise,
+    }[architecture.kind]
+    call, inputs, *state = make(module, batch or 1, SMALL if small else FULL)
+    return Case(architecture.name, mode, inputs[0].shape[0], call, inputs, *state)
+
+
+def _tokens(module: nn.Module, batch: int, length: int) -> torch.Tensor:
+    device = next(module.parameters()).device
+    generator = torch.Generator("cpu").manual_seed(1)
+    vocabulary = module.config.vocab_size
+    return torch.randint(3, vocabulary, (batch, length), generator=generator).to(device)
+
+
+def _prefill(module: nn.Module, batch: int, sizes: Sizes) -> tuple:
+    """The next token's logits after a prompt."""
+
+    def prefill(ids: torch.Tensor) -> torch.Tensor:
+        return module(input_ids=ids, use_cache=False, logits_to_keep=1).logits
+
+    return prefill, [_tokens(module, batch, sizes.prompt)]
+
+
+def _decode(module: nn.Module, batch: int, sizes: Sizes) -> tuple:
+    """One token more, with a static cache that a prompt has filled."""
+    from transformers import StaticCache
+
+    cache = StaticCache(config=module.config, max_cache_len=sizes.cache)
+    prompt = _tokens(module, batch, sizes.cached)
+    with torch.no_grad():
+        module(input_ids=prompt, past_key_values=cache, use_cache=True, logits_to_keep=1)
+
+    def decode(ids: torch.Tensor) -> torch.Tensor:
+        return module(input_ids=ids, past_key_values=cache, use_cache=True, logits_to_keep=1).logits
+
+    return decode, [prompt[:, :1].clone()], *_rewinders(list(cache.layers)), STEPS
+
+
+def _rewinders(layers: list[Any]) -> tuple[Callable[[], None], Callable[[], None]]:
+    """(puts the cache's position back, that as far as Python knows it); keys and values are written over by a call.
+
+    A number that Python counts would be another at the second call, and Dynamo compile it anew.
+    """
+    numbers = [(layer, k, v) for layer in layers for k, v in vars(layer).items() if type(v) in (int, bool)]
+    tensors = [(t, t.clone()) for layer in layers for t in _counters(layer)]
+
+    def restore_numbers() -> None:
+        for layer, name, value in numbers:
+            setattr(layer, name, value)
+
+    def rewind() -> None:
+        restore_numbers()
+        for tensor, value in tensors:
+            tensor.copy_(value)
+
+    return rewind, restore_numbers
+
+
+def _counters(layer: Any) -> Iterator[torch.Tensor]:
+    for value in vars(layer).values():
+        if isinstance(value, torch.Tensor) and value.numel() == 1:
+            yield value
+
+
+def _encode(module: nn.Module, batch: int, sizes: Sizes) -> tuple:
+    def encode(ids: torch.Tensor) -> torch.Tensor:
+        return module(input_ids=ids).last_hidden_state
+
+    return encode, [_tokens(module, sizes.sequences, sizes.encoded)]
+
+
+def _classify(module: nn.Module, batch: int, sizes: Sizes) -> tuple:
+    def classify(pixels: torch.Tensor) -> torch.Tensor:
+        result = module(pixels)
+        return result if isinstance(result, torch.Tensor) else result.logits
+
+    return classify, [_noise(module, _image_shape(module, sizes))]
+
+
+def _image_shape(module: nn.Module, sizes: Sizes) -> tuple[int, int, int, int]:
+    patches = getattr(module, "patch_embed", None) or getattr(module, "stem", None)  # of timm
+    height, width = (module.config.image_size,) * 2 if patches is None else patches.img_size
+    return sizes.images, 3, height, width
+
+
+def _noise(module: nn.Module, shape: tuple[int, ...]) -> torch.Tensor:
+    generator = torch.Generator("cpu").manual_seed(1)
+    first = next(module.parameters())
+    return torch.randn(shape, generator=generator).to(first.device, first.dtype)
+
+
+def _denoise(module: nn.Module, batch: int, sizes: Sizes) -> tuple:
+    latents = _noise(module, (sizes.images, module.channels, module.size, module.size))
+    steps = torch.arange(sizes.images, device=latents.device) * (1000 // sizes.images)
+    return module.forward, [latents, steps]

@@ -1,0 +1,162 @@
+"""`bridge bench`: measures real models, Inductor and Bridge side by side in one run."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import gc
+import importlib.metadata
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import torch
+
+from . import timing, zoo
+from .cases import make_case
+from .plot import svg
+from .results import Result, Run, case_name, describe, load, regressions
+from .zoo import Architecture
+
+DESCRIPTION = """Times real models with random weights on a GPU: Inductor and Bridge in one run, in turn.
+
+For each model and mode: launches, time in generated kernels and in all, compile time, peak memory, and the error
+against eager.  The results are written after every case: what ends early has them up to there."""
+
+#: What an architecture that this environment's libraries or GPU cannot run looks like: it is reported, the rest goes on.
+_FAILURES = (
+    AssertionError, AttributeError, ImportError, LookupError, RuntimeError, TypeError, ValueError,
+)  # fmt: skip
+
+#: (architecture, mode, batch of the sequences that are decoded)
+Job = tuple[Architecture, str, int]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--only", nargs="+", default=[], metavar="PART", help="models with such a part in their name")
+    parser.add_argument("--modes", nargs="+", choices=zoo.MODES, default=list(zoo.MODES))
+    parser.add_argument("--batches", nargs="+", type=int, default=[1, 16], help="sequences that are decoded together")
+    parser.add_argument("--compiles", type=int, default=1, help="compilations of each case (default: %(default)s)")
+    parser.add_argument("--budget-seconds", type=float, help="begin no case that might not end in this time")
+    parser.add_argument("--out", type=Path, help="folder for models.md, models.json and models.svg")
+    parser.add_argument("--compare", type=Path, metavar="JSON", help="fail where a model is slower than it was there")
+    parser.add_argument("--list", action="store_true", help="say what would be measured, and stop")
+
+
+def jobs(options: argparse.Namespace) -> list[Job]:
+    """What is asked for and installed; batches beyond the first come last, for the time may not suffice."""
+    chosen = [a for a in zoo.selected(options.only) if a.available]
+    pairs = [(a, mode) for a in chosen for mode in a.modes if mode in options.modes]
+    first, *others = options.batches
+    more = [(a, mode, batch) for batch in others for a, mode in pairs if mode == "decode"]
+    return [(a, mode, first) for a, mode in pairs] + more
+
+
+def run(options: argparse.Namespace) -> int:
+    """The exit status: 1 for failures or regressions, 2 where nothing can be measured."""
+    todo = jobs(options)
+    missing = sorted({a.library for a in zoo.selected(options.only) if not a.available})
+    if missing:
+        print(f"not installed, so left out what needs it: {', '.join(missing)}", flush=True)
+    if options.list or not todo:
+        print("\n".join(_job_name(job) for job in todo) or "nothing to measure")
+        return 0 if todo else 2
+    if not timing.has_gpu():
+        print("this benchmark needs a GPU", file=sys.stderr)
+        return 2
+    old = load(options.compare) if options.compare else None
+    result = measure_all(todo, options)
+    print(describe(result))
+    worse = regressions(result, old) if old else []
+    for line in worse:
+        print(f"regression: {line}")
+    return 1 if worse or result.failed else 0
+
+
+def measure_all(todo: list[Job], options: argparse.Namespace) -> Run:
+    """Measures case after case, and saves after each."""
+    from .measure import measure, warm_up
+
+    start, done = time.monotonic(), Run(_heading())
+    print("; ".join(f"{key} {value}" for key, value in done.heading.items()), flush=True)
+    with torch.no_grad():
+        warm_up()
+        longest = 0.0
+        for number, job in enumerate(todo):
+            before = time.monotonic()
+            if options.budget_seconds and before - start + longest > options.budget_seconds:
+                done.left_out = [_job_name(job) for job in todo[number:]]
+                break
+            line = _attempt(job, done, lambda case, n=number: measure(case, n, options.compiles))
+            longest = max(longest, time.monotonic() - before)
+            print(f"[{number + 1}/{len(todo)}, {time.monotonic() - start:.0f} s] {line}", flush=True)
+            _save(done, options.out)
+    _save(done, options.out)
+    return done
+
+
+def _attempt(job: Job, done: Run, measure: Callable[..., Result]) -> str:
+    """Adds the job's result, or why there is none, and says it in a line."""
+    architecture, mode, batch = job
+    try:
+        module = architecture.build(torch.bfloat16, "cuda")
+        done.results.append(measure(make_case(architecture, module, mode, batch)))
+        return progress(done.results[-1])
+    except _FAILURES as failure:
+        first = (str(failure).strip() or "no message").splitlines()[0]
+        done.failed[_job_name(job)] = f"{type(failure).__name__}: {first[:300]}"
+        return f"{_job_name(job)}: failed, {done.failed[_job_name(job)]}"
+    finally:
+        module = None
+        torch._dynamo.reset()
+        gc.collect()
+        torch.cuda.empty_cache()
+
+
+def progress(result: Result) -> str:
+    one, two = result.inductor, result.bridge
+    return (
+        f"{result.name}: {one.triton_launches} -> {two.triton_launches} of {one.launches} launches, "
+        f"{one.total_us:.0f} -> {two.total_us:.0f} us ({result.ratio:.3f} +- {result.spread:.3f}), Triton "
+        f"{one.triton_us:.0f} -> {two.triton_us:.0f} us, compile {one.compile_s:.1f} -> {two.compile_s:.1f} s, peak "
+        f"{one.peak_bytes / 2**20:.0f} -> {two.peak_bytes / 2**20:.0f} MB, error {one.error:.1e} and {two.error:.1e}"
+    )
+
+
+def _job_name(job: Job) -> str:
+    architecture, mode, batch = job
+    return case_name(architecture.name, mode, batch)
+
+
+def _heading() -> dict[str, str]:
+    versions = {name: importlib.metadata.version(name) for name in _installed("transformers", "timm", "triton")}
+    return {
+        "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
+        "GPU": torch.cuda.get_device_name(),
+        "torch": torch.__version__,
+        **versions,
+        "command": " ".join(["bridge bench", *sys.argv[1:]]),
+    }
+
+
+def _installed(*names: str) -> Iterator[str]:
+    present = {distribution.name for distribution in importlib.metadata.distributions()}
+    return (name for name in names if name in present)
+
+
+def _save(done: Run, folder: Path | None) -> None:
+    if folder is None:
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    done.save(folder / "models.json")
+    (folder / "models.md").write_text(describe(done))
+    (folder / "models.svg").write_text(svg(done.results, done.heading["GPU"]))
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="bridge bench", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add_arguments(parser)
+    return run(parser.parse_args(arguments))

@@ -1,0 +1,145 @@
+"""Measures one case: both compilers in one process, one after the other where they cannot alternate."""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from . import timing
+from .cases import Case
+from .results import Result, Side, half_range
+from .timing import Launch
+
+#: Replays of each before the first that counts, rounds that count, and rounds under the profiler.
+WARM_UP, ROUNDS, PROFILED = 10, 40, 7
+
+COMPILERS = ("inductor", "bridge")
+
+
+@dataclass
+class _Compiled:
+    """A case as one compiler has it; the graph runs all steps of the case."""
+
+    seconds: list[float]
+    error: float
+    launches: list[Launch]
+    peak_bytes: int
+    graph: Any
+    kept: Any
+    report: Any = None
+    times: list[float] = field(default_factory=list)
+    triton: list[float] = field(default_factory=list)
+
+
+def warm_up() -> None:
+    """What a process does once is no part of a compilation: imports, Inductor's workers, Bridge's plug-in."""
+    from torch._inductor.async_compile import AsyncCompile
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        first, second = (x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)).chunk(2, -1)
+        return first * second @ second.t()
+
+    x = torch.randn(64, 256, device="cuda")
+    for compiler in COMPILERS:
+        torch._dynamo.reset()
+        torch.compile(function, backend=_backend(compiler))(x)
+    ready = getattr(AsyncCompile, "wait_pool_ready", None)
+    if ready is not None:
+        ready()
+    torch._dynamo.reset()
+
+
+def measure(case: Case, number: int = 0, compiles: int = 1) -> Result:
+    """number: of the case, which decides who begins; compiles: compilations of each, whose median counts."""
+    reference = case.run().clone()
+    order = COMPILERS[:: 1 if number % 2 else -1]
+    seconds: dict[str, list[float]] = {compiler: [] for compiler in order}
+    for i in range(compiles - 1):
+        for compiler in order[:: 1 if i % 2 else -1]:
+            seconds[compiler].append(_compile(case, compiler)[1])
+    compiled = {compiler: _measure_alone(case, compiler, reference, seconds[compiler]) for compiler in order}
+    _measure_in_turn(case, compiled)
+    return _result(case, *(compiled[compiler] for compiler in COMPILERS))
+
+
+def _backend(compiler: str) -> Any:
+    if compiler == "inductor":
+        return compiler
+    from bridge.backend import bridge  # a source tree is not registered by its name
+
+    return bridge
+
+
+def _compile(case: Case, compiler: str) -> tuple[Callable[..., Any], float, torch.Tensor]:
+    """(compiled call, seconds of the first call, its result), with empty caches."""
+    from torch._inductor.utils import fresh_cache
+
+    torch._dynamo.reset()
+    gc.collect()
+    case.rewind()
+    with fresh_cache():
+        compiled = torch.compile(case.call, backend=_backend(compiler), dynamic=False)
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        result = compiled(*case.inputs)
+        torch.cuda.synchronize()
+        return compiled, time.perf_counter() - start, result
+
+
+def _measure_alone(case: Case, compiler: str, reference: torch.Tensor, seconds: list[float]) -> _Compiled:
+    import bridge
+
+    call, last, result = _compile(case, compiler)
+    report = bridge.report() if compiler == "bridge" else None
+    error = timing.relative_error(result, reference)
+    del result
+    case.rewind()
+    peak = timing.peak_bytes(lambda: call(*case.inputs))
+    case.rewind()
+    launches = timing.launches(lambda: call(*case.inputs))
+    graph, kept = timing.captured(lambda: case.run_steps(call), case.rewind)
+    return _Compiled([*seconds, last], error, launches, peak, graph, kept, report)
+
+
+def _measure_in_turn(case: Case, compiled: dict[str, _Compiled]) -> None:
+    """Fills in the times: each round has one replay of each, and the order alternates."""
+    orders = [list(compiled.values()), list(compiled.values())[::-1]]
+    for number in range(WARM_UP + ROUNDS):
+        for one in orders[number % 2]:
+            (us,) = timing.event_times(one.graph.replay, 1, case.rewind)
+            one.times += [us / case.steps] if number >= WARM_UP else []
+    for number in range(PROFILED):
+        for one in orders[number % 2]:
+            case.rewind()
+            launches = timing.launches(one.graph.replay)
+            one.triton.append(sum(launch.us for launch in launches if launch.triton) / case.steps)
+
+
+def _result(case: Case, inductor: _Compiled, bridge: _Compiled) -> Result:
+    ratios = _ratios(bridge.times, inductor.times)
+    triton = _ratios(bridge.triton, inductor.triton)
+    reasons = Counter(g.reason.name for g in bridge.report.groups if g.reason is not None)
+    return Result(
+        case.model, case.mode, case.batch, _side(inductor), _side(bridge),
+        statistics.median(ratios), half_range(ratios), statistics.median(triton), half_range(triton),
+        bridge.report.total_seconds, dict(reasons),
+    )  # fmt: skip
+
+
+def _ratios(ours: list[float], theirs: list[float]) -> list[float]:
+    """Of the rounds; a case without generated kernels has 1."""
+    return [one / other if other else 1.0 for one, other in zip(ours, theirs, strict=True)]
+
+
+def _side(one: _Compiled) -> Side:
+    return Side(
+        len(one.launches), sum(launch.triton for launch in one.launches), statistics.median(one.times),
+        statistics.median(one.triton), statistics.median(one.seconds), one.peak_bytes, one.error,
+    )  # fmt: skip

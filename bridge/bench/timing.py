@@ -1,0 +1,123 @@
+"""What a call takes on a GPU: times in CUDA graphs, launches, memory, and the copy bandwidth to hold them against."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+
+#: Replays before the first that counts: the clocks need a while to rise.
+WARM_UP = 20
+
+
+class Launch(NamedTuple):
+    """One kernel, or one copy or fill, on the GPU; its time in microseconds."""
+
+    name: str
+    us: float
+
+    @property
+    def triton(self) -> bool:
+        """Whether Inductor generated it: the names that it gives to its kernels begin so."""
+        return self.name.startswith("triton_")
+
+
+def has_gpu() -> bool:
+    return torch.cuda.is_available()
+
+
+def copy_bandwidth() -> float:
+    """Bytes a second of a device-to-device copy, read and written bytes both counted.
+
+    Timed outside a graph: there a copy may go through the copy engine, which is slower than the kernels'
+    path to memory.
+    """
+    source = torch.empty(1 << 32, dtype=torch.uint8, device="cuda")
+    target = torch.empty_like(source)
+    times = event_times(lambda: target.copy_(source), WARM_UP + 20)
+    return 2 * source.numel() / (statistics.median(times[WARM_UP:]) * 1e-6)
+
+
+def event_times(call: Callable[[], Any], count: int, prepare: Callable[[], Any] | None = None) -> list[float]:
+    """Microseconds of each of `count` calls; what `prepare` does before each is not counted."""
+    times = []
+    for _ in range(count):
+        if prepare is not None:
+            prepare()
+        start, stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start.record()
+        call()
+        stop.record()
+        torch.cuda.synchronize()
+        times.append(start.elapsed_time(stop) * 1e3)
+    return times
+
+
+def captured(call: Callable[[], Any], prepare: Callable[[], Any] | None = None) -> tuple[torch.cuda.CUDAGraph, Any]:
+    """(a CUDA graph of one call, what the call returned: its memory is the graph's).
+
+    prepare: called before each call, and not captured.  The call runs once before, on another stream, as capturing
+    wants it.
+    """
+    prepare = prepare or _nothing
+    prepare()
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        call()
+    torch.cuda.synchronize()
+    prepare()
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        result = call()
+    return graph, result
+
+
+def _nothing() -> None:
+    return None
+
+
+def replay_time(calls_of: list[Callable[[], Any]], calls: int, replays: int = 30) -> float:
+    """Median microseconds of one call in a CUDA graph that runs through `calls_of` in turn, `calls` of them."""
+
+    def all_calls() -> list[Any]:
+        return [calls_of[i % len(calls_of)]() for i in range(calls)]
+
+    graph, kept = captured(all_calls)
+    times = event_times(graph.replay, WARM_UP + replays)
+    del kept
+    return statistics.median(times[WARM_UP:]) / calls
+
+
+def launches(call: Callable[[], Any]) -> list[Launch]:
+    """The kernels, copies and fills that a call starts, in the order in which they begin."""
+    torch.cuda.synchronize()
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
+        call()
+        torch.cuda.synchronize()
+    on_gpu = (e for e in profile.events() if e.device_type == torch.autograd.DeviceType.CUDA)
+    events = [e for e in on_gpu if not getattr(e, "is_user_annotation", False)]
+    return [Launch(e.name, e.time_range.elapsed_us()) for e in sorted(events, key=lambda e: e.time_range.start)]
+
+
+def peak_bytes(call: Callable[[], Any]) -> int:
+    """Bytes that a call allocates at most at a time, beyond what was allocated before it; its result included."""
+    torch.cuda.synchronize()
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_allocated()
+    call()
+    torch.cuda.synchronize()
+    return torch.cuda.max_memory_allocated() - before
+
+
+def relative_error(result: Any, reference: Any) -> float:
+    """The largest norm of a difference, over its reference's norm, of all outputs."""
+    results, references = (r if isinstance(r, (tuple, list)) else (r,) for r in (result, reference))
+    errors = []
+    for got, expected in zip(results, references, strict=True):
+        norm = expected.double().norm().clamp_min(1e-300)
+        errors.append(((got.double() - expected.double()).norm() / norm).item())
+    return max(errors)
