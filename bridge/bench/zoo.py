@@ -53,7 +53,16 @@ class Architecture:
         torch.manual_seed(0)
         with torch.device(device), _default_dtype(dtype):
             module = self.make(**{**self.full, **(self.small if small else {})})
+            _disturb(module)
         return module.eval().requires_grad_(False)
+
+
+def _disturb(module: nn.Module) -> None:
+    """Scales of one, shifts of zero, and last layers that begin with zeros would hide what goes wrong before them."""
+    with torch.no_grad():
+        for weight in module.parameters():
+            if weight.dim() < 2 or not weight.any():
+                weight.add_(0.02 * torch.randn_like(weight))
 
 
 @contextlib.contextmanager
@@ -191,7 +200,8 @@ VISION = [
     ),
     Architecture(
         "convnext-tiny", "image", "transformers", _transformers("ConvNext", "ForImageClassification"),
-        {"depths": [1, 1, 2, 1], "hidden_sizes": [96, 192, 384, 768], "num_labels": 1000},
+        {"depths": [1, 1, 2, 1], "hidden_sizes": [96, 192, 384, 768], "num_labels": 1000,
+         "layer_scale_init_value": 0.1},
         {"hidden_sizes": [16, 24, 32, 48], "depths": [1, 1, 1, 1], **_SMALL_IMAGE},
     ),
     Architecture(

@@ -248,6 +248,20 @@ def _patch_all(stack: contextlib.ExitStack, target: Any, new: dict[str, Any]) ->
             stack.enter_context(mock.patch.object(target, name, value))
 
 
+def _tensor_methods() -> dict[str, Callable[..., Any]]:
+    """Methods of fake tensors that Inductor calls, as operators.
+
+    Python's bindings of the methods set the device first, for which a CPU build has no guard; operators do not.
+    """
+    aten = torch.ops.aten
+    return {
+        "copy_": lambda self, source, non_blocking=False: aten.copy_.default(self, source, non_blocking),
+        "contiguous": lambda self, memory_format=torch.contiguous_format: aten.contiguous.default(
+            self, memory_format=memory_format
+        ),
+    }
+
+
 def _pattern_init() -> dict[str, Callable[..., Any]]:
     """Stand-in for the registration of the joint graph's patterns.
 
@@ -284,6 +298,7 @@ def gpu_stubs(arch: GpuArch) -> Iterator[None]:
         attention = {"_scaled_dot_product_attention": attention_on_gpu}
         _patch_all(stack, torch._inductor.fx_passes.fuse_attention, attention)
         _patch_all(stack, fake_tensor, {"init_gpu_context": _nothing})
+        _patch_all(stack, fake_tensor.FakeTensor, _tensor_methods())
         # Fake tensors alone must know that there is no GPU: they would allocate
         # on it to initialise it, and would lack the no-op device guard.
         no_gpu = {"avoid_device_init": property(_constant(True))}

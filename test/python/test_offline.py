@@ -176,6 +176,28 @@ def test_parameters_of_a_module():
     assert result.extern_calls and result.n_kernels == 1
 
 
+def test_inductor_writes_slices_in_place():
+    """Its pass calls `copy_` on fake tensors of the GPU, as MLA's `new_empty` and two slices have it do."""
+
+    def fn(x, y):
+        both = x.new_empty(x.shape[0], x.shape[1] + y.shape[1])
+        both[:, : x.shape[1]] = x + 1
+        both[:, x.shape[1] :] = y * 2
+        return both
+
+    assert offline.compile_for_gpu(fn, [torch.randn(4, 8), torch.randn(4, 16)]).n_kernels >= 1
+
+
+def test_convolution_of_one_dimension():
+    """Its shape function calls `contiguous` on fake tensors of the GPU."""
+
+    def fn(x, weight):
+        return torch.nn.functional.conv1d(x.transpose(1, 2), weight, groups=8).relu()
+
+    result = offline.compile_for_gpu(fn, [torch.randn(2, 16, 8), torch.randn(8, 1, 3)])
+    assert result.n_kernels >= 1
+
+
 def test_graphs_on_both_sides_of_a_break():
     def fn(x):
         y = x.sin()
