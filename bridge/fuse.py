@@ -311,7 +311,7 @@ def _choose_codegen(bands: list, fused: dict[int, Any], entry: GroupReport) -> N
         kernel = next((k for k in fused.values() if names <= inductor.operation_names(k)), None)
         if kernel is None or not band.in_registers:
             continue
-        codegen.keep_rows_in_registers(kernel.scheduler, inductor.device_of(kernel), names)
+        codegen.keep_fused_rows(kernel.scheduler, inductor.device_of(kernel), names, band.registers)
         entry.decisions.append(f"persistent: a row takes {band.registers} registers")
 
 

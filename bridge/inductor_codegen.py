@@ -9,7 +9,8 @@ import contextlib
 import copy
 import functools
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import sympy
@@ -17,16 +18,21 @@ import torch
 
 from . import inductor_compat as inductor
 from . import ops_table
+from .pairs import WIDE_LANE, LaneVariable, Pair, find_pair
+from .profitability import rows_and_warps
 
 
-def keep_rows_in_registers(scheduler: Any, device: torch.device, names: set[str], only_inner: bool = False) -> None:
-    """Makes the kernels of the named scheduler nodes persistent reductions: a row is loaded once and kept.
+def keep_fused_rows(scheduler: Any, device: torch.device, names: set[str], registers: int) -> None:
+    """Makes the fused kernel of the named scheduler nodes a persistent reduction: a row is loaded once and kept.
 
-    Only this scheduler's code generator is changed, and only for kernels that hold one of the nodes.
-    only_inner: leave the kernel alone where a row's elements are not neighbours in memory.
+    Only this scheduler's code generator is changed.  registers: of 32 bits, that a row takes.
     """
-    backend = _bridge_backend(scheduler, device)
-    (backend.bridge_inner_nodes if only_inner else backend.bridge_persistent_nodes).update(names)
+    _bridge_backend(scheduler, device).bridge_persistent_nodes.update(dict.fromkeys(names, registers))
+
+
+def keep_inner_rows(scheduler: Any, device: torch.device, names: set[str]) -> None:
+    """Makes a kernel of Inductor's a persistent reduction, where a row's elements are neighbours in memory."""
+    _bridge_backend(scheduler, device).bridge_inner_nodes.update(names)
 
 
 def run_in_lanes(scheduler: Any, device: torch.device) -> None:
@@ -39,7 +45,12 @@ def _lane_kernel(base: type) -> type:
     """Inductor's Triton kernel, in which some lanes of a row may store alone and reductions may be over segments."""
     from torch._inductor.codegen.triton import get_triton_reduction_function
 
-    class LaneKernel(base):  # type: ignore[misc, valid-type]
+    class LaneKernel(_pair_kernel(base)):  # type: ignore[misc]
+        def codegen_kernel(self, name: str | None = None) -> str:
+            """The source; Inductor names a kernel for the heuristic that it finds there, be it in a comment."""
+            chosen, usual = "@triton_heuristics.fixed_config(", "@triton_heuristics.persistent_reduction"
+            return super().codegen_kernel(name).replace(chosen, f"# In the place of {usual}\n{chosen}", 1)
+
         def reduction(self, dtype: Any, src_dtype: Any, reduction_type: Any, value: Any) -> Any:
             kind, _, rest = reduction_type.partition(":")
             if kind == ops_table.GUARDED:
@@ -79,13 +90,165 @@ def _lane_kernel(base: type) -> type:
     return LaneKernel
 
 
+# ---------------------------------------------------------------------------------------------------------
+# Every other element
+# ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Half:
+    """A store of every other element, which waits for that of its neighbours."""
+
+    name: str
+    index: Any
+    value: Any
+    pair: Pair
+
+
+@functools.cache
+def _pair_kernel(base: type) -> type:
+    """Inductor's Triton kernel, in which persistent rows of Bridge's are loaded and stored by pairs of elements."""
+    from torch._inductor import config
+    from torch._inductor.codegen.common import DeferredLine
+
+    class PairKernel(base):  # type: ignore[misc, valid-type]
+        #: Whether it is a kernel that Bridge fused: others stay as they are.
+        bridge_fused = False
+
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            super().__init__(*args, **kwargs)
+            self.bridge_wide_lanes = ""
+            self.bridge_split: dict[Any, tuple[Any, Any]] = {}
+            self.bridge_halves: dict[Any, _Half] = {}
+
+        def load(self, name: str, index: Any) -> Any:
+            pair = self._pair(name, index)
+            if pair is None or not _is_even(_storage_size(name)):
+                return super().load(name, index)
+            return self._load_pair(name, index, pair)[pair.half]
+
+        def store(self, name: str, index: Any, value: Any, mode: Any = None) -> None:
+            pair = self._pair(name, index) if mode is None else None
+            if pair is None:
+                return super().store(name, index, value, mode)
+            key = (inductor.storage_of(name) or name, pair.address, pair.half)
+            mine = _Half(name, index, value, pair)
+            other = self.bridge_halves.pop((*key[:2], 1 - pair.half), None)
+            if other is not None and other.value.dtype == value.dtype:
+                return self._store_pair(*sorted([mine, other], key=lambda half: half.pair.half))
+            self._store_alone([half for half in (other, self.bridge_halves.get(key)) if half is not None])
+            self.bridge_halves[key] = mine
+            return None
+
+        def codegen_body(self) -> None:
+            self._store_alone(self.bridge_halves.values())
+            self.bridge_halves.clear()
+            super().codegen_body()
+
+        def _store_alone(self, halves: Iterable[_Half]) -> None:
+            for half in halves:
+                super().store(half.name, half.index, half.value)
+
+        def _pair(self, name: str, index: Any) -> Pair | None:
+            """The access to a buffer's storage that has this one to every other element as a half."""
+            if not (self.bridge_fused and self.persistent_reduction and self.inside_reduction):
+                return None
+            rows = [tree for tree in self.range_trees if tree.is_reduction]
+            if len(rows) != 1 or self._load_mask is not None or self.is_indirect_indexing(index):
+                return None
+            if name in self.args.inplace_buffers or not _has_pairs(inductor.buffer_dtype(name)):
+                return None
+            nodes = [self.range_tree_nodes[v] for v in rows[0].var_list]
+            variables = [LaneVariable(n.symbol(), n.divisor, n.length, rows[0].numel) for n in nodes]
+            return find_pair(index + _offset_in_storage(name), variables, _is_even)
+
+        def _load_pair(self, name: str, index: Any, pair: Pair) -> tuple[Any, Any]:
+            """Variables of both halves."""
+            indexing = self.indexing(index)
+            address, mask, shape = self._wide_access(name, pair, indexing)
+            other = ", other=0.0" if mask != "None" else ""
+            line = f"tl.load({self.args.input(name)} + ({address}), {mask}{other})"
+            dtype = inductor.buffer_dtype(name)
+            if dtype in (torch.float16, torch.bfloat16) and config.triton.codegen_upcast_to_fp32:
+                line, dtype = f"{line}.to(tl.float32)", torch.float32
+            lines = self.get_load_buffer(indexing)
+            wide = self.cse.generate(lines, line, dtype=dtype, shape=(*shape[:-1], f"2 * {shape[-1]}"))
+            if wide not in self.bridge_split:
+                halves = tuple(self.cse.newvar(dtype=dtype, shape=shape) for _ in range(2))
+                lines.writeline(f"{halves[0]}, {halves[1]} = tl.split(tl.reshape({wide}, [{', '.join(shape)}, 2]))")
+                self.bridge_split[wide] = halves
+            return self.bridge_split[wide]
+
+        def _store_pair(self, first: _Half, second: _Half) -> None:
+            address, mask, _ = self._wide_access(first.name, first.pair, self.indexing(first.index, dense_indexing=True))
+            *outer, lanes = self.dense_size_list()
+            dense = [f"tl.broadcast_to({half.value}, {self.dense_size_str()})" for half in (first, second)]
+            both = f"tl.reshape(tl.join({', '.join(dense)}), [{', '.join([*outer, f'2 * {lanes}'])}])"
+            line = f"tl.store({self.args.output(first.name)} + ({address}), {both}, {mask})"
+            self.stores.writeline(DeferredLine(first.name, line))
+
+        def _wide_access(self, name: str, pair: Pair, indexing: Any) -> tuple[str, str, tuple[str, ...]]:
+            """(address from the buffer's pointer, mask, shape of a half) of the wide access.
+
+            indexing: Inductor's, of one half; its masks of other dimensions hold for both halves.
+            """
+            row = next(tree for tree in self.range_trees if tree.is_reduction)
+            lanes_mask, masks = f"{row.prefix}mask", sorted(map(str, indexing.mask_vars))
+            if lanes_mask in masks:
+                masks[masks.index(lanes_mask)] = f"({self._wide_lanes(row)} < 2 * {row.prefix}numel)"
+            self._wide_lanes(row)
+            address = self.prepare_indexing(pair.address - _offset_in_storage(name))
+            trees = {tree.tensor_dim: tree for tree in self.active_range_trees() if tree.tensor_dim is not None}
+            used = {d for d, t in trees.items() if set(t.var_list) & address.free_symbols or f"{t.prefix}mask" in masks}
+            sizes = enumerate(self.dense_size_list())
+            shape = tuple(size if dim in used | {row.tensor_dim} else "1" for dim, size in sizes)
+            return self.index_to_str(address), " & ".join(masks) or "None", shape
+
+        def _wide_lanes(self, row: Any) -> str:
+            """The variable that counts the elements of a row by pairs, defined on first use."""
+            if not self.bridge_wide_lanes:
+                self.bridge_wide_lanes = str(WIDE_LANE)
+                size = self.indexing_size_str(row.tensor_dim)
+                self.body.writeline(f"{WIDE_LANE} = tl.arange(0, 2 * {row.prefix.upper()}BLOCK){size}")
+            return self.bridge_wide_lanes
+
+    return PairKernel
+
+
+def _has_pairs(dtype: torch.dtype) -> bool:
+    """Whether Triton loads and stores elements as they are: bool and float8 may be of other types in memory."""
+    return dtype != torch.bool and (dtype.itemsize > 1 or not dtype.is_floating_point)
+
+
+def _is_even(expression: Any) -> bool:
+    from torch._inductor.virtualized import V
+
+    return V.graph.sizevars.statically_known_multiple_of(expression, 2)
+
+
+def _offset_in_storage(name: str) -> Any:
+    """Elements from the start of a buffer's storage to its own start: not 0 for a slice of a larger buffer."""
+    from torch._inductor import ir
+    from torch._inductor.virtualized import V
+
+    layout = getattr(V.graph.name_to_buffer.get(name), "layout", None)
+    return layout.view.get_layout().offset if isinstance(layout, ir.NonOwningLayout) else sympy.S.Zero
+
+
+def _storage_size(name: str) -> Any:
+    """Elements of a buffer's storage, up to its last that is used."""
+    from torch._inductor.virtualized import V
+
+    return V.graph.get_buffer(inductor.storage_of(name) or name).get_layout().storage_size()
+
+
 def _bridge_backend(scheduler: Any, device: torch.device) -> Any:
     """The scheduler's Triton code generator, of Bridge's class from now on."""
     backend = scheduler.get_backend(device)
     backend = getattr(backend, "_triton_scheduling", backend)  # CUDA's delegates to several
     if not hasattr(backend, "bridge_persistent_nodes"):
         backend.__class__ = _band_scheduling(type(backend))
-        backend.bridge_persistent_nodes = set()
+        backend.bridge_persistent_nodes = {}
         backend.bridge_inner_nodes = set()
         backend.bridge_collected = None
         backend.kernel_type = _lane_kernel(backend.kernel_type)
@@ -100,9 +263,16 @@ def _band_scheduling(base: type) -> type:
         def create_kernel_choices(self, kernel_features: Any, kernel_args: Any, kernel_kwargs: Any) -> Any:
             names = {node.get_name() for node in kernel_features.scheduler_nodes()}
             inner = names & self.bridge_inner_nodes and _is_inner(kernel_features, kernel_kwargs.get("tiling_scores"))
-            if names & self.bridge_persistent_nodes or inner:
+            fused = names & self.bridge_persistent_nodes.keys()
+            if fused or inner:
                 kernel_kwargs = {**kernel_kwargs, "override_persistent_reduction": True}
-            return super().create_kernel_choices(kernel_features, kernel_args, kernel_kwargs)
+            if fused and _has_free_blocks(kernel_args, kernel_kwargs):
+                block = rows_and_warps(max(self.bridge_persistent_nodes[name] for name in fused))
+                kernel_kwargs |= {"fixed_config": _fixed_block(*block)} if block else {}
+            kernels = super().create_kernel_choices(kernel_features, kernel_args, kernel_kwargs)
+            for kernel in kernels:
+                kernel.bridge_fused = bool(fused)
+            return kernels
 
         def codegen_node_schedule(self, kernel_features: Any) -> Any:
             if self.bridge_collected is None:
@@ -159,6 +329,23 @@ def _band_scheduling(base: type) -> type:
             return kernel
 
     return BandScheduling
+
+
+def _has_free_blocks(kernel_args: list[Any], kernel_kwargs: dict[str, Any]) -> bool:
+    """Whether a kernel alone over rows takes the block that it is given: nobody has asked to try several."""
+    from torch._inductor import config
+
+    triton = config.triton
+    tuned = config.max_autotune or config.max_autotune_pointwise or config.coordinate_descent_tuning
+    special = triton.cooperative_reductions or triton.force_cooperative_reductions or triton.multi_kernel
+    alone = not kernel_kwargs.get("is_combo_kernel") and "y" not in kernel_args[0]
+    return alone and not tuned and not special and torch.version.hip is None
+
+
+def _fixed_block(rows: int, warps: int) -> Any:
+    from torch._inductor.codegen.triton import FixedTritonConfig
+
+    return FixedTritonConfig({"XBLOCK": rows, "num_warps": warps, "num_stages": 1})
 
 
 # ---------------------------------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ def keep_repeated_rows(schedule: list[Any], fused: set[str]) -> Iterator[str]:
             continue
         registers = repeated_row_registers(kernel)
         if fits_in_registers(registers):
-            codegen.keep_rows_in_registers(kernel.scheduler, device, inductor.operation_names(kernel), only_inner=True)
+            codegen.keep_inner_rows(kernel.scheduler, device, inductor.operation_names(kernel))
             yield f"{kernel.get_name()}: persistent: a row that was read again takes {registers} registers"
 
 
