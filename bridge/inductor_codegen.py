@@ -363,7 +363,7 @@ def _keeps_rows(scheduling: Any, features: Any) -> bool:
     """Whether the kernel would be persistent if it stood alone."""
     from torch._inductor.virtualized import V
 
-    if {node.get_name() for node in features.scheduler_nodes()} & scheduling.bridge_persistent_nodes:
+    if {node.get_name() for node in features.scheduler_nodes()} & scheduling.bridge_persistent_nodes.keys():
         return True
     return features.is_reduction() and V.choices.should_use_persistent_reduction(features, False)
 
