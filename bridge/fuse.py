@@ -17,7 +17,7 @@ from .profitability import MAX_ROW_REGISTERS, fits_in_registers, traffic, traffi
 from .reasons import InvariantError, Reason, Unsupported
 from .report import GroupReport, Report
 from .rows import keep_repeated_rows
-from .siblings import independent_sets, partition, strangers
+from .siblings import FRESH_BYTES, independent_sets, partition, small_strangers, strangers
 
 #: What a bug of ours looks like at the group's boundary; production falls back, strict mode raises.
 _BUGS = (ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
@@ -79,25 +79,37 @@ def fuse_schedule(schedule: list[Any], options: Options, report: Report) -> list
 
 
 def _share_among_groups(schedule: list[Any], options: Options, report: Report) -> list[Any]:
-    """The schedule with one launch for kernels alike that share nothing, so that no group has them."""
-    for family in [[schedule[p] for p in positions] for positions in strangers(schedule)]:
-        positions = [p for p, kernel in enumerate(schedule) if any(kernel is member for member in family)]
-        names = set().union(*map(inductor.operation_names, family))
-        entry = _group_report(f"group{len(report.groups)}", Group(positions, names), schedule)
-        schedule = _share_launches(schedule, lambda positions=positions: [positions], options, entry)
-        if entry.fused:
-            report.groups.append(entry)
-            report.count("groups_fused")
+    """The schedule with one launch for kernels that no group has together."""
+    for find, most_bytes in ((strangers, None), (small_strangers, FRESH_BYTES)):
+        for family in [[schedule[p] for p in positions] for positions in find(schedule)]:
+            schedule = _share_in_group_of_their_own(schedule, family, most_bytes, options, report)
+    return schedule
+
+
+def _share_in_group_of_their_own(
+    schedule: list[Any], family: list[Any], most_bytes: int | None, options: Options, report: Report
+) -> list[Any]:
+    positions = [p for p, kernel in enumerate(schedule) if any(kernel is member for member in family)]
+    names = set().union(*map(inductor.operation_names, family))
+    entry = _group_report(f"group{len(report.groups)}", Group(positions, names), schedule)
+    schedule = _share_launches(schedule, lambda: [positions], options, entry, most_bytes)
+    if entry.fused:
+        report.groups.append(entry)
+        report.count("groups_fused")
     return schedule
 
 
 def _share_launches(
-    schedule: list[Any], find_sets: Callable[[], list[list[int]]], options: Options, entry: GroupReport
+    schedule: list[Any],
+    find_sets: Callable[[], list[list[int]]],
+    options: Options,
+    entry: GroupReport,
+    most_bytes: int | None = None,
 ) -> list[Any]:
     """The schedule with one launch for each set of independent kernels, given by position, where that pays."""
     try:
         with entry.stage("siblings"):
-            return partition(schedule, find_sets(), entry)
+            return partition(schedule, find_sets(), entry, most_bytes)
     except _BUGS as bug:
         if options.strict:
             raise

@@ -131,6 +131,19 @@ def mutates_or_aliases(node: Any) -> bool:
     )
 
 
+def only_overwrites(node: Any) -> bool:
+    """Whether all that a kernel does to buffers that it does not own is to store into them: no views, no atomics."""
+    if any(o.get_aliases() and not o.get_mutations() and not _slices_cat(o) for o in node.get_outputs()):
+        return False
+    accesses = (entry for n in loop_nodes(node) for entries in n._body.memory_usage.values() for entry in entries)
+    return all(access.mode is None for access in accesses)
+
+
+def launch_parts(node: Any) -> list[Any]:
+    """The kernels that share a launch of Bridge's making; of any other kernel itself."""
+    return list(node.snodes) if getattr(node, "bridge_siblings", False) else [node]
+
+
 def _slices_cat(output: Any) -> bool:
     """Whether a buffer is a part of a larger one that nothing else writes, and nobody reads before all parts are."""
     from torch._inductor import ir
@@ -168,9 +181,12 @@ def bytes_touched(node: Any, together: set[str] | None = None) -> dict[str, int]
 
     touched: dict[str, int] = {}
     names = together or node.get_operation_names()
+    points = max(size_hint(sympy.prod([size for sizes in node_sizes(n) for size in sizes])) for n in loop_nodes(node))
     for dep in {*node.read_writes.reads, *node.read_writes.writes}:
         if not node.scheduler.can_buffer_be_removed_through_fusion(dep.name, names):
-            touched[dep.name] = touched.get(dep.name, 0) + V.graph.get_dep_size_hint(dep)
+            # Inductor takes an indirect index to reach the whole buffer: a cache is written at one position.
+            amount = min(V.graph.get_dep_size_hint(dep), points * buffer_dtype(dep.name).itemsize)
+            touched[dep.name] = touched.get(dep.name, 0) + amount
     whole = {name: size_hint(buffer_numel(name)) * buffer_dtype(name).itemsize for name in touched}
     return {name: min(amount, whole[name]) for name, amount in touched.items()}
 

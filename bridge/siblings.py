@@ -1,5 +1,8 @@
 """One launch for sibling kernels: independent of each other, they divide the program ids of one kernel.
 
+They may overwrite what is not their own (the cache of keys and values): Inductor's dependences order such a kernel
+after all that read the buffer before, and before all that read it afterwards, and siblings wait for none of their own.
+
 Each keeps its loops, its block sizes and its choice of a persistent reduction; only, a short reduction that looped
 becomes persistent beside one that is.  What is saved is a launch, and the tail of a kernel that leaves multiprocessors
 idle; what it costs is that all share one number of warps and the registers of the largest.
@@ -7,8 +10,10 @@ idle; what it costs is that all share one number of warps and the registers of t
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 from . import inductor_codegen as codegen
@@ -30,6 +35,10 @@ MAX_DISTANCE = 16
 LARGE_BYTES = 256 << 20
 
 
+#: Bytes that kernels without reductions, and without a common group, may move in one launch: their inputs were written
+#: just before, and are all in the L2 cache still (50 MB on an H100).
+FRESH_BYTES = 32 << 20
+
 #: Bytes that a kernel without reductions may move in a launch with some.  It runs with their registers, so fewer of
 #: its warps at a time: on an H100, RoPE of 16 MB beside a norm gained 1 us, of 66 MB lost 0.6 us, of 260 MB 8 us.
 MIXED_BYTES = 32 << 20
@@ -37,7 +46,7 @@ MIXED_BYTES = 32 << 20
 
 @dataclass(frozen=True)
 class _Sibling:
-    """A kernel, the bytes that it moves of each buffer, and whether it has a reduction."""
+    """A kernel or an earlier launch of several, the bytes that it moves of each buffer, and whether it reduces."""
 
     kernel: Any
     moved: dict[str, int]
@@ -52,24 +61,43 @@ class _Sibling:
         return self.kernel.get_name()
 
 
+def sharable(kernel: Any) -> Reason | None:
+    """None for a kernel, or a launch of several, that may share a launch with others, else the reason why not."""
+    reasons = map(_obstacle, inductor.launch_parts(kernel))
+    return next((reason for reason in reasons if reason is not None), None)
+
+
+def _obstacle(kernel: Any) -> Reason | None:
+    reason = admissible(kernel)
+    return None if reason is Reason.mutation and inductor.only_overwrites(kernel) else reason
+
+
 def independent_sets(schedule: list[Any], names: set[str]) -> list[list[int]]:
     """Sets of schedule positions whose kernels may run in any order, or at the same time, and belong together.
 
     names: operations of one group.  Independent is what no chain of buffers connects; together belong kernels
     that read a common buffer or have as many rows.  The affine passes are to take this over.
     """
-    return _sets(schedule, lambda kernel: inductor.operation_names(kernel) <= names, _akin, len(schedule))
+    return _sets(schedule, lambda k: inductor.operation_names(k) <= names and admissible(k) is None, _akin, len(schedule))
 
 
 def strangers(schedule: list[Any]) -> list[list[int]]:
-    """As `independent_sets`, of kernels that need share no buffer: equal reductions over as many rows."""
-    return _sets(schedule, lambda kernel: True, _alike, MAX_DISTANCE)
+    """As `independent_sets`, of kernels that no group has together: equal reductions over as many rows."""
+    return _sets(schedule, lambda k: admissible(k) is None, _alike, MAX_DISTANCE)
+
+
+def small_strangers(schedule: list[Any]) -> list[list[int]]:
+    """As `strangers`: kernels that read a common buffer, and those that reduce nothing and have as many elements.
+
+    They may overwrite buffers, which keeps them out of groups, and be launches of several.
+    """
+    return _sets(schedule, lambda k: sharable(k) is None and _sibling(k).total <= FRESH_BYTES, _near, MAX_DISTANCE)
 
 
 def _sets(
     schedule: list[Any], eligible: Callable[[Any], bool], related: Callable[[Any, Any], bool], distance: int
 ) -> list[list[int]]:
-    candidates = [p for p, kernel in enumerate(schedule) if eligible(kernel) and admissible(kernel) is None]
+    candidates = [p for p, kernel in enumerate(schedule) if eligible(kernel)]
     if len(candidates) < 2:
         return []
     reach = reachable(schedule)
@@ -107,6 +135,22 @@ def _alike(one: Any, other: Any) -> bool:
     return _reduced(one) is not None and _reduced(one) == _reduced(other)
 
 
+def _near(one: Any, other: Any) -> bool:
+    pairs = itertools.product(inductor.launch_parts(one), inductor.launch_parts(other))
+    return any(_share_input(a, b) or _equal_elements(a, b) for a, b in pairs)
+
+
+def _equal_elements(one: Any, other: Any) -> bool:
+    """Whether both reduce nothing and compute as many elements."""
+    if _reduced(one) is not None or _reduced(other) is not None:
+        return False
+    return _elements(one) == _elements(other)
+
+
+def _elements(kernel: Any) -> Any:
+    return prod(inductor.node_sizes(inductor.loop_nodes(kernel)[0])[0])
+
+
 def _rows(kernel: Any) -> Any:
     """The extent of a kernel's outermost loop; None for a kernel with no loop outside its reductions."""
     sizes, _ = inductor.node_sizes(inductor.loop_nodes(kernel)[0])
@@ -118,13 +162,16 @@ def _reduced(kernel: Any) -> Any:
     return next((sizes for _, sizes in map(inductor.node_sizes, inductor.loop_nodes(kernel)) if sizes), None)
 
 
-def partition(schedule: list[Any], sets: list[list[int]], entry: GroupReport) -> list[Any]:
+def partition(
+    schedule: list[Any], sets: list[list[int]], entry: GroupReport, most_bytes: int | None = None
+) -> list[Any]:
     """The schedule with one kernel in the place of each set, as far as that is possible and pays.
 
-    sets: positions of kernels that were proven independent of each other.  What was done, or why not, goes into
-    `entry`; a set whose kernels stay apart leaves the schedule as it was.
+    sets: positions of kernels that were proven independent of each other; most_bytes: that one launch may move.  What
+    was done, or why not, goes into `entry`; a set whose kernels stay apart leaves the schedule as it was.
     """
-    for family in [[schedule[p] for p in part] for positions in sets for part in _parts(positions)]:
+    parts = [part for positions in sets for part in _parts(schedule, positions, most_bytes)]
+    for family in [[schedule[p] for p in part] for part in parts]:
         try:
             schedule = _share(schedule, family, entry)
         except Unsupported as refusal:
@@ -132,22 +179,34 @@ def partition(schedule: list[Any], sets: list[list[int]], entry: GroupReport) ->
     return schedule
 
 
-def _parts(positions: list[int]) -> list[list[int]]:
+def _parts(schedule: list[Any], positions: list[int], most_bytes: int | None) -> list[list[int]]:
     """A set in parts that one launch may have."""
-    return [positions[i : i + MAX_SIBLINGS] for i in range(0, len(positions) - 1, MAX_SIBLINGS)]
+    parts: list[list[int]] = [[]]
+    for position in positions:
+        joined = [schedule[p] for p in [*parts[-1], position]]
+        fits = sum(len(inductor.launch_parts(kernel)) for kernel in joined) <= MAX_SIBLINGS
+        if fits and (most_bytes is None or sum(_sibling(kernel).total for kernel in joined) <= most_bytes):
+            parts[-1].append(position)
+        else:
+            parts.append([position])
+    return [part for part in parts if len(part) > 1]
 
 
 def _share(schedule: list[Any], family: list[Any], entry: GroupReport) -> list[Any]:
-    if not all(inductor.generates_triton(inductor.device_of(kernel)) for kernel in family):
+    if not all(inductor.generates_triton(_device(kernel)) for kernel in family):
         return schedule
     _check_possible(schedule, family)
     chosen = _worthwhile([_sibling(kernel) for kernel in family])
     positions = [i for i, kernel in enumerate(schedule) if any(kernel is s.kernel for s in chosen)]
-    joined = codegen.share_launch([schedule[p] for p in positions])
+    joined = codegen.share_launch([part for p in positions for part in inductor.launch_parts(schedule[p])])
     entry.decisions.append(_describe(chosen))
     entry.fused, entry.reason, entry.detail = True, None, ""
     entry.kernels_after -= len(positions) - 1
     return codegen.replace_kernels(joined.scheduler, schedule, {positions[0]: joined}, set(positions))
+
+
+def _device(kernel: Any) -> Any:
+    return inductor.device_of(inductor.launch_parts(kernel)[0])
 
 
 def _sibling(kernel: Any) -> _Sibling:
@@ -158,11 +217,11 @@ def _sibling(kernel: Any) -> _Sibling:
 def _check_possible(schedule: list[Any], family: list[Any]) -> None:
     """Unsupported where the kernels may not, or cannot, share a launch."""
     for kernel in family:
-        reason = admissible(kernel)
+        reason = sharable(kernel)
         if reason is not None:
             raise Unsupported(reason, f"{kernel.get_name()} is not a kernel of plain loops that it owns")
-    device = inductor.device_of(family[0])
-    if any(inductor.device_of(kernel) != device for kernel in family):
+    device = _device(family[0])
+    if any(_device(kernel) != device for kernel in family):
         raise Unsupported(Reason.different_device, _names(family))
     obstacle = codegen.cannot_share_launch(family[0].scheduler, device)
     if obstacle is not None:
@@ -179,7 +238,7 @@ def _worthwhile(family: list[_Sibling]) -> list[_Sibling]:
     """The siblings that gain by a common launch; Unsupported, with the numbers, if there are no two."""
     reduces = any(sibling.reduces for sibling in family)
     chosen = [s for s in family if s.reduces or not reduces or s.total <= MIXED_BYTES]
-    chosen = [s for s in chosen if s.total <= LARGE_BYTES or any(_share_input(s, o) for o in chosen if o is not s)]
+    chosen = [s for s in chosen if s.total <= LARGE_BYTES or any(_share_input(s.kernel, o.kernel) for o in chosen if o is not s)]
     if len(chosen) < 2:
         raise Unsupported(Reason.not_profitable, f"{_numbers(family)}: a launch saved is less than is lost")
     buffers = {name for sibling in chosen for name in sibling.moved}
@@ -188,8 +247,8 @@ def _worthwhile(family: list[_Sibling]) -> list[_Sibling]:
     return chosen
 
 
-def _share_input(one: _Sibling, other: _Sibling) -> bool:
-    return bool(inductor.buffers_read(one.kernel) & inductor.buffers_read(other.kernel))
+def _share_input(one: Any, other: Any) -> bool:
+    return bool(inductor.buffers_read(one) & inductor.buffers_read(other))
 
 
 def _describe(siblings: list[_Sibling]) -> str:

@@ -186,6 +186,7 @@ def test_as_many_registers_as_alone(name, monkeypatch):
     (joined,) = generate(fn, inputs).kernels
     monkeypatch.setattr("bridge.fuse.independent_sets", lambda schedule, names: [])
     monkeypatch.setattr("bridge.fuse.strangers", lambda schedule: [])
+    monkeypatch.setattr("bridge.fuse.small_strangers", lambda schedule: [])
     alone = generate(fn, inputs).kernels
     assert len(alone) == BEFORE[name]
     shared = offline.compile_kernel(joined)[0]
@@ -298,8 +299,8 @@ def test_kernels_that_wait_for_each_other(monkeypatch):
     assert any("cycle_through_other_node" in line for line in decisions()), bridge.report()
 
 
-def test_mutation_stays_out(monkeypatch):
-    """A kernel that writes into its input is in no set, and a set that names it is refused."""
+def test_overwriting_kernel_that_waits_stays_apart(monkeypatch):
+    """The copy into an input needs what the rotation before it computes; test_overwrites.py has those that do not."""
 
     def update(q, k, cos, sin):
         q.copy_(rotate(q, cos, sin))
@@ -310,7 +311,8 @@ def test_mutation_stays_out(monkeypatch):
     source = "".join(kernel.source for kernel in generate(update, inputs).kernels if "copy_" in kernel.name)
     assert source and "num_blocks_1" not in source
     monkeypatch.setattr("bridge.fuse.independent_sets", everything)
-    apart(update, inputs, 3, Reason.mutation)
+    monkeypatch.setattr("bridge.fuse.small_strangers", lambda schedule: [])
+    apart(update, inputs, 3, Reason.cycle_through_other_node)
 
 
 def test_cpp_loops_stay_apart():

@@ -1,0 +1,131 @@
+"""Kernels that overwrite buffers that they do not own (a cache of keys and values) share launches, and nothing more."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from emitted import run_emitted
+
+import bridge
+from bridge import offline
+from bridge.backend import bridge as bridge_backend
+
+HEADS, SIZE, ROOM = 2, 32, 16
+
+
+def rotate(x, cos, sin):
+    first, second = x.chunk(2, -1)
+    return x * cos + torch.cat([-second, first], -1) * sin
+
+
+def decode(hidden, wq, wk, wv, cos, sin, keys, values, position):
+    """What a decoder does with one token before its attention; keys, values: (heads, ROOM, SIZE)."""
+    q, k, v = ((hidden @ w).view(1, -1, SIZE).transpose(0, 1) for w in (wq, wk, wv))
+    keys.index_copy_(1, position, rotate(k, cos, sin))
+    values.index_copy_(1, position, v)
+    return rotate(q, cos, sin), *((cache + 0.0).repeat_interleave(2, 0) for cache in (keys, values))
+
+
+def inputs_of_decode(dtype=torch.float32):
+    generator = torch.Generator().manual_seed(0)
+    shapes = [(1, 64), (64, 4 * SIZE), (64, HEADS * SIZE), (64, HEADS * SIZE), (1, SIZE), (1, SIZE)]
+    shapes += [(HEADS, ROOM, SIZE)] * 2
+    return [torch.randn(shape, generator=generator).to(dtype) for shape in shapes] + [torch.tensor([5])]
+
+
+def kernels(function, inputs, backend=None):
+    return offline.compile_for_gpu(function, inputs, compile_fx=backend).n_kernels
+
+
+def check(function, inputs, backend=bridge_backend):
+    """What the kernels return, and what they leave in their inputs, is as in eager mode."""
+    ours, theirs = ([t.clone() for t in inputs] for _ in range(2))
+    result, _ = run_emitted(function, ours, backend)
+    expected = function(*theirs)
+    for got, wanted in zip([*result, *ours], [*expected, *theirs], strict=True):
+        torch.testing.assert_close(got, wanted, atol=1e-5, rtol=1e-5)
+
+
+def test_cache_is_written_in_the_launch_of_the_rotation():
+    """q, k and v in one launch, and the copies of both caches, which wait for them, in another."""
+    assert kernels(decode, inputs_of_decode(torch.bfloat16)) == 5
+    assert kernels(decode, inputs_of_decode(torch.bfloat16), bridge_backend) == 2, bridge.report()
+
+
+def test_cache_holds_what_eager_mode_writes():
+    check(decode, inputs_of_decode())
+
+
+def test_readers_of_the_old_and_of_the_new_cache_stay_on_their_side():
+    """All three have as many elements; each waits for the one before."""
+
+    def function(cache, row):
+        before = cache * 2
+        cache.copy_(cache + row)
+        return before, cache * 3
+
+    inputs = [torch.randn(8, 32), torch.randn(8, 32)]
+    assert kernels(function, inputs, bridge_backend) == kernels(function, inputs)
+    check(function, inputs)
+
+
+def test_two_overwrites_of_one_buffer_keep_their_order():
+    def function(cache, a, b, first, second):
+        cache.index_copy_(0, first, a * 2)
+        cache.index_copy_(0, second, b * 3)
+        return (cache + 1,)
+
+    inputs = [torch.zeros(8, 32), torch.randn(2, 32), torch.randn(2, 32), torch.tensor([1, 2]), torch.tensor([2, 3])]
+    assert kernels(function, inputs, bridge_backend) == kernels(function, inputs)
+    check(function, inputs)
+
+
+def test_a_counter_that_others_read_is_advanced_after_them():
+    """Like the length of a static cache: read by the kernel that writes the token, then increased."""
+
+    def function(cache, other, row, length):
+        position = torch.arange(1) + length
+        cache.index_copy_(0, position, row)
+        other.index_copy_(0, position, row * 2)
+        length.add_(1)
+        return (cache + 1,)
+
+    check(function, [torch.zeros(8, 32), torch.zeros(8, 32), torch.randn(1, 32), torch.tensor(3)])
+
+
+def atomic(x, y, index):
+    return torch.zeros_like(x).index_add_(0, index, y), torch.zeros_like(x).index_add_(0, index, y * 2)
+
+
+def test_atomic_additions_have_launches_of_their_own():
+    """Autotuning would add several times where it does not know how to undo it; and their order is the GPU's."""
+    inputs = [torch.randn(8, 32), torch.randn(8, 32), torch.randint(0, 8, (8,))]
+    sources = [k.source for k in offline.compile_for_gpu(atomic, inputs, compile_fx=bridge_backend).kernels]
+    alone = [k.source for k in offline.compile_for_gpu(atomic, inputs).kernels]
+    added = [source for source in sources if "tl.atomic_add(" in source]
+    assert added
+    assert all("num_blocks_1" not in source for source in added)
+    assert len(added) == sum("tl.atomic_add(" in source for source in alone)
+
+
+def biases(rows):
+    """Three projections, each with a bias and another order of its heads, which share no buffer."""
+
+    def function(*inputs):
+        return tuple((x + b).view(rows, 4, SIZE).transpose(0, 1).contiguous() for x, b in zip(inputs[:3], inputs[3:]))
+
+    return function, [*(torch.randn(rows, 4 * SIZE) for _ in range(3)), *(torch.randn(4 * SIZE) for _ in range(3))]
+
+
+def test_equal_kernels_without_a_common_buffer():
+    function, inputs = biases(8)
+    assert kernels(function, inputs) == 3
+    assert kernels(function, inputs, bridge_backend) == 1
+    check(function, inputs)
+
+
+@pytest.mark.parametrize(("rows", "expected"), [(8192, 1), (16000, 2), (65536, 3)])
+def test_as_many_bytes_share_a_launch_as_the_cache_holds(rows, expected):
+    """An input that was just written is read from the L2 cache; to wait for the others would cost that."""
+    function, inputs = biases(rows)
+    assert kernels(function, inputs, bridge_backend) == expected
