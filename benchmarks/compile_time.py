@@ -2,15 +2,22 @@
 
     python benchmarks/compile_time.py
     python benchmarks/compile_time.py --graph fan --sizes 10 40 160
+    python benchmarks/compile_time.py --graph blocks chain --pairs 5 --triton
 
-CPU seconds of the process.  Triton's own compilation, which follows on a GPU and takes longer, is in neither time.
+CPU seconds; of Triton's own compilation, too, if asked for.
 """
 
 from __future__ import annotations
 
 import argparse
-import time
+import cProfile
+import os
+import pstats
+import statistics
+import subprocess
+import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
@@ -66,44 +73,98 @@ def blocks(size: int) -> Graph:
 GRAPHS = {"chain": chain, "fan": fan, "blocks": blocks}
 
 
-def seconds(graph: Graph, backend) -> tuple[float, int]:
-    """(CPU seconds of a compilation, kernels)."""
+@dataclass
+class Cost:
+    """Of one compilation, in CPU seconds, processes that it started included.
+
+    codegen: Dynamo, AOTAutograd and Inductor; triton: every kernel's cubins, one for each block to choose from.
+    """
+
+    codegen: float
+    triton: float
+    kernels: int
+
+    @property
+    def total(self) -> float:
+        return self.codegen + self.triton
+
+
+def cpu_seconds() -> float:
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
+
+
+def cost(graph: Graph, backend, with_triton: bool) -> Cost:
     from bridge import offline
 
     torch._dynamo.reset()
-    start = time.process_time()
-    kernels = offline.compile_for_gpu(*graph, compile_fx=backend).n_kernels
-    return time.process_time() - start, kernels
+    start = cpu_seconds()
+    with torch.no_grad():
+        compiled = offline.compile_for_gpu(*graph, compile_fx=backend)
+    middle = cpu_seconds()
+    for kernel in {k.source: k for k in compiled.kernels}.values() if with_triton else ():
+        offline.compile_kernel(kernel)
+    return Cost(middle - start, cpu_seconds() - middle, compiled.n_kernels)
 
 
-def measure(name: str, size: int) -> str:
+def calls(graph: Graph, backend) -> int:
+    """Function calls of the interpreter in one compilation without Triton's: as good as instructions, and no noise."""
+    profile = cProfile.Profile()
+    profile.enable()
+    cost(graph, backend, with_triton=False)
+    profile.disable()
+    return pstats.Stats(profile).total_calls
+
+
+def measure(name: str, size: int, pairs: int, with_triton: bool) -> str:
+    """A line of the table; medians over pairs, whose order alternates."""
     import bridge
     from bridge.backend import bridge as backend
 
-    graph = GRAPHS[name](size)
-    theirs, before = seconds(graph, None)
-    ours, after = seconds(graph, backend)
-    report = bridge.report()
-    nodes = sum(len(group.nodes) for group in report.groups)
-    each = f"{1e3 * report.total_seconds / nodes:.1f}" if nodes else "-"
+    graph, costs, stages = GRAPHS[name](size), {None: [], backend: []}, []
+    for pair in range(pairs):
+        for chosen in (None, backend) if pair % 2 == 0 else (backend, None):
+            costs[chosen].append(cost(graph, chosen, with_triton))
+        stages.append(bridge.report().total_seconds)
+    theirs, ours, own = costs[None], costs[backend], statistics.median(stages)
+    nodes = sum(len(group.nodes) for group in bridge.report().groups)
+    total, with_bridge = (statistics.median(c.total for c in side) for side in (theirs, ours))
+    ratio = statistics.median(two.total / one.total for one, two in zip(theirs, ours, strict=True))
+    more_calls = calls(graph, backend) / calls(graph, None)
+    each = f"{1e3 * own / nodes:.1f}" if nodes else "-"
     return (
-        f"| {name} {size} | {before} -> {after} | {nodes} | {theirs:.2f} | {ours:.2f} "
-        f"| {report.total_seconds:.3f} | {each} |"
+        f"| {name} {size} | {theirs[0].kernels} -> {ours[0].kernels} | {nodes} | {total:.2f} | {with_bridge:.2f} "
+        f"| {ratio:.3f} | {more_calls:.4f} | {own:.3f} | {100 * own / total:.1f} % | {each} |"
     )
+
+
+def import_milliseconds(processes: int = 9) -> tuple[float, bool]:
+    """(what `import bridge` takes after `import torch`, in new processes: the median; whether MLIR came with it)."""
+    code = "import sys, time, torch; t = time.perf_counter(); import bridge; print(time.perf_counter() - t, 'mlir' in sys.modules)"
+    runs = [
+        subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+        for _ in range(processes)
+    ]
+    times, mlir = zip(*[run.stdout.split() for run in runs], strict=True)
+    return 1e3 * statistics.median(map(float, times)), "True" in mlir
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--graph", nargs="+", choices=GRAPHS, default=list(GRAPHS))
     parser.add_argument("--sizes", nargs="+", type=int, default=[10, 20, 40])
+    parser.add_argument("--pairs", type=int, default=1, help="compilations by each, in alternating order")
+    parser.add_argument("--triton", action="store_true", help="also have Triton compile the kernels, as on a GPU")
     options = parser.parse_args()
+    milliseconds, mlir = import_milliseconds()
+    print(f"import bridge, after torch: {milliseconds:.1f} ms, {'with' if mlir else 'without'} MLIR")
     for name in options.graph:
-        measure(name, 2)  # what a process does once is no part of it
-    print("| graph | kernels | nodes of groups | Inductor s | with Bridge s | of that Bridge s | ms a node |")
-    print("|---|---|---|---|---|---|---|")
+        measure(name, 2, 1, options.triton)  # what a process does once is no part of it
+    columns = "graph | kernels | nodes of groups | Inductor s | with Bridge s | ratio | ratio of calls | of that Bridge s | share | ms a node"
+    print(f"| {columns} |\n" + "|---" * (columns.count("|") + 1) + "|")
     for name in options.graph:
         for size in options.sizes:
-            print(measure(name, size), flush=True)
+            print(measure(name, size, options.pairs, options.triton), flush=True)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import graphlib
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
 from . import inductor_compat as inductor
@@ -66,7 +67,8 @@ def form_groups(
             continue
         closed += [g for g in groups if position - g.positions[0] > max_nodes * SPAN]
         groups = [g for g in groups if position - g.positions[0] <= max_nodes * SPAN]
-        fitting = [g for g in groups if g.nodes + len(inductor.loop_nodes(kernel)) <= max_nodes]
+        room = max_nodes - len(inductor.loop_nodes(kernel))
+        fitting = [g for g in groups if g.nodes <= room]
         if not _join(fitting, refusals, schedule, position, reach):
             groups.append(_new_group(schedule, position))
     return [g for g in closed + groups if _is_candidate(g, schedule)], refusals
@@ -150,8 +152,16 @@ def stay_in_order(schedule: list[Any], merged: list[set[int]]) -> bool:
 
 
 def _is_candidate(group: Group, schedule: list[Any]) -> bool:
-    """Several kernels, or one whose loops have different extents (C++ codegen fuses outer loops alone)."""
+    """Several kernels, or one whose loops may still agree better.
+
+    C++ codegen fuses outer loops alone.  Triton's gives one kernel loops in different orders, and loops whose body
+    asks which part of the row it is in.
+    """
     if len(group.positions) > 1:
         return True
     nodes = inductor.loop_nodes(schedule[group.positions[0]])
-    return len({node.group for node in nodes}) > 1 and len({len(inductor.node_sizes(n)[1]) for n in nodes}) > 1
+    sizes = [inductor.node_sizes(node) for node in nodes]
+    if len({len(reduced) for _, reduced in sizes}) == 1:
+        return False
+    extents = {prod(iterated) * prod(reduced) for iterated, reduced in sizes}
+    return len(extents) > 1 or max(len(r) for _, r in sizes) > 1 or any(map(inductor.has_masked_parts, nodes))

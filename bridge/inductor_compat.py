@@ -160,6 +160,11 @@ def storage_of(name: str) -> str | None:
     return layout.view.get_name() if isinstance(layout, ir.NonOwningLayout) else None
 
 
+def has_masked_parts(node: Any) -> bool:
+    """Whether a part of the loop body is only for some iterations."""
+    return bool(node_body(node).subblocks)
+
+
 def device_of(node: Any) -> torch.device:
     return node.get_device()
 
