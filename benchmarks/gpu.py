@@ -2,6 +2,7 @@
 
     python benchmarks/gpu.py --out results/            # everything, at each pattern's own size
     python benchmarks/gpu.py --pattern swiglu rope --rows 2048 4096 --dtype bfloat16 float32
+    python benchmarks/gpu.py --function model.py:gated --shapes 4096x8192 8192
 
 Each function is captured in a CUDA graph that calls it on several sets of inputs which together are larger
 than the L2 cache; the median over replays is reported.  Correctness is checked against float64 first.
@@ -10,48 +11,22 @@ than the L2 cache; the median over replays is reported.  Correctness is checked 
 from __future__ import annotations
 
 import argparse
+import datetime
 import itertools
-import json
+import runpy
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
 from by_hand import swiglu_norm as swiglu_norm_by_hand
-from patterns import LISTS, Pattern, selected, swiglu_norm
+from patterns import LISTS, Pattern, Sizes, selected, swiglu_norm
+from results import Row, save, summary, table
 
 from bridge.bench.timing import copy_bandwidth, launches, relative_error, replay_time
 
 #: The inputs of one pass over all sets, as a multiple of the L2 cache.
 L2_MULTIPLE = 4
-
-
-@dataclass
-class Row:
-    """One line of the table; times in microseconds, bandwidth in bytes a second."""
-
-    pattern: str
-    shape: str
-    dtype: str
-    kernels_inductor: int
-    kernels_bridge: int
-    inductor_us: float
-    autotune_us: float | None
-    bridge_us: float
-    bytes: int
-    floor_us: float
-    error_inductor: float
-    error_bridge: float
-    by_hand_us: float | None = None
-
-    @property
-    def speedup(self) -> float:
-        return self.inductor_us / self.bridge_us
-
-    @property
-    def of_copy(self) -> float:
-        return self.floor_us / self.bridge_us
 
 
 def input_sets(pattern: Pattern, rows: int | None, dtype: torch.dtype) -> list[list[torch.Tensor]]:
@@ -100,37 +75,33 @@ def shape(inputs: list[torch.Tensor]) -> str:
     return " x ".join(map(str, inputs[0].shape))
 
 
-def table(rows: list[Row], heading: str) -> str:
-    lines = [
-        heading,
-        "",
-        ("| pattern | shape | dtype | kernels | Inductor us | max-autotune us | by hand us | Bridge us | ratio | of copy "
-        "| error, Inductor | error, Bridge |"),
-        "|---|---|---|---|---|---|---|---|---|---|---|---|",
-    ]
-    for r in rows:
-        autotune, by_hand = (f"{us:.1f}" if us is not None else "-" for us in (r.autotune_us, r.by_hand_us))
-        lines.append(
-            f"| {r.pattern} | {r.shape} | {r.dtype} | {r.kernels_inductor} -> {r.kernels_bridge} "
-            f"| {r.inductor_us:.1f} | {autotune} | {by_hand} | {r.bridge_us:.1f} | {r.speedup:.2f} | {r.of_copy:.2f} "
-            f"| {r.error_inductor:.2e} | {r.error_bridge:.2e} |"
-        )
-    return "\n".join(lines) + "\n"
-
-
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pattern", nargs="+", default=[""], help="parts of the names of those to measure")
     parser.add_argument("--list", choices=LISTS, default="engine", help="which functions (default: %(default)s)")
+    parser.add_argument("--function", metavar="FILE:NAME", help="a function of your own in their place")
+    parser.add_argument("--shapes", nargs="+", metavar="NxM", help="shapes of its inputs, such as 4096x8192 8192")
     parser.add_argument("--rows", type=int, nargs="+", default=[None], help="(default: the pattern's own)")
     parser.add_argument("--dtype", nargs="+", default=["bfloat16"])
     parser.add_argument("--autotune", action="store_true", help="also measure Inductor's max-autotune")
-    parser.add_argument("--out", type=Path, help="folder for results.md and results.json")
-    return parser.parse_args()
+    parser.add_argument("--out", type=Path, help="folder for NAME.json, NAME.md and NAME.svg")
+    parser.add_argument("--name", help="of these files (default: the list's)")
+    options = parser.parse_args()
+    if bool(options.function) != bool(options.shapes):
+        parser.error("--function needs --shapes, and they need it")
+    return options
+
+
+def chosen_patterns(options: argparse.Namespace) -> list[Pattern]:
+    if not options.function:
+        return selected(options.pattern, LISTS[options.list])
+    path, name = options.function.rsplit(":", 1)
+    shapes = Sizes(0, tuple(tuple(map(int, text.split("x"))) for text in options.shapes))
+    return [Pattern(name, runpy.run_path(path)[name], shapes, shapes, inductor=0, bridge=0, reached=0)]
 
 
 def measure_all(options: argparse.Namespace, bandwidth: float) -> Iterator[Row]:
-    chosen = selected(options.pattern, LISTS[options.list])
+    chosen = chosen_patterns(options)
     for number, pattern in enumerate(chosen):
         for rows, name in itertools.product(options.rows, options.dtype):
             row = measure(pattern, rows, getattr(torch, name), bandwidth, options.autotune)
@@ -148,18 +119,20 @@ def main() -> None:
     bandwidth = copy_bandwidth()
     import triton
 
+    command = " ".join(["python", "benchmarks/gpu.py", *sys.argv[1:]])
     heading = (
-        f"{torch.cuda.get_device_name()}, torch {torch.__version__}, triton {triton.__version__}, "
-        f"copy bandwidth {bandwidth / 1e12:.2f} TB/s; `{' '.join(['python', *sys.argv])}`"
+        f"{datetime.date.today()}, {torch.cuda.get_device_name()}, torch {torch.__version__}, triton "
+        f"{triton.__version__}, copy bandwidth {bandwidth / 1e12:.2f} TB/s: `{command}`"
     )
     print(heading, flush=True)
+    rows: list[Row] = []
     with torch.no_grad():
-        rows = list(measure_all(options, bandwidth))
-    print(table(rows, heading))
-    if options.out:
-        options.out.mkdir(parents=True, exist_ok=True)
-        (options.out / "results.md").write_text(table(rows, heading))
-        (options.out / "results.json").write_text(json.dumps([asdict(r) for r in rows], indent=1))
+        for row in measure_all(options, bandwidth):
+            rows.append(row)
+            if options.out:
+                save(options.out, options.name or options.list, rows, heading)
+    print(table(rows))
+    print(summary(rows))
 
 
 if __name__ == "__main__":

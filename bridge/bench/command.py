@@ -15,7 +15,7 @@ import torch
 
 from . import timing, zoo
 from .cases import make_case
-from .plot import svg
+from .plot import Axis, Bars, svg
 from .results import Result, Run, case_name, describe, load, regressions
 from .zoo import Architecture
 
@@ -151,7 +151,7 @@ def _save(done: Run, folder: Path | None) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     done.save(folder / "models.json")
     (folder / "models.md").write_text(describe(done))
-    (folder / "models.svg").write_text(svg(done.results, done.heading["GPU"]))
+    (folder / "models.svg").write_text(_plot(done))
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -160,3 +160,12 @@ def main(arguments: list[str] | None = None) -> int:
     )
     add_arguments(parser)
     return run(parser.parse_args(arguments))
+
+
+def _plot(done: Run) -> str:
+    """Bars that end left of the line at 1 are faster than Inductor."""
+    cases = [
+        Bars(r.name, [(r.ratio, r.spread), (r.triton_ratio, r.triton_spread)], f"{r.ratio:.3f}") for r in done.results
+    ]
+    title = f"Time over Inductor's: {done.heading['GPU']}"
+    return svg(cases, title, ["all kernels", "generated kernels"], Axis(0.5, 1.1))

@@ -1,56 +1,77 @@
-"""The ratios of a run as an SVG: one bar a case, what is left of Inductor's time."""
+"""The ratios of a run as an SVG: a group of horizontal bars a case."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from html import escape
 
-from .results import Result
+#: Pixels: a bar, the gap below a case, what names take on the left, and the axis.
+_BAR, _GAP, _NAMES, _WIDTH = 8, 6, 250, 600
 
-#: Pixels: a bar with the gap below it, names on the left, and the width of one half of Inductor's time.
-_BAR, _NAMES, _HALF = 22, 190, 300
-
-#: The axis goes from half of Inductor's time to a tenth more than all of it.
-_FROM, _TO = 0.5, 1.1
-
-_TOTAL, _TRITON = "#2166ac", "#92c5de"
+_COLORS = ("#2166ac", "#92c5de", "#d6604d")
 
 
-def _x(ratio: float) -> float:
-    return _NAMES + (min(max(ratio, _FROM), _TO) - _FROM) * 2 * _HALF
+@dataclass(frozen=True)
+class Axis:
+    """What the bars are along: from and to which ratio, where 1 is marked."""
+
+    start: float
+    end: float
+
+    def x(self, ratio: float) -> float:
+        """Pixels from the left; what is outside is drawn at the end."""
+        inside = min(max(ratio, self.start), self.end)
+        return _NAMES + (inside - self.start) / (self.end - self.start) * _WIDTH
 
 
-def svg(results: list[Result], heading: str) -> str:
-    """An SVG document; bars that end left of the line are faster than Inductor."""
-    height, width = 60 + _BAR * len(results) + 30, int(_x(_TO)) + 60
+@dataclass(frozen=True)
+class Bars:
+    """One case: its name, (ratio, spread) of each series, and what stands at the end of its line."""
+
+    name: str
+    values: list[tuple[float, float]]
+    note: str
+
+
+def svg(cases: list[Bars], title: str, series: list[str], axis: Axis) -> str:
+    """An SVG document with a bar for each value of each case, in the colors of the series."""
+    line = _BAR * len(series) + _GAP
+    height, width = 48 + line * len(cases) + 30, _NAMES + _WIDTH + 110
     lines = [
         (f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" font-family="sans-serif" '
         'font-size="11">'),
         f'<rect width="{width}" height="{height}" fill="white"/>',
-        f'<text x="8" y="18">Time over Inductor\'s: {escape(heading)}</text>',
-        f'<rect x="8" y="28" width="10" height="10" fill="{_TOTAL}"/><text x="22" y="37">all kernels</text>',
-        f'<rect x="98" y="28" width="10" height="10" fill="{_TRITON}"/><text x="112" y="37">generated kernels</text>',
+        f'<text x="8" y="18">{escape(title)}</text>',
     ]
-    for number, result in enumerate(results):
-        lines += _bars(result, 48 + _BAR * number)
-    return "\n".join([*lines, *_axis(height - 26), "</svg>"]) + "\n"
+    lines += _legend(series)
+    for number, case in enumerate(cases):
+        lines += _bars(case, 48 + line * number, axis)
+    return "\n".join([*lines, *_ticks(height - 26, axis), "</svg>"]) + "\n"
 
 
-def _bars(result: Result, top: int) -> Iterator[str]:
-    yield f'<text x="{_NAMES - 6}" y="{top + 12}" text-anchor="end">{escape(result.name)}</text>'
-    for ratio, spread, color, y in (
-        (result.ratio, result.spread, _TOTAL, top + 2),
-        (result.triton_ratio, result.triton_spread, _TRITON, top + 10),
-    ):
-        yield f'<rect x="{_NAMES}" y="{y}" width="{_x(ratio) - _NAMES:.1f}" height="7" fill="{color}"/>'
-        low, high = _x(ratio - spread), _x(ratio + spread)
-        yield f'<line x1="{low:.1f}" y1="{y + 3.5}" x2="{high:.1f}" y2="{y + 3.5}" stroke="black"/>'
-    yield f'<text x="{_x(_TO) + 6:.1f}" y="{top + 12}">{result.ratio:.3f}</text>'
+def _legend(series: list[str]) -> Iterator[str]:
+    for number, name in enumerate(series):
+        x = 8 + 140 * number
+        yield f'<rect x="{x}" y="28" width="10" height="10" fill="{_COLORS[number]}"/>'
+        yield f'<text x="{x + 14}" y="37">{escape(name)}</text>'
 
 
-def _axis(bottom: int) -> Iterator[str]:
-    for tenth in range(round(_FROM * 10), round(_TO * 10) + 1):
-        ratio = tenth / 10
-        x, stroke = _x(ratio), "black" if tenth == 10 else "#cccccc"
+def _bars(case: Bars, top: int, axis: Axis) -> Iterator[str]:
+    middle = top + _BAR * len(case.values) // 2 + 4
+    yield f'<text x="{_NAMES - 6}" y="{middle}" text-anchor="end">{escape(case.name)}</text>'
+    for number, (ratio, spread) in enumerate(case.values):
+        y = top + _BAR * number
+        width = axis.x(ratio) - _NAMES
+        yield f'<rect x="{_NAMES}" y="{y}" width="{width:.1f}" height="{_BAR - 1}" fill="{_COLORS[number]}"/>'
+        if spread:
+            low, high = axis.x(ratio - spread), axis.x(ratio + spread)
+            yield f'<line x1="{low:.1f}" y1="{y + 3.5}" x2="{high:.1f}" y2="{y + 3.5}" stroke="black"/>'
+    yield f'<text x="{_NAMES + _WIDTH + 6}" y="{middle}">{escape(case.note)}</text>'
+
+
+def _ticks(bottom: int, axis: Axis) -> Iterator[str]:
+    for tenth in range(round(axis.start * 10), round(axis.end * 10) + 1):
+        x, stroke = axis.x(tenth / 10), "black" if tenth == 10 else "#cccccc"
         yield f'<line x1="{x:.1f}" y1="44" x2="{x:.1f}" y2="{bottom}" stroke="{stroke}" stroke-opacity="0.6"/>'
-        yield f'<text x="{x:.1f}" y="{bottom + 14}" text-anchor="middle">{ratio:.1f}</text>'
+        yield f'<text x="{x:.1f}" y="{bottom + 14}" text-anchor="middle">{tenth / 10:.1f}</text>'

@@ -1,0 +1,134 @@
+"""What benchmarks/gpu.py measured: as JSON, as a table, as a plot, and in docs/results.md.
+
+    python benchmarks/results.py          # docs/results.md and docs/results/*.svg anew from docs/results/*.json
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from bridge.bench.plot import Axis, Bars, svg
+from bridge.bench.results import geometric_mean
+
+DOCS = Path(__file__).parents[1] / "docs"
+
+#: Bytes from which on a kernel's speed is that of the memory, not that of its launch.
+LARGE = 64 << 20
+
+
+@dataclass
+class Row:
+    """One line of the table; times in microseconds, floor_us that of the fewest `bytes` at the copy's bandwidth."""
+
+    pattern: str
+    shape: str
+    dtype: str
+    kernels_inductor: int
+    kernels_bridge: int
+    inductor_us: float
+    autotune_us: float | None
+    bridge_us: float
+    bytes: int
+    floor_us: float
+    error_inductor: float
+    error_bridge: float
+    by_hand_us: float | None = None
+
+    @property
+    def speedup(self) -> float:
+        return self.inductor_us / self.bridge_us
+
+    @property
+    def of_copy(self) -> float:
+        return self.floor_us / self.bridge_us
+
+
+def table(rows: list[Row]) -> str:
+    columns = (
+        "pattern | shape | dtype | kernels | Inductor us | max-autotune us | by hand us | Bridge us | ratio | MB "
+        "| of copy | error, Inductor | error, Bridge"
+    )
+    return "\n".join([f"| {columns} |", "|---" * (columns.count("|") + 1) + "|", *map(_line, rows)]) + "\n"
+
+
+def _line(r: Row) -> str:
+    autotune, by_hand = (f"{us:.1f}" if us is not None else "-" for us in (r.autotune_us, r.by_hand_us))
+    return (
+        f"| {r.pattern} | {r.shape} | {r.dtype} | {r.kernels_inductor} -> {r.kernels_bridge} "
+        f"| {r.inductor_us:.1f} | {autotune} | {by_hand} | {r.bridge_us:.1f} | {r.speedup:.2f} | {r.bytes / 1e6:.0f} "
+        f"| {r.of_copy:.2f} | {r.error_inductor:.2e} | {r.error_bridge:.2e} |"
+    )
+
+
+def summary(rows: list[Row]) -> str:
+    """Geometric means over the functions of which Bridge made fewer kernels, and over those of as many."""
+    lines = []
+    for what, among in (
+        ("fewer kernels", [r for r in rows if r.kernels_bridge < r.kernels_inductor]),
+        ("as many kernels", [r for r in rows if r.kernels_bridge == r.kernels_inductor]),
+    ):
+        for dtype in dict.fromkeys(r.dtype for r in among):
+            ratios = [r.speedup for r in among if r.dtype == dtype]
+            mean, worst = geometric_mean(ratios), min(ratios)
+            text = f"{dtype}, {what}: geometric mean {mean:.2f} over {len(ratios)}, worst {worst:.2f}"
+            lines.append(text + _large([r for r in among if r.dtype == dtype]) + ".")
+    return "\n".join(lines) + "\n"
+
+
+def _large(rows: list[Row]) -> str:
+    fractions = [r.of_copy for r in rows if r.bytes >= LARGE]
+    return f"; at 64 MB and more {min(fractions):.2f} to {max(fractions):.2f} of copy" if fractions else ""
+
+
+def plot(rows: list[Row], heading: str) -> str:
+    """Bars of the fraction of the copy's speed, at the fewest bytes."""
+    cases = [
+        Bars(
+            f"{r.pattern} {r.shape} {r.dtype if r.dtype != 'bfloat16' else ''}",
+            [(r.floor_us / r.inductor_us, 0.0), (r.of_copy, 0.0)],
+            f"{r.speedup:.2f}x",
+        )
+        for r in rows
+    ]
+    return svg(cases, f"Fewest bytes at the copy's speed, over the time: {heading}", ["Inductor", "Bridge"], Axis(0, 1))
+
+
+def save(folder: Path, name: str, rows: list[Row], heading: str) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}.json").write_text(
+        json.dumps({"heading": heading, "rows": [asdict(r) for r in rows]}, indent=1) + "\n"
+    )
+    (folder / f"{name}.svg").write_text(plot(rows, heading))
+    (folder / f"{name}.md").write_text(f"{heading}\n\n{table(rows)}\n{summary(rows)}")
+
+
+def load(path: Path) -> tuple[str, list[Row]]:
+    """(heading, rows) of what `save` wrote."""
+    data = json.loads(path.read_text())
+    return data["heading"], [Row(**row) for row in data["rows"]]
+
+
+def rendered(page: str, folder: Path) -> str:
+    """The page with what stands between `<!-- results NAME -->` and `<!-- end -->` made from NAME.json."""
+
+    def replace(match: re.Match) -> str:
+        heading, rows = load(folder / f"{match[1]}.json")
+        picture = f"![{match[1]}]({folder.name}/{match[1]}.svg)"
+        return f"<!-- results {match[1]} -->\n{heading}\n\n{table(rows)}\n{summary(rows)}\n{picture}\n<!-- end -->"
+
+    return re.sub(r"<!-- results (\w+) -->\n.*?<!-- end -->", replace, page, flags=re.DOTALL)
+
+
+def main() -> None:
+    page, folder = DOCS / "results.md", DOCS / "results"
+    for path in sorted(folder.glob("*.json")):
+        heading, rows = load(path)
+        path.with_suffix(".svg").write_text(plot(rows, heading))
+    page.write_text(rendered(page.read_text(), folder))
+
+
+if __name__ == "__main__":
+    main()
