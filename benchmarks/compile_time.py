@@ -49,28 +49,43 @@ def fan(size: int) -> Graph:
     return run, [torch.randn(64, 512)]
 
 
+def norm(x):
+    return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)
+
+
+def attention(x, qkv, out):
+    heads = (norm(x) @ qkv).unflatten(-1, (3, 8, 64)).permute(2, 0, 3, 1, 4)
+    attended = F.scaled_dot_product_attention(*heads.unbind(0), is_causal=True)
+    return x + attended.transpose(1, 2).flatten(-2) @ out
+
+
 def blocks(size: int) -> Graph:
     """Transformer blocks, between whose library calls there is nothing to fuse."""
+    return _blocks(size, 1024, lambda x, up, down: x + F.silu(norm(x) @ up) @ down)
 
-    def norm(x):
-        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)
 
-    def block(x, qkv, out, up, down):
-        heads = (norm(x) @ qkv).unflatten(-1, (3, 8, 64)).permute(2, 0, 3, 1, 4)
-        attended = F.scaled_dot_product_attention(*heads.unbind(0), is_causal=True)
-        x = x + attended.transpose(1, 2).flatten(-2) @ out
-        return x + F.silu(norm(x) @ up) @ down
+def gated_blocks(size: int) -> Graph:
+    """Transformer blocks whose gate is normalised first: Inductor has two kernels for that, Bridge one."""
 
+    def feed_forward(x, up, down):
+        gate, value = norm(x @ up).chunk(2, -1)
+        return x + (F.silu(gate) * value) @ down
+
+    return _blocks(size, 2048, feed_forward)
+
+
+def _blocks(size: int, width: int, feed_forward: Callable) -> Graph:
     def run(x, *weights):
         for i in range(size):
-            x = block(x, *weights[4 * i : 4 * i + 4])
+            qkv, out, up, down = weights[4 * i : 4 * i + 4]
+            x = feed_forward(attention(x, qkv, out), up, down)
         return x
 
-    shapes = [(512, 1536), (512, 512), (512, 1024), (1024, 512)] * size
+    shapes = [(512, 1536), (512, 512), (512, width), (1024, 512)] * size
     return run, [torch.randn(2, 128, 512), *map(torch.randn, shapes)]
 
 
-GRAPHS = {"chain": chain, "fan": fan, "blocks": blocks}
+GRAPHS = {"chain": chain, "fan": fan, "blocks": blocks, "gated_blocks": gated_blocks}
 
 
 @dataclass

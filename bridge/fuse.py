@@ -18,6 +18,7 @@ from .reasons import InvariantError, Reason, Unsupported
 from .report import GroupReport, Report
 from .rows import keep_repeated_rows
 from .siblings import FRESH_BYTES, independent_sets, partition, small_strangers, strangers
+from .timing import Timing
 
 #: What a bug of ours looks like at the group's boundary; production falls back, strict mode raises.
 _BUGS = (ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
@@ -170,10 +171,9 @@ def _fuse_group(group: Group, schedule: list[Any], options: Options, entry: Grou
             triton = inductor.generates_triton(group.device)
             tables = FunctionTables(buffers, translation.symbols, triton, _keeps_row(options))
             bands = lift_function(function, tables, stores)
-            if triton and options.persistent:
+            if triton and options.persistent and not codegen.times_fusions(group.device):
                 bands = [band for band in bands if _pays(band, entry)]
             outcome = _commit(bands, nodes, group, schedule, entry)
-            _choose_codegen(bands, outcome.fused, entry)
         dump.loop_bodies("lifted-loop-ir.txt", _loop_bodies(outcome.fused.values()))
     if not outcome.fused:
         _explain_refusal(entry)
@@ -277,10 +277,14 @@ def _commit(
         try:
             _check_whole(band, [schedule[p] for p in positions])
             _check_order(band, schedule, [*merged, positions])
-            kernel = _rewrite(band, nodes)
+            timing = Timing([schedule[p] for p in positions]) if codegen.times_fusions(group.device) else None
+            kernel, decisions = _rewrite(band, nodes, timing)
         except Unsupported as refusal:  # bands that are committed stay
             entry.decisions.append(f"apart [{refusal.reason.name}]: {refusal.detail}")
+            if not entry.fused:
+                entry.reason, entry.detail = refusal.reason, refusal.detail
             continue
+        entry.decisions += decisions
         outcome.fused[min(positions)] = kernel
         outcome.removed.update(positions)
         merged.append(positions)
@@ -316,42 +320,37 @@ def _has_loops_of(band, nodes: dict[str, Any]) -> bool:
     return all(inductor.node_sizes(nodes[n.name]) == (n.iter_sizes, n.reduce_sizes) for n in band.nodes)
 
 
-def _choose_codegen(bands: list, fused: dict[int, Any], entry: GroupReport) -> None:
-    """Persistent kernels for the bands whose row is to stay in registers."""
-    for band in bands:
-        names = {n.name for n in band.nodes}
-        kernel = next((k for k in fused.values() if names <= inductor.operation_names(k)), None)
-        if kernel is None or not band.in_registers:
-            continue
-        codegen.keep_fused_rows(kernel.scheduler, inductor.device_of(kernel), names, band.registers)
-        entry.decisions.append(f"persistent: a row takes {band.registers} registers")
-
-
-def _rewrite(band, nodes: dict[str, Any]):
-    """One kernel of the band's nodes over their new loops; Unsupported, and nothing changed, if there is no such."""
+def _rewrite(band, nodes: dict[str, Any], timing: Timing | None) -> tuple[Any, list[str]]:
+    """(one kernel of the band's nodes over their new loops, decisions about it); Unsupported, and nothing changed, if not."""
+    names = {n.name for n in band.nodes}
     first = nodes[band.nodes[0].name]
-    if inductor.generates_triton(inductor.device_of(first)):
-        codegen.run_in_lanes(first.scheduler, inductor.device_of(first))
+    place = first.scheduler, inductor.device_of(first), names
+    decisions = []
     with contextlib.ExitStack() as undo:
         for lifted in band.nodes:
             node = nodes[lifted.name]
             undo.callback(inductor.restore_loop_state, node, inductor.save_loop_state(node))
             inductor.set_loop_body(node, inductor.make_loop_body(lifted.body, lifted.iter_sizes, lifted.reduce_sizes))
+        if inductor.generates_triton(inductor.device_of(first)):
+            codegen.run_in_lanes(*place[:2])
         kernel = codegen.fuse_nodes([nodes[n.name] for n in band.nodes])
         if kernel is None:
-            names = sorted(n.name for n in band.nodes)
-            raise Unsupported(Reason.not_liftable, f"{names}: Inductor's codegen cannot run them together")
+            raise Unsupported(Reason.not_liftable, f"{sorted(names)}: Inductor's codegen cannot run them together")
+        if band.in_registers:
+            undo.callback(codegen.forget_fused_rows, *place)
+            codegen.keep_fused_rows(*place, band.registers)
+            decisions.append(f"persistent: a row takes {band.registers} registers")
+        if timing is not None:
+            decisions.append(timing.check(kernel))
         undo.pop_all()
-        return kernel
+        return kernel, decisions
 
 
 def _explain_refusal(entry: GroupReport) -> None:
     """The group's reason is its passes' last word, or the lift's, or that it does not pay."""
     if entry.reason is not None:
         return
-    if entry.decisions:
-        entry.reason, entry.detail = Reason.not_liftable, entry.decisions[-1]
-    elif entry.remarks:
+    if entry.remarks:
         reason, text, where = entry.remarks[-1]
         entry.reason, entry.detail = Reason[reason], f"{text} at {where}"
     else:

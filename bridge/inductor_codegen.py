@@ -30,6 +30,13 @@ def keep_fused_rows(scheduler: Any, device: torch.device, names: set[str], regis
     _bridge_backend(scheduler, device).bridge_persistent_nodes.update(dict.fromkeys(names, registers))
 
 
+def forget_fused_rows(scheduler: Any, device: torch.device, names: set[str]) -> None:
+    """Undoes `keep_fused_rows`."""
+    kept = _bridge_backend(scheduler, device).bridge_persistent_nodes
+    for name in names:
+        kept.pop(name, None)
+
+
 def keep_inner_rows(scheduler: Any, device: torch.device, names: set[str]) -> None:
     """Makes a kernel of Inductor's a persistent reduction, where a row's elements are neighbours in memory."""
     _bridge_backend(scheduler, device).bridge_inner_nodes.update(names)
@@ -274,6 +281,20 @@ def _band_scheduling(base: type) -> type:
                 kernel.bridge_fused = bool(fused)
             return kernels
 
+        def generate_kernel_code_from_nodes(self, nodes: Any, *args: Any, **kwargs: Any) -> str:
+            """What Inductor times; it makes a kernel without asking for the choices that are made for it."""
+            plain = self.kernel_type
+
+            def chosen(tiling: Any, features: Any) -> Any:
+                self.kernel_type = plain
+                return self.create_kernel_choices(features, [tiling], {"features": features})[0]
+
+            self.kernel_type = chosen
+            try:
+                return super().generate_kernel_code_from_nodes(nodes, *args, **kwargs)
+            finally:
+                self.kernel_type = plain
+
         def codegen_node_schedule(self, kernel_features: Any) -> Any:
             if self.bridge_collected is None:
                 return super().codegen_node_schedule(kernel_features)
@@ -507,6 +528,18 @@ def fuse_nodes(nodes: list[Any]) -> Any | None:
             return None
         fused = backend.fuse(fused, node)
     return fused
+
+
+def times_fusions(device: torch.device) -> bool:
+    """Whether Inductor is told to decide on fusions by timing them, and can."""
+    from torch._inductor import config
+
+    return config.benchmark_fusion and inductor.generates_triton(device)
+
+
+def milliseconds(kernel: Any) -> float:
+    """Time of one kernel on random inputs; infinite where registers spill or it cannot be compiled."""
+    return kernel.scheduler.benchmark_fused_nodes(kernel.get_nodes())[0]
 
 
 def replace_kernels(scheduler: Any, nodes: list[Any], fused: dict[int, Any], removed: set[int]) -> list[Any]:
