@@ -61,6 +61,20 @@ def statically_known(condition: Any) -> bool:
     return bool(V.graph.sizevars.statically_known_true(condition))
 
 
+def size_facts() -> tuple[Any, ...]:
+    """Relations of sizes that hold whenever the graph runs: its guards, and what its program asserts."""
+    from torch._inductor.virtualized import V
+
+    return V.graph.sizevars.shape_env.get_axioms()
+
+
+def size_expressions(body: Any) -> list[sympy.Expr]:
+    """The divisions in a LoopBody's index expressions that are of sizes alone."""
+    expressions = getattr(body, "indexing_exprs", {}).values()
+    divisions = set().union(*[e.atoms(sympy.Function) for e in map(sympy.sympify, expressions)])
+    return [d for d in divisions if not d.free_symbols & body.var_ranges.keys()]
+
+
 def size_hint(expr: sympy.Expr) -> int:
     """A typical value of a size expression, for ordering and cost only, never for legality."""
     from torch._inductor.virtualized import V

@@ -64,6 +64,10 @@ class Prover:
         self.known = functools.cache(known)
         self.hint = hint
 
+    def over(self, multiples) -> Prover:
+        """The same, asked in the variables of a `Multiples`."""
+        return Prover(lambda c: self.known(multiples.restore(c)), lambda e: self.hint(multiples.restore(e)))
+
     def less_equal(self, a: sympy.Expr, b: sympy.Expr) -> bool:
         difference = expand(b - a)
         if difference.is_Integer:

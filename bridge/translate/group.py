@@ -17,6 +17,7 @@ from .access import Access, Prover, View, delinearise
 from .affine_expr import SymbolTable
 from .emit import Memref, NestEmitter
 from .loops import Factors, shared_loops
+from .multiples import Multiples, find_multiples
 from .trace import NestTrace, trace_node
 
 #: The outermost loop of every nest of a group in which a node has no iteration variables.
@@ -28,7 +29,8 @@ class NodeSource:
     """What translation needs to know of one scheduler node.
 
     name: Inductor's name of the node; kernel: which of the group's kernels Inductor put it into;
-    location: user's (file, line), or None; loops: those to translate it with, default its own.
+    location: user's (file, line), or None; loops: those to translate it with, default its own;
+    multiples: variables of the sizes in which `loops` are.
     """
 
     name: str
@@ -37,6 +39,7 @@ class NodeSource:
     kernel: int
     location: tuple[str, int] | None = None
     loops: Factors | None = None
+    multiples: Multiples = Multiples()
 
 
 @dataclass
@@ -50,13 +53,18 @@ class Translation:
 
 
 def trace_group(sources: list[NodeSource]) -> list[NestTrace]:
-    return [trace_node(s.name, s.body, s.sizes, s.loops) for s in sources]
+    return [trace_node(s.name, s.body, s.sizes, s.loops, s.multiples) for s in sources]
 
 
-def with_shared_loops(sources: list[NodeSource]) -> list[NodeSource]:
-    """The same nodes, with their loops as fine as those of the others."""
-    factors = shared_loops([s.sizes for s in sources])
-    return [replace(source, loops=own) for source, own in zip(sources, factors, strict=True)]
+def with_shared_loops(sources: list[NodeSource], assume: bool = False) -> list[NodeSource]:
+    """The same nodes, with their loops as fine as those of the others.
+
+    assume: take a size for a multiple of what it is divided by, proven or not.
+    """
+    expressions = [e for s in sources for e in [*s.sizes[0], *s.sizes[1], *inductor.size_expressions(s.body)]]
+    multiples = find_multiples(expressions, inductor.size_facts(), inductor.statically_known, assume)
+    factors = shared_loops([tuple([multiples.rewrite(e) for e in part] for part in s.sizes) for s in sources])
+    return [replace(s, loops=own, multiples=multiples) for s, own in zip(sources, factors, strict=True)]
 
 
 def _share_unit_loop(traces: list[NestTrace]) -> None:
@@ -70,16 +78,20 @@ def _share_unit_loop(traces: list[NestTrace]) -> None:
 def translate_group(name: str, sources: list[NodeSource], traces: list[NestTrace], target: GroupTarget) -> Translation:
     """Builds the module; raises Unsupported with the first reason that rules the group out."""
     _share_unit_loop(traces)
-    memrefs = _memrefs(traces, target)
+    multiples = sources[0].multiples
+    memrefs = _memrefs(traces, target, multiples)
     with context(), ir.Location.name(name):
         module = ir.Module.create()
         function = _function(module, name, memrefs)
         symbols = SymbolTable(function.regions[0].blocks[0])
         for source, trace in zip(sources, traces, strict=True):
             _emit_nest(symbols.entry, source, trace, memrefs, symbols, target.rounds)
-        _finish(function, _argument_labels(memrefs, symbols, target))
+        sizes = [multiples.restore(symbol) for symbol in symbols.values]
+        _finish(function, _argument_labels(memrefs, sizes, target))
         _verify(module)
-    return Translation(module, traces, memrefs, list(symbols.values))
+    for memref in memrefs.values():
+        memref.view.strides = [multiples.restore(stride) for stride in memref.view.strides]
+    return Translation(module, traces, memrefs, sizes)
 
 
 def _verify(module) -> None:
@@ -103,18 +115,19 @@ class GroupTarget:
     storage_of: Callable[[str], str | None] = lambda name: None
 
 
-def _memrefs(traces: list[NestTrace], target: GroupTarget) -> dict[str, Memref]:
+def _memrefs(traces: list[NestTrace], target: GroupTarget, multiples: Multiples) -> dict[str, Memref]:
     by_buffer: dict[str, list[Access]] = {}
     for trace in traces:
         for access in trace.accesses:
             by_buffer.setdefault(access.buffer, []).append(access)
-    return {name: _memref(name, accesses, target) for name, accesses in by_buffer.items()}
+    prover = target.prover.over(multiples)
+    return {name: _memref(name, accesses, target, multiples, prover) for name, accesses in by_buffer.items()}
 
 
-def _memref(name: str, accesses: list[Access], target: GroupTarget) -> Memref:
+def _memref(name: str, accesses: list[Access], target: GroupTarget, multiples: Multiples, prover: Prover) -> Memref:
     dtype = target.dtype_of(name)
     dtypes.type_name(dtype)
-    return Memref(delinearise(name, accesses, target.numel_of(name), target.prover), dtype)
+    return Memref(delinearise(name, accesses, multiples.rewrite(target.numel_of(name)), prover), dtype)
 
 
 def memref_type(view: View, dtype: torch.dtype):
@@ -135,10 +148,10 @@ def _function(module, name: str, memrefs: dict[str, Memref]):
     return function
 
 
-def _argument_labels(memrefs: dict[str, Memref], symbols: SymbolTable, target: GroupTarget) -> list[dict[str, str]]:
+def _argument_labels(memrefs: dict[str, Memref], sizes: list[sympy.Expr], target: GroupTarget) -> list[dict[str, str]]:
     storages = {name: target.storage_of(name) for name in memrefs}
     labels = [{"bridge.buffer": n, **({"bridge.storage": whole} if whole else {})} for n, whole in storages.items()]
-    return labels + [{"bridge.size": str(symbol)} for symbol in symbols.values]
+    return labels + [{"bridge.size": str(size)} for size in sizes]
 
 
 def _finish(function, labels: list[dict[str, str]]) -> None:

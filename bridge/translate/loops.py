@@ -2,6 +2,9 @@
 
 A pointwise node over 4096 rows of 32 blocks may have one loop of 131072 iterations beside a reduction over
 (4096, 32).  Where the loops of another node are a finer factorisation of a node's own, it gets those.
+
+A row of symbolic length is a number of its parts, if the group has such: a loop of `2*t` iterations beside one of `t`
+becomes two, of 2 and of `t`.  Of a length that is a number, the passes find the parts themselves.
 """
 
 from __future__ import annotations
@@ -15,15 +18,42 @@ from .access import exact_quotient
 #: (iteration extents, reduction extents) of a node.
 Sizes = tuple[list[sympy.Expr], list[sympy.Expr]]
 
-#: For every iteration loop of a node the extents of the loops that take its place.
+#: For every loop of a node the extents of the loops that take its place.
 Factors = list[list[sympy.Expr]]
+
+#: The most parts that a row of symbolic length is cut into.
+MAX_PARTS = 16
 
 
 def shared_loops(sizes: list[Sizes]) -> list[Factors]:
-    """One entry a node: its own loops, or those that another node's split them into."""
+    """One entry a node, its iteration loops before those of its reduction: its own, or what others split them into."""
     wholes = [[sympy.sympify(extent) for extent in iteration] for iteration, _ in sizes]
     targets = [target for s in sizes for target in _targets(s)]
-    return [_finest(own, targets) for own in wholes]
+    reductions = [[[sympy.sympify(extent)] for extent in reduction] for _, reduction in sizes]
+    return cut_rows([_finest(own, targets) + reduced for own, reduced in zip(wholes, reductions, strict=True)])
+
+
+def cut_rows(nodes: list[Factors]) -> list[Factors]:
+    """Every symbolic extent but a node's outermost as a number of the smallest one that divides it.
+
+    >>> t, n = sympy.symbols("t n", integer=True, positive=True)
+    >>> cut_rows([[[n], [2 * t]], [[n, t]]])
+    [[[n], [2, t]], [[n, t]]]
+    """
+    symbolic = {extent for node in nodes for part in node for extent in part if not extent.is_Integer}
+    parts = {extent: _parts(extent, symbolic) for extent in symbolic}
+    return [[_cut(loops, parts, first=not n) for n, loops in enumerate(node)] for node in nodes]
+
+
+def _parts(extent: sympy.Expr, symbolic: set[sympy.Expr]) -> list[sympy.Expr]:
+    quotients = [exact_quotient(extent, part) for part in symbolic]
+    number = max([q for q in quotients if q is not None and q.is_Integer and 1 <= q <= MAX_PARTS])
+    return [extent] if number == 1 else [number, exact_quotient(extent, number)]
+
+
+def _cut(loops: list[sympy.Expr], parts: dict[sympy.Expr, list[sympy.Expr]], first: bool) -> list[sympy.Expr]:
+    kept = loops[:1] if first else []
+    return kept + [part for extent in loops[len(kept) :] for part in parts.get(extent, [extent])]
 
 
 def _targets(sizes: Sizes) -> list[list[sympy.Expr]]:

@@ -19,6 +19,7 @@ from .. import inductor_compat as inductor
 from ..reasons import Reason, Unsupported
 from .access import Access, Ranges, bounds, expand
 from .loops import Factors, Sizes
+from .multiples import Multiples
 
 #: A conjunction of affine constraints, each `expr >= 0`.
 Condition = tuple[sympy.Expr, ...]
@@ -86,17 +87,21 @@ class NestTrace:
     accesses: list[Access] = field(default_factory=list)
 
 
-def trace_node(name: str, body: Any, sizes: Sizes, factors: Factors | None = None) -> NestTrace:
+def trace_node(
+    name: str, body: Any, sizes: Sizes, factors: Factors | None = None, multiples: Multiples | None = None
+) -> NestTrace:
     """Traces a LoopBody over fresh iteration variables; raises Unsupported for what Bridge refuses.
 
-    factors: the loops that take the place of each iteration loop (`loops.shared_loops`); default: the node's own.
+    factors: the loops that take the place of each loop (`loops.shared_loops`); default: the node's own;
+    multiples: variables of the sizes, in which `factors` are, too.
     """
     names = itertools.count()
-    loops = [[(iteration_variable(next(names)), sympy.sympify(e)) for e in part] for part in factors or _single(sizes[0])]
-    reduction = [(iteration_variable(next(names)), sympy.sympify(size)) for size in sizes[1]]
-    trace = NestTrace(name, [loop for part in loops for loop in part], reduction)
-    indices = [[_number(part) for part in loops], [variable for variable, _ in reduction]]
-    inductor.run_loop_body(body, indices, _tracer_class()(trace))
+    factors = factors or _single([*sizes[0], *sizes[1]])
+    loops = [[(iteration_variable(next(names)), sympy.sympify(e)) for e in part] for part in factors]
+    iteration, reduction = loops[: len(sizes[0])], loops[len(sizes[0]) :]
+    trace = NestTrace(name, list(itertools.chain(*iteration)), list(itertools.chain(*reduction)))
+    indices = [[_number(part) for part in parts] for parts in (iteration, reduction)]
+    inductor.run_loop_body(body, indices, _tracer_class()(trace, multiples or Multiples()))
     return trace
 
 
@@ -121,8 +126,9 @@ def _tracer_class() -> type:
     """The handler's class is made late: its base is Inductor's, which must not be imported with this package."""
 
     class Tracer(inductor.ops_handler_base()):
-        def __init__(self, trace: NestTrace):
+        def __init__(self, trace: NestTrace, multiples: Multiples):
             self.trace = trace
+            self.multiples = multiples
             self.region = trace.steps
             self.guards: Condition = ()
             self.ranges = guarded_ranges(trace, ())
@@ -137,7 +143,7 @@ def _tracer_class() -> type:
             return step
 
         def index_expr(self, expr, dtype):
-            expr = expand(sympy.sympify(expr))
+            expr = expand(self.multiples.rewrite(expr))
             exact = dtype in (torch.int32, torch.int64)  # a narrower one may wrap around or round
             return self._append(Step("index_expr", (expr, dtype), {}, index=expr if exact else None))
 
@@ -176,16 +182,19 @@ def _tracer_class() -> type:
 
         def check_bounds(self, expr, size, lower, upper):
             """A check that holds for every iteration is dropped; any other is an effect."""
-            span = bounds(expand(sympy.sympify(expr)), self.ranges)
+            span = bounds(expand(self.multiples.rewrite(expr)), self.ranges)
             holds = span is not None and (
-                (not lower or inductor.statically_known(sympy.Ge(span[0], 0)))
-                and (not upper or inductor.statically_known(sympy.Lt(span[1], size)))
+                (not lower or self._known(sympy.Ge(span[0], 0)))
+                and (not upper or self._known(sympy.Lt(span[1], self.multiples.rewrite(size))))
             )
             if not holds:
                 raise Unsupported(Reason.side_effect, f"{self.trace.name}: a check that {expr} < {size}")
 
+        def _known(self, condition):
+            return inductor.statically_known(self.multiples.restore(condition))
+
         def _access(self, name, index, is_write):
-            access = Access(name, expand(sympy.sympify(index)), self.ranges, is_write)
+            access = Access(name, expand(self.multiples.rewrite(index)), self.ranges, is_write)
             self.trace.accesses.append(access)
             return access
 

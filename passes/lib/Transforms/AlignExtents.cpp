@@ -39,7 +39,9 @@ private:
     SmallVector<InnerSpace> spaces;
     for (ArrayRef<AffineForOp> chain : chains) {
       auto extents = getConstantExtents(chain);
-      if (!extents || extents->empty())
+      if (!extents)
+        return alignSymbolic(chains);
+      if (extents->empty())
         return;
       spaces.push_back(InnerSpace{{}, chain, *extents});
     }
@@ -51,6 +53,42 @@ private:
       tile = getCommonTile(spaces, limits);
     if (tile && needsSplit(spaces, *tile) && maySplit(chains))
       split(spaces, *tile);
+  }
+
+  /// Where every chain ends in a loop over one symbolic domain, that is the
+  /// tile, and an iteration of the constant loops around it is a piece.
+  void alignSymbolic(ArrayRef<SmallVector<AffineForOp>> chains) {
+    AffineForOp tile = chains.front().back();
+    SmallVector<SmallVector<int64_t>> around;
+    for (ArrayRef<AffineForOp> chain : chains) {
+      auto extents = getConstantExtents(chain.drop_back());
+      auto pieces = getVolume(chain.drop_back());
+      if (!extents || !pieces || *pieces > maxPieces ||
+          !haveSameDomain(tile, chain.back()) || !isTile(chain))
+        return;
+      around.push_back(*extents);
+    }
+    if (llvm::all_of(around, [](auto &own) { return own.empty(); }) ||
+        !maySplit(chains))
+      return;
+    for (auto [chain, extents] : llvm::zip_equal(chains, around)) {
+      if (extents.empty())
+        continue;
+      extents.push_back(1);
+      splitIndexSet(chain, chain.back(),
+                    getContiguousPieces(extents, 1, &getContext()));
+      ++numAligned;
+    }
+  }
+
+  /// Whether the innermost loop counts from 0, by a bound known around the chain.
+  static bool isTile(ArrayRef<AffineForOp> chain) {
+    AffineForOp outermost = chain.front(), tile = chain.back();
+    return tile.hasConstantLowerBound() && tile.getConstantLowerBound() == 0 &&
+           tile.getStepAsInt() == 1 &&
+           llvm::all_of(tile.getUpperBoundOperands(), [&](Value operand) {
+             return outermost.isDefinedOutsideOfLoop(operand);
+           });
   }
 
   static bool needsSplit(ArrayRef<InnerSpace> spaces, int64_t tile) {

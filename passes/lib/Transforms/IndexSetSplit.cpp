@@ -7,14 +7,24 @@
 using namespace mlir;
 using namespace mlir::affine;
 
+namespace {
+/// The upper bound of a loop from 0 with step 1.
+struct Extent {
+  AffineMap map;
+  SmallVector<Value> operands;
+};
+} // namespace
+
 /// Opens the loops of the tile at `builder`, outermost first; all carry `inits`.
 static SmallVector<AffineForOp> openTile(OpBuilder &builder, Location loc,
-                                         ArrayRef<int64_t> extents,
+                                         ArrayRef<Extent> extents,
                                          ValueRange inits) {
   SmallVector<AffineForOp> loops;
   SmallVector<Value> carried(inits);
-  for (int64_t extent : extents) {
-    auto loop = AffineForOp::create(builder, loc, 0, extent, 1, carried);
+  auto zero = builder.getConstantAffineMap(0);
+  for (const Extent &extent : extents) {
+    auto loop = AffineForOp::create(builder, loc, {}, zero, extent.operands,
+                                    extent.map, 1, carried);
     carried.assign(loop.getRegionIterArgs().begin(),
                    loop.getRegionIterArgs().end());
     loops.push_back(loop);
@@ -49,8 +59,9 @@ static void clonePiece(OpBuilder &builder, ArrayRef<AffineForOp> chain,
     value = mapping.lookupOrDefault(yielded);
 }
 
-void bridge::splitIndexSet(ArrayRef<AffineForOp> chain, ArrayRef<int64_t> tile,
-                           ArrayRef<AffineMap> pieces) {
+/// Replaces `chain` by loops over `tile`, with its body once for each piece.
+static void split(ArrayRef<AffineForOp> chain, ArrayRef<Extent> tile,
+                  ArrayRef<AffineMap> pieces) {
   AffineForOp outermost = chain.front();
   OpBuilder builder(outermost);
   Location loc = outermost.getLoc();
@@ -69,4 +80,20 @@ void bridge::splitIndexSet(ArrayRef<AffineForOp> chain, ArrayRef<int64_t> tile,
   }
   outermost.replaceAllUsesWith(loops.front().getResults());
   outermost.erase();
+}
+
+void bridge::splitIndexSet(ArrayRef<AffineForOp> chain, ArrayRef<int64_t> tile,
+                           ArrayRef<AffineMap> pieces) {
+  Builder builder(pieces.front().getContext());
+  SmallVector<Extent> extents;
+  for (int64_t extent : tile)
+    extents.push_back({builder.getConstantAffineMap(extent), {}});
+  split(chain, extents, pieces);
+}
+
+void bridge::splitIndexSet(ArrayRef<AffineForOp> chain, AffineForOp tile,
+                           ArrayRef<AffineMap> pieces) {
+  Extent extent{tile.getUpperBoundMap(),
+                llvm::to_vector(tile.getUpperBoundOperands())};
+  split(chain, extent, pieces);
 }

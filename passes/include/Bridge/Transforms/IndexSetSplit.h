@@ -14,6 +14,12 @@ void splitIndexSet(llvm::ArrayRef<mlir::affine::AffineForOp> chain,
                    llvm::ArrayRef<int64_t> tile,
                    llvm::ArrayRef<mlir::AffineMap> pieces);
 
+/// As above, for the tile of one loop over the domain of `tile`: from 0 with
+/// step 1, to a bound that is known around the chain.
+void splitIndexSet(llvm::ArrayRef<mlir::affine::AffineForOp> chain,
+                   mlir::affine::AffineForOp tile,
+                   llvm::ArrayRef<mlir::AffineMap> pieces);
+
 } // namespace bridge
 
 #endif // BRIDGE_TRANSFORMS_INDEXSETSPLIT_H

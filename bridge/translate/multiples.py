@@ -1,0 +1,106 @@
+"""Sizes that are known to be multiples of a number: `s` is written `k*t`, and so are its parts.
+
+Inductor gives the halves of a row of `s` elements the extent `s // 2` or `(s + 1) // 2`, which no arithmetic relates
+to `s`.  Where the graph's guards leave no other remainder than 0, `s = 2*t`, and the halves are `t`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+import sympy
+from torch.utils._sympy.functions import FloorDiv, Mod, ModularIndexing, PythonMod
+
+from .access import expand
+
+#: The largest divisor that is asked for: every remainder of a division is looked at.
+MAX_DIVISOR = 16
+
+_DIVISIONS = (FloorDiv, ModularIndexing, Mod, PythonMod)
+
+
+@dataclass(frozen=True)
+class Multiples:
+    """A change of variables: some sizes are each a number times a new variable.
+
+    wholes: `s -> k*t`; parts: `t -> (s, k)`; unproven: conditions under which more sizes would be multiples.
+    """
+
+    wholes: dict[sympy.Symbol, sympy.Expr] = field(default_factory=dict)
+    parts: dict[sympy.Symbol, tuple[sympy.Symbol, int]] = field(default_factory=dict)
+    unproven: tuple[sympy.Eq, ...] = ()
+
+    def rewrite(self, expr: sympy.Expr) -> sympy.Expr:
+        """An expression of Inductor's in the new variables."""
+        expr = sympy.sympify(expr)
+        return expr.xreplace(self.wholes) if self.wholes else expr
+
+    def restore(self, expr: sympy.Expr) -> sympy.Expr:
+        """An expression in Inductor's variables: `k*t` is `s` again, and `t` alone `s // k`."""
+        if not self.parts or not expr.free_symbols & self.parts.keys():
+            return expr
+        if isinstance(expr, sympy.core.relational.Relational):
+            return expr.func(*map(self.restore, expr.args))
+        return sympy.Add(*map(self._restore_term, sympy.Add.make_args(expand(expr))))
+
+    def _restore_term(self, term: sympy.Expr) -> sympy.Expr:
+        exact = {t: s / k for t, (s, k) in self.parts.items()}
+        if term.is_polynomial(*self.parts) and (whole := term.xreplace(exact)).as_coeff_Mul()[0].is_Integer:
+            return whole
+        return term.xreplace({t: FloorDiv(s, k) for t, (s, k) in self.parts.items()})
+
+
+def find_multiples(
+    expressions: Iterable[sympy.Expr],
+    facts: Iterable[sympy.Basic],
+    known: Callable[[sympy.Basic], bool],
+    assume: bool = False,
+) -> Multiples:
+    """The sizes that are divided in `expressions` and proven to be multiples of their divisors.
+
+    facts: relations that hold for every size; known(condition): whether one follows by other means;
+    assume: take those that are not proven for multiples too.
+    """
+    facts = [fact for fact in facts if isinstance(fact, sympy.Eq) and fact.has(*_DIVISIONS)]
+    divisors: dict[sympy.Symbol, int] = {}
+    unproven = []
+    for size, divisor in dict.fromkeys(itertools.chain.from_iterable(map(_divided, expressions))):
+        divides = sympy.Eq(Mod(size, divisor), 0)
+        proven = known(divides) or _leave_no_remainder(facts, size, divisor)
+        if proven or assume:
+            divisors[size] = math.lcm(divisors.get(size, 1), divisor)
+        if not proven:
+            unproven.append(divides)
+    parts = {sympy.Symbol(f"{s}_{k}", integer=True, **_sign(s)): (s, k) for s, k in divisors.items()}
+    return Multiples({s: k * t for t, (s, k) in parts.items()}, parts, tuple(unproven))
+
+
+def _divided(expr: sympy.Expr) -> Iterator[tuple[sympy.Symbol, int]]:
+    """(size, divisor) for every size in what is divided by a number."""
+    for division in sympy.sympify(expr).atoms(*_DIVISIONS):
+        for divisor in division.args[1:]:
+            if divisor.is_Integer and 1 < divisor <= MAX_DIVISOR:
+                yield from ((s, int(divisor)) for s in division.args[0].free_symbols if s.is_nonnegative)
+
+
+def _sign(size: sympy.Symbol) -> dict[str, bool]:
+    return {"positive": True} if size.is_positive else {"nonnegative": True}
+
+
+def _leave_no_remainder(facts: list[sympy.Eq], size: sympy.Symbol, divisor: int) -> bool:
+    """Whether each remainder but 0 contradicts a fact."""
+    facts = [fact for fact in facts if size in fact.free_symbols]
+    quotient = sympy.Dummy("quotient", integer=True, nonnegative=True)
+    return bool(facts) and all(
+        any(_is_false(fact.xreplace({size: divisor * quotient + remainder})) for fact in facts)
+        for remainder in range(1, divisor)
+    )
+
+
+def _is_false(fact: sympy.Basic) -> bool:
+    if not isinstance(fact, sympy.Eq):
+        return fact == sympy.false
+    return expand(fact.lhs - fact.rhs).is_zero is False
