@@ -142,10 +142,10 @@ def _group_report(name: str, group: Group, schedule: list[Any]) -> GroupReport:
 def _try_group(group: Group, schedule: list[Any], options: Options, entry: GroupReport) -> Outcome:
     """Fuses a group, or says in `entry` why it is left alone."""
     try:
-        return _fuse_group(group, schedule, options, entry)
-    except Unsupported as refusal:
-        entry.reason, entry.detail = refusal.reason, refusal.detail
-        return Outcome(refused=getattr(refusal, "position", None))
+        outcome = _fuse_or_refuse(group, schedule, options, entry)
+        if not outcome.fused:
+            _name_missing_guard(group, schedule, options, entry)
+        return outcome
     except _BUGS as bug:
         if options.strict:
             raise
@@ -153,8 +153,16 @@ def _try_group(group: Group, schedule: list[Any], options: Options, entry: Group
         return Outcome()
 
 
+def _fuse_or_refuse(group: Group, schedule: list[Any], options: Options, entry: GroupReport) -> Outcome:
+    try:
+        return _fuse_group(group, schedule, options, entry)
+    except Unsupported as refusal:
+        entry.reason, entry.detail = refusal.reason, refusal.detail
+        return Outcome(refused=getattr(refusal, "position", None))
+
+
 def _fuse_group(group: Group, schedule: list[Any], options: Options, entry: GroupReport) -> Outcome:
-    from .lowering.band import FunctionTables, lift_function
+    from .lowering.band import lift_function
     from .pipeline import run_pipeline
 
     dump = Dump(options.dump_dir, entry.name)
@@ -164,20 +172,27 @@ def _fuse_group(group: Group, schedule: list[Any], options: Options, entry: Grou
         remarks = run_pipeline(translation.module, _pipeline(options, group), dump)
     entry.remarks = [(r.reason, r.text, r.location) for r in remarks]
     with entry.stage("lift"):
-        buffers = [(name, m.view.strides) for name, m in translation.memrefs.items()]
-        stores = {t.name: {a.buffer for a in t.accesses if a.is_write} for t in translation.traces}
+        tables, stores = _tables(translation, options, group)
         with translation.module.context:
             function = translation.module.body.operations[0].operation
-            triton = inductor.generates_triton(group.device)
-            tables = FunctionTables(buffers, translation.symbols, triton, _keeps_row(options))
             bands = lift_function(function, tables, stores)
-            if triton and options.persistent and not codegen.times_fusions(group.device):
+            if tables.knows_lanes and options.persistent and not codegen.times_fusions(group.device):
                 bands = [band for band in bands if _pays(band, entry)]
             outcome = _commit(bands, nodes, group, schedule, entry)
         dump.loop_bodies("lifted-loop-ir.txt", _loop_bodies(outcome.fused.values()))
     if not outcome.fused:
         _explain_refusal(entry)
     return replace(outcome, translated=set(group.names))
+
+
+def _tables(translation: Any, options: Options, group: Group) -> tuple[Any, dict[str, set[str]]]:
+    """(what the lift knows of the function's arguments, the buffers that each node writes)."""
+    from .lowering.band import FunctionTables
+
+    buffers = [(name, m.view.strides) for name, m in translation.memrefs.items()]
+    stores = {t.name: {a.buffer for a in t.accesses if a.is_write} for t in translation.traces}
+    triton = inductor.generates_triton(group.device)
+    return FunctionTables(buffers, translation.symbols, triton, _keeps_row(options)), stores
 
 
 @contextlib.contextmanager
@@ -218,17 +233,42 @@ def _pipeline(options: Options, group: Group) -> str:
 
 
 def _translate(group: Group, schedule: list[Any], options: Options, dump: Dump, name: str):
-    from .translate.group import GroupTarget, make_prover, translate_group, with_shared_loops
-
-    nodes = {n.get_name(): n for p in group.positions for n in inductor.loop_nodes(schedule[p])}
+    nodes = _nodes(group, schedule)
     if len(nodes) > options.max_nodes:
         raise Unsupported(Reason.budget_exceeded, f"{len(nodes)} nodes, at most {options.max_nodes}")
+    dump.loop_bodies("loop-ir.txt", _loop_bodies(schedule[p] for p in group.positions))
+    translation = _translate_somehow(name, group, _loop_choices(group, schedule))
+    if dump.active:
+        path = dump.write("affine.mlir", str(translation.module))
+        dump.replay(path.name if path else "", _pipeline(options, group))
+    return nodes, translation
+
+
+def _nodes(group: Group, schedule: list[Any]) -> dict[str, Any]:
+    return {n.get_name(): n for p in group.positions for n in inductor.loop_nodes(schedule[p])}
+
+
+def _loop_choices(group: Group, schedule: list[Any], assume: bool = False) -> list[list]:
+    from .translate.group import with_shared_loops
+
     kernels = [(k, inductor.loop_nodes(schedule[p])) for k, p in enumerate(group.positions)]
-    sources = with_shared_loops([_source(node, kernel) for kernel, own in kernels for node in own])
+    return with_shared_loops([_source(node, kernel) for kernel, own in kernels for node in own], assume)
+
+
+def _translate_somehow(name: str, group: Group, choices: list[list]):
+    """The translation with the first choice of loops that has one; Unsupported with the last's reason."""
+    for sources in choices[:-1]:
+        with contextlib.suppress(Unsupported):
+            return _translate_sources(name, group, sources)
+    return _translate_sources(name, group, choices[-1])
+
+
+def _translate_sources(name: str, group: Group, sources: list):
+    from .translate.group import GroupTarget, make_prover, translate_group
+
     traces = []
     for kernel, position in enumerate(group.positions):
         traces += _trace_kernel([s for s in sources if s.kernel == kernel], position)
-    dump.loop_bodies("loop-ir.txt", _loop_bodies(schedule[p] for p in group.positions))
     target = GroupTarget(
         inductor.buffer_dtype,
         inductor.buffer_numel,
@@ -236,11 +276,7 @@ def _translate(group: Group, schedule: list[Any], options: Options, dump: Dump, 
         inductor.rounds_at_conversion(group.device),
         inductor.storage_of,
     )
-    translation = translate_group(name, sources, traces, target)
-    if dump.active:
-        path = dump.write("affine.mlir", str(translation.module))
-        dump.replay(path.name if path else "", _pipeline(options, group))
-    return nodes, translation
+    return translate_group(name, sources, traces, target)
 
 
 def _loop_bodies(kernels: Iterable[Any]) -> Iterator[tuple[str, Any, Any]]:
@@ -344,6 +380,35 @@ def _rewrite(band, nodes: dict[str, Any], timing: Timing | None) -> tuple[Any, l
             decisions.append(timing.check(kernel))
         undo.pop_all()
         return kernel, decisions
+
+
+def _name_missing_guard(group: Group, schedule: list[Any], options: Options, entry: GroupReport) -> None:
+    """Says which relations of sizes the graph's guards lack, where the group would be fused with them."""
+    choices = _loop_choices(group, schedule, assume=True)
+    multiples = choices[0][0].multiples
+    if not multiples.unproven:
+        return
+    try:
+        bands = _bands(_translate_somehow(entry.name, group, choices), options, group)
+    except Unsupported:
+        return
+    sizes = {s.name: tuple([multiples.same(e) for e in part] for part in s.sizes) for s in choices[0]}
+    if all(sizes[n.name] == (n.iter_sizes, n.reduce_sizes) for band in bands for n in band.nodes):
+        return
+    conditions = " and ".join(f"{d.lhs.args[0]} % {d.lhs.args[1]} == 0" for d in multiples.unproven)
+    entry.reason = Reason.dynamic_extent
+    entry.detail = f"fused only where {conditions}, which no guard says: torch._check in the function adds one"
+
+
+def _bands(translation: Any, options: Options, group: Group) -> list:
+    """What the passes make of a translated group, for nobody to see."""
+    from .lowering.band import lift_function
+    from .pipeline import run_pipeline
+
+    run_pipeline(translation.module, _pipeline(options, group), Dump(None, ""))
+    with translation.module.context:
+        tables, stores = _tables(translation, options, group)
+        return lift_function(translation.module.body.operations[0].operation, tables, stores)
 
 
 def _explain_refusal(entry: GroupReport) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import sympy
@@ -121,6 +122,26 @@ def atom_bounds(atom: sympy.Expr, ranges: Ranges) -> tuple[sympy.Expr, sympy.Exp
         inner = bounds(atom.args[0], ranges)
         return None if inner is None else tuple(sympy.floor(b / atom.args[1]) for b in inner)
     return None
+
+
+def divide_constraint(expr: sympy.Expr, ranges: Ranges, known: Callable[[sympy.Basic], bool]) -> sympy.Expr:
+    """What is at or above zero where `expr` is, without a symbolic stride if there is such.
+
+    `t - 1 - t*p - j >= 0` with `0 <= j < t` says that `p <= 0`.
+    """
+    parts = terms(expr)
+    strides = {abs(c) for c, atom in parts if atom != 1 and not c.is_Integer}
+    for stride in sorted(strides, key=str):
+        quotients = [(exact_quotient(c, stride), c, atom) for c, atom in parts]
+        upper = [(q, atom) for q, c, atom in quotients if q is not None and atom != 1]
+        lower = [(c, atom) for q, c, atom in quotients if q is None or atom == 1]
+        span = _sum_bounds(lower, ranges)
+        if span is None:
+            continue
+        digit = _floor_quotient(span[0], stride)
+        if known(sympy.Ge(span[0] - digit * stride, 0)) and known(sympy.Gt((digit + 1) * stride - span[1], 0)):
+            return _linear([*upper, (digit, ONE)])
+    return expr
 
 
 def terms(expr: sympy.Expr) -> list[tuple[sympy.Expr, sympy.Expr]]:

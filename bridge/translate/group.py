@@ -16,7 +16,7 @@ from ..reasons import InvariantError, Reason, Unsupported
 from .access import Access, Prover, View, delinearise
 from .affine_expr import SymbolTable
 from .emit import Memref, NestEmitter
-from .loops import Factors, shared_loops
+from .loops import Factors, cut_rows, shared_loops
 from .multiples import Multiples, find_multiples
 from .trace import NestTrace, trace_node
 
@@ -56,15 +56,20 @@ def trace_group(sources: list[NodeSource]) -> list[NestTrace]:
     return [trace_node(s.name, s.body, s.sizes, s.loops, s.multiples) for s in sources]
 
 
-def with_shared_loops(sources: list[NodeSource], assume: bool = False) -> list[NodeSource]:
-    """The same nodes, with their loops as fine as those of the others.
+def with_shared_loops(sources: list[NodeSource], assume: bool = False) -> list[list[NodeSource]]:
+    """The same nodes, with their loops as fine as those of the others: in each way that may be worth a try.
 
     assume: take a size for a multiple of what it is divided by, proven or not.
     """
     expressions = [e for s in sources for e in [*s.sizes[0], *s.sizes[1], *inductor.size_expressions(s.body)]]
     multiples = find_multiples(expressions, inductor.size_facts(), inductor.statically_known, assume)
     factors = shared_loops([tuple([multiples.rewrite(e) for e in part] for part in s.sizes) for s in sources])
-    return [replace(s, loops=own, multiples=multiples) for s, own in zip(sources, factors, strict=True)]
+    choices = [cut_rows(factors), cut_rows(factors, interleaved=True), factors]
+    different = [choice for n, choice in enumerate(choices) if choice not in choices[:n]]
+    return [
+        [replace(s, loops=own, multiples=multiples) for s, own in zip(sources, choice, strict=True)]
+        for choice in different
+    ]
 
 
 def _share_unit_loop(traces: list[NestTrace]) -> None:

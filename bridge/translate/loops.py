@@ -26,22 +26,24 @@ MAX_PARTS = 16
 
 
 def shared_loops(sizes: list[Sizes]) -> list[Factors]:
-    """One entry a node, its iteration loops before those of its reduction: its own, or what others split them into."""
+    """One entry a node, loops of a reduction after the others: its own, or what other nodes' split them into."""
     wholes = [[sympy.sympify(extent) for extent in iteration] for iteration, _ in sizes]
     targets = [target for s in sizes for target in _targets(s)]
     reductions = [[[sympy.sympify(extent)] for extent in reduction] for _, reduction in sizes]
-    return cut_rows([_finest(own, targets) + reduced for own, reduced in zip(wholes, reductions, strict=True)])
+    return [_finest(own, targets) + reduced for own, reduced in zip(wholes, reductions, strict=True)]
 
 
-def cut_rows(nodes: list[Factors]) -> list[Factors]:
+def cut_rows(nodes: list[Factors], interleaved: bool = False) -> list[Factors]:
     """Every symbolic extent but a node's outermost as a number of the smallest one that divides it.
+
+    interleaved: the parts are every so-manieth element, and not contiguous ones.
 
     >>> t, n = sympy.symbols("t n", integer=True, positive=True)
     >>> cut_rows([[[n], [2 * t]], [[n, t]]])
     [[[n], [2, t]], [[n, t]]]
     """
     symbolic = {extent for node in nodes for part in node for extent in part if not extent.is_Integer}
-    parts = {extent: _parts(extent, symbolic) for extent in symbolic}
+    parts = {extent: _parts(extent, symbolic)[:: -1 if interleaved else 1] for extent in symbolic}
     return [[_cut(loops, parts, first=not n) for n, loops in enumerate(node)] for node in nodes]
 
 

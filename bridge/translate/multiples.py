@@ -6,9 +6,8 @@ to `s`.  Where the graph's guards leave no other remainder than 0, `s = 2*t`, an
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 import sympy
@@ -46,6 +45,10 @@ class Multiples:
             return expr.func(*map(self.restore, expr.args))
         return sympy.Add(*map(self._restore_term, sympy.Add.make_args(expand(expr))))
 
+    def same(self, expr: sympy.Expr) -> sympy.Expr:
+        """An expression of Inductor's as `restore` writes it."""
+        return self.restore(expand(self.rewrite(expr)))
+
     def _restore_term(self, term: sympy.Expr) -> sympy.Expr:
         exact = {t: s / k for t, (s, k) in self.parts.items()}
         if term.is_polynomial(*self.parts) and (whole := term.xreplace(exact)).as_coeff_Mul()[0].is_Integer:
@@ -64,26 +67,38 @@ def find_multiples(
     facts: relations that hold for every size; known(condition): whether one follows by other means;
     assume: take those that are not proven for multiples too.
     """
-    facts = [fact for fact in facts if isinstance(fact, sympy.Eq) and fact.has(*_DIVISIONS)]
-    divisors: dict[sympy.Symbol, int] = {}
-    unproven = []
-    for size, divisor in dict.fromkeys(itertools.chain.from_iterable(map(_divided, expressions))):
-        divides = sympy.Eq(Mod(size, divisor), 0)
-        proven = known(divides) or _leave_no_remainder(facts, size, divisor)
-        if proven or assume:
-            divisors[size] = math.lcm(divisors.get(size, 1), divisor)
-        if not proven:
-            unproven.append(divides)
+    divided = [expr for expr in map(sympy.sympify, expressions) if expr.has(*_DIVISIONS)]
+    facts = [fact for fact in facts if isinstance(fact, sympy.Eq) and fact.has(*_DIVISIONS)] if divided else []
+    found, divisors = None, {}
+    unproven: dict[sympy.Basic, None] = {}
+    while found is None or divisors != {s: k for s, k in found.parts.values()}:
+        found = _multiples(divisors, ())
+        own_facts = [found.rewrite(fact) for fact in facts]
+        for part, divisor in _divisors(map(found.rewrite, divided)):
+            size, multiple = found.parts.get(part, (part, 1))
+            divides = sympy.Eq(Mod(size, multiple * divisor), 0)
+            proven = known(divides) or _leave_no_remainder(own_facts, part, divisor)
+            unproven.update({} if proven else {divides: None})
+            if proven or assume:
+                divisors[size] = math.lcm(divisors.get(size, 1), multiple * divisor)
+    return _multiples(divisors, tuple(unproven))
+
+
+def _multiples(divisors: dict[sympy.Symbol, int], unproven: tuple[sympy.Eq, ...]) -> Multiples:
     parts = {sympy.Symbol(f"{s}_{k}", integer=True, **_sign(s)): (s, k) for s, k in divisors.items()}
-    return Multiples({s: k * t for t, (s, k) in parts.items()}, parts, tuple(unproven))
+    return Multiples({s: k * t for t, (s, k) in parts.items()}, parts, unproven)
 
 
-def _divided(expr: sympy.Expr) -> Iterator[tuple[sympy.Symbol, int]]:
-    """(size, divisor) for every size in what is divided by a number."""
-    for division in sympy.sympify(expr).atoms(*_DIVISIONS):
+def _divisors(expressions: Iterable[sympy.Expr]) -> dict[tuple[sympy.Symbol, int], None]:
+    """(size, divisor) for every size that decides about the remainder of a division by a number."""
+    pairs = {}
+    for division in set().union(*[expr.atoms(*_DIVISIONS) for expr in expressions]):
+        divided = expand(division.args[0])
         for divisor in division.args[1:]:
             if divisor.is_Integer and 1 < divisor <= MAX_DIVISOR:
-                yield from ((s, int(divisor)) for s in division.args[0].free_symbols if s.is_nonnegative)
+                open_ = [s for s in divided.free_symbols if s.is_nonnegative and divided.coeff(s) % divisor != 0]
+                pairs.update(dict.fromkeys((s, int(divisor)) for s in open_))
+    return dict(sorted(pairs.items(), key=str))
 
 
 def _sign(size: sympy.Symbol) -> dict[str, bool]:

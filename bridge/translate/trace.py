@@ -17,7 +17,7 @@ import torch
 
 from .. import inductor_compat as inductor
 from ..reasons import Reason, Unsupported
-from .access import Access, Ranges, bounds, expand
+from .access import Access, Ranges, bounds, divide_constraint, expand
 from .loops import Factors, Sizes
 from .multiples import Multiples
 
@@ -136,7 +136,10 @@ def _tracer_class() -> type:
         def _default(self, name, args, kwargs):
             if name in REFUSED_OPS:
                 raise Unsupported(REFUSED_OPS[name], f"{self.trace.name}: ops.{name}")
-            return self._append(Step(name, args, kwargs, condition=_condition(name, args)))
+            condition = _condition(name, args)
+            if condition is not None:
+                condition = tuple(divide_constraint(c, self.ranges, self._known) for c in condition)
+            return self._append(Step(name, args, kwargs, condition=condition))
 
         def _append(self, step: Step) -> Step:
             self.region.append(step)

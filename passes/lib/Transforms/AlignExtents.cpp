@@ -55,40 +55,73 @@ private:
       split(spaces, *tile);
   }
 
-  /// Where every chain ends in a loop over one symbolic domain, that is the
-  /// tile, and an iteration of the constant loops around it is a piece.
+  /// Where every chain has one symbolic loop, and all of these one domain, that
+  /// is the tile; an iteration of the constant loops around and in it is a piece.
   void alignSymbolic(ArrayRef<SmallVector<AffineForOp>> chains) {
-    AffineForOp tile = chains.front().back();
-    SmallVector<SmallVector<int64_t>> around;
+    SmallVector<unsigned> positions;
     for (ArrayRef<AffineForOp> chain : chains) {
-      auto extents = getConstantExtents(chain.drop_back());
-      auto pieces = getVolume(chain.drop_back());
-      if (!extents || !pieces || *pieces > maxPieces ||
-          !haveSameDomain(tile, chain.back()) || !isTile(chain))
+      auto position = getSymbolicLoop(chain);
+      if (!position || !haveSameDomain(chain[*position],
+                                       chains.front()[positions.empty()
+                                                          ? *position
+                                                          : positions.front()]))
         return;
-      around.push_back(*extents);
+      positions.push_back(*position);
     }
-    if (llvm::all_of(around, [](auto &own) { return own.empty(); }) ||
+    if (llvm::all_of(chains, [](auto &chain) { return chain.size() == 1; }) ||
         !maySplit(chains))
       return;
-    for (auto [chain, extents] : llvm::zip_equal(chains, around)) {
-      if (extents.empty())
+    for (auto [chain, position] : llvm::zip_equal(chains, positions)) {
+      if (chain.size() == 1)
         continue;
-      extents.push_back(1);
-      splitIndexSet(chain, chain.back(),
-                    getContiguousPieces(extents, 1, &getContext()));
+      splitIndexSet(chain, chain[position], getPiecesOf(chain, position));
       ++numAligned;
     }
   }
 
-  /// Whether the innermost loop counts from 0, by a bound known around the chain.
-  static bool isTile(ArrayRef<AffineForOp> chain) {
-    AffineForOp outermost = chain.front(), tile = chain.back();
-    return tile.hasConstantLowerBound() && tile.getConstantLowerBound() == 0 &&
-           tile.getStepAsInt() == 1 &&
-           llvm::all_of(tile.getUpperBoundOperands(), [&](Value operand) {
-             return outermost.isDefinedOutsideOfLoop(operand);
-           });
+  /// The position of the loop of a chain that is the only one without a constant
+  /// extent, if the others have few iterations and it counts from 0 by a bound
+  /// that is known around the chain.
+  std::optional<unsigned> getSymbolicLoop(ArrayRef<AffineForOp> chain) {
+    SmallVector<AffineForOp> constant, symbolic;
+    for (AffineForOp loop : chain)
+      (loop.hasConstantUpperBound() ? constant : symbolic).push_back(loop);
+    auto pieces = getVolume(constant);
+    if (symbolic.size() != 1 || !getConstantExtents(constant) || !pieces ||
+        *pieces > maxPieces)
+      return std::nullopt;
+    AffineForOp outermost = chain.front(), tile = symbolic.front();
+    bool isTile = tile.hasConstantLowerBound() &&
+                  tile.getConstantLowerBound() == 0 && tile.getStepAsInt() == 1;
+    bool isKnown = llvm::all_of(tile.getUpperBoundOperands(), [&](Value bound) {
+      return outermost.isDefinedOutsideOfLoop(bound);
+    });
+    if (!isTile || !isKnown)
+      return std::nullopt;
+    return llvm::find(chain, tile) - chain.begin();
+  }
+
+  /// The tile's iteration as that of the loop at `position`, and each iteration
+  /// of the other loops.
+  SmallVector<AffineMap> getPiecesOf(ArrayRef<AffineForOp> chain,
+                                     unsigned position) {
+    SmallVector<SmallVector<AffineExpr>> pieces(1);
+    for (auto [n, loop] : llvm::enumerate(chain)) {
+      SmallVector<SmallVector<AffineExpr>> longer;
+      AffineForOp own = loop;
+      int64_t count = n == position ? 1 : own.getConstantUpperBound();
+      for (const auto &piece : pieces)
+        for (int64_t value = 0; value < count; ++value) {
+          longer.push_back(piece);
+          longer.back().push_back(
+              n == position ? getAffineDimExpr(0, &getContext())
+                            : getAffineConstantExpr(value, &getContext()));
+        }
+      pieces = std::move(longer);
+    }
+    return llvm::map_to_vector(pieces, [&](ArrayRef<AffineExpr> piece) {
+      return AffineMap::get(1, 0, piece, &getContext());
+    });
   }
 
   static bool needsSplit(ArrayRef<InnerSpace> spaces, int64_t tile) {

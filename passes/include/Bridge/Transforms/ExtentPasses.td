@@ -78,9 +78,9 @@ def AlignExtents : Pass<"bridge-align-extents", "::mlir::func::FuncOp"> {
     change: then pieces of different nests touch the same elements, and
     `bridge-simplify-guards` removes the guards.
 
-    A symbolic extent is no number to divide: where all inner loops end in one
-    over the same symbolic domain, that is the tile, and each iteration of the
-    constant loops around it is a piece.
+    A symbolic extent is no number to divide: where each chain of inner loops has
+    one symbolic loop, and all these have the same domain, that is the tile, and
+    each iteration of the constant loops around and in it is a piece.
 
     Before:
 
