@@ -192,7 +192,8 @@ def _tables(translation: Any, options: Options, group: Group) -> tuple[Any, dict
     buffers = [(name, m.view.strides) for name, m in translation.memrefs.items()]
     stores = {t.name: {a.buffer for a in t.accesses if a.is_write} for t in translation.traces}
     triton = inductor.generates_triton(group.device)
-    return FunctionTables(buffers, translation.symbols, triton, _keeps_row(options)), stores
+    tables = FunctionTables(buffers, translation.symbols, triton, _keeps_row(options), translation.multiples.same)
+    return tables, stores
 
 
 @contextlib.contextmanager

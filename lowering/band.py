@@ -51,13 +51,15 @@ class FunctionTables:
 
     knows_lanes: whether the code generator is Triton's, as Bridge extends it: a body can compute with the results
     of its own reductions, reduce segments of a row, and store in some lanes alone.
-    keeps_row: whether a kernel keeps in registers a row that takes as many of 32 bits (None: unknown).
+    keeps_row: whether a kernel keeps in registers a row that takes as many of 32 bits (None: unknown);
+    extent: an expression of `sizes` as Inductor writes a loop's extent.
     """
 
     buffers: list[tuple[str, list[sympy.Expr]]]
     sizes: list[sympy.Expr]
     knows_lanes: bool = True
     keeps_row: Callable[[int | None], bool] = lambda registers: False
+    extent: Callable[[sympy.Expr], sympy.Expr] = sympy.expand
 
 
 def lift_function(function, tables: FunctionTables, stores_of: dict[str, set[str]]) -> list[LiftedBand]:
@@ -83,7 +85,8 @@ def lift_band(root, entry, tables: FunctionTables, stores_of: dict[str, set[str]
     # Found from the stores: code motion may have taken a reduction that no band variable touches out of the band.
     registers = row_registers({loops[0] for s in stores if (loops := _reduction_loops([s]))})
     in_registers = tables.knows_lanes and tables.keeps_row(registers)
-    scope = _Scope(buffers, sizes, tables.knows_lanes, _lanes_of_row(statements.values()), in_registers)
+    row = _lanes_of_row(statements.values())
+    scope = _Scope(buffers, sizes, tables.knows_lanes, row, in_registers, tables.extent)
     nodes = [_lift_node(name, by_node[name], statements[name], scope) for name in names]
     return LiftedBand(nodes, kernels, registers, in_registers)
 
@@ -119,13 +122,14 @@ def _check_complete(by_node: dict[str, list], stores_of: dict[str, set[str]], bu
 @dataclass(frozen=True)
 class _Scope:
     """What every node of a band is lifted with: the function's tables by SSA value, the lanes of a row, and whether
-    a kernel keeps the row in registers."""
+    a kernel keeps the row in registers; `extent` as in `FunctionTables`."""
 
     buffers: dict
     sizes: dict
     knows_lanes: bool
     row: int | None
     in_registers: bool
+    extent: Callable[[sympy.Expr], sympy.Expr]
 
 
 def _lift_node(name: str, stores: list, statement: Statement, scope: _Scope) -> LiftedNode:
@@ -140,7 +144,7 @@ def _lift_node(name: str, stores: list, statement: Statement, scope: _Scope) -> 
 def _lift_whole(name: str, stores: list, statement: Statement, scope: _Scope) -> LiftedNode:
     """A node whose loops Inductor runs as they are."""
     loops = [*statement.band, *statement.lanes]
-    extents = [_extent(loop, scope.sizes) for loop in loops]
+    extents = [_extent(loop, scope) for loop in loops]
     kept = [(loop, extent) for loop, extent in zip(loops, extents, strict=True) if extent != 1]
 
     def body(iter_indices, reduce_indices):
@@ -149,7 +153,7 @@ def _lift_whole(name: str, stores: list, statement: Statement, scope: _Scope) ->
         indices.update(_bind(statement.reduction, reduce_indices))
         _run(stores, statement, _environment(scope, indices), None)
 
-    return LiftedNode(name, [e for _, e in kept], [_extent(loop, scope.sizes) for loop in statement.reduction], body)
+    return LiftedNode(name, [e for _, e in kept], [_extent(loop, scope) for loop in statement.reduction], body)
 
 
 def _lift_segments(name: str, stores: list, statement: Statement, scope: _Scope, segment: int) -> LiftedNode:
@@ -157,7 +161,7 @@ def _lift_segments(name: str, stores: list, statement: Statement, scope: _Scope,
     if not scope.in_registers:
         raise Unsupported(Reason.not_liftable, f"{name}: a row to work on in segments does not fit in registers")
     row = sympy.Integer(scope.row)
-    band = [_extent(loop, scope.sizes) for loop in statement.band]
+    band = [_extent(loop, scope) for loop in statement.band]
     reduces = bool(statement.reduction)
 
     def body(iter_indices, reduce_indices):
@@ -243,14 +247,14 @@ def _reduces(store) -> bool:
     return _find_reduction(store.operands[0], set()) is not None
 
 
-def _extent(loop, sizes: dict) -> sympy.Expr:
+def _extent(loop, scope: _Scope) -> sympy.Expr:
     """The trip count of a loop that starts at 0 with step 1."""
     lower = loop.attributes["lowerBoundMap"].value
     if list(lower.results) != [ir.AffineConstantExpr.get(0)]:
         raise Unsupported(Reason.not_liftable, "a loop that does not start at 0")
     segments = list(loop.attributes["operandSegmentSizes"])
     operands = list(loop.operands)[segments[0] : segments[0] + segments[1]]
-    upper = apply_map(loop.attributes["upperBoundMap"].value, [sizes[o] for o in operands])
+    upper = apply_map(loop.attributes["upperBoundMap"].value, [scope.sizes[o] for o in operands])
     if len(upper) != 1:
         raise Unsupported(Reason.not_liftable, "a loop with several upper bounds")
-    return sympy.expand(upper[0])
+    return scope.extent(upper[0])

@@ -50,6 +50,7 @@ class Translation:
     traces: list[NestTrace]
     memrefs: dict[str, Memref]
     symbols: list[sympy.Expr]
+    multiples: Multiples
 
 
 def trace_group(sources: list[NodeSource]) -> list[NestTrace]:
@@ -96,7 +97,7 @@ def translate_group(name: str, sources: list[NodeSource], traces: list[NestTrace
         _verify(module)
     for memref in memrefs.values():
         memref.view.strides = [multiples.restore(stride) for stride in memref.view.strides]
-    return Translation(module, traces, memrefs, sizes)
+    return Translation(module, traces, memrefs, sizes, multiples)
 
 
 def _verify(module) -> None:
