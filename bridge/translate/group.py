@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import sympy
@@ -39,7 +39,7 @@ class NodeSource:
     kernel: int
     location: tuple[str, int] | None = None
     loops: Factors | None = None
-    multiples: Multiples = Multiples()
+    multiples: Multiples = field(default_factory=Multiples)
 
 
 @dataclass

@@ -68,7 +68,7 @@ def find_multiples(
     assume: take those that are not proven for multiples too.
     """
     divided = [expr for expr in map(sympy.sympify, expressions) if expr.has(*_DIVISIONS)]
-    facts = [fact for fact in facts if isinstance(fact, sympy.Eq) and fact.has(*_DIVISIONS)] if divided else []
+    facts = [_by_quotients(fact) for fact in facts if isinstance(fact, sympy.Eq)] if divided else []
     found, divisors = None, {}
     unproven: dict[sympy.Basic, None] = {}
     while found is None or divisors != {s: k for s, k in found.parts.values()}:
@@ -99,6 +99,17 @@ def _divisors(expressions: Iterable[sympy.Expr]) -> dict[tuple[sympy.Symbol, int
                 open_ = [s for s in divided.free_symbols if s.is_nonnegative and divided.coeff(s) % divisor != 0]
                 pairs.update(dict.fromkeys((s, int(divisor)) for s in open_))
     return dict(sorted(pairs.items(), key=str))
+
+
+def _by_quotients(fact: sympy.Basic) -> sympy.Basic:
+    """The same, a remainder as what the quotient leaves: sympy takes whole multiples out of a quotient only."""
+
+    def quotient(division: sympy.Basic) -> sympy.Expr:
+        *inner, divisor = division.args
+        value = FloorDiv(*inner) if len(inner) > 1 else inner[0]
+        return value - divisor * FloorDiv(value, divisor)
+
+    return fact.replace(lambda e: isinstance(e, _DIVISIONS[1:]), quotient)
 
 
 def _sign(size: sympy.Symbol) -> dict[str, bool]:

@@ -531,3 +531,115 @@ func.func @should_not_align_symbolic_extents(%in: memref<8x?xf32>, %a: memref<8x
   }
   return
 }
+
+// -----
+
+// A symbolic row in two parts beside one part: an iteration of the constant
+// loop is a piece, wherever it stands in the chain.
+
+// CHECK-LABEL: func @should_unroll_around_symbolic_tile
+// CHECK: affine.for %[[I:.*]] = 0 to %arg4 {
+// CHECK-NEXT: %[[S:.*]] = affine.for %[[R:.*]] = 0 to %arg5 iter_args(%[[A:.*]] = %{{.*}}) -> (f32) {
+// CHECK-NEXT: %[[X0:.*]] = affine.load %arg0[%[[I]], 0, %[[R]]]
+// CHECK-NEXT: %[[A0:.*]] = arith.addf %[[A]], %[[X0]]
+// CHECK-NEXT: %[[X1:.*]] = affine.load %arg0[%[[I]], 1, %[[R]]]
+// CHECK-NEXT: %[[A1:.*]] = arith.addf %[[A0]], %[[X1]]
+// CHECK-NEXT: affine.yield %[[A1]]
+// CHECK-NEXT: }
+// CHECK-NEXT: affine.store %[[S]], %arg1[%[[I]]]
+// CHECK: affine.for %[[J:.*]] = 0 to %arg5 {
+// CHECK-NEXT: affine.load %arg0[%{{.*}}, 1, %[[J]]]
+// CHECK-NEXT: affine.store %{{.*}}, %arg2[%{{.*}}, %[[J]]]
+// CHECK-NEXT: }
+// CHECK: affine.for %[[K:.*]] = 0 to %arg5 {
+// CHECK-NEXT: affine.load %arg0[%{{.*}}, 0, %[[K]]]
+// CHECK-NEXT: affine.store %{{.*}}, %arg3[%{{.*}}, %[[K]], 0]
+// CHECK-NEXT: affine.load %arg0[%{{.*}}, 1, %[[K]]]
+// CHECK-NEXT: affine.store %{{.*}}, %arg3[%{{.*}}, %[[K]], 1]
+// CHECK-NEXT: }
+func.func @should_unroll_around_symbolic_tile(%in: memref<?x2x?xf32>, %sum: memref<?xf32>, %a: memref<?x?xf32>, %b: memref<?x?x2xf32>, %rows: index, %part: index) {
+  %zero = arith.constant 0.0 : f32
+  affine.for %i = 0 to %rows {
+    %s = affine.for %p = 0 to 2 iter_args(%outer = %zero) -> (f32) {
+      %t = affine.for %r = 0 to %part iter_args(%acc = %outer) -> (f32) {
+        %x = affine.load %in[%i, %p, %r] : memref<?x2x?xf32>
+        %y = arith.addf %acc, %x : f32
+        affine.yield %y : f32
+      }
+      affine.yield %t : f32
+    }
+    affine.store %s, %sum[%i] : memref<?xf32>
+  }
+  affine.for %i = 0 to %rows {
+    affine.for %j = 0 to %part {
+      %x = affine.load %in[%i, 1, %j] : memref<?x2x?xf32>
+      affine.store %x, %a[%i, %j] : memref<?x?xf32>
+    }
+  }
+  affine.for %i = 0 to %rows {
+    affine.for %k = 0 to %part {
+      affine.for %p = 0 to 2 {
+        %x = affine.load %in[%i, %p, %k] : memref<?x2x?xf32>
+        affine.store %x, %b[%i, %k, %p] : memref<?x?x2xf32>
+      }
+    }
+  }
+  return
+}
+
+// -----
+
+// Two symbols are two tiles, and a number is no symbol.
+
+// CHECK-LABEL: func @should_not_unroll_around_different_tiles
+// CHECK: affine.for %{{.*}} = 0 to 2 iter_args
+// CHECK: affine.for %{{.*}} = 0 to %arg4 iter_args
+func.func @should_not_unroll_around_different_tiles(%in: memref<?x2x?xf32>, %sum: memref<?xf32>, %a: memref<?x?xf32>, %rows: index, %part: index, %other: index) {
+  %zero = arith.constant 0.0 : f32
+  affine.for %i = 0 to %rows {
+    %s = affine.for %p = 0 to 2 iter_args(%outer = %zero) -> (f32) {
+      %t = affine.for %r = 0 to %part iter_args(%acc = %outer) -> (f32) {
+        %x = affine.load %in[%i, %p, %r] : memref<?x2x?xf32>
+        %y = arith.addf %acc, %x : f32
+        affine.yield %y : f32
+      }
+      affine.yield %t : f32
+    }
+    affine.store %s, %sum[%i] : memref<?xf32>
+  }
+  affine.for %i = 0 to %rows {
+    affine.for %j = 0 to %other {
+      %x = affine.load %in[%i, 1, %j] : memref<?x2x?xf32>
+      affine.store %x, %a[%i, %j] : memref<?x?xf32>
+    }
+  }
+  return
+}
+
+// -----
+
+// A running sum has an order, which pieces would change.
+
+// CHECK-LABEL: func @should_not_unroll_ordered_iterations
+// CHECK: affine.for %{{.*}} = 0 to 2 {
+// CHECK-NEXT: affine.for %{{.*}} = 0 to %arg3 {
+func.func @should_not_unroll_ordered_iterations(%in: memref<?x2x?xf32>, %a: memref<?x?xf32>, %rows: index, %part: index) {
+  affine.for %i = 0 to %rows {
+    // expected-remark @below {{[reduction_not_splittable] its iterations cannot be reordered}}
+    affine.for %p = 0 to 2 {
+      affine.for %r = 0 to %part {
+        %x = affine.load %in[%i, 0, 0] : memref<?x2x?xf32>
+        %z = affine.load %in[%i, %p, %r] : memref<?x2x?xf32>
+        %y = arith.addf %x, %z : f32
+        affine.store %y, %in[%i, 0, 0] : memref<?x2x?xf32>
+      }
+    }
+  }
+  affine.for %i = 0 to %rows {
+    affine.for %j = 0 to %part {
+      %x = affine.load %in[%i, 1, %j] : memref<?x2x?xf32>
+      affine.store %x, %a[%i, %j] : memref<?x?xf32>
+    }
+  }
+  return
+}

@@ -1,0 +1,339 @@
+"""Dynamic shapes: what fuses for one size fuses for all, with the guards and recompilations of Inductor's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+import sympy
+import torch
+import torch.nn.functional as F
+from emitted import run_emitted
+from sympy import Eq, Ge, Symbol
+from torch.utils._sympy.functions import FloorDiv, Mod
+
+import bridge
+from bridge import hook
+from bridge.backend import bridge as bridge_backend
+from bridge.reasons import Reason
+from bridge.translate.access import divide_constraint
+from bridge.translate.loops import cut_rows
+from bridge.translate.multiples import find_multiples
+from bridge.translate.trace import iteration_variable
+
+
+def norm(x):
+    return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)
+
+
+def gate(x):
+    first, second = norm(x).chunk(2, -1)
+    return F.silu(first) * second
+
+
+def softmax_of_four(x):
+    a, b, c, d = torch.softmax(x, -1).chunk(4, -1)
+    return a * b + c * d
+
+
+def thirds(x):
+    a, b, c = norm(x).chunk(3, -1)
+    return a * b + c
+
+
+def residual(x):
+    y = x + x.sin()
+    first, second = norm(y).chunk(2, -1)
+    return y, F.gelu(first) * second
+
+
+def neighbours(x):
+    y = norm(x)
+    return y[..., ::2] * y[..., 1::2]
+
+
+def neighbours_checked(x):
+    torch._check(x.shape[-1] % 2 == 0)
+    return neighbours(x)
+
+
+def quantised(x):
+    y = gate(x)
+    scale = y.abs().amax(-1, keepdim=True) / 127
+    return y / scale, scale
+
+
+def heads(x):
+    return gate(x.unflatten(-1, (2, -1)))
+
+
+def halves_and_quarters(x):
+    y = norm(x)
+    a, b, c, d = y.chunk(4, -1)
+    first, second = y.chunk(2, -1)
+    return a * b + c * d, first * second
+
+
+def half(x):
+    return norm(x)[..., : x.shape[-1] // 2] * 2
+
+
+def half_checked(x):
+    torch._check(x.shape[-1] % 2 == 0)
+    return half(x)
+
+
+def half_of_heads(x):
+    torch._check(x.shape[-1] % 4 == 0)
+    return half(x.unflatten(-1, (4, -1)))
+
+
+def rotated_checked(x):
+    """The other half of a row, under guards."""
+    torch._check(x.shape[-1] % 2 == 0)
+    y = norm(x)
+    first, second = y.chunk(2, -1)
+    turned = torch.cat([-second, first], -1)
+    return first * 0.5, y * 0.5 + turned * 0.25
+
+
+@dataclass(frozen=True)
+class Case:
+    """A function with the sizes that it is compiled for and those that it is called with after that.
+
+    dims: dynamic dimensions of the input; kernels: of Inductor's, for a GPU, where Bridge needs `ours`;
+    on_cpu: whether C++ is fused too, as it is for static shapes.
+    """
+
+    function: object
+    dims: tuple[int, ...]
+    sizes: tuple[tuple[int, ...], ...]
+    kernels: int = 2
+    ours: int = 1
+    on_cpu: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.function.__name__}-{'x'.join(map(str, self.dims))}"
+
+    def inputs(self) -> list[torch.Tensor]:
+        first, *others = [torch.randn(size, generator=torch.Generator().manual_seed(0)) for size in self.sizes]
+        for dim in self.dims:
+            torch._dynamo.mark_dynamic(first, dim)
+        return [first, *others]
+
+
+WIDTHS = ((5, 96), (5, 48), (5, 312))
+BATCHES = ((2, 5, 48), (3, 7, 24), (4, 2, 96))
+CASES = [
+    Case(gate, (0,), ((5, 96), (9, 96))),
+    Case(gate, (0,), ((2, 5, 48), (3, 5, 48))),
+    Case(gate, (1,), ((2, 5, 48), (2, 9, 48))),
+    Case(gate, (0, 1), ((2, 5, 48), (4, 9, 48))),
+    Case(gate, (1,), WIDTHS),
+    Case(gate, (0, 1), ((5, 96), (3, 48), (7, 312))),
+    Case(gate, (0, 1, 2), BATCHES),
+    Case(softmax_of_four, (1,), WIDTHS, on_cpu=False),
+    Case(thirds, (1,), WIDTHS),
+    Case(residual, (0, 1), WIDTHS),
+    Case(neighbours, (1,), WIDTHS),
+    Case(neighbours_checked, (1,), WIDTHS),
+    Case(quantised, (1,), WIDTHS),
+    Case(heads, (1,), WIDTHS),
+    Case(halves_and_quarters, (1,), WIDTHS, kernels=3, on_cpu=False),
+    Case(half_checked, (1,), WIDTHS),
+    Case(rotated_checked, (1,), WIDTHS, kernels=4, ours=2, on_cpu=False),
+]
+
+
+def close(actual, expected):
+    """To float64's result; the last bits are lost in reductions that were reassociated."""
+    actual, expected = ((t,) if isinstance(t, torch.Tensor) else t for t in (actual, expected))
+    for one, other in zip(actual, expected, strict=True):
+        torch.testing.assert_close(one.double(), other, rtol=1e-4, atol=1e-5)
+
+
+def launches(case, backend):
+    """(kernels emitted for a GPU, result for the size that it was compiled for), run by Triton's interpreter."""
+    result, (code,) = run_emitted(case.function, case.inputs()[:1], backend, dynamic=None)
+    return code.count(".run("), result
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_gpu_kernels(case):
+    assert launches(case, "inductor")[0] == case.kernels
+    ours, result = launches(case, bridge_backend)
+    assert ours == case.ours
+    assert any(group.fused for group in bridge.report().groups), bridge.report()
+    close(result, case.function(case.inputs()[0].double()))
+
+
+@pytest.fixture
+def added_guards(monkeypatch):
+    """The guards on sizes that Bridge's pass has added, one list a graph."""
+    from torch._inductor.virtualized import V
+
+    added = []
+
+    def fuse_and_record(*args):
+        before = [str(guard.expr) for guard in V.graph.sizevars.shape_env.guards]
+        schedule = fuse_schedule(*args)
+        added.append([str(guard.expr) for guard in V.graph.sizevars.shape_env.guards[len(before) :]])
+        return schedule
+
+    fuse_schedule = hook.fuse_schedule
+    monkeypatch.setattr(hook, "fuse_schedule", fuse_and_record)
+    return added
+
+
+@pytest.mark.parametrize("case", [case for case in CASES[4:] if case.on_cpu], ids=str)
+def test_cpu_one_graph_serves_all_sizes(case, compiler, added_guards):
+    first, *others = case.inputs()
+    compiled = compiler(case.function, backend="bridge")
+    close(compiled(first), case.function(first.double()))
+    assert bridge.report().fused, bridge.report()
+    with torch._dynamo.config.patch(error_on_recompile=True):
+        for x in others:
+            close(compiled(x), case.function(x.double()))
+    assert added_guards == [[]]
+
+
+@pytest.mark.parametrize("dim", [0, 1, 2])
+def test_automatic_dynamic_shapes(dim, compiler, added_guards):
+    """The first size is compiled for itself, the second for all: then there is nothing left to compile."""
+    compiled = compiler(gate, backend="bridge")
+    for extent in (4, 6, 8, 10):
+        x = torch.randn([extent if n == dim else 12 for n in range(3)])
+        close(compiled(x), gate(x.double()))
+    assert torch._dynamo.utils.counters["stats"]["unique_graphs"] == 2
+    assert torch._dynamo.utils.counters["bridge"]["groups_fused"] == 2
+    assert added_guards == [[], []]
+
+
+@pytest.mark.parametrize("function, condition", [(half, "% 2 == 0"), (half_of_heads, "% 8 == 0")])
+def test_missing_guard_is_named(function, condition):
+    """What the row's length would have to be, and no guard says that it is."""
+    case = Case(function, (1,), WIDTHS)
+    assert launches(case, bridge_backend)[0] == 2
+    (group,) = bridge.report().groups
+    assert group.reason is Reason.dynamic_extent and condition in group.detail
+    assert "torch._check" in group.detail
+
+
+def test_what_no_guard_would_help_is_not_blamed_on_guards():
+    """A row that starts in the middle of another."""
+
+    def shifted(x):
+        y = norm(x)
+        return y[..., 1 : x.shape[-1] // 2] * 2
+
+    launches(Case(shifted, (1,), WIDTHS), bridge_backend)
+    (group,) = bridge.report().groups
+    assert not group.fused and group.reason is not Reason.dynamic_extent
+
+
+def test_lengths_that_do_not_divide_are_compiled_anew(compiler):
+    """The guard that Inductor has for two halves of one shape holds for Bridge's kernel, too."""
+    case = Case(gate, (1,), ((5, 96), (5, 50)))
+    compiled = compiler(case.function, backend="bridge")
+    for x in case.inputs():
+        close(compiled(x), gate(x.double()))
+    odd = torch.randn(5, 51)
+    with pytest.raises(Exception, match="must match the size"):
+        compiled(odd)
+
+
+class TestMultiples:
+    s, u = (Symbol(name, integer=True, positive=True) for name in ("s", "u"))
+
+    def find(self, expressions, facts=(), known=lambda condition: False, **options):
+        return find_multiples(expressions, facts, known, **options)
+
+    def test_no_division(self):
+        found = self.find([self.s, 2 * self.u])
+        assert not found.parts and not found.unproven
+        assert found.rewrite(self.s) is self.s
+
+    @pytest.mark.parametrize("k", [2, 3, 7, 16])
+    def test_remainders_that_contradict_a_guard(self, k):
+        part = FloorDiv(self.s + k - 1, k)
+        found = self.find([part], [Eq(part, self.s - (k - 1) * part)])
+        (t,) = found.parts
+        assert found.rewrite(part) == t and found.rewrite(self.s) == k * t
+        assert found.restore(t) == FloorDiv(self.s, k) and found.restore(3 * k * t) == 3 * self.s
+
+    @pytest.mark.parametrize("fact", [Eq(Mod(Symbol("s", integer=True, positive=True), 2), 0), None])
+    def test_a_guard_or_what_is_known(self, fact):
+        found = self.find([FloorDiv(self.s, 2)], [fact] if fact is not None else [], lambda c: fact is None)
+        assert found.wholes and not found.unproven
+
+    @pytest.mark.parametrize(
+        "fact",
+        [
+            sympy.true,
+            Ge(Symbol("s", integer=True, positive=True), 6),
+            Eq(Mod(Symbol("s", integer=True, positive=True), 3), 0),
+            Eq(Mod(Symbol("u", integer=True, positive=True), 2), 0),
+            Eq(Mod(Symbol("s", integer=True, positive=True), 4), 1),
+        ],
+        ids=str,
+    )
+    def test_facts_that_leave_another_remainder(self, fact):
+        found = self.find([FloorDiv(self.s, 2)], [fact])
+        assert not found.parts and found.unproven == (Eq(Mod(self.s, 2), 0),)
+
+    def test_division_of_a_part(self):
+        """A fourth of the row, in halves."""
+        fourth = FloorDiv(self.s, 4)
+        facts = [Eq(Mod(self.s, 4), 0), Eq(FloorDiv(fourth + 1, 2), fourth - FloorDiv(fourth + 1, 2))]
+        found = self.find([fourth, FloorDiv(fourth + 1, 2)], facts)
+        assert list(found.parts.values()) == [(self.s, 8)]
+        assert self.find([fourth, FloorDiv(fourth + 1, 2)], facts[:1]).unproven == (Eq(Mod(self.s, 8), 0),)
+
+    def test_products_of_sizes(self):
+        found = self.find([FloorDiv(self.s, 2), FloorDiv(self.u, 2)], known=lambda c: True)
+        t, v = found.parts
+        assert found.restore(4 * t * v) == self.s * self.u
+        assert found.restore(t * v) == FloorDiv(self.s, 2) * FloorDiv(self.u, 2)
+        assert found.restore(Ge(2 * t - v, 1)) == Ge(self.s - FloorDiv(self.u, 2), 1)
+
+    def test_assumed(self):
+        found = self.find([FloorDiv(self.s, 2)], assume=True)
+        assert found.wholes and found.unproven
+
+
+class TestCutRows:
+    n, t = (Symbol(name, integer=True, positive=True) for name in ("n", "t"))
+
+    @pytest.mark.parametrize("interleaved", [False, True])
+    def test_in_parts_of_the_smallest(self, interleaved):
+        nodes = [[[self.n], [4 * self.t]], [[self.n, 2 * self.t]], [[self.n], [self.t]]]
+        four, two = ([4, self.t], [2, self.t]) if not interleaved else ([self.t, 4], [self.t, 2])
+        assert cut_rows(nodes, interleaved) == [[[self.n], four], [[self.n, *two]], [[self.n], [self.t]]]
+
+    @pytest.mark.parametrize("row", [sympy.Integer(64), Symbol("u"), 17 * t, t * n, t + 1])
+    def test_others_stay_whole(self, row):
+        nodes = [[[self.n], [row]], [[self.n], [self.t]]]
+        assert cut_rows(nodes) == nodes
+
+    def test_outermost_loops_are_the_band(self):
+        nodes = [[[2 * self.t]], [[self.t]]]
+        assert cut_rows(nodes) == nodes
+
+
+def test_divided_constraint_admits_the_same_iterations():
+    """By enumeration, for all strides and rows that are small."""
+    stride = Symbol("t", integer=True, positive=True)
+    p, j = iteration_variable(0), iteration_variable(1)
+    ranges = {p: (sympy.Integer(0), sympy.Integer(3)), j: (sympy.Integer(0), stride - 1)}
+
+    def known(condition):
+        return all(condition.subs({stride: t}) for t in range(1, 9))
+
+    for expr in (p * stride + j - stride, stride - 1 - p * stride - j, 2 * stride - j - p * stride - 1):
+        divided = divide_constraint(expr, ranges, known)
+        assert not divided.has(stride)
+        for t in range(1, 6):
+            for at in ({p: a, j: b, stride: t} for a in range(4) for b in range(t)):
+                assert (expr.subs(at) >= 0) == (divided.subs(at) >= 0)
+    undecided = p * stride + 2 * j - stride
+    assert divide_constraint(undecided, ranges, known) == undecided
