@@ -82,6 +82,8 @@ def _join(
     for group in groups:
         if group.device != inductor.device_of(kernel) or not group.buffers & touched:
             continue
+        if not _has_loops(kernel) and not _flows(kernel, [schedule[p] for p in group.positions]):
+            continue
         if _closes_cycle(group, position, reach):
             detail = f"a path from {min(group.names)} leads through another kernel"
             refusals.append(Refusal([kernel.get_name()], Reason.cycle_through_other_node, detail))
@@ -89,6 +91,17 @@ def _join(
         _add(group, kernel, position, touched)
         return True
     return False
+
+
+def _has_loops(kernel: Any) -> bool:
+    return any(iteration or reduction for iteration, reduction in map(inductor.node_sizes, inductor.loop_nodes(kernel)))
+
+
+def _flows(kernel: Any, members: list[Any]) -> bool:
+    """Whether a value goes from one to the other: single elements that both read are no reason to share a band."""
+    written = set().union(*map(inductor.buffers_written, members))
+    read = set().union(*map(inductor.buffers_read, members))
+    return bool(inductor.buffers_read(kernel) & written or inductor.buffers_written(kernel) & read)
 
 
 def _touched(kernel: Any) -> set[str]:

@@ -196,16 +196,19 @@ def bytes_touched(node: Any, together: set[str] | None = None) -> dict[str, int]
 
     together: names of the operations of the kernel that it would be in, default its own.
     """
+    from torch._inductor.dependencies import MemoryDep
     from torch._inductor.virtualized import V
 
     touched: dict[str, int] = {}
     names = together or node.get_operation_names()
     points = max(size_hint(sympy.prod([size for sizes in node_sizes(n) for size in sizes])) for n in loop_nodes(node))
+    real_names = node.scheduler.mutation_real_name  # after a kernel has written into it, a buffer has another name
     for dep in {*node.read_writes.reads, *node.read_writes.writes}:
-        if not node.scheduler.can_buffer_be_removed_through_fusion(dep.name, names):
+        if isinstance(dep, MemoryDep) and not node.scheduler.can_buffer_be_removed_through_fusion(dep.name, names):
+            name = real_names.get(dep.name, dep.name)
             # Inductor takes an indirect index to reach the whole buffer: a cache is written at one position.
-            amount = min(V.graph.get_dep_size_hint(dep), points * buffer_dtype(dep.name).itemsize)
-            touched[dep.name] = touched.get(dep.name, 0) + amount
+            amount = min(V.graph.get_dep_size_hint(dep), points * buffer_dtype(name).itemsize)
+            touched[name] = touched.get(name, 0) + amount
     whole = {name: size_hint(buffer_numel(name)) * buffer_dtype(name).itemsize for name in touched}
     return {name: min(amount, whole[name]) for name, amount in touched.items()}
 
