@@ -43,6 +43,11 @@ class Access:
     def terms(self) -> list[tuple[sympy.Expr, sympy.Expr]]:
         return terms(self.index)
 
+    @functools.cached_property
+    def is_dead(self) -> bool:
+        """Whether no iteration executes it: under guards that exclude each other its index may be anything."""
+        return any(expand(high - low).is_negative for low, high in self.ranges.values())
+
 
 @dataclass
 class View:
@@ -180,7 +185,7 @@ def delinearise(buffer: str, accesses: list[Access], numel: sympy.Expr, prover: 
 
     Raises Unsupported(subscript_out_of_bounds) if even one dimension over the whole storage is not proven.
     """
-    found = {abs(c) for a in accesses for c, atom in a.terms if atom != 1}
+    found = {abs(c) for a in accesses if not a.is_dead for c, atom in a.terms if atom != 1}
     while True:
         chain = _stride_chain(found, prover)
         view, culprit = _try_chain(buffer, chain, accesses, numel, prover)
@@ -244,6 +249,8 @@ def _outer_size(numel: sympy.Expr, stride: sympy.Expr) -> sympy.Expr:
 
 def _proven_subscripts(access: Access, chain, sizes, prover: Prover):
     """The subscripts of an access, or the dimension in which they are not proven in bounds."""
+    if access.is_dead:
+        return [ZERO] * len(chain)
     parts = _distribute(access, chain)
     culprit = _place_constant(parts, chain, access.ranges)
     if culprit is None:

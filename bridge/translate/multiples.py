@@ -2,6 +2,8 @@
 
 Inductor gives the halves of a row of `s` elements the extent `s // 2` or `(s + 1) // 2`, which no arithmetic relates
 to `s`.  Where the graph's guards leave no other remainder than 0, `s = 2*t`, and the halves are `t`.
+
+Sizes that depend on data carry no sign, which arithmetic needs: such a size is `1*t`, and `t` has one.
 """
 
 from __future__ import annotations
@@ -67,12 +69,13 @@ def find_multiples(
     facts: relations that hold for every size; known(condition): whether one follows by other means;
     assume: take those that are not proven for multiples too.
     """
+    expressions = list(expressions)
     divided = [expr for expr in map(sympy.sympify, expressions) if expr.has(*_DIVISIONS)]
     facts = [_by_quotients(fact) for fact in facts if isinstance(fact, sympy.Eq)] if divided else []
-    found, divisors = None, {}
+    found, divisors = None, _without_sign(expressions, known)
     unproven: dict[sympy.Basic, None] = {}
     while found is None or divisors != {s: k for s, k in found.parts.values()}:
-        found = _multiples(divisors, ())
+        found = _multiples(divisors, (), known)
         own_facts = [found.rewrite(fact) for fact in facts]
         for part, divisor in _divisors(map(found.rewrite, divided)):
             size, multiple = found.parts.get(part, (part, 1))
@@ -81,11 +84,19 @@ def find_multiples(
             unproven.update({} if proven else {divides: None})
             if proven or assume:
                 divisors[size] = math.lcm(divisors.get(size, 1), multiple * divisor)
-    return _multiples(divisors, tuple(unproven))
+    return _multiples(divisors, tuple(unproven), known)
 
 
-def _multiples(divisors: dict[sympy.Symbol, int], unproven: tuple[sympy.Eq, ...]) -> Multiples:
-    parts = {sympy.Symbol(f"{s}_{k}", integer=True, **_sign(s)): (s, k) for s, k in divisors.items()}
+def _without_sign(expressions: list[sympy.Expr], known: Callable[[sympy.Basic], bool]) -> dict[sympy.Symbol, int]:
+    """Sizes that are not negative, which only `known` knows."""
+    sizes = set().union(*[sympy.sympify(expr).free_symbols for expr in expressions])
+    return {s: 1 for s in sorted(sizes, key=str) if s.is_nonnegative is None and known(sympy.Ge(s, 0))}
+
+
+def _multiples(
+    divisors: dict[sympy.Symbol, int], unproven: tuple[sympy.Eq, ...], known: Callable[[sympy.Basic], bool]
+) -> Multiples:
+    parts = {sympy.Symbol(f"{s}_{k}", integer=True, **_sign(s, known)): (s, k) for s, k in divisors.items()}
     return Multiples({s: k * t for t, (s, k) in parts.items()}, parts, unproven)
 
 
@@ -112,8 +123,8 @@ def _by_quotients(fact: sympy.Basic) -> sympy.Basic:
     return fact.replace(lambda e: isinstance(e, _DIVISIONS[1:]), quotient)
 
 
-def _sign(size: sympy.Symbol) -> dict[str, bool]:
-    return {"positive": True} if size.is_positive else {"nonnegative": True}
+def _sign(size: sympy.Symbol, known: Callable[[sympy.Basic], bool]) -> dict[str, bool]:
+    return {"positive": True} if size.is_positive or known(sympy.Ge(size, 1)) else {"nonnegative": True}
 
 
 def _leave_no_remainder(facts: list[sympy.Eq], size: sympy.Symbol, divisor: int) -> bool:

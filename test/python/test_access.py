@@ -241,6 +241,13 @@ def test_guards_on_sums():
     assert one.ranges[i] == (0, 2)
 
 
+def test_dead_access_is_nowhere():
+    """Under a guard that no iteration passes; what is beside it keeps its subscripts."""
+    live, dead = access(8 * i + j, {i: 4, j: 8}), access(8 * i + 3 * j + 99, {i: 4, j: 8}, [j - 5, 4 - j])
+    view = delinearise("buf0", [live, dead], sympy.Integer(32), PROVER)
+    assert view.subscripts[live] == [i, j] and view.subscripts[dead] == [0, 0]
+
+
 def test_one_index_under_two_guards_is_two_accesses():
     """What a guard proves must not serve the access that it does not guard."""
     guarded, free = access(8 * i + j - 4, {i: 4, j: 12}, [j - 4]), access(8 * i + j - 4, {i: 4, j: 4}, [i - 1])
