@@ -230,18 +230,6 @@ class TestWholeProcess:
         assert users.calls == 2
         bridge.uninstall()
 
-    def test_aot_inductor(self, compiler, config, tmp_path):
-        class Rows(torch.nn.Module):
-            def forward(self, x):
-                return rows(x)
-
-        exported = torch.export.export(Rows(), (sample(),))
-        with bridge.enabled() as report:
-            path = torch._inductor.aoti_compile_and_package(exported, package_path=str(tmp_path / "rows.pt2"))
-        assert report.fused
-        loaded = torch._inductor.aoti_load_package(path)
-        torch.testing.assert_close(tuple(loaded(sample())), rows(sample()))
-
 
 SCRIPT = """
 import json, sys

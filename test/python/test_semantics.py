@@ -1,0 +1,153 @@
+"""Values at the edges: NaN, ties, infinities, rounding, and checks of indices: as without Bridge, in one kernel."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from emitted import run_emitted
+
+import bridge
+from bridge.backend import bridge as bridge_backend
+
+WIDTH = 64
+
+
+def halves(x):
+    return x.chunk(2, -1)
+
+
+def reduced(kind):
+    """The reduction beside work on halves of the row: Bridge splits it and combines the parts."""
+
+    def fn(x):
+        value = getattr(x, kind)(-1, keepdim=True)
+        first, second = halves(x * 2)
+        return value, torch.maximum(first, second)
+
+    return fn
+
+
+def rows_of_edges():
+    """Rows with one NaN or several, in either half, or both; ties; infinities; signed zeros."""
+    x = torch.arange(8 * WIDTH, dtype=torch.float32).reshape(8, WIDTH).sin()
+    x[1, 3] = math.nan
+    x[2, 40] = math.nan
+    x[3, 50] = x[3, 10] = x[3, 20] = math.nan
+    x[4, ::7] = 2.0
+    x[4, 1::9] = -2.0
+    x[5] = 1.0
+    x[6, 33], x[6, 5], x[6, 63] = math.inf, -math.inf, math.inf
+    x[7] = 0.0
+    x[7, ::2] = -0.0
+    return x
+
+
+@pytest.mark.parametrize("persistent", [True, False], ids=["persistent", "looped"])
+@pytest.mark.parametrize("kind", ["amax", "amin", "argmax", "argmin"])
+def test_nan_and_ties_on_gpu(kind, persistent):
+    """A NaN wins, the first of equals wins: the index is that of the whole row."""
+
+    def backend(gm, inputs):
+        return bridge_backend(gm, inputs, options={"persistent": persistent})
+
+    x = rows_of_edges()
+    (value, larger), (code,) = run_emitted(reduced(kind), [x], backend)
+    assert bridge.report().fused and code.count(".run(") == 1
+    expected, expected_larger = reduced(kind)(x)
+    torch.testing.assert_close(value, expected, rtol=0, atol=0, equal_nan=True)
+    torch.testing.assert_close(larger, expected_larger, rtol=0, atol=0, equal_nan=True)
+
+
+@pytest.mark.parametrize("kind", ["amax", "argmin"])
+def test_nan_and_ties_on_cpu(kind, compiler):
+    x = rows_of_edges()
+    value, larger = compiler(reduced(kind), backend="bridge")(x)
+    expected, expected_larger = reduced(kind)(x)
+    torch.testing.assert_close(value, expected, rtol=0, atol=0, equal_nan=True)
+    torch.testing.assert_close(larger, expected_larger, rtol=0, atol=0, equal_nan=True)
+
+
+def test_softmax_of_infinities_and_nan():
+    def fn(x):
+        first, second = halves(torch.softmax(x, -1))
+        return first + second
+
+    x = rows_of_edges()
+    result, _ = run_emitted(fn, [x], bridge_backend)
+    assert bridge.report().fused
+    torch.testing.assert_close(result, fn(x), equal_nan=True)
+
+
+def test_predicates_of_nan():
+    def fn(x):
+        some, every = (x > 1.5).any(-1, keepdim=True), (x <= 1.5).logical_or(x > 1.5).all(-1, keepdim=True)
+        first, second = halves(torch.where(some & every, x, -x))
+        return first * second
+
+    x = rows_of_edges()
+    result, _ = run_emitted(fn, [x], bridge_backend)
+    assert bridge.report().fused
+    torch.testing.assert_close(result, fn(x), rtol=0, atol=0, equal_nan=True)
+
+
+def gated(x):
+    y = x * torch.rsqrt(x.float().pow(2).mean(-1, keepdim=True) + 1e-6).to(x.dtype)
+    first, second = halves(y)
+    return F.relu(first) * second
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+@pytest.mark.parametrize("emulate", [False, True], ids=["wide", "emulated"])
+def test_rounding_of_intermediates(emulate, dtype):
+    """Bit for bit Inductor's, with and without rounding after each operation; the sums here are exact."""
+    x = (torch.randint(-8, 8, (6, WIDTH), generator=torch.Generator().manual_seed(0)) / 4).to(dtype)
+    theirs, _ = run_emitted(gated, [x], emulate_precision_casts=emulate)
+    ours, (code,) = run_emitted(gated, [x], bridge_backend, emulate_precision_casts=emulate)
+    assert bridge.report().fused and code.count(".run(") == 1
+    assert torch.equal(ours, theirs)
+
+
+def test_emulated_rounding_is_eagers():
+    """And with it, what eager computes operation by operation."""
+    x = (torch.randint(-8, 8, (6, WIDTH), generator=torch.Generator().manual_seed(1)) / 4).to(torch.bfloat16)
+    ours, _ = run_emitted(gated, [x], bridge_backend, emulate_precision_casts=True)
+    wide, _ = run_emitted(gated, [x], bridge_backend)
+    error = (ours.double() - gated(x).double()).abs().max()
+    assert error <= (wide.double() - gated(x).double()).abs().max()
+    assert error <= 2**-8 * gated(x).double().abs().max()
+
+
+def looked_up(x, table, index):
+    rows = table[index]
+    y = rows * torch.rsqrt((x + rows).pow(2).mean(-1, keepdim=True) + 1e-6)
+    first, second = halves(y)
+    return first * second
+
+
+@pytest.mark.parametrize("index", [[0, 1, 9], [0, -1, -10]], ids=["inside", "wrapped"])
+def test_indirect_indices(index, compiler):
+    x, table = torch.randn(3, WIDTH), torch.randn(10, WIDTH)
+    compiled = compiler(looked_up, backend="bridge")
+    torch.testing.assert_close(compiled(x, table, torch.tensor(index)), looked_up(x, table, torch.tensor(index)))
+
+
+OUT_OF_BOUNDS = """
+import torch
+from bridge.backend import bridge
+from test_semantics import looked_up
+
+compiled = torch.compile(looked_up, backend=bridge)
+with torch.no_grad():
+    try:
+        compiled(torch.randn(3, 64), torch.randn(10, 64), torch.tensor([0, 1, 10]))
+    except (IndexError, RuntimeError) as error:
+        print("index out of bounds" in str(error))
+"""
+
+
+def test_index_out_of_bounds_is_noticed(python):
+    """The check that Inductor puts into its kernel stays in it."""
+    assert python(OUT_OF_BOUNDS).strip() == "True"
