@@ -101,15 +101,14 @@ def rotated_checked(x):
 class Case:
     """A function with the sizes that it is compiled for and those that it is called with after that.
 
-    dims: dynamic dimensions of the input; kernels: of Inductor's, for a GPU, where Bridge needs `ours`;
+    dims: dynamic dimensions of the input; kernels: of Bridge's for a GPU, None where that depends on torch's release;
     on_cpu: whether C++ is tested, too.
     """
 
     function: object
     dims: tuple[int, ...]
     sizes: tuple[tuple[int, ...], ...]
-    kernels: int = 2
-    ours: int = 1
+    kernels: int | None = 1
     on_cpu: bool = False
 
     def __str__(self) -> str:
@@ -139,9 +138,9 @@ CASES = [
     Case(neighbours_checked, (1,), WIDTHS),
     Case(quantised, (1,), WIDTHS),
     Case(heads, (1,), WIDTHS, on_cpu=True),
-    Case(halves_and_quarters, (1,), WIDTHS, kernels=3),
+    Case(halves_and_quarters, (1,), WIDTHS),
     Case(half_checked, (1,), WIDTHS),
-    Case(rotated_checked, (1,), WIDTHS, kernels=4, ours=2),
+    Case(rotated_checked, (1,), WIDTHS, kernels=None),
 ]
 
 
@@ -160,9 +159,10 @@ def launches(case, backend):
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_gpu_kernels(case):
-    assert launches(case, "inductor")[0] == case.kernels
+    theirs, _ = launches(case, "inductor")
     ours, result = launches(case, bridge_backend)
-    assert ours == case.ours
+    assert ours < theirs
+    assert ours == case.kernels or case.kernels is None
     assert any(group.fused for group in bridge.report().groups), bridge.report()
     close(result, case.function(case.inputs()[0].double()))
 
