@@ -94,10 +94,13 @@ def _tokens(module: nn.Module, batch: int, length: int) -> torch.Tensor:
 
 
 def _prefill(module: nn.Module, batch: int, sizes: Sizes) -> tuple:
-    """The next token's logits after a prompt."""
+    """The next token's logits after a prompt; with a cache, as for a prompt that is to be continued.
+
+    Without one, transformers would look for several sequences packed into one, and mask them.
+    """
 
     def prefill(ids: torch.Tensor) -> torch.Tensor:
-        return module(input_ids=ids, use_cache=False, logits_to_keep=1).logits
+        return module(input_ids=ids, use_cache=True, logits_to_keep=1).logits
 
     return prefill, [_tokens(module, batch, sizes.prompt)]
 

@@ -14,15 +14,11 @@ from pathlib import Path
 import torch
 
 from . import timing, zoo
+from .arguments import add_arguments
 from .cases import make_case
 from .plot import Axis, Bars, svg
 from .results import Result, Run, case_name, describe, load, regressions
 from .zoo import Architecture
-
-DESCRIPTION = """Times real models with random weights on a GPU: Inductor and Bridge in one run, in turn.
-
-For each model and mode: launches, time in generated kernels and in all, compile time, peak memory, and the error
-against eager.  The results are written after every case: what ends early has them up to there."""
 
 #: What an architecture that this environment's libraries or GPU cannot run looks like: it is reported, the rest goes on.
 _FAILURES = (
@@ -31,17 +27,6 @@ _FAILURES = (
 
 #: (architecture, mode, batch of the sequences that are decoded)
 Job = tuple[Architecture, str, int]
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--only", nargs="+", default=[], metavar="PART", help="models with such a part in their name")
-    parser.add_argument("--modes", nargs="+", choices=zoo.MODES, default=list(zoo.MODES))
-    parser.add_argument("--batches", nargs="+", type=int, default=[1, 16], help="sequences that are decoded together")
-    parser.add_argument("--compiles", type=int, default=1, help="compilations of each case (default: %(default)s)")
-    parser.add_argument("--budget-seconds", type=float, help="begin no case that might not end in this time")
-    parser.add_argument("--out", type=Path, help="folder for models.md, models.json and models.svg")
-    parser.add_argument("--compare", type=Path, metavar="JSON", help="fail where a model is slower than it was there")
-    parser.add_argument("--list", action="store_true", help="say what would be measured, and stop")
 
 
 def jobs(options: argparse.Namespace) -> list[Job]:
@@ -62,6 +47,12 @@ def run(options: argparse.Namespace) -> int:
     if options.list or not todo:
         print("\n".join(_job_name(job) for job in todo) or "nothing to measure")
         return 0 if todo else 2
+    if options.findings:
+        from . import findings
+
+        first = [job for job in todo if job[2] == options.batches[0]]
+        findings.write(findings.find_all(first, options.small, lambda line: print(line, flush=True)), options.findings)
+        return 0
     if not timing.has_gpu():
         print("this benchmark needs a GPU", file=sys.stderr)
         return 2
@@ -155,9 +146,7 @@ def _save(done: Run, folder: Path | None) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        prog="bridge bench", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(prog="bridge bench", description=__doc__)
     add_arguments(parser)
     return run(parser.parse_args(arguments))
 

@@ -18,8 +18,6 @@ from torch import nn
 
 from .diffusion import DiffusionTransformer
 
-#: Ways to run a model: a prompt of 2048 tokens, one token after a prompt, 64 images.
-MODES = ("prefill", "decode", "vision")
 
 @dataclass(frozen=True)
 class Architecture:
@@ -120,6 +118,7 @@ _SMALL_DECODER = {
     "num_key_value_heads": 2,
     "head_dim": 32,
     "vocab_size": 128,
+    "num_hidden_layers": 1,
 }
 
 _NO_HEAD_DIM = {k: v for k, v in _SMALL_DECODER.items() if k != "head_dim"}
@@ -134,7 +133,8 @@ DECODERS = [
         num_key_value_heads=8, head_dim=128, vocab_size=8192, max_position_embeddings=8192,
     ),
     _decoder(
-        "gemma3-4b", "Gemma3", {**_SMALL_DECODER, "sliding_window": 16, "query_pre_attn_scalar": 32}, "TextConfig",
+        "gemma3-4b", "Gemma3", {**_SMALL_DECODER, "num_hidden_layers": 2, "sliding_window": 16, "query_pre_attn_scalar": 32},
+        "TextConfig",
         hidden_size=2560, intermediate_size=10240, num_attention_heads=8, num_key_value_heads=4, head_dim=256, vocab_size=15360,
         max_position_embeddings=8192, sliding_window=1024, layer_types=["sliding_attention", "full_attention"],
     ),
@@ -171,12 +171,12 @@ ENCODERS = [
         "bert-large", "encoder", "transformers", _transformers("Bert", "Model"),
         {"hidden_size": 1024, "intermediate_size": 4096, "num_attention_heads": 16, "num_hidden_layers": 2,
          "vocab_size": 4096},
-        {"hidden_size": 64, "intermediate_size": 96, "num_attention_heads": 4, "vocab_size": 128},
+        {"hidden_size": 64, "intermediate_size": 96, "num_attention_heads": 4, "num_hidden_layers": 1, "vocab_size": 128},
     ),
     Architecture(
         "t5-large", "encoder", "transformers", _transformers("T5", "EncoderModel"),
         {"d_model": 1024, "d_kv": 64, "d_ff": 4096, "num_layers": 2, "num_heads": 16, "vocab_size": 4096},
-        {"d_model": 64, "d_kv": 16, "d_ff": 96, "num_heads": 4, "vocab_size": 128},
+        {"d_model": 64, "d_kv": 16, "d_ff": 96, "num_heads": 4, "num_layers": 1, "vocab_size": 128},
     ),
 ]  # fmt: skip
 
@@ -196,31 +196,32 @@ VISION = [
     Architecture(
         "vit-base", "image", "transformers", _transformers("ViT", "ForImageClassification"),
         {"num_hidden_layers": 2, "num_labels": 1000},
-        {"hidden_size": 64, "intermediate_size": 96, "num_attention_heads": 4, "patch_size": 8, **_SMALL_IMAGE},
+        {"hidden_size": 64, "intermediate_size": 96, "num_attention_heads": 4, "patch_size": 8, "num_hidden_layers": 1,
+         **_SMALL_IMAGE},
     ),
     Architecture(
         "convnext-tiny", "image", "transformers", _transformers("ConvNext", "ForImageClassification"),
         {"depths": [1, 1, 2, 1], "hidden_sizes": [96, 192, 384, 768], "num_labels": 1000,
          "layer_scale_init_value": 0.1},
-        {"hidden_sizes": [16, 24, 32, 48], "depths": [1, 1, 1, 1], **_SMALL_IMAGE},
+        {"hidden_sizes": [16, 24], "depths": [1, 1], "num_stages": 2, **_SMALL_IMAGE},
     ),
     Architecture(
         "swin-tiny", "image", "transformers", _transformers("Swin", "ForImageClassification"),
         {"depths": [2, 2, 2, 2], "num_labels": 1000},
-        {"embed_dim": 16, "depths": [2, 2], "num_heads": [2, 4], "window_size": 4, "patch_size": 2, **_SMALL_IMAGE},
+        {"embed_dim": 16, "depths": [2, 1], "num_heads": [2, 4], "window_size": 4, "patch_size": 2, **_SMALL_IMAGE},
     ),
     Architecture(
         "eva02-base", "image", "timm", _timm("eva02_base_patch14_224"), {"depth": 2},
-        {"embed_dim": 64, "num_heads": 4, "img_size": 28, "num_classes": 10},
+        {"depth": 1, "embed_dim": 64, "num_heads": 4, "img_size": 28, "num_classes": 10},
     ),
     Architecture(
         "mixer-b16", "image", "timm", _mixer, {"num_blocks": 2, "patch_size": 16, "embed_dim": 768},
-        {"embed_dim": 64, "img_size": 32, "num_classes": 10},
+        {"num_blocks": 1, "embed_dim": 64, "img_size": 32, "num_classes": 10},
     ),
     Architecture(
         "dit-xl", "diffusion", "torch", DiffusionTransformer,
         {"size": 32, "patch": 2, "channels": 4, "width": 1152, "heads": 16, "depth": 2},
-        {"size": 8, "width": 64, "heads": 4},
+        {"size": 8, "width": 64, "heads": 4, "depth": 1},
     ),
 ]  # fmt: skip
 

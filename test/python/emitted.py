@@ -28,14 +28,31 @@ _MOVES = (
     (r"set_driver_to_gpu\(\)", "set_driver_to_cpu()"),
     (r"type='cuda'", "type='cpu'"),
     (r"device_str='cuda'", "device_str='cpu'"),
+    (r"torch\.ops\.aten\._scaled_dot_product_flash_attention\.default", "flash_attention"),
+    (r"torch\.ops\.aten\._scaled_dot_product_efficient_attention\.default", "efficient_attention"),
 )
+
+#: Operators of a GPU alone, as a wrapper calls them; they leave heads and tokens in the order that attention works in.
+_ATTENTION = """
+import contextlib
+import torch
+
+def flash_attention(q, k, v, dropout=0.0, causal=False, *_, scale=None):
+    return efficient_attention(q, k, v, None, False, dropout, causal, scale=scale)
+
+def efficient_attention(q, k, v, mask, log_sum, dropout=0.0, causal=False, *, scale=None):
+    assert dropout == 0.0 and not log_sum
+    attend = torch.nn.functional.scaled_dot_product_attention
+    result = attend(q, k, v, mask, is_causal=causal, scale=scale)
+    return (result.transpose(1, 2).contiguous().transpose(1, 2),)
+"""
 
 
 def on_cpu(code: str) -> str:
     """A wrapper's source, for the CPU."""
     for pattern, replacement in _MOVES:
         code = re.sub(pattern, replacement, code)
-    return f"import contextlib\n{code}"
+    return _ATTENTION + code
 
 
 class _Interpreted:

@@ -11,6 +11,7 @@ import torch
 
 import bridge
 from bridge.bench import command, measure, timing, zoo
+from bridge.bench.arguments import MODES
 from bridge.bench.results import Result, Run, Side, describe, half_range, load, regressions, summary
 from bridge.bench.timing import Launch
 from bridge.report import Report
@@ -106,7 +107,7 @@ def test_jobs_of_one_mode():
 
 
 def test_every_mode_of_every_model_is_a_mode():
-    assert {mode for a in zoo.ZOO for mode in a.modes} == set(zoo.MODES)
+    assert {mode for a in zoo.ZOO for mode in a.modes} == set(MODES)
     assert len({a.name for a in zoo.ZOO}) == len(zoo.ZOO) == 17
 
 

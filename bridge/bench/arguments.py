@@ -1,0 +1,24 @@
+"""The arguments of `bridge bench`; without torch, so that `bridge --help` is quick."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+#: Ways to run a model: a prompt of 2048 tokens, one token after a prompt, 64 images.
+MODES = ("prefill", "decode", "vision")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--only", nargs="+", default=[], metavar="PART", help="models with such a part in their name")
+    parser.add_argument("--modes", nargs="+", choices=MODES, default=list(MODES))
+    parser.add_argument("--batches", nargs="+", type=int, default=[1, 16], help="sequences that are decoded together")
+    parser.add_argument("--compiles", type=int, default=1, help="compilations of each case (default: %(default)s)")
+    parser.add_argument("--budget-seconds", type=float, help="begin no case that might not end in this time")
+    parser.add_argument("--out", type=Path, help="folder for models.md, models.json and models.svg")
+    parser.add_argument("--compare", type=Path, metavar="JSON", help="fail where a model is slower than it was there")
+    parser.add_argument("--list", action="store_true", help="say what would be measured, and stop")
+    parser.add_argument(
+        "--findings", type=Path, metavar="MARKDOWN", help="no GPU, no times: launches, and what stays apart and why"
+    )
+    parser.add_argument("--small", action="store_true", help="with --findings: the small configurations")

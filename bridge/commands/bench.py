@@ -1,0 +1,22 @@
+"""time real models with random weights on a GPU, Inductor and Bridge in turn
+
+For each model and mode: launches, time in generated kernels and in all, compile time, peak memory, and the error
+against eager.  The results are written after every case: what ends early has them up to there.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from ..bench.arguments import add_arguments as register
+
+__all__ = ["NAME", "register", "run"]
+
+NAME = "bench"
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """The exit status: 1 for failures or regressions, 2 where nothing can be measured."""
+    from ..bench import command
+
+    return command.run(arguments)
