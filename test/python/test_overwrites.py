@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+import re
+
 import pytest
 import torch
 from emitted import run_emitted
@@ -129,3 +132,19 @@ def test_as_many_bytes_share_a_launch_as_the_cache_holds(rows, expected):
     """An input that was just written is read from the L2 cache; to wait for the others would cost that."""
     function, inputs = biases(rows)
     assert kernels(function, inputs, bridge_backend) == expected
+
+
+def count_up(one, other):
+    one.add_(1)
+    other.add_(1)
+    return (torch.ones(4, 32),)
+
+
+def test_autotuning_knows_what_a_launch_overwrites():
+    """It runs a kernel many times, on copies of what the kernel says that it overwrites."""
+    inputs = [torch.tensor(3), torch.tensor(4)]
+    result = offline.compile_for_gpu(count_up, inputs, compile_fx=bridge_backend)
+    (source,) = [kernel.source for kernel in result.kernels if "num_blocks_1" in kernel.source]
+    (names,) = re.findall(r"'mutated_arg_names': (\[.*?\])", source)
+    assert {"out_ptr1", "out_ptr3"} <= {*ast.literal_eval(names)}
+    check(count_up, inputs)
