@@ -50,8 +50,7 @@ def run(options: argparse.Namespace) -> int:
     if options.findings:
         from . import findings
 
-        first = [job for job in todo if job[2] == options.batches[0]]
-        findings.write(findings.find_all(first, options.small, lambda line: print(line, flush=True)), options.findings)
+        findings.find_all([job for job in todo if job[2] == options.batches[0]], options.small, options.findings)
         return 0
     if not timing.has_gpu():
         print("this benchmark needs a GPU", file=sys.stderr)

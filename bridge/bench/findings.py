@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,17 +46,18 @@ def find(case: Case) -> Finding:
     return Finding(case.name, *launches, last_report())
 
 
-def find_all(jobs: list[tuple[Architecture, str, int]], small: bool, say: Callable[[str], None]) -> list[Finding]:
-    """The findings of all cases, in bfloat16."""
-    findings = []
+def find_all(jobs: list[tuple[Architecture, str, int]], small: bool, path: Path) -> None:
+    """Writes the findings of all cases, in bfloat16, to a file; after each, for they take minutes."""
+    findings: list[Finding] = []
     for architecture, mode, batch in jobs:
         module = architecture.build(torch.bfloat16, "cpu", small)
         with torch.no_grad():
             findings.append(find(make_case(architecture, module, mode, batch, small)))
-        say(f"[{len(findings)}/{len(jobs)}] {findings[-1].case}: {findings[-1].inductor} -> {findings[-1].bridge}")
+        write(findings, path)
+        done = f"[{len(findings)}/{len(jobs)}] {findings[-1].case}"
+        print(f"{done}: {findings[-1].inductor} -> {findings[-1].bridge} launches", flush=True)
         del module
         gc.collect()
-    return findings
 
 
 def describe(findings: list[Finding]) -> str:

@@ -28,12 +28,14 @@ _MOVES = (
     (r"set_driver_to_gpu\(\)", "set_driver_to_cpu()"),
     (r"type='cuda'", "type='cpu'"),
     (r"device_str='cuda'", "device_str='cpu'"),
+    (r"extern_kernels\.convolution\(", "convolution("),
     (r"torch\.ops\.aten\._scaled_dot_product_flash_attention\.default", "flash_attention"),
     (r"torch\.ops\.aten\._scaled_dot_product_efficient_attention\.default", "efficient_attention"),
 )
 
-#: Operators of a GPU alone, as a wrapper calls them; they leave heads and tokens in the order that attention works in.
-_ATTENTION = """
+#: Operators of a GPU, as a wrapper calls them: attention leaves heads and tokens in the order that it works in; a CPU's
+#: convolution may have the channels last where a GPU's has not.
+_OPERATORS = """
 import contextlib
 import torch
 
@@ -45,6 +47,12 @@ def efficient_attention(q, k, v, mask, log_sum, dropout=0.0, causal=False, *, sc
     attend = torch.nn.functional.scaled_dot_product_attention
     result = attend(q, k, v, mask, is_causal=causal, scale=scale)
     return (result.transpose(1, 2).contiguous().transpose(1, 2),)
+
+def convolution(x, *arguments, **keywords):
+    return torch.ops.aten.convolution.default(x, *_in_order(*arguments, **keywords)).contiguous()
+
+def _in_order(weight, bias=None, *, stride, padding, dilation, transposed, output_padding, groups):
+    return weight, bias, stride, padding, dilation, transposed, output_padding, groups
 """
 
 
@@ -52,7 +60,7 @@ def on_cpu(code: str) -> str:
     """A wrapper's source, for the CPU."""
     for pattern, replacement in _MOVES:
         code = re.sub(pattern, replacement, code)
-    return _ATTENTION + code
+    return _OPERATORS + code
 
 
 class _Interpreted:

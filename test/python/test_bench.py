@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from xml.etree import ElementTree
 
 import pytest
 import torch
 
 import bridge
-from bridge.bench import command, measure, timing, zoo
+from bridge.bench import command, findings, measure, timing, zoo
 from bridge.bench.arguments import MODES
 from bridge.bench.results import Result, Run, Side, describe, half_range, load, regressions, summary
 from bridge.bench.timing import Launch
-from bridge.report import Report
+from bridge.reasons import Reason
+from bridge.report import GroupReport, Report
 
 
 def side(**values) -> Side:
@@ -213,3 +215,21 @@ def test_a_failure_is_reported_and_the_rest_goes_on(no_gpu, tmp_path, monkeypatc
     run = load(tmp_path / "models.json")
     assert run.failed == {"broken vision": "AttributeError: no such model"}
     assert [r.name for r in run.results] == ["dit-xl vision"]
+
+
+def test_findings_keep_what_is_written_by_hand(tmp_path):
+    path = tmp_path / "models.md"
+    path.write_text("# By hand\n\n## Launches\n\nold\n")
+    assert command.main(["--only", "dit", "--small", "--findings", str(path)]) == 0
+    text = path.read_text()
+    assert text.startswith("# By hand\n\n## Launches\n\n| model")
+    assert "old" not in text
+    assert re.search(r"\| dit-xl vision \| \d+ \| \d+ \| \d+ \|", text)
+    assert "### dit-xl vision" in text
+
+
+def test_findings_have_every_reason_once():
+    remarks = [("no_common_band", "a", "here"), ("no_common_band", "a", "there")]
+    group = GroupReport("group0", ["op0"], 2, 2, reason=Reason.not_profitable, detail="b at loc(x)", remarks=remarks)
+    group.decisions = ["apart [not_liftable]: c", "persistent: d"]
+    assert findings.why(group) == [("not_profitable", "b"), ("not_liftable", "c"), ("no_common_band", "a")]
