@@ -26,6 +26,8 @@ class Options:
 
     dump_dir: folder for the numbered stages of every compilation, or None (env BRIDGE_DUMP_DIR).  Inductor's
         caches are not used then: a compilation that they answer has no stages.
+    isolate: run the passes in a helper process, so that not even a crash or a hang of theirs is the user's.
+    max_accesses: groups with more loads and stores than this are left alone.
     persistent: let a fused kernel keep its row in registers where that is expected to be faster.
     pipeline: the MLIR pass pipeline.
     recheck: have isl prove every fusion again, and leave apart what it does not; needs islpy.
@@ -36,6 +38,8 @@ class Options:
     """
 
     dump_dir: str | None = None
+    isolate: bool = False
+    max_accesses: int = 2048
     persistent: bool = True
     pipeline: str = DEFAULT_PIPELINE
     recheck: bool = False
@@ -114,8 +118,8 @@ def _checked(name: str, value: Any) -> Any:
         raise OptionError(f"bridge option {name!r} must be {kinds}, got {value!r}")
     if name == "recheck" and value and importlib.util.find_spec("islpy") is None:
         raise OptionError("bridge option 'recheck' needs islpy: pip install 'bridge-inductor[recheck]'")
-    if name == "max_nodes" and value < 1:
-        raise OptionError(f"bridge option 'max_nodes' must be at least 1, got {value!r}")
+    if name in ("max_accesses", "max_nodes") and value < 1:
+        raise OptionError(f"bridge option {name!r} must be at least 1, got {value!r}")
     return value
 
 

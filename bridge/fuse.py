@@ -169,7 +169,7 @@ def _fuse_group(group: Group, schedule: list[Any], options: Options, entry: Grou
     with entry.stage("translate"):
         nodes, translation = _translate(group, schedule, options, dump, entry.name)
     with _rechecked(translation.module, options, entry, dump), entry.stage("passes"):
-        remarks = run_pipeline(translation.module, _pipeline(options, group), dump)
+        remarks = run_pipeline(translation.module, _pipeline(options, group), dump, options.isolate)
     entry.remarks = [(r.reason, r.text, r.location) for r in remarks]
     with entry.stage("lift"):
         tables, stores = _tables(translation, options, group)
@@ -238,7 +238,7 @@ def _translate(group: Group, schedule: list[Any], options: Options, dump: Dump, 
     if len(nodes) > options.max_nodes:
         raise Unsupported(Reason.budget_exceeded, f"{len(nodes)} nodes, at most {options.max_nodes}")
     dump.loop_bodies("loop-ir.txt", _loop_bodies(schedule[p] for p in group.positions))
-    translation = _translate_somehow(name, group, _loop_choices(group, schedule))
+    translation = _translate_somehow(name, group, _loop_choices(group, schedule), options.max_accesses)
     if dump.active:
         path = dump.write("affine.mlir", str(translation.module))
         dump.replay(path.name if path else "", _pipeline(options, group))
@@ -256,20 +256,23 @@ def _loop_choices(group: Group, schedule: list[Any], assume: bool = False) -> li
     return with_shared_loops([_source(node, kernel) for kernel, own in kernels for node in own], assume)
 
 
-def _translate_somehow(name: str, group: Group, choices: list[list]):
+def _translate_somehow(name: str, group: Group, choices: list[list], max_accesses: int):
     """The translation with the first choice of loops that has one; Unsupported with the last's reason."""
     for sources in choices[:-1]:
         with contextlib.suppress(Unsupported):
-            return _translate_sources(name, group, sources)
-    return _translate_sources(name, group, choices[-1])
+            return _translate_sources(name, group, sources, max_accesses)
+    return _translate_sources(name, group, choices[-1], max_accesses)
 
 
-def _translate_sources(name: str, group: Group, sources: list):
+def _translate_sources(name: str, group: Group, sources: list, max_accesses: int):
     from .translate.group import GroupTarget, make_prover, translate_group
 
     traces = []
     for kernel, position in enumerate(group.positions):
         traces += _trace_kernel([s for s in sources if s.kernel == kernel], position)
+    accesses = sum(len(trace.accesses) for trace in traces)
+    if accesses > max_accesses:
+        raise Unsupported(Reason.budget_exceeded, f"{accesses} loads and stores, at most {max_accesses}")
     target = GroupTarget(
         inductor.buffer_dtype,
         inductor.buffer_numel,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from pathlib import Path
 
 from .dump import Dump
 from .mlir_runtime import ir, passmanager
@@ -22,8 +23,24 @@ class Remark:
 _REMARK = re.compile(r"\[(\w+)\] (.*)", re.DOTALL)
 
 
-def run_pipeline(module, pipeline: str, dump: Dump) -> list[Remark]:
-    """Transforms `module` in place; Unsupported(PASS_FAILED) if a pass fails or the pipeline does not parse."""
+def run_pipeline(module, pipeline: str, dump: Dump, isolate: bool = False) -> list[Remark]:
+    """Transforms `module` in place; Unsupported if a pass fails, or in a helper process (`isolate`) crashes or hangs."""
+    with dump.pass_tree() as tree:
+        if isolate:
+            from .isolation import transform_isolated
+
+            remarks = transform_isolated(module, pipeline, tree)
+        else:
+            remarks = transform(module, pipeline, tree)
+    dump.write("fused.mlir", lambda: str(module))
+    return remarks
+
+
+def transform(module, pipeline: str, tree: Path | None = None) -> list[Remark]:
+    """Transforms `module` in place; Unsupported(PASS_FAILED) if a pass fails or the pipeline does not parse.
+
+    tree: folder for MLIR to print the module into after each pass that changes it.
+    """
     remarks: list[Remark] = []
     errors: list[str] = []
 
@@ -38,7 +55,7 @@ def run_pipeline(module, pipeline: str, dump: Dump) -> list[Remark]:
     with module.context as context:
         handler = context.attach_diagnostic_handler(listen)
         try:
-            _run(module, pipeline, dump)
+            _run(module, pipeline, tree)
         except (ir.MLIRError, ValueError) as error:
             raise Unsupported(Reason.pass_failed, "; ".join([str(error), *errors])) from error
         finally:
@@ -46,15 +63,13 @@ def run_pipeline(module, pipeline: str, dump: Dump) -> list[Remark]:
     return remarks
 
 
-def _run(module, pipeline: str, dump: Dump) -> None:
+def _run(module, pipeline: str, tree: Path | None) -> None:
     manager = passmanager.PassManager.parse(pipeline)
-    with dump.pass_tree() as tree:
-        if tree is not None:
-            manager.enable_ir_printing(
-                print_before_all=False,
-                print_after_all=True,
-                print_after_change=True,
-                tree_printing_dir_path=str(tree),
-            )
-        manager.run(module.operation)
-    dump.write("fused.mlir", lambda: str(module))
+    if tree is not None:
+        manager.enable_ir_printing(
+            print_before_all=False,
+            print_after_all=True,
+            print_after_change=True,
+            tree_printing_dir_path=str(tree),
+        )
+    manager.run(module.operation)

@@ -23,6 +23,8 @@ FAULTS = frozenset(
         Reason.plugin_version_mismatch,
         Reason.torch_version,
         Reason.pass_failed,
+        Reason.pass_crashed,
+        Reason.pass_timeout,
         Reason.recheck_failed,
         Reason.internal_error,
     }

@@ -123,6 +123,23 @@ static bool innerExtentsAgree(Candidate &candidate) {
   });
 }
 
+/// The pairs of accesses that the proof of a band is about: one to a memref that
+/// is written, with another to the same, for each loop.
+static int64_t countDependenceChecks(ArrayRef<AffineForOp> band) {
+  llvm::SmallDenseMap<Value, std::pair<int64_t, int64_t>> counts;
+  AffineForOp root = band.front();
+  root.walk([&](Operation *op) {
+    if (auto read = dyn_cast<AffineReadOpInterface>(op))
+      ++counts[read.getMemRef()].first;
+    else if (auto write = dyn_cast<AffineWriteOpInterface>(op))
+      ++counts[write.getMemRef()].second;
+  });
+  int64_t pairs = 0;
+  for (auto [reads, writes] : llvm::make_second_range(counts))
+    pairs += writes * (reads + writes);
+  return pairs * static_cast<int64_t>(band.size());
+}
+
 namespace {
 
 struct FuseBands : bridge::impl::FuseBandsBase<FuseBands> {
@@ -131,6 +148,7 @@ struct FuseBands : bridge::impl::FuseBandsBase<FuseBands> {
   void runOnOperation() override {
     refused.clear();
     graph.reset();
+    dependenceChecks = 0;
     if (getOperation().isExternal())
       return;
     Block &body = getOperation().getBody().front();
@@ -146,6 +164,7 @@ struct FuseBands : bridge::impl::FuseBandsBase<FuseBands> {
   }
 
 private:
+  int64_t dependenceChecks = 0;
   llvm::SmallDenseSet<std::pair<Operation *, Operation *>> refused;
   std::shared_ptr<MemRefDependenceGraph> graph; // Passes are copied.
 
@@ -273,7 +292,22 @@ private:
     return std::nullopt;
   }
 
+  /// Counts the checks that the proof of `band` takes, unless there are more
+  /// than are left.
+  bool isWithinBudget(ArrayRef<AffineForOp> band) {
+    int64_t checks = countDependenceChecks(band);
+    if (checks > maxDependenceChecks - dependenceChecks)
+      return false;
+    dependenceChecks += checks;
+    numDependenceChecks += checks;
+    return true;
+  }
+
   std::optional<Objection> getMergedObjection(ArrayRef<AffineForOp> band) {
+    if (!isWithinBudget(band))
+      return Objection{Reason::budget_exceeded,
+                       "merged, the proof would take more dependence checks "
+                       "than are left"};
     numProofs += band.size();
     if (!llvm::all_of(band, isParallel))
       return Objection{Reason::loop_carried_dependence,

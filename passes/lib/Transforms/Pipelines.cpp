@@ -34,8 +34,11 @@ void bridge::buildFusePipeline(OpPassManager &pm,
   FuseBandsOptions fuse;
   fuse.segments = options.laneGuards;
   fuse.recomputeMath = options.laneGuards;
+  fuse.maxDependenceChecks = options.maxDependenceChecks;
   functions.addPass(createFuseBands(fuse));
-  functions.addPass(createForwardStores());
+  ForwardStoresOptions forward;
+  forward.excessPrecision = options.excessPrecision;
+  functions.addPass(createForwardStores(forward));
   // Row values leave the inner loops only now: before, they would keep nests
   // from being perfect.
   functions.addPass(affine::createAffineLoopInvariantCodeMotionPass());

@@ -49,6 +49,8 @@ defvar bridgeReasons = [
   "torch_version",
   // Bridge itself failed.
   "pass_failed",
+  "pass_crashed",
+  "pass_timeout",
   "recheck_failed",
   "internal_error",
 ];

@@ -32,6 +32,16 @@ struct FusePipelineOptions
                      "execute, divisions in subscripts, and to compute again "
                      "what costs nothing in registers"),
       llvm::cl::init(true)};
+  Option<bool> excessPrecision{
+      *this, "excess-precision",
+      llvm::cl::desc("What is computed again is not rounded where a store "
+                     "would have rounded it and a load extended it again"),
+      llvm::cl::init(true)};
+  Option<int64_t> maxDependenceChecks{
+      *this, "max-dependence-checks",
+      llvm::cl::desc("Pairs of accesses that the proofs of a function's bands "
+                     "may be about"),
+      llvm::cl::init(1000000)};
 };
 
 /// Adds the passes of `bridge-fuse` to `pm`, which runs on a module.

@@ -163,10 +163,16 @@ def FuseBands : Pass<"bridge-fuse-bands", "::mlir::func::FuncOp"> {
     Option<"recomputeMath", "recompute-math", "bool", /*default=*/"true",
            "Compute exp, log and the like again where another lane has: in a "
            "kernel that keeps its row in registers that is for free">,
+    Option<"maxDependenceChecks", "max-dependence-checks", "int64_t",
+           /*default=*/"1000000",
+           "Pairs of accesses of a function that may be asked about; nests "
+           "that would take more stay apart">,
   ];
   let statistics = [
     Statistic<"numTried", "num-tried", "Pairs of nests tried">,
     Statistic<"numProofs", "num-proofs", "Loops asked to be proven parallel">,
+    Statistic<"numDependenceChecks", "num-dependence-checks",
+              "Pairs of accesses that the proofs are about">,
     Statistic<"numFused", "num-fused", "Pairs of nests merged">,
     Statistic<"numRefused", "num-refused", "Pairs of nests refused">,
   ];

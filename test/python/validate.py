@@ -1,0 +1,325 @@
+"""Translation validation: the affine IR of a group is executed as translated and as transformed, and compared.
+
+`recorded()` collects the groups of the compilations within.  A group's buffers are filled with random numbers, those
+that it writes too, so that an element which only one of the two writes shows.  What no reassociated reduction has gone
+into has to be equal bit for bit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+from unittest import mock
+
+import sympy
+import torch
+from executed import execute
+
+from bridge import fuse, pipeline
+from bridge import inductor_compat as inductor
+from bridge._native._bridge_enum_gen import CombineKind
+from bridge.dtypes import LOW_PRECISION
+from bridge.mlir_runtime import context, ir
+from bridge.offline import capture
+
+
+@dataclass
+class Buffer:
+    """A memref argument: its name, and how it lies in its storage, in elements."""
+
+    name: str
+    shape: list[int]
+    strides: list[int]
+    dtype: torch.dtype
+
+
+@dataclass
+class Group:
+    """A group's IR before and after the passes, with the sizes that its symbols have in the example."""
+
+    name: str
+    before: str
+    buffers: list[Buffer]
+    sizes: list[int]
+    after: str = ""
+
+    @functools.cached_property
+    def expected(self) -> list[torch.Tensor]:
+        """The buffers after a run on `random_buffers`, as translated."""
+        buffers = random_buffers(self)
+        execute(self.before, buffers, self.sizes)
+        return buffers
+
+
+@dataclass
+class Recorded:
+    """Groups in the order of compilation; of the last graph its inputs' names, its outputs as (buffer, shape, strides,
+    offset), and what an offline compilation was called with."""
+
+    groups: list[Group] = field(default_factory=list)
+    inputs: list[str] = field(default_factory=list)
+    outputs: list[tuple] = field(default_factory=list)
+    arguments: list[torch.Tensor] = field(default_factory=list)
+
+
+@contextlib.contextmanager
+def recorded() -> Iterator[Recorded]:
+    found, translate, run = Recorded(), fuse._translate, pipeline.run_pipeline
+    shape_only = capture._shape_only
+
+    def recording_call(gm):
+        run_fake = shape_only(gm)
+
+        def run(*arguments):
+            found.arguments = [a for a in arguments if isinstance(a, torch.Tensor)]
+            return run_fake(*arguments)
+
+        return run
+
+    def recording_translate(group, schedule, options, dump, name):
+        nodes, translation = translate(group, schedule, options, dump, name)
+        found.groups.append(_group(name, translation))
+        found.inputs, found.outputs = _interface()
+        return nodes, translation
+
+    def recording_run(module, *rest):
+        remarks = run(module, *rest)
+        found.groups[-1].after = str(module)
+        return remarks
+
+    with (
+        mock.patch.object(fuse, "_translate", recording_translate),
+        mock.patch.object(pipeline, "run_pipeline", recording_run),
+        mock.patch.object(capture, "_shape_only", recording_call),
+    ):
+        yield found
+
+
+def _group(name: str, translation: Any) -> Group:
+    memrefs = translation.memrefs.values()
+    buffers = [Buffer(m.view.buffer, *map(_hints, (m.view.sizes, m.view.strides)), m.dtype) for m in memrefs]
+    return Group(name, str(translation.module), buffers, _hints(translation.symbols))
+
+
+def _hints(expressions: list) -> list[int]:
+    return [int(inductor.size_hint(sympy.sympify(e))) for e in expressions]
+
+
+def _interface() -> tuple[list[str], list[tuple]]:
+    from torch._inductor.virtualized import V
+
+    outputs = []
+    for output in V.graph.graph_outputs:
+        layout = output.get_layout()
+        outputs.append((output.get_name(), _hints(layout.size), _hints(layout.stride), int(layout.offset)))
+    # Sizes are inputs too.
+    inputs = [name for name in V.graph.graph_input_names if hasattr(V.graph.graph_inputs[name], "get_layout")]
+    return inputs, outputs
+
+
+def transformed(group: Group, passes: str) -> str:
+    """What another pipeline makes of a group."""
+    with context(), ir.Location.unknown():
+        module = ir.Module.parse(group.before)
+        pipeline.transform(module, passes)
+        return str(module)
+
+
+# ---------------------------------------------------------------------------------------------------------
+# Execution
+# ---------------------------------------------------------------------------------------------------------
+
+
+def random_buffers(group: Group) -> list[torch.Tensor]:
+    """One contiguous tensor a memref; always the same."""
+    torch.manual_seed(0)
+    return [random_tensor(buffer.shape, buffer.dtype) for buffer in group.buffers]
+
+
+def random_tensor(shape: list[int], dtype: torch.dtype) -> torch.Tensor:
+    if dtype == torch.bool:
+        return torch.randint(0, 2, shape).bool()
+    if not dtype.is_floating_point:
+        return torch.randint(0, 100, shape).to(dtype)
+    return torch.randn(shape).to(dtype)
+
+
+def differences(group: Group, after: str | None = None, excess_precision: bool = True) -> list[str]:
+    """What is not as it has to be in `after` (default: what the passes made), a line each.
+
+    excess_precision: whether the passes may have left out roundings to 16 bits, which is what they do by default.
+    """
+    after = group.after if after is None else after
+    results = random_buffers(group)
+    execute(after, results, group.sizes)
+    coarse = any(buffer.dtype in LOW_PRECISION for buffer in group.buffers)
+    rounded = written_by(after) if coarse and excess_precision else reassociated(group.before, after)
+    found = []
+    for position, (buffer, one, other) in enumerate(zip(group.buffers, group.expected, results, strict=True)):
+        problem = _far(one, other, coarse) if position in rounded else _unequal(one, other)
+        if problem:
+            found.append(f"{group.name} {buffer.name}: {problem}")
+    return found
+
+
+def outputs_of(recorded: Recorded) -> list[torch.Tensor] | None:
+    """What the graph gives for its arguments, by the transformed IR; None if its groups are not all of its kernels."""
+    if not recorded.groups:
+        return None
+    inputs, storages = dict(zip(recorded.inputs, recorded.arguments, strict=True)), {}
+    for group in recorded.groups:
+        if not _run_on(group, inputs, storages):
+            return None
+    if any(name not in storages for name, *_ in recorded.outputs):
+        return None
+    return [torch.as_strided(storages[name], *layout) for name, *layout in recorded.outputs]
+
+
+def _run_on(group: Group, inputs: dict[str, torch.Tensor], storages: dict[str, torch.Tensor]) -> bool:
+    """Runs a group on what there is, and adds what it writes; False if it reads something else."""
+    written, buffers = written_by(group.after), random_buffers(group)
+    for position, buffer in enumerate(group.buffers):
+        if position in written:
+            continue
+        source = inputs.get(buffer.name, storages.get(buffer.name))
+        if source is None:
+            return False
+        viewed = torch.as_strided(source, buffer.shape, buffer.strides, source.storage_offset())
+        buffers[position] = viewed.clone(memory_format=torch.contiguous_format)
+    execute(group.after, buffers, group.sizes)
+    for position in written:
+        buffer, values = group.buffers[position], buffers[position]
+        extent = 1 + sum((size - 1) * stride for size, stride in zip(buffer.shape, buffer.strides, strict=True))
+        storages[buffer.name] = torch.empty(extent, dtype=buffer.dtype)
+        torch.as_strided(storages[buffer.name], buffer.shape, buffer.strides).copy_(values)
+    return True
+
+
+def written_by(text: str) -> set[int]:
+    """Positions of the memrefs that a module stores to."""
+    with context(), ir.Location.unknown():
+        return set(_Orders(ir.Module.parse(text)).stores)
+
+
+def _unequal(one: torch.Tensor, other: torch.Tensor) -> str | None:
+    bits = [t.view(_BITS[t.itemsize]) if t.is_floating_point() else t for t in (one, other)]
+    count = int((bits[0] != bits[1]).sum())
+    nans = int((one.isnan() & other.isnan() & (bits[0] != bits[1])).sum()) if one.is_floating_point() else 0
+    return f"{count - nans} of {one.numel()} elements differ" if count > nans else None
+
+
+_BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+
+#: Of the largest element, for what a reassociated reduction has gone into, with and without roundings to 16 bits.
+_COARSE, _FINE = 2e-2, 1e-5
+
+
+def _far(one: torch.Tensor, other: torch.Tensor, coarse: bool) -> str | None:
+    """Quantised values may differ by a step where rounding was a tie; floats by their bound."""
+    if one.itemsize == 1 or not one.is_floating_point():
+        steps = (_levels(one) - _levels(other)).abs()
+        wrong = steps.max() > 1 or (steps != 0).double().mean() > 0.01
+        return f"{int((steps > 0).sum())} of {one.numel()} integers differ" if wrong else None
+    if not torch.equal(one.isfinite(), other.isfinite()):
+        return "one is finite where the other is not"
+    finite = [torch.nan_to_num(t.double(), 0.0, 0.0, 0.0) for t in (one, other)]
+    distance = ((finite[0] - finite[1]).abs().max() / finite[0].abs().max().clamp_min(1e-30)).item()
+    return f"off by {distance:.1e} of the largest" if distance > (_COARSE if coarse else _FINE) else None
+
+
+def _levels(tensor: torch.Tensor) -> torch.Tensor:
+    """Quantised values as integers whose difference counts steps."""
+    if not tensor.is_floating_point():
+        return tensor.long()
+    bits = tensor.view(torch.int8).long()
+    return torch.where(bits < 0, -(bits & 127), bits)
+
+
+# ---------------------------------------------------------------------------------------------------------
+# Reassociated reductions
+# ---------------------------------------------------------------------------------------------------------
+
+#: Combiners of floats whose order is seen in the last bits.
+_ROUNDING = {"arith.addf", "arith.mulf", "welford", "online_softmax", "prod"}
+
+
+def reassociated(before: str, after: str) -> set[int]:
+    """Positions of the memrefs that a reduction has gone into which combines in another order after the passes."""
+    with context(), ir.Location.unknown():
+        orders = [_Orders(ir.Module.parse(text)) for text in (before, after)]
+        count = len(orders[0].entry.arguments)
+        return {i for i in range(count) if orders[0].of_buffer(i) != orders[1].of_buffer(i)}
+
+
+class _Orders:
+    """For each buffer the reductions that have gone into it: (trip counts, steps of rounding combiners)."""
+
+    def __init__(self, module: Any):
+        self.module = module  # What is read off it does not keep it.
+        self.entry = module.body.operations[0].operation.regions[0].blocks[0]
+        self.arguments = list(self.entry.arguments)
+        self.stores: dict[int, list[Any]] = {}
+        self.known: dict[int, frozenset] = {}
+        module.operation.walk(self._visit)
+
+    def _visit(self, operation: Any) -> Any:
+        operation = operation.operation
+        if operation.name == "affine.store":
+            self.stores.setdefault(self.arguments.index(operation.operands[1]), []).append(operation)
+        return ir.WalkResult.ADVANCE
+
+    def of_buffer(self, position: int) -> frozenset:
+        if position not in self.known:
+            self.known[position] = frozenset()  # an update reads what it writes
+            found: set = set()
+            for store in self.stores.get(position, ()):
+                self._follow(store.operands[0], found, set())
+            self.known[position] = frozenset(found)
+        return self.known[position]
+
+    def _follow(self, value: Any, found: set, seen: set) -> None:
+        """Adds the reductions that a value comes from, through memory too."""
+        if isinstance(value.owner, ir.Block) or value in seen:
+            return
+        seen.add(value)
+        operation = value.owner.operation if hasattr(value.owner, "operation") else value.owner
+        if operation.name == "affine.load":
+            found |= self.of_buffer(self.arguments.index(operation.operands[0]))
+            return
+        inside = [inner for region in operation.regions for block in region.blocks for inner in block.operations]
+        if operation.name == "affine.for":
+            found |= _order(operation)
+        for operand in [*operation.operands, *(o for inner in inside for o in inner.operation.operands)]:
+            self._follow(operand, found, seen)
+
+
+def _order(loop: Any) -> set[tuple]:
+    extents, steps = [], []
+
+    def visit(operation):
+        operation = operation.operation
+        if operation.name == "affine.for":
+            extents.append(str(operation.attributes["upperBoundMap"]))
+        if operation.name == "bridge.combine":
+            steps.append(CombineKind(ir.IntegerAttr(operation.attributes["kind"]).value).name)
+        elif operation.name in _ROUNDING and _combines(operation):
+            steps.append(operation.name)
+        return ir.WalkResult.ADVANCE
+
+    loop.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return {(tuple(extents), tuple(steps))} if _ROUNDING & set(steps) else set()
+
+
+def _combines(operation: Any) -> bool:
+    """Whether the operation's first operand, or its second, is a loop's state or another combination of the same."""
+    return any(_is_state(value, operation.name) for value in operation.operands)
+
+
+def _is_state(value: Any, combiner: str) -> bool:
+    if isinstance(value.owner, ir.Block):
+        return value.owner.owner.operation.name == "affine.for" and value.arg_number > 0
+    operation = value.owner.operation if hasattr(value.owner, "operation") else value.owner
+    return operation.name == combiner and _combines(operation)
