@@ -28,17 +28,22 @@ class _Helper:
     """A process that runs `serve`, and this end of the pipe to it."""
 
     def __init__(self) -> None:
+        """Unsupported(pass_crashed) if no process can be started."""
         self.connection, theirs = Pipe()
         self.errors = tempfile.TemporaryFile()  # noqa: SIM115 - it is there for as long as the process
-        with theirs:
-            self.process = subprocess.Popen(
-                [*_COMMAND, str(theirs.fileno())],
-                stdin=subprocess.DEVNULL,
-                stdout=self.errors,
-                stderr=self.errors,
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-                pass_fds=[theirs.fileno()],
-            )
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        try:
+            with theirs:
+                self.process = subprocess.Popen(
+                    [*_COMMAND, str(theirs.fileno())],
+                    stdin=subprocess.DEVNULL,
+                    stdout=self.errors,
+                    stderr=self.errors,
+                    env=environment,
+                    pass_fds=[theirs.fileno()],
+                )
+        except OSError as error:
+            raise Unsupported(Reason.pass_crashed, f"the helper process does not start: {error}") from error
 
     def alive(self) -> bool:
         return self.process.poll() is None

@@ -41,7 +41,7 @@ struct FusePipelineOptions
       *this, "max-dependence-checks",
       llvm::cl::desc("Pairs of accesses that the proofs of a function's bands "
                      "may be about"),
-      llvm::cl::init(1000000)};
+      llvm::cl::init(100000)};
 };
 
 /// Adds the passes of `bridge-fuse` to `pm`, which runs on a module.

@@ -164,7 +164,7 @@ def FuseBands : Pass<"bridge-fuse-bands", "::mlir::func::FuncOp"> {
            "Compute exp, log and the like again where another lane has: in a "
            "kernel that keeps its row in registers that is for free">,
     Option<"maxDependenceChecks", "max-dependence-checks", "int64_t",
-           /*default=*/"1000000",
+           /*default=*/"100000",
            "Pairs of accesses of a function that may be asked about; nests "
            "that would take more stay apart">,
   ];
