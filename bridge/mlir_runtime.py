@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
+import hashlib
 import importlib
 import importlib.metadata
 import sys
@@ -19,6 +20,7 @@ from .reasons import InvariantError, Reason, Unsupported
 
 PLUGIN_NAME = "libBridgePasses.so"
 WHEEL = "xtc-mlir-python-bindings"
+_BINDINGS = ("_bridge_ops_gen.py", "_bridge_enum_gen.py", "_reasons_gen.py")
 
 
 class _LazyModule:
@@ -42,8 +44,12 @@ def load_mlir(name: str):
         raise Unsupported(Reason.mlir_missing, f"MLIR Python bindings: {error}") from error
 
 
+def plugin_folder() -> Path:
+    return Path(__file__).parent / "_native"
+
+
 def plugin_path() -> Path:
-    return Path(__file__).parent / "_native" / PLUGIN_NAME
+    return plugin_folder() / PLUGIN_NAME
 
 
 @functools.cache
@@ -59,12 +65,22 @@ def load_plugin() -> ctypes.CDLL:
     try:
         library = ctypes.CDLL(str(path))
         library.bridgeVersion.restype = library.bridgeMlirVersion.restype = ctypes.c_char_p
+        library.bridgeBindingsHash.restype = ctypes.c_char_p
     except (OSError, AttributeError) as error:
         raise Unsupported(Reason.plugin_version_mismatch, str(error)) from error
     check_versions(library.bridgeVersion().decode(), library.bridgeMlirVersion().decode())
+    if library.bridgeBindingsHash().decode() != bindings_hash():
+        raise Unsupported(Reason.plugin_version_mismatch, "the plug-in and its Python bindings are of two builds")
     library.bridgeRegisterDialects.argtypes = [ctypes.c_void_p]
     library.bridgeRegisterPasses()
     return library
+
+
+def bindings_hash() -> str:
+    """The hash of the generated Python files, whose numbers are those of one build (see BindingsHash.cmake)."""
+    files = [plugin_folder() / name for name in _BINDINGS]
+    digests = [hashlib.sha256(file.read_bytes()).hexdigest() for file in files]
+    return hashlib.sha256("".join(digests).encode()).hexdigest()
 
 
 def check_versions(plugin: str, mlir: str) -> None:

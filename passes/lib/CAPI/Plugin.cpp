@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Bridge/BindingsHash.h"
 #include "Bridge/IR/BridgeDialect.h"
 #include "Bridge/Transforms/Passes.h"
 
@@ -27,6 +28,9 @@ BRIDGE_EXPORT const char *bridgeVersion();
 
 /// The version of the MLIR that the plug-in was built for.
 BRIDGE_EXPORT const char *bridgeMlirVersion();
+
+/// The hash of the Python files that the same build generated.
+BRIDGE_EXPORT const char *bridgeBindingsHash();
 
 } // extern "C"
 
@@ -51,3 +55,5 @@ void bridgeRegisterDialects(void *context) {
 const char *bridgeVersion() { return BRIDGE_VERSION; }
 
 const char *bridgeMlirVersion() { return BRIDGE_MLIR_VERSION; }
+
+const char *bridgeBindingsHash() { return BRIDGE_BINDINGS_HASH; }
