@@ -20,6 +20,9 @@ from .report import warn_once
 
 _compilations = itertools.count()
 
+#: Names of the user's are in the IR, whatever the locale.
+_ENCODING = "utf-8"
+
 
 class Dump:
     """Writes `NN-stage.ext` files of one group; without a folder it does nothing."""
@@ -48,32 +51,44 @@ class Dump:
         text = f'#!/bin/sh\n# --mlir-print-ir-after-all shows every pass.\ncd "$(dirname "$0")" && exec {command}\n'
         path = self._write("replay.sh", text) if self.active else None
         if path is not None:
-            path.chmod(0o755)
+            with self._complaining():
+                path.chmod(0o755)
 
     @contextlib.contextmanager
     def pass_tree(self) -> Iterator[Path | None]:
         """A folder that MLIR may print its passes into; they become stages, even if one of them fails."""
-        if self.folder is None or not self.folder.is_dir():
-            yield None
-            return
-        tree = Path(tempfile.mkdtemp(dir=self.folder))
+        tree = None
+        if self.active:
+            with self._complaining():
+                tree = Path(tempfile.mkdtemp(dir=self.folder))
         try:
             yield tree
         finally:
-            for printed in sorted(tree.rglob("*.mlir"), key=_pass_order):
-                self.write(f"after-{_pass_name(printed)}.mlir", printed.read_text())
-            shutil.rmtree(tree)
+            if tree is not None:
+                self._keep(tree)
+
+    def _keep(self, tree: Path) -> None:
+        """Makes stages of what MLIR has printed."""
+        for printed in sorted(tree.rglob("*.mlir"), key=_pass_order):
+            self.write(f"after-{_pass_name(printed)}.mlir", lambda path=printed: path.read_text(_ENCODING))
+        shutil.rmtree(tree, ignore_errors=True)
 
     def _write(self, name: str, text: str | Callable[[], str]) -> Path | None:
         path = self.folder / name
-        try:
+        with self._complaining():
             self.folder.mkdir(parents=True, exist_ok=True)
-            path.write_text(text if isinstance(text, str) else text())
+            path.write_text(text if isinstance(text, str) else text(), _ENCODING)
+            return path
+        return None
+
+    @contextlib.contextmanager
+    def _complaining(self) -> Iterator[None]:
+        """After an error in the block nothing more is dumped."""
+        try:
+            yield
         except OSError as error:
             warn_once(f"dump {self.folder.parent}", f"bridge cannot write its dump: {error}")
             self.folder = None
-            return None
-        return path
 
 
 def _pass_order(printed: Path) -> tuple[list[int], str]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import json
+import os
 import shutil
 import subprocess
 import threading
@@ -14,7 +16,7 @@ import torch
 from conftest import rows, sample
 
 import bridge
-from bridge import dtypes, hook, mlir_runtime
+from bridge import dtypes, dump, hook, mlir_runtime, pipeline
 from bridge.reasons import InvariantError, Reason, Unsupported
 
 
@@ -123,6 +125,15 @@ class TestPlugin:
         monkeypatch.setattr(mlir_runtime, "plugin_path", lambda: library)
         assert_fell_back(compile_checked(), Reason.plugin_version_mismatch)
 
+    def test_of_another_build(self, compile_checked, unloaded, monkeypatch, tmp_path):
+        """Of the same version, but the numbers of its enums are others."""
+        folder = shutil.copytree(mlir_runtime.plugin_folder(), tmp_path / "native", ignore=lambda *_: ["bin", "docs"])
+        with (folder / "_bridge_enum_gen.py").open("a") as file:
+            file.write("# changed\n")
+        monkeypatch.setattr(mlir_runtime, "plugin_folder", lambda: folder)
+        assert_fell_back(compile_checked(), Reason.plugin_version_mismatch)
+        assert "two builds" in bridge.report().groups[0].detail
+
     @pytest.mark.parametrize("installed", ["22.1.80", "23.0.0.1", None])
     def test_for_another_mlir(self, monkeypatch, installed):
         monkeypatch.setattr(mlir_runtime, "mlir_version", lambda: installed)
@@ -167,7 +178,13 @@ class TestMlir:
         assert len(said) == 1 and "mlir_missing" in said[0]
 
     @pytest.mark.parametrize(
-        "pipeline", ["builtin.module(no-such-pass)", "not a pipeline", "builtin.module(transform-interpreter)"]
+        "pipeline",
+        [
+            "builtin.module(no-such-pass)",
+            "not a pipeline",
+            "builtin.module(transform-interpreter)",
+            "builtin.module(bridge-fuse,transform-interpreter)",
+        ],
     )
     def test_pipeline(self, compile_checked, pipeline):
         outcome = compile_checked(pipeline=pipeline, strict=True)
@@ -208,6 +225,101 @@ class TestDump:
         report, said = compile_checked(dump_dir=str(taken))
         assert len(report.fused) == 1
         assert len(said) == 1 and str(taken) in said[0]
+
+
+    def test_folder_with_something_else_in_it(self, compile_checked, monkeypatch, tmp_path):
+        monkeypatch.setattr(dump, "_compilations", itertools.count())
+        (tmp_path / f"{os.getpid()}-000-group0").write_text("no folder")
+        (tmp_path / f"{os.getpid()}-001-group0" / "00-loop-ir.txt").mkdir(parents=True)
+        report, said = compile_checked(dump_dir=str(tmp_path))
+        assert len(report.fused) == 1
+        assert len(said) == 1 and str(tmp_path) in said[0]
+
+    @pytest.mark.parametrize("replacement", [None, "a file"])
+    def test_folder_that_goes_away(self, compile_checked, monkeypatch, tmp_path, replacement):
+        transform, folder = pipeline.transform, tmp_path / "dump"
+
+        def remove_folder(*arguments):
+            shutil.rmtree(folder)
+            if replacement is not None:
+                folder.write_text(replacement)
+            return transform(*arguments)
+
+        monkeypatch.setattr(pipeline, "transform", remove_folder)
+        report, said = compile_checked(dump_dir=str(folder), times=1)
+        assert len(report.fused) == 1
+        assert len(said) == (replacement is not None)
+
+    def test_names_that_the_locale_lacks(self, python, tmp_path):
+        code = f"""
+        from bridge.dump import Dump
+        print(ascii(Dump({str(tmp_path)!r}, "group0").write("affine.mlir", "gr\\xf6\\xdfe").read_bytes()))
+        """
+        assert python(code, LC_ALL="C", PYTHONCOERCECLOCALE="0", PYTHONUTF8="0").strip() == ascii("größe".encode())
+
+
+class TestBudget:
+    """Limits on nodes, accesses and dependence checks: they are the same on every machine."""
+
+    @pytest.mark.parametrize("limit", ["max_nodes", "max_accesses"])
+    def test_of_the_group(self, compile_checked, limit):
+        report, said = compile_checked(times=1, strict=True, **{f"bridge.{limit}": 1})
+        assert report.fused == [] and said == []
+        assert {entry.reason for entry in [*report.groups, *report.refusals]} == {Reason.budget_exceeded}
+
+    def test_of_accesses_is_what_the_group_has(self, compile_checked):
+        report, _ = compile_checked(times=1, strict=True, **{"bridge.max_accesses": 1})
+        accesses = int(report.groups[0].detail.split()[0])
+        assert accesses > 6  # x, and the sum of its squares; x twice, the sum twice, the result
+        assert len(compile_checked(times=1, strict=True, **{"bridge.max_accesses": accesses})[0].fused) == 1
+        report, _ = compile_checked(times=1, strict=True, **{"bridge.max_accesses": accesses - 1})
+        assert report.groups[0].reason is Reason.budget_exceeded
+
+    def test_of_dependence_checks(self, compile_checked):
+        passes = "builtin.module(bridge-fuse{max-dependence-checks=1})"
+        report, said = compile_checked(times=1, strict=True, pipeline=passes)
+        assert report.groups[0].reason is Reason.budget_exceeded and said == []
+
+
+KILLED = """
+import os, signal
+import torch
+from conftest import rows, sample
+from bridge import pipeline
+from bridge.backend import bridge as backend
+import bridge
+
+folder = os.environ["DUMP"]
+if os.environ["DIES"] == "1":
+    pipeline.transform = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+options = {"dump_dir": folder} if folder else {}
+with torch.no_grad():
+    torch.testing.assert_close(torch.compile(rows, backend=backend, options=options)(sample()), rows(sample()))
+print(len(bridge.report().fused))
+"""
+
+
+def test_a_process_that_is_killed_leaves_nothing_that_harms_the_next(python, tmp_path):
+    folder = tmp_path / "dump"
+    for dump_dir in (str(folder), ""):  # with a dump, nothing is cached
+        with pytest.raises(AssertionError):
+            python(KILLED, DIES="1", DUMP=dump_dir, BRIDGE_STRICT="1")
+    assert list(folder.glob("*/*-affine.mlir"))
+    assert python(KILLED, DIES="0", DUMP="", BRIDGE_STRICT="1").strip() == "1"
+
+
+def test_a_cache_folder_that_cannot_be_written_is_inductors_error(compiler, monkeypatch, tmp_path):
+    taken = tmp_path / "file"
+    taken.write_text("")
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(taken / "cache"))
+    errors = []
+    for backend in ("inductor", "bridge"):
+        torch._dynamo.reset()
+        with pytest.raises(Exception) as caught:
+            torch.compile(rows, backend=backend)(sample())
+        errors.append((type(caught.value), str(taken) in str(caught.value)))
+    assert errors[0] == errors[1] and errors[0][1]
+    assert torch._inductor.config._post_fusion_custom_pass is None
 
 
 class TestInvariant:
