@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 from unittest import mock
 
 import sympy
 import torch
+from emitted import _Interpreted
 from executed import execute
 
 from bridge import fuse, pipeline
@@ -57,7 +58,7 @@ class Group:
 @dataclass
 class Recorded:
     """Groups in the order of compilation; of the last graph its inputs' names, its outputs as (buffer, shape, strides,
-    offset), and what an offline compilation was called with."""
+    offset), and the arguments of its call, compiled offline or interpreted."""
 
     groups: list[Group] = field(default_factory=list)
     inputs: list[str] = field(default_factory=list)
@@ -68,16 +69,20 @@ class Recorded:
 @contextlib.contextmanager
 def recorded() -> Iterator[Recorded]:
     found, translate, run = Recorded(), fuse._translate, pipeline.run_pipeline
-    shape_only = capture._shape_only
+    shape_only, call = capture._shape_only, _Interpreted.call
 
     def recording_call(gm):
         run_fake = shape_only(gm)
 
         def run(*arguments):
-            found.arguments = [a for a in arguments if isinstance(a, torch.Tensor)]
+            found.arguments = _tensors(arguments)
             return run_fake(*arguments)
 
         return run
+
+    def recording_interpreted(module, arguments):
+        found.arguments = _tensors(arguments)
+        return call(module, arguments)
 
     def recording_translate(group, schedule, options, dump, name):
         nodes, translation = translate(group, schedule, options, dump, name)
@@ -94,8 +99,13 @@ def recorded() -> Iterator[Recorded]:
         mock.patch.object(fuse, "_translate", recording_translate),
         mock.patch.object(pipeline, "run_pipeline", recording_run),
         mock.patch.object(capture, "_shape_only", recording_call),
+        mock.patch.object(_Interpreted, "call", recording_interpreted),
     ):
         yield found
+
+
+def _tensors(arguments: Iterable[Any]) -> list[torch.Tensor]:
+    return [a for a in arguments if isinstance(a, torch.Tensor)]
 
 
 def _group(name: str, translation: Any) -> Group:

@@ -1,0 +1,132 @@
+"""The elements that interpreted kernels touch, by buffer: addresses are replaced by ones that tell whose they are.
+
+Every tensor that a launch is given gets a virtual address, far from all others, and loads and stores translate it back.
+So an access outside of its buffer is seen wherever it would have led, and one of a lane that is masked off is none.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from unittest import mock
+
+import numpy as np
+import torch
+from triton.runtime import interpreter
+
+#: Bytes between the virtual addresses of two arguments.
+_APART = 1 << 40
+
+
+@dataclass
+class Argument:
+    """A tensor that a launch is given: its elements as it touches them, by element offset from its first one."""
+
+    tensor: torch.Tensor
+    base: int
+    loaded: list[np.ndarray] = field(default_factory=list)
+    stored: list[np.ndarray] = field(default_factory=list)
+
+    @property
+    def elements(self) -> int:
+        """How many elements there are from the first to the end of the storage."""
+        storage = self.tensor.untyped_storage().nbytes() // self.tensor.element_size()
+        return storage - self.tensor.storage_offset()
+
+
+@dataclass
+class Launch:
+    """One launch of a kernel, by the names of its parameters."""
+
+    kernel: str
+    arguments: dict[str, Argument] = field(default_factory=dict)
+
+
+@dataclass
+class Accesses:
+    launches: list[Launch] = field(default_factory=list)
+    atomics: int = 0
+
+    def outside(self) -> list[str]:
+        """The parameters through which an element outside of their buffer is touched."""
+        return [
+            f"{launch.kernel} {name}: element {offset} of {argument.elements}"
+            for launch in self.launches
+            for name, argument in launch.arguments.items()
+            for offset in np.concatenate([*argument.loaded, *argument.stored, np.empty(0, np.int64)])
+            if not 0 <= offset < argument.elements
+        ]
+
+    def touched(self, tensor: torch.Tensor, kind: str) -> np.ndarray:
+        """Offsets, in elements of `tensor`, that are `loaded` or `stored`; each as often as that happens."""
+        first, found = tensor.data_ptr(), [np.empty(0, np.int64)]
+        for argument in (a for launch in self.launches for a in launch.arguments.values()):
+            if argument.tensor.untyped_storage().data_ptr() == tensor.untyped_storage().data_ptr():
+                shift = (argument.tensor.data_ptr() - first) // tensor.element_size()
+                found += [offsets + shift for offsets in getattr(argument, kind)]
+        return np.concatenate(found)
+
+
+@contextlib.contextmanager
+def recorded_accesses() -> Iterator[Accesses]:
+    """Records what the kernels that are interpreted within load and store."""
+    found, builder = Accesses(), interpreter.interpreter_builder
+    convert, execute = interpreter._implicit_cvt, interpreter.GridExecutor.__call__
+    load, store = builder.create_masked_load, builder.create_masked_store
+    by_base: dict[int, Argument] = {}
+
+    def launching(self, *arguments, **options):
+        found.launches.append(Launch(self.fn.__name__))
+        return execute(self, *arguments, **options)
+
+    def virtual(tensor):
+        value = convert(tensor)
+        if not isinstance(tensor, torch.Tensor):
+            return value
+        argument = Argument(tensor, (len(by_base) + 1) * _APART)
+        by_base[argument.base] = argument
+        found.launches[-1].arguments[f"argument {len(found.launches[-1].arguments)}"] = argument
+        value.handle.data[...] = argument.base
+        return value
+
+    def real(pointers, mask, kind):
+        """The pointers that the unmasked lanes are to use, and the argument they are of."""
+        lanes = np.broadcast_to(mask.data, pointers.data.shape).astype(bool)
+        addresses = pointers.data[lanes]
+        if addresses.size == 0:
+            return interpreter.TensorHandle(np.zeros_like(pointers.data), pointers.dtype), mask
+        base = int(addresses[0] + np.uint64(_APART // 2)) // _APART * _APART
+        argument = by_base[base]
+        size = argument.tensor.element_size()
+        offsets = (addresses.astype(np.int64) - base) // size
+        getattr(argument, kind).append(np.unique(offsets) if kind == "loaded" else offsets)
+        inside = (offsets >= 0) & (offsets < argument.elements)
+        moved = np.zeros_like(pointers.data)
+        moved[lanes] = addresses - np.uint64(base) + np.uint64(argument.tensor.data_ptr())
+        kept = lanes.copy()
+        kept[lanes] = inside  # what is outside is recorded, and not touched
+        return interpreter.TensorHandle(moved, pointers.dtype), interpreter.TensorHandle(kept, mask.dtype)
+
+    def recording_load(pointers, mask, *rest):
+        return load(*real(pointers, mask, "loaded"), *rest)
+
+    def recording_store(pointers, value, mask, *rest):
+        moved, kept = real(pointers, mask, "stored")
+        return store(moved, value, kept, *rest)
+
+    def atomic(*_):
+        raise AssertionError("an atomic operation: not recorded")
+
+    with (
+        mock.patch.object(interpreter, "_implicit_cvt", virtual),
+        mock.patch.object(interpreter.GridExecutor, "__call__", launching),
+        mock.patch.multiple(
+            builder,
+            create_masked_load=recording_load,
+            create_masked_store=recording_store,
+            create_atomic_cas=atomic,
+            create_atomic_rmw=atomic,
+        ),
+    ):
+        yield found
