@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -150,11 +151,27 @@ def random_buffers(group: Group) -> list[torch.Tensor]:
 
 
 def random_tensor(shape: list[int], dtype: torch.dtype) -> torch.Tensor:
+    """In the middle of a storage with room on both sides: what is executed may be wrong."""
+    count = math.prod(shape)
+    room = count + _ROOM
     if dtype == torch.bool:
-        return torch.randint(0, 2, shape).bool()
-    if not dtype.is_floating_point:
-        return torch.randint(0, 100, shape).to(dtype)
-    return torch.randn(shape).to(dtype)
+        values = torch.randint(0, 2, [count + 2 * room]).bool()
+    elif not dtype.is_floating_point:
+        values = torch.randint(0, 100, [count + 2 * room]).to(dtype)
+    else:
+        values = torch.randn(count + 2 * room).to(dtype)
+    return values[room : room + count].view(shape)
+
+
+#: Elements before and after a buffer, beside as many as it has.
+_ROOM = 256
+
+
+def _around(tensor: torch.Tensor) -> torch.Tensor:
+    """Everything in the storage of a random tensor, but for the tensor itself."""
+    room = tensor.numel() + _ROOM
+    whole = torch.as_strided(tensor, [tensor.numel() + 2 * room], [1], 0)
+    return torch.cat([whole[:room], whole[-room:]])
 
 
 def differences(group: Group, after: str | None = None, excess_precision: bool = True) -> list[str]:
@@ -169,6 +186,8 @@ def differences(group: Group, after: str | None = None, excess_precision: bool =
     rounded = written_by(after) if coarse and excess_precision else reassociated(group.before, after)
     found = []
     for position, (buffer, one, other) in enumerate(zip(group.buffers, group.expected, results, strict=True)):
+        if _unequal(_around(one), _around(other)):
+            found.append(f"{group.name} {buffer.name}: written outside of it")
         problem = _far(one, other, coarse) if position in rounded else _unequal(one, other)
         if problem:
             found.append(f"{group.name} {buffer.name}: {problem}")

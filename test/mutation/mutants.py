@@ -1,0 +1,131 @@
+"""Faults to put into Bridge on purpose, one at a time: each line of code that a proof or a transformation rests on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """`old`, which occurs once in `file`, becomes `new`; `what` it breaks."""
+
+    name: str
+    what: str
+    file: str
+    old: str
+    new: str
+
+    @property
+    def native(self) -> bool:
+        return self.file.startswith("passes/")
+
+
+MUTANTS = [
+    Mutant(
+        "parallel",
+        "legality check",
+        "passes/lib/Analysis/Legality.cpp",
+        "  if (isLoopParallel(loop))\n    return true;\n",
+        "  return true;\n",
+    ),
+    Mutant(
+        "dependence",
+        "legality check",
+        "passes/lib/Analysis/Legality.cpp",
+        "          !relation.isIntegerEmpty());",
+        "          false);",
+    ),
+    Mutant(
+        "lanes",
+        "legality check",
+        "passes/lib/Transforms/FuseBands.cpp",
+        "    if (auto objection = getLaneObjection(band.back(), recomputeMath))\n      return objection;\n"
+        "    return tryForwarding(band);",
+        "    return std::nullopt;",
+    ),
+    Mutant(
+        "partition",
+        "legality check",
+        "passes/lib/Analysis/PieceMaps.cpp",
+        "    if (!staysInside(map, tile, whole) || !isInjective(map, tile))\n      return false;",
+        "    (void)map;",
+    ),
+    Mutant(
+        "guard",
+        "guard",
+        "passes/lib/Transforms/PadExtents.cpp",
+        "bounds.push_back(-d + (offset + length - 1));",
+        "bounds.push_back(-d + (offset + length));",
+    ),
+    Mutant(
+        "guard start",
+        "guard",
+        "passes/lib/Transforms/PadExtents.cpp",
+        "      bounds.push_back(d - offset);",
+        "      bounds.push_back(d - offset - 1);",
+    ),
+    Mutant(
+        "unguarded load",
+        "guard",
+        "passes/lib/Transforms/PadExtents.cpp",
+        "    bool inside = staysInside(map, load.getMemRefType(), trial);",
+        "    bool inside = true;",
+    ),
+    Mutant(
+        "masked combiner",
+        "guard",
+        "passes/lib/Transforms/PadExtents.cpp",
+        "    condition = compare(arith::CmpIPredicate::slt, low + length);",
+        "    condition = compare(arith::CmpIPredicate::slt, low + length + 1);",
+    ),
+    Mutant(
+        "lane offset",
+        "piece offset",
+        "passes/lib/Transforms/PadExtents.cpp",
+        "AffineMap::get(1, 0, d - offset), lane);",
+        "AffineMap::get(1, 0, d), lane);",
+    ),
+    Mutant(
+        "piece offset",
+        "piece offset",
+        "passes/lib/Transforms/IndexSetSplit.cpp",
+        "                                     piece.getSubMap({unsigned(position)}),",
+        "                                     AffineMap::get(piece.getNumDims(), 0, builder.getAffineDimExpr(0)),",
+    ),
+    Mutant(
+        "piece left out",
+        "reduction combine",
+        "passes/lib/Transforms/IndexSetSplit.cpp",
+        "  for (AffineMap piece : pieces)\n",
+        "  for (AffineMap piece : pieces.drop_back(pieces.size() > 1 && !carried.empty()))\n",
+    ),
+    Mutant(
+        "neutral element",
+        "reduction combine",
+        "passes/lib/Transforms/PadExtents.cpp",
+        "  if (auto neutral = arith::getNeutralElement(combiner))\n    return {*neutral};",
+        "  if (arith::getNeutralElement(combiner))\n"
+        "    return {cast<TypedAttr>(Builder(combiner).getOneAttr(combiner->getResult(0).getType()))};",
+    ),
+    Mutant(
+        "combined pieces",
+        "reduction combine",
+        "lowering/reductions.py",
+        "functools.reduce(combine, [evaluator.value(p) for p in pieces])",
+        "evaluator.value(pieces[0])",
+    ),
+    Mutant(
+        "lifted subscript",
+        "piece offset",
+        "lowering/evaluate.py",
+        "zip(subscripts, strides, strict=True)), sympy.Integer(0)))",
+        "zip(subscripts, strides, strict=True)), sympy.Integer(0))).as_coeff_Add()[1]",
+    ),
+    Mutant(
+        "lifted guard",
+        "guard",
+        "lowering/band.py",
+        "        masks = [evaluator.condition(guard) for guard in statement.guards[store]]",
+        "        masks = []",
+    ),
+]

@@ -1,0 +1,150 @@
+"""Mutation test of the checks: what is broken on purpose, between the passes or in the lift, is seen by those that can.
+
+test/mutation/ does the same to the C++ code, with a build for each.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+import torch
+import validate
+from fuzz import ROUNDING, error
+from test_index_maps import complaints, run
+
+import bridge
+from bridge import isolation, pipeline
+from bridge.lowering import evaluate, reductions
+from bridge.mlir_runtime import context, ir
+from bridge.reasons import InvariantError, Reason
+from bridge.recheck import Recheck
+
+
+def halves(x):
+    """A reduction in two pieces, and a gate."""
+    gate, up = (x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)).chunk(2, dim=-1)
+    return torch.sigmoid(gate) * up
+
+
+def tail(x):
+    """A store under a guard."""
+    x = x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)
+    return x, 2 * x[:, 24:]
+
+
+def own_row(x):
+    return torch.sigmoid(x[:, :32] - x.sum(-1, keepdim=True)), x.amax(-1)
+
+
+def mirrored(x):
+    """Row i needs what is computed of row 6 - i: kernels that must stay apart."""
+    return torch.sigmoid(x[:, :32] - x.sum(-1, keepdim=True).flip(0))
+
+
+def red(function: Callable) -> set[str]:
+    """Which checks find something."""
+    inputs = [torch.randn(7, 64, generator=torch.Generator().manual_seed(0))]
+    found, touched, buffers = run(function, inputs)
+    (group,) = found.groups
+    results = [buffers[name] for name, *_ in found.outputs]
+    layouts = [layout for _, *layout in found.outputs]
+    expected = function(*[t.double() for t in inputs])
+    expected = expected if isinstance(expected, tuple) else (expected,)
+    results = [torch.as_strided(t, *layout) for t, layout in zip(results, layouts, strict=True)]
+    checks = {
+        "isl": not _proven(group),
+        "execution": bool(validate.differences(group)),
+        "index maps": bool(complaints(found, touched, buffers)),
+        "numerics": any(error(r, e) > ROUNDING[torch.float32] for r, e in zip(results, expected, strict=True)),
+    }
+    return {name for name, finds in checks.items() if finds}
+
+
+def _proven(group: validate.Group) -> bool:
+    try:
+        with context(), ir.Location.unknown():
+            recheck, after = Recheck(ir.Module.parse(group.before)), ir.Module.parse(group.after)
+            return bool(recheck.verify(after))
+    except InvariantError:
+        return False
+
+
+@pytest.fixture
+def rewrite(monkeypatch):
+    """Has the passes see another IR than the translated, or the lift another than the passes'."""
+
+    def patch(after: tuple[str, str], before: tuple[str, str] | None = None) -> None:
+        transform = pipeline.transform
+
+        def rewritten(module, passes, tree=None):
+            if before is not None:
+                isolation._replace(module, _replaced(str(module), *before))
+            remarks = transform(module, passes, tree)
+            isolation._replace(module, _replaced(str(module), *after))
+            return remarks
+
+        monkeypatch.setattr(pipeline, "transform", rewritten)
+
+    return patch
+
+
+def _replaced(text: str, old: str, new: str) -> str:
+    changed, count = re.subn(old, new, text)
+    assert count, text
+    return changed
+
+
+@pytest.mark.parametrize("function", [halves, tail, own_row, mirrored])
+def test_nothing_is_found_where_nothing_is_broken(function):
+    assert red(function) == set()
+
+
+def test_legality_check(rewrite):
+    """As if the passes did not see that a row needs another's sum."""
+    mirror = r"(affine.load %arg\d+\[)-(%arg\d+) \+ 6(\] : memref<7xf32>)"
+    rewrite(before=(mirror, r"\1\2\3"), after=(r"(affine.load %arg\d+\[)(%arg\d+)(\] : memref<7xf32>)", r"\1-\2 + 6\3"))
+    assert red(mirrored) >= {"isl", "execution", "numerics"}
+
+
+@pytest.mark.parametrize(("old", "new"), [(r"d0 - 24 >= 0", "d0 - 25 >= 0"), (r"d0 - 24 >= 0", "d0 - 23 >= 0")])
+def test_guard(rewrite, old, new):
+    rewrite(after=(old, new))
+    assert red(tail) >= {"isl", "execution", "index maps"}
+
+
+def test_piece_offset(rewrite):
+    rewrite(after=(r"\+ 32\] : memref<7x64xf32>", "+ 31] : memref<7x64xf32>"))
+    assert red(halves) == {"execution", "index maps", "numerics"}
+
+
+def test_piece_offset_in_the_lift(monkeypatch):
+    location = evaluate.Evaluator.location
+
+    def shifted(self, operation, first_operand):
+        name, index = location(self, operation, first_operand)
+        return name, index.subs(32, 31)
+
+    monkeypatch.setattr(evaluate.Evaluator, "location", shifted)
+    assert red(halves) == {"index maps", "numerics"}
+
+
+def test_reduction_combine(rewrite):
+    """A piece that is added twice, and another not at all."""
+    twice = r"(arith.addf %arg\d+, )(%\d+)( : f32[^}]*?arith.addf %\d+, )%\d+( : f32\n\s+affine.yield)"
+    rewrite(after=(twice, r"\1\2\3\2\4"))
+    assert red(halves) == {"execution", "numerics"}
+
+
+def test_reduction_by_what_is_no_reduction(rewrite):
+    """The lift refuses it, and the kernels are Inductor's."""
+    rewrite(after=(r"arith.addf (%\d+), (%\d+)( : f32\n\s+affine.yield)", r"arith.subf \1, \2\3"))
+    assert red(halves) == {"execution"}
+    assert bridge.report().groups[0].reason is Reason.not_liftable
+
+
+def test_reduction_combine_in_the_lift(monkeypatch):
+    pieces = reductions._pieces
+    monkeypatch.setattr(reductions, "_pieces", lambda *arguments: pieces(*arguments)[:1])
+    assert red(halves) == {"numerics"}
