@@ -9,6 +9,7 @@ test_mutants.py what can be had without a build.  Exits with 1 if a mutant survi
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import shutil
 import subprocess
@@ -28,13 +29,13 @@ _PATTERNS = (
 
 #: The parts of the suite, each an independent way to see a fault, as arguments of pytest; `lit` is lit's.
 SUITES = {
-    "lit": None,
     "execution": ["test_validate.py", "-k", f"test_patterns and not 16_bits and ({_PATTERNS})"],
     "isl": ["test_recheck.py", "-k", f"static and ({_PATTERNS})"],
     "index maps": ["test_index_maps.py", "-k", f"test_patterns and ({_PATTERNS})"],
     "numerics": ["test_patterns.py", "-k", f"gpu_numerics and float32 and ({_PATTERNS})"],
     "roundtrip": ["test_roundtrip.py"],
     "siblings": ["test_siblings.py"],
+    "lit": None,
 }
 
 
@@ -51,6 +52,11 @@ class Copy:
 
     def build(self) -> None:
         command = ["make", "-s", "build", f"PYTHON={self.build_python}"]
+        subprocess.run(command, cwd=self.folder, check=True, stdout=subprocess.DEVNULL)
+
+    def build_plugin(self) -> None:
+        """Without bridge-opt, which takes longer to link."""
+        command = ["cmake", "--build", "build", "--target", "BridgePasses"]
         subprocess.run(command, cwd=self.folder, check=True, stdout=subprocess.DEVNULL)
 
     def is_red(self, suite: str) -> bool:
@@ -75,14 +81,14 @@ class Copy:
             raise RuntimeError(f"{command}: {done.stdout}{done.stderr}")
         return done.returncode == 1
 
-    def apply(self, mutant: Mutant) -> None:
+    def apply(self, mutant: Mutant, with_opt: bool) -> None:
         path = self.folder / mutant.file
         text = (ROOT / mutant.file).read_text()
         if text.count(mutant.old) != 1:
             raise RuntimeError(f"{mutant.name}: {mutant.file} has changed")
         path.write_text(text.replace(mutant.old, mutant.new))
         if mutant.native:
-            self.build()
+            self.build() if with_opt else self.build_plugin()
 
     def restore(self, mutant: Mutant) -> None:
         shutil.copyfile(ROOT / mutant.file, self.folder / mutant.file)
@@ -93,14 +99,15 @@ def main() -> int:
     parser.add_argument("--work", type=Path, required=True, help="folder for the copy; one that exists is used again")
     parser.add_argument("--build-python", default=sys.executable, help="a Python with what the build needs")
     parser.add_argument("--only", nargs="*", help="names of mutants")
-    parser.add_argument("--suites", nargs="*", default=["execution", "isl", "index maps", "lit"], choices=list(SUITES))
+    parser.add_argument("--suites", nargs="*", default=list(SUITES), choices=list(SUITES), help="in this order")
+    parser.add_argument("--all", action="store_true", help="every suite, not only up to the first that is red")
     options = parser.parse_args()
     copy, survivors = Copy(options.work, options.build_python), []
     for mutant in (m for m in MUTANTS if not options.only or m.name in options.only):
         start = time.perf_counter()
-        copy.apply(mutant)
+        copy.apply(mutant, "lit" in options.suites)
         try:
-            red = [suite for suite in options.suites if copy.is_red(suite)]
+            red = list(itertools.islice(filter(copy.is_red, options.suites), None if options.all else 1))
         finally:
             copy.restore(mutant)
         survivors += [] if red else [mutant.name]

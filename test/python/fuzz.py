@@ -1,6 +1,7 @@
 """A differential test with random functions: Bridge against Inductor and eager in float64.
 
     python test/python/fuzz.py --seeds 1000:2000      # as emitted for a GPU, Triton for the CPU, C++
+    python test/python/fuzz.py --seeds 1000:2000 --target ir      # what the passes make, executed by MLIR
     python test/python/fuzz.py --seeds 17:18 --target gpu --show
 
 A seed makes a program (see programs.py); one that fails is shrunk before it is printed.
@@ -19,8 +20,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
+import validate
 from emitted import run_emitted
 from programs import Program, generate, runs, smaller_programs
+
+from bridge import offline
 
 #: Below these relative errors (Frobenius norm) a result is right.
 ROUNDING = {torch.float32: 1e-5, torch.bfloat16: 1e-2}
@@ -37,8 +41,6 @@ def run_gpu(program: Program, backend) -> tuple[torch.Tensor, ...]:
 
 def run_interpreted(program: Program, backend) -> tuple[torch.Tensor, ...]:
     """Triton kernels for the CPU: also for what cannot be compiled for a GPU that is not there."""
-    from bridge import offline
-
     torch._dynamo.reset()
     config = {"triton.persistent_reductions": program.persistent}
     dynamic = None if program.dynamic else False
@@ -55,7 +57,22 @@ def run_cpu(program: Program, backend) -> tuple[torch.Tensor, ...]:
         return compiled(*program.inputs())
 
 
-RUNNERS = {"gpu": run_gpu, "interpreted": run_interpreted, "cpu": run_cpu}
+def run_ir(program: Program, backend) -> tuple[torch.Tensor, ...]:
+    """The affine IR of what Bridge fuses, before and after the passes (see validate.py)."""
+    if backend == "inductor":
+        return run_gpu(program, backend)
+    with validate.recorded() as found:
+        dynamic = None if program.dynamic else False
+        offline.compile_for_gpu(program.function, program.inputs(), compile_fx=backend, dynamic=dynamic)
+    problems = validate.problems(found)
+    assert not problems, problems
+    results = validate.outputs_of(found)
+    if results is None:  # not all of the graph's kernels are in groups
+        return tuple(t.to(program.dtype) if t.is_floating_point() else t for t in program.reference())
+    return tuple(results)
+
+
+RUNNERS = {"gpu": run_gpu, "interpreted": run_interpreted, "cpu": run_cpu, "ir": run_ir}
 
 
 def error(result: torch.Tensor, reference: torch.Tensor) -> float:

@@ -13,6 +13,7 @@ import validate
 from executed import execute
 from fuzz import ROUNDING, error
 from programs import generate
+from validate import EXACT
 
 import bridge
 from bridge import offline
@@ -20,12 +21,6 @@ from bridge.backend import bridge as bridge_backend
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from patterns import PATTERNS
-
-#: Both code generators' pipelines, with every rounding to 16 bits left in.
-EXACT = [
-    "builtin.module(bridge-fuse{excess-precision=false})",
-    "builtin.module(bridge-fuse{excess-precision=false share-row-values=true lane-guards=false})",
-]
 
 #: Seeds of programs with a fusion, among them the dynamic, the 16-bit and the updating.
 SEEDS = (1, 2, 6, 11, 14, 20, 29, 40, 41, 59, 65, 66, 98)
@@ -45,17 +40,6 @@ def record(function, inputs, dynamic: bool) -> validate.Recorded:
     return found
 
 
-def problems(found: validate.Recorded, passes: list[str]) -> list[str]:
-    """Of what the compilation used, and of other pipelines that leave in all roundings."""
-    lines = []
-    for group in found.groups:
-        lines += validate.differences(group)
-        for text in passes:
-            other = validate.transformed(group, text)
-            lines += [f"{text}: {line}" for line in validate.differences(group, other, excess_precision=False)]
-    return lines
-
-
 def assert_eager(results, references, dtype: torch.dtype) -> None:
     for result, expected in zip(results, references, strict=True):
         if expected.is_floating_point() and expected.itemsize > 1:
@@ -68,7 +52,7 @@ def assert_eager(results, references, dtype: torch.dtype) -> None:
 def test_patterns(pattern):
     inputs = pattern.make(None, torch.float32, "cpu", small=True)
     found = record(pattern.function, inputs, dynamic=False)
-    assert found.groups and problems(found, EXACT) == []
+    assert found.groups and validate.problems(found) == []
     results = validate.outputs_of(found)
     if pattern.name == "softmax_padded_rows":  # returns a buffer that is filled by parts
         assert results is None
@@ -83,7 +67,7 @@ def test_patterns_in_16_bits_with_symbolic_rows(pattern):
     if pattern.dynamic:
         pattern.mark_dynamic_rows(inputs)
     found = record(pattern.function, inputs, pattern.dynamic)
-    assert found.groups and problems(found, EXACT[:1]) == []
+    assert found.groups and validate.problems(found, EXACT[:1]) == []
     assert not pattern.dynamic or any("memref<?x" in group.before for group in found.groups)
 
 
@@ -91,7 +75,7 @@ def test_patterns_in_16_bits_with_symbolic_rows(pattern):
 def test_programs(seed):
     program = generate(seed)
     found = record(program.function, program.inputs(), program.dynamic)
-    assert problems(found, EXACT) == []
+    assert validate.problems(found) == []
     results = validate.outputs_of(found)
     if results is not None:
         assert_eager(results, program.reference(), program.dtype)

@@ -27,6 +27,12 @@ from bridge.dtypes import LOW_PRECISION
 from bridge.mlir_runtime import context, ir
 from bridge.offline import capture
 
+#: Both code generators' pipelines, with every rounding to 16 bits left in.
+EXACT = [
+    "builtin.module(bridge-fuse{excess-precision=false})",
+    "builtin.module(bridge-fuse{excess-precision=false share-row-values=true lane-guards=false})",
+]
+
 
 @dataclass
 class Buffer:
@@ -192,6 +198,17 @@ def differences(group: Group, after: str | None = None, excess_precision: bool =
         if problem:
             found.append(f"{group.name} {buffer.name}: {problem}")
     return found
+
+
+def problems(recorded: Recorded, passes: list[str] = EXACT) -> list[str]:
+    """Of what a compilation used, and of other pipelines that leave in all roundings."""
+    lines = []
+    for group in recorded.groups:
+        lines += differences(group)
+        for text in passes:
+            other = transformed(group, text)
+            lines += [f"{text}: {line}" for line in differences(group, other, excess_precision=False)]
+    return lines
 
 
 def outputs_of(recorded: Recorded) -> list[torch.Tensor] | None:
