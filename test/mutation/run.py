@@ -24,17 +24,19 @@ ROOT = Path(__file__).parents[2]
 #: Patterns with pieces, guards, segments, several nodes of a kernel, and every kind of reduction.
 _PATTERNS = (
     "swiglu_4096 or chunk_geglu or head_tail or two_rmsnorms or interleaved_rope or fp8_blocks or swiglu_int8"
-    " or softmax_chunk or mla_indexer_192 or residual_rmsnorm_rope or roll_windows"
+    " or softmax_chunk or mla_indexer_192 or residual_rmsnorm_rope or roll_windows or token_mean"
 )
 
 #: The parts of the suite, each an independent way to see a fault, as arguments of pytest; `lit` is lit's.
 SUITES = {
+    "controls": ["test_mutants.py", "-k", "nothing_is_broken"],
     "execution": ["test_validate.py", "-k", f"test_patterns and not 16_bits and ({_PATTERNS})"],
     "isl": ["test_recheck.py", "-k", f"static and ({_PATTERNS})"],
     "index maps": ["test_index_maps.py", "-k", f"test_patterns and ({_PATTERNS})"],
     "numerics": ["test_patterns.py", "-k", f"gpu_numerics and float32 and ({_PATTERNS})"],
     "roundtrip": ["test_roundtrip.py"],
     "siblings": ["test_siblings.py"],
+    "fuzz": ["test_fuzz.py", "-k", "gpu"],
     "lit": None,
 }
 
@@ -47,6 +49,10 @@ class Copy:
         if not folder.exists():
             ignored = shutil.ignore_patterns("build", ".git", "__pycache__", "_native", ".venv")
             shutil.copytree(ROOT, folder, ignore=ignored, symlinks=True)
+        # The sources of the passes keep their times, by which ninja knows what a mutant has left.
+        for part in ("benchmarks", "bridge", "lowering", "test"):
+            ignored = shutil.ignore_patterns("_native", "__pycache__", *(["lowering"] if part == "bridge" else []))
+            shutil.copytree(ROOT / part, folder / part, ignore=ignored, dirs_exist_ok=True)
         self.build_python = build_python
         self.build()
 
