@@ -7,6 +7,7 @@ does, as it reads the end of its pipe then.
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import subprocess
@@ -49,25 +50,33 @@ class _Helper:
         return self.process.poll() is None
 
     def ask(self, request: Any) -> Any:
-        """The answer; Unsupported(pass_crashed) or Unsupported(pass_timeout), and the helper is gone."""
+        """The answer; Unsupported(pass_crashed) or Unsupported(pass_timeout), and the helper is gone.
+
+        So it is after an interrupt: the next question must not get this one's answer.
+        """
+        answered = False
         try:
             self.connection.send(request)
-            if self.connection.poll(PATIENCE):
-                return self.connection.recv()
+            if not self.connection.poll(PATIENCE):
+                raise Unsupported(Reason.pass_timeout, f"the helper process gave no answer in {PATIENCE:g} seconds")
+            answer = self.connection.recv()
+            answered = True
+            return answer
         except (EOFError, OSError) as lost:
             self.end()
             raise Unsupported(Reason.pass_crashed, f"the helper process {self._fate()}") from lost
-        self.end()
-        raise Unsupported(Reason.pass_timeout, f"the helper process gave no answer in {PATIENCE:g} seconds")
+        finally:
+            if not answered:
+                self.end()
 
     def end(self) -> None:
-        """Waits for a helper that dies of itself, else kills it."""
+        """Waits for the helper, which ends as its pipe is closed, or kills it."""
+        self.connection.close()
         try:
             self.process.wait(1)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
-        self.connection.close()
 
     def _fate(self) -> str:
         code = self.process.returncode
@@ -77,7 +86,7 @@ class _Helper:
         return f"{how}: {said[-1]}" if said else how
 
 
-_COMMAND = [sys.executable, "-m", "bridge.isolation"]
+_COMMAND = [sys.executable or "python3", "-m", "bridge.isolation"]
 
 _lock = threading.Lock()
 _helper: _Helper | None = None
@@ -90,6 +99,12 @@ def _forget() -> None:
 
 
 os.register_at_fork(after_in_child=_forget)
+
+
+@atexit.register
+def _end() -> None:
+    if _helper is not None:
+        _helper.end()
 
 
 def transform_isolated(module: Any, pipeline: str, tree: Path | None) -> list[Remark]:

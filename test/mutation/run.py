@@ -53,6 +53,8 @@ class Copy:
         for part in ("benchmarks", "bridge", "lowering", "test"):
             ignored = shutil.ignore_patterns("_native", "__pycache__", *(["lowering"] if part == "bridge" else []))
             shutil.copytree(ROOT / part, folder / part, ignore=ignored, dirs_exist_ok=True)
+        for mutant in MUTANTS:  # of a run that broke off
+            self.restore(mutant)
         self.build_python = build_python
         self.build()
 
@@ -97,7 +99,8 @@ class Copy:
             self.build() if with_opt else self.build_plugin()
 
     def restore(self, mutant: Mutant) -> None:
-        shutil.copyfile(ROOT / mutant.file, self.folder / mutant.file)
+        if (self.folder / mutant.file).read_bytes() != (ROOT / mutant.file).read_bytes():
+            shutil.copyfile(ROOT / mutant.file, self.folder / mutant.file)
 
 
 def main() -> int:

@@ -8,6 +8,7 @@ import sys
 import textwrap
 import threading
 import warnings
+from unittest import mock
 
 import pytest
 import torch
@@ -144,6 +145,20 @@ def test_the_next_compilation_has_a_new_helper(monkeypatch):
     assert len(compile_isolated()[0].fused) == 1
     isolation._helper.process.kill()  # in between, as by the system for want of memory
     isolation._helper.process.wait()
+    assert len(compile_isolated()[0].fused) == 1
+
+
+def test_an_interrupt_leaves_no_answer_for_the_next_question():
+    with pytest.raises(KeyboardInterrupt), mock.patch.object(isolation._Helper, "alive", lambda self: True):
+        compile_isolated()
+        poll = isolation._helper.connection.poll
+
+        def interrupted(patience):
+            assert poll(patience)
+            raise KeyboardInterrupt
+
+        isolation._helper.connection = mock.Mock(wraps=isolation._helper.connection, poll=interrupted)
+        isolation._ask(("module {}", "builtin.module()", None))
     assert len(compile_isolated()[0].fused) == 1
 
 
