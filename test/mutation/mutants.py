@@ -38,10 +38,9 @@ MUTANTS = [
     Mutant(
         "lanes",
         "legality check",
-        "passes/lib/Transforms/FuseBands.cpp",
-        "    if (auto objection = getLaneObjection(band.back(), recomputeMath))\n      return objection;\n"
-        "    return tryForwarding(band);",
-        "    return std::nullopt;",
+        "passes/lib/Analysis/Forwarding.cpp",
+        "  return source && isSameLane(*source, load);",
+        "  return source.has_value();",
     ),
     Mutant(
         "partition",
