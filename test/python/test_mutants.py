@@ -61,8 +61,13 @@ def shifted_rows(x):
     return x[1:, :48] * 2, x[:, 16:] + 1
 
 
+def two_elements(x):
+    """As many readers as the row has parts, but of one element each."""
+    return torch.sigmoid(x.sum(-1, keepdim=True) + x[:, :1].expand(-1, 32)) * x[:, 1:2]
+
+
 #: Programs that what is broken would make wrong kernels of: legal fusions, and what is none.
-FUNCTIONS = [halves, tail, own_row, mirrored, other_segment, other_lane, shifted_rows]
+FUNCTIONS = [halves, tail, own_row, mirrored, other_segment, other_lane, shifted_rows, two_elements]
 
 
 def red(function: Callable) -> set[str]:
