@@ -393,7 +393,7 @@ def _name_missing_guard(group: Group, schedule: list[Any], options: Options, ent
     if not multiples.unproven:
         return
     try:
-        bands = _bands(_translate_somehow(entry.name, group, choices), options, group)
+        bands = _bands(_translate_somehow(entry.name, group, choices, options.max_accesses), options, group)
     except Unsupported:
         return
     sizes = {s.name: tuple([multiples.same(e) for e in part] for part in s.sizes) for s in choices[0]}
