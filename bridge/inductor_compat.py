@@ -75,6 +75,12 @@ def size_expressions(body: Any) -> list[sympy.Expr]:
     return [d for d in divisions if not d.free_symbols & body.var_ranges.keys()]
 
 
+def has_steps(body: Any) -> bool:
+    """Whether a LoopBody reads or writes every so-manieth element along one of its loops."""
+    expressions = getattr(body, "indexing_exprs", {}).values()
+    return any(expr.coeff(v).is_Integer and abs(expr.coeff(v)) > 1 for expr in expressions for v in body.var_ranges)
+
+
 def size_hint(expr: sympy.Expr) -> int:
     """A typical value of a size expression, for ordering and cost only, never for legality."""
     from torch._inductor.virtualized import V

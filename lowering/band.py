@@ -52,13 +52,14 @@ class FunctionTables:
     knows_lanes: whether the code generator is Triton's, as Bridge extends it: a body can compute with the results
     of its own reductions, reduce segments of a row, and store in some lanes alone.
     keeps_row: whether a kernel keeps in registers a row that takes as many of 32 bits (None: unknown);
+        None where it does not matter, as nothing is generated;
     extent: an expression of `sizes` as Inductor writes a loop's extent.
     """
 
     buffers: list[tuple[str, list[sympy.Expr]]]
     sizes: list[sympy.Expr]
     knows_lanes: bool = True
-    keeps_row: Callable[[int | None], bool] = lambda registers: False
+    keeps_row: Callable[[int | None], bool] | None = None
     extent: Callable[[sympy.Expr], sympy.Expr] = sympy.expand
 
 
@@ -84,9 +85,9 @@ def lift_band(root, entry, tables: FunctionTables, stores_of: dict[str, set[str]
     statements = {name: make_statement(name, own, _reduction_loops(own)) for name, own in by_node.items()}
     # Found from the stores: code motion may have taken a reduction that no band variable touches out of the band.
     registers = row_registers({loops[0] for s in stores if (loops := _reduction_loops([s]))})
-    in_registers = tables.knows_lanes and tables.keeps_row(registers)
+    in_registers = tables.knows_lanes and tables.keeps_row is not None and tables.keeps_row(registers)
     row = _lanes_of_row(statements.values())
-    scope = _Scope(buffers, sizes, tables.knows_lanes, row, in_registers, tables.extent)
+    scope = _Scope(buffers, sizes, tables.knows_lanes, row, in_registers, tables.keeps_row is not None and not in_registers, tables.extent)
     nodes = [_lift_node(name, by_node[name], statements[name], scope) for name in names]
     return LiftedBand(nodes, kernels, registers, in_registers)
 
@@ -122,13 +123,14 @@ def _check_complete(by_node: dict[str, list], stores_of: dict[str, set[str]], bu
 @dataclass(frozen=True)
 class _Scope:
     """What every node of a band is lifted with: the function's tables by SSA value, the lanes of a row, and whether
-    a kernel keeps the row in registers; `extent` as in `FunctionTables`."""
+    a kernel keeps the row in registers; looped: it may go over the row in a loop; `extent` as in `FunctionTables`."""
 
     buffers: dict
     sizes: dict
     knows_lanes: bool
     row: int | None
     in_registers: bool
+    looped: bool
     extent: Callable[[sympy.Expr], sympy.Expr]
 
 
@@ -183,7 +185,7 @@ def _lift_segments(name: str, stores: list, statement: Statement, scope: _Scope,
 def _environment(scope: _Scope, indices: dict, segment: int | None = None) -> Environment:
     from bridge.inductor_compat import inductor_ops
 
-    return Environment(inductor_ops(), scope.buffers, indices, scope.knows_lanes, segment, scope.in_registers)
+    return Environment(inductor_ops(), scope.buffers, indices, scope.knows_lanes, segment, scope.in_registers, scope.looped)
 
 
 def _variable(loop):

@@ -30,7 +30,8 @@ class Environment:
     ops: Inductor's `ops` namespace; buffers: (name, strides in elements) of each memref argument;
     indices: sympy value of induction variables and size arguments; names of values are `ir.Value`s.
     knows_lanes: see `band.FunctionTables`; segment: lanes that one reduction is over, None for the whole row.
-    in_registers: a reduction may use the result of another, since the row is read once.
+    in_registers: a reduction may use the result of another, since the row is read once;
+    looped: a kernel may go over the row in a loop, in which the result of a reduction is not there yet.
     """
 
     ops: Any
@@ -39,6 +40,7 @@ class Environment:
     knows_lanes: bool = True
     segment: int | None = None
     in_registers: bool = False
+    looped: bool = False
 
 
 class Evaluator:

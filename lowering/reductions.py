@@ -206,7 +206,7 @@ def _softmax_in_two_passes(evaluator: Evaluator, values: list, weights: list, dt
 
 
 def _require_row_arithmetic(evaluator: Evaluator) -> None:
-    if not evaluator.env.knows_lanes:
+    if not evaluator.env.knows_lanes or evaluator.env.looped:
         raise Unsupported(Reason.not_liftable, "a split reduction whose pieces' results are to be merged")
 
 

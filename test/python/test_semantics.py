@@ -61,6 +61,18 @@ def test_nan_and_ties_on_gpu(kind, persistent):
     torch.testing.assert_close(larger, expected_larger, rtol=0, atol=0, equal_nan=True)
 
 
+@pytest.mark.parametrize("kind", ["amax", "argmin", "logsumexp"])
+def test_rows_in_a_loop(kind):
+    """Of a length that is symbolic: what merges results of reductions stays apart, it came before them in the loop."""
+    x = rows_of_edges()[4:6]
+    torch._dynamo.mark_dynamic(x, 1)
+    (value, larger), _ = run_emitted(reduced(kind), [x], bridge_backend, dynamic=None)
+    expected, expected_larger = reduced(kind)(x)
+    torch.testing.assert_close(value, expected)
+    torch.testing.assert_close(larger, expected_larger)
+    assert bridge.report().groups
+
+
 @pytest.mark.parametrize("kind", ["amax", "argmin"])
 def test_nan_and_ties_on_cpu(kind, compiler):
     x = rows_of_edges()
