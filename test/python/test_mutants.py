@@ -28,10 +28,10 @@ def halves(x):
     return torch.sigmoid(gate) * up
 
 
-def tail(x):
-    """A store under a guard."""
+def tail(x, weight):
+    """A store under a guard, and a load that has to be."""
     x = x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)
-    return x, 2 * x[:, 24:]
+    return x, weight * x[:, 24:]
 
 
 def own_row(x):
@@ -61,18 +61,26 @@ def shifted_rows(x):
     return x[1:, :48] * 2, x[:, 16:] + 1
 
 
+def part_of_row(x):
+    """A sum over a part of the row, in lanes that all have an element."""
+    part = x[:, 8:48]
+    return x * x.amax(-1, keepdim=True), part * part.sum(-1, keepdim=True)
+
+
 def two_elements(x):
     """As many readers as the row has parts, but of one element each."""
     return torch.sigmoid(x.sum(-1, keepdim=True) + x[:, :1].expand(-1, 32)) * x[:, 1:2]
 
 
 #: Programs that what is broken would make wrong kernels of: legal fusions, and what is none.
-FUNCTIONS = [halves, tail, own_row, mirrored, other_segment, other_lane, shifted_rows, two_elements]
+FUNCTIONS = [halves, tail, own_row, mirrored, other_segment, other_lane, shifted_rows, part_of_row, two_elements]
 
 
 def red(function: Callable) -> set[str]:
     """Which checks find something."""
-    inputs = [torch.randn(7, 64, generator=torch.Generator().manual_seed(0))]
+    generator = torch.Generator().manual_seed(0)
+    inputs = [torch.randn(shape, generator=generator) for shape in ((7, 64), (40,))]
+    inputs = inputs[: function.__code__.co_argcount]
     found, touched, buffers = run(function, inputs)
     results = [buffers[name] for name, *_ in found.outputs]
     layouts = [layout for _, *layout in found.outputs]
