@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 import json
 import re
@@ -88,7 +89,7 @@ def test_half_range_ignores_outliers():
 
 
 def options(*words: str):
-    parser = command.argparse.ArgumentParser()
+    parser = argparse.ArgumentParser()
     command.add_arguments(parser)
     return parser.parse_args(words)
 
@@ -106,6 +107,16 @@ def test_jobs_have_larger_batches_last():
 def test_jobs_of_one_mode():
     assert names("--only", "dit", "--modes", "vision") == ["dit-xl vision"]
     assert names("--only", "dit", "--modes", "decode") == []
+
+
+def test_subcommand(capsys):
+    """As `bridge.cli` finds it: a module of `bridge.commands`."""
+    from bridge.commands import bench
+
+    parser = argparse.ArgumentParser(prog=bench.NAME)
+    bench.register(parser)
+    assert bench.run(parser.parse_args(["--only", "dit", "--list"])) == 0
+    assert capsys.readouterr().out == "dit-xl vision\n"
 
 
 def test_every_mode_of_every_model_is_a_mode():
