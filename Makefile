@@ -18,7 +18,7 @@ export TORCHINDUCTOR_COMPILE_THREADS ?= 1
 TEST_ENV := OMP_NUM_THREADS=1
 
 # What the installed package is made from; a change reinstalls.
-SOURCES := $(shell find bridge lowering passes -type f \
+SOURCES := $(shell find bridge lowering passes examples/plugin -type f \
              -not -path '*/__pycache__/*' 2>/dev/null) \
            pyproject.toml CMakeLists.txt
 
@@ -41,7 +41,7 @@ test: lint
 	cd $(VENV) && $(TEST_ENV) bin/pytest -n auto --durations=10 ../test/python
 
 lint: venv
-	$(BIN)/ruff check bridge lowering passes test benchmarks
+	$(BIN)/ruff check bridge lowering passes test benchmarks examples
 
 # From another folder, so that Python finds the installed package.
 demo: venv

@@ -3,18 +3,23 @@
     torch.compile(f, backend="bridge")
 
 or, for all of Inductor's compilations, `bridge.install()` and `with bridge.enabled():`.
+`bridge.explain(f, *args)` shows what was fused, and why not.
 Importing this package loads neither MLIR nor Inductor.
 """
 
 from __future__ import annotations
 
-from .config import OptionError, Options
+import importlib
+
+from . import torch_logging
 from .install import enabled, install, uninstall
+from .options import OptionError, Options
 from .reasons import InvariantError, Reason, Unsupported
-from .report import GroupReport, Report, report
+from .report import Counterexample, GroupReport, Report, report
 from .version import __version__
 
 __all__ = [
+    "Counterexample",
     "GroupReport",
     "InvariantError",
     "OptionError",
@@ -23,8 +28,34 @@ __all__ = [
     "Report",
     "Unsupported",
     "__version__",
+    "config",
     "enabled",
+    "expect_fused",
+    "explain",
+    "export",
+    "fuse_or_explain",
     "install",
     "report",
     "uninstall",
 ]
+
+#: Where to find what is loaded when it is asked for.
+_LATER = {
+    "config": ("config", None),
+    "explain": ("explanation", "explain"),
+    "expect_fused": ("expect", "expect_fused"),
+    "fuse_or_explain": ("expect", "fuse_or_explain"),
+    "export": ("exporting", "export"),
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    home, attribute = _LATER[name]
+    module = importlib.import_module(f".{home}", __name__)
+    globals()[name] = module if attribute is None else getattr(module, attribute)
+    return globals()[name]
+
+
+torch_logging.register()

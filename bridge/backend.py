@@ -6,7 +6,7 @@ from typing import Any
 
 from . import hook
 from . import inductor_compat as inductor
-from .config import OptionError, Options, make_options, split_options
+from .options import OptionError, Options, make_options, split_options
 
 
 def bridge(gm: Any, example_inputs: list[Any], *, mode: str | None = None, options: dict | None = None) -> Any:

@@ -25,19 +25,30 @@ _ENCODING = "utf-8"
 
 
 class Dump:
-    """Writes `NN-stage.ext` files of one group; without a folder it does nothing."""
+    """Writes `NN-stage.ext` files of one group and tells `listeners` of them, as (stage, text).
 
-    def __init__(self, folder: str | None, label: str):
+    Without a folder and listeners it does nothing.
+    """
+
+    def __init__(self, folder: str | None, label: str, listeners: Iterable[Callable[[str, str], None]] = ()):
         self.folder = Path(folder) / f"{os.getpid()}-{next(_compilations):03d}-{label}" if folder else None
+        self.listeners = tuple(listeners)
         self.counter = itertools.count()
 
     @property
     def active(self) -> bool:
-        return self.folder is not None
+        return self.folder is not None or bool(self.listeners)
 
     def write(self, stage: str, text: str | Callable[[], str]) -> Path | None:
         """Writes one stage and returns its path; None if nothing is dumped (a callable is not called then)."""
-        return self._write(f"{next(self.counter):02d}-{stage}", text) if self.active else None
+        if not self.active:
+            return None
+        with self._complaining():
+            text = text if isinstance(text, str) else text()
+            for listener in self.listeners:
+                listener(stage, text)
+            return self._write(f"{next(self.counter):02d}-{stage}", text)
+        return None
 
     def loop_bodies(self, stage: str, nodes: Iterable[tuple[str, Any, Any]]) -> Path | None:
         """Writes (name, sizes, LoopBody) of scheduler nodes."""
@@ -49,7 +60,7 @@ class Dump:
         """The command that runs the passes again on the translated module and prints what `fused.mlir` has."""
         command = f'bridge-opt {translated} {shlex.quote(f"--pass-pipeline={pipeline}")} "$@"'
         text = f'#!/bin/sh\n# --mlir-print-ir-after-all shows every pass.\ncd "$(dirname "$0")" && exec {command}\n'
-        path = self._write("replay.sh", text) if self.active else None
+        path = self._write("replay.sh", text)
         if path is not None:
             with self._complaining():
                 path.chmod(0o755)
@@ -60,7 +71,7 @@ class Dump:
         tree = None
         if self.active:
             with self._complaining():
-                tree = Path(tempfile.mkdtemp(dir=self.folder))
+                tree = Path(tempfile.mkdtemp(prefix="bridge-"))
         try:
             yield tree
         finally:
@@ -73,11 +84,13 @@ class Dump:
             self.write(f"after-{_pass_name(printed)}.mlir", lambda path=printed: path.read_text(_ENCODING))
         shutil.rmtree(tree, ignore_errors=True)
 
-    def _write(self, name: str, text: str | Callable[[], str]) -> Path | None:
+    def _write(self, name: str, text: str) -> Path | None:
+        if self.folder is None:
+            return None
         path = self.folder / name
         with self._complaining():
             self.folder.mkdir(parents=True, exist_ok=True)
-            path.write_text(text if isinstance(text, str) else text(), _ENCODING)
+            path.write_text(text, _ENCODING)
             return path
         return None
 
@@ -87,7 +100,8 @@ class Dump:
         try:
             yield
         except OSError as error:
-            warn_once(f"dump {self.folder.parent}", f"bridge cannot write its dump: {error}")
+            place = self.folder.parent if self.folder else tempfile.gettempdir()
+            warn_once(f"dump {place}", f"bridge cannot write its dump: {error}")
             self.folder = None
 
 

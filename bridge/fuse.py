@@ -10,12 +10,14 @@ from typing import Any
 
 from . import inductor_codegen as codegen
 from . import inductor_compat as inductor
-from .config import DEFAULT_PIPELINE, LOOP_NEST_PIPELINE, Options
+from . import recording, torch_logging
 from .dump import Dump
 from .groups import Group, form_groups, stay_in_order
+from .inductor_recording import node_location
+from .options import DEFAULT_PIPELINE, Options, default_pipeline
 from .profitability import MAX_ROW_REGISTERS, fits_in_registers, traffic, traffic_of_one
 from .reasons import InvariantError, Reason, Unsupported
-from .report import GroupReport, Report
+from .report import Counterexample, GroupReport, Report
 from .rows import keep_repeated_rows
 from .siblings import FRESH_BYTES, independent_sets, partition, small_strangers, strangers
 from .timing import Timing
@@ -110,7 +112,7 @@ def _share_launches(
     """The schedule with one launch for each set of independent kernels, given by position, where that pays."""
     try:
         with entry.stage("siblings"):
-            return partition(schedule, find_sets(), entry, most_bytes)
+            return partition(schedule, find_sets(), entry, most_bytes, options.force_fusion)
     except _BUGS as bug:
         if options.strict:
             raise
@@ -130,12 +132,13 @@ def _replace(schedule: list[Any], groups: list[Group], outcome: Outcome) -> list
 
 def _group_report(name: str, group: Group, schedule: list[Any]) -> GroupReport:
     nodes = [n for p in group.positions for n in inductor.loop_nodes(schedule[p])]
-    locations = [where for where in map(inductor.node_location, nodes) if where is not None]
+    locations = [where for where in map(node_location, nodes) if where is not None]
     kernels = [schedule[p] for p in group.positions]
     before = traffic([inductor.bytes_touched(kernel) for kernel in kernels])
     one = traffic_of_one([inductor.bytes_touched(kernel, group.names) for kernel in kernels])
     entry = GroupReport(name, [n.get_name() for n in nodes], len(kernels), len(kernels), locations=locations)
     entry.bytes_before, entry.bytes_if_one = before, one
+    recording.begin_group(entry, kernels)
     return entry
 
 
@@ -165,23 +168,26 @@ def _fuse_group(group: Group, schedule: list[Any], options: Options, entry: Grou
     from .lowering.band import lift_function
     from .pipeline import run_pipeline
 
-    dump = Dump(options.dump_dir, entry.name)
+    dump = _open_dump(options, entry)
     with entry.stage("translate"):
-        nodes, translation = _translate(group, schedule, options, dump, entry.name)
+        nodes, translation = translate(group, schedule, options, dump, entry.name)
     with _rechecked(translation.module, options, entry, dump), entry.stage("passes"):
-        remarks = run_pipeline(translation.module, _pipeline(options, group), dump, options.isolate)
+        remarks = run_pipeline(translation.module, _pipeline(options, group), dump, options.isolate, options.plugins)
     entry.remarks = [(r.reason, r.text, r.location) for r in remarks]
+    entry.counterexamples = [Counterexample(r.reason, r.text, r.location, r.notes) for r in remarks if r.notes]
     with entry.stage("lift"):
         tables, stores = _tables(translation, options, group)
         with translation.module.context:
             function = translation.module.body.operations[0].operation
             bands = lift_function(function, tables, stores)
-            if tables.knows_lanes and options.persistent and not codegen.times_fusions(group.device):
+            judged = options.persistent and not options.force_fusion
+            if tables.knows_lanes and judged and not codegen.times_fusions(group.device):
                 bands = [band for band in bands if _pays(band, entry)]
             outcome = _commit(bands, nodes, group, schedule, entry)
         dump.loop_bodies("lifted-loop-ir.txt", _loop_bodies(outcome.fused.values()))
     if not outcome.fused:
         _explain_refusal(entry)
+    recording.finish_group(entry, translation.symbols, _pipeline(options, group))
     return replace(outcome, translated=set(group.names))
 
 
@@ -226,14 +232,22 @@ def _keeps_row(options: Options) -> Callable[[int | None], bool]:
     return lambda registers: options.persistent and fits_in_registers(registers)
 
 
+def _open_dump(options: Options, entry: GroupReport) -> Dump:
+    """For the stages of a group: to the user's folder, else torch's, and to whatever else wants them."""
+    listeners = torch_logging.stage_listeners(entry.name)
+    if entry.record is not None:
+        listeners.append(entry.record.add_stage)
+    return Dump(options.dump_dir or torch_logging.debug_folder(), entry.name, listeners)
+
+
 def _pipeline(options: Options, group: Group) -> str:
     """The user's pipeline, or the default for the group's code generator."""
-    if options.pipeline != DEFAULT_PIPELINE or inductor.generates_triton(group.device):
+    if options.pipeline != DEFAULT_PIPELINE:
         return options.pipeline
-    return LOOP_NEST_PIPELINE
+    return default_pipeline(inductor.generates_triton(group.device), options.force_fusion)
 
 
-def _translate(group: Group, schedule: list[Any], options: Options, dump: Dump, name: str):
+def translate(group: Group, schedule: list[Any], options: Options, dump: Dump, name: str):
     nodes = _nodes(group, schedule)
     if len(nodes) > options.max_nodes:
         raise Unsupported(Reason.budget_exceeded, f"{len(nodes)} nodes, at most {options.max_nodes}")
@@ -293,7 +307,7 @@ def _source(node: Any, kernel: int):
     from .translate.group import NodeSource
 
     body, sizes = inductor.node_body(node), inductor.node_sizes(node)
-    return NodeSource(node.get_name(), body, sizes, kernel, inductor.node_location(node))
+    return NodeSource(node.get_name(), body, sizes, kernel, node_location(node))
 
 
 def _trace_kernel(sources: list, position: int) -> list:
@@ -318,7 +332,7 @@ def _commit(
             _check_whole(band, [schedule[p] for p in positions])
             _check_order(band, schedule, [*merged, positions])
             timing = Timing([schedule[p] for p in positions]) if codegen.times_fusions(group.device) else None
-            kernel, decisions = _rewrite(band, nodes, timing)
+            kernel, decisions = rewrite(band, nodes, timing)
         except Unsupported as refusal:  # bands that are committed stay
             entry.decisions.append(f"apart [{refusal.reason.name}]: {refusal.detail}")
             if not entry.fused:
@@ -360,7 +374,7 @@ def _has_loops_of(band, nodes: dict[str, Any]) -> bool:
     return all(inductor.node_sizes(nodes[n.name]) == (n.iter_sizes, n.reduce_sizes) for n in band.nodes)
 
 
-def _rewrite(band, nodes: dict[str, Any], timing: Timing | None) -> tuple[Any, list[str]]:
+def rewrite(band, nodes: dict[str, Any], timing: Timing | None) -> tuple[Any, list[str]]:
     """(one kernel of the band's nodes over their new loops, decisions about it); Unsupported, and nothing changed, if not."""
     names = {n.name for n in band.nodes}
     first = nodes[band.nodes[0].name]
@@ -400,6 +414,8 @@ def _name_missing_guard(group: Group, schedule: list[Any], options: Options, ent
     if all(sizes[n.name] == (n.iter_sizes, n.reduce_sizes) for band in bands for n in band.nodes):
         return
     conditions = " and ".join(f"{d.lhs.args[0]} % {d.lhs.args[1]} == 0" for d in multiples.unproven)
+    if entry.record is not None:
+        entry.record.guards.insert(0, conditions)
     entry.reason = Reason.dynamic_extent
     entry.detail = f"fused only where {conditions}, which no guard says: torch._check in the function adds one"
 

@@ -15,10 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from . import inductor_compat as inductor
-from .config import Options
+from . import inductor_recording as generated
+from . import recording, torch_logging
 from .fuse import fuse_schedule
 from .groups import Refusal
 from .mlir_runtime import mlir_version
+from .options import Options
 from .reasons import InvariantError, Reason, Unsupported
 from .report import FAULTS, Report, publish, warn_once
 
@@ -114,12 +116,14 @@ class _Pass:
         return run_after_fusion(nodes, scope.options, scope.report or Report())
 
     def key(self) -> tuple[str, ...] | None:
-        """None (no caching) for a compilation that is to be dumped: a hit would dump nothing."""
+        """None (no caching) for a compilation that is to be dumped or explained: a hit would show nothing."""
         scope = current()
         assert scope is not None, "called where not active"
-        if scope.options.dump_dir is not None:
+        if scope.options.dump_dir is not None or recording.current() is not None:
             return None
-        return ("bridge", implementation_hash(), mlir_version() or "no MLIR", repr(scope.options.deciding()))
+        chosen = repr(scope.options.deciding())
+        plugins = tuple(content_hash([Path(path)]) for path in scope.options.plugins)
+        return ("bridge", implementation_hash(), mlir_version() or "no MLIR", chosen, *plugins)
 
 
 def run_after_fusion(nodes: list[Any], options: Options, report: Report) -> list[Any]:
@@ -127,10 +131,14 @@ def run_after_fusion(nodes: list[Any], options: Options, report: Report) -> list
 
     Raises InvariantError in strict mode.
     """
-    before = Counter(report.counters)
+    before, earlier = Counter(report.counters), len(report.groups)
+    report.kernels_before += sum(map(generated.is_generated, nodes))
     try:
-        with report.graph():
-            return _transform(nodes, options, report)
+        with report.graph(), torch_logging.timed("bridge"):
+            changed = _transform(nodes, options, report)
+        report.kernels_after += sum(map(generated.is_generated, changed))
+        recording.finish_graph(changed, report, earlier)
+        return changed
     finally:
         _tell(report, before)
 
@@ -157,6 +165,7 @@ def _tell(report: Report, before: Counter) -> None:
     """Publishes a report: to `bridge.report()`, to Dynamo's counters and, for a fault, as a warning."""
     inductor.add_counters(Counter(report.counters) - before)
     publish(report)
+    torch_logging.tell(report)
     for entry in [*report.groups, *report.refusals]:
         if entry.reason in FAULTS:
             detail = f"[{entry.reason.name}] {entry.detail}"
@@ -164,14 +173,18 @@ def _tell(report: Report, before: Counter) -> None:
 
 
 #: Parts of the package that no compilation depends on.
-_NOT_HASHED = {"__pycache__", "bench", "offline", "bin"}
+_NOT_HASHED = {"__pycache__", "bench", "bin", "commands", "docs", "examples", "offline"}
 
 
 @functools.cache
 def implementation_hash() -> str:
     """Everything of this package that decides what a compilation gives: sources and plug-in, by content."""
+    return content_hash(implementation_files())
+
+
+def content_hash(paths: list[Path]) -> str:
     digest = hashlib.sha256()
-    for path in implementation_files():
+    for path in paths:
         digest.update(f"{path.name} {path.stat().st_size} ".encode())
         digest.update(path.read_bytes())
     return digest.hexdigest()

@@ -1,7 +1,6 @@
-"""Everything of torch's private API, and every difference between torch 2.11, 2.12 and 2.13, in one file.
+"""Torch's private API, and every difference between torch 2.11, 2.12 and 2.13.
 
-The rest of the package sees nodes, bodies and buffers through these functions only. What derives from Inductor's
-code generators is in inductor_codegen.py.
+The package sees nodes, bodies and buffers through these functions. Code generators: inductor_codegen.py.
 """
 
 from __future__ import annotations
@@ -135,15 +134,6 @@ def node_sizes(node: Any) -> tuple[list[sympy.Expr], list[sympy.Expr]]:
     return list(sizes[0]), list(sizes[1])
 
 
-def node_location(node: Any) -> tuple[str, int] | None:
-    """The user's source line of a node: the last frame of the stack trace that tracing kept."""
-    for origin in sorted(node.node.get_origins(), key=lambda o: o.name):
-        frames = re.findall(r'File "([^"]+)", line (\d+)', origin.meta.get("stack_trace") or "")
-        if frames:
-            return frames[-1][0], int(frames[-1][1])
-    return None
-
-
 def mutates_or_aliases(node: Any) -> bool:
     """Whether a kernel writes into, or is a view of, a buffer that it does not own; a slice of a `cat` is its own."""
     return any(
@@ -210,13 +200,19 @@ def bytes_touched(node: Any, together: set[str] | None = None) -> dict[str, int]
     points = max(size_hint(sympy.prod([size for sizes in node_sizes(n) for size in sizes])) for n in loop_nodes(node))
     real_names = node.scheduler.mutation_real_name  # after a kernel has written into it, a buffer has another name
     for dep in {*node.read_writes.reads, *node.read_writes.writes}:
-        if isinstance(dep, MemoryDep) and not node.scheduler.can_buffer_be_removed_through_fusion(dep.name, names):
+        if isinstance(dep, MemoryDep) and not _stays_inside(node.scheduler, dep.name, names):
             name = real_names.get(dep.name, dep.name)
             # Inductor takes an indirect index to reach the whole buffer: a cache is written at one position.
             amount = min(V.graph.get_dep_size_hint(dep), points * buffer_dtype(name).itemsize)
             touched[name] = touched.get(name, 0) + amount
     whole = {name: size_hint(buffer_numel(name)) * buffer_dtype(name).itemsize for name in touched}
     return {name: min(amount, whole[name]) for name, amount in touched.items()}
+
+
+def _stays_inside(scheduler: Any, name: str, operations: set[str]) -> bool:
+    """Whether a kernel of the operations makes the buffer, and nothing else uses it."""
+    own = name in scheduler.name_to_buf and scheduler.name_to_buf[name].defining_op_name() in operations
+    return own and scheduler.can_buffer_be_removed_through_fusion(name, operations)
 
 
 def buffers_awaited(node: Any) -> set[str]:
@@ -456,7 +452,7 @@ def _scheduler_pass_class() -> type:
             theirs = users.uuid() if hasattr(users, "uuid") else None
             ours = self.implementation.key() if self.implementation.active() else ()
             if ours is None or (users is not None and theirs is None):
-                raise codecache.BypassFxGraphCache("bridge's dump_dir is set, or a pass in its hook has no uuid()")
+                raise codecache.BypassFxGraphCache("bridge dumps or explains, or a pass in its hook has no uuid()")
             return (*ours, theirs) if ours else theirs
 
         def __deepcopy__(self, memo: Any) -> Any:

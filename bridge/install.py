@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-from .config import make_options
+from .options import make_options
 from .report import Report
 
 

@@ -107,10 +107,15 @@ def _end() -> None:
         _helper.end()
 
 
-def transform_isolated(module: Any, pipeline: str, tree: Path | None) -> list[Remark]:
-    """As `pipeline.transform`; also Unsupported(pass_crashed) and Unsupported(pass_timeout)."""
+def transform_isolated(
+    module: Any, pipeline: str, tree: Path | None, plugins: tuple[str, ...] = ()
+) -> list[Remark]:
+    """As `pipeline.transform`; also Unsupported(pass_crashed) and Unsupported(pass_timeout).
+
+    plugins: libraries with passes of the pipeline.
+    """
     text = module.operation.get_asm(enable_debug_info=True)
-    refusal, transformed, remarks = _ask((text, pipeline, tree))
+    refusal, transformed, remarks = _ask((text, pipeline, tree, plugins))
     if refusal is not None:
         raise Unsupported(*refusal)
     _replace(module, transformed)
@@ -148,11 +153,14 @@ def serve(connection: Connection) -> None:
         connection.send(_answer(*request))
 
 
-def _answer(text: str, pipeline: str, tree: Path | None) -> tuple[tuple[Reason, str] | None, str, list[Remark]]:
+def _answer(
+    text: str, pipeline: str, tree: Path | None, plugins: tuple[str, ...] = ()
+) -> tuple[tuple[Reason, str] | None, str, list[Remark]]:
     """(arguments of an `Unsupported` or None, IR, remarks)."""
-    from .mlir_runtime import context, ir
+    from .mlir_runtime import context, ir, load_pass_plugins
 
     try:
+        load_pass_plugins(plugins)
         with context():
             module = ir.Module.parse(text)
         remarks = transform(module, pipeline, tree)

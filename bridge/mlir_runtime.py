@@ -83,6 +83,51 @@ def bindings_hash() -> str:
     return hashlib.sha256("".join(digests).encode()).hexdigest()
 
 
+class _PluginInfo(ctypes.Structure):
+    """MLIR's PassPluginLibraryInfo."""
+
+    _fields_ = (
+        ("api_version", ctypes.c_uint32),
+        ("name", ctypes.c_char_p),
+        ("version", ctypes.c_char_p),
+        ("register", ctypes.CFUNCTYPE(None)),
+    )
+
+
+#: What MLIR's release calls MLIR_PLUGIN_API_VERSION.
+PLUGIN_API = 1
+
+
+@functools.cache
+def load_pass_plugins(paths: tuple[str, ...]) -> None:
+    """Registers the passes of libraries that have MLIR's interface for plug-ins, once a process.
+
+    They have to be linked against the `libMLIRPythonCAPI.so` of the wheel.  Raises Unsupported(plugin_missing) for a
+    file that does not load, Unsupported(plugin_version_mismatch) for one that is no plug-in of this release.
+    """
+    load_plugin()
+    for path in paths:
+        _load_pass_plugin(path)
+
+
+@functools.cache
+def _load_pass_plugin(path: str) -> None:
+    try:
+        library = ctypes.CDLL(path)
+    except OSError as error:
+        raise Unsupported(Reason.plugin_missing, f"pass plug-in: {error}") from error
+    try:
+        describe = library.mlirGetPassPluginInfo
+    except AttributeError as error:
+        raise Unsupported(Reason.plugin_version_mismatch, f"{path} is no pass plug-in: {error}") from error
+    describe.restype = _PluginInfo
+    info = describe()
+    if info.api_version != PLUGIN_API:
+        detail = f"{path} is for version {info.api_version} of MLIR's plug-ins, not {PLUGIN_API}"
+        raise Unsupported(Reason.plugin_version_mismatch, detail)
+    info.register()
+
+
 def check_versions(plugin: str, mlir: str) -> None:
     """The plug-in speaks C++ with the wheel's MLIR, so both must be the release that it was built with.
 

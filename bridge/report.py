@@ -14,6 +14,7 @@ from .reasons import Reason
 
 if TYPE_CHECKING:  # It loads sympy, and `import bridge` is to be quick.
     from .groups import Refusal
+    from .recording import GroupRecord
 
 #: Reasons that somebody can do something about: these are said in a warning too.
 FAULTS = frozenset(
@@ -31,6 +32,22 @@ FAULTS = frozenset(
 )
 
 
+@dataclass(frozen=True)
+class Counterexample:
+    """Why two loops must not meet: two iterations and the element that they collide on.
+
+    reason / text / location: of the remark; accesses: what the first and the second do, as (words, location).
+    """
+
+    reason: str
+    text: str
+    location: str
+    accesses: tuple[tuple[str, str], ...]
+
+    def __str__(self) -> str:
+        return "; ".join(f"{words}, {where}" for words, where in self.accesses)
+
+
 @dataclass
 class GroupReport:
     """One group of kernels.
@@ -39,7 +56,8 @@ class GroupReport:
     reason / detail: why not, where it was not; kernels_before / kernels_after: kernels of the group;
     seconds: time of each stage; remarks: what the passes said, as (reason, text, location);
     bytes_before / bytes_if_one: what its kernels move, and what one in their place would, at typical sizes;
-    certificate: with option recheck, what isl proved of the fused loops; graph: which graph of the compilation it is in.
+    certificate: with option recheck, what isl proved of the fused loops; graph: which graph of the compilation it is in;
+    counterexamples: of the remarks that are dependences; record: what `bridge.explain` asks for, else None.
     """
 
     name: str
@@ -57,13 +75,18 @@ class GroupReport:
     bytes_before: int = 0
     bytes_if_one: int = 0
     graph: int = 0
+    counterexamples: list[Counterexample] = field(default_factory=list)
+    record: GroupRecord | None = None
 
     @contextlib.contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """Adds the wall time of the block to `seconds[name]`."""
+        """Adds the wall time of the block to `seconds[name]`, and to Dynamo's times of compilation."""
+        from .torch_logging import timed
+
         start = time.perf_counter()
         try:
-            yield
+            with timed(f"bridge.{name}"):
+                yield
         finally:
             self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
 
@@ -73,6 +96,7 @@ class Report:
     """The groups of one compilation (of every graph in it) and the kernels that could not take part.
 
     graphs: how many graphs Inductor scheduled, none where they all came from its cache;
+    kernels_before / kernels_after: kernels that code is generated for, library calls not counted;
     choices: what was decided about kernels that stay Inductor's;
     counters: what was added to `torch._dynamo.utils.counters["bridge"]`; seconds: time that no group took.
     """
@@ -83,6 +107,8 @@ class Report:
     counters: dict[str, int] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     graphs: int = 0
+    kernels_before: int = 0
+    kernels_after: int = 0
 
     @property
     def fused(self) -> list[GroupReport]:
@@ -141,6 +167,7 @@ def _group_lines(group: GroupReport, graphs: int) -> list[str]:
     lines += [f"    {decision}" for decision in group.decisions]
     lines += [f"    proven again: {line}" for line in group.certificate]
     lines += [f"    remark [{reason}] {text} at {where}" for reason, text, where in group.remarks]
+    lines += [f"    for example: {example}" for example in group.counterexamples]
     stages = ", ".join(f"{stage} {1e3 * s:.1f}" for stage, s in group.seconds.items())
     return [*lines, f"    ms: {stages}"]
 

@@ -163,17 +163,22 @@ def _reduced(kernel: Any) -> Any:
 
 
 def partition(
-    schedule: list[Any], sets: list[list[int]], entry: GroupReport, most_bytes: int | None = None
+    schedule: list[Any],
+    sets: list[list[int]],
+    entry: GroupReport,
+    most_bytes: int | None = None,
+    force: bool = False,
 ) -> list[Any]:
     """The schedule with one kernel in the place of each set, as far as that is possible and pays.
 
-    sets: positions of kernels that were proven independent of each other; most_bytes: that one launch may move.  What
-    was done, or why not, goes into `entry`; a set whose kernels stay apart leaves the schedule as it was.
+    sets: positions of kernels that were proven independent of each other; most_bytes: that one launch may move; force:
+    whether it pays does not matter.  What was done, or why not, goes into `entry`; a set whose kernels stay apart leaves
+    the schedule as it was.
     """
     parts = [part for positions in sets for part in _parts(schedule, positions, most_bytes)]
     for family in [[schedule[p] for p in part] for part in parts]:
         try:
-            schedule = _share(schedule, family, entry)
+            schedule = _share(schedule, family, entry, force)
         except Unsupported as refusal:
             entry.decisions.append(f"apart [{refusal.reason.name}]: {refusal.detail}")
     return schedule
@@ -192,11 +197,13 @@ def _parts(schedule: list[Any], positions: list[int], most_bytes: int | None) ->
     return [part for part in parts if len(part) > 1]
 
 
-def _share(schedule: list[Any], family: list[Any], entry: GroupReport) -> list[Any]:
+def _share(schedule: list[Any], family: list[Any], entry: GroupReport, force: bool) -> list[Any]:
     if not all(inductor.generates_triton(_device(kernel)) for kernel in family):
         return schedule
     _check_possible(schedule, family)
-    chosen = _worthwhile([_sibling(kernel) for kernel in family])
+    siblings = [_sibling(kernel) for kernel in family]
+    _check_buffers(siblings if force else [])
+    chosen = siblings if force else _worthwhile(siblings)
     positions = [i for i, kernel in enumerate(schedule) if any(kernel is s.kernel for s in chosen)]
     joined = codegen.share_launch([part for p in positions for part in inductor.launch_parts(schedule[p])])
     entry.decisions.append(_describe(chosen))
@@ -241,10 +248,14 @@ def _worthwhile(family: list[_Sibling]) -> list[_Sibling]:
     chosen = [s for s in chosen if s.total <= LARGE_BYTES or any(_share_input(s.kernel, o.kernel) for o in chosen if o is not s)]
     if len(chosen) < 2:
         raise Unsupported(Reason.not_profitable, f"{_numbers(family)}: a launch saved is less than is lost")
-    buffers = {name for sibling in chosen for name in sibling.moved}
+    _check_buffers(chosen)
+    return chosen
+
+
+def _check_buffers(family: list[_Sibling]) -> None:
+    buffers = {name for sibling in family for name in sibling.moved}
     if len(buffers) > MAX_BUFFERS:
         raise Unsupported(Reason.budget_exceeded, f"{len(buffers)} buffers, at most {MAX_BUFFERS}")
-    return chosen
 
 
 def _share_input(one: Any, other: Any) -> bool:

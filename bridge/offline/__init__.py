@@ -1,37 +1,38 @@
 """Drive Inductor and Triton for a GPU that is not there.
 
 ``compile_for_gpu`` generates the code that Inductor would on that GPU,
+``compiling_for_gpu`` does so for what a program compiles by itself,
 ``compile_kernel`` turns its kernels into cubins, ``interpreter`` and
 ``run_interpreted`` run them on CPU tensors, ``count_loads`` and
 ``count_stores`` read their memory accesses.
+
+Importing this package loads none of it.
 """
 
-from .arch import ARCHITECTURES, GpuArch
-from .capture import OfflineResult, compile_for_gpu
-from .cubin import Cubin, compile_kernel
-from .metrics import count_loads, count_stores
-from .wrapper import TritonKernelSource, parse_wrapper
+from __future__ import annotations
 
-__all__ = [
-    "ARCHITECTURES",
-    "Cubin",
-    "GpuArch",
-    "OfflineResult",
-    "TritonKernelSource",
-    "compile_for_gpu",
-    "compile_kernel",
-    "count_loads",
-    "count_stores",
-    "interpreter",
-    "parse_wrapper",
-    "run_interpreted",
-]
+import importlib
+
+_HOMES = {
+    "ARCHITECTURES": "arch",
+    "GpuArch": "arch",
+    "OfflineResult": "capture",
+    "compile_for_gpu": "capture",
+    "compiling_for_gpu": "capture",
+    "Cubin": "cubin",
+    "compile_kernel": "cubin",
+    "count_loads": "metrics",
+    "count_stores": "metrics",
+    "TritonKernelSource": "wrapper",
+    "parse_wrapper": "wrapper",
+    "interpreter": "interpret",
+    "run_interpreted": "interpret",
+}
+
+__all__ = list(_HOMES)
 
 
 def __getattr__(name: str) -> object:
-    # Lazily, so that ``python -m bridge.offline.interpret`` runs the module once.
-    if name in ("interpreter", "run_interpreted"):
-        from . import interpret
-
-        return getattr(interpret, name)
-    raise AttributeError(name)
+    if name not in _HOMES:
+        raise AttributeError(name)
+    return getattr(importlib.import_module(f".{_HOMES[name]}", __name__), name)

@@ -11,7 +11,6 @@ import ast
 import contextlib
 import functools
 import importlib
-import itertools
 import tempfile
 import types
 import warnings
@@ -348,26 +347,6 @@ def scratch_caches() -> Iterator[str]:
         # It says that the caches are disabled, which is what we asked for.
         warnings.filterwarnings("ignore", message="dynamo_pgo force disabled")
         yield directory
-
-
-_entry_counter = itertools.count()
-
-
-def fresh_entry(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that calls ``fn`` and that Dynamo has never seen.
-
-    Dynamo keeps compiled entries and recompile counts per code object, and its
-    record of which sizes changed per code name. A new code object under a new
-    name keeps one compilation from making the next one dynamic, or from
-    reaching the recompile limit.
-    """
-
-    def entry(*args: Any, **kwargs: Any) -> Any:
-        return fn(*args, **kwargs)
-
-    name = f"bridge_offline_entry_{next(_entry_counter)}"
-    code = entry.__code__.replace(co_name=name, co_qualname=name)
-    return types.FunctionType(code, globals(), name, None, entry.__closure__)
 
 
 def run_fake(gm: torch.fx.GraphModule, args: tuple[Any, ...]) -> Any:

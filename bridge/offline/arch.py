@@ -11,7 +11,11 @@ _KIB = 1 << 10
 
 @dataclasses.dataclass(frozen=True)
 class GpuArch:
-    """The device properties that Inductor's and Triton's choices depend on."""
+    """The device properties that Inductor's and Triton's choices depend on.
+
+    For rooflines also the vendor's peaks: ``memory_bandwidth`` in bytes and
+    ``arithmetic_rate`` in float32 operations, a second; 0 where not known.
+    """
 
     name: str
     major: int
@@ -21,6 +25,8 @@ class GpuArch:
     l2_cache_size: int
     shared_memory_per_block_optin: int
     shared_memory_per_multiprocessor: int
+    memory_bandwidth: float = 0.0
+    arithmetic_rate: float = 0.0
     regs_per_multiprocessor: int = 65536
     max_threads_per_multi_processor: int = 2048
     warp_size: int = 32
@@ -32,8 +38,8 @@ class GpuArch:
 
 
 ARCHITECTURES = {
-    90: GpuArch("NVIDIA H100", 9, 0, 132, 80 * _GIB, 50 * _MIB, 227 * _KIB, 228 * _KIB),
-    80: GpuArch("NVIDIA A100-SXM4-80GB", 8, 0, 108, 80 * _GIB, 40 * _MIB, 163 * _KIB, 164 * _KIB),
+    90: GpuArch("NVIDIA H100", 9, 0, 132, 80 * _GIB, 50 * _MIB, 227 * _KIB, 228 * _KIB, 3.35e12, 66.9e12),
+    80: GpuArch("NVIDIA A100-SXM4-80GB", 8, 0, 108, 80 * _GIB, 40 * _MIB, 163 * _KIB, 164 * _KIB, 2.04e12, 19.5e12),
 }
 
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import contextlib
 import copy
 import dataclasses
-from collections.abc import Callable, Sequence
+import functools
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
+from unittest import mock
 
 import torch
 from torch.utils import _pytree as pytree
 
+from ..fresh import fresh_entry
 from . import _stubs
 from .arch import GpuArch, resolve_arch
 from .wrapper import TritonKernelSource, WrapperCode, parse_wrapper
@@ -88,9 +91,37 @@ def _generate(
     dynamic: bool | None,
 ) -> None:
     """Have Dynamo trace ``fn`` and hand each graph to ``compile_fx``."""
-    compiled = torch.compile(_stubs.fresh_entry(fn), backend=_offline_backend(compile_fx), dynamic=dynamic)
+    compiled = torch.compile(fresh_entry(fn), backend=_offline_backend(compile_fx), dynamic=dynamic)
     with torch.no_grad():
         compiled(*example_inputs)
+
+
+@contextlib.contextmanager
+def compiling_for_gpu(
+    arch: int | str | GpuArch = "sm_90", config_patches: dict[str, Any] | None = None
+) -> Iterator[list[str]]:
+    """Have Inductor, wherever a program calls it inside the block, generate code for a GPU of ``arch``.
+
+    The program itself goes on as in eager mode. Gives the list of wrapper
+    sources, one a graph (``parse_wrapper`` reads them).
+    """
+    codes: list[str] = []
+    module = torch._inductor.compile_fx
+    generate = module.compile_fx
+
+    @functools.wraps(generate)
+    def compile_fx(gm: torch.fx.GraphModule, example_inputs: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
+        runnable = copy.deepcopy(gm)
+        generate(gm, example_inputs, *args, **kwargs)
+        return runnable.forward
+
+    with (
+        _stubs.scratch_caches(),
+        torch._inductor.config.patch({**_NO_BENCHMARKS, **(config_patches or {})}),
+        _stubs.codegen_only(resolve_arch(arch), codes),
+        mock.patch.object(module, "compile_fx", compile_fx),
+    ):
+        yield codes
 
 
 def compile_for_gpu(

@@ -23,6 +23,7 @@ if __name__ == "__main__":
 
 import torch
 
+from ..fresh import fresh_entry
 from . import _interpreter_stubs, _stubs
 from .arch import resolve_arch
 from .libdevice import cpu_libdevice
@@ -64,7 +65,7 @@ def run_interpreted(
         context or contextlib.nullcontext(),
         torch.no_grad(),
     ):
-        entry = _stubs.fresh_entry(fn)
+        entry = fresh_entry(fn)
         return torch.compile(entry, backend=backend, dynamic=dynamic)(*inputs)
 
 

@@ -86,13 +86,15 @@ func.func @should_not_forward_in_the_other_branch(%in: memref<64x128xf32>, %t: m
   affine.for %i = 0 to 64 {
     affine.for %j = 0 to 128 {
       %x = affine.load %in[%i, %j] : memref<64x128xf32>
+      // expected-note@below {{iteration (63, 0) writes element [63, 0] of argument 1}}
       affine.store %x, %t[%i, %j] : memref<64x128xf32>
     }
     affine.for %j = 0 to 128 {
       %z = affine.if affine_set<(d0) : (d0 - 1 >= 0)>(%j) -> f32 {
         affine.yield %zero : f32
       } else {
-        // expected-remark@+1 {{[cross_lane_dependence] a load needs another lane's value}}
+        // expected-remark@below {{[cross_lane_dependence] a load needs another lane's value}}
+        // expected-note@below {{iteration (63, 1) reads it}}
         %v = affine.load %t[%i, %j - 1] : memref<64x128xf32>
         affine.yield %v : f32
       }
@@ -218,13 +220,15 @@ func.func @should_not_forward_from_two_pieces(%in: memref<8x128xf32>, %t: memref
     affine.for %j = 0 to 64 {
       %x = affine.load %in[%i, %j] : memref<8x128xf32>
       %y = math.exp %x : f32
+      // expected-note@below {{iteration (7, 32) writes element [7, 32] of argument 1}}
       affine.store %y, %t[%i, %j] : memref<8x128xf32>
       %v = affine.load %in[%i, %j + 64] : memref<8x128xf32>
       %w = math.sin %v : f32
       affine.store %w, %t[%i, %j + 64] : memref<8x128xf32>
     }
     affine.for %j = 0 to 64 {
-      // expected-remark@+1 {{[cross_lane_dependence] a load needs another lane's value}}
+      // expected-remark@below {{[cross_lane_dependence] a load needs another lane's value}}
+      // expected-note@below {{iteration (7, 0) reads it}}
       %y = affine.load %t[%i, %j + 32] : memref<8x128xf32>
       affine.store %y, %out[%i, %j] : memref<8x64xf32>
     }
@@ -414,11 +418,13 @@ func.func @should_not_recompute_reduction(%in: memref<64x4x32xf32>, %sum: memref
         %c = arith.addf %a, %x : f32
         affine.yield %c : f32
       }
+      // expected-note@below {{iteration (63, 1) writes element [63, 1] of argument 1}}
       affine.store %s, %sum[%i, %b] : memref<64x4xf32>
     }
     affine.for %b = 0 to 4 {
       affine.for %j = 0 to 32 {
-        // expected-remark@+1 {{[cross_lane_dependence] a load needs another lane's value}}
+        // expected-remark@below {{[cross_lane_dependence] a load needs another lane's value}}
+        // expected-note@below {{iteration (63, 2, 0) reads it}}
         %z = affine.load %sum[%i, -%b + 3] : memref<64x4xf32>
         affine.store %z, %out[%i, %b, %j] : memref<64x4x32xf32>
       }
@@ -439,11 +445,13 @@ func.func @should_not_recompute_running_sum(%in: memref<64x128xf32>, %t: memref<
     %s = affine.for %j = 0 to 128 iter_args(%a = %zero) -> (f32) {
       %x = affine.load %in[%i, %j] : memref<64x128xf32>
       %y = arith.addf %a, %x : f32
+      // expected-note@below {{iteration (63, 63) writes element [63, 63] of argument 1}}
       affine.store %y, %t[%i, %j] : memref<64x128xf32>
       affine.yield %y : f32
     }
     affine.for %j = 0 to 128 {
-      // expected-remark@+1 {{[cross_lane_dependence] a load needs another lane's value}}
+      // expected-remark@below {{[cross_lane_dependence] a load needs another lane's value}}
+      // expected-note@below {{iteration (63, 64) reads it}}
       %z = affine.load %t[%i, -%j + 127] : memref<64x128xf32>
       affine.store %z, %out[%i, %j] : memref<64x128xf32>
     }
@@ -461,10 +469,12 @@ func.func @should_not_forward_out_of_range(%in: memref<64x128xf32>, %t: memref<6
   affine.for %i = 0 to 64 {
     affine.for %j = 0 to 128 {
       %x = affine.load %in[%i, %j] : memref<64x128xf32>
+      // expected-note@below {{iteration (63, 1) writes element [63, 1] of argument 1}}
       affine.store %x, %t[%i, %j] : memref<64x129xf32>
     }
     affine.for %j = 0 to 128 {
-      // expected-remark@+1 {{[cross_lane_dependence] a load needs another lane's value}}
+      // expected-remark@below {{[cross_lane_dependence] a load needs another lane's value}}
+      // expected-note@below {{iteration (63, 0) reads it}}
       %z = affine.load %t[%i, %j + 1] : memref<64x129xf32>
       affine.store %z, %out[%i, %j] : memref<64x128xf32>
     }
@@ -483,10 +493,12 @@ func.func @should_not_forward_out_of_symbolic_range(%in: memref<64x?xf32>, %t: m
   affine.for %i = 0 to 64 {
     affine.for %j = 0 to %n {
       %x = affine.load %in[%i, %j] : memref<64x?xf32>
+      // expected-note@below {{iteration (63, 0) writes element [63, 0] of argument 1}}
       affine.store %x, %t[%i, %j] : memref<64x?xf32>
     }
     affine.for %j = 0 to %m {
-      // expected-remark@+1 {{[cross_lane_dependence] a load needs another lane's value}}
+      // expected-remark@below {{[cross_lane_dependence] a load needs another lane's value}}
+      // expected-note@below {{iteration (63, 4) reads it, where argument 4 = 5 and argument 3 = 3}}
       %z = affine.load %t[%i, -%j + symbol(%m) - 1] : memref<64x?xf32>
       affine.store %z, %out[%i, %j] : memref<64x?xf32>
     }
@@ -524,13 +536,15 @@ func.func @should_not_forward_between_lanes(%in: memref<64x64xf32>, %t: memref<6
 func.func @should_not_recompute_from_overwritten_input(%in: memref<64x128xf32>, %t: memref<64x128xf32>) {
   affine.for %i = 0 to 64 {
     affine.for %j = 0 to 128 {
-      // expected-remark@+1 {{[cross_lane_dependence] a load needs another lane's value}}
+      // expected-remark@below {{[cross_lane_dependence] a load needs another lane's value}}
+      // expected-note@below {{iteration (63, 0) reads element [63, 0] of argument 0}}
       %x = affine.load %in[%i, %j] : memref<64x128xf32>
       %y = math.exp %x : f32
       affine.store %y, %t[%i, %j] : memref<64x128xf32>
     }
     affine.for %j = 0 to 128 {
       %z = affine.load %t[%i, -%j + 127] : memref<64x128xf32>
+      // expected-note@below {{iteration (63, 0) writes it}}
       affine.store %z, %in[%i, %j] : memref<64x128xf32>
     }
   } {bridge.band}
@@ -546,12 +560,14 @@ func.func @should_not_recompute_from_overwritten_input(%in: memref<64x128xf32>, 
 func.func @should_not_forward_from_a_later_store(%in: memref<64x128xf32>, %t: memref<64x128xf32>, %out: memref<64x128xf32>) {
   affine.for %i = 0 to 64 {
     affine.for %j = 0 to 128 {
-      // expected-remark@+1 {{[cross_lane_dependence] a load needs another lane's value}}
+      // expected-remark@below {{[cross_lane_dependence] a load needs another lane's value}}
+      // expected-note@below {{iteration (63, 63) reads element [63, 64] of argument 1}}
       %z = affine.load %t[%i, -%j + 127] : memref<64x128xf32>
       affine.store %z, %out[%i, %j] : memref<64x128xf32>
     }
     affine.for %j = 0 to 128 {
       %x = affine.load %in[%i, %j] : memref<64x128xf32>
+      // expected-note@below {{iteration (63, 64) writes it}}
       affine.store %x, %t[%i, %j] : memref<64x128xf32>
     }
   } {bridge.band}
@@ -622,6 +638,7 @@ func.func @should_not_forward_what_is_overwritten_under_guard(%in: memref<64x128
   affine.for %i = 0 to 64 {
     affine.for %j = 0 to 128 {
       %x = affine.load %in[%i, %j] : memref<64x128xf32>
+      // expected-note@below {{iteration (63, 63) writes element [63, 63] of argument 2}}
       affine.store %x, %t[%i, %j] : memref<64x128xf32>
     }
     affine.for %j = 0 to 128 {
@@ -631,7 +648,8 @@ func.func @should_not_forward_what_is_overwritten_under_guard(%in: memref<64x128
       }
     }
     affine.for %j = 0 to 128 {
-      // expected-remark@+1 {{[cross_lane_dependence] a load needs another lane's value}}
+      // expected-remark@below {{[cross_lane_dependence] a load needs another lane's value}}
+      // expected-note@below {{iteration (63, 64) reads it}}
       %z = affine.load %t[%i, -%j + 127] : memref<64x128xf32>
       affine.store %z, %out[%i, %j] : memref<64x128xf32>
     }
@@ -649,6 +667,7 @@ func.func @should_not_forward_what_is_overwritten_in_part(%in: memref<64x128xf32
   affine.for %i = 0 to 64 {
     affine.for %j = 0 to 128 {
       %x = affine.load %in[%i, %j] : memref<64x128xf32>
+      // expected-note@below {{iteration (63, 0) writes element [63, 0] of argument 2}}
       affine.store %x, %t[%i, %j] : memref<64x128xf32>
     }
     affine.for %j = 0 to 64 {
@@ -656,7 +675,8 @@ func.func @should_not_forward_what_is_overwritten_in_part(%in: memref<64x128xf32
       affine.store %x, %t[%i, %j + 64] : memref<64x128xf32>
     }
     affine.for %j = 0 to 128 {
-      // expected-remark@+1 {{[cross_lane_dependence] a load needs another lane's value}}
+      // expected-remark@below {{[cross_lane_dependence] a load needs another lane's value}}
+      // expected-note@below {{iteration (63, 0) reads it}}
       %z = affine.load %t[%i, %j] : memref<64x128xf32>
       affine.store %z, %out[%i, %j] : memref<64x128xf32>
     }
@@ -675,8 +695,10 @@ func.func @should_not_forward_from_a_later_iteration(%in: memref<64x128xf32>, %t
   affine.for %i = 0 to 64 {
     affine.for %j = 0 to 128 {
       %x = affine.load %in[%i, %j] : memref<64x128xf32>
+      // expected-note@below {{iteration (63, 63) writes element [63, 63] of argument 1}}
       affine.store %x, %t[%i, %j] : memref<64x128xf32>
-      // expected-remark@+1 {{[cross_lane_dependence] a load needs another lane's value}}
+      // expected-remark@below {{[cross_lane_dependence] a load needs another lane's value}}
+      // expected-note@below {{iteration (63, 64) reads it}}
       %z = affine.load %t[%i, -%j + 127] : memref<64x128xf32>
       affine.store %z, %out[%i, %j] : memref<64x128xf32>
     }

@@ -261,12 +261,14 @@ func.func @should_not_fuse_reader_of_another_segment(%in: memref<64x256xf32>, %s
         %c = arith.addf %a, %x : f32
         affine.yield %c : f32
       }
+      // expected-note@below {{iteration (63, 0) writes element [63, 0] of argument 1}}
       affine.store %s, %segment[%i, %b] : memref<64x8xf32>
     }
   }
   // expected-remark@+1 {{[cross_lane_dependence] a load needs what another lane reduces}}
   affine.for %i = 0 to 64 {
     affine.for %j = 0 to 256 {
+      // expected-note@below {{iteration (63, 8) reads it}}
       %y = affine.load %segment[%i, %j mod 8] : memref<64x8xf32>
       affine.store %y, %out[%i, %j] : memref<64x256xf32>
     }
@@ -290,6 +292,7 @@ func.func @should_not_fuse_reader_of_interleaved_segments(%in: memref<64x256xf32
         %c = arith.addf %a, %x : f32
         affine.yield %c : f32
       }
+      // expected-note@below {{iteration (63, 0) writes element [63, 0] of argument 1}}
       affine.store %s, %segment[%i, %b] : memref<64x8xf32>
     }
   }
@@ -297,6 +300,7 @@ func.func @should_not_fuse_reader_of_interleaved_segments(%in: memref<64x256xf32
   affine.for %i = 0 to 64 {
     affine.for %j = 0 to 256 {
       %x = affine.load %in[%i, %j] : memref<64x256xf32>
+      // expected-note@below {{iteration (63, 8) reads it}}
       %y = affine.load %segment[%i, %j mod 8] : memref<64x8xf32>
       %z = arith.mulf %x, %y : f32
       affine.store %z, %out[%i, %j] : memref<64x256xf32>
@@ -320,6 +324,7 @@ func.func @should_not_fuse_reader_of_reversed_segments(%in: memref<64x8x32xf32>,
         %c = arith.addf %a, %x : f32
         affine.yield %c : f32
       }
+      // expected-note@below {{iteration (63, 3) writes element [63, 3] of argument 1}}
       affine.store %s, %segment[%i, %b] : memref<64x8xf32>
     }
   }
@@ -328,6 +333,7 @@ func.func @should_not_fuse_reader_of_reversed_segments(%in: memref<64x8x32xf32>,
   affine.for %i = 0 to 64 {
     affine.for %b = 0 to 8 {
       affine.for %j = 0 to 32 {
+        // expected-note@below {{iteration (63, 4, 0) reads it}}
         %y = affine.load %segment[%i, -%b + 7] : memref<64x8xf32>
         affine.store %y, %out[%i, %b, %j] : memref<64x8x32xf32>
       }
@@ -380,6 +386,7 @@ func.func @should_not_fuse_reader_of_reversed_running_sum(%in: memref<64x128xf32
     %s = affine.for %j = 0 to 128 iter_args(%a = %zero) -> (f32) {
       %x = affine.load %in[%i, %j] : memref<64x128xf32>
       %y = arith.addf %a, %x : f32
+      // expected-note@below {{iteration (63, 63) writes element [63, 63] of argument 1}}
       affine.store %y, %t[%i, %j] : memref<64x128xf32>
       affine.yield %y : f32
     }
@@ -387,6 +394,7 @@ func.func @should_not_fuse_reader_of_reversed_running_sum(%in: memref<64x128xf32
   // expected-remark@+1 {{[cross_lane_dependence] a load needs what another lane reduces}}
   affine.for %i = 0 to 64 {
     affine.for %j = 0 to 128 {
+      // expected-note@below {{iteration (63, 64) reads it}}
       %z = affine.load %t[%i, -%j + 127] : memref<64x128xf32>
       affine.store %z, %out[%i, %j] : memref<64x128xf32>
     }
@@ -405,6 +413,7 @@ func.func @should_not_fuse_reader_of_unknown_element(%in: memref<64x128xf32>, %t
   affine.for %i = 0 to 64 {
     %s = affine.for %j = 0 to 128 iter_args(%a = %zero) -> (f32) {
       %x = affine.load %in[%i, %j] : memref<64x128xf32>
+      // expected-note@below {{iteration (63, 1) writes element [63, 1] of argument 1}}
       affine.store %x, %t[%i, %j] : memref<64x129xf32>
       %y = arith.addf %a, %x : f32
       affine.yield %y : f32
@@ -413,6 +422,7 @@ func.func @should_not_fuse_reader_of_unknown_element(%in: memref<64x128xf32>, %t
   // expected-remark@+1 {{[cross_lane_dependence] a load needs an element that its band iteration writes, and which store does is not proven}}
   affine.for %i = 0 to 64 {
     affine.for %j = 0 to 128 {
+      // expected-note@below {{iteration (63, 0) reads it}}
       %z = affine.load %t[%i, %j + 1] : memref<64x129xf32>
       affine.store %z, %out[%i, %j] : memref<64x128xf32>
     }

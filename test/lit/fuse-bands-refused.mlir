@@ -9,12 +9,14 @@ func.func @should_not_fuse_dependence_between_rows(%in: memref<65x128xf32>, %t: 
   affine.for %i = 0 to 64 {
     affine.for %j = 0 to 128 {
       %x = affine.load %in[%i, %j] : memref<65x128xf32>
+      // expected-note@below {{iteration (63, 0) writes it}}
       affine.store %x, %t[%i, %j] : memref<65x128xf32>
     }
   }
   // expected-remark@+1 {{[loop_carried_dependence] merged, one band iteration would need another's result}}
   affine.for %i = 0 to 64 {
     affine.for %j = 0 to 128 {
+      // expected-note@below {{iteration (62, 0) reads element [63, 0] of argument 1}}
       %x = affine.load %t[%i + 1, %j] : memref<65x128xf32>
       affine.store %x, %out[%i, %j] : memref<64x128xf32>
     }
@@ -29,12 +31,14 @@ func.func @should_not_fuse_dependence_between_symbolic_rows(%in: memref<?x128xf3
   affine.for %i = 0 to %n {
     affine.for %j = 0 to 128 {
       %x = affine.load %in[%i, %j] : memref<?x128xf32>
+      // expected-note@below {{iteration (1, 127) writes element [1, 127] of argument 1}}
       affine.store %x, %t[%i, %j] : memref<?x128xf32>
     }
   }
   // expected-remark@+1 {{[loop_carried_dependence]}}
   affine.for %i = 0 to %n {
     affine.for %j = 0 to 128 {
+      // expected-note@below {{iteration (2, 127) reads it, where argument 3 = 4}}
       %x = affine.load %t[%n - %i - 1, %j] : memref<?x128xf32>
       affine.store %x, %out[%i, %j] : memref<?x128xf32>
     }
@@ -50,6 +54,7 @@ func.func @should_not_fuse_dependence_between_symbolic_rows(%in: memref<?x128xf3
 func.func @should_not_fuse_write_after_read_of_another_row(%a: memref<65x64xf32>, %out: memref<64x64xf32>, %in: memref<64x64xf32>) {
   affine.for %i = 0 to 64 {
     affine.for %j = 0 to 64 {
+      // expected-note@below {{iteration (63, 0) reads it}}
       %x = affine.load %a[%i, %j] : memref<65x64xf32>
       affine.store %x, %out[%i, %j] : memref<64x64xf32>
     }
@@ -58,6 +63,7 @@ func.func @should_not_fuse_write_after_read_of_another_row(%a: memref<65x64xf32>
   affine.for %i = 0 to 64 {
     affine.for %j = 0 to 64 {
       %x = affine.load %in[%i, %j] : memref<64x64xf32>
+      // expected-note@below {{iteration (62, 0) writes element [63, 0] of argument 0}}
       affine.store %x, %a[%i + 1, %j] : memref<65x64xf32>
     }
   }
@@ -73,12 +79,14 @@ func.func @should_not_fuse_transposed_consumer(%in: memref<64x64xf32>, %t: memre
   affine.for %i = 0 to 64 {
     affine.for %j = 0 to 64 {
       %x = affine.load %in[%i, %j] : memref<64x64xf32>
+      // expected-note@below {{iteration (62, 63) writes element [62, 63] of argument 1}}
       affine.store %x, %t[%i, %j] : memref<64x64xf32>
     }
   }
   // expected-remark@+1 {{[loop_carried_dependence]}}
   affine.for %i = 0 to 64 {
     affine.for %j = 0 to 64 {
+      // expected-note@below {{iteration (63, 62) reads it}}
       %x = affine.load %t[%j, %i] : memref<64x64xf32>
       affine.store %x, %out[%i, %j] : memref<64x64xf32>
     }

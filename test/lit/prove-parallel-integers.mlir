@@ -39,6 +39,8 @@ func.func @should_not_prove_rolled_store_that_wraps(%in: memref<57xf32>, %out: m
   // expected-remark@+1 {{[loop_carried_dependence] an iteration needs another's result}}
   affine.for %i = 0 to 57 {
     %x = affine.load %in[%i] : memref<57xf32>
+    // expected-note@below {{iteration (0) writes element [3] of argument 1}}
+    // expected-note@below {{iteration (56) writes it}}
     affine.store %x, %out[(%i + 3) mod 56] : memref<56xf32>
   } {bridge.band}
   return
@@ -57,6 +59,8 @@ func.func @should_prove_inner_loop_alone(%in: memref<8x7xf32>, %out: memref<48xf
   affine.for %i = 0 to 8 {
     affine.for %j = 0 to 7 {
       %x = affine.load %in[%i, %j] : memref<8x7xf32>
+      // expected-note@below {{iteration (0, 1) writes element [4] of argument 1}}
+      // expected-note@below {{iteration (7, 0) writes it}}
       affine.store %x, %out[(%i * 7 + %j + 3) mod 48] : memref<48xf32>
     } {bridge.band}
   } {bridge.band}
@@ -92,7 +96,9 @@ func.func @should_not_prove_load_of_another_roll(%in: memref<56xf32>, %t: memref
   // expected-remark@+1 {{[loop_carried_dependence] an iteration needs another's result}}
   affine.for %i = 0 to 56 {
     %x = affine.load %in[%i] : memref<56xf32>
+    // expected-note@below {{iteration (0) writes element [3] of argument 1}}
     affine.store %x, %t[(%i + 3) mod 56] : memref<56xf32>
+    // expected-note@below {{iteration (55) reads it}}
     %y = affine.load %t[(%i + 4) mod 56] : memref<56xf32>
     affine.store %y, %out[%i] : memref<56xf32>
   } {bridge.band}
@@ -123,6 +129,8 @@ func.func @should_not_prove_one_of_two_digits(%in: memref<64xf32>, %out: memref<
   // expected-remark@+1 {{[loop_carried_dependence]}}
   affine.for %i = 0 to 64 {
     %x = affine.load %in[%i] : memref<64xf32>
+    // expected-note@below {{iteration (15) writes it}}
+    // expected-note@below {{iteration (7) writes element [7, 0] of argument 1}}
     affine.store %x, %out[%i mod 8, 0] : memref<8x8xf32>
   } {bridge.band}
   return

@@ -47,7 +47,9 @@ func.func @should_mark_outer_loop_of_row_sum(%a: memref<8x64xf32>, %b: memref<8x
 func.func @should_not_mark_recurrence(%a: memref<64xf32>) {
   // expected-remark@+1 {{[loop_carried_dependence] an iteration needs another's result}}
   affine.for %i = 1 to 64 {
+    // expected-note@below {{iteration (63) reads it}}
     %0 = affine.load %a[%i - 1] : memref<64xf32>
+    // expected-note@below {{iteration (62) writes element [62] of argument 0}}
     affine.store %0, %a[%i] : memref<64xf32>
   } {bridge.band}
   return
@@ -74,7 +76,9 @@ func.func @should_not_touch_loop_without_band(%a: memref<64xf32>, %b: memref<64x
 func.func @should_not_keep_mark_of_recurrence(%a: memref<64xf32>) {
   // expected-remark@+1 {{[loop_carried_dependence]}}
   affine.for %i = 1 to 64 {
+    // expected-note@below {{iteration (63) reads it}}
     %0 = affine.load %a[%i - 1] : memref<64xf32>
+    // expected-note@below {{iteration (62) writes element [62] of argument 0}}
     affine.store %0, %a[%i] : memref<64xf32>
   } {bridge.band, bridge.parallel}
   return

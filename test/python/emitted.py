@@ -16,6 +16,7 @@ import torch
 from torch._inductor.codecache import PyCodeCache
 
 from bridge import offline
+from bridge.fresh import fresh_entry
 from bridge.offline import _stubs
 from bridge.offline.arch import resolve_arch
 
@@ -108,5 +109,5 @@ def run_emitted(
     codes: list[str] = []
     torch._dynamo.reset()
     with emitted_for("sm_90", codes), torch._inductor.config.patch(config):
-        compiled = torch.compile(_stubs.fresh_entry(function), backend=backend, dynamic=dynamic)
+        compiled = torch.compile(fresh_entry(function), backend=backend, dynamic=dynamic)
         return compiled(*inputs), codes

@@ -7,7 +7,7 @@ import torch
 from conftest import plain, rows, sample
 
 import bridge
-from bridge.config import Options, make_options, split_options
+from bridge.options import Options, make_options, split_options
 
 INDUCTORS = frozenset({"max_autotune", "triton.cudagraphs"})
 

@@ -14,7 +14,7 @@ from torch._inductor import custom_graph_pass
 
 import bridge
 from bridge import hook, mlir_runtime
-from bridge.config import Options
+from bridge.options import Options
 
 #: A pass as the torch that runs wants it.
 PassBase = getattr(custom_graph_pass, "CustomSchedulerPass", custom_graph_pass.CustomGraphPass)

@@ -43,7 +43,7 @@ STAGES = [
     "bridge.translate.group.translate_group",
     "bridge.pipeline.run_pipeline",
     "bridge.lowering.band.lift_function",
-    "bridge.fuse._rewrite",
+    "bridge.fuse.rewrite",
     "torch._inductor.graph.GraphLowering.codegen",
 ]
 

@@ -3,17 +3,22 @@
 import re
 import shlex
 import subprocess
+import textwrap
 from pathlib import Path
 
 import pytest
+import torch
 
 import bridge
+from bridge.cli import main
+from bridge.commands.options import reference
 
 ROOT = Path(__file__).parents[2]
 NATIVE = Path(bridge.__file__).parent / "_native"
 BRIDGE_OPT = NATIVE / "bin" / "bridge-opt"
 README = (ROOT / "README.md").read_text()
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+TOOLS = (ROOT / "docs" / "tools.md").read_text()
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
 def blocks(language: str, text: str = README) -> list[str]:
@@ -41,11 +46,47 @@ def test_ir_is_what_the_passes_make_of_it():
     assert run(BRIDGE_OPT, "-", "--bridge-fuse", stdin=before) == run(BRIDGE_OPT, "-", stdin=after)
 
 
-@pytest.mark.parametrize("command", [line for block in blocks("sh") for line in block.splitlines()])
+def commands(text: str) -> list[str]:
+    return [line for block in blocks("sh", text) for line in block.splitlines()]
+
+
+@pytest.mark.parametrize("command", [line for line in commands(README) if line.startswith("bridge-opt ")])
 def test_bridge_opt_commands_work(command):
-    program, *arguments = shlex.split(command)
-    assert program == "bridge-opt"
-    assert run(BRIDGE_OPT, *arguments)
+    assert run(BRIDGE_OPT, *shlex.split(command)[1:])
+
+
+def test_commands_of_the_tools_work(compiler, monkeypatch, tmp_path, capsys):
+    """In their order, in a folder that has what they name; the README's are among them."""
+    (tmp_path / "build").mkdir()
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    monkeypatch.chdir(tmp_path)
+    todo = commands(TOOLS)
+    assert {line for line in commands(README) if line.startswith("bridge ")} <= set(todo)
+    for command in todo:
+        program, *arguments = shlex.split(command)
+        if program == "bridge-opt":
+            run(BRIDGE_OPT, *[tmp_path / a if a.startswith("build/") else a for a in arguments])
+            continue
+        assert program == "bridge"
+        assert main(arguments) == 0, command
+        torch._dynamo.reset()
+    assert (tmp_path / "build" / "swiglu.html").exists()
+
+
+def test_snippets_of_the_tools_run(compiler, capsys):
+    namespace: dict = {}
+    for snippet in blocks("python", TOOLS):
+        exec(compile(textwrap.dedent(snippet), "tools.md", "exec"), namespace)  # noqa: S102
+    shown = capsys.readouterr().out
+    for line in blocks("text", TOOLS)[0].splitlines():
+        assert line.strip() in shown
+
+
+def test_every_option_and_reason_of_troubleshooting_exists():
+    text = (ROOT / "docs" / "troubleshooting.md").read_text()
+    reasons = set(re.findall(r"\[([a-z]+(?:_[a-z]+)+)\]", text))
+    assert len(reasons) >= 3 and reasons <= set(bridge.Reason.__members__)
+    assert set(re.findall(r'options=\{"(\w+)"', text)) <= set(bridge.Options.names())
 
 
 def test_make_targets_exist():
@@ -56,8 +97,13 @@ def test_make_targets_exist():
 
 
 def test_options_are_all_described():
-    rows = re.findall(r"^\| `(\w+)` \| `(.+?)` \|", README, re.MULTILINE)
-    assert dict(rows) == {name: str(getattr(bridge.Options(), name)) for name in bridge.Options.names()}
+    rows = re.findall(r"^\| `(\w+)` \| `(.+?)` \| (.+) \|$", README, re.MULTILINE)
+    meanings = bridge.Options.meanings()
+    assert rows == [(name, str(getattr(bridge.Options(), name)), meaning) for name, meaning in meanings.items()]
+
+
+def test_configuration_reference_is_current():
+    assert (ROOT / "docs" / "configuration.md").read_text() == reference(), "run `bridge options`"
 
 
 def test_reasons_exist():
@@ -78,7 +124,7 @@ def test_links_lead_somewhere(page, target):
 
 
 def test_files_named_in_the_architecture_exist():
-    text = (ROOT / "docs" / "architecture.md").read_text()
+    text = "".join((ROOT / "docs" / f"{name}.md").read_text() for name in ("architecture", "extending"))
     named = set(re.findall(r"`((?:bridge|lowering|passes|test)/[\w/.-]+)`", text))
     assert len(named) > 20
     assert [path for path in sorted(named) if not (ROOT / path).exists()] == []

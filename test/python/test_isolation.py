@@ -12,7 +12,7 @@ from conftest import rows, sample
 
 import bridge
 from bridge import hook
-from bridge.config import Options
+from bridge.options import Options
 
 
 @pytest.fixture

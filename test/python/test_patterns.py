@@ -14,7 +14,7 @@ from interpreted_loads import recorded_loads
 
 from bridge import offline
 from bridge.backend import bridge as bridge_backend
-from bridge.offline import _stubs
+from bridge.fresh import fresh_entry
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from patterns import PATTERNS, ROWS, Pattern
@@ -83,7 +83,7 @@ def outputs(result) -> list[torch.Tensor]:
 def results(pattern: Pattern, backend, sets: list[list[torch.Tensor]]) -> list[list[torch.Tensor]]:
     """The outputs for every set of inputs, of one compilation."""
     torch._dynamo.reset()
-    compiled = torch.compile(_stubs.fresh_entry(pattern.function), backend=backend, dynamic=False)
+    compiled = torch.compile(fresh_entry(pattern.function), backend=backend, dynamic=False)
     with torch.no_grad():
         return [outputs(compiled(*inputs)) for inputs in sets]
 

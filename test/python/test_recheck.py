@@ -11,8 +11,8 @@ import torch
 import bridge
 from bridge import offline
 from bridge.backend import bridge as bridge_backend
-from bridge.config import OptionError, make_options
 from bridge.mlir_runtime import context, ir
+from bridge.options import OptionError, make_options
 from bridge.reasons import InvariantError, Reason
 from bridge.recheck import Recheck, read_affine
 

@@ -75,7 +75,7 @@ class Recorded:
 
 @contextlib.contextmanager
 def recorded() -> Iterator[Recorded]:
-    found, translate, run = Recorded(), fuse._translate, pipeline.run_pipeline
+    found, translate, run = Recorded(), fuse.translate, pipeline.run_pipeline
     shape_only, call = capture._shape_only, _Interpreted.call
 
     def recording_call(gm):
@@ -103,7 +103,7 @@ def recorded() -> Iterator[Recorded]:
         return remarks
 
     with (
-        mock.patch.object(fuse, "_translate", recording_translate),
+        mock.patch.object(fuse, "translate", recording_translate),
         mock.patch.object(pipeline, "run_pipeline", recording_run),
         mock.patch.object(capture, "_shape_only", recording_call),
         mock.patch.object(_Interpreted, "call", recording_interpreted),

@@ -447,10 +447,12 @@ std::optional<Objection> bridge::getLaneObjection(AffineForOp band, bool math) {
     if (!source)
       return Objection{Reason::cross_lane_dependence,
                        "a load needs an element that its band iteration "
-                       "writes, and which store does is not proven"};
+                       "writes, and which store does is not proven",
+                       describe(findLaneCollision(load, band))};
     if (!isRecomputable(*source))
       return Objection{Reason::cross_lane_dependence,
-                       "a load needs what another lane reduces"};
+                       "a load needs what another lane reduces",
+                       describe(findLaneCollision(load, band))};
     if (!isRecomputable(*source, math))
       return Objection{Reason::not_profitable,
                        "a transcendental function would be computed again"};

@@ -14,6 +14,12 @@ using namespace mlir;
 using namespace mlir::affine;
 using namespace bridge;
 
+void bridge::refuse(Operation *op, const Objection &objection) {
+  InFlightDiagnostic remark = refuse(op, objection.reason) << objection.text;
+  for (const Note &note : objection.notes)
+    remark.attachNote(note.location) << note.text;
+}
+
 //===----------------------------------------------------------------------===//
 // Accesses
 //===----------------------------------------------------------------------===//

@@ -106,7 +106,8 @@ std::optional<ForwardFailure> bridge::forwardStores(AffineForOp band,
     if (!source || !isRecomputable(*source))
       return ForwardFailure{*next,
                             {Reason::cross_lane_dependence,
-                             "a load needs another lane's value"}};
+                             "a load needs another lane's value",
+                             describe(findLaneCollision(*next, band))}};
     if (countOperations(band) > limit)
       return ForwardFailure{*next,
                             {Reason::budget_exceeded,
@@ -139,7 +140,7 @@ struct ForwardStores : bridge::impl::ForwardStoresBase<ForwardStores> {
 private:
   /// Lanes that wait for each other are no lanes, and the band none to lift.
   static void giveUp(AffineForOp band, ForwardFailure failure) {
-    refuse(failure.load, failure.objection.reason) << failure.objection.text;
+    refuse(failure.load, failure.objection);
     Operation *loop = band;
     for (; loop && loop->hasAttr(kBandAttr); loop = loop->getParentOp())
       loop->removeAttr(kBandAttr);

@@ -192,6 +192,11 @@ private:
     return refuse(loop, reason);
   }
 
+  void no(AffineForOp loop, const Objection &objection) {
+    ++numRefused;
+    refuse(loop, objection);
+  }
+
   bool tryFuse(Block &body, AffineForOp first, AffineForOp second) {
     if (!refused.insert({first, second}).second)
       return false;
@@ -209,7 +214,7 @@ private:
     AffineForOp second = candidate.second.root();
     for (Nest *nest : {&candidate.first, &candidate.second})
       if (auto objection = getObjection(nest->root())) {
-        no(second, objection->reason) << objection->text;
+        no(second, *objection);
         return false;
       }
     if (!shareElements(candidate.first, candidate.second)) {
@@ -240,7 +245,7 @@ private:
       if (!first)
         first = objection;
     }
-    no(candidate.second.root(), first->reason) << first->text;
+    no(candidate.second.root(), *first);
     return false;
   }
 
@@ -309,10 +314,12 @@ private:
                        "merged, the proof would take more dependence checks "
                        "than are left"};
     numProofs += band.size();
-    if (!llvm::all_of(band, isParallel))
+    auto serial = llvm::find_if_not(band, isParallel);
+    if (serial != band.end())
       return Objection{Reason::loop_carried_dependence,
                        "merged, one band iteration would need another's "
-                       "result"};
+                       "result",
+                       describe(findCollision(*serial))};
     if (auto objection = getLaneObjection(band.back(), recomputeMath))
       return objection;
     return tryForwarding(band);

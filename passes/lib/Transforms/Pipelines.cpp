@@ -33,7 +33,7 @@ void bridge::buildFusePipeline(OpPassManager &pm,
   addCleanUp(functions);
   FuseBandsOptions fuse;
   fuse.segments = options.laneGuards;
-  fuse.recomputeMath = options.laneGuards;
+  fuse.recomputeMath = options.laneGuards || options.recomputeMath;
   fuse.maxDependenceChecks = options.maxDependenceChecks;
   functions.addPass(createFuseBands(fuse));
   ForwardStoresOptions forward;

@@ -42,8 +42,9 @@ private:
     loop->removeAttr(bridge::kParallelAttr); // Somebody else's claim.
     if (!objection)
       objection = {bridge::Reason::loop_carried_dependence,
-                   "an iteration needs another's result"};
-    bridge::refuse(loop, objection->reason) << objection->text;
+                   "an iteration needs another's result",
+                   bridge::describe(bridge::findCollision(loop))};
+    bridge::refuse(loop, *objection);
     return false;
   }
 };

@@ -3,17 +3,23 @@
 #ifndef BRIDGE_ANALYSIS_LEGALITY_H
 #define BRIDGE_ANALYSIS_LEGALITY_H
 
+#include "Bridge/Analysis/Collision.h"
 #include "Bridge/Support/Reasons.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 
 namespace bridge {
 
-/// Why affine dependence analysis cannot be trusted with a nest.
+/// Why nests stay apart, or dependence analysis cannot be trusted with one;
+/// notes: an example, where it is a dependence.
 struct Objection {
   Reason reason;
   llvm::StringRef text;
+  Notes notes = {};
 };
+
+/// Emits an objection as a remark at `op`.
+void refuse(mlir::Operation *op, const Objection &objection);
 
 /// Upstream's analysis compares subscripts of one SSA value: it does not see
 /// that two memrefs overlap, that two subscripts of a non-identity layout meet,

@@ -42,6 +42,11 @@ struct FusePipelineOptions
       llvm::cl::desc("Pairs of accesses that the proofs of a function's bands "
                      "may be about"),
       llvm::cl::init(100000)};
+  Option<bool> recomputeMath{
+      *this, "recompute-math",
+      llvm::cl::desc("Without lane guards, too, compute transcendental "
+                     "functions again where a fusion needs it"),
+      llvm::cl::init(false)};
 };
 
 /// Adds the passes of `bridge-fuse` to `pm`, which runs on a module.

@@ -1,0 +1,38 @@
+"""write the loops of a function as a module of MLIR's affine dialect
+
+bridge export model.py:norm --input 2048x8192 -o norm.mlir
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from . import _program
+
+NAME = "export"
+
+
+def register(parser: argparse.ArgumentParser) -> None:
+    _program.add_arguments(parser, function_required=True)
+    parser.add_argument("-o", "--output", metavar="FILE", help="where to, default the standard output")
+    parser.add_argument("--target", default="cuda:sm_90", help="whose loops: cpu, cuda:sm_90 (default) or cuda:sm_80")
+    parser.add_argument("--locations", action="store_true", help="with the source line of every operation")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from ..exporting import export
+
+    program = _program.load(arguments)
+    text = export(
+        program.function,
+        *program.arguments,
+        backend_target=arguments.target,
+        dynamic=arguments.dynamic or False,
+        locations=arguments.locations,
+    )
+    if arguments.output:
+        Path(arguments.output).write_text(text)
+    else:
+        print(text, end="")
+    return 0

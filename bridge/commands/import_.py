@@ -1,0 +1,84 @@
+"""lift an affine module into kernels, and run them
+
+bridge import norm.mlir --pipeline 'builtin.module(bridge-fuse)' --show kernels
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from . import _program
+
+NAME = "import"
+
+
+def register(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("module", help="a file with an MLIR module")
+    parser.add_argument("--function", help="which function of it, if there are several")
+    parser.add_argument("--pipeline", help="passes to run first, as bridge-opt --pass-pipeline takes them")
+    parser.add_argument("--plugin", action="append", default=[], metavar="LIBRARY", help="a library with passes")
+    parser.add_argument("--target", default="cpu", help="cpu (default), which runs it on random numbers; or cuda:sm_90")
+    parser.add_argument("--show", choices=["module", "kernels"], help="print the lifted module, or the kernels")
+    parser.add_argument("--check", metavar="FILE.py:FUNCTION", help="compare the outputs with this function's")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """1 if the outputs are not those of --check's function."""
+    from ..importing import compile_affine
+
+    text = Path(arguments.module).read_text()
+    options = {"function": arguments.function, "pipeline": arguments.pipeline, "plugins": arguments.plugin}
+    program = compile_affine(text, **options)
+    if arguments.show == "module":
+        print(program.module)
+    inputs = [_program.make_tensor(_spelled(argument)) for argument in program.inputs]
+    kernels, outputs = _compile(program, inputs, arguments.target)
+    if arguments.show == "kernels":
+        print("\n".join(kernel.source for kernel in kernels))
+    print(f"{len(program.function.nests)} nests in {len(kernels)} generated kernels for {arguments.target}")
+    for argument, output in zip(program.outputs, outputs, strict=True):
+        print(f"{argument.name}: {output.dtype} {tuple(output.shape)}")
+    return _check(arguments.check, inputs, outputs) if arguments.check else 0
+
+
+def _spelled(argument: Any) -> str:
+    return f"{'x'.join(map(str, argument.shape)) or '1'}:{str(argument.dtype).removeprefix('torch.')}"
+
+
+def _compile(program: Any, inputs: list[Any], target: str) -> tuple[list[Any], list[Any]]:
+    """The kernels, and the outputs where they can be run."""
+    from ..explanation import architecture_of
+    from ..recording import recorded
+
+    with recorded() as recording:
+        if architecture_of(target) is None:
+            outputs = program(*inputs)
+        else:
+            from ..offline import compile_for_gpu
+
+            architecture = architecture_of(target)
+            compile_for_gpu(program.run, inputs, compile_fx=program.backend, arch=architecture)
+            import torch
+
+            outputs = [torch.empty(a.shape, dtype=a.dtype, device="meta") for a in program.outputs]
+    return recording.kernels, list(outputs)
+
+
+def _check(program: str, inputs: list[Any], outputs: list[Any]) -> int:
+    import torch
+
+    file, name = _program.split(program)
+    namespace = argparse.Namespace(program=f"{file}:{name}", input=["1"])
+    expected = _program.load(namespace).function(*inputs)
+    expected = list(expected) if isinstance(expected, (tuple, list)) else [expected]
+    if len(expected) != len(outputs):
+        print(f"different: the function has {len(expected)} outputs")
+        return 1
+    for one, other in zip(outputs, expected, strict=True):
+        error = (one.double() - other.reshape(one.shape).double()).abs().max().item()
+        print(f"largest difference {error:.2e}")
+        if not torch.allclose(one.double(), other.reshape(one.shape).double(), rtol=1e-2, atol=1e-3):
+            return 1
+    return 0

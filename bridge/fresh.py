@@ -1,0 +1,28 @@
+"""Functions that Dynamo has never seen."""
+
+from __future__ import annotations
+
+import itertools
+import types
+from collections.abc import Callable
+from typing import Any
+
+_counter = itertools.count()
+
+
+def fresh_entry(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that calls ``fn`` and that Dynamo has never seen.
+
+    Dynamo keeps compiled entries and recompile counts per code object, and its
+    record of which sizes changed per code name. A new code object under a new
+    name keeps one compilation from making the next one dynamic, or from
+    reaching the recompile limit.
+    """
+
+    def entry(*args: Any, **kwargs: Any) -> Any:
+        return fn(*args, **kwargs)
+
+    name = f"bridge_entry_{next(_counter)}"
+    code = entry.__code__.replace(co_name=name, co_qualname=name)
+    # Globals of its own, too: Dynamo leaves there what modules are called, and `__main__` may be another one next.
+    return types.FunctionType(code, dict(globals()), name, None, entry.__closure__)

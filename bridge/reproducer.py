@@ -1,0 +1,43 @@
+"""A file that repeats a failure of a pass pipeline, in the form of MLIR's own reproducers."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+_RESOURCES = """
+{{-#
+  external_resources: {{
+    mlir_reproducer: {{
+      pipeline: "{pipeline}",
+      disable_threading: true,
+      verify_each: true
+    }}
+  }}
+#-}}
+"""
+
+
+def write_reproducer(module: str, pipeline: str, folder: Path | None) -> str:
+    """Writes the module and the pipeline into one file and returns the command that runs it.
+
+    module: the text before the passes; folder: where to, None for a temporary file.  Where nothing can be written
+    the command says so.
+    """
+    escaped = pipeline.replace("\\", "\\\\").replace('"', '\\"')
+    try:
+        path = _new_file(folder)
+        path.write_text(module.rstrip("\n") + "\n" + _RESOURCES.format(pipeline=escaped))
+    except OSError as error:
+        return f"no reproducer could be written: {error}"
+    return f"bridge-opt --run-reproducer {path}"
+
+
+def _new_file(folder: Path | None) -> Path:
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder / "reproducer.mlir"
+    handle, name = tempfile.mkstemp(prefix="bridge-reproducer-", suffix=".mlir")
+    os.close(handle)
+    return Path(name)

@@ -1,0 +1,34 @@
+"""Functions whose explanations the tests know, and a file with some for the command line."""
+
+from __future__ import annotations
+
+import torch
+
+
+def gated(x):
+    """Fuses: a reduction over the row, and its halves."""
+    x = x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)
+    gate, up = x.chunk(2, dim=-1)
+    return torch.sigmoid(gate) * up
+
+
+def next_row(x):
+    """Does not: a row needs what was reduced of the row before it."""
+    scaled = x / x.sum(-1, keepdim=True)
+    return scaled * x.roll(1, 0).sum(-1, keepdim=True).roll(1, 0)
+
+
+def other_lane(x):
+    """Does not: an element needs the maximum of a segment that is reduced in other lanes."""
+    segments = x.unflatten(-1, (-1, 32)).amax(-1)
+    return x * segments.repeat(1, 32)
+
+
+def example_inputs():
+    return [torch.randn(64, 1024, generator=torch.Generator().manual_seed(0))]
+
+
+if __name__ == "__main__":
+    with torch.no_grad():
+        (x,) = example_inputs()
+        torch.testing.assert_close(torch.compile(gated)(x), gated(x))

@@ -1,0 +1,109 @@
+"""The command line."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+from pathlib import Path
+
+import explained
+import pytest
+
+import bridge
+from bridge.cli import command_modules, main
+from bridge.commands import _program
+
+PROGRAM = explained.__file__
+
+
+def test_commands_have_help(capsys):
+    names = [module.NAME for module in command_modules()]
+    assert {"explain", "export", "import", "options"} <= set(names)
+    for name in names:
+        with pytest.raises(SystemExit) as done:
+            main([name, "--help"])
+        assert done.value.code == 0
+    assert "usage: bridge explain" in capsys.readouterr().out
+
+
+def test_version(capsys):
+    with pytest.raises(SystemExit):
+        main(["--version"])
+    assert bridge.__version__ in capsys.readouterr().out
+
+
+def test_console_script_is_installed():
+    scripts = importlib.metadata.entry_points(group="console_scripts")
+    found = [script.value for script in scripts if script.name == "bridge"]
+    if not found:
+        pytest.skip("the package is a source tree that is not installed")
+    assert found == ["bridge.cli:main"]
+
+
+class TestExplain:
+    def test_function(self, capsys):
+        assert main(["explain", f"{PROGRAM}:gated", "--no-registers"]) == 0
+        assert "2 kernels with Inductor, 1 with Bridge" in capsys.readouterr().out
+
+    def test_inputs_of_the_command_line(self, capsys):
+        arguments = ["--input", "32x2048:bfloat16", "--json", "--no-registers", "--target", "cuda:sm_80"]
+        assert main(["explain", f"{PROGRAM}:gated", *arguments]) == 0
+        (group,) = json.loads(capsys.readouterr().out)["groups"]
+        assert group["statements"][0]["reduced"] == ["2048"]
+        assert group["bytes_if_one"] == 32 * (2048 + 1024) * 2
+
+    def test_script(self, compiler, capsys):
+        assert main(["explain", PROGRAM, "--no-registers"]) == 0
+        assert "explained.py for cuda:sm_90: 2 kernels with Inductor, 1 with Bridge" in capsys.readouterr().out
+
+    def test_exit_status_for_ci(self, capsys):
+        arguments = ["--no-registers", "--expect-kernels", "1"]
+        assert main(["explain", f"{PROGRAM}:gated", *arguments]) == 0
+        assert main(["explain", f"{PROGRAM}:next_row", *arguments]) == 1
+
+
+class TestExportAndImport:
+    def test_there_and_back(self, compiler, capsys, tmp_path):
+        file = tmp_path / "out.mlir"
+        assert main(["export", f"{PROGRAM}:gated", "--target", "cpu", "-o", str(file)]) == 0
+        assert file.read_text().count("affine.for") == 4
+        assert main(["import", str(file), "--check", f"{PROGRAM}:gated"]) == 0
+        shown = capsys.readouterr().out
+        assert "2 nests" in shown and "buf1: torch.float32 (64, 512)" in shown and "largest difference" in shown
+
+    def test_for_a_gpu(self, capsys, tmp_path):
+        file = tmp_path / "out.mlir"
+        main(["export", f"{PROGRAM}:gated", "-o", str(file)])
+        fuse = ["--pipeline", "builtin.module(bridge-fuse)", "--target", "cuda:sm_90", "--show", "kernels"]
+        assert main(["import", str(file), *fuse]) == 0
+        shown = capsys.readouterr().out
+        assert shown.count("@triton.jit") == 1 and "1 nests in 1 generated kernels" in shown
+
+    def test_other_outputs_are_a_failure(self, compiler, capsys, tmp_path):
+        file = tmp_path / "out.mlir"
+        main(["export", f"{PROGRAM}:gated", "--target", "cpu", "-o", str(file)])
+        file.write_text(file.read_text().replace("arith.mulf", "arith.maximumf", 1))
+        assert main(["import", str(file), "--check", f"{PROGRAM}:gated"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["explain", "nothing.py"], "no file nothing.py"),
+        (["explain", f"{PROGRAM}:nothing"], "no function 'nothing'"),
+        (["explain", f"{PROGRAM}:gated", "--target", "tpu"], "unknown target"),
+        (["explain", f"{PROGRAM}:gated", "--input", "3y4"], "2048x8192:bfloat16"),
+        (["export", PROGRAM], "which function"),
+        (["import", "nothing.mlir"], "nothing.mlir"),
+    ],
+)
+def test_errors_of_the_user(arguments, words, capsys):
+    assert main(arguments) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_program_names():
+    assert _program.split(f"{PROGRAM}:gated") == (Path(PROGRAM), "gated")
+    assert _program.split(PROGRAM) == (Path(PROGRAM), None)
+    tensor = _program.make_tensor("2x3:int64")
+    assert tuple(tensor.shape) == (2, 3) and not tensor.is_floating_point()
