@@ -9,7 +9,7 @@ from pathlib import Path
 import explained
 import pytest
 import torch
-from explained import example_inputs, gated, next_row, other_lane
+from explained import example_inputs, gated, halves, next_row, other_lane
 
 import bridge
 from bridge.counts import count
@@ -115,7 +115,7 @@ class TestRefused:
     def test_guards_of_a_dynamic_row(self):
         (x,) = example_inputs()
         torch._dynamo.mark_dynamic(x, 1)
-        explanation = explain(gated, x, dynamic=None, registers=False)
+        explanation = explain(halves, x, dynamic=None, registers=False)
         (group,) = explanation.groups
         assert group.reason == "dynamic_extent"
         multiple, constant = group.guards
