@@ -190,12 +190,14 @@ class TestRefusals:
 
 @pytest.mark.skipif(not PLUGIN.exists(), reason="built without BRIDGE_BUILD_EXAMPLES")
 class TestPlugins:
-    def test_a_users_pass_takes_part(self):
+    @pytest.mark.parametrize("isolate", [False, True], ids=["", "isolated"])
+    def test_a_users_pass_takes_part(self, isolate):
         (x,) = example_inputs()
 
         def backend(gm, inputs):
             passes = "builtin.module(func.func(exact-reciprocals),bridge-fuse)"
-            return bridge_backend(gm, inputs, options={"plugins": [str(PLUGIN)], "pipeline": passes})
+            own = {"plugins": [str(PLUGIN)], "pipeline": passes, "isolate": isolate}
+            return bridge_backend(gm, inputs, options=own)
 
         (kernel,) = offline.compile_for_gpu(gated, [x], compile_fx=backend).kernels
         (plain,) = offline.compile_for_gpu(gated, [x], compile_fx=bridge_backend).kernels

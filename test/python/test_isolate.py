@@ -175,7 +175,9 @@ def test_a_pass_that_fails_is_the_same_refusal(pipeline):
     for isolate in (False, True):
         report, _ = compile_isolated(isolate=isolate, pipeline=pipeline)
         assert [group.reason for group in report.groups] == [Reason.pass_failed]
-        details.append(report.groups[0].detail)
+        detail, _, command = report.groups[0].detail.partition("; to repeat: ")
+        assert command.startswith("bridge-opt --run-reproducer ")
+        details.append(detail)
     assert details[0] == details[1]
     assert isolation._helper.alive()
 
