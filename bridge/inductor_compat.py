@@ -183,6 +183,11 @@ def buffers_read(node: Any) -> set[str]:
     return {dep.name for dep in node.read_writes.reads}
 
 
+def subscripts_read(node: Any, name: str) -> set[Any]:
+    """The linear addresses at which a node's loop body loads from a buffer."""
+    return {getattr(dep, "index", None) for dep in node.read_writes.reads if dep.name == name}
+
+
 def buffers_written(node: Any) -> set[str]:
     return {dep.name for dep in node.read_writes.writes}
 

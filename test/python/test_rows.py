@@ -29,6 +29,13 @@ def softmax(x):
     return torch.softmax(x, -1)
 
 
+def norm_and_rotate(x):
+    """What olmo2 does with queries: the norm is over all heads, the rotation in each."""
+    heads = rms_norm(x).unflatten(-1, (-1, 128))
+    first, second = heads.chunk(2, -1)
+    return heads + torch.cat([-second, first], -1)
+
+
 READ_AGAIN = [rms_norm, layer_norm, residual_norm, softmax]
 
 
@@ -75,8 +82,9 @@ def test_options_turn_it_off(options):
         (lambda x: x.sum(-1), (4096, 4096)),
         (rms_norm, (4096, 32768)),
         (lambda x: x - x.mean(0), (4096, 4096)),
+        (norm_and_rotate, (4096, 4096)),
     ],
-    ids=["one pass", "too long", "not neighbours"],
+    ids=["one pass", "too long", "not neighbours", "several subscripts"],
 )
 def test_loop_stays(fn, shape):
     theirs = offline.compile_for_gpu(fn, [torch.randn(shape)])
