@@ -18,6 +18,7 @@ import torch
 
 from . import inductor_compat as inductor
 from . import ops_table
+from .configurations import Part, joint_configurations
 from .pairs import WIDE_LANE, LaneVariable, Pair, find_pair
 from .profitability import rows_and_warps
 
@@ -438,13 +439,14 @@ def _shared_launch_kernel() -> type:
     class SharedLaunchKernel(ComboKernel):
         def jit_line(self, *args: Any, **kwargs: Any) -> str:
             line = super().jit_line(*args, **kwargs)  # it also decides on the dispatch and fills in the two metas
-            parts = [self._configurations(part) for part in self.sub_kernels]
+            joint = joint_configurations([self._configured(part) for part in self.sub_kernels])
+            options = [f"{c.blocks!r}, num_warps={c.warps}, num_stages={c.stages}" for c in joint]
             # Inductor names the kernel for what it finds in the source: the comment keeps the name.
             return f"""
                 # In the place of {line.split("(")[0].strip()}, which tries one configuration of each part.
                 @triton_heuristics.cached_autotune(
                     None,
-                    configs=[{", ".join(_joint_configurations(parts))}],
+                    configs=[{", ".join(f"triton_heuristics.Config({o})" for o in options)}],
                     triton_meta={self.triton_meta!r},
                     inductor_meta={self.inductor_meta!r},
                     heuristic_type=triton_heuristics.HeuristicType.POINTWISE,
@@ -453,8 +455,8 @@ def _shared_launch_kernel() -> type:
                 @triton.jit
             """
 
-        def _configurations(self, part: Any) -> list[Any]:
-            """What Inductor would try for a part that stands alone."""
+        def _configured(self, part: Any) -> Part:
+            """A part with what Inductor would try for it if it stood alone."""
             from torch._inductor.runtime import triton_heuristics
 
             heuristics, sizes = self.select_heuristics(part)
@@ -463,24 +465,12 @@ def _shared_launch_kernel() -> type:
             arguments = {"triton_meta": self.triton_meta, "inductor_meta": meta, "return_configs": True}
             if part.inside_reduction:
                 arguments["reduction_hint"] = part.features.get_reduction_hint(part.tiling_scores)
-            return getattr(triton_heuristics, heuristics)(sizes, **arguments)
+            # It takes the sizes over, and a part's R blocks out of what it gives where the part's code has them.
+            configs = getattr(triton_heuristics, heuristics)(dict(sizes), **arguments)
+            code = (part.body, part.loads, part.compute, part.stores, part.post_loop_combine, part.post_loop_store)
+            return Part(configs, sizes, sum(len(lines._lines) for lines in code))
 
     return SharedLaunchKernel
-
-
-def _joint_configurations(parts: list[list[Any]]) -> list[str]:
-    """Source of one configuration for the launch: the n-th of every part, with each of their numbers of warps.
-
-    A part's R blocks are left out where it is persistent: its code has them, and its configurations do not.
-    """
-    joint: dict[str, None] = {}
-    for n in range(max(map(len, parts))):
-        chosen = [configs[min(n, len(configs) - 1)] for configs in parts]
-        blocks = {f"{key}_{i}": size for i, config in enumerate(chosen) for key, size in config.kwargs.items()}
-        stages = max(config.num_stages for config in chosen)
-        for warps in sorted({config.num_warps for config in chosen}, reverse=True):
-            joint[f"triton_heuristics.Config({blocks!r}, num_warps={warps}, num_stages={stages})"] = None
-    return list(joint)
 
 
 def cannot_share_launch(scheduler: Any, device: torch.device) -> str | None:

@@ -1,0 +1,87 @@
+"""The configurations that a shared launch tries: no block is compiled for fewer warps than it may take."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+from bridge.configurations import Joint, Part, joint_configurations
+
+
+def config(warps, stages=1, **blocks):
+    return SimpleNamespace(kwargs=blocks, num_warps=warps, num_stages=stages)
+
+
+def tile(warps, x, y):
+    return config(warps, XBLOCK=x, YBLOCK=y)
+
+
+#: What torch 2.11 has for RoPE of a transposed key, and for a norm of 512 columns, on an H100 (DeepSeek-V3).
+ROPE = Part(
+    [tile(4, 32, 32), tile(8, 64, 64), tile(8, 16, 256), tile(4, 64, 16), tile(4, 1, 1024)], {"y": 2048, "x": 64}, 35
+)
+NORM = Part([config(1, XBLOCK=2)], {"x": 2048, "r0_": 512}, 15)
+
+
+def work(parts, chosen):
+    """What compiling takes for configurations that are each (configuration of every part, warps)."""
+    return sum(
+        part.work(config, warps) for configs, warps in chosen for part, config in zip(parts, configs, strict=True)
+    )
+
+
+def alone(parts):
+    return sum(part.work(config, config.num_warps) for part in parts for config in part.configs)
+
+
+def blocks_of(joint, i):
+    """A part's own, of a configuration of the launch."""
+    return {key.removesuffix(f"_{i}"): size for key, size in joint.blocks.items() if key.endswith(f"_{i}")}
+
+
+def test_a_persistent_row_counts_and_a_looped_one_by_its_block():
+    assert NORM.each(NORM.configs[0], 1) == 2 * 512 / 32
+    looped = Part([config(4, XBLOCK=2, R0_BLOCK=64)], {"x": 2048, "r0_": 512}, 15)
+    assert looped.each(looped.configs[0], 4) == 2 * 64 / 128
+
+
+def test_the_warps_of_a_norm_are_not_tried_for_large_blocks_beside_it():
+    joint = joint_configurations([NORM, ROPE])
+    assert [(blocks_of(j, 1), j.warps) for j in joint] == [(c.kwargs, c.num_warps) for c in ROPE.configs]
+    assert all(blocks_of(j, 0) == {"XBLOCK": 2} for j in joint)
+
+
+def test_fewer_warps_are_tried_where_no_thread_gets_more_than_alone():
+    one, two = Part([tile(2, 1, 256)], {}, 10), Part([tile(1, 1, 128), tile(8, 1, 128)], {}, 10)
+    assert joint_configurations([one, two])[-1].warps == 8
+    three = Part([tile(4, 1, 128), tile(4, 1, 512)], {}, 10)
+    assert (1, 128, 2) in [
+        (blocks_of(j, 1)["XBLOCK"], blocks_of(j, 1)["YBLOCK"], j.warps) for j in joint_configurations([one, three])
+    ]
+
+
+def test_a_large_part_is_not_compiled_again_for_every_configuration_of_a_small_one():
+    large, small = Part([tile(4, 64, 64)], {}, 200), Part([tile(4, 1, 128 << n) for n in range(6)], {}, 10)
+    assert joint_configurations([large, small]) == [
+        Joint({"XBLOCK_0": 64, "YBLOCK_0": 64, "XBLOCK_1": 1, "YBLOCK_1": 128}, 4, 1)
+    ]
+    cheap = Part([tile(4, 1, 128)], {}, 10)
+    assert len(joint_configurations([cheap, Part(small.configs, {}, 200)])) > 3
+
+
+def test_all_together_take_no_more_to_compile_than_the_parts_alone():
+    families = [[NORM, ROPE], [ROPE, ROPE], [NORM, NORM, ROPE], [Part(ROPE.configs[::-1], {}, 5), NORM, ROPE]]
+    for parts in families:
+        chosen = [
+            ([SimpleNamespace(kwargs=blocks_of(j, i)) for i in range(len(parts))], j.warps)
+            for j in joint_configurations(parts)
+        ]
+        assert 0 < work(parts, chosen) <= alone(parts)
+
+
+def test_equal_parts_try_all_of_theirs():
+    joint = joint_configurations([ROPE, ROPE])
+    assert [j.warps for j in joint] == [c.num_warps for c in ROPE.configs]
+
+
+def test_stages_are_the_most_of_any_part():
+    assert joint_configurations([Part([config(4, 3, XBLOCK=64)], {}, 1), NORM])[0].stages == 3
