@@ -15,8 +15,9 @@ import torch
 from gpu import compiled, input_sets
 from patterns import LISTS, selected
 
-from bridge import inductor_codegen, profitability, report
+from bridge import profitability, report
 from bridge.bench.timing import replay_time
+from bridge.inductor import codegen
 
 
 def main() -> None:
@@ -45,7 +46,7 @@ def main() -> None:
 def microseconds(pattern, sets: list, block: tuple[int, int] | None) -> float:
     """Time of the pattern, compiled with such blocks; None: those that Bridge chooses."""
     choose = profitability.rows_and_warps if block is None else lambda registers: block
-    with mock.patch.object(inductor_codegen, "rows_and_warps", choose), torch.no_grad():
+    with mock.patch.object(codegen, "rows_and_warps", choose), torch.no_grad():
         function = compiled(pattern, "bridge", options={"force_disable_caches": True})
         return replay_time([lambda s=s: function(*s) for s in sets], max(len(sets), 8), replays=10)
 

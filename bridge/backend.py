@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import hook
-from . import inductor_compat as inductor
+from . import hook, inductor
 from .options import OptionError, Options, make_options, split_options
 
 

@@ -49,7 +49,7 @@ def export(
 
 
 def _compile(call: Callable, args: tuple, target: str, dynamic: bool | None, exported: Exported) -> None:
-    from . import inductor_compat as inductor
+    from . import inductor
 
     architecture = architecture_of(target)
     hook = inductor.hooked(inductor.scheduler_pass(_Export(exported)))
@@ -103,7 +103,7 @@ class _Export:
 
 def _alone(schedule: list[Any], positions: set[int]) -> list[Any]:
     """Groups of one kernel each, of those kernels that may have a text at all."""
-    from . import inductor_compat as inductor
+    from . import inductor
     from .groups import Group, admissible
 
     fit = [p for p in sorted(positions) if admissible(schedule[p]) is None]
@@ -114,7 +114,7 @@ def _alone(schedule: list[Any], positions: set[int]) -> list[Any]:
 
 def _text(group: Any, schedule: list[Any], name: str) -> str:
     """A function with labelled arguments."""
-    from . import inductor_compat as inductor
+    from . import inductor
     from .dump import Dump
     from .fuse import translate
     from .options import Options

@@ -8,12 +8,11 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from . import inductor_codegen as codegen
-from . import inductor_compat as inductor
-from . import recording, torch_logging
+from . import inductor, recording, torch_logging
 from .dump import Dump
 from .groups import Group, form_groups, stay_in_order
-from .inductor_recording import node_location
+from .inductor import codegen
+from .inductor.recording import node_location
 from .options import DEFAULT_PIPELINE, Options, default_pipeline
 from .profitability import MAX_ROW_REGISTERS, fits_in_registers, traffic, traffic_of_one
 from .reasons import InvariantError, Reason, Unsupported

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
-from . import inductor_compat as inductor
+from . import inductor
 from .reasons import Reason
 
 #: Kernels from a group's first to its last, for each node that it may have: what is farther apart stays apart.

@@ -14,11 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from . import inductor_compat as inductor
-from . import inductor_recording as generated
-from . import recording, torch_logging
+from . import inductor, recording, torch_logging
 from .fuse import fuse_schedule
 from .groups import Refusal
+from .inductor import recording as generated
 from .mlir_runtime import mlir_version
 from .options import Options
 from .reasons import InvariantError, Reason, Unsupported

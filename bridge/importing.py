@@ -21,10 +21,10 @@ class AffineProgram:
     """
 
     def __init__(self, function: AffineFunction):
-        from . import inductor_affine
+        from .inductor import functions
 
         self.function = function
-        self._key = inductor_affine.register(function)
+        self._key = functions.register(function)
         self._compiled = torch.compile(fresh_entry(self.run), backend=self.backend, dynamic=False, fullgraph=True)
 
     @property
@@ -43,7 +43,7 @@ class AffineProgram:
 
     def __call__(self, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """ValueError for tensors that are not the function's inputs; Unsupported for what only the lift can tell."""
-        from .inductor_affine import raising_refusals
+        from .inductor.functions import raising_refusals
 
         given = self._checked(tensors)
         with torch.no_grad(), raising_refusals():
@@ -55,10 +55,9 @@ class AffineProgram:
 
     def backend(self, gm: Any, example_inputs: list[Any]) -> Any:
         """A Dynamo backend for `run`."""
-        from . import inductor_affine
-        from .inductor_compat import compile_graph, config_patches
+        from .inductor import compile_graph, config_patches, functions
 
-        return compile_graph(gm, example_inputs, config_patches(None, inductor_affine.PATCHES), inductor_affine.filled)
+        return compile_graph(gm, example_inputs, config_patches(None, functions.PATCHES), functions.filled)
 
     def _checked(self, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         if len(tensors) != len(self.inputs):

@@ -151,7 +151,7 @@ LIFTED_OPS = _inverse(FLOAT_OPS, SIGNED_OPS, UNSIGNED_OPS, {"where": "arith.sele
 LIFTED_COMBINERS = _inverse(FLOAT_COMBINERS, SIGNED_COMBINERS)
 LIFTED_BOOL_COMBINERS = _inverse(BOOL_COMBINERS)
 
-#: Reduction types of Bridge's own, which `inductor_codegen` generates: `ops.reduction` with (value, mask) is the
+#: Reduction types of Bridge's own, which `inductor/kernels.py` generates: `ops.reduction` with (value, mask) is the
 #: value for a store that the lanes under the mask execute; `"{SEGMENTED}:{kind}:{lanes}"` gives every lane the
 #: reduction of its own segment.
 GUARDED = "bridge_guarded"

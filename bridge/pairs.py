@@ -1,7 +1,7 @@
 """Every other element: where lanes step by two, one access of twice the width serves both neighbours.
 
 A load of every other 16-bit element costs as many instructions and sectors as a load of all of them.  Here is the
-arithmetic of it, on Inductor's linear addresses; bridge/inductor_codegen.py emits the accesses.
+arithmetic of it, on Inductor's linear addresses; bridge/inductor/kernels.py emits the accesses.
 """
 
 from __future__ import annotations

@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from math import prod
 from typing import Any
 
-from . import inductor_codegen as codegen
-from . import inductor_compat as inductor
+from . import inductor
+from .inductor import codegen
+from .inductor.launches import SHORT_ROW
 from .profitability import fits_in_registers
 
 #: Elements of the longest row that is kept: the longest whose gain was measured (docs/results.md).
@@ -47,7 +48,7 @@ def repeated_row_registers(kernel: Any) -> int:
     reductions = [sizes for sizes in map(inductor.node_sizes, nodes) if sizes[1]]
     lengths = {prod(reduced) for _, reduced in reductions}
     length = lengths.pop() if len(lengths) == 1 else 0
-    if not getattr(length, "is_Integer", False) or not codegen.SHORT_ROW < length <= LONG_ROW:
+    if not getattr(length, "is_Integer", False) or not SHORT_ROW < length <= LONG_ROW:
         return 0
     rows = inductor.size_hint(prod(reductions[0][0]))
     touched = inductor.bytes_touched(kernel)

@@ -16,9 +16,10 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from . import inductor_codegen as codegen
-from . import inductor_compat as inductor
+from . import inductor
 from .groups import admissible, reachable
+from .inductor import codegen
+from .inductor.launches import cannot_share_launch
 from .reasons import Reason, Unsupported
 from .report import GroupReport
 
@@ -230,7 +231,7 @@ def _check_possible(schedule: list[Any], family: list[Any]) -> None:
     device = _device(family[0])
     if any(_device(kernel) != device for kernel in family):
         raise Unsupported(Reason.different_device, _names(family))
-    obstacle = codegen.cannot_share_launch(family[0].scheduler, device)
+    obstacle = cannot_share_launch(family[0].scheduler, device)
     if obstacle is not None:
         raise Unsupported(Reason.not_liftable, obstacle)
     members = [i for i, kernel in enumerate(schedule) if any(kernel is k for k in family)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from . import inductor_codegen as codegen
+from .inductor import codegen
 from .reasons import Reason, Unsupported
 
 

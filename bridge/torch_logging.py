@@ -1,6 +1,6 @@
 """Where torch's tools for looking at compilations find Bridge: logs, artifacts, traces, timings, the debug folder.
 
-The third file, beside inductor_compat.py and inductor_codegen.py, that knows torch's private API; nothing of it
+Outside of bridge/inductor/ the one file that knows torch's private API; nothing of it
 is part of what a compilation gives.
 """
 

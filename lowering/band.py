@@ -183,7 +183,7 @@ def _lift_segments(name: str, stores: list, statement: Statement, scope: _Scope,
 
 
 def _environment(scope: _Scope, indices: dict, segment: int | None = None) -> Environment:
-    from bridge.inductor_compat import inductor_ops
+    from bridge.inductor import inductor_ops
 
     return Environment(inductor_ops(), scope.buffers, indices, scope.knows_lanes, segment, scope.in_registers, scope.looped)
 

@@ -9,8 +9,7 @@ from typing import Any
 import sympy
 import torch
 
-from .. import dtypes
-from .. import inductor_compat as inductor
+from .. import dtypes, inductor
 from ..mlir_runtime import context, ir
 from ..reasons import InvariantError, Reason, Unsupported
 from .access import Access, Prover, View, delinearise

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import sympy
 import torch
 
-from .. import dtypes
-from .. import inductor_compat as inductor
+from .. import dtypes, inductor
 from .. import ops_table as table
 from ..mlir_runtime import ir
 from ..reasons import Reason, Unsupported

@@ -15,7 +15,7 @@ from typing import Any
 import sympy
 import torch
 
-from .. import inductor_compat as inductor
+from .. import inductor
 from ..reasons import Reason, Unsupported
 from .access import Access, Ranges, bounds, divide_constraint, expand
 from .loops import Factors, Sizes

@@ -36,7 +36,7 @@ class TestOptions:
         assert split_options({"bridge.strict": True}, {"strict"})[0] == {"strict": True}
 
     def test_no_name_is_ambiguous_with_this_torch(self):
-        from bridge.inductor_compat import option_names
+        from bridge.inductor import option_names
 
         assert not option_names() & set(Options.names())
         assert "max_autotune" in option_names()

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch._inductor import config as inductor_config
 from torch._inductor.dependencies import extract_read_writes
 
-from bridge import inductor_compat as inductor
+from bridge import inductor
 from bridge.dump import Dump
 from bridge.lowering.band import FunctionTables, lift_band
 from bridge.pipeline import run_pipeline

@@ -8,8 +8,7 @@ import pytest
 import torch
 
 import bridge
-from bridge import groups, offline, siblings
-from bridge import inductor_compat as inductor
+from bridge import groups, inductor, offline, siblings
 from bridge.backend import bridge as bridge_backend
 from bridge.reasons import Reason, Unsupported
 

@@ -10,9 +10,9 @@ from conftest import rows, sample
 from emitted import emitted_for
 
 import bridge
-from bridge import inductor_codegen as codegen
 from bridge import offline
 from bridge.backend import bridge as bridge_backend
+from bridge.inductor import codegen
 
 
 @pytest.fixture

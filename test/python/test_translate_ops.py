@@ -11,7 +11,7 @@ from torch._inductor.ops_handler import OpsHandler
 from torch._inductor.virtualized import V
 from torch.utils._sympy.functions import FloorDiv, ModularIndexing
 
-from bridge import inductor_compat as inductor
+from bridge import inductor
 from bridge.dump import Dump
 from bridge.lowering.band import FunctionTables, lift_band
 from bridge.mlir_runtime import ir

@@ -20,8 +20,7 @@ import torch
 from emitted import _Interpreted
 from executed import execute
 
-from bridge import fuse, pipeline
-from bridge import inductor_compat as inductor
+from bridge import fuse, inductor, pipeline
 from bridge._native._bridge_enum_gen import CombineKind
 from bridge.dtypes import LOW_PRECISION
 from bridge.mlir_runtime import context, ir

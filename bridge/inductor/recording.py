@@ -1,4 +1,4 @@
-"""What a recording asks of Inductor; knows torch's private API, like inductor_compat.py and inductor_codegen.py."""
+"""What a recording asks of Inductor."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Affine functions in a graph of Inductor's: an operator, its lowering, and the loops put in after scheduling.
 
-Knows torch's private API, like inductor_compat.py and inductor_codegen.py.  Each nest of a function becomes a buffer
+Each nest of a function becomes a buffer
 for each memref that it defines, with a placeholder for its loops: what it reads, and how much it writes.  When
 Inductor has scheduled these (and fused none), every one gets its own loops, and the nodes of a nest become one kernel.
 """
@@ -16,13 +16,12 @@ from typing import Any
 import sympy
 import torch
 
-from . import inductor_codegen as codegen
-from . import inductor_compat as inductor
-from . import recording
-from .fuse import rewrite
-from .lowering.standalone import AffineFunction
-from .profitability import fits_in_registers
-from .reasons import InvariantError, Unsupported
+from .. import inductor, recording
+from ..fuse import rewrite
+from ..lowering.standalone import AffineFunction
+from ..profitability import fits_in_registers
+from ..reasons import InvariantError, Unsupported
+from . import codegen
 
 #: Functions by their key, which is an argument of the operator.  They live as long as the process: so does compiled code.
 _functions: dict[str, AffineFunction] = {}

@@ -1,0 +1,66 @@
+"""The rooms that know torch's private API, and every difference between torch 2.11, 2.12 and 2.13.
+
+The package sees graphs, nodes, bodies and buffers through the functions that are listed here. Beside them: `codegen`,
+`kernels` and `launches`, what extends Inductor's code generators; `functions`, affine functions in a graph;
+`recording`, what explanations ask. bridge/torch_logging.py, which `import bridge` needs, stands outside.
+"""
+
+from .compiling import (
+    HOOK,
+    TORCH_VERSIONS,
+    CacheIdentity,
+    add_counters,
+    compile_graph,
+    compile_plain,
+    config_patches,
+    ends_in_graph_break,
+    hooked,
+    option_names,
+    raised_by_backend,
+    reset_compiler,
+    scheduler_pass,
+    torch_supported,
+    users_pass,
+)
+from .loops import (
+    inductor_ops,
+    make_loop_body,
+    ops_handler_base,
+    reduction_identity,
+    reduction_outputs,
+    restore_loop_state,
+    run_loop_body,
+    save_loop_state,
+    set_loop_body,
+)
+from .schedule import (
+    buffer_dtype,
+    buffer_numel,
+    buffers_awaited,
+    buffers_made,
+    buffers_read,
+    buffers_written,
+    bytes_touched,
+    device_of,
+    generates_triton,
+    has_masked_parts,
+    is_inference_graph,
+    is_loop_kernel,
+    launch_parts,
+    loop_nodes,
+    mutates_or_aliases,
+    node_body,
+    node_sizes,
+    only_overwrites,
+    operation_names,
+    rounds_at_conversion,
+    storage_of,
+    subscripts_read,
+)
+from .sizes import (
+    has_steps,
+    size_expressions,
+    size_facts,
+    size_hint,
+    statically_known,
+)

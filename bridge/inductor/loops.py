@@ -1,0 +1,112 @@
+"""Loop bodies: running them under a handler, and giving a scheduler node new ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sympy
+import torch
+
+from .schedule import buffers_read
+
+
+def ops_handler_base() -> type:
+    """The base class of an ops handler: every `ops.x` that it does not define goes to `_default`."""
+    from torch._inductor.ops_handler import DefaultHandler
+
+    return DefaultHandler
+
+
+def run_loop_body(body: Any, indices: list[list[sympy.Symbol]], handler: Any) -> None:
+    """Calls a LoopBody on index variables with `handler` in the place of the code generator."""
+    from torch._inductor.virtualized import V
+
+    with V.set_ops_handler(handler):
+        body(*indices)
+
+
+def reduction_outputs(reduction_type: str) -> int:
+    """How many values `ops.reduction` returns."""
+    from torch._inductor.utils import reduction_num_outputs
+
+    return reduction_num_outputs(reduction_type)
+
+
+def reduction_identity(reduction_type: str, dtype: torch.dtype) -> tuple:
+    """Inductor's initial state of a reduction, one entry a value of the state."""
+    from torch._inductor.ir import Reduction
+
+    if reduction_type == "online_softmax_reduce":
+        return float("-inf"), 0
+    identity = Reduction.default_accumulator(reduction_type, dtype)
+    if reduction_type in ("argmax", "argmin"):
+        return identity, 0
+    return tuple(identity) if isinstance(identity, (tuple, list)) else (identity,)
+
+
+def inductor_ops() -> Any:
+    """The `ops` namespace that records into the LoopBody being traced."""
+    from torch._inductor.virtualized import ops
+
+    return ops
+
+
+def make_loop_body(body: Any, iter_sizes: list[sympy.Expr], reduce_sizes: list[sympy.Expr]) -> Any:
+    """Traces `body(iter_indices, reduce_indices)` into a LoopBody."""
+    from torch._inductor.dependencies import index_vars_no_squeeze
+    from torch._inductor.loop_body import LoopBody
+
+    traced: Any = body
+    # Traced over `t` variables, then copied to the `p` ones that later loop transformations expect.
+    for prefix in ("t", "p"):
+        (iter_vars, reduce_vars), ranges = index_vars_no_squeeze(iter_sizes, reduce_sizes, prefix=prefix)
+        traced = LoopBody(traced, (iter_vars, reduce_vars), ranges, iter_vars, reduce_vars)
+    return traced
+
+
+_LOOP_STATE = ("_body", "_sizes", "group", "read_writes", "unmet_dependencies")
+
+
+def save_loop_state(node: Any) -> dict[str, Any]:
+    return {name: getattr(node, name) for name in _LOOP_STATE}
+
+
+def restore_loop_state(node: Any, state: dict[str, Any]) -> None:
+    for name, value in state.items():
+        setattr(node, name, value)
+    _forget_loop_caches(node)
+
+
+def set_loop_body(node: Any, body: Any) -> None:
+    """Gives a scheduler node other loops; its dependencies follow from them."""
+    from torch._inductor import config
+    from torch._inductor.utils import is_gpu
+
+    node._body, node._sizes = body, body.sizes
+    device = node.get_device()
+    node.group = (device, node.scheduler.get_backend(device).group_fn(body.sizes))
+    normalize = not config.loop_ordering_after_fusion or not is_gpu(device.type)
+    node.refresh_dependencies(normalize=normalize, need_clear_tiling_cache=True)
+    _add_to_users(node)
+
+
+def _add_to_users(node: Any) -> None:
+    """Makes the node a user of what it did not read before: a kernel that overwrites an input that it may
+    reuse asks the users whether all of them read just the element that is written."""
+    from torch._inductor.scheduler import NodeUser
+
+    scheduler = node.scheduler
+    for name in buffers_read(node):
+        buffer = scheduler.name_to_donated_buffer.get(name) or scheduler.name_to_buf.get(name)
+        if buffer is not None and all(user.node is not node for user in buffer.users):
+            buffer.users.append(NodeUser(node, can_inplace=False))
+
+
+def _forget_loop_caches(node: Any) -> None:
+    from torch._inductor.codegen.simd import SIMDScheduling
+
+    if hasattr(node, "clear_loop_body_dependent_caches"):
+        node.clear_loop_body_dependent_caches(need_clear_tiling_cache=True)
+        return
+    node.pointwise_read_writes.clear_cache(node)
+    SIMDScheduling.candidate_tilings.cache_clear()

@@ -1,0 +1,180 @@
+"""What scheduler nodes read, write and wait for; their buffers and devices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sympy
+import torch
+
+from .sizes import size_hint
+
+
+def is_loop_kernel(node: Any) -> bool:
+    """True for a kernel of pointwise and reduction loops; templates, extern and grouped kernels are none."""
+    from torch._inductor import ir, scheduler
+
+    if not isinstance(node, (scheduler.SchedulerNode, scheduler.FusedSchedulerNode)):
+        return False
+    if type(node).__name__ not in ("SchedulerNode", "FusedSchedulerNode", "OuterLoopFusedSchedulerNode"):
+        return False
+    if node.is_template() or node.is_extern() or node.is_foreach():
+        return False
+    return all(
+        isinstance(n, scheduler.SchedulerNode)
+        and isinstance(n.node, ir.ComputedBuffer)
+        and isinstance(n.node.data, (ir.Pointwise, ir.Reduction))
+        for n in node.get_nodes()
+    )
+
+
+def loop_nodes(node: Any) -> list[Any]:
+    """The single scheduler nodes of a kernel, in the order of its code."""
+    return list(node.get_nodes())
+
+
+def node_body(node: Any) -> Any:
+    return node._body
+
+
+def node_sizes(node: Any) -> tuple[list[sympy.Expr], list[sympy.Expr]]:
+    """(iteration extents, reduction extents) of a single scheduler node."""
+    sizes = node._sizes
+    return list(sizes[0]), list(sizes[1])
+
+
+def mutates_or_aliases(node: Any) -> bool:
+    """Whether a kernel writes into, or is a view of, a buffer that it does not own; a slice of a `cat` is its own."""
+    return any(
+        output.get_mutations() or (output.get_aliases() and not _slices_cat(output)) for output in node.get_outputs()
+    )
+
+
+def only_overwrites(node: Any) -> bool:
+    """Whether all that a kernel does to buffers that it does not own is to store into them: no views, no atomics."""
+    if any(o.get_aliases() and not o.get_mutations() and not _slices_cat(o) for o in node.get_outputs()):
+        return False
+    accesses = (entry for n in loop_nodes(node) for entries in n._body.memory_usage.values() for entry in entries)
+    return all(access.mode is None for access in accesses)
+
+
+def launch_parts(node: Any) -> list[Any]:
+    """The kernels that share a launch of Bridge's making; of any other kernel itself."""
+    return list(node.snodes) if getattr(node, "bridge_siblings", False) else [node]
+
+
+def _slices_cat(output: Any) -> bool:
+    """Whether a buffer is a part of a larger one that nothing else writes, and nobody reads before all parts are."""
+    from torch._inductor import ir
+
+    return isinstance(output.node, ir.ComputedBuffer) and isinstance(output.node.layout, ir.NonOwningLayout)
+
+
+def storage_of(name: str) -> str | None:
+    """The larger buffer that a buffer is a slice of, if it is one."""
+    from torch._inductor import ir
+    from torch._inductor.virtualized import V
+
+    layout = getattr(V.graph.name_to_buffer.get(name), "layout", None)
+    return layout.view.get_name() if isinstance(layout, ir.NonOwningLayout) else None
+
+
+def has_masked_parts(node: Any) -> bool:
+    """Whether a part of the loop body is only for some iterations."""
+    return bool(node_body(node).subblocks)
+
+
+def device_of(node: Any) -> torch.device:
+    return node.get_device()
+
+
+def buffers_read(node: Any) -> set[str]:
+    return {dep.name for dep in node.read_writes.reads}
+
+
+def subscripts_read(node: Any, name: str) -> set[Any]:
+    """The linear addresses at which a node's loop body loads from a buffer."""
+    return {getattr(dep, "index", None) for dep in node.read_writes.reads if dep.name == name}
+
+
+def buffers_written(node: Any) -> set[str]:
+    return {dep.name for dep in node.read_writes.writes}
+
+
+def bytes_touched(node: Any, together: set[str] | None = None) -> dict[str, int]:
+    """Bytes of each buffer that a kernel reads from memory or writes to it, for typical sizes; for cost only.
+
+    together: names of the operations of the kernel that it would be in, default its own.
+    """
+    from torch._inductor.dependencies import MemoryDep
+    from torch._inductor.virtualized import V
+
+    touched: dict[str, int] = {}
+    names = together or node.get_operation_names()
+    points = max(size_hint(sympy.prod([size for sizes in node_sizes(n) for size in sizes])) for n in loop_nodes(node))
+    real_names = node.scheduler.mutation_real_name  # after a kernel has written into it, a buffer has another name
+    for dep in {*node.read_writes.reads, *node.read_writes.writes}:
+        if isinstance(dep, MemoryDep) and not _stays_inside(node.scheduler, dep.name, names):
+            name = real_names.get(dep.name, dep.name)
+            # Inductor takes an indirect index to reach the whole buffer: a cache is written at one position.
+            amount = min(V.graph.get_dep_size_hint(dep), points * buffer_dtype(name).itemsize)
+            touched[name] = touched.get(name, 0) + amount
+    whole = {name: size_hint(buffer_numel(name)) * buffer_dtype(name).itemsize for name in touched}
+    return {name: min(amount, whole[name]) for name, amount in touched.items()}
+
+
+def _stays_inside(scheduler: Any, name: str, operations: set[str]) -> bool:
+    """Whether a kernel of the operations makes the buffer, and nothing else uses it."""
+    own = name in scheduler.name_to_buf and scheduler.name_to_buf[name].defining_op_name() in operations
+    return own and scheduler.can_buffer_be_removed_through_fusion(name, operations)
+
+
+def buffers_awaited(node: Any) -> set[str]:
+    """Buffers of other kernels that have to be there before this one, for whatever reason."""
+    return {dep.name for dep in node.unmet_dependencies}
+
+
+def buffers_made(node: Any) -> set[str]:
+    return set(node.get_buffer_names())
+
+
+def operation_names(node: Any) -> set[str]:
+    return set(node.get_operation_names())
+
+
+def buffer_dtype(name: str) -> torch.dtype:
+    from torch._inductor.virtualized import V
+
+    return V.graph.get_dtype(name)
+
+
+def buffer_numel(name: str) -> sympy.Expr:
+    """Elements of a buffer's storage that its layout reaches, from the storage's first."""
+    from torch._inductor.virtualized import V
+
+    if name in V.graph.constants:
+        value = V.graph.constants[name]
+        size, stride, offset = value.size(), value.stride(), value.storage_offset()
+    else:
+        layout = V.graph.get_buffer(name).get_layout()
+        size, stride, offset = layout.size, layout.stride, layout.offset
+    reach = sum(((n - 1) * s for n, s in zip(size, stride, strict=True)), sympy.Integer(0))
+    return sympy.expand(sympy.sympify(offset + reach + 1))
+
+
+def is_inference_graph() -> bool:
+    from torch._inductor.virtualized import V
+
+    return bool(V.graph.is_inference)
+
+
+def rounds_at_conversion(device: torch.device) -> bool:
+    """Whether the code generator rounds at a conversion to a 16-bit float (C++) or at the store only (Triton)."""
+    from torch._inductor import config
+
+    triton = device.type != "cpu" or config.cpu_backend == "triton"
+    return not triton
+
+
+def generates_triton(device: torch.device) -> bool:
+    return not rounds_at_conversion(device)
