@@ -63,92 +63,94 @@ def _bridge_backend(scheduler: Any, device: torch.device) -> Any:
 
 @functools.cache
 def _band_scheduling(base: type) -> type:
-    """Inductor's Triton scheduling with what Bridge decided for its kernels: persistent rows, shared launches."""
+    """Inductor's Triton scheduling (`base`) with what Bridge decided for its kernels."""
+    return type("BandScheduling", (BandMixin, base), {})
 
-    class BandScheduling(base):  # type: ignore[misc, valid-type]
-        def create_kernel_choices(self, kernel_features: Any, kernel_args: Any, kernel_kwargs: Any) -> Any:
-            names = {node.get_name() for node in kernel_features.scheduler_nodes()}
-            inner = names & self.bridge_inner_nodes and is_inner(kernel_features, kernel_kwargs.get("tiling_scores"))
-            fused = names & self.bridge_persistent_nodes.keys()
-            if fused or inner:
-                kernel_kwargs = {**kernel_kwargs, "override_persistent_reduction": True}
-            if fused and _has_free_blocks(kernel_args, kernel_kwargs):
-                block = rows_and_warps(max(self.bridge_persistent_nodes[name] for name in fused))
-                kernel_kwargs |= {"fixed_config": _fixed_block(*block)} if block else {}
-            kernels = super().create_kernel_choices(kernel_features, kernel_args, kernel_kwargs)
+
+class BandMixin:
+    """What Bridge decided for its kernels: persistent rows, blocks, shared launches."""
+
+    def create_kernel_choices(self, kernel_features: Any, kernel_args: Any, kernel_kwargs: Any) -> Any:
+        names = {node.get_name() for node in kernel_features.scheduler_nodes()}
+        inner = names & self.bridge_inner_nodes and is_inner(kernel_features, kernel_kwargs.get("tiling_scores"))
+        fused = names & self.bridge_persistent_nodes.keys()
+        if fused or inner:
+            kernel_kwargs = {**kernel_kwargs, "override_persistent_reduction": True}
+        if fused and _has_free_blocks(kernel_args, kernel_kwargs):
+            block = rows_and_warps(max(self.bridge_persistent_nodes[name] for name in fused))
+            kernel_kwargs |= {"fixed_config": _fixed_block(*block)} if block else {}
+        kernels = super().create_kernel_choices(kernel_features, kernel_args, kernel_kwargs)
+        for kernel in kernels:
+            kernel.bridge_fused = bool(fused)
+        return kernels
+
+    def generate_kernel_code_from_nodes(self, nodes: Any, *args: Any, **kwargs: Any) -> str:
+        """What Inductor times; it makes a kernel without asking for the choices that are made for it."""
+        plain = self.kernel_type
+
+        def chosen(tiling: Any, features: Any) -> Any:
+            self.kernel_type = plain
+            return self.create_kernel_choices(features, [tiling], {"features": features})[0]
+
+        self.kernel_type = chosen
+        try:
+            return super().generate_kernel_code_from_nodes(nodes, *args, **kwargs)
+        finally:
+            self.kernel_type = plain
+
+    def codegen_node_schedule(self, kernel_features: Any) -> Any:
+        if self.bridge_collected is None:
+            return super().codegen_node_schedule(kernel_features)
+        self.bridge_collected.append(kernel_features)
+        return None
+
+    def codegen_combo_kernel(self, combo_kernel_node: Any) -> None:
+        if not getattr(combo_kernel_node, "bridge_siblings", False):
+            return super().codegen_combo_kernel(combo_kernel_node)
+        with own_blocks() as arguments:
+            kernel = shared_launch_kernel()(self.kernel_type, enable_autotune=True, mixed_sizes=True, **arguments)
+            for features, options in self._parts(combo_kernel_node.snodes):
+                part = kernel.create_sub_kernel(self._part(features, {**options, **arguments}))
+                self.process_kernel(part, features.node_schedule)
+            source = kernel.codegen_kernel()
+        name = self.define_kernel(source, [combo_kernel_node], kernel)
+        self.codegen_comment(combo_kernel_node.snodes, name)
+        kernel.call_kernel(name)
+        self.free_buffers_in_scheduler()
+        return None
+
+    def _features(self, kernels: list[Any]) -> list[Any]:
+        """What the kernels would be generated from alone: codegen_node comes to codegen_node_schedule above."""
+        self.bridge_collected = []
+        try:
             for kernel in kernels:
-                kernel.bridge_fused = bool(fused)
-            return kernels
+                self.codegen_node(kernel)
+            return self.bridge_collected
+        finally:
+            self.bridge_collected = None
 
-        def generate_kernel_code_from_nodes(self, nodes: Any, *args: Any, **kwargs: Any) -> str:
-            """What Inductor times; it makes a kernel without asking for the choices that are made for it."""
-            plain = self.kernel_type
+    def _parts(self, kernels: list[Any]) -> list[tuple[Any, dict[str, Any]]]:
+        """Features and options of each part; where one keeps its rows in registers, all do that can.
 
-            def chosen(tiling: Any, features: Any) -> Any:
-                self.kernel_type = plain
-                return self.create_kernel_choices(features, [tiling], {"features": features})[0]
+        A looped reduction has the registers of its neighbours, and fewer warps at a time, without using them.
+        """
+        scored = [(features, tiling_and_scores(self, features)) for features in self._features(kernels)]
+        kept = any(keeps_rows(self, features) for features, _ in scored)
+        parts = []
+        for features, (tiling, scores) in scored:
+            options = {"tiling": tiling, "tiling_scores": scores}
+            if kept and is_short_inner_reduction(features, scores):
+                options["override_persistent_reduction"] = True
+            parts.append((features, options))
+        return parts
 
-            self.kernel_type = chosen
-            try:
-                return super().generate_kernel_code_from_nodes(nodes, *args, **kwargs)
-            finally:
-                self.kernel_type = plain
-
-        def codegen_node_schedule(self, kernel_features: Any) -> Any:
-            if self.bridge_collected is None:
-                return super().codegen_node_schedule(kernel_features)
-            self.bridge_collected.append(kernel_features)
-            return None
-
-        def codegen_combo_kernel(self, combo_kernel_node: Any) -> None:
-            if not getattr(combo_kernel_node, "bridge_siblings", False):
-                return super().codegen_combo_kernel(combo_kernel_node)
-            with own_blocks() as arguments:
-                kernel = shared_launch_kernel()(self.kernel_type, enable_autotune=True, mixed_sizes=True, **arguments)
-                for features, options in self._parts(combo_kernel_node.snodes):
-                    part = kernel.create_sub_kernel(self._part(features, {**options, **arguments}))
-                    self.process_kernel(part, features.node_schedule)
-                source = kernel.codegen_kernel()
-            name = self.define_kernel(source, [combo_kernel_node], kernel)
-            self.codegen_comment(combo_kernel_node.snodes, name)
-            kernel.call_kernel(name)
-            self.free_buffers_in_scheduler()
-            return None
-
-        def _features(self, kernels: list[Any]) -> list[Any]:
-            """What the kernels would be generated from alone: codegen_node comes to codegen_node_schedule above."""
-            self.bridge_collected = []
-            try:
-                for kernel in kernels:
-                    self.codegen_node(kernel)
-                return self.bridge_collected
-            finally:
-                self.bridge_collected = None
-
-        def _parts(self, kernels: list[Any]) -> list[tuple[Any, dict[str, Any]]]:
-            """Features and options of each part; where one keeps its rows in registers, all do that can.
-
-            A looped reduction has the registers of its neighbours, and fewer warps at a time, without using them.
-            """
-            scored = [(features, tiling_and_scores(self, features)) for features in self._features(kernels)]
-            kept = any(keeps_rows(self, features) for features, _ in scored)
-            parts = []
-            for features, (tiling, scores) in scored:
-                options = {"tiling": tiling, "tiling_scores": scores}
-                if kept and is_short_inner_reduction(features, scores):
-                    options["override_persistent_reduction"] = True
-                parts.append((features, options))
-            return parts
-
-        def _part(self, features: Any, options: dict[str, Any]) -> Any:
-            """The kernel that would stand alone, over its share of the program ids."""
-            tiling = options.pop("tiling")
-            options |= {"features": features, "is_combo_kernel": True, "override_cooperative_reduction": False}
-            options["pid_cache"] = {"tl.program_id(0)": "x_pid_offset", "tl.program_id(1)": "y_pid_offset"}
-            (kernel,) = self.create_kernel_choices(features, [tiling], options)
-            return kernel
-
-    return BandScheduling
+    def _part(self, features: Any, options: dict[str, Any]) -> Any:
+        """The kernel that would stand alone, over its share of the program ids."""
+        tiling = options.pop("tiling")
+        options |= {"features": features, "is_combo_kernel": True, "override_cooperative_reduction": False}
+        options["pid_cache"] = {"tl.program_id(0)": "x_pid_offset", "tl.program_id(1)": "y_pid_offset"}
+        (kernel,) = self.create_kernel_choices(features, [tiling], options)
+        return kernel
 
 
 def _has_free_blocks(kernel_args: list[Any], kernel_kwargs: dict[str, Any]) -> bool:

@@ -18,52 +18,55 @@ from .schedule import buffer_dtype, storage_of
 
 @functools.cache
 def lane_kernel(base: type) -> type:
-    """Inductor's Triton kernel, in which some lanes of a row may store alone and reductions may be over segments."""
-    from torch._inductor.codegen.triton import get_triton_reduction_function
+    """Inductor's Triton kernel (`base`) with guarded stores, segments and pairs of elements."""
+    return type("LaneKernel", (LaneMixin, PairMixin, base), {})
 
-    class LaneKernel(_pair_kernel(base)):  # type: ignore[misc]
-        def codegen_kernel(self, name: str | None = None) -> str:
-            """The source; Inductor names a kernel for the heuristic that it finds there, be it in a comment."""
-            chosen, usual = "@triton_heuristics.fixed_config(", "@triton_heuristics.persistent_reduction"
-            return super().codegen_kernel(name).replace(chosen, f"# In the place of {usual}\n{chosen}", 1)
 
-        def reduction(self, dtype: Any, src_dtype: Any, reduction_type: Any, value: Any) -> Any:
-            kind, _, rest = reduction_type.partition(":")
-            if kind == ops_table.GUARDED:
-                self.num_reduction -= 1  # whoever called has counted it
-                return self._guarded(*value)
-            if kind == ops_table.SEGMENTED:
-                return self._segmented(*rest.split(":"), value)
-            return super().reduction(dtype, src_dtype, reduction_type, value)
+class LaneMixin:
+    """Some lanes of a row may store alone, and reductions may be over segments."""
 
-        def _guarded(self, value: Any, mask: Any) -> Any:
-            """The same variable, with the mask for the store that it is made for; other uses do not see it."""
-            guarded = copy.copy(value)
-            guarded.bridge_mask = mask
-            return guarded
+    def codegen_kernel(self, name: str | None = None) -> str:
+        """The source; Inductor names a kernel for the heuristic that it finds there, be it in a comment."""
+        chosen, usual = "@triton_heuristics.fixed_config(", "@triton_heuristics.persistent_reduction"
+        return super().codegen_kernel(name).replace(chosen, f"# In the place of {usual}\n{chosen}", 1)
 
-        def _segmented(self, kind: str, lanes: str, value: Any) -> Any:
-            """Every lane's value is the reduction of its segment: consecutive lanes of the innermost dimension."""
-            *outer, row = self.dense_size_list()
-            tile, segments = f"[{', '.join([*outer, row])}]", ", ".join([*outer, f"{row} // {lanes}", lanes])
-            function = get_triton_reduction_function(kind)
-            dense = f"tl.reshape(tl.broadcast_to({value}, {tile}), [{segments}])"
-            shape = (*outer, f"{row} // {lanes}")
-            line = f"{function}({dense}, {len(shape)})"
-            reduced = self.cse.generate(self.compute, line, dtype=value.dtype, shape=shape)
-            kept = f"tl.broadcast_to(tl.expand_dims({reduced}, {len(shape)}), [{segments}])"
-            return self.cse.generate(
-                self.compute, f"tl.reshape({kept}, {tile})", dtype=value.dtype, shape=tuple(self.dense_size_list())
-            )
+    def reduction(self, dtype: Any, src_dtype: Any, reduction_type: Any, value: Any) -> Any:
+        kind, _, rest = reduction_type.partition(":")
+        if kind == ops_table.GUARDED:
+            self.num_reduction -= 1  # whoever called has counted it
+            return self._guarded(*value)
+        if kind == ops_table.SEGMENTED:
+            return self._segmented(*rest.split(":"), value)
+        return super().reduction(dtype, src_dtype, reduction_type, value)
 
-        def store(self, name: str, index: Any, value: Any, mode: Any = None) -> None:
-            mask = getattr(value, "bridge_mask", None)
-            if mask is None:
-                return super().store(name, index, value, mode)
-            with self.mask_loads(mask, None):
-                return super().store(name, index, value, mode)
+    def _guarded(self, value: Any, mask: Any) -> Any:
+        """The same variable, with the mask for the store that it is made for; other uses do not see it."""
+        guarded = copy.copy(value)
+        guarded.bridge_mask = mask
+        return guarded
 
-    return LaneKernel
+    def _segmented(self, kind: str, lanes: str, value: Any) -> Any:
+        """Every lane's value is the reduction of its segment: consecutive lanes of the innermost dimension."""
+        from torch._inductor.codegen.triton import get_triton_reduction_function
+
+        *outer, row = self.dense_size_list()
+        tile, segments = f"[{', '.join([*outer, row])}]", ", ".join([*outer, f"{row} // {lanes}", lanes])
+        function = get_triton_reduction_function(kind)
+        dense = f"tl.reshape(tl.broadcast_to({value}, {tile}), [{segments}])"
+        shape = (*outer, f"{row} // {lanes}")
+        line = f"{function}({dense}, {len(shape)})"
+        reduced = self.cse.generate(self.compute, line, dtype=value.dtype, shape=shape)
+        kept = f"tl.broadcast_to(tl.expand_dims({reduced}, {len(shape)}), [{segments}])"
+        return self.cse.generate(
+            self.compute, f"tl.reshape({kept}, {tile})", dtype=value.dtype, shape=tuple(self.dense_size_list())
+        )
+
+    def store(self, name: str, index: Any, value: Any, mode: Any = None) -> None:
+        mask = getattr(value, "bridge_mask", None)
+        if mask is None:
+            return super().store(name, index, value, mode)
+        with self.mask_loads(mask, None):
+            return super().store(name, index, value, mode)
 
 
 # ---------------------------------------------------------------------------------------------------------
@@ -81,114 +84,112 @@ class _Half:
     pair: Pair
 
 
-@functools.cache
-def _pair_kernel(base: type) -> type:
-    """Inductor's Triton kernel, in which persistent rows of Bridge's are loaded and stored by pairs of elements."""
-    from torch._inductor import config
-    from torch._inductor.codegen.common import DeferredLine
+class PairMixin:
+    """Persistent rows of Bridge's are loaded and stored by pairs of elements."""
 
-    class PairKernel(base):  # type: ignore[misc, valid-type]
-        #: Whether it is a kernel that Bridge fused: others stay as they are.
-        bridge_fused = False
+    #: Whether it is a kernel that Bridge fused: others stay as they are.
+    bridge_fused = False
 
-        def __init__(self, *args: Any, **kwargs: Any) -> None:
-            super().__init__(*args, **kwargs)
-            self.bridge_wide_lanes = ""
-            self.bridge_split: dict[Any, tuple[Any, Any]] = {}
-            self.bridge_halves: dict[Any, _Half] = {}
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.bridge_wide_lanes = ""
+        self.bridge_split: dict[Any, tuple[Any, Any]] = {}
+        self.bridge_halves: dict[Any, _Half] = {}
 
-        def load(self, name: str, index: Any) -> Any:
-            pair = self._pair(name, index)
-            if pair is None or not _is_even(_storage_size(name)):
-                return super().load(name, index)
-            return self._load_pair(name, index, pair)[pair.half]
+    def load(self, name: str, index: Any) -> Any:
+        pair = self._pair(name, index)
+        if pair is None or not _is_even(_storage_size(name)):
+            return super().load(name, index)
+        return self._load_pair(name, index, pair)[pair.half]
 
-        def store(self, name: str, index: Any, value: Any, mode: Any = None) -> None:
-            pair = self._pair(name, index) if mode is None else None
-            if pair is None:
-                return super().store(name, index, value, mode)
-            key = (storage_of(name) or name, pair.address, pair.half)
-            mine = _Half(name, index, value, pair)
-            other = self.bridge_halves.pop((*key[:2], 1 - pair.half), None)
-            if other is not None and other.value.dtype == value.dtype:
-                return self._store_pair(*sorted([mine, other], key=lambda half: half.pair.half))
-            self._store_alone([half for half in (other, self.bridge_halves.get(key)) if half is not None])
-            self.bridge_halves[key] = mine
+    def store(self, name: str, index: Any, value: Any, mode: Any = None) -> None:
+        pair = self._pair(name, index) if mode is None else None
+        if pair is None:
+            return super().store(name, index, value, mode)
+        key = (storage_of(name) or name, pair.address, pair.half)
+        mine = _Half(name, index, value, pair)
+        other = self.bridge_halves.pop((*key[:2], 1 - pair.half), None)
+        if other is not None and other.value.dtype == value.dtype:
+            return self._store_pair(*sorted([mine, other], key=lambda half: half.pair.half))
+        self._store_alone([half for half in (other, self.bridge_halves.get(key)) if half is not None])
+        self.bridge_halves[key] = mine
+        return None
+
+    def codegen_body(self) -> None:
+        self._store_alone(self.bridge_halves.values())
+        self.bridge_halves.clear()
+        super().codegen_body()
+
+    def _store_alone(self, halves: Iterable[_Half]) -> None:
+        for half in halves:
+            super().store(half.name, half.index, half.value)
+
+    def _pair(self, name: str, index: Any) -> Pair | None:
+        """The access to a buffer's storage that has this one to every other element as a half."""
+        if not (self.bridge_fused and self.persistent_reduction and self.inside_reduction):
             return None
+        rows = [tree for tree in self.range_trees if tree.is_reduction]
+        if len(rows) != 1 or self._load_mask is not None or self.is_indirect_indexing(index):
+            return None
+        if name in self.args.inplace_buffers or not _has_pairs(buffer_dtype(name)):
+            return None
+        nodes = [self.range_tree_nodes[v] for v in rows[0].var_list]
+        variables = [LaneVariable(n.symbol(), n.divisor, n.length, rows[0].numel) for n in nodes]
+        return find_pair(index + _offset_in_storage(name), variables, _is_even)
 
-        def codegen_body(self) -> None:
-            self._store_alone(self.bridge_halves.values())
-            self.bridge_halves.clear()
-            super().codegen_body()
+    def _load_pair(self, name: str, index: Any, pair: Pair) -> tuple[Any, Any]:
+        """Variables of both halves."""
+        from torch._inductor import config
 
-        def _store_alone(self, halves: Iterable[_Half]) -> None:
-            for half in halves:
-                super().store(half.name, half.index, half.value)
+        indexing = self.indexing(index)
+        address, mask, shape = self._wide_access(name, pair, indexing)
+        other = ", other=0.0" if mask != "None" else ""
+        line = f"tl.load({self.args.input(name)} + ({address}), {mask}{other})"
+        dtype = buffer_dtype(name)
+        if dtype in (torch.float16, torch.bfloat16) and config.triton.codegen_upcast_to_fp32:
+            line, dtype = f"{line}.to(tl.float32)", torch.float32
+        lines = self.get_load_buffer(indexing)
+        wide = self.cse.generate(lines, line, dtype=dtype, shape=(*shape[:-1], f"2 * {shape[-1]}"))
+        if wide not in self.bridge_split:
+            halves = tuple(self.cse.newvar(dtype=dtype, shape=shape) for _ in range(2))
+            lines.writeline(f"{halves[0]}, {halves[1]} = tl.split(tl.reshape({wide}, [{', '.join(shape)}, 2]))")
+            self.bridge_split[wide] = halves
+        return self.bridge_split[wide]
 
-        def _pair(self, name: str, index: Any) -> Pair | None:
-            """The access to a buffer's storage that has this one to every other element as a half."""
-            if not (self.bridge_fused and self.persistent_reduction and self.inside_reduction):
-                return None
-            rows = [tree for tree in self.range_trees if tree.is_reduction]
-            if len(rows) != 1 or self._load_mask is not None or self.is_indirect_indexing(index):
-                return None
-            if name in self.args.inplace_buffers or not _has_pairs(buffer_dtype(name)):
-                return None
-            nodes = [self.range_tree_nodes[v] for v in rows[0].var_list]
-            variables = [LaneVariable(n.symbol(), n.divisor, n.length, rows[0].numel) for n in nodes]
-            return find_pair(index + _offset_in_storage(name), variables, _is_even)
+    def _store_pair(self, first: _Half, second: _Half) -> None:
+        from torch._inductor.codegen.common import DeferredLine
 
-        def _load_pair(self, name: str, index: Any, pair: Pair) -> tuple[Any, Any]:
-            """Variables of both halves."""
-            indexing = self.indexing(index)
-            address, mask, shape = self._wide_access(name, pair, indexing)
-            other = ", other=0.0" if mask != "None" else ""
-            line = f"tl.load({self.args.input(name)} + ({address}), {mask}{other})"
-            dtype = buffer_dtype(name)
-            if dtype in (torch.float16, torch.bfloat16) and config.triton.codegen_upcast_to_fp32:
-                line, dtype = f"{line}.to(tl.float32)", torch.float32
-            lines = self.get_load_buffer(indexing)
-            wide = self.cse.generate(lines, line, dtype=dtype, shape=(*shape[:-1], f"2 * {shape[-1]}"))
-            if wide not in self.bridge_split:
-                halves = tuple(self.cse.newvar(dtype=dtype, shape=shape) for _ in range(2))
-                lines.writeline(f"{halves[0]}, {halves[1]} = tl.split(tl.reshape({wide}, [{', '.join(shape)}, 2]))")
-                self.bridge_split[wide] = halves
-            return self.bridge_split[wide]
+        address, mask, _ = self._wide_access(first.name, first.pair, self.indexing(first.index, dense_indexing=True))
+        *outer, lanes = self.dense_size_list()
+        dense = [f"tl.broadcast_to({half.value}, {self.dense_size_str()})" for half in (first, second)]
+        both = f"tl.reshape(tl.join({', '.join(dense)}), [{', '.join([*outer, f'2 * {lanes}'])}])"
+        line = f"tl.store({self.args.output(first.name)} + ({address}), {both}, {mask})"
+        self.stores.writeline(DeferredLine(first.name, line))
 
-        def _store_pair(self, first: _Half, second: _Half) -> None:
-            address, mask, _ = self._wide_access(first.name, first.pair, self.indexing(first.index, dense_indexing=True))
-            *outer, lanes = self.dense_size_list()
-            dense = [f"tl.broadcast_to({half.value}, {self.dense_size_str()})" for half in (first, second)]
-            both = f"tl.reshape(tl.join({', '.join(dense)}), [{', '.join([*outer, f'2 * {lanes}'])}])"
-            line = f"tl.store({self.args.output(first.name)} + ({address}), {both}, {mask})"
-            self.stores.writeline(DeferredLine(first.name, line))
+    def _wide_access(self, name: str, pair: Pair, indexing: Any) -> tuple[str, str, tuple[str, ...]]:
+        """(address from the buffer's pointer, mask, shape of a half) of the wide access.
 
-        def _wide_access(self, name: str, pair: Pair, indexing: Any) -> tuple[str, str, tuple[str, ...]]:
-            """(address from the buffer's pointer, mask, shape of a half) of the wide access.
+        indexing: Inductor's, of one half; its masks of other dimensions hold for both halves.
+        """
+        row = next(tree for tree in self.range_trees if tree.is_reduction)
+        lanes_mask, masks = f"{row.prefix}mask", sorted(map(str, indexing.mask_vars))
+        if lanes_mask in masks:
+            masks[masks.index(lanes_mask)] = f"({self._wide_lanes(row)} < 2 * {row.prefix}numel)"
+        self._wide_lanes(row)
+        address = self.prepare_indexing(pair.address - _offset_in_storage(name))
+        trees = {tree.tensor_dim: tree for tree in self.active_range_trees() if tree.tensor_dim is not None}
+        used = {d for d, t in trees.items() if set(t.var_list) & address.free_symbols or f"{t.prefix}mask" in masks}
+        sizes = enumerate(self.dense_size_list())
+        shape = tuple(size if dim in used | {row.tensor_dim} else "1" for dim, size in sizes)
+        return self.index_to_str(address), " & ".join(masks) or "None", shape
 
-            indexing: Inductor's, of one half; its masks of other dimensions hold for both halves.
-            """
-            row = next(tree for tree in self.range_trees if tree.is_reduction)
-            lanes_mask, masks = f"{row.prefix}mask", sorted(map(str, indexing.mask_vars))
-            if lanes_mask in masks:
-                masks[masks.index(lanes_mask)] = f"({self._wide_lanes(row)} < 2 * {row.prefix}numel)"
-            self._wide_lanes(row)
-            address = self.prepare_indexing(pair.address - _offset_in_storage(name))
-            trees = {tree.tensor_dim: tree for tree in self.active_range_trees() if tree.tensor_dim is not None}
-            used = {d for d, t in trees.items() if set(t.var_list) & address.free_symbols or f"{t.prefix}mask" in masks}
-            sizes = enumerate(self.dense_size_list())
-            shape = tuple(size if dim in used | {row.tensor_dim} else "1" for dim, size in sizes)
-            return self.index_to_str(address), " & ".join(masks) or "None", shape
-
-        def _wide_lanes(self, row: Any) -> str:
-            """The variable that counts the elements of a row by pairs, defined on first use."""
-            if not self.bridge_wide_lanes:
-                self.bridge_wide_lanes = str(WIDE_LANE)
-                size = self.indexing_size_str(row.tensor_dim)
-                self.body.writeline(f"{WIDE_LANE} = tl.arange(0, 2 * {row.prefix.upper()}BLOCK){size}")
-            return self.bridge_wide_lanes
-
-    return PairKernel
+    def _wide_lanes(self, row: Any) -> str:
+        """The variable that counts the elements of a row by pairs, defined on first use."""
+        if not self.bridge_wide_lanes:
+            self.bridge_wide_lanes = str(WIDE_LANE)
+            size = self.indexing_size_str(row.tensor_dim)
+            self.body.writeline(f"{WIDE_LANE} = tl.arange(0, 2 * {row.prefix.upper()}BLOCK){size}")
+        return self.bridge_wide_lanes
 
 
 def _has_pairs(dtype: torch.dtype) -> bool:

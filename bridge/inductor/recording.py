@@ -34,7 +34,12 @@ def _watched(define: Callable, seen: Callable[[str, list[str], str], None]) -> C
         for stands_for_name in (Placeholder.KERNEL_NAME, Placeholder.DESCRIPTIVE_NAME):
             source = source.replace(str(stands_for_name), name)
         # Between the nodes of a Triton kernel stand classes, which say where a loop ends.
-        own = [part for node in nodes if hasattr(node, "get_nodes") and not isinstance(node, type) for part in node.get_nodes()]
+        own = [
+            part
+            for node in nodes
+            if hasattr(node, "get_nodes") and not isinstance(node, type)
+            for part in node.get_nodes()
+        ]
         seen(name, [node.get_name() for node in own], source)
         return name
 
