@@ -26,16 +26,17 @@ def compiled(graph, **options):
 @pytest.mark.parametrize("limit", [4, 8])
 @pytest.mark.parametrize("graph", [chain(12), fan(12)], ids=["chain", "fan"])
 def test_no_group_is_larger_than_allowed(graph, limit):
-    """But for a single kernel of Inductor's that is: it is left alone."""
+    """But for a single kernel of Inductor's that is: it is left alone.  Launches are shared without being translated."""
     _, report = compiled(graph, max_nodes=limit)
-    sizes = [len(group.nodes) for group in report.groups if group.kernels_before > 1]
+    translated = [group for group in report.groups if "translate" in group.seconds]
+    sizes = [len(group.nodes) for group in translated if group.kernels_before > 1]
     assert len(sizes) > 1 and max(sizes) <= limit
 
 
 def test_one_buffer_with_many_readers_still_fuses():
     graph = fan(40)
     kernels, report = compiled(graph)
-    assert report.counters["groups_seen"] > 1 and report.counters["groups_fused"] > 0
+    assert report.counters["groups_seen"] >= 1 and report.counters["groups_fused"] > 0
     assert kernels < offline.compile_for_gpu(*graph).n_kernels
 
 
