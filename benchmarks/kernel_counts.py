@@ -1,0 +1,33 @@
+"""Kernels of every pattern for a GPU that need not be there: Inductor, Inductor with nested_reduction, Bridge.
+
+    python benchmarks/kernel_counts.py
+"""
+
+from __future__ import annotations
+
+import torch
+from patterns import PATTERNS, Pattern
+from torch._inductor import config
+
+from bridge import offline
+from bridge.backend import bridge
+
+NESTED = "triton.nested_reduction"
+
+
+def kernels(pattern: Pattern, compile_fx=None, **patches) -> int:
+    torch._dynamo.reset()
+    inputs = pattern.make(None, torch.bfloat16, "cpu")
+    return offline.compile_for_gpu(pattern.function, inputs, compile_fx=compile_fx, config_patches=patches).n_kernels
+
+
+def main() -> None:
+    known = hasattr(config.triton, NESTED.split(".")[1])  # from torch 2.13 on
+    print(f"torch {torch.__version__}\n\n| pattern | Inductor | with nested_reduction | Bridge |\n|---|---|---|---|")
+    for pattern in PATTERNS:
+        nested = kernels(pattern, **{NESTED: True}) if known else "-"
+        print(f"| {pattern.name} | {kernels(pattern)} | {nested} | {kernels(pattern, bridge)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
