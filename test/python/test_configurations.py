@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from bridge.configurations import Joint, Part, joint_configurations
+from bridge.configurations import MOST_WORK, Joint, Part, joint_configurations
 
 
 def config(warps, stages=1, **blocks):
@@ -51,12 +51,12 @@ def test_the_warps_of_a_norm_are_not_tried_for_large_blocks_beside_it():
 
 
 def test_fewer_warps_are_tried_where_no_thread_gets_more_than_alone():
-    one, two = Part([tile(2, 1, 256)], {}, 10), Part([tile(1, 1, 128), tile(8, 1, 128)], {}, 10)
-    assert joint_configurations([one, two])[-1].warps == 8
-    three = Part([tile(4, 1, 128), tile(4, 1, 512)], {}, 10)
-    assert (1, 128, 2) in [
-        (blocks_of(j, 1)["XBLOCK"], blocks_of(j, 1)["YBLOCK"], j.warps) for j in joint_configurations([one, three])
-    ]
+    long, short = Part([tile(2, 1, 1024), tile(2, 1, 64)], {}, 10), Part([tile(4, 1, 128), tile(4, 1, 128)], {}, 10)
+    tried = [(blocks_of(j, 0)["YBLOCK"], j.warps) for j in joint_configurations([long, short])]
+    assert tried == [(1024, 4), (64, 4)]
+    wide = Part([tile(4, 1, 256), tile(4, 1, 128)], {}, 10)
+    tried = [(blocks_of(j, 0)["YBLOCK"], j.warps) for j in joint_configurations([long, wide])]
+    assert tried == [(1024, 4), (64, 4), (64, 2)]
 
 
 def test_a_large_part_is_not_compiled_again_for_every_configuration_of_a_small_one():
@@ -68,14 +68,14 @@ def test_a_large_part_is_not_compiled_again_for_every_configuration_of_a_small_o
     assert len(joint_configurations([cheap, Part(small.configs, {}, 200)])) > 3
 
 
-def test_all_together_take_no_more_to_compile_than_the_parts_alone():
+def test_all_together_take_not_much_more_to_compile_than_the_parts_alone():
     families = [[NORM, ROPE], [ROPE, ROPE], [NORM, NORM, ROPE], [Part(ROPE.configs[::-1], {}, 5), NORM, ROPE]]
     for parts in families:
         chosen = [
             ([SimpleNamespace(kwargs=blocks_of(j, i)) for i in range(len(parts))], j.warps)
             for j in joint_configurations(parts)
         ]
-        assert 0 < work(parts, chosen) <= alone(parts)
+        assert 0 < work(parts, chosen) <= MOST_WORK * alone(parts)
 
 
 def test_equal_parts_try_all_of_theirs():

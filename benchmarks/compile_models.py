@@ -1,0 +1,112 @@
+"""What Triton takes to compile the kernels of real models, Inductor's and Bridge's: no GPU is needed.
+
+    python benchmarks/compile_models.py
+    python benchmarks/compile_models.py --only deepseek gemma --modes prefill --slowest 3
+
+CPU seconds of all configurations of all kernels, those of ptxas included, for the cases of `bridge bench` in their full
+sizes; the weights are never filled in.  torch 2.12 and later compile what a shared launch tries when it is first called,
+after its first configuration, so here that one alone counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import sys
+from typing import Any, NamedTuple
+
+import torch
+
+from bridge import offline
+from bridge.backend import bridge
+from bridge.bench import cases, zoo
+from bridge.bench.zoo import Architecture
+from bridge.offline import TritonKernelSource
+
+#: The most that Bridge's kernels may take, over Inductor's.
+LIMIT = 1.05
+
+
+class Compiled(NamedTuple):
+    """A kernel: CPU seconds for its configurations, and their number."""
+
+    seconds: float
+    configurations: int
+    kernel: TritonKernelSource
+
+
+def cpu_seconds() -> float:
+    usages = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
+
+
+def build(architecture: Architecture) -> torch.nn.Module:
+    """The model in its full size; its memory is allocated and not touched."""
+    default = torch.get_default_dtype()
+    torch.set_default_dtype(torch.bfloat16)
+    try:
+        with torch.device("meta"):
+            module = architecture.make(**architecture.full)
+    finally:
+        torch.set_default_dtype(default)
+    return module.to_empty(device="cpu").eval().requires_grad_(False)
+
+
+def compiled(case: cases.Case, compile_fx: Any, arch: int, repeats: int) -> list[Compiled]:
+    """The kernels of a case, the slowest first; seconds are the least of the repeats."""
+    torch._dynamo.reset()
+    kernels = offline.compile_for_gpu(case.call, case.inputs, compile_fx=compile_fx, arch=arch).kernels
+    distinct = {kernel.source: kernel for kernel in kernels}.values()
+    return sorted((_compile(kernel, arch, repeats) for kernel in distinct), key=lambda k: k.seconds, reverse=True)
+
+
+def _compile(kernel: TritonKernelSource, arch: int, repeats: int) -> Compiled:
+    taken = []
+    for _ in range(repeats):
+        start = cpu_seconds()
+        cubins = offline.compile_kernel(kernel, arch=arch)
+        taken.append(cpu_seconds() - start)
+    return Compiled(min(taken), len(cubins), kernel)
+
+
+def measure(architecture: Architecture, mode: str, options: argparse.Namespace) -> bool:
+    """Prints a line of the table; whether the ratio is within the limit."""
+    case = cases.make_case(architecture, build(architecture), mode)
+    try:
+        theirs = compiled(case, None, options.arch, options.repeats)
+    except torch._inductor.exc.InductorError as failure:
+        print(f"| {case.name} | Inductor alone fails: {str(failure).splitlines()[0][:80]} |" + " |" * 4, flush=True)
+        return True
+    ours = compiled(case, bridge, options.arch, options.repeats)
+    counts = " | ".join(f"{len(k)} | {sum(c.configurations for c in k)}" for k in (theirs, ours))
+    before, after = (sum(kernel.seconds for kernel in side) for side in (theirs, ours))
+    print(f"| {case.name} | {counts} | {before:.2f} | {after:.2f} | {after / before:.3f} |", flush=True)
+    for name, side in (("Inductor", theirs), ("Bridge", ours)):
+        for k in side[: options.slowest]:
+            print(
+                f"    {name}: {k.seconds:.2f} s, {k.configurations} configurations of {k.kernel.name}", file=sys.stderr
+            )
+    return after <= LIMIT * before
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="+", default=[], help="parts of the names of those to compile")
+    parser.add_argument("--modes", nargs="+", default=["prefill", "vision"])
+    parser.add_argument("--arch", type=int, default=90, help="compute capability (default: %(default)s)")
+    parser.add_argument(
+        "--repeats", type=int, default=1, help="compilations of each kernel, the fastest of which counts"
+    )
+    parser.add_argument("--slowest", type=int, default=0, help="kernels of each side to name")
+    options = parser.parse_args()
+    chosen = [a for a in zoo.selected(options.only) if a.available]
+    columns = "case | kernels | configurations | with Bridge: kernels | configurations | Triton s | with Bridge | ratio"
+    print(f"| {columns} |\n" + "|---" * (columns.count("|") + 1) + "|")
+    pairs = [(a, mode) for a in chosen for mode in a.modes if mode in options.modes]
+    slower = [f"{a.name} {mode}" for a, mode in pairs if not measure(a, mode, options)]
+    print(f"over {LIMIT}: {', '.join(slower) or 'none'}")
+    return 1 if slower else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
