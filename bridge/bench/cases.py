@@ -12,6 +12,12 @@ from torch import nn
 from .results import case_name
 from .zoo import Architecture
 
+#: What an architecture that this environment's libraries, compilers or GPU cannot run looks like: it is reported, the
+#: rest goes on.
+FAILURES = (
+    AssertionError, AttributeError, ImportError, LookupError, RuntimeError, TypeError, ValueError,
+)  # fmt: skip
+
 #: Tokens decoded in a row.
 STEPS = 8
 

@@ -15,15 +15,10 @@ import torch
 
 from . import timing, zoo
 from .arguments import add_arguments
-from .cases import make_case
+from .cases import FAILURES, make_case
 from .plot import Axis, Bars, svg
 from .results import Result, Run, case_name, describe, load, regressions
 from .zoo import Architecture
-
-#: What an architecture that this environment's libraries or GPU cannot run looks like: it is reported, the rest goes on.
-_FAILURES = (
-    AssertionError, AttributeError, ImportError, LookupError, RuntimeError, TypeError, ValueError,
-)  # fmt: skip
 
 #: (architecture, mode, batch of the sequences that are decoded)
 Job = tuple[Architecture, str, int]
@@ -93,7 +88,7 @@ def _attempt(job: Job, done: Run, measure: Callable[..., Result]) -> str:
         module = architecture.build(torch.bfloat16, "cuda")
         done.results.append(measure(make_case(architecture, module, mode, batch)))
         return progress(done.results[-1])
-    except _FAILURES as failure:
+    except FAILURES as failure:
         first = (str(failure).strip() or "no message").splitlines()[0]
         done.failed[_job_name(job)] = f"{type(failure).__name__}: {first[:300]}"
         return f"{_job_name(job)}: failed, {done.failed[_job_name(job)]}"

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from . import timing
-from .cases import Case
+from .cases import FAILURES, Case
 from .results import Result, Side, half_range
 from .timing import Launch
 
@@ -21,6 +21,10 @@ from .timing import Launch
 WARM_UP, ROUNDS, PROFILED = 10, 40, 7
 
 COMPILERS = ("inductor", "bridge")
+
+
+class CompilerFailed(RuntimeError):
+    """A case that a compiler cannot compile or run; says which, and whether it is Bridge's doing."""
 
 
 @dataclass
@@ -63,7 +67,7 @@ def measure(case: Case, number: int = 0, compiles: int = 1) -> Result:
     seconds: dict[str, list[float]] = {compiler: [] for compiler in order}
     for i in range(compiles - 1):
         for compiler in order[:: 1 if i % 2 else -1]:
-            seconds[compiler].append(_compile(case, compiler)[1])
+            seconds[compiler].append(_attributed(case, compiler)[1])
     compiled = {compiler: _measure_alone(case, compiler, reference, seconds[compiler]) for compiler in order}
     _measure_in_turn(case, compiled)
     return _result(case, *(compiled[compiler] for compiler in COMPILERS))
@@ -93,10 +97,21 @@ def _compile(case: Case, compiler: str) -> tuple[Callable[..., Any], float, torc
         return compiled, time.perf_counter() - start, result
 
 
+def _attributed(case: Case, compiler: str) -> tuple[Callable[..., Any], float, torch.Tensor]:
+    """`_compile`; CompilerFailed where it fails, by Inductor where Inductor fails without Bridge, too."""
+    try:
+        return _compile(case, compiler)
+    except FAILURES as failure:
+        if compiler != "inductor":
+            _attributed(case, "inductor")
+        by = "Inductor, without Bridge" if compiler == "inductor" else "with Bridge only"
+        raise CompilerFailed(f"{by}: {type(failure).__name__}: {failure}") from failure
+
+
 def _measure_alone(case: Case, compiler: str, reference: torch.Tensor, seconds: list[float]) -> _Compiled:
     import bridge
 
-    call, last, result = _compile(case, compiler)
+    call, last, result = _attributed(case, compiler)
     report = bridge.report() if compiler == "bridge" else None
     error = timing.relative_error(result, reference)
     del result

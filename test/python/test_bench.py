@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import bridge
-from bridge.bench import command, findings, measure, timing, zoo
+from bridge.bench import cases, command, findings, measure, timing, zoo
 from bridge.bench.arguments import MODES
 from bridge.bench.results import Result, Run, Side, describe, half_range, load, regressions, summary
 from bridge.bench.timing import Launch
@@ -226,6 +226,28 @@ def test_a_failure_is_reported_and_the_rest_goes_on(no_gpu, tmp_path, monkeypatc
     run = load(tmp_path / "models.json")
     assert run.failed == {"broken vision": "AttributeError: no such model"}
     assert [r.name for r in run.results] == ["dit-xl vision"]
+
+
+@pytest.mark.parametrize("number", [0, 1], ids=["bridge_first", "inductor_first"])
+@pytest.mark.parametrize(
+    ("broken", "said"),
+    [
+        ({"bridge", "inductor"}, "Inductor, without Bridge: TypeError: no such index"),
+        ({"inductor"}, "Inductor, without Bridge: TypeError: no such index"),
+        ({"bridge"}, "with Bridge only: TypeError: no such index"),
+    ],
+)
+def test_a_failure_is_of_the_compiler_that_fails_alone(monkeypatch, broken, said, number):
+    def compile_case(case, compiler):
+        if compiler in broken:
+            raise TypeError("no such index")
+        return None, 1.0, None
+
+    monkeypatch.setattr(measure, "_compile", compile_case)
+    monkeypatch.setattr(measure, "_measure_alone", lambda case, compiler, *_: measure._attributed(case, compiler))
+    case = cases.Case("any", "vision", 1, torch.clone, [torch.ones(1)])
+    with pytest.raises(measure.CompilerFailed, match=said):
+        measure.measure(case, number)
 
 
 def test_findings_keep_what_is_written_by_hand(tmp_path):
