@@ -8,10 +8,12 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 from bridge.bench.plot import Axis, Bars, svg
-from bridge.bench.results import geometric_mean
+from bridge.bench.results import describe, geometric_mean
+from bridge.bench.results import load as load_models
 
 DOCS = Path(__file__).parents[1] / "docs"
 
@@ -119,12 +121,19 @@ def rendered(page: str, folder: Path) -> str:
         picture = f"![{match[1]}]({folder.name}/{match[1]}.svg)"
         return f"<!-- results {match[1]} -->\n{heading}\n\n{table(rows)}\n{summary(rows)}\n{picture}\n<!-- end -->"
 
-    return re.sub(r"<!-- results (\w+) -->\n.*?<!-- end -->", replace, page, flags=re.DOTALL)
+    page = re.sub(r"<!-- results (\w+) -->\n.*?<!-- end -->", replace, page, flags=re.DOTALL)
+    return re.sub(r"<!-- models (\w+) -->\n.*?<!-- end -->", partial(_models, folder), page, flags=re.DOTALL)
+
+
+def _models(folder: Path, match: re.Match) -> str:
+    """What `bridge bench` wrote, between `<!-- models NAME -->` and `<!-- end -->`."""
+    run = describe(load_models(folder / f"{match[1]}.json"))
+    return f"<!-- models {match[1]} -->\n{run}\n![{match[1]}]({folder.name}/{match[1]}.svg)\n<!-- end -->"
 
 
 def main() -> None:
     page, folder = DOCS / "results.md", DOCS / "results"
-    for path in sorted(folder.glob("*.json")):
+    for path in sorted(set(folder.glob("*.json")) - set(folder.glob("models*.json"))):
         heading, rows = load(path)
         path.with_suffix(".svg").write_text(plot(rows, heading))
     page.write_text(rendered(page.read_text(), folder))
