@@ -137,7 +137,7 @@ CASES = {
     "windows": Case(overlapping_windows, lambda: [sample(3, 64)]),
     "one tensor twice": Case(lambda x, y: gate(x + y), lambda: [sample(8, 64)] * 2),
     "aliased outputs": Case(aliased_outputs, lambda: [sample(8, 64)]),
-    "0-d": Case(of_scalar, lambda: [sample(8, 64), torch.tensor(1.5)], kernels=2),
+    "0-d": Case(of_scalar, lambda: [sample(8, 64), torch.tensor(1.5)]),
     "0-d result": Case(without_dimensions, lambda: [sample(8, 64)], kernels=None),
     "one row": Case(gate, lambda: [sample(1, 64)]),
     "one column each": Case(gate, lambda: [sample(8, 2)], kernels=None),

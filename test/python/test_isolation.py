@@ -9,6 +9,7 @@ import threading
 import pytest
 import torch
 from conftest import rows, sample
+from torch._functorch import config as functorch_config
 
 import bridge
 from bridge import hook
@@ -25,12 +26,16 @@ def config():
 
 
 def in_thread(function):
-    """The function's result in a new thread; its error, if it raises."""
+    """The function's result in a new thread; its error, if it raises.
+
+    Without graph caches there, too: from torch 2.12 on a patch of the configuration is one thread's.
+    """
     result = []
 
     def call():
         try:
-            result.append(function())
+            with torch._inductor.config.patch(fx_graph_cache=False), functorch_config.patch(enable_autograd_cache=False):
+                result.append(function())
         except Exception as error:  # noqa: BLE001 (it is raised again in the test)
             result.append(error)
 
