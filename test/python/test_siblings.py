@@ -382,3 +382,17 @@ def test_reach_goes_through_fused_kernels(monkeypatch):
     monkeypatch.setattr(inductor, "buffers_awaited", lambda kernel: waits[kernel])
     monkeypatch.setattr(inductor, "buffers_made", lambda kernel: made[kernel])
     assert groups.reachable([0, 1, 2]) == [0b0, 0b1, 0b11]
+
+
+def test_the_warps_of_a_norm_are_not_those_of_rope_beside_it():
+    """RoPE in blocks of 4096 elements, in the one warp that the norm wants, took 20 s to compile, and spilled."""
+
+    def norm_beside_rope(x, weight, cos, sin):
+        latent, positions = x.split([512, 64], -1)
+        return rms(latent, weight), rotate(positions, cos.t(), sin.t())
+
+    inputs = tensors((2048, 576), (512,), (64, 2048), (64, 2048))
+    (kernel,) = offline.compile_for_gpu(norm_beside_rope, inputs, compile_fx=bridge_backend).kernels
+    cubins = offline.compile_kernel(kernel)
+    assert all(cubin.config["num_warps"] >= 4 for cubin in cubins)
+    assert all(cubin.spills == 0 for cubin in cubins)
