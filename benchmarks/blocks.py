@@ -1,6 +1,6 @@
 """Times fused kernels in blocks of so many rows and warps: what `bridge.profitability.rows_and_warps` rests on.
 
-    python benchmarks/blocks.py --pattern mla interleaved --rows 1 4 8 16 --warps 1 2 4
+python benchmarks/blocks.py --pattern mla interleaved --rows 1 4 8 16 --warps 1 2 4
 """
 
 from __future__ import annotations

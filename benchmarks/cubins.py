@@ -27,7 +27,9 @@ def main() -> int:
     parser.add_argument("--arch", type=int, default=90, help="compute capability (default: %(default)s)")
     options = parser.parse_args()
     failed = []
-    print("| pattern | dtype | block | warps | registers a thread | spilled words | shared bytes |\n" + "|---" * 7 + "|")
+    print(
+        "| pattern | dtype | block | warps | registers a thread | spilled words | shared bytes |\n" + "|---" * 7 + "|"
+    )
     for pattern in (p for name in options.list for p in selected(options.pattern, LISTS[name])):
         for dtype in options.dtype:
             if not print_kernels(pattern, dtype, options.arch):
@@ -45,7 +47,9 @@ def print_kernels(pattern: Pattern, dtype: str, arch: int) -> bool:
         cubins = offline.compile_kernel(kernel, arch=arch)
         fine &= any(cubin.spills == 0 for cubin in cubins)
         for c in cubins:
-            block = " ".join(f"{key}={size}" for key, size in c.config.items() if key.endswith("BLOCK") or "BLOCK_" in key)
+            block = " ".join(
+                f"{key}={size}" for key, size in c.config.items() if key.endswith("BLOCK") or "BLOCK_" in key
+            )
             print(f"| {pattern.name} | {dtype} | {block or 'one row'} | {c.config['num_warps']} | {c.registers} "
                   f"| {c.spills} | {c.shared_bytes} |", flush=True)  # fmt: skip
     return fine

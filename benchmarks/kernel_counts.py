@@ -1,6 +1,6 @@
 """Kernels of every pattern for a GPU that need not be there: Inductor, Inductor with nested_reduction, Bridge.
 
-    python benchmarks/kernel_counts.py
+python benchmarks/kernel_counts.py
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Times real models on a GPU, Inductor and Bridge side by side: the same as `bridge bench`.
 
-    python benchmarks/models.py --out results/
-    python benchmarks/models.py --only llama swin --modes decode vision --budget-seconds 300
-    python benchmarks/models.py --compare results/models.json
+python benchmarks/models.py --out results/
+python benchmarks/models.py --only llama swin --modes decode vision --budget-seconds 300
+python benchmarks/models.py --compare results/models.json
 """
 
 from __future__ import annotations

@@ -399,8 +399,6 @@ PATTERNS = [
 ]  # fmt: skip
 
 
-
-
 def _single(name: str, function: Callable, full: Sizes, small: Sizes) -> Pattern:
     return Pattern(name, function, full, small, inductor=1, bridge=1, reached=1)
 

@@ -1,6 +1,6 @@
 """What benchmarks/gpu.py measured: as JSON, as a table, as a plot, and in docs/results.md.
 
-    python benchmarks/results.py          # docs/results.md and docs/results/*.svg anew from docs/results/*.json
+python benchmarks/results.py          # docs/results.md and docs/results/*.svg anew from docs/results/*.json
 """
 
 from __future__ import annotations

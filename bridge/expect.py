@@ -46,7 +46,9 @@ def expect_fused(
         yield
     explanation = make_explanation(recording, "the region", backend_target)
     if not recording.graphs:
-        raise FusionError("nothing was compiled in the region: was it before, or is torch.compile missing?", explanation)
+        raise FusionError(
+            "nothing was compiled in the region: was it before, or is torch.compile missing?", explanation
+        )
     if recording.kernels_after > n_kernels:
         message = f"{recording.kernels_after} kernels where at most {n_kernels} were expected"
         raise FusionError(f"{message}\n{explanation}", explanation)

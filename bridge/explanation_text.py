@@ -31,7 +31,10 @@ def _group(group: GroupExplanation) -> list[str]:
         f"{group.name}: {head}",
         *_section("what Inductor left apart", _statements(group.statements)),
         *_section("between them", [_buffer(name, buffer, group) for name, buffer in group.buffers.items()]),
-        *_section("transformations" if group.fused else "transformations tried", [f"{t.name}: {t.meaning} ({t.counts})" for t in group.transformations]),
+        *_section(
+            "transformations" if group.fused else "transformations tried",
+            [f"{t.name}: {t.meaning} ({t.counts})" for t in group.transformations],
+        ),
         *_section("refused" if not group.fused else "refused on the way", _refusals(group.refusals)),
         *_section("would fuse with", group.guards),
         *_section("decisions", group.decisions),
@@ -73,7 +76,9 @@ def _refusals(refusals: list[Refusal]) -> list[str]:
     lines = []
     for refusal in refusals:
         lines.append(f"[{refusal.reason}] {refusal.node}: {refusal.text}{_at(refusal.source)}")
-        lines += [f"  {'for example' if i == 0 else '        and'} {_access(a)}" for i, a in enumerate(refusal.accesses)]
+        lines += [
+            f"  {'for example' if i == 0 else '        and'} {_access(a)}" for i, a in enumerate(refusal.accesses)
+        ]
     return lines
 
 

@@ -318,9 +318,7 @@ def _trace_kernel(sources: list, position: int) -> list:
         raise _KernelRefused(refusal, position) from refusal
 
 
-def _commit(
-    bands: list, nodes: dict[str, Any], group: Group, schedule: list[Any], entry: GroupReport
-) -> Outcome:
+def _commit(bands: list, nodes: dict[str, Any], group: Group, schedule: list[Any], entry: GroupReport) -> Outcome:
     """Gives the nodes of each band their new loops and makes one kernel of them, or restores them."""
     outcome, merged = Outcome(), []
     for band in bands:
@@ -439,4 +437,3 @@ def _explain_refusal(entry: GroupReport) -> None:
         entry.reason, entry.detail = Reason[reason], f"{text} at {where}"
     else:
         entry.reason, entry.detail = Reason.no_common_band, "no two nests meet"
-

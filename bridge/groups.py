@@ -46,9 +46,7 @@ def admissible(kernel: Any) -> Reason | None:
     return None
 
 
-def form_groups(
-    schedule: list[Any], max_nodes: int, only: set[int] | None = None
-) -> tuple[list[Group], list[Refusal]]:
+def form_groups(schedule: list[Any], max_nodes: int, only: set[int] | None = None) -> tuple[list[Group], list[Refusal]]:
     """Greedy in schedule order: a kernel joins the first group that it shares a buffer with and closes no cycle.
 
     max_nodes: a group that would have more is closed, and another begins; only: positions that may take part
@@ -74,9 +72,7 @@ def form_groups(
     return [g for g in closed + groups if _is_candidate(g, schedule)], refusals
 
 
-def _join(
-    groups: list[Group], refusals: list[Refusal], schedule: list[Any], position: int, reach: list[int]
-) -> bool:
+def _join(groups: list[Group], refusals: list[Refusal], schedule: list[Any], position: int, reach: list[int]) -> bool:
     kernel = schedule[position]
     touched = _touched(kernel)
     for group in groups:

@@ -85,7 +85,9 @@ def _numbers(group: GroupExplanation) -> str:
         (f"{amount(group.bytes_before)} → {amount(group.bytes_after)}", "moved, at typical sizes"),
         (f"{1e6 * group.seconds_before:.1f} → {1e6 * group.seconds_after:.1f} µs", "expected at best"),
     ]
-    figures += [(f"{used.registers}", f"registers, {used.spills} spills: {_e(used.kernel)}") for used in group.resources]
+    figures += [
+        (f"{used.registers}", f"registers, {used.spills} spills: {_e(used.kernel)}") for used in group.resources
+    ]
     notes = "".join(f"<li>{_e(line)}</li>" for line in (*group.decisions, *group.certificate))
     return _figures(figures) + _card("Decisions", f"<ul>{notes}</ul>" if notes else "")
 
@@ -173,8 +175,12 @@ def _access(found: re.Match, buffers: dict[str, str]) -> str:
 
 def _spaces(group: GroupExplanation) -> str:
     stages = {name: text for name, text in group.stages.items() if name in ("affine.mlir", "fused.mlir")}
-    drawn = "".join(f"<div><h3>{_e(name)}</h3>{draw(read_spaces(text, group.sizes))}</div>" for name, text in stages.items())
-    legend = '<p class="dim">blue: the band, a row each iteration; green: lanes; pink: a reduction; hatched: guarded</p>'
+    drawn = "".join(
+        f"<div><h3>{_e(name)}</h3>{draw(read_spaces(text, group.sizes))}</div>" for name, text in stages.items()
+    )
+    legend = (
+        '<p class="dim">blue: the band, a row each iteration; green: lanes; pink: a reduction; hatched: guarded</p>'
+    )
     return _card("Iteration spaces", f'{legend}<div class="two">{drawn}</div>' if drawn else "")
 
 

@@ -124,7 +124,9 @@ def _draw_block(block: Block, left: int, top: int, title: str) -> tuple[str, int
     lines = _lines(block, title)
     height = _LINE * len(lines) + 10
     inner = []
-    across = max(_LEAST, int(_PER_DOUBLING * math.log2(2 + math.prod(block.extents))), *(8 * len(t) + 20 for t in lines))
+    across = max(
+        _LEAST, int(_PER_DOUBLING * math.log2(2 + math.prod(block.extents))), *(8 * len(t) + 20 for t in lines)
+    )
     for child in block.inner:
         drawn, taken, wide = _draw_block(child, left + 12, top + height, "")
         inner.append(drawn)

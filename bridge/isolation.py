@@ -107,9 +107,7 @@ def _end() -> None:
         _helper.end()
 
 
-def transform_isolated(
-    module: Any, pipeline: str, tree: Path | None, plugins: tuple[str, ...] = ()
-) -> list[Remark]:
+def transform_isolated(module: Any, pipeline: str, tree: Path | None, plugins: tuple[str, ...] = ()) -> list[Remark]:
     """As `pipeline.transform`; also Unsupported(pass_crashed) and Unsupported(pass_timeout).
 
     plugins: libraries with passes of the pipeline.

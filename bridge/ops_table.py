@@ -147,7 +147,9 @@ def _inverse(*tables: dict[str, str]) -> dict[str, str]:
     return inverse
 
 
-LIFTED_OPS = _inverse(FLOAT_OPS, SIGNED_OPS, UNSIGNED_OPS, {"where": "arith.select", "isnan": "math.isnan", "isinf": "math.isinf"})
+LIFTED_OPS = _inverse(
+    FLOAT_OPS, SIGNED_OPS, UNSIGNED_OPS, {"where": "arith.select", "isnan": "math.isnan", "isinf": "math.isinf"}
+)
 LIFTED_COMBINERS = _inverse(FLOAT_COMBINERS, SIGNED_COMBINERS)
 LIFTED_BOOL_COMBINERS = _inverse(BOOL_COMBINERS)
 

@@ -52,9 +52,7 @@ class Options:
         False, "run the passes in a helper process: a crash or a hang of theirs leaves the kernels apart, and no more"
     )
     max_accesses: int = _option(2048, "groups with more loads and stores are left alone")
-    persistent: bool = _option(
-        True, "let a fused kernel keep its row in registers where that is expected to be faster"
-    )
+    persistent: bool = _option(True, "let a fused kernel keep its row in registers where that is expected to be faster")
     pipeline: str = _option(DEFAULT_PIPELINE, "the passes, as `bridge-opt --pass-pipeline` takes them")
     plugins: tuple[str, ...] = _option(
         (), "libraries with MLIR passes of your own, for `pipeline`; a list, in the environment separated by `:`"
@@ -62,9 +60,7 @@ class Options:
     recheck: bool = _option(
         False, "have isl prove every fusion again, and leave apart what it does not; needs `bridge-inductor[recheck]`"
     )
-    strict: bool = _option(
-        False, "raise where Bridge breaks an invariant of its own instead of falling back"
-    )
+    strict: bool = _option(False, "raise where Bridge breaks an invariant of its own instead of falling back")
     training: bool = _option(False, "also look at training graphs")
     unfused_rows: bool = _option(
         True, "with `persistent`, also a kernel that Bridge does not fuse keeps a row that it reads several times"

@@ -44,9 +44,7 @@ class Pair:
     half: int
 
 
-def find_pair(
-    address: sympy.Expr, variables: list[LaneVariable], is_even: Callable[[sympy.Expr], bool]
-) -> Pair | None:
+def find_pair(address: sympy.Expr, variables: list[LaneVariable], is_even: Callable[[sympy.Expr], bool]) -> Pair | None:
     """The pair of an address (in elements) that steps by two from lane to lane; None if it does not.
 
     is_even: whether an expression is a multiple of two for all values of its variables.

@@ -79,7 +79,9 @@ def independent_sets(schedule: list[Any], names: set[str]) -> list[list[int]]:
     names: operations of one group.  Independent is what no chain of buffers connects; together belong kernels
     that read a common buffer or have as many rows.  The affine passes are to take this over.
     """
-    return _sets(schedule, lambda k: inductor.operation_names(k) <= names and admissible(k) is None, _akin, len(schedule))
+    return _sets(
+        schedule, lambda k: inductor.operation_names(k) <= names and admissible(k) is None, _akin, len(schedule)
+    )
 
 
 def strangers(schedule: list[Any]) -> list[list[int]]:
@@ -246,7 +248,11 @@ def _worthwhile(family: list[_Sibling]) -> list[_Sibling]:
     """The siblings that gain by a common launch; Unsupported, with the numbers, if there are no two."""
     reduces = any(sibling.reduces for sibling in family)
     chosen = [s for s in family if s.reduces or not reduces or s.total <= MIXED_BYTES]
-    chosen = [s for s in chosen if s.total <= LARGE_BYTES or any(_share_input(s.kernel, o.kernel) for o in chosen if o is not s)]
+    chosen = [
+        s
+        for s in chosen
+        if s.total <= LARGE_BYTES or any(_share_input(s.kernel, o.kernel) for o in chosen if o is not s)
+    ]
     if len(chosen) < 2:
         raise Unsupported(Reason.not_profitable, f"{_numbers(family)}: a launch saved is less than is lost")
     _check_buffers(chosen)

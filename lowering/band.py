@@ -87,7 +87,15 @@ def lift_band(root, entry, tables: FunctionTables, stores_of: dict[str, set[str]
     registers = row_registers({loops[0] for s in stores if (loops := _reduction_loops([s]))})
     in_registers = tables.knows_lanes and tables.keeps_row is not None and tables.keeps_row(registers)
     row = _lanes_of_row(statements.values())
-    scope = _Scope(buffers, sizes, tables.knows_lanes, row, in_registers, tables.keeps_row is not None and not in_registers, tables.extent)
+    scope = _Scope(
+        buffers,
+        sizes,
+        tables.knows_lanes,
+        row,
+        in_registers,
+        tables.keeps_row is not None and not in_registers,
+        tables.extent,
+    )
     nodes = [_lift_node(name, by_node[name], statements[name], scope) for name in names]
     return LiftedBand(nodes, kernels, registers, in_registers)
 
@@ -185,7 +193,9 @@ def _lift_segments(name: str, stores: list, statement: Statement, scope: _Scope,
 def _environment(scope: _Scope, indices: dict, segment: int | None = None) -> Environment:
     from bridge.inductor import inductor_ops
 
-    return Environment(inductor_ops(), scope.buffers, indices, scope.knows_lanes, segment, scope.in_registers, scope.looped)
+    return Environment(
+        inductor_ops(), scope.buffers, indices, scope.knows_lanes, segment, scope.in_registers, scope.looped
+    )
 
 
 def _variable(loop):

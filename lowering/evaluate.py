@@ -57,7 +57,10 @@ class Evaluator:
     def stored(self, store) -> Any:
         """What a store is given: its own rounding to 16 bits is left to it, as Inductor's bodies do."""
         operation = _owner(store.operands[0])
-        rounded = operation.name == "arith.truncf" and dtypes.signed_dtype(str(operation.results[0].type)) in dtypes.LOW_PRECISION
+        rounded = (
+            operation.name == "arith.truncf"
+            and dtypes.signed_dtype(str(operation.results[0].type)) in dtypes.LOW_PRECISION
+        )
         return self.value(operation.operands[0] if rounded else store.operands[0])
 
     def index(self, value) -> sympy.Expr:

@@ -39,8 +39,10 @@ def svg(cases: list[Bars], title: str, series: list[str], axis: Axis) -> str:
     line = _BAR * len(series) + _GAP
     height, width = 48 + line * len(cases) + 30, _NAMES + _WIDTH + 110
     lines = [
-        (f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" font-family="sans-serif" '
-        'font-size="11">'),
+        (
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" font-family="sans-serif" '
+            'font-size="11">'
+        ),
         f'<rect width="{width}" height="{height}" fill="white"/>',
         f'<text x="8" y="18">{escape(title)}</text>',
     ]

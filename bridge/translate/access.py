@@ -281,7 +281,11 @@ def _place_constant(parts: list[list], chain, ranges: Ranges) -> int | None:
     Returns the dimension whose bounds are unknown, None if there is no such.
     """
     for position, stride in enumerate(chain[:-1]):
-        lower = [(c * s, atom) for part, s in zip(parts[position + 1 :], chain[position + 1 :], strict=True) for c, atom in part]
+        lower = [
+            (c * s, atom)
+            for part, s in zip(parts[position + 1 :], chain[position + 1 :], strict=True)
+            for c, atom in part
+        ]
         span = _sum_bounds(lower, ranges)
         if span is None:
             return position + 1

@@ -215,7 +215,9 @@ class Elementwise:
         from .._native._bridge_enum_gen import SpecialFn
 
         integers_allowed = ("relu", "sign", "remainder", "int_truediv", "floordiv", "truncdiv", "signbit")
-        if name not in SpecialFn.__members__ or (dtypes.kind(args[0].dtype) != "float" and name not in integers_allowed):
+        if name not in SpecialFn.__members__ or (
+            dtypes.kind(args[0].dtype) != "float" and name not in integers_allowed
+        ):
             raise Unsupported(Reason.unsupported_op, f"ops.{name} on {args[0].dtype}")
         i32 = ir.IntegerType.get_signless(32)
         attributes = {"fn": ir.IntegerAttr.get(i32, SpecialFn[name].value)}

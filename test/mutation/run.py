@@ -84,7 +84,9 @@ class Copy:
             tests = self.folder / "test" / "python"
             command = [sys.executable, "-m", "pytest", "-qx", "-p", "no:cacheprovider", str(tests / arguments[0])]
             command += arguments[1:]
-        done = subprocess.run(command, cwd=self.folder.parent, env=environment, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            command, cwd=self.folder.parent, env=environment, capture_output=True, text=True, check=False
+        )
         if done.returncode not in (0, 1):  # pytest's others are errors of usage
             raise RuntimeError(f"{command}: {done.stdout}{done.stderr}")
         return done.returncode == 1

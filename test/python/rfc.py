@@ -14,9 +14,7 @@ def swiglu_norm(x, residual, weight, eps=1e-6):
     return torch.nn.functional.silu(gate) * up
 
 
-def make_inputs(
-    rows: int, columns: int, dtype: torch.dtype, device: str = "cpu", seed: int = 0
-) -> list[torch.Tensor]:
+def make_inputs(rows: int, columns: int, dtype: torch.dtype, device: str = "cpu", seed: int = 0) -> list[torch.Tensor]:
     generator = torch.Generator().manual_seed(rows * 131 + columns + seed)
     shapes = [(rows, columns), (rows, columns), (columns,)]
     return [torch.randn(*s, generator=generator).to(device=device, dtype=dtype) for s in shapes]

@@ -147,9 +147,23 @@ class TestRefusals:
         [
             (nest(f"%v = affine.load %out[%i, %j - 1] : memref<8x8xf32> {STORE}"), Reason.loop_carried_dependence),
             (nest(f"{LOAD} affine.store %v, %x[%i, 8 - %j] : memref<8x8xf32>"), Reason.loop_carried_dependence),
-            (nest(f"{LOAD} {STORE}", "%x: memref<8x?xf32>, %out: memref<8x8xf32>").replace("[%i, %j] : memref<8x8xf32> affine", "[%i, %j] : memref<8x?xf32> affine"), Reason.dynamic_extent),
-            (nest(f"{LOAD} {STORE}").replace("return", "affine.for %i = 0 to 8 { %z = arith.constant 0.0 : f32 affine.store %z, %out[%i, 0] : memref<8x8xf32> } return"), Reason.mutation),
-            (nest("%m = memref.alloc() : memref<8x8xf32> %v = affine.load %m[%i, %j] : memref<8x8xf32> " + STORE), Reason.aliasing),
+            (
+                nest(f"{LOAD} {STORE}", "%x: memref<8x?xf32>, %out: memref<8x8xf32>").replace(
+                    "[%i, %j] : memref<8x8xf32> affine", "[%i, %j] : memref<8x?xf32> affine"
+                ),
+                Reason.dynamic_extent,
+            ),
+            (
+                nest(f"{LOAD} {STORE}").replace(
+                    "return",
+                    "affine.for %i = 0 to 8 { %z = arith.constant 0.0 : f32 affine.store %z, %out[%i, 0] : memref<8x8xf32> } return",
+                ),
+                Reason.mutation,
+            ),
+            (
+                nest("%m = memref.alloc() : memref<8x8xf32> %v = affine.load %m[%i, %j] : memref<8x8xf32> " + STORE),
+                Reason.aliasing,
+            ),
         ],
         ids=["scan", "mirrored", "dynamic", "stored twice", "own memory"],
     )

@@ -57,7 +57,12 @@ def test_an_unknown_option_is_no_attribute():
 def test_environment_is_read_by_type(tmp_path):
     library = tmp_path / "lib.so"
     library.write_text("")
-    given = {"BRIDGE_MAX_NODES": "12", "BRIDGE_TRAINING": "1", "BRIDGE_PIPELINE": "builtin.module()", "BRIDGE_STRICT": ""}
+    given = {
+        "BRIDGE_MAX_NODES": "12",
+        "BRIDGE_TRAINING": "1",
+        "BRIDGE_PIPELINE": "builtin.module()",
+        "BRIDGE_STRICT": "",
+    }
     assert from_environment(given) == {"max_nodes": 12, "training": True, "pipeline": "builtin.module()"}
     assert from_environment({"BRIDGE_PLUGINS": f"{library}:{library}"}) == {"plugins": (str(library), str(library))}
 

@@ -226,7 +226,6 @@ class TestDump:
         assert len(report.fused) == 1
         assert len(said) == 1 and str(taken) in said[0]
 
-
     def test_folder_with_something_else_in_it(self, compile_checked, monkeypatch, tmp_path):
         monkeypatch.setattr(dump, "_compilations", itertools.count())
         (tmp_path / f"{os.getpid()}-000-group0").write_text("no folder")

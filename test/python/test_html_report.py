@@ -33,7 +33,11 @@ def page(explanation, tmp_path_factory):
 class TestFile:
     def test_needs_nothing_else(self, page):
         text = page.read_text()
-        assert not re.findall(r'(?:src|href)="', text) and "@import" not in text and "url(" not in text.replace("url(#", "")
+        assert (
+            not re.findall(r'(?:src|href)="', text)
+            and "@import" not in text
+            and "url(" not in text.replace("url(#", "")
+        )
 
     def test_kernels_of_two_graphs_are_told_apart(self, explanation):
         """Both have nodes named op0."""

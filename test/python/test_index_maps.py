@@ -100,7 +100,11 @@ SABOTAGE = {
     "another row": (r"192\*x0", "0*x0", "other elements are loaded"),
     "no guard": (r"r0_mask & tmp\d+ & xmask", "r0_mask & xmask", "written more than once"),
     "no mask of lanes": (r"(tl.load\(in_ptr0.*), r0_mask & xmask,", r"\1, xmask,", "element 1344 of 1344"),
-    "a guard too narrow": (r"tl.full\(\[1, 1\], 24,", "tl.full([1, 1], 25,", "1169 elements are written, 1176 are to be"),
+    "a guard too narrow": (
+        r"tl.full\(\[1, 1\], 24,",
+        "tl.full([1, 1], 25,",
+        "1169 elements are written, 1176 are to be",
+    ),
     "the offset of a piece": (r"\(-24\) \+ r0_1", "(-23) + r0_1", "element 1176 of 1176"),
 }
 

@@ -200,7 +200,16 @@ def test_gpu(name):
 
 
 #: What C++ may treat otherwise than Triton: writes, storages that are shared, and where there is little or nothing.
-ON_CPU = NOT_EMITTED | {"write into input", "aliased outputs", "overlapping", "0-d", "one of all", "no rows", "bool", "fp8"}
+ON_CPU = NOT_EMITTED | {
+    "write into input",
+    "aliased outputs",
+    "overlapping",
+    "0-d",
+    "one of all",
+    "no rows",
+    "bool",
+    "fp8",
+}
 
 
 @pytest.mark.parametrize("name", sorted(ON_CPU))

@@ -125,7 +125,9 @@ def test_a_crash_is_survived(monkeypatch, code, fate):
     assert torch._dynamo.utils.counters["bridge"]["refused.pass_crashed"] == 2
 
 
-@pytest.mark.parametrize("code", ["time.sleep(600)", "signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 32))\n    while True: pass"])
+@pytest.mark.parametrize(
+    "code", ["time.sleep(600)", "signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 32))\n    while True: pass"]
+)
 def test_a_hang_is_survived(monkeypatch, code):
     monkeypatch.setattr(isolation, "PATIENCE", 1.0)
     sabotage(monkeypatch, code)

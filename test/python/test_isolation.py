@@ -34,7 +34,10 @@ def in_thread(function):
 
     def call():
         try:
-            with torch._inductor.config.patch(fx_graph_cache=False), functorch_config.patch(enable_autograd_cache=False):
+            with (
+                torch._inductor.config.patch(fx_graph_cache=False),
+                functorch_config.patch(enable_autograd_cache=False),
+            ):
                 result.append(function())
         except Exception as error:  # noqa: BLE001 (it is raised again in the test)
             result.append(error)

@@ -136,14 +136,18 @@ def test_two_stores_to_one_element_are_found():
 def test_guards_and_their_other_branch():
     """The two branches share the elements: each is written once."""
     text = TWICE.replace("      affine.store %x, %t[%i, %j] : memref<8x16xf32>\n      affine.if", "      affine.if")
-    text = text.replace("      }\n", "      } else {\n        affine.store %x, %t[%i, %j] : memref<8x16xf32>\n      }\n", 1)
+    text = text.replace(
+        "      }\n", "      } else {\n        affine.store %x, %t[%i, %j] : memref<8x16xf32>\n      }\n", 1
+    )
     with context(), ir.Location.unknown():
         assert Recheck(ir.Module.parse(BEFORE)).verify(ir.Module.parse(text))
 
 
 def test_affine_text():
     with context(), ir.Location.unknown():
-        attribute = ir.Attribute.parse("affine_map<(d0, d1)[s0] -> (d0 floordiv 4 + s0, d1 mod 3 - d0 ceildiv 2, d0 * -2 + 1)>")
+        attribute = ir.Attribute.parse(
+            "affine_map<(d0, d1)[s0] -> (d0 floordiv 4 + s0, d1 mod 3 - d0 ceildiv 2, d0 * -2 + 1)>"
+        )
     results = read_affine(attribute, ["a", "b", "n"])
     assert results == ["(floor((a) / 4) + (n))", "(((b) mod 3) - ceil((a) / 2))", "((-2 * (a)) + 1)"]
 

@@ -94,7 +94,9 @@ def same_bits(a, b):
     a, b = (t.detach().contiguous() for t in (a, b))
     if a.dtype.is_floating_point:
         a, b = a.double(), b.double()
-        return torch.equal(a.nan_to_num(12345.0), b.nan_to_num(12345.0)) and torch.equal(a.signbit() & ~a.isnan(), b.signbit() & ~b.isnan())
+        return torch.equal(a.nan_to_num(12345.0), b.nan_to_num(12345.0)) and torch.equal(
+            a.signbit() & ~a.isnan(), b.signbit() & ~b.isnan()
+        )
     return torch.equal(a, b)
 
 
@@ -139,25 +141,96 @@ INTEGERS = [torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8]
 def float_functions(x, y):
     """Elementwise functions of every kind, one output each."""
     unary = [
-        torch.sigmoid, torch.tanh, torch.erf, torch.exp, torch.exp2, torch.expm1, torch.log, torch.log2,
-        torch.log10, torch.log1p, torch.sqrt, torch.rsqrt, torch.sin, torch.cos, torch.tan, torch.atan,
-        torch.asin, torch.acos, torch.sinh, torch.cosh, torch.asinh, torch.acosh, torch.atanh, torch.erfc,
-        torch.reciprocal, torch.abs, torch.neg, torch.sign, torch.floor, torch.ceil, torch.trunc, torch.round,
-        torch.frac, torch.relu, torch.square, torch.isnan, torch.isinf, torch.isfinite, torch.signbit,
-        torch.logical_not, torch.lgamma, F.silu, F.gelu, F.softplus, F.mish, F.elu, F.hardswish,
-        F.leaky_relu, F.logsigmoid, torch.nan_to_num, torch.deg2rad, torch.sgn,
-        functools.partial(F.gelu, approximate="tanh"), functools.partial(torch.pow, exponent=3),
+        torch.sigmoid,
+        torch.tanh,
+        torch.erf,
+        torch.exp,
+        torch.exp2,
+        torch.expm1,
+        torch.log,
+        torch.log2,
+        torch.log10,
+        torch.log1p,
+        torch.sqrt,
+        torch.rsqrt,
+        torch.sin,
+        torch.cos,
+        torch.tan,
+        torch.atan,
+        torch.asin,
+        torch.acos,
+        torch.sinh,
+        torch.cosh,
+        torch.asinh,
+        torch.acosh,
+        torch.atanh,
+        torch.erfc,
+        torch.reciprocal,
+        torch.abs,
+        torch.neg,
+        torch.sign,
+        torch.floor,
+        torch.ceil,
+        torch.trunc,
+        torch.round,
+        torch.frac,
+        torch.relu,
+        torch.square,
+        torch.isnan,
+        torch.isinf,
+        torch.isfinite,
+        torch.signbit,
+        torch.logical_not,
+        torch.lgamma,
+        F.silu,
+        F.gelu,
+        F.softplus,
+        F.mish,
+        F.elu,
+        F.hardswish,
+        F.leaky_relu,
+        F.logsigmoid,
+        torch.nan_to_num,
+        torch.deg2rad,
+        torch.sgn,
+        functools.partial(F.gelu, approximate="tanh"),
+        functools.partial(torch.pow, exponent=3),
         functools.partial(torch.clamp, min=-1, max=1),
     ]
     binary = [
-        torch.add, torch.sub, torch.mul, torch.div, torch.minimum, torch.maximum, torch.fmin, torch.fmax,
-        torch.remainder, torch.fmod, torch.pow, torch.atan2, torch.hypot, torch.copysign, torch.nextafter,
-        torch.eq, torch.ne, torch.lt, torch.le, torch.gt, torch.ge, torch.logical_and, torch.logical_or,
-        torch.logical_xor, torch.floor_divide, torch.xlogy,
+        torch.add,
+        torch.sub,
+        torch.mul,
+        torch.div,
+        torch.minimum,
+        torch.maximum,
+        torch.fmin,
+        torch.fmax,
+        torch.remainder,
+        torch.fmod,
+        torch.pow,
+        torch.atan2,
+        torch.hypot,
+        torch.copysign,
+        torch.nextafter,
+        torch.eq,
+        torch.ne,
+        torch.lt,
+        torch.le,
+        torch.gt,
+        torch.ge,
+        torch.logical_and,
+        torch.logical_or,
+        torch.logical_xor,
+        torch.floor_divide,
+        torch.xlogy,
         functools.partial(torch.div, rounding_mode="trunc"),
         functools.partial(torch.div, rounding_mode="floor"),
-        lambda a, b: torch.where(a > b, a, b * 2), lambda a, b: torch.lerp(a, b, 0.3),
-        lambda a, b: torch.addcmul(a, a, b), lambda a, b: torch.addcdiv(a, a, b), lambda a, b: a * 0.1 + b,
+        lambda a, b: torch.where(a > b, a, b * 2),
+        lambda a, b: torch.lerp(a, b, 0.3),
+        lambda a, b: torch.addcmul(a, a, b),
+        lambda a, b: torch.addcdiv(a, a, b),
+        lambda a, b: a * 0.1 + b,
     ]
     if x.dtype in (torch.bfloat16, torch.float16):
         binary.remove(torch.nextafter)
@@ -172,7 +245,16 @@ def test_float_functions(dtype):
 def integer_functions(x, y):
     divisor = torch.where(y == 0, 1, y).to(y.dtype)
     shift = y.abs() % 7
-    unary = [torch.abs, torch.neg, torch.sign, torch.square, torch.bitwise_not, torch.logical_not, torch.relu, torch.signbit]
+    unary = [
+        torch.abs,
+        torch.neg,
+        torch.sign,
+        torch.square,
+        torch.bitwise_not,
+        torch.logical_not,
+        torch.relu,
+        torch.signbit,
+    ]
     unary += [torch.sqrt, torch.sigmoid, torch.isnan, torch.reciprocal, functools.partial(torch.clamp, min=3, max=90)]
     unary += [functools.partial(torch.pow, exponent=2), torch.floor]
     binary = [torch.add, torch.sub, torch.mul, torch.minimum, torch.maximum, torch.bitwise_and, torch.bitwise_or]
@@ -195,7 +277,20 @@ def test_integer_functions(dtype):
 
 def test_mixed_promotion():
     def fn(f, h, i, u, b):
-        return f + i, h * u, i - b, u + i, b * u, b + f, f > i, u < i, b == u, torch.where(b, i, f), i / u.add(1), b | (u > 3)
+        return (
+            f + i,
+            h * u,
+            i - b,
+            u + i,
+            b * u,
+            b + f,
+            f > i,
+            u < i,
+            b == u,
+            torch.where(b, i, f),
+            i / u.add(1),
+            b | (u > 3),
+        )
 
     dtypes = [torch.float32, torch.bfloat16, torch.int32, torch.uint8, torch.bool]
     check(fn, [values(dtype, 7, 33) for dtype in dtypes])
@@ -204,7 +299,11 @@ def test_mixed_promotion():
 def test_bool_functions():
     def fn(a, b):
         binary = [torch.logical_and, torch.logical_xor, torch.bitwise_or, torch.eq, torch.ne, torch.maximum, torch.mul]
-        return [f(a, b) for f in [*binary, torch.add, torch.minimum, torch.lt, torch.ge]] + [~a, a.logical_not(), a.float()]
+        return [f(a, b) for f in [*binary, torch.add, torch.minimum, torch.lt, torch.ge]] + [
+            ~a,
+            a.logical_not(),
+            a.float(),
+        ]
 
     check(fn, [values(torch.bool, 5, 41), values(torch.bool, 5, 41, seed=1)])
 
@@ -212,7 +311,11 @@ def test_bool_functions():
 FLOAT8 = [torch.float8_e4m3fn, torch.float8_e5m2]
 
 
-CASTS = {"16 bits": [torch.bfloat16, torch.float16], "integers": INTEGERS, "others": [torch.float32, torch.float64, torch.bool]}
+CASTS = {
+    "16 bits": [torch.bfloat16, torch.float16],
+    "integers": INTEGERS,
+    "others": [torch.float32, torch.float64, torch.bool],
+}
 
 
 @pytest.mark.parametrize("sources", [*CASTS.values(), FLOAT8], ids=[*CASTS, "8 bits"])
@@ -232,7 +335,13 @@ def test_casts(sources):
 def test_bit_casts():
     def fn(f, h, i, s):
         f, h, i, s = f + 1, h * 2, i + 1, s - 1
-        views = [f.view(torch.int32), h.view(torch.int16), i.view(torch.float32), s.view(torch.bfloat16), s.view(torch.float16)]
+        views = [
+            f.view(torch.int32),
+            h.view(torch.int16),
+            i.view(torch.float32),
+            s.view(torch.bfloat16),
+            s.view(torch.float16),
+        ]
         return [v + 1 for v in views]
 
     check(fn, [values(d, 4, 32) for d in (torch.float32, torch.bfloat16, torch.int32, torch.int16)])
@@ -242,7 +351,19 @@ def test_indices_and_scalars():
     def fn(x, scalar):
         i = torch.arange(37, dtype=torch.int64)
         half = torch.arange(0, 37, dtype=torch.bfloat16)
-        return x + i, i * 2 + 3, x * half, torch.arange(5, 100, 3), torch.full((3, 4), 0.1), scalar * 2 + 1, torch.tril(x), torch.ones(3, 3).triu(1), torch.linspace(0, 1, 17), torch.eye(5), x[3:4, 5:6] * 2
+        return (
+            x + i,
+            i * 2 + 3,
+            x * half,
+            torch.arange(5, 100, 3),
+            torch.full((3, 4), 0.1),
+            scalar * 2 + 1,
+            torch.tril(x),
+            torch.ones(3, 3).triu(1),
+            torch.linspace(0, 1, 17),
+            torch.eye(5),
+            x[3:4, 5:6] * 2,
+        )
 
     check(fn, [values(torch.float32, 6, 37), torch.tensor(2.5)])
 
@@ -334,13 +455,28 @@ def test_reductions(dtype, dynamic):
 
 def test_small_reductions():
     """Over one element, of bools, of NaN, over outer and inner dimensions at once, and of views."""
+
     def fn(x, b):
         scalar = x[0, 0, 0]
         over_nan = torch.where(x > 1, float("nan"), x)
         return (
-            x[:, :1].sum(1), scalar.sum(), x[:1, :1, :1].var(correction=0), b.sum(-1), b.any(), b.amax(1), b.amin(0),
-            over_nan.amax(1), over_nan.argmin(2), over_nan.sum(0), x.sum((0, 2)), x.amax((0, 1)), x.argmax(),
-            x.flip(1).argmax(1), x.transpose(0, 2).sum(1), x[:, ::2].mean((1, 2)), F.pad(x, (1, 1)).amax(2),
+            x[:, :1].sum(1),
+            scalar.sum(),
+            x[:1, :1, :1].var(correction=0),
+            b.sum(-1),
+            b.any(),
+            b.amax(1),
+            b.amin(0),
+            over_nan.amax(1),
+            over_nan.argmin(2),
+            over_nan.sum(0),
+            x.sum((0, 2)),
+            x.amax((0, 1)),
+            x.argmax(),
+            x.flip(1).argmax(1),
+            x.transpose(0, 2).sum(1),
+            x[:, ::2].mean((1, 2)),
+            F.pad(x, (1, 1)).amax(2),
         )
 
     check(fn, [torch.randn(4, 6, 8, generator=torch.Generator().manual_seed(0)), values(torch.bool, 4, 6)])

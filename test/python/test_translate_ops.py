@@ -70,7 +70,10 @@ def term(operation):
     operation = getattr(operation, "operation", operation)
     attributes = sorted(f"{a} = {operation.attributes[a]}" for a in operation.attributes)
     yields = [term(list(region.blocks[0].operations)[-1]) for region in operation.regions if region.blocks]
-    operands = [argument_name(o) if isinstance(o.owner, ir.Block) else (term(o.owner), o.result_number) for o in values_of(operation)]
+    operands = [
+        argument_name(o) if isinstance(o.owner, ir.Block) else (term(o.owner), o.result_number)
+        for o in values_of(operation)
+    ]
     return operation.name, attributes, [str(r.type) for r in operation.results], operands, yields
 
 
@@ -165,7 +168,9 @@ REFUSED = {
 }
 
 #: What has a meaning for numbers of every kind, for all but bool, and for integers and bool.
-EVERY_KIND = "add mul minimum maximum eq ne lt le gt ge logical_and logical_or logical_xor logical_not isnan isinf identity"
+EVERY_KIND = (
+    "add mul minimum maximum eq ne lt le gt ge logical_and logical_or logical_xor logical_not isnan isinf identity"
+)
 NUMBERS = "sub neg abs sign remainder fmod mod relu square signbit floordiv truncdiv int_truediv"
 BITS = "bitwise_and bitwise_or bitwise_xor bitwise_not and_ or_ xor"
 SHIFTS = "bitwise_left_shift bitwise_right_shift lshift rshift"

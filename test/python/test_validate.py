@@ -84,10 +84,18 @@ def test_programs(seed):
 #: What would be a miscompile, as a change of the transformed IR: a pattern of the benchmarks, what, by what.
 SABOTAGE = {
     "piece offset": ("rmsnorm_residual_chunk_swiglu", r"%arg6 \+ 128\]", "%arg6 + 127]"),
-    "piece left out": ("rmsnorm_residual_chunk_swiglu", r"arith.addf %(\d+), %(\d+) : f32(\n\s+affine.yield)", r"arith.addf %\1, %\1 : f32\3"),
+    "piece left out": (
+        "rmsnorm_residual_chunk_swiglu",
+        r"arith.addf %(\d+), %(\d+) : f32(\n\s+affine.yield)",
+        r"arith.addf %\1, %\1 : f32\3",
+    ),
     "combiner": ("rmsnorm_head_tail", r"arith.addf (%arg\d+), ", r"arith.subf \1, "),
     "guard": ("rmsnorm_head_tail", r"d0 - 24 >= 0", "d0 - 25 >= 0"),
-    "row": ("rmsnorm_head_tail", r"affine.load (%arg\d+)\[%arg\d+\] : memref<7xf32>", r"affine.load \1[0] : memref<7xf32>"),
+    "row": (
+        "rmsnorm_head_tail",
+        r"affine.load (%arg\d+)\[%arg\d+\] : memref<7xf32>",
+        r"affine.load \1[0] : memref<7xf32>",
+    ),
 }
 
 
@@ -111,7 +119,13 @@ class TestSabotage:
 
 
 def run(body: str, *buffers: torch.Tensor) -> None:
-    types = {torch.float32: "f32", torch.bool: "i1", torch.int64: "i64", torch.uint8: "i8", torch.float8_e4m3fn: "f8E4M3FN"}
+    types = {
+        torch.float32: "f32",
+        torch.bool: "i1",
+        torch.int64: "i64",
+        torch.uint8: "i8",
+        torch.float8_e4m3fn: "f8E4M3FN",
+    }
     shapes = [f"memref<{'x'.join([*map(str, b.shape), types[b.dtype]])}>" for b in buffers]
     arguments = ", ".join(f"%a{i}: {shape}" for i, shape in enumerate(shapes))
     for i, shape in enumerate(shapes):
@@ -125,7 +139,10 @@ class TestExecution:
     x = torch.tensor([0.5, -2.0, float("nan"), 3.0, float("nan")])
 
     def test_special_and_conversions(self):
-        sigmoid, small, byte, flag = torch.empty(5), *(torch.empty(5, dtype=d) for d in (torch.float8_e4m3fn, torch.uint8, torch.bool))
+        sigmoid, small, byte, flag = (
+            torch.empty(5),
+            *(torch.empty(5, dtype=d) for d in (torch.float8_e4m3fn, torch.uint8, torch.bool)),
+        )
         run(
             """
             affine.for %i = 0 to 5 {
