@@ -42,7 +42,7 @@ test: lint
 
 lint: venv
 	$(BIN)/ruff check bridge lowering passes test benchmarks examples
-	$(BIN)/ruff format --check bridge lowering passes test benchmarks examples examples
+	$(BIN)/ruff format --check bridge lowering passes test benchmarks examples
 
 # From another folder, so that Python finds the installed package.
 demo: venv
