@@ -42,9 +42,9 @@ __all__ = [
 #: Where to find what is loaded when it is asked for.
 _LATER = {
     "config": ("config", None),
-    "explain": ("explanation", "explain"),
-    "expect_fused": ("expect", "expect_fused"),
-    "fuse_or_explain": ("expect", "fuse_or_explain"),
+    "explain": ("explanations.explanation", "explain"),
+    "expect_fused": ("explanations.expect", "expect_fused"),
+    "fuse_or_explain": ("explanations.expect", "fuse_or_explain"),
     "export": ("exporting", "export"),
 }
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from .explanation import DEFAULT_TARGET, architecture_of
+from .explanations.explanation import DEFAULT_TARGET, architecture_of
 from .fresh import fresh_entry
 from .reasons import Unsupported
 

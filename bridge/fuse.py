@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from . import inductor, recording, torch_logging
+from . import inductor, torch_logging
 from .dump import Dump
+from .explanations import recording
 from .groups import Group, form_groups, stay_in_order
 from .inductor import codegen
 from .inductor.recording import node_location

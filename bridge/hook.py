@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from . import inductor, recording, torch_logging
+from . import inductor, torch_logging
+from .explanations import recording
 from .fuse import fuse_schedule
 from .groups import Refusal
 from .inductor import recording as generated

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from .reasons import Reason
 
 if TYPE_CHECKING:  # It loads sympy, and `import bridge` is to be quick.
+    from .explanations.recording import GroupRecord
     from .groups import Refusal
-    from .recording import GroupRecord
 
 #: Reasons that somebody can do something about: these are said in a warning too.
 FAULTS = frozenset(

@@ -49,8 +49,8 @@ def _spelled(argument: Any) -> str:
 
 def _compile(program: Any, inputs: list[Any], target: str) -> tuple[list[Any], list[Any]]:
     """The kernels, and the outputs where they can be run."""
-    from ..explanation import architecture_of
-    from ..recording import recorded
+    from ..explanations.explanation import architecture_of
+    from ..explanations.recording import recorded
 
     with recorded() as recording:
         if architecture_of(target) is None:

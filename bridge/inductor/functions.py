@@ -16,7 +16,8 @@ from typing import Any
 import sympy
 import torch
 
-from .. import inductor, recording
+from .. import inductor
+from ..explanations import recording
 from ..fuse import rewrite
 from ..lowering.standalone import AffineFunction
 from ..profitability import fits_in_registers

@@ -8,8 +8,9 @@ import torch.nn.functional as F
 from explained import example_inputs, gated, next_row
 
 import bridge
-from bridge import hook, recording
-from bridge.expect import FusionError
+from bridge import hook
+from bridge.explanations import recording
+from bridge.explanations.expect import FusionError
 
 GPU = {"backend_target": "cuda:sm_90"}
 

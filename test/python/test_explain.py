@@ -12,12 +12,12 @@ import torch
 from explained import example_inputs, gated, halves, next_row, other_lane
 
 import bridge
-from bridge.counts import count
-from bridge.explanation import explain, pass_meaning
-from bridge.explanation_text import space
-from bridge.guards import find_guards
+from bridge.explanations.counts import count
+from bridge.explanations.explanation import explain, pass_meaning
+from bridge.explanations.guards import find_guards
+from bridge.explanations.roofline import Roofline
+from bridge.explanations.text import space
 from bridge.options import DEFAULT_PIPELINE
-from bridge.roofline import Roofline
 
 LINES = Path(explained.__file__).read_text().splitlines()
 

@@ -20,10 +20,10 @@ from typing import Any
 
 import torch
 
+from ..fresh import fresh_entry
+from ..report import Counterexample, GroupReport
 from .counts import Counts, count
-from .fresh import fresh_entry
 from .recording import Buffer, GroupRecord, Kernel, Recording, Statement, recorded
-from .report import Counterexample, GroupReport
 from .roofline import Roofline, roofline
 
 #: What `backend_target=` takes besides `cpu`: an architecture that bridge.offline knows.
@@ -120,7 +120,7 @@ class Explanation:
     choices: list[str]
 
     def __str__(self) -> str:
-        from .explanation_text import as_text
+        from .text import as_text
 
         return as_text(self)
 
@@ -165,12 +165,12 @@ def explain(
 
 
 def _compile(call: Callable, args: tuple, target: str, dynamic: bool | None, options: Mapping | None) -> None:
-    from .backend import bridge
+    from ..backend import bridge
 
     backend = functools.partial(bridge, options=dict(options or {}))
     architecture = architecture_of(target)
     if architecture is not None:
-        from .offline import compile_for_gpu
+        from ..offline import compile_for_gpu
 
         compile_for_gpu(call, args, compile_fx=backend, arch=architecture, dynamic=dynamic)
         return
@@ -185,7 +185,7 @@ def architecture_of(target: str) -> str | None:
     device, _, architecture = target.partition(":")
     if device != "cuda":
         raise ValueError(f"unknown target {target!r}; a target is cpu or cuda:sm_90")
-    from .offline.arch import resolve_arch
+    from ..offline.arch import resolve_arch
 
     return f"sm_{resolve_arch(architecture or 'sm_90').capability}"
 
@@ -196,8 +196,8 @@ def compiling(target: str, options: Mapping[str, Any]) -> Iterator[Recording]:
 
     For a GPU, which need not be there, code is generated and the program goes on in eager mode on the CPU.
     """
-    from . import config
-    from .install import enabled
+    from .. import config
+    from ..install import enabled
 
     architecture = architecture_of(target)
     with contextlib.ExitStack() as stack:
@@ -206,7 +206,7 @@ def compiling(target: str, options: Mapping[str, Any]) -> Iterator[Recording]:
         stack.enter_context(config.patch(dict(options)))
         stack.enter_context(enabled(**options))
         if architecture is not None:
-            from .offline import compiling_for_gpu
+            from ..offline import compiling_for_gpu
 
             stack.enter_context(compiling_for_gpu(architecture))
         yield recording
@@ -291,7 +291,7 @@ def _executed(record: GroupRecord, stage: str) -> int:
 
 @functools.cache
 def _pass_reference() -> str:
-    path = Path(__file__).parent / "_native" / "docs" / "passes.md"
+    path = Path(__file__).parents[1] / "_native" / "docs" / "passes.md"
     return path.read_text() if path.exists() else ""
 
 
@@ -302,7 +302,7 @@ def pass_meaning(name: str) -> str:
 
 
 def _resources(kernel: Kernel, architecture: str) -> Resources:
-    from .offline import TritonKernelSource, compile_kernel
+    from ..offline import TritonKernelSource, compile_kernel
 
     source = TritonKernelSource(kernel.name, kernel.source, {}, {}, "", {})
     cubin = compile_kernel(source, config={}, arch=architecture)

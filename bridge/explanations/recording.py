@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
-from .report import GroupReport, Report
+from ..report import GroupReport, Report
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ def begin_group(entry: GroupReport, kernels: list[Any]) -> None:
 
 def finish_group(entry: GroupReport, sizes: list[Any], pipeline: str) -> None:
     """Records sizes of a group, and which values of theirs would make it fuse if it did not."""
-    from . import inductor
+    from .. import inductor
     from .guards import find_guards
 
     if entry.record is None:
@@ -156,7 +156,7 @@ def finish_graph(schedule: list[Any], report: Report, earlier: int) -> None:
 
 def watch(schedule: list[Any]) -> None:
     """Records the kernels that code is yet to be generated for."""
-    from .inductor import recording as generated
+    from ..inductor import recording as generated
 
     recording = current()
     if recording is not None and schedule:
@@ -165,14 +165,14 @@ def watch(schedule: list[Any]) -> None:
 
 
 def _nodes(kernel: Any) -> list[Any]:
-    from . import inductor
+    from .. import inductor
 
     return inductor.loop_nodes(kernel)
 
 
 def _statement(node: Any, kernel: int) -> Statement:
-    from . import inductor
-    from .inductor import recording as generated
+    from .. import inductor
+    from ..inductor import recording as generated
 
     iterations, reduced = inductor.node_sizes(node)
     reads, writes = inductor.buffers_read(node), inductor.buffers_written(node)
@@ -182,7 +182,7 @@ def _statement(node: Any, kernel: int) -> Statement:
 
 
 def _buffers(statements: list[Statement], kernels: list[Any]) -> dict[str, Buffer]:
-    from . import inductor
+    from .. import inductor
 
     names = {name for statement in statements for name in (*statement.reads, *statement.writes)}
     operations = set().union(*map(inductor.operation_names, kernels))
@@ -191,8 +191,8 @@ def _buffers(statements: list[Statement], kernels: list[Any]) -> dict[str, Buffe
 
 
 def _buffer(name: str, temporary: bool) -> Buffer:
-    from . import inductor
-    from .inductor import recording as generated
+    from .. import inductor
+    from ..inductor import recording as generated
 
     dtype = inductor.buffer_dtype(name)
     amount = inductor.size_hint(inductor.buffer_numel(name)) * dtype.itemsize
@@ -200,9 +200,9 @@ def _buffer(name: str, temporary: bool) -> Buffer:
 
 
 def _bytes(schedule: list[Any], nodes: set[str]) -> int:
-    from . import inductor
-    from .inductor import recording as generated
-    from .profitability import traffic
+    from .. import inductor
+    from ..inductor import recording as generated
+    from ..profitability import traffic
 
     own = [k for k in schedule if generated.is_generated(k) and inductor.operation_names(k) & nodes]
     return traffic([inductor.bytes_touched(kernel) for kernel in own])

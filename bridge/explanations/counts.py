@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import sympy
 
-from .lowering.index import apply_map
-from .mlir_runtime import context, ir
+from ..lowering.index import apply_map
+from ..mlir_runtime import context, ir
 
 #: What costs no arithmetic: structure, constants and addresses.
 _FREE = {"affine.for", "affine.if", "affine.yield", "affine.apply", "arith.constant", "arith.index_cast"}

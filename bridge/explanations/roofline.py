@@ -35,7 +35,7 @@ def roofline(target: str) -> Roofline:
     """Of `cpu`, measured on this machine by a copy, or of an architecture that bridge.offline knows, by its vendor."""
     if target == "cpu":
         return Roofline("this CPU", _copy_bandwidth(), None, 0.0)
-    from .offline.arch import resolve_arch
+    from ..offline.arch import resolve_arch
 
     arch = resolve_arch(target)
     return Roofline(arch.name, arch.memory_bandwidth, arch.arithmetic_rate, LAUNCH)

@@ -9,8 +9,8 @@ from typing import Any
 
 import torch
 
+from ..fresh import fresh_entry
 from .explanation import Explanation, compiling, make_explanation
-from .fresh import fresh_entry
 
 
 class FusionError(AssertionError):

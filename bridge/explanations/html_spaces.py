@@ -7,8 +7,8 @@ import math
 import re
 from dataclasses import dataclass, field
 
+from ..mlir_runtime import context, ir
 from .counts import argument_sizes, trip_count
-from .mlir_runtime import context, ir
 
 
 @dataclass

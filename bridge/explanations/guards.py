@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 
-from .mlir_runtime import context, ir, passmanager
+from ..mlir_runtime import context, ir, passmanager
 
 #: Symbols fixed at a time, at most: what needs more is a static compilation.
 MOST_SYMBOLS = 2

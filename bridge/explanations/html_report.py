@@ -8,9 +8,9 @@ from pathlib import Path
 
 from .counts import Counts, count
 from .explanation import Explanation, GroupExplanation, Refusal
-from .explanation_text import amount, space
 from .html_spaces import draw, read_spaces
 from .recording import Statement
+from .text import amount, space
 
 _ASSETS = Path(__file__).parent / "html"
 
