@@ -11,7 +11,7 @@ from typing import Any
 from . import inductor, torch_logging
 from .dump import Dump
 from .explanations import recording
-from .groups import Group, form_groups, stay_in_order
+from .groups import Group, Refusal, form_groups, stay_in_order
 from .inductor import codegen
 from .inductor.recording import node_location
 from .options import DEFAULT_PIPELINE, Options, default_pipeline
@@ -51,13 +51,16 @@ class Outcome:
 def fuse_schedule(schedule: list[Any], options: Options, report: Report) -> list[Any]:
     """The schedule with every group fused that is proven and liftable; all else as it was."""
     earlier = len(report.groups)
-    pending, refusals = form_groups(schedule, options.max_nodes)
+    attempt = partial(_attempt, options=options, report=report)
+    pending, refusals = attempt(partial(form_groups, schedule, options.max_nodes), ([], []))
     report.refusals += refusals
     report.count("groups_seen", len(pending))
     translated: list[tuple[set[str], GroupReport]] = []
     while pending:
         group = pending.pop(0)
-        entry = _group_report(f"group{len(report.groups)}", group, schedule)
+        entry = attempt(partial(_group_report, f"group{len(report.groups)}", group, schedule), None)
+        if entry is None:
+            continue
         report.groups.append(entry)
         outcome = _try_group(group, schedule, options, entry)
         translated.append((outcome.translated, entry))
@@ -77,14 +80,26 @@ def fuse_schedule(schedule: list[Any], options: Options, report: Report) -> list
     schedule = _share_among_groups(schedule, options, report)
     if options.persistent and options.unfused_rows:
         fused = {name for entry in report.groups[earlier:] if entry.fused for name in entry.nodes}
-        report.choices += keep_repeated_rows(schedule, fused)
+        report.choices += attempt(lambda: list(keep_repeated_rows(schedule, fused)), [])
     return schedule
+
+
+def _attempt(step: Callable[[], Any], fallback: Any, options: Options, report: Report) -> Any:
+    """What a step gives, which changes nothing before it is done; in production the fallback, where a bug ends it."""
+    try:
+        return step()
+    except _BUGS as bug:
+        if options.strict:
+            raise
+        report.refusals.append(Refusal([], Reason.internal_error, f"{type(bug).__name__}: {bug}"))
+        return fallback
 
 
 def _share_among_groups(schedule: list[Any], options: Options, report: Report) -> list[Any]:
     """The schedule with one launch for kernels that no group has together."""
     for find, most_bytes in ((strangers, None), (small_strangers, FRESH_BYTES)):
-        for family in [[schedule[p] for p in positions] for positions in find(schedule)]:
+        sets = _attempt(partial(find, schedule), [], options, report)
+        for family in [[schedule[p] for p in positions] for positions in sets]:
             schedule = _share_in_group_of_their_own(schedule, family, most_bytes, options, report)
     return schedule
 
@@ -94,7 +109,10 @@ def _share_in_group_of_their_own(
 ) -> list[Any]:
     positions = [p for p, kernel in enumerate(schedule) if any(kernel is member for member in family)]
     names = set().union(*map(inductor.operation_names, family))
-    entry = _group_report(f"group{len(report.groups)}", Group(positions, names), schedule)
+    group = Group(positions, names)
+    entry = _attempt(partial(_group_report, f"group{len(report.groups)}", group, schedule), None, options, report)
+    if entry is None:
+        return schedule
     schedule = _share_launches(schedule, lambda: [positions], options, entry, most_bytes)
     if entry.fused:
         report.groups.append(entry)

@@ -338,6 +338,32 @@ class TestInvariant:
         assert torch._inductor.config._post_fusion_custom_pass is None
 
 
+class TestBug:
+    """What a bug of ours would raise, in each step of the way."""
+
+    STEPS = {"form_groups": 0, "_group_report": 0, "strangers": 1, "small_strangers": 1, "keep_repeated_rows": 1}
+
+    @pytest.fixture
+    def broken(self, request, monkeypatch):
+        def break_it(*_):
+            raise KeyError("two and two")
+
+        monkeypatch.setattr(f"bridge.fuse.{request.param}", break_it)
+        return self.STEPS[request.param]
+
+    @pytest.mark.parametrize("broken", STEPS, indirect=True)
+    def test_what_was_fused_before_stays(self, compile_checked, broken):
+        report, said = compile_checked(strict=False)
+        assert len(report.fused) == broken
+        assert [(r.reason, "two and two" in r.detail) for r in report.refusals] == [(Reason.internal_error, True)]
+        assert len(said) == 1
+
+    @pytest.mark.parametrize("broken", STEPS, indirect=True)
+    def test_raises_in_strict_mode(self, compile_checked, broken):
+        with pytest.raises(torch._dynamo.exc.TorchDynamoException, match="two and two"):
+            compile_checked(strict=True)
+
+
 IMPORT = """
 import sys
 import torch
