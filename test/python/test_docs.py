@@ -1,5 +1,6 @@
 """What the documentation says is so: its code runs, its commands and files exist, its IR is the passes' own."""
 
+import importlib
 import re
 import shlex
 import subprocess
@@ -134,3 +135,14 @@ def test_files_named_in_the_architecture_exist():
 def test_generated_reference_is_current(name):
     committed = (ROOT / "docs" / name).read_text()
     assert committed == (NATIVE / "docs" / name).read_text(), "run `make docs`"
+
+
+def test_results_are_those_of_the_json_files(monkeypatch):
+    """`python benchmarks/results.py` would change nothing."""
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    results = importlib.import_module("results")
+    page = (ROOT / "docs" / "results.md").read_text()
+    assert page.count("<!-- results ") + page.count("<!-- models ") == len(
+        [*(ROOT / "docs" / "results").glob("*.json")]
+    )
+    assert results.rendered(page, ROOT / "docs" / "results") == page

@@ -338,10 +338,12 @@ class TestInvariant:
         assert torch._inductor.config._post_fusion_custom_pass is None
 
 
+#: Steps of bridge/fuse.py outside of what is tried group by group, and the groups that are fused when each has failed.
+STEPS = {"form_groups": 0, "_group_report": 0, "strangers": 1, "small_strangers": 1, "keep_repeated_rows": 1}
+
+
 class TestBug:
     """What a bug of ours would raise, in each step of the way."""
-
-    STEPS = {"form_groups": 0, "_group_report": 0, "strangers": 1, "small_strangers": 1, "keep_repeated_rows": 1}
 
     @pytest.fixture
     def broken(self, request, monkeypatch):
@@ -349,7 +351,7 @@ class TestBug:
             raise KeyError("two and two")
 
         monkeypatch.setattr(f"bridge.fuse.{request.param}", break_it)
-        return self.STEPS[request.param]
+        return STEPS[request.param]
 
     @pytest.mark.parametrize("broken", STEPS, indirect=True)
     def test_what_was_fused_before_stays(self, compile_checked, broken):
