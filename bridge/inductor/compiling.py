@@ -81,11 +81,16 @@ def _passed_through(kind: type) -> type:
     return type(kind.__name__, (ShortenTraceback, kind), {"__module__": kind.__module__})
 
 
+_counters_lock = threading.Lock()
+
+
 def add_counters(counts: dict[str, int]) -> None:
+    """Adds to Dynamo's counters; other threads may be compiling."""
     from torch._dynamo.utils import counters
 
-    for name, amount in counts.items():
-        counters["bridge"][name] += amount
+    with _counters_lock:
+        for name, amount in counts.items():
+            counters["bridge"][name] += amount
 
 
 class CacheIdentity:

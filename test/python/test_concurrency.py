@@ -106,8 +106,9 @@ def test_threads_compile_and_run_at_once(compiler):
     for thread in threads:
         thread.join(240)
     assert not failures
-    # Two functions of Bridge's, each for the first size and for all.
-    assert torch._dynamo.utils.counters["bridge"]["groups_fused"] == 4
+    # Two functions of Bridge's, each for the first size and for all; or for all at once, where another thread's second
+    # size had come before: to Dynamo they are one code.
+    assert 2 <= torch._dynamo.utils.counters["bridge"]["groups_fused"] <= 4
     assert state()[1:4] == before[1:4]
 
 
