@@ -1,6 +1,6 @@
 # make test    install into .venv and run everything that checks Bridge
 # make demo    install into .venv and run the demonstration
-# make lint    ruff alone
+# make lint    ruff and clang-format alone
 # make build   a developer's incremental build into build/; names its Python
 #              with PYTHON=..., whose environment has the five xtc wheels
 # make docs    as `make build`, then docs/passes.md and docs/dialect.md anew
@@ -22,6 +22,9 @@ SOURCES := $(shell find bridge lowering passes examples/plugin -type f \
              -not -path '*/__pycache__/*' 2>/dev/null) \
            pyproject.toml CMakeLists.txt
 
+CPP := $(shell find passes examples -name '*.cpp' -o -name '*.h')
+PY := bridge lowering passes test benchmarks examples
+
 .PHONY: venv build docs test demo lint clean
 
 venv: $(VENV)/.installed
@@ -41,8 +44,9 @@ test: lint
 	cd $(VENV) && $(TEST_ENV) bin/pytest -n auto --durations=10 ../test/python
 
 lint: venv
-	$(BIN)/ruff check bridge lowering passes test benchmarks examples
-	$(BIN)/ruff format --check bridge lowering passes test benchmarks examples
+	$(BIN)/ruff check $(PY)
+	$(BIN)/ruff format --check $(PY)
+	$(BIN)/clang-format --dry-run --Werror $(CPP)
 
 # From another folder, so that Python finds the installed package.
 demo: venv

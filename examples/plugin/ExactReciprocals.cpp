@@ -48,9 +48,9 @@ struct ExactReciprocals
 
 } // namespace
 
-extern "C" LLVM_ATTRIBUTE_WEAK __attribute__((visibility("default")))
-PassPluginLibraryInfo
-mlirGetPassPluginInfo() {
+extern "C" LLVM_ATTRIBUTE_WEAK
+    __attribute__((visibility("default"))) PassPluginLibraryInfo
+    mlirGetPassPluginInfo() {
   return {MLIR_PLUGIN_API_VERSION, "ExactReciprocals", "1",
           [] { PassRegistration<ExactReciprocals>(); }};
 }

@@ -31,9 +31,8 @@ static SmallVector<AffineForOp> getLoops(Operation *op) {
   return loops;
 }
 
-static std::optional<Dependence> getDependence(Operation *source,
-                                               Operation *target,
-                                               unsigned depth) {
+static std::optional<Dependence>
+getDependence(Operation *source, Operation *target, unsigned depth) {
   Dependence found{source, target, {}, getLoops(source), getLoops(target)};
   auto result = checkMemrefAccessDependence(
       MemRefAccess(source), MemRefAccess(target), depth, &found.relation);
@@ -150,9 +149,8 @@ std::optional<Collision> bridge::findCollision(AffineForOp loop) {
   return std::nullopt;
 }
 
-static std::optional<Collision> findLaneCollision(AffineStoreOp store,
-                                                  AffineLoadOp load,
-                                                  AffineForOp band) {
+static std::optional<Collision>
+findLaneCollision(AffineStoreOp store, AffineLoadOp load, AffineForOp band) {
   unsigned shared = getNestingDepth(band) + 1;
   unsigned most = getNumCommonSurroundingLoops(*store, *load) + 1;
   for (unsigned depth = shared + 1; depth <= std::max(shared + 1, most);
@@ -193,8 +191,8 @@ static std::string getName(Value value, StringRef attribute) {
       dyn_cast<FunctionOpInterface>(argument.getOwner()->getParentOp());
   if (!function)
     return number;
-  auto name = function.getArgAttrOfType<StringAttr>(argument.getArgNumber(),
-                                                    attribute);
+  auto name =
+      function.getArgAttrOfType<StringAttr>(argument.getArgNumber(), attribute);
   return name ? name.getValue().str() : number;
 }
 
@@ -221,8 +219,8 @@ Notes bridge::describe(const std::optional<Collision> &collision) {
   };
   std::string name =
       getName(MemRefAccess(collision->source).memref, "bridge.buffer");
-  std::string element = "element [" + getPoint(collision->element) + "] of " +
-                        name;
+  std::string element =
+      "element [" + getPoint(collision->element) + "] of " + name;
   return {{collision->source->getLoc(),
            "iteration (" + getPoint(collision->sourceIteration) + ")" +
                verb(collision->source) + element},

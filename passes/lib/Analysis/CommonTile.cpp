@@ -143,9 +143,9 @@ std::optional<int64_t> bridge::getCommonTile(ArrayRef<InnerSpace> spaces,
   return std::nullopt;
 }
 
-SmallVector<AffineMap>
-bridge::getContiguousPieces(ArrayRef<int64_t> extents, int64_t tile,
-                            MLIRContext *ctx) {
+SmallVector<AffineMap> bridge::getContiguousPieces(ArrayRef<int64_t> extents,
+                                                   int64_t tile,
+                                                   MLIRContext *ctx) {
   SmallVector<AffineMap> pieces;
   int64_t perRow = extents.back() / tile, count = perRow;
   for (int64_t extent : extents.drop_back())

@@ -23,7 +23,8 @@ static Component getComponent(Range members, ArrayRef<Nest> nests) {
 
 /// The depth of the band that two nests would share, zero for those that share
 /// nothing, by position.
-static SmallVector<SmallVector<unsigned>> getDepths(MutableArrayRef<Nest> nests) {
+static SmallVector<SmallVector<unsigned>>
+getDepths(MutableArrayRef<Nest> nests) {
   SmallVector<SmallVector<unsigned>> depths(
       nests.size(), SmallVector<unsigned>(nests.size(), 0));
   for (unsigned j = 0; j < nests.size(); ++j)

@@ -7,8 +7,8 @@
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Affine/Analysis/AffineAnalysis.h"
 #include "mlir/Dialect/Affine/Analysis/AffineStructures.h"
-#include "mlir/Dialect/Affine/Analysis/Utils.h"
 #include "mlir/Dialect/Affine/Analysis/LoopAnalysis.h"
+#include "mlir/Dialect/Affine/Analysis/Utils.h"
 #include "mlir/Dialect/Affine/IR/AffineValueMap.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/IntegerSet.h"
@@ -88,8 +88,8 @@ static std::optional<Equation> getEquation(AffineExpr loaded,
                                            unsigned result, Solver &solver) {
   SmallVector<int64_t> flat;
   if (failed(getFlattenedAffineExpr(stored.getResult(result),
-                                    stored.getNumDims(),
-                                    stored.getNumSymbols(), &flat)) ||
+                                    stored.getNumDims(), stored.getNumSymbols(),
+                                    &flat)) ||
       flat.size() != stored.getNumOperands() + 1)
     return std::nullopt;
   Equation equation{loaded - flat.back(), {}};
@@ -135,7 +135,8 @@ static bool assignDigits(Equation &equation, Solver &solver) {
 
 static bool solve(Equation &equation, Solver &solver) {
   if (equation.unknowns.empty())
-    return equation.rest == getAffineConstantExpr(0, equation.rest.getContext());
+    return equation.rest ==
+           getAffineConstantExpr(0, equation.rest.getContext());
   if (equation.unknowns.size() > 1)
     return assignDigits(equation, solver);
   auto [unknown, coefficient] = equation.unknowns.front();
@@ -168,7 +169,8 @@ std::optional<Source> bridge::solveStore(AffineStoreOp store,
   AffineValueMap stored, loaded;
   MemRefAccess(store).getAccessMap(&stored);
   MemRefAccess(load).getAccessMap(&loaded);
-  Solver solver{SmallVector<AffineForOp>(loops), {},
+  Solver solver{SmallVector<AffineForOp>(loops),
+                {},
                 SmallVector<AffineExpr>(loops.size())};
   for (unsigned k = 0; k < stored.getNumResults(); ++k) {
     AffineExpr target = express(loaded, k, solver);
@@ -202,8 +204,8 @@ static SmallVector<AffineStoreOp> getStores(Value memref, AffineForOp band) {
   return stores;
 }
 
-/// Whether a lane has stored by the time it loads: by the order in the innermost
-/// block that holds both.
+/// Whether a lane has stored by the time it loads: by the order in the
+/// innermost block that holds both.
 static bool precedes(AffineStoreOp store, AffineLoadOp load, AffineForOp band) {
   for (Operation *op = store; op != band; op = op->getParentOp())
     if (Operation *beside = op->getBlock()->findAncestorOpInBlock(*load))
@@ -244,7 +246,8 @@ static bool holds(AffineIfOp guard, const Source &source, AffineLoadOp load) {
 static bool isExecuted(const Source &source, AffineLoadOp load,
                        AffineForOp band) {
   AffineStoreOp store = source.store;
-  for (Operation *op = store; op->getParentOp() != band; op = op->getParentOp()) {
+  for (Operation *op = store; op->getParentOp() != band;
+       op = op->getParentOp()) {
     auto guard = dyn_cast<AffineIfOp>(op->getParentOp());
     if (!guard)
       continue;
@@ -320,9 +323,9 @@ static AffineExpr getLane(ArrayRef<AffineForOp> loops,
 /// The innermost loop of the band that the source is below.
 static AffineForOp getBand(const Source &source) {
   AffineStoreOp store = source.store;
-  Operation *statement =
-      source.loops.empty() ? store.getOperation()
-                           : AffineForOp(source.loops.front()).getOperation();
+  Operation *statement = source.loops.empty()
+                             ? store.getOperation()
+                             : AffineForOp(source.loops.front()).getOperation();
   return statement->getParentOfType<AffineForOp>(); // Past guards.
 }
 
@@ -412,9 +415,8 @@ bool bridge::isRecomputable(const Source &source, bool math) {
   options.filter = [&](Operation *op) { return scope->isProperAncestor(op); };
   if (failed(getBackwardSlice(store.getValueToStore(), &slice, options)))
     return false;
-  return llvm::all_of(slice, [&](Operation *op) {
-    return isCheap(op, statement, band, math);
-  });
+  return llvm::all_of(
+      slice, [&](Operation *op) { return isCheap(op, statement, band, math); });
 }
 
 SmallVector<AffineLoadOp> bridge::getInnerFlows(AffineForOp band) {

@@ -55,8 +55,8 @@ SmallVector<AffineForOp> bridge::getKin(Nest &nest,
   return kin;
 }
 
-using ChangePair = llvm::function_ref<bool(AffineForOp, AffineForOp,
-                                           ArrayRef<AffineForOp>)>;
+using ChangePair =
+    llvm::function_ref<bool(AffineForOp, AffineForOp, ArrayRef<AffineForOp>)>;
 
 static bool changeAny(Block &body, ChangePair change) {
   SmallVector<AffineForOp> roots = getRoots(body);

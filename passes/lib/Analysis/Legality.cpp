@@ -51,8 +51,7 @@ static std::optional<Objection> getOwnObjection(Operation *op) {
     return getAccessObjection(op, read.getMemRef());
   if (auto write = dyn_cast<AffineWriteOpInterface>(op))
     return getAccessObjection(op, write.getMemRef());
-  if (isa<AffineForOp, AffineIfOp, AffineYieldOp>(op) ||
-      isMemoryEffectFree(op))
+  if (isa<AffineForOp, AffineIfOp, AffineYieldOp>(op) || isMemoryEffectFree(op))
     return std::nullopt;
   return Objection{Reason::side_effect,
                    "an operation of the nest has effects that are no affine "
@@ -163,9 +162,8 @@ bool bridge::isReorderable(ArrayRef<AffineForOp> chain) {
   for (auto [outer, inner] : llvm::zip(chain, chain.drop_front()))
     if (!passesThrough(outer, inner))
       return false;
-  return llvm::all_of(chain, [](AffineForOp l) {
-           return isLoopMemoryParallel(l);
-         }) &&
+  return llvm::all_of(chain,
+                      [](AffineForOp l) { return isLoopMemoryParallel(l); }) &&
          carriesReductions(chain.back());
 }
 

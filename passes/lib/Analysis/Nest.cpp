@@ -16,9 +16,9 @@ using namespace mlir;
 using namespace mlir::affine;
 using namespace bridge;
 
-/// The one loop in the body of `loop`, if it is all that the body computes with:
-/// pure operations beside it are allowed (they belong to the loop's bounds or
-/// its body), memory accesses and values carried out of it are not.
+/// The one loop in the body of `loop`, if it is all that the body computes
+/// with: pure operations beside it are allowed (they belong to the loop's
+/// bounds or its body), memory accesses and values carried out of it are not.
 static AffineForOp getOnlyLoop(AffineForOp loop) {
   AffineForOp only;
   for (Operation &op : loop.getBody()->without_terminator()) {
@@ -115,8 +115,8 @@ SmallVector<AffineForOp> bridge::getLaneChain(AffineForOp outermost) {
   return chain;
 }
 
-SmallVector<SmallVector<AffineForOp>>
-bridge::getInnerChains(Nest &nest, unsigned depth) {
+SmallVector<SmallVector<AffineForOp>> bridge::getInnerChains(Nest &nest,
+                                                             unsigned depth) {
   SmallVector<SmallVector<AffineForOp>> chains;
   Block *body = nest.loops[depth - 1].getBody();
   for (auto loop : body->getOps<AffineForOp>())
@@ -179,9 +179,9 @@ static bool mayMeet(ArrayRef<Operation *> a, ArrayRef<Operation *> b) {
 /// it; nothing for a memref that is all of its own.
 static StringAttr getStorage(Value memref) {
   auto argument = dyn_cast<BlockArgument>(memref);
-  auto function = argument ? dyn_cast<func::FuncOp>(
-                                 argument.getOwner()->getParentOp())
-                           : func::FuncOp();
+  auto function =
+      argument ? dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp())
+               : func::FuncOp();
   if (!function)
     return {};
   return function.getArgAttrOfType<StringAttr>(argument.getArgNumber(),

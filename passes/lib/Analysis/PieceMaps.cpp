@@ -2,9 +2,9 @@
 
 #include "Bridge/Analysis/PieceMaps.h"
 
+#include "mlir/Analysis/FlatLinearValueConstraints.h"
 #include "mlir/Analysis/Presburger/IntegerRelation.h"
 #include "mlir/Dialect/Affine/Analysis/AffineAnalysis.h"
-#include "mlir/Analysis/FlatLinearValueConstraints.h"
 #include "mlir/Dialect/Affine/IR/AffineValueMap.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SetVector.h"
@@ -60,9 +60,10 @@ static std::optional<unsigned> innerPosition(Value value,
   return std::nullopt;
 }
 
-static std::optional<LinearSubscript>
-linearise(AffineExpr expr, const AffineValueMap &map, const InnerSpace &space,
-          ArrayRef<AffineForOp> names) {
+static std::optional<LinearSubscript> linearise(AffineExpr expr,
+                                                const AffineValueMap &map,
+                                                const InnerSpace &space,
+                                                ArrayRef<AffineForOp> names) {
   SmallVector<int64_t> flat;
   unsigned inputs = map.getNumOperands();
   if (failed(getFlattenedAffineExpr(expr, map.getNumDims(), map.getNumSymbols(),
@@ -150,8 +151,9 @@ static AffineMap toMap(ArrayRef<SmallVector<int64_t>> rows, MLIRContext *ctx) {
 /// Gives variables of the whole that no subscript names each of their values:
 /// what is read is used once for each.
 static SmallVector<AffineMap> enumerateFree(const Rows &rows,
-                                        ArrayRef<int64_t> extents,
-                                        unsigned numDims, MLIRContext *ctx) {
+                                            ArrayRef<int64_t> extents,
+                                            unsigned numDims,
+                                            MLIRContext *ctx) {
   SmallVector<SmallVector<SmallVector<int64_t>>> families(1);
   for (auto [row, extent] : llvm::zip_equal(rows, extents)) {
     SmallVector<SmallVector<SmallVector<int64_t>>> longer;
@@ -170,8 +172,8 @@ static SmallVector<AffineMap> enumerateFree(const Rows &rows,
   return maps;
 }
 
-/// The iterations of the whole that access what `tile` does, as functions of the
-/// tile's; at most `limit` of them.
+/// The iterations of the whole that access what `tile` does, as functions of
+/// the tile's; at most `limit` of them.
 static SmallVector<AffineMap> solve(const LinearAccess &whole,
                                     const LinearAccess &tile,
                                     ArrayRef<int64_t> extents, unsigned numDims,
@@ -287,10 +289,10 @@ static SmallVector<AffineMap> translates(AffineMap map, int64_t count,
   auto base = cast<AffineConstantExpr>(
       simplifyAffineExpr(result.replaceDims(zeros), 0, 0));
   for (int64_t p = 0; p < count; ++p)
-    family.push_back(AffineMap::get(
-        map.getNumDims(), 0,
-        simplifyAffineExpr(result - base.getValue() + p * step,
-                           map.getNumDims(), 0)));
+    family.push_back(
+        AffineMap::get(map.getNumDims(), 0,
+                       simplifyAffineExpr(result - base.getValue() + p * step,
+                                          map.getNumDims(), 0)));
   return family;
 }
 

@@ -56,15 +56,17 @@ private:
   }
 
   /// Where every chain has one symbolic loop, and all of these one domain, that
-  /// is the tile; an iteration of the constant loops around and in it is a piece.
+  /// is the tile; an iteration of the constant loops around and in it is a
+  /// piece.
   void alignSymbolic(ArrayRef<SmallVector<AffineForOp>> chains) {
     SmallVector<unsigned> positions;
     for (ArrayRef<AffineForOp> chain : chains) {
       auto position = getSymbolicLoop(chain);
-      if (!position || !haveSameDomain(chain[*position],
-                                       chains.front()[positions.empty()
-                                                          ? *position
-                                                          : positions.front()]))
+      if (!position ||
+          !haveSameDomain(
+              chain[*position],
+              chains
+                  .front()[positions.empty() ? *position : positions.front()]))
         return;
       positions.push_back(*position);
     }
@@ -79,9 +81,9 @@ private:
     }
   }
 
-  /// The position of the loop of a chain that is the only one without a constant
-  /// extent, if the others have few iterations and it counts from 0 by a bound
-  /// that is known around the chain.
+  /// The position of the loop of a chain that is the only one without a
+  /// constant extent, if the others have few iterations and it counts from 0 by
+  /// a bound that is known around the chain.
   std::optional<unsigned> getSymbolicLoop(ArrayRef<AffineForOp> chain) {
     SmallVector<AffineForOp> constant, symbolic;
     for (AffineForOp loop : chain)

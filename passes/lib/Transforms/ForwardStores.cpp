@@ -45,7 +45,8 @@ static Value recompute(Value value, AffineForOp outermost, OpBuilder &builder,
 static Value beforeRounding(Value stored, Operation *user) {
   auto rounding = stored.getDefiningOp<arith::TruncFOp>();
   auto extension = dyn_cast<arith::ExtFOp>(user);
-  if (!rounding || !extension || rounding.getIn().getType() != extension.getType())
+  if (!rounding || !extension ||
+      rounding.getIn().getType() != extension.getType())
     return {};
   return rounding.getIn();
 }
@@ -109,9 +110,8 @@ std::optional<ForwardFailure> bridge::forwardStores(AffineForOp band,
                              "a load needs another lane's value",
                              describe(findLaneCollision(*next, band))}};
     if (countOperations(band) > limit)
-      return ForwardFailure{*next,
-                            {Reason::budget_exceeded,
-                             "too much would be computed again"}};
+      return ForwardFailure{
+          *next, {Reason::budget_exceeded, "too much would be computed again"}};
     forward(*source, *next, excessPrecision);
     ++forwarded;
   }

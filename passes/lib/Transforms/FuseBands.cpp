@@ -29,10 +29,11 @@ struct Candidate {
 };
 } // namespace
 
-/// Whether upstream's dependence graph sees what every operation between the two
-/// does: it leaves out those that do not say, calls among them.
+/// Whether upstream's dependence graph sees what every operation between the
+/// two does: it leaves out those that do not say, calls among them.
 static bool knowsEffectsBetween(Operation *first, Operation *second) {
-  for (Operation *op = first->getNextNode(); op != second; op = op->getNextNode())
+  for (Operation *op = first->getNextNode(); op != second;
+       op = op->getNextNode())
     if (!getEffectsRecursively(op))
       return false;
   return true;
@@ -103,14 +104,13 @@ static bool haveSameExtent(ArrayRef<AffineForOp> a, ArrayRef<AffineForOp> b) {
   auto volumeOfA = getVolume(a), volumeOfB = getVolume(b);
   if (volumeOfA && volumeOfB)
     return *volumeOfA == *volumeOfB;
-  return a.size() == b.size() &&
-         llvm::all_of(llvm::zip(a, b), [](auto loops) {
+  return a.size() == b.size() && llvm::all_of(llvm::zip(a, b), [](auto loops) {
            return haveSameDomain(std::get<0>(loops), std::get<1>(loops));
          });
 }
 
-/// Whether all statements below the band have as many lanes; those that run once
-/// a band iteration have none of their own.
+/// Whether all statements below the band have as many lanes; those that run
+/// once a band iteration have none of their own.
 static bool innerExtentsAgree(Candidate &candidate) {
   SmallVector<SmallVector<AffineForOp>> chains;
   for (Nest *nest : {&candidate.first, &candidate.second}) {
@@ -123,8 +123,8 @@ static bool innerExtentsAgree(Candidate &candidate) {
   });
 }
 
-/// The pairs of accesses that the proof of a band is about: one to a memref that
-/// is written, with another to the same, for each loop.
+/// The pairs of accesses that the proof of a band is about: one to a memref
+/// that is written, with another to the same, for each loop.
 static int64_t countDependenceChecks(ArrayRef<AffineForOp> band) {
   llvm::SmallDenseMap<Value, std::pair<int64_t, int64_t>> counts;
   AffineForOp root = band.front();
@@ -154,7 +154,8 @@ struct FuseBands : bridge::impl::FuseBandsBase<FuseBands> {
     Block &body = getOperation().getBody().front();
     for (auto loop : body.getOps<AffineForOp>())
       if (loop.getNumIterOperands() != 0)
-        no(loop, Reason::no_common_band) << "a loop that carries values is no band";
+        no(loop, Reason::no_common_band)
+            << "a loop that carries values is no band";
     // What Inductor has in one kernel meets first, so that a band takes all of
     // a kernel or none of it.
     while (fuseAny(body, /*sameKernel=*/true)) {
@@ -221,9 +222,9 @@ private:
       no(second, Reason::not_profitable) << "the nests share no element";
       return false;
     }
-    candidate.depth = segments
-                          ? getSharedDepth(candidate.first, candidate.second)
-                          : getCommonBandDepth(candidate.first, candidate.second);
+    candidate.depth =
+        segments ? getSharedDepth(candidate.first, candidate.second)
+                 : getCommonBandDepth(candidate.first, candidate.second);
     if (candidate.depth == 0) {
       no(second, Reason::no_common_band)
           << "the nests' outer loops have different domains";
@@ -249,7 +250,8 @@ private:
     return false;
   }
 
-  /// The block's dependence graph, until nests are merged; null if there is none.
+  /// The block's dependence graph, until nests are merged; null if there is
+  /// none.
   MemRefDependenceGraph *getGraph(Block &body) {
     if (graph)
       return graph.get();

@@ -15,7 +15,8 @@ struct Extent {
 };
 } // namespace
 
-/// Opens the loops of the tile at `builder`, outermost first; all carry `inits`.
+/// Opens the loops of the tile at `builder`, outermost first; all carry
+/// `inits`.
 static SmallVector<AffineForOp> openTile(OpBuilder &builder, Location loc,
                                          ArrayRef<Extent> extents,
                                          ValueRange inits) {
@@ -42,9 +43,8 @@ static void clonePiece(OpBuilder &builder, ArrayRef<AffineForOp> chain,
   AffineForOp innermost = chain.back();
   for (auto [position, loop] : llvm::enumerate(chain)) {
     AffineForOp own = loop;
-    Value iv = AffineApplyOp::create(builder, own.getLoc(),
-                                     piece.getSubMap({unsigned(position)}),
-                                     tileIvs);
+    Value iv = AffineApplyOp::create(
+        builder, own.getLoc(), piece.getSubMap({unsigned(position)}), tileIvs);
     mapping.map(own.getInductionVar(), iv);
   }
   mapping.map(innermost.getRegionIterArgs(), carried);
@@ -54,8 +54,8 @@ static void clonePiece(OpBuilder &builder, ArrayRef<AffineForOp> chain,
         builder.clone(op, mapping);
   for (Operation &op : innermost.getBody()->without_terminator())
     builder.clone(op, mapping);
-  for (auto [value, yielded] : llvm::zip(
-           carried, innermost.getBody()->getTerminator()->getOperands()))
+  for (auto [value, yielded] :
+       llvm::zip(carried, innermost.getBody()->getTerminator()->getOperands()))
     value = mapping.lookupOrDefault(yielded);
 }
 

@@ -116,8 +116,7 @@ static AffineForOp interchange(AffineForOp root, const Positions &rows) {
 
 namespace {
 
-struct InterchangeLoops
-    : bridge::impl::InterchangeLoopsBase<InterchangeLoops> {
+struct InterchangeLoops : bridge::impl::InterchangeLoopsBase<InterchangeLoops> {
   void runOnOperation() override {
     if (getOperation().isExternal())
       return;

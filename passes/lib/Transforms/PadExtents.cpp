@@ -27,8 +27,8 @@ using namespace bridge;
 // Reductions
 //===----------------------------------------------------------------------===//
 
-/// What each operand that a combiner adds to the state has to be for a lane that
-/// adds nothing. Empty if that is not known.
+/// What each operand that a combiner adds to the state has to be for a lane
+/// that adds nothing. Empty if that is not known.
 static SmallVector<TypedAttr> getNeutral(Operation *combiner) {
   if (auto neutral = arith::getNeutralElement(combiner))
     return {*neutral};
@@ -81,8 +81,8 @@ getCombiners(AffineForOp loop) {
 
 namespace {
 
-/// Rewrites the body of a loop for a larger domain, in which only the lanes from
-/// `offset` on, as many as the loop has iterations, do what it does.
+/// Rewrites the body of a loop for a larger domain, in which only the lanes
+/// from `offset` on, as many as the loop has iterations, do what it does.
 class Padder {
 public:
   Padder(AffineForOp loop, int64_t extent, int64_t offset)
@@ -102,8 +102,8 @@ public:
       bounds.push_back(-d + (offset + length - 1));
     if (offset != 0)
       bounds.push_back(d - offset);
-    guard = IntegerSet::get(1, 0, bounds,
-                            SmallVector<bool>(bounds.size(), false));
+    guard =
+        IntegerSet::get(1, 0, bounds, SmallVector<bool>(bounds.size(), false));
     low = offset;
   }
 
@@ -173,9 +173,10 @@ private:
 
   void cloneGuarded(Operation *op) {
     Location loc = op->getLoc();
-    auto guarded = AffineIfOp::create(builder, loc, op->getResultTypes(), guard,
-                                      ValueRange(padded.getInductionVar()),
-                                      /*withElseRegion=*/op->getNumResults() != 0);
+    auto guarded =
+        AffineIfOp::create(builder, loc, op->getResultTypes(), guard,
+                           ValueRange(padded.getInductionVar()),
+                           /*withElseRegion=*/op->getNumResults() != 0);
     OpBuilder::InsertionGuard restore(builder);
     Block *then = guarded.getThenBlock();
     builder.setInsertionPointToStart(then);
@@ -187,8 +188,8 @@ private:
     builder.setInsertionPointToStart(guarded.getElseBlock());
     SmallVector<Value> zeros;
     for (Type type : op->getResultTypes())
-      zeros.push_back(arith::ConstantOp::create(
-          builder, loc, builder.getZeroAttr(type)));
+      zeros.push_back(
+          arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type)));
     AffineYieldOp::create(builder, loc, zeros);
     mapping.map(op->getResults(), guarded.getResults());
   }
@@ -200,10 +201,9 @@ private:
     for (auto [operand, neutral] : llvm::zip(operands, getNeutral(op))) {
       Value none = arith::ConstantOp::create(builder, loc, neutral);
       Value own = mapping.lookupOrDefault(operand->get());
-      inner.map(operand->get(),
-                arith::SelectOp::create(builder, loc, getCondition(loc), own,
-                                        none)
-                    .getResult());
+      inner.map(operand->get(), arith::SelectOp::create(
+                                    builder, loc, getCondition(loc), own, none)
+                                    .getResult());
     }
     mapping.map(op->getResults(), builder.clone(*op, inner)->getResults());
   }
@@ -257,7 +257,8 @@ private:
   void pad(Component &component) {
     SmallVector<AffineForOp> lanes;
     for (Nest &nest : component.nests)
-      for (ArrayRef<AffineForOp> chain : getInnerChains(nest, component.depth)) {
+      for (ArrayRef<AffineForOp> chain :
+           getInnerChains(nest, component.depth)) {
         if (chain.size() != 1 || !getConstantExtents(chain))
           return;
         lanes.push_back(chain.front());

@@ -60,8 +60,8 @@ static bool isInjectiveOn(AffineMap map, ArrayRef<unsigned> positions,
   return true;
 }
 
-/// Whether `map` takes the points of `from` one to one to those of `to`: part by
-/// part, where a part is the results that share variables with each other.
+/// Whether `map` takes the points of `from` one to one to those of `to`: part
+/// by part, where a part is the results that share variables with each other.
 static bool isBijection(AffineMap map, ArrayRef<AffineForOp> from,
                         ArrayRef<AffineForOp> to, int64_t maxPoints) {
   unsigned dims = from.size(), results = to.size();
@@ -140,16 +140,15 @@ private:
   bool tryReindex(AffineForOp producer, AffineForOp consumer,
                   ArrayRef<AffineForOp> roots) {
     Nest to = getNest(producer), from = getNest(consumer);
-    if (areInOneKernel(to, from) ||
-        getSharedDepth(to, from) == to.loops.size())
+    if (areInOneKernel(to, from) || getSharedDepth(to, from) == to.loops.size())
       return false;
     auto source = solveFirstLoad(to, from);
-    auto reindexing =
-        source ? getReindexing(*source, to, from) : std::nullopt;
+    auto reindexing = source ? getReindexing(*source, to, from) : std::nullopt;
     if (!reindexing)
       return false;
     SmallVector<AffineForOp> kin = getKin(to, roots);
-    if (llvm::any_of(kin, [&](AffineForOp root) { return moved.contains(root); }))
+    if (llvm::any_of(kin,
+                     [&](AffineForOp root) { return moved.contains(root); }))
       return false;
     for (AffineForOp root : kin)
       reindex(root, *reindexing);

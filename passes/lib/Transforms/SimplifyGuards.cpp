@@ -47,8 +47,8 @@ static std::optional<bool> decide(AffineIfOp guard) {
   bool all = true;
   for (auto [expr, isEquality] :
        llvm::zip(set.getConstraints(), set.getEqFlags())) {
-    auto holds = decide(expr, isEquality, set.getNumDims(),
-                        guard.getOperands(), guard);
+    auto holds =
+        decide(expr, isEquality, set.getNumDims(), guard.getOperands(), guard);
     if (holds == false)
       return false;
     all &= holds.has_value();
@@ -100,8 +100,8 @@ static std::optional<bool> decide(arith::CmpIOp compare) {
   if (!cast || !cast.getType().isInteger(64) ||
       !matchPattern(compare.getRhs(), m_ConstantInt(&constant)))
     return std::nullopt;
-  AffineExpr expr = getDifference(compare.getPredicate(),
-                                  constant.getSExtValue(), compare.getContext());
+  AffineExpr expr = getDifference(
+      compare.getPredicate(), constant.getSExtValue(), compare.getContext());
   if (!expr || !isValidDim(cast.getIn()))
     return std::nullopt;
   return decide(expr, /*isEquality=*/false, 1, cast.getIn(), compare);
@@ -122,8 +122,8 @@ struct SimplifyGuards : bridge::impl::SimplifyGuardsBase<SimplifyGuards> {
     getOperation()->walk([&](arith::CmpIOp compare) {
       if (auto holds = decide(compare)) {
         OpBuilder builder(compare);
-        Value constant = arith::ConstantIntOp::create(
-            builder, compare.getLoc(), *holds, /*width=*/1);
+        Value constant = arith::ConstantIntOp::create(builder, compare.getLoc(),
+                                                      *holds, /*width=*/1);
         compare.replaceAllUsesWith(constant);
         compare.erase();
         ++numSimplified;

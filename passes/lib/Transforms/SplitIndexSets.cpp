@@ -21,8 +21,8 @@ using namespace bridge;
 
 /// The inner space of a nest below a band of `depth` loops, if it is one chain
 /// of constant loops.
-static std::optional<InnerSpace> getInnerSpace(Nest &nest, unsigned depth,
-                                               SmallVector<AffineForOp> &chain) {
+static std::optional<InnerSpace>
+getInnerSpace(Nest &nest, unsigned depth, SmallVector<AffineForOp> &chain) {
   auto chains = getInnerChains(nest, depth);
   if (chains.size() != 1)
     return std::nullopt;
@@ -62,8 +62,8 @@ struct SplitIndexSets : bridge::impl::SplitIndexSetsBase<SplitIndexSets> {
   }
 
 private:
-  /// Makes pieces of the iterations of an innermost loop that guards tell apart:
-  /// lanes that compute different things side by side.
+  /// Makes pieces of the iterations of an innermost loop that guards tell
+  /// apart: lanes that compute different things side by side.
   void unrollInterleaved(AffineForOp root) {
     Nest nest = getNest(root);
     AffineForOp innermost = nest.loops.back();

@@ -38,13 +38,12 @@
 using namespace mlir;
 
 static void registerDialects(DialectRegistry &registry) {
-  registry.insert<bridge::BridgeDialect, affine::AffineDialect,
-                  arith::ArithDialect, cf::ControlFlowDialect,
-                  func::FuncDialect, index::IndexDialect,
-                  linalg::LinalgDialect, LLVM::LLVMDialect, math::MathDialect,
-                  memref::MemRefDialect, scf::SCFDialect,
-                  tensor::TensorDialect, ub::UBDialect,
-                  vector::VectorDialect>();
+  registry
+      .insert<bridge::BridgeDialect, affine::AffineDialect, arith::ArithDialect,
+              cf::ControlFlowDialect, func::FuncDialect, index::IndexDialect,
+              linalg::LinalgDialect, LLVM::LLVMDialect, math::MathDialect,
+              memref::MemRefDialect, scf::SCFDialect, tensor::TensorDialect,
+              ub::UBDialect, vector::VectorDialect>();
   func::registerInlinerExtension(registry);
   LLVM::registerInlinerInterface(registry);
 }
@@ -99,9 +98,8 @@ int main(int argc, char **argv) {
   registerUpstreamPasses();
   bridge::registerBridgePasses();
   bridge::registerBridgePipelines();
-  llvm::cl::AddExtraVersionPrinter([](llvm::raw_ostream &os) {
-    os << "Bridge " BRIDGE_VERSION "\n";
-  });
+  llvm::cl::AddExtraVersionPrinter(
+      [](llvm::raw_ostream &os) { os << "Bridge " BRIDGE_VERSION "\n"; });
   return asMainReturnCode(
       MlirOptMain(argc, argv, "Bridge's optimizer driver\n", registry));
 }

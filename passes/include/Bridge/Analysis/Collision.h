@@ -30,8 +30,8 @@ struct Collision {
 /// none, or upstream's analysis does not model the accesses.
 std::optional<Collision> findCollision(mlir::affine::AffineForOp loop);
 
-/// An element that one lane below `band` stores and, in the same band iteration,
-/// `load` reads; in another lane where there is such a pair.
+/// An element that one lane below `band` stores and, in the same band
+/// iteration, `load` reads; in another lane where there is such a pair.
 std::optional<Collision> findLaneCollision(mlir::affine::AffineLoadOp load,
                                            mlir::affine::AffineForOp band);
 

@@ -23,12 +23,12 @@ getKin(Nest &nest, llvm::ArrayRef<mlir::affine::AffineForOp> roots);
 
 /// Offers `change` a writer and a later reader, over and over, until it changes
 /// none of the pairs of nests in `body`; it gets all roots as well.
-void changePairs(mlir::Block &body,
-                 llvm::function_ref<bool(mlir::affine::AffineForOp writer,
-                                         mlir::affine::AffineForOp reader,
-                                         llvm::ArrayRef<mlir::affine::AffineForOp>
-                                             roots)>
-                     change);
+void changePairs(
+    mlir::Block &body,
+    llvm::function_ref<bool(mlir::affine::AffineForOp writer,
+                            mlir::affine::AffineForOp reader,
+                            llvm::ArrayRef<mlir::affine::AffineForOp> roots)>
+        change);
 
 } // namespace bridge
 

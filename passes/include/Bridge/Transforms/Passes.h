@@ -18,8 +18,7 @@ namespace bridge {
 #include "Bridge/Transforms/Passes.h.inc"
 
 /// The options of `bridge-fuse`.
-struct FusePipelineOptions
-    : mlir::PassPipelineOptions<FusePipelineOptions> {
+struct FusePipelineOptions : mlir::PassPipelineOptions<FusePipelineOptions> {
   Option<bool> shareRowValues{
       *this, "share-row-values",
       llvm::cl::desc("Let a row value serve several elements, for code "
