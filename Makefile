@@ -45,6 +45,7 @@ test: lint
 
 lint: venv
 	$(BIN)/ruff check $(PY)
+	$(BIN)/ruff check --preview --select PLR1702 $(PY)
 	$(BIN)/ruff format --check $(PY)
 	$(BIN)/clang-format --dry-run --Werror $(CPP)
 

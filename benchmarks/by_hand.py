@@ -1,4 +1,4 @@
-"""RMSNorm + residual + chunk + SwiGLU as one writes it by hand: one program a row, all of it loaded, its halves again."""
+"""RMSNorm + residual + chunk + SwiGLU written by hand: one program a row, all of it loaded, its halves again."""
 
 from __future__ import annotations
 

@@ -4,8 +4,8 @@
     python benchmarks/compile_models.py --only deepseek gemma --modes prefill --slowest 3
 
 CPU seconds of all configurations of all kernels, those of ptxas included, for the cases of `bridge bench` in their full
-sizes; the weights are never filled in.  Where torch's runtime tunes a shared launch itself, when it is first called (2.13),
-its first configuration alone counts here.
+sizes; the weights are never filled in.  Where torch's runtime tunes a shared launch itself, when it is first called
+(2.13), its first configuration alone counts here.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def build(architecture: Architecture) -> torch.nn.Module:
 def compiled(
     case: cases.Case, compile_fx: Any, options: argparse.Namespace, known: dict[str, Compiled]
 ) -> list[Compiled]:
-    """The kernels of a case, the slowest first; known: those of both sides by their sources, which are compiled once."""
+    """The kernels of a case, the slowest first; known: those of both sides by their sources, each compiled once."""
     torch._dynamo.reset()
     kernels = offline.compile_for_gpu(case.call, case.inputs, compile_fx=compile_fx, arch=options.arch).kernels
     distinct = {kernel.source.replace(kernel.name, "kernel"): kernel for kernel in kernels}

@@ -155,7 +155,10 @@ def measure(name: str, size: int, pairs: int, with_triton: bool) -> str:
 
 def import_milliseconds(processes: int = 9) -> tuple[float, bool]:
     """(what `import bridge` takes after `import torch`, in new processes: the median; whether MLIR came with it)."""
-    code = "import sys, time, torch; t = time.perf_counter(); import bridge; print(time.perf_counter() - t, 'mlir' in sys.modules)"
+    code = (
+        "import sys, time, torch; t = time.perf_counter(); import bridge; "
+        "print(time.perf_counter() - t, 'mlir' in sys.modules)"
+    )
     runs = [
         subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
         for _ in range(processes)
@@ -175,7 +178,10 @@ def main() -> None:
     print(f"import bridge, after torch: {milliseconds:.1f} ms, {'with' if mlir else 'without'} MLIR")
     for name in options.graph:
         measure(name, 2, 1, options.triton)  # what a process does once is no part of it
-    columns = "graph | kernels | nodes of groups | Inductor s | with Bridge s | ratio | ratio of calls | of that Bridge s | share | ms a node"
+    columns = (
+        "graph | kernels | nodes of groups | Inductor s | with Bridge s | ratio | ratio of calls | "
+        "of that Bridge s | share | ms a node"
+    )
     print(f"| {columns} |\n" + "|---" * (columns.count("|") + 1) + "|")
     for name in options.graph:
         for size in options.sizes:

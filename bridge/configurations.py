@@ -1,6 +1,6 @@
 """Which configurations to try for a launch that several kernels share: no more than is worth compiling.
 
-A configuration of the launch has block sizes for each kernel, but one number of warps.  The code of a kernel is unrolled
+A configuration of the launch has block sizes for each kernel, but one number of warps. The code of a kernel is unrolled
 over the elements that a thread has, and that is what compiling it takes time for.  `benchmarks/compile_models.py`
 measures it: RoPE in blocks of 4096 elements (DeepSeek-V3's keys) takes 0.7 s with the 8 warps of Inductor's choice, and
 20 s, with 1454 spilled words, with the one warp that suits the norm beside it.
@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 #: Threads of a warp.
 WARP = 32
 
-#: What all may take to compile, over the parts alone: a part that has fewer configurations is compiled again for those of
-#: the others.  With it, no model of `bridge bench` takes Triton longer than without a shared launch.
+#: What all may take to compile, over the parts alone: a part that has fewer configurations is compiled again for those
+#: of the others.  With it, no model of `bridge bench` takes Triton longer than without a shared launch.
 MOST_WORK = 1.125
 
 

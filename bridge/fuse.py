@@ -71,16 +71,24 @@ def fuse_schedule(schedule: list[Any], options: Options, report: Report) -> list
             with entry.stage("replace"):
                 schedule = _replace(schedule, pending, outcome)
     # After the last fusion: a group's test for cycles does not know of launches that kernels share.
+    schedule = _share_within_groups(schedule, translated, options, report)
+    schedule = _share_among_groups(schedule, options, report)
+    if options.persistent and options.unfused_rows:
+        fused = {name for entry in report.groups[earlier:] if entry.fused for name in entry.nodes}
+        report.choices += attempt(lambda: list(keep_repeated_rows(schedule, fused)), [])
+    return schedule
+
+
+def _share_within_groups(
+    schedule: list[Any], translated: list[tuple[set[str], GroupReport]], options: Options, report: Report
+) -> list[Any]:
+    """The schedule with one launch for kernels of a group that stayed apart; counts what became of each group."""
     for names, entry in translated:
         schedule = _share_launches(schedule, partial(independent_sets, schedule, names), options, entry)
         if entry.fused:
             report.count("groups_fused")
         elif entry.reason is not None:
             report.count(f"refused.{entry.reason.name}")
-    schedule = _share_among_groups(schedule, options, report)
-    if options.persistent and options.unfused_rows:
-        fused = {name for entry in report.groups[earlier:] if entry.fused for name in entry.nodes}
-        report.choices += attempt(lambda: list(keep_repeated_rows(schedule, fused)), [])
     return schedule
 
 
@@ -391,7 +399,7 @@ def _has_loops_of(band, nodes: dict[str, Any]) -> bool:
 
 
 def rewrite(band, nodes: dict[str, Any], timing: Timing | None) -> tuple[Any, list[str]]:
-    """(one kernel of the band's nodes over their new loops, decisions about it); Unsupported, and nothing changed, if not."""
+    """(one kernel of the band's nodes over their new loops, decisions about it); Unsupported, and nothing changed."""
     names = {n.name for n in band.nodes}
     first = nodes[band.nodes[0].name]
     place = first.scheduler, inductor.device_of(first), names

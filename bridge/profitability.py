@@ -12,8 +12,8 @@ def fits_in_registers(registers: int | None) -> bool:
     return registers is not None and 0 < registers <= MAX_ROW_REGISTERS
 
 
-#: Registers of 32 bits of its row that each thread of a block holds: two loads of 16 bytes.  Blocks of so much are within
-#: 2% of the fastest in most measurements, and never 6% from it (docs/results.md).
+#: Registers of 32 bits of its row that each thread of a block holds: two loads of 16 bytes.  Blocks of so much are
+#: within 2% of the fastest in most measurements, and never 6% from it (docs/results.md).
 THREAD_REGISTERS = 8
 BLOCK_WARPS = 4
 

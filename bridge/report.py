@@ -56,7 +56,7 @@ class GroupReport:
     reason / detail: why not, where it was not; kernels_before / kernels_after: kernels of the group;
     seconds: time of each stage; remarks: what the passes said, as (reason, text, location);
     bytes_before / bytes_if_one: what its kernels move, and what one in their place would, at typical sizes;
-    certificate: with option recheck, what isl proved of the fused loops; graph: which graph of the compilation it is in;
+    certificate: with option recheck, what isl proved of the fused loops; graph: its number in the compilation;
     counterexamples: of the remarks that are dependences; record: what `bridge.explain` asks for, else None.
     """
 

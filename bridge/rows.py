@@ -40,9 +40,10 @@ def keep_repeated_rows(schedule: list[Any], fused: set[str]) -> Iterator[str]:
 def repeated_row_registers(kernel: Any) -> int:
     """32-bit registers of the rows that a kernel loads, if it goes over one of them more than once; 0 if not.
 
-    Also 0 for rows that Inductor keeps by itself, that are too long, or whose length is not known; and where a loop body
-    has several subscripts for one row, as RoPE has: it would be loaded several times all the same, and its registers be
-    missed (a norm of 4096 and RoPE, of queries and keys at once: 71 us as a loop, 109 us kept, on an H100).
+    Also 0 for rows that Inductor keeps by itself, that are too long, or whose length is not known; and where a loop
+    body has several subscripts for one row, as RoPE has: it would be loaded several times all the same, and its
+    registers be missed (a norm of 4096 and RoPE, of queries and keys at once: 71 us as a loop, 109 us kept, on an
+    H100).
     """
     nodes = inductor.loop_nodes(kernel)
     reductions = [sizes for sizes in map(inductor.node_sizes, nodes) if sizes[1]]

@@ -175,7 +175,7 @@ def partition(
     """The schedule with one kernel in the place of each set, as far as that is possible and pays.
 
     sets: positions of kernels that were proven independent of each other; most_bytes: that one launch may move; force:
-    whether it pays does not matter.  What was done, or why not, goes into `entry`; a set whose kernels stay apart leaves
+    whether it pays does not matter. What was done, or why not, goes into `entry`; a set whose kernels stay apart leaves
     the schedule as it was.
     """
     parts = [part for positions in sets for part in _parts(schedule, positions, most_bytes)]

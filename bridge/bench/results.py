@@ -1,4 +1,4 @@
-"""What was measured, as data: one line a model and mode, written as JSON and as a table, compared with an earlier run."""
+"""What was measured, as data: one line a model and mode, written as JSON and as a table, beside an earlier run."""
 
 from __future__ import annotations
 

@@ -133,9 +133,11 @@ DECODERS = [
         num_key_value_heads=8, head_dim=128, vocab_size=8192, max_position_embeddings=8192,
     ),
     _decoder(
-        "gemma3-4b", "Gemma3", {**_SMALL_DECODER, "num_hidden_layers": 2, "sliding_window": 16, "query_pre_attn_scalar": 32},
+        "gemma3-4b", "Gemma3",
+        {**_SMALL_DECODER, "num_hidden_layers": 2, "sliding_window": 16, "query_pre_attn_scalar": 32},
         "TextConfig",
-        hidden_size=2560, intermediate_size=10240, num_attention_heads=8, num_key_value_heads=4, head_dim=256, vocab_size=15360,
+        hidden_size=2560, intermediate_size=10240, num_attention_heads=8, num_key_value_heads=4, head_dim=256,
+        vocab_size=15360,
         max_position_embeddings=8192, sliding_window=1024, layer_types=["sliding_attention", "full_attention"],
     ),
     _decoder(
@@ -171,7 +173,8 @@ ENCODERS = [
         "bert-large", "encoder", "transformers", _transformers("Bert", "Model"),
         {"hidden_size": 1024, "intermediate_size": 4096, "num_attention_heads": 16, "num_hidden_layers": 2,
          "vocab_size": 4096},
-        {"hidden_size": 64, "intermediate_size": 96, "num_attention_heads": 4, "num_hidden_layers": 1, "vocab_size": 128},
+        {"hidden_size": 64, "intermediate_size": 96, "num_attention_heads": 4, "num_hidden_layers": 1,
+         "vocab_size": 128},
     ),
     Architecture(
         "t5-large", "encoder", "transformers", _transformers("T5", "EncoderModel"),

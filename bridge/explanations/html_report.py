@@ -111,7 +111,8 @@ def _refusal(refusal: Refusal) -> str:
 def _kernels(group: GroupExplanation) -> str:
     parts = [
         f"<details{' open' if group.fused else ''}><summary><b>{_e(kernel.name)}</b> "
-        f'<span class="dim">{_e(", ".join(kernel.nodes))}</span></summary><pre>{_e(kernel.source.strip())}</pre></details>'
+        f'<span class="dim">{_e(", ".join(kernel.nodes))}</span></summary>'
+        f"<pre>{_e(kernel.source.strip())}</pre></details>"
         for kernel in group.kernels
     ]
     return _card("Generated kernels", "".join(parts))

@@ -82,10 +82,12 @@ def _collect(operation, block: Block, sizes: dict, names: dict) -> None:
                 _collect(nested, block, sizes, names)
             elif nested.name in ("affine.load", "affine.store"):
                 memref = nested.operands[1 if nested.name == "affine.store" else 0]
-                subscripts = _map_text(nested.attributes["map"])
-                known = block.pieces.setdefault(names.get(memref, "?"), [])
-                if subscripts not in known:
-                    known.append(subscripts)
+                _add_piece(block.pieces.setdefault(names.get(memref, "?"), []), _map_text(nested.attributes["map"]))
+
+
+def _add_piece(known: list[str], subscripts: str) -> None:
+    if subscripts not in known:
+        known.append(subscripts)
 
 
 def _map_text(attribute) -> str:

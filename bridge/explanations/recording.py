@@ -56,7 +56,8 @@ class GroupRecord:
     """A group before and after Bridge.
 
     stages: name -> text, as the dump has them; guards: size relations under which the passes would make one
-    kernel of it; sizes: typical values of symbolic sizes; graph: as of `Kernel`; bytes_after: what the kernels that became of it move, at typical sizes.
+    kernel of it; sizes: typical values of symbolic sizes; graph: as of `Kernel`;
+    bytes_after: what the kernels that became of it move, at typical sizes.
     """
 
     statements: list[Statement]

@@ -24,7 +24,7 @@ from ..profitability import fits_in_registers
 from ..reasons import InvariantError, Unsupported
 from . import codegen
 
-#: Functions by their key, which is an argument of the operator.  They live as long as the process: so does compiled code.
+#: Functions by their key, which is an argument of the operator. They live as long as the process: compiled code does.
 _functions: dict[str, AffineFunction] = {}
 
 #: Inductor must leave the placeholders apart, and its cache does not know the functions.

@@ -71,11 +71,11 @@ def _interpret_device_functions() -> None:
     # By id: hashing a JITFunction would have Triton analyse its source.
     replaced: dict[int, Any] = {}
     for owner in _DEVICE_FUNCTION_OWNERS:
-        for name, member in list(vars(owner).items()):
-            if isinstance(member, JITFunction):
-                if id(member) not in replaced:
-                    replaced[id(member)] = _interpreted(member)
-                setattr(owner, name, replaced[id(member)])
+        functions = [(name, member) for name, member in vars(owner).items() if isinstance(member, JITFunction)]
+        for name, member in functions:
+            if id(member) not in replaced:
+                replaced[id(member)] = _interpreted(member)
+            setattr(owner, name, replaced[id(member)])
 
 
 # Floating types by their Triton name: torch's type, the integer as wide, and

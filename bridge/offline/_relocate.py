@@ -17,7 +17,7 @@ GPU = torch.device("cuda", 0)
 aten = torch.ops.aten
 
 
-def _fused_attention(
+def _fused_attention(  # noqa: PLR0913 - the arguments of the operator
     half: bool,
     query: Any,
     key: Any,

@@ -124,7 +124,7 @@ def compiling_for_gpu(
         yield codes
 
 
-def compile_for_gpu(
+def compile_for_gpu(  # noqa: PLR0913 - one for each of torch.compile's
     fn: Callable[..., Any],
     example_inputs: Sequence[Any],
     *,

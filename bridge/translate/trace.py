@@ -121,87 +121,89 @@ def iteration_variable(position: int) -> sympy.Symbol:
     return sympy.Symbol(f"bridge_iv{position}", integer=True, nonnegative=True)
 
 
+class _Tracing:
+    """What a handler of Inductor's ops does to trace them; its base comes with `_tracer_class`."""
+
+    def __init__(self, trace: NestTrace, multiples: Multiples):
+        self.trace = trace
+        self.multiples = multiples
+        self.region = trace.steps
+        self.guards: Condition = ()
+        self.ranges = guarded_ranges(trace, ())
+
+    def _default(self, name, args, kwargs):
+        if name in REFUSED_OPS:
+            raise Unsupported(REFUSED_OPS[name], f"{self.trace.name}: ops.{name}")
+        condition = _condition(name, args)
+        if condition is not None:
+            condition = tuple(divide_constraint(c, self.ranges, self._known) for c in condition)
+        return self._append(Step(name, args, kwargs, condition=condition))
+
+    def _append(self, step: Step) -> Step:
+        self.region.append(step)
+        return step
+
+    def index_expr(self, expr, dtype):
+        expr = expand(self.multiples.rewrite(expr))
+        exact = dtype in (torch.int32, torch.int64)  # a narrower one may wrap around or round
+        return self._append(Step("index_expr", (expr, dtype), {}, index=expr if exact else None))
+
+    def constant(self, value, dtype):
+        index = sympy.Integer(value) if isinstance(value, int) and not isinstance(value, bool) else None
+        return self._append(Step("constant", (value, dtype), {}, index=index))
+
+    def load(self, name, index):
+        access = self._access(name, index, is_write=False)
+        return self._append(Step("load", (), {}, access=access))
+
+    def store(self, name, index, value, mode=None):
+        if mode is not None:
+            raise Unsupported(Reason.atomics, f"{self.trace.name}: store with mode {mode}")
+        access = self._access(name, index, is_write=True)
+        self._append(Step("store", (value,), {}, access=access))
+
+    def store_reduction(self, name, index, value):
+        self.store(name, index, value)
+
+    def reduction(self, dtype, src_dtype, reduction_type, value):
+        step = self._append(Step("reduction", (dtype, src_dtype, reduction_type, value), {}))
+        count = inductor.reduction_outputs(reduction_type)
+        return step if count == 1 else tuple(Component(step, i) for i in range(count))
+
+    def masked(self, mask, body: Callable[[], Any], other):
+        condition = getattr(mask, "condition", None)
+        if condition is None:
+            raise Unsupported(Reason.non_affine_mask, f"{self.trace.name}: the mask depends on data")
+        outer = self.region, self.guards, self.ranges
+        self.region, self.guards = [], self.guards + condition
+        self.ranges = guarded_ranges(self.trace, self.guards)
+        result, inner = body(), self.region
+        self.region, self.guards, self.ranges = outer
+        return self._append(Step("masked", (mask, result, other), {}, region=inner))
+
+    def check_bounds(self, expr, size, lower, upper):
+        """A check that holds for every iteration is dropped; any other is an effect."""
+        span = bounds(expand(self.multiples.rewrite(expr)), self.ranges)
+        holds = span is not None and (
+            (not lower or self._known(sympy.Ge(span[0], 0)))
+            and (not upper or self._known(sympy.Lt(span[1], self.multiples.rewrite(size))))
+        )
+        if not holds:
+            raise Unsupported(Reason.side_effect, f"{self.trace.name}: a check that {expr} < {size}")
+
+    def _known(self, condition):
+        return inductor.statically_known(self.multiples.restore(condition))
+
+    def _access(self, name, index, is_write):
+        access = Access(name, expand(self.multiples.rewrite(index)), self.ranges, is_write)
+        self.trace.accesses.append(access)
+        return access
+
+
 @functools.cache
 def _tracer_class() -> type:
     """The handler's class is made late: its base is Inductor's, which must not be imported with this package."""
-
-    class Tracer(inductor.ops_handler_base()):
-        def __init__(self, trace: NestTrace, multiples: Multiples):
-            self.trace = trace
-            self.multiples = multiples
-            self.region = trace.steps
-            self.guards: Condition = ()
-            self.ranges = guarded_ranges(trace, ())
-
-        def _default(self, name, args, kwargs):
-            if name in REFUSED_OPS:
-                raise Unsupported(REFUSED_OPS[name], f"{self.trace.name}: ops.{name}")
-            condition = _condition(name, args)
-            if condition is not None:
-                condition = tuple(divide_constraint(c, self.ranges, self._known) for c in condition)
-            return self._append(Step(name, args, kwargs, condition=condition))
-
-        def _append(self, step: Step) -> Step:
-            self.region.append(step)
-            return step
-
-        def index_expr(self, expr, dtype):
-            expr = expand(self.multiples.rewrite(expr))
-            exact = dtype in (torch.int32, torch.int64)  # a narrower one may wrap around or round
-            return self._append(Step("index_expr", (expr, dtype), {}, index=expr if exact else None))
-
-        def constant(self, value, dtype):
-            index = sympy.Integer(value) if isinstance(value, int) and not isinstance(value, bool) else None
-            return self._append(Step("constant", (value, dtype), {}, index=index))
-
-        def load(self, name, index):
-            access = self._access(name, index, is_write=False)
-            return self._append(Step("load", (), {}, access=access))
-
-        def store(self, name, index, value, mode=None):
-            if mode is not None:
-                raise Unsupported(Reason.atomics, f"{self.trace.name}: store with mode {mode}")
-            access = self._access(name, index, is_write=True)
-            self._append(Step("store", (value,), {}, access=access))
-
-        def store_reduction(self, name, index, value):
-            self.store(name, index, value)
-
-        def reduction(self, dtype, src_dtype, reduction_type, value):
-            step = self._append(Step("reduction", (dtype, src_dtype, reduction_type, value), {}))
-            count = inductor.reduction_outputs(reduction_type)
-            return step if count == 1 else tuple(Component(step, i) for i in range(count))
-
-        def masked(self, mask, body: Callable[[], Any], other):
-            condition = getattr(mask, "condition", None)
-            if condition is None:
-                raise Unsupported(Reason.non_affine_mask, f"{self.trace.name}: the mask depends on data")
-            outer = self.region, self.guards, self.ranges
-            self.region, self.guards = [], self.guards + condition
-            self.ranges = guarded_ranges(self.trace, self.guards)
-            result, inner = body(), self.region
-            self.region, self.guards, self.ranges = outer
-            return self._append(Step("masked", (mask, result, other), {}, region=inner))
-
-        def check_bounds(self, expr, size, lower, upper):
-            """A check that holds for every iteration is dropped; any other is an effect."""
-            span = bounds(expand(self.multiples.rewrite(expr)), self.ranges)
-            holds = span is not None and (
-                (not lower or self._known(sympy.Ge(span[0], 0)))
-                and (not upper or self._known(sympy.Lt(span[1], self.multiples.rewrite(size))))
-            )
-            if not holds:
-                raise Unsupported(Reason.side_effect, f"{self.trace.name}: a check that {expr} < {size}")
-
-        def _known(self, condition):
-            return inductor.statically_known(self.multiples.restore(condition))
-
-        def _access(self, name, index, is_write):
-            access = Access(name, expand(self.multiples.rewrite(index)), self.ranges, is_write)
-            self.trace.accesses.append(access)
-            return access
-
-    return Tracer
+    return type("Tracer", (_Tracing, inductor.ops_handler_base()), {})
 
 
 def _condition(op: str, args: tuple[Any, ...]) -> Condition | None:

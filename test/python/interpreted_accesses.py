@@ -68,65 +68,72 @@ class Accesses:
         return np.concatenate(found)
 
 
-@contextlib.contextmanager
-def recorded_accesses() -> Iterator[Accesses]:
-    """Records what the kernels that are interpreted within load and store."""
-    found, builder = Accesses(), interpreter.interpreter_builder
-    convert, execute = interpreter._implicit_cvt, interpreter.GridExecutor.__call__
-    load, store = builder.create_masked_load, builder.create_masked_store
-    by_base: dict[int, Argument] = {}
+class _Recorder:
+    """Stands in for what the interpreter launches, converts, loads and stores with."""
 
-    def launching(self, *arguments, **options):
-        found.launches.append(Launch(self.fn.__name__))
-        return execute(self, *arguments, **options)
+    def __init__(self):
+        self.found, self.builder = Accesses(), interpreter.interpreter_builder
+        self.execute, self.convert = interpreter.GridExecutor.__call__, interpreter._implicit_cvt
+        self.load, self.store = self.builder.create_masked_load, self.builder.create_masked_store
+        self.by_base: dict[int, Argument] = {}
 
-    def virtual(tensor):
-        value = convert(tensor)
+    def launching(self, executor, *arguments, **options):
+        self.found.launches.append(Launch(executor.fn.__name__))
+        return self.execute(executor, *arguments, **options)
+
+    def virtual(self, tensor):
+        value = self.convert(tensor)
         if not isinstance(tensor, torch.Tensor):
             return value
-        argument = Argument(tensor, (len(by_base) + 1) * _APART)
-        by_base[argument.base] = argument
-        found.launches[-1].arguments[f"argument {len(found.launches[-1].arguments)}"] = argument
+        argument = Argument(tensor, (len(self.by_base) + 1) * _APART)
+        self.by_base[argument.base] = argument
+        arguments = self.found.launches[-1].arguments
+        arguments[f"argument {len(arguments)}"] = argument
         value.handle.data[...] = argument.base
         return value
 
-    def real(pointers, mask, kind):
-        """The pointers that the unmasked lanes are to use, and the argument they are of."""
+    def real(self, pointers, mask, kind):
+        """The pointers that the unmasked lanes are to use, and the mask of those that are inside the argument."""
         lanes = np.broadcast_to(mask.data, pointers.data.shape).astype(bool)
         addresses = pointers.data[lanes]
         if addresses.size == 0:
             return interpreter.TensorHandle(np.zeros_like(pointers.data), pointers.dtype), mask
         base = int(addresses[0] + np.uint64(_APART // 2)) // _APART * _APART
-        argument = by_base[base]
-        size = argument.tensor.element_size()
-        offsets = (addresses.astype(np.int64) - base) // size
+        argument = self.by_base[base]
+        offsets = (addresses.astype(np.int64) - base) // argument.tensor.element_size()
         getattr(argument, kind).append(np.unique(offsets) if kind == "loaded" else offsets)
-        inside = (offsets >= 0) & (offsets < argument.elements)
         moved = np.zeros_like(pointers.data)
         moved[lanes] = addresses - np.uint64(base) + np.uint64(argument.tensor.data_ptr())
         kept = lanes.copy()
-        kept[lanes] = inside  # what is outside is recorded, and not touched
+        kept[lanes] = (offsets >= 0) & (offsets < argument.elements)  # what is outside is recorded, and not touched
         return interpreter.TensorHandle(moved, pointers.dtype), interpreter.TensorHandle(kept, mask.dtype)
 
-    def recording_load(pointers, mask, *rest):
-        return load(*real(pointers, mask, "loaded"), *rest)
+    def recording_load(self, pointers, mask, *rest):
+        return self.load(*self.real(pointers, mask, "loaded"), *rest)
 
-    def recording_store(pointers, value, mask, *rest):
-        moved, kept = real(pointers, mask, "stored")
-        return store(moved, value, kept, *rest)
+    def recording_store(self, pointers, value, mask, *rest):
+        moved, kept = self.real(pointers, mask, "stored")
+        return self.store(moved, value, kept, *rest)
 
-    def atomic(*_):
-        raise AssertionError("an atomic operation: not recorded")
 
+def _atomic(*_):
+    raise AssertionError("an atomic operation: not recorded")
+
+
+@contextlib.contextmanager
+def recorded_accesses() -> Iterator[Accesses]:
+    """Records what the kernels that are interpreted within load and store."""
+    recorder = _Recorder()
     with (
-        mock.patch.object(interpreter, "_implicit_cvt", virtual),
-        mock.patch.object(interpreter.GridExecutor, "__call__", launching),
+        mock.patch.object(interpreter, "_implicit_cvt", recorder.virtual),
+        # A function, not a bound method: it is to be given the executor.
+        mock.patch.object(interpreter.GridExecutor, "__call__", lambda *a, **k: recorder.launching(*a, **k)),
         mock.patch.multiple(
-            builder,
-            create_masked_load=recording_load,
-            create_masked_store=recording_store,
-            create_atomic_cas=atomic,
-            create_atomic_rmw=atomic,
+            recorder.builder,
+            create_masked_load=recorder.recording_load,
+            create_masked_store=recorder.recording_store,
+            create_atomic_cas=_atomic,
+            create_atomic_rmw=_atomic,
         ),
     ):
-        yield found
+        yield recorder.found

@@ -156,7 +156,8 @@ class TestRefusals:
             (
                 nest(f"{LOAD} {STORE}").replace(
                     "return",
-                    "affine.for %i = 0 to 8 { %z = arith.constant 0.0 : f32 affine.store %z, %out[%i, 0] : memref<8x8xf32> } return",
+                    "affine.for %i = 0 to 8 { %z = arith.constant 0.0 : f32 "
+                    "affine.store %z, %out[%i, 0] : memref<8x8xf32> } return",
                 ),
                 Reason.mutation,
             ),

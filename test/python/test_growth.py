@@ -26,7 +26,7 @@ def compiled(graph, **options):
 @pytest.mark.parametrize("limit", [4, 8])
 @pytest.mark.parametrize("graph", [chain(12), fan(12)], ids=["chain", "fan"])
 def test_no_group_is_larger_than_allowed(graph, limit):
-    """But for a single kernel of Inductor's that is: it is left alone.  Launches are shared without being translated."""
+    """But for a single kernel of Inductor's that is: it is left alone.  Launches are shared without translation."""
     _, report = compiled(graph, max_nodes=limit)
     translated = [group for group in report.groups if "translate" in group.seconds]
     sizes = [len(group.nodes) for group in translated if group.kernels_before > 1]

@@ -49,7 +49,8 @@ class TestFile:
         assert "&lt;4x4xf32&gt;" in highlight("%0 = affine.load %arg0[%i] : memref<4x4xf32>")
 
     def test_accesses_name_their_buffer(self):
-        text = 'func.func @f(%arg0: memref<4xf32> {bridge.buffer = "x"}) {\n  %0 = affine.load %arg0[%arg1] : memref<4xf32>'
+        function = 'func.func @f(%arg0: memref<4xf32> {bridge.buffer = "x"}) {'
+        text = function + "\n  %0 = affine.load %arg0[%arg1] : memref<4xf32>"
         assert 'data-buffer="x" title="x">affine.load %arg0[%arg1]</span>' in highlight(text)
 
 

@@ -138,92 +138,29 @@ FLOATS = [torch.float32, torch.float64, torch.bfloat16, torch.float16]
 INTEGERS = [torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8]
 
 
+#: Functions of torch, and of torch.nn.functional, with one output each.
+UNARY = (  # noqa: SIM905 - as a list it would be a line each
+    "sigmoid tanh erf exp exp2 expm1 log log2 log10 log1p sqrt rsqrt sin cos tan atan asin acos sinh "
+    "cosh asinh acosh atanh erfc reciprocal abs neg sign floor ceil trunc round frac relu square "
+    "isnan isinf isfinite signbit logical_not lgamma nan_to_num deg2rad sgn"
+).split()
+UNARY_OF_F = ["silu", "gelu", "softplus", "mish", "elu", "hardswish", "leaky_relu", "logsigmoid"]
+BINARY = (  # noqa: SIM905
+    "add sub mul div minimum maximum fmin fmax remainder fmod pow atan2 hypot copysign nextafter eq "
+    "ne lt le gt ge logical_and logical_or logical_xor floor_divide xlogy"
+).split()
+
+
 def float_functions(x, y):
     """Elementwise functions of every kind, one output each."""
-    unary = [
-        torch.sigmoid,
-        torch.tanh,
-        torch.erf,
-        torch.exp,
-        torch.exp2,
-        torch.expm1,
-        torch.log,
-        torch.log2,
-        torch.log10,
-        torch.log1p,
-        torch.sqrt,
-        torch.rsqrt,
-        torch.sin,
-        torch.cos,
-        torch.tan,
-        torch.atan,
-        torch.asin,
-        torch.acos,
-        torch.sinh,
-        torch.cosh,
-        torch.asinh,
-        torch.acosh,
-        torch.atanh,
-        torch.erfc,
-        torch.reciprocal,
-        torch.abs,
-        torch.neg,
-        torch.sign,
-        torch.floor,
-        torch.ceil,
-        torch.trunc,
-        torch.round,
-        torch.frac,
-        torch.relu,
-        torch.square,
-        torch.isnan,
-        torch.isinf,
-        torch.isfinite,
-        torch.signbit,
-        torch.logical_not,
-        torch.lgamma,
-        F.silu,
-        F.gelu,
-        F.softplus,
-        F.mish,
-        F.elu,
-        F.hardswish,
-        F.leaky_relu,
-        F.logsigmoid,
-        torch.nan_to_num,
-        torch.deg2rad,
-        torch.sgn,
+    unary = [getattr(torch, name) for name in UNARY] + [getattr(F, name) for name in UNARY_OF_F]
+    unary += [
         functools.partial(F.gelu, approximate="tanh"),
         functools.partial(torch.pow, exponent=3),
         functools.partial(torch.clamp, min=-1, max=1),
     ]
-    binary = [
-        torch.add,
-        torch.sub,
-        torch.mul,
-        torch.div,
-        torch.minimum,
-        torch.maximum,
-        torch.fmin,
-        torch.fmax,
-        torch.remainder,
-        torch.fmod,
-        torch.pow,
-        torch.atan2,
-        torch.hypot,
-        torch.copysign,
-        torch.nextafter,
-        torch.eq,
-        torch.ne,
-        torch.lt,
-        torch.le,
-        torch.gt,
-        torch.ge,
-        torch.logical_and,
-        torch.logical_or,
-        torch.logical_xor,
-        torch.floor_divide,
-        torch.xlogy,
+    binary = [getattr(torch, name) for name in BINARY]
+    binary += [
         functools.partial(torch.div, rounding_mode="trunc"),
         functools.partial(torch.div, rounding_mode="floor"),
         lambda a, b: torch.where(a > b, a, b * 2),

@@ -1,4 +1,4 @@
-"""Translation validation of every pattern and of fuzzed programs: the passes change no bit but what they reassociate."""
+"""Translation validation of every pattern and of fuzzed programs: the passes change no bit but by reassociation."""
 
 from __future__ import annotations
 
