@@ -1,6 +1,6 @@
 # make test    install into .venv and run everything that checks Bridge
 # make demo    install into .venv and run the demonstration
-# make lint    ruff and clang-format alone
+# make lint    ruff, clang-format and mypy alone
 # make build   a developer's incremental build into build/; names its Python
 #              with PYTHON=..., whose environment has the five xtc wheels
 # make docs    as `make build`, then docs/passes.md and docs/dialect.md anew
@@ -48,6 +48,9 @@ lint: venv
 	$(BIN)/ruff check --preview --select PLR1702 $(PY)
 	$(BIN)/ruff format --check $(PY)
 	$(BIN)/clang-format --dry-run --Werror $(CPP)
+	ln -sfn ../lowering bridge/lowering # a part of the package, as `make build` has it
+	$(BIN)/mypy
+	$(BIN)/mypy --no-strict-optional test/python # a None fails a test by itself
 
 # From another folder, so that Python finds the installed package.
 demo: venv

@@ -9,13 +9,14 @@ import argparse
 import itertools
 import re
 import sys
+from functools import partial
 from unittest import mock
 
 import torch
 from gpu import compiled, input_sets
 from patterns import LISTS, selected
 
-from bridge import profitability, report
+from bridge import Report, profitability, report
 from bridge.bench.timing import replay_time
 from bridge.inductor import codegen
 
@@ -48,12 +49,12 @@ def microseconds(pattern, sets: list, block: tuple[int, int] | None) -> float:
     choose = profitability.rows_and_warps if block is None else lambda registers: block
     with mock.patch.object(codegen, "rows_and_warps", choose), torch.no_grad():
         function = compiled(pattern, "bridge", options={"force_disable_caches": True})
-        return replay_time([lambda s=s: function(*s) for s in sets], max(len(sets), 8), replays=10)
+        return replay_time([partial(function, *s) for s in sets], max(len(sets), 8), replays=10)
 
 
 def row_registers() -> int | None:
     """Of the last compilation's persistent kernel, if there is one."""
-    decisions = [decision for group in report().groups for decision in group.decisions]
+    decisions = [decision for group in (report() or Report()).groups for decision in group.decisions]
     found = [re.fullmatch(r"persistent: a row takes (\d+) registers", decision) for decision in decisions]
     return max((int(match[1]) for match in found if match), default=None)
 

@@ -21,7 +21,7 @@ from bridge import offline
 from bridge.backend import bridge
 from bridge.bench import cases, zoo
 from bridge.bench.zoo import Architecture
-from bridge.offline import TritonKernelSource
+from bridge.offline.wrapper import TritonKernelSource
 
 #: The most that Bridge's kernels may take, over Inductor's.
 LIMIT = 1.05

@@ -18,6 +18,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -55,7 +56,8 @@ def norm(x):
 
 def attention(x, qkv, out):
     heads = (norm(x) @ qkv).unflatten(-1, (3, 8, 64)).permute(2, 0, 3, 1, 4)
-    attended = F.scaled_dot_product_attention(*heads.unbind(0), is_causal=True)
+    query, key, value = heads.unbind(0)
+    attended = F.scaled_dot_product_attention(query, key, value, is_causal=True)
     return x + attended.transpose(1, 2).flatten(-2) @ out
 
 
@@ -128,7 +130,8 @@ def calls(graph: Graph, backend) -> int:
     profile.enable()
     cost(graph, backend, with_triton=False)
     profile.disable()
-    return pstats.Stats(profile).total_calls
+    stats: Any = pstats.Stats(profile)  # its type does not say what it counts
+    return stats.total_calls
 
 
 def measure(name: str, size: int, pairs: int, with_triton: bool) -> str:
@@ -136,13 +139,16 @@ def measure(name: str, size: int, pairs: int, with_triton: bool) -> str:
     import bridge
     from bridge.backend import bridge as backend
 
-    graph, costs, stages = GRAPHS[name](size), {None: [], backend: []}, []
+    graph = GRAPHS[name](size)
+    costs: dict[Any, list[Cost]] = {None: [], backend: []}
+    stages: list[float] = []
     for pair in range(pairs):
         for chosen in (None, backend) if pair % 2 == 0 else (backend, None):
             costs[chosen].append(cost(graph, chosen, with_triton))
-        stages.append(bridge.report().total_seconds)
+        report = bridge.report() or bridge.Report()
+        stages.append(report.total_seconds)
     theirs, ours, own = costs[None], costs[backend], statistics.median(stages)
-    nodes = sum(len(group.nodes) for group in bridge.report().groups)
+    nodes = sum(len(group.nodes) for group in report.groups)
     total, with_bridge = (statistics.median(c.total for c in side) for side in (theirs, ours))
     ratio = statistics.median(two.total / one.total for one, two in zip(theirs, ours, strict=True))
     more_calls = calls(graph, backend) / calls(graph, None)

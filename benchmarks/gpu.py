@@ -16,6 +16,7 @@ import itertools
 import runpy
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -50,18 +51,18 @@ def measure(pattern: Pattern, rows: int | None, dtype: torch.dtype, bandwidth: f
     sets = input_sets(pattern, rows, dtype)
     reference = pattern.function(*[t.double() for t in sets[0]])
     times, errors, kernels = {}, {}, {}
-    variants = [("inductor", {}), ("bridge", {})]
+    variants: list[tuple[str, dict[str, str]]] = [("inductor", {}), ("bridge", {})]
     if autotune:
         variants.insert(1, ("autotune", {"mode": "max-autotune-no-cudagraphs"}))
     for name, options in variants:
         function = compiled(pattern, "bridge" if name == "bridge" else "inductor", **options)
         result = function(*sets[0])
-        kernels[name] = len(launches(lambda f=function: f(*sets[0])))
+        kernels[name] = len(launches(partial(function, *sets[0])))
         errors[name] = relative_error(result, reference)
         calls = max(len(sets), 8)
-        times[name] = replay_time([lambda s=s, f=function: f(*s) for s in sets], calls)
+        times[name] = replay_time([partial(function, *s) for s in sets], calls)
     if pattern.function is swiglu_norm:
-        times["by hand"] = replay_time([lambda s=s: swiglu_norm_by_hand(*s) for s in sets], calls)
+        times["by hand"] = replay_time([partial(swiglu_norm_by_hand, *s) for s in sets], calls)
     traffic = pattern.traffic(sets[0])
     return Row(
         pattern.name, shape(sets[0]), str(dtype).removeprefix("torch."), kernels["inductor"], kernels["bridge"],

@@ -10,6 +10,7 @@ Importing this package loads neither MLIR nor Inductor.
 from __future__ import annotations
 
 import importlib
+from typing import Any
 
 from . import torch_logging
 from .install import enabled, install, uninstall
@@ -49,7 +50,7 @@ _LATER = {
 }
 
 
-def __getattr__(name: str) -> object:
+def __getattr__(name: str) -> Any:
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     home, attribute = _LATER[name]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from . import hook, inductor
 from .options import OptionError, Options, make_options, split_options
@@ -30,4 +30,4 @@ def _options(mode: str | None, options: dict | None) -> tuple[Options, dict[str,
 
 
 #: Dynamo calls this in `torch._dynamo.reset()`.
-bridge.reset = inductor.reset_compiler
+cast("Any", bridge).reset = inductor.reset_compiler

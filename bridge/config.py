@@ -11,6 +11,7 @@ what they mean are in `bridge.Options`, and in docs/configuration.md, which is g
 # No `from __future__` here: what a configuration module names is taken for a setting, but for functions and modules.
 import os
 import sys
+import typing
 
 from torch.utils._config_module import Config, install_config_module
 
@@ -30,6 +31,12 @@ def _at_import() -> dict:
         return {**_options.DEFAULTS, **_options.from_environment(os.environ)}
     except _options.OptionError:
         return dict(_options.DEFAULTS)
+
+
+if typing.TYPE_CHECKING:
+
+    def __getattr__(name: str) -> typing.Any:
+        """The options, and what torch adds to a configuration module."""
 
 
 globals().update((name, Config(default=value)) for name, value in _at_import().items())

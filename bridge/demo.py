@@ -165,7 +165,8 @@ def show_cpu() -> None:
     for name, function in functions.items():
         print(f"    {name:9} {largest_error(function, inputs, exact):.2e}")
     with progress(f"\nTiming {PAIRS} pairs of calls"):
-        times = time_pairs(*functions.values(), inputs)
+        first, second = functions.values()
+        times = time_pairs(first, second, inputs)
     show_times(times)
 
 
@@ -214,7 +215,7 @@ def main() -> int:
     report = bridge.report()
     show(str(report))
     print("\nTry it: torch.compile(your_function, backend='bridge'); options={'dump_dir': ...} keeps every stage.")
-    return 0 if report.fused else 1
+    return 0 if report is not None and report.fused else 1
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ import shlex
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +82,7 @@ class Dump:
     def _keep(self, tree: Path) -> None:
         """Makes stages of what MLIR has printed."""
         for printed in sorted(tree.rglob("*.mlir"), key=_pass_order):
-            self.write(f"after-{_pass_name(printed)}.mlir", lambda path=printed: path.read_text(_ENCODING))
+            self.write(f"after-{_pass_name(printed)}.mlir", partial(printed.read_text, _ENCODING))
         shutil.rmtree(tree, ignore_errors=True)
 
     def _write(self, name: str, text: str) -> Path | None:
@@ -107,7 +108,7 @@ class Dump:
 
 def _pass_order(printed: Path) -> tuple[list[int], str]:
     """MLIR names a file `1_0_pass.mlir`: the numbers of the pass in each of the pipelines that it is in."""
-    return [int(n) for n in re.match(r"[\d_]*", printed.name)[0].split("_") if n], str(printed)
+    return [int(n) for n in re.sub(r"[^\d_].*", "", printed.name).split("_") if n], str(printed)
 
 
 def _pass_name(printed: Path) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import sys
 import types
 from collections.abc import Callable
 from typing import Any
@@ -23,6 +24,8 @@ def fresh_entry(fn: Callable[..., Any]) -> Callable[..., Any]:
         return fn(*args, **kwargs)
 
     name = f"bridge_entry_{next(_counter)}"
-    code = entry.__code__.replace(co_name=name, co_qualname=name)
+    code = entry.__code__.replace(co_name=name)
+    if sys.version_info >= (3, 11):
+        code = code.replace(co_qualname=name)
     # Globals of its own, too: Dynamo leaves there what modules are called, and `__main__` may be another one next.
     return types.FunctionType(code, dict(globals()), name, None, entry.__closure__)

@@ -347,7 +347,8 @@ def _trace_kernel(sources: list, position: int) -> list:
 
 def _commit(bands: list, nodes: dict[str, Any], group: Group, schedule: list[Any], entry: GroupReport) -> Outcome:
     """Gives the nodes of each band their new loops and makes one kernel of them, or restores them."""
-    outcome, merged = Outcome(), []
+    outcome = Outcome()
+    merged: list[Any] = []
     for band in bands:
         positions = {group.positions[k] for k in band.kernels}
         if len(positions) == 1 and _has_loops_of(band, nodes):

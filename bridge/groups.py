@@ -103,7 +103,8 @@ def _flows(kernel: Any, members: list[Any]) -> bool:
 def _touched(kernel: Any) -> set[str]:
     """Buffers that the kernel reads or writes, and those that hold what it writes."""
     written = inductor.buffers_written(kernel)
-    return inductor.buffers_read(kernel) | written | ({*map(inductor.storage_of, written)} - {None})
+    storages = {storage for name in written if (storage := inductor.storage_of(name)) is not None}
+    return inductor.buffers_read(kernel) | written | storages
 
 
 def _new_group(schedule: list[Any], position: int) -> Group:

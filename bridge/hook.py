@@ -22,7 +22,7 @@ from .inductor import recording as generated
 from .mlir_runtime import mlir_version
 from .options import Options
 from .reasons import InvariantError, Reason, Unsupported
-from .report import FAULTS, Report, publish, warn_once
+from .report import FAULTS, GroupReport, Report, publish, warn_once
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def report_for(options: Options, unfinished: bool) -> Report:
     unfinished: whether this one does.
     """
     last = _unfinished.get()
-    report = last.report if last is not None and last.options == options else Report()
+    report = last.report if last is not None and last.report is not None and last.options == options else Report()
     _unfinished.set(Scope(options, report) if unfinished else None)
     return report
 
@@ -166,8 +166,9 @@ def _tell(report: Report, before: Counter) -> None:
     inductor.add_counters(Counter(report.counters) - before)
     publish(report)
     torch_logging.tell(report)
-    for entry in [*report.groups, *report.refusals]:
-        if entry.reason in FAULTS:
+    refused: list[GroupReport | Refusal] = [*report.groups, *report.refusals]
+    for entry in refused:
+        if entry.reason is not None and entry.reason in FAULTS:
             detail = f"[{entry.reason.name}] {entry.detail}"
             warn_once(entry.reason.name, f"bridge leaves the code as Inductor makes it: {detail}")
 

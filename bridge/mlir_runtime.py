@@ -15,6 +15,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .reasons import InvariantError, Reason, Unsupported
 
@@ -31,7 +32,10 @@ class _LazyModule:
         return getattr(load_mlir(self._name), attribute)
 
 
-ir = _LazyModule("ir")
+if TYPE_CHECKING:
+    from mlir import ir
+else:
+    ir = _LazyModule("ir")
 passmanager = _LazyModule("passmanager")
 
 

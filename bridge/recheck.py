@@ -115,12 +115,15 @@ _ATTRIBUTE = re.compile(r"affine_(?:map|set)<\((.*?)\)(?:\[(.*?)\])? (?:->|:) \(
 
 def read_affine(attribute: Any, operands: list[str]) -> list[str]:
     """The results of a map, or the constraints of a set, on operands; as isl writes them."""
-    dims, symbols, body = _ATTRIBUTE.match(str(attribute)).groups()
+    found = _ATTRIBUTE.match(str(attribute))
+    if found is None:
+        raise InvariantError(f"no affine map or set: {attribute}")
+    dims, symbols, body = found.groups()
     names = [name.strip() for name in [*dims.split(","), *(symbols or "").split(",")] if name.strip()]
     values = dict(zip(names, operands, strict=True))
     python = body.replace("floordiv", "//").replace("ceildiv", "@").replace(" mod ", " % ").replace(" = ", " == ")
-    expressions = ast.parse(f"({python},)", mode="eval").body.elts if body else []
-    return [_isl(expression, values) for expression in expressions]
+    expressions = ast.parse(f"({python},)", mode="eval").body if body else None
+    return [_isl(expression, values) for expression in expressions.elts] if isinstance(expressions, ast.Tuple) else []
 
 
 _OPERATORS = {ast.Add: "+", ast.Sub: "-", ast.Mod: "mod"}
@@ -359,8 +362,8 @@ def _extent(loop: Any) -> int | None:
 
 
 def _volume(loops: list[Any]) -> int | None:
-    extents = [_extent(loop) for loop in loops]
-    return None if None in extents else prod(extents)
+    extents = [extent for loop in loops if (extent := _extent(loop)) is not None]
+    return prod(extents) if len(extents) == len(loops) else None
 
 
 def _by_memref(accesses: Iterable[Access]) -> dict[int, list[Access]]:

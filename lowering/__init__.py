@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
 
-def __getattr__(name: str) -> object:
+
+def __getattr__(name: str) -> Any:
     if name != "compile_affine":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from bridge.importing import compile_affine

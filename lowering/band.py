@@ -14,7 +14,7 @@ from bridge.reasons import Reason, Unsupported
 from .evaluate import Environment, Evaluator
 from .footprint import row_registers
 from .index import apply_map
-from .lanes import Statement, constant_extent, digits, make_statement, segment_length
+from .lanes import Statement, digits, known_extents, make_statement, segment_length
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,8 @@ def lift_band(root, entry, tables: FunctionTables, stores_of: dict[str, set[str]
 
 def _lanes_of_row(statements: Iterable[Statement]) -> int | None:
     counts = [s.count for s in statements if s.lanes or s.reduction]
-    return None if None in counts else max(counts, default=None)
+    known = [count for count in counts if count is not None]
+    return max(known) if known and len(known) == len(counts) else None
 
 
 def _stores(root) -> list:
@@ -174,11 +175,11 @@ def _lift_segments(name: str, stores: list, statement: Statement, scope: _Scope,
     band = [_extent(loop, scope) for loop in statement.band]
     reduces = bool(statement.reduction)
 
-    def body(iter_indices, reduce_indices):
+    def body(iter_indices: list[sympy.Expr], reduce_indices: list[sympy.Expr]) -> None:
         *outer, lane = [*iter_indices, *reduce_indices]
         indices = {**scope.sizes, **_bind(statement.band, outer)}
         loops = [*statement.lanes, *statement.reduction]
-        extents = [constant_extent(loop) for loop in loops]
+        extents = known_extents(loops)
         extents += [] if reduces else [segment]
         indices.update(zip(map(_variable, loops), digits(lane, extents), strict=False))
         environment = _environment(scope, indices, segment if reduces else None)

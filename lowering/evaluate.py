@@ -254,7 +254,7 @@ def _other(value) -> bool | int | float:
         return number(operation)
     source = _owner(operation.operands[0]) if operation.name == "bridge.convert" else operation
     target = dtypes.dtype_from_name(ir.StringAttr(operation.attributes["to"]).value) if source != operation else None
-    if source.name != "arith.constant" or target not in dtypes.UNSIGNED:
+    if source.name != "arith.constant" or target is None or target not in dtypes.UNSIGNED:
         raise Unsupported(Reason.not_liftable, "a guard whose other value is no constant")
     return number(source) % (1 << 8 * target.itemsize)
 

@@ -33,8 +33,9 @@ class Statement:
     @property
     def count(self) -> int | None:
         """Lanes of the statement; None where an extent is symbolic."""
-        extents = [constant_extent(loop) for loop in [*self.lanes, *self.reduction]]
-        return None if None in extents else math.prod(extents)
+        loops = [*self.lanes, *self.reduction]
+        extents = known_extents(loops)
+        return math.prod(extents) if len(extents) == len(loops) else None
 
 
 def make_statement(name: str, stores: list, reduction: list) -> Statement:
@@ -70,6 +71,11 @@ def constant_extent(loop) -> int | None:
     return upper.value if isinstance(upper, ir.AffineConstantExpr) else None
 
 
+def known_extents(loops: list) -> list[int]:
+    """The extents of those loops whose extent is constant."""
+    return [extent for extent in map(constant_extent, loops) if extent is not None]
+
+
 def segment_length(statement: Statement, row: int | None) -> int | None:
     """Lanes of a row of `row` that belong to one iteration of the statement's lane loops; None if it is one.
 
@@ -79,7 +85,7 @@ def segment_length(statement: Statement, row: int | None) -> int | None:
         return None
     if not statement.reduction and statement.count == row:
         return None
-    segments = math.prod(constant_extent(loop) for loop in statement.lanes)
+    segments = math.prod(known_extents(statement.lanes))  # which are all, as there is a count
     if statement.reduction and statement.count != row or row % segments:
         raise Unsupported(Reason.not_liftable, f"{statement.count} lanes in a row of {row}")
     return row // segments

@@ -38,12 +38,13 @@ def find(case: Case) -> Finding:
     from .. import report as last_report
     from ..backend import bridge
 
-    launches = []
+    launches: list[int] = []
     for backend in (None, bridge):
         torch._dynamo.reset()
         case.rewind()
         launches.append(offline.compile_for_gpu(case.call, case.inputs, compile_fx=backend).n_kernels)
-    return Finding(case.name, *launches, last_report())
+    theirs, ours = launches
+    return Finding(case.name, theirs, ours, last_report() or Report())
 
 
 def find_all(jobs: list[tuple[Architecture, str, int]], small: bool, path: Path) -> None:

@@ -37,7 +37,8 @@ def count(text: str, sizes: dict[str, int]) -> Counts:
     with context(), ir.Location.unknown():
         module = ir.Module.parse(text)  # which owns the function
         function = module.body.operations[0].operation
-        found, executed = Counter(), Counter()
+        found: Counter[str] = Counter()
+        executed: Counter[str] = Counter()
         _visit(function.regions[0].blocks[0], 1, argument_sizes(function, sizes), found, executed)
         nests = sum(op.operation.name == "affine.for" for op in function.regions[0].blocks[0].operations)
     names = found.keys() - _FREE - {"affine.load", "affine.store", "func.return"}

@@ -9,6 +9,7 @@ import contextlib
 from collections.abc import Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from ..report import GroupReport, Report
@@ -162,7 +163,11 @@ def watch(schedule: list[Any]) -> None:
     recording = current()
     if recording is not None and schedule:
         graph, recording.schedules = recording.schedules, recording.schedules + 1
-        generated.watch_kernels(schedule, lambda *kernel: recording.kernels.append(Kernel(*kernel, graph)))
+        generated.watch_kernels(schedule, partial(_keep_kernel, recording, graph))
+
+
+def _keep_kernel(recording: Recording, graph: int, name: str, nodes: list[str], source: str) -> None:
+    recording.kernels.append(Kernel(name, nodes, source, graph))
 
 
 def _nodes(kernel: Any) -> list[Any]:
@@ -178,8 +183,8 @@ def _statement(node: Any, kernel: int) -> Statement:
     iterations, reduced = inductor.node_sizes(node)
     reads, writes = inductor.buffers_read(node), inductor.buffers_written(node)
     lines = generated.node_locations(node)
-    extents = [[str(extent) for extent in part] for part in (iterations, reduced)]
-    return Statement(node.get_name(), kernel, lines, *extents, sorted(reads), sorted(writes))
+    outer, inner = ([str(extent) for extent in part] for part in (iterations, reduced))
+    return Statement(node.get_name(), kernel, lines, outer, inner, sorted(reads), sorted(writes))
 
 
 def _buffers(statements: list[Statement], kernels: list[Any]) -> dict[str, Buffer]:

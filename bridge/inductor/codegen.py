@@ -6,7 +6,7 @@ A scheduler object gets a class derived from its own; no class of torch's is cha
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -21,6 +21,11 @@ from .launches import (
     shared_launch_kernel,
     tiling_and_scores,
 )
+
+if TYPE_CHECKING:  # Importing this loads no Inductor: `_band_scheduling` is given the class.
+    from torch._inductor.codegen.triton import TritonScheduling
+else:
+    TritonScheduling = object
 
 
 def keep_fused_rows(scheduler: Any, device: torch.device, names: set[str], registers: int) -> None:
@@ -53,7 +58,8 @@ def _bridge_backend(scheduler: Any, device: torch.device) -> Any:
     backend = scheduler.get_backend(device)
     backend = getattr(backend, "_triton_scheduling", backend)  # CUDA's delegates to several
     if not hasattr(backend, "bridge_persistent_nodes"):
-        backend.__class__ = _band_scheduling(type(backend))
+        base: type = type(backend)
+        backend.__class__ = _band_scheduling(base)
         backend.bridge_persistent_nodes = {}
         backend.bridge_inner_nodes = set()
         backend.bridge_collected = None
@@ -67,8 +73,11 @@ def _band_scheduling(base: type) -> type:
     return type("BandScheduling", (BandMixin, base), {})
 
 
-class BandMixin:
+class BandMixin(TritonScheduling):
     """What Bridge decided for its kernels: persistent rows, blocks, shared launches."""
+
+    bridge_collected: list[Any] | None
+    kernel_type: Any
 
     def create_kernel_choices(self, kernel_features: Any, kernel_args: Any, kernel_kwargs: Any) -> Any:
         names = {node.get_name() for node in kernel_features.scheduler_nodes()}
@@ -121,11 +130,11 @@ class BandMixin:
 
     def _features(self, kernels: list[Any]) -> list[Any]:
         """What the kernels would be generated from alone: codegen_node comes to codegen_node_schedule above."""
-        self.bridge_collected = []
+        collected = self.bridge_collected = []
         try:
             for kernel in kernels:
                 self.codegen_node(kernel)
-            return self.bridge_collected
+            return collected
         finally:
             self.bridge_collected = None
 

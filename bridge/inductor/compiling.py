@@ -21,7 +21,7 @@ TORCH_VERSIONS = (2, 11), (2, 14)
 
 
 def torch_supported() -> bool:
-    major, minor = re.match(r"(\d+)\.(\d+)", torch.__version__).groups()
+    major, minor = re.findall(r"\d+", torch.__version__)[:2]
     return TORCH_VERSIONS[0] <= (int(major), int(minor)) < TORCH_VERSIONS[1]
 
 
@@ -71,7 +71,8 @@ def reset_compiler() -> None:
 
 def raised_by_backend(error: Exception) -> Exception:
     """The same error, of a subclass that Dynamo hands to the user as it is and not inside BackendCompilerFailed."""
-    return _passed_through(type(error))(*error.args, first_useful_frame=None)
+    kind: type = type(error)
+    return _passed_through(kind)(*error.args, first_useful_frame=None)
 
 
 @functools.cache

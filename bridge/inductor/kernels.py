@@ -6,7 +6,7 @@ import copy
 import functools
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sympy
 import torch
@@ -15,6 +15,11 @@ from .. import ops_table
 from ..pairs import WIDE_LANE, LaneVariable, Pair, find_pair
 from .schedule import buffer_dtype, storage_of
 
+if TYPE_CHECKING:  # Importing this loads no Inductor: `lane_kernel` is given the class.
+    from torch._inductor.codegen.triton import TritonKernel
+else:
+    TritonKernel = object
+
 
 @functools.cache
 def lane_kernel(base: type) -> type:
@@ -22,7 +27,7 @@ def lane_kernel(base: type) -> type:
     return type("LaneKernel", (LaneMixin, PairMixin, base), {})
 
 
-class LaneMixin:
+class LaneMixin(TritonKernel):
     """Some lanes of a row may store alone, and reductions may be over segments."""
 
     def codegen_kernel(self, name: str | None = None) -> str:
@@ -36,7 +41,8 @@ class LaneMixin:
             self.num_reduction -= 1  # whoever called has counted it
             return self._guarded(*value)
         if kind == ops_table.SEGMENTED:
-            return self._segmented(*rest.split(":"), value)
+            operation, lanes = rest.split(":")
+            return self._segmented(operation, lanes, value)
         return super().reduction(dtype, src_dtype, reduction_type, value)
 
     def _guarded(self, value: Any, mask: Any) -> Any:
@@ -84,7 +90,7 @@ class _Half:
     pair: Pair
 
 
-class PairMixin:
+class PairMixin(TritonKernel):
     """Persistent rows of Bridge's are loaded and stored by pairs of elements."""
 
     #: Whether it is a kernel that Bridge fused: others stay as they are.

@@ -12,6 +12,7 @@ Importing this package loads none of it.
 from __future__ import annotations
 
 import importlib
+from typing import Any
 
 _HOMES = {
     "ARCHITECTURES": "arch",
@@ -32,7 +33,7 @@ _HOMES = {
 __all__ = list(_HOMES)
 
 
-def __getattr__(name: str) -> object:
+def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(name)
     return getattr(importlib.import_module(f".{_HOMES[name]}", __name__), name)

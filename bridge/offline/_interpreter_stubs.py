@@ -127,7 +127,8 @@ def _patch_tensor_class(original: Any) -> Any:
 
     def patch(tensor: type, *args: Any) -> None:
         original(tensor, *args)
-        tensor.__index__ = lambda self: int(self.handle.data.item())
+        patched: Any = tensor
+        patched.__index__ = lambda self: int(self.handle.data.item())
 
     return patch
 

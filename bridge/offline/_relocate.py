@@ -31,6 +31,7 @@ def _fused_attention(  # noqa: PLR0913 - the arguments of the operator
 
     ``half`` says whether the tensors are of 16 bits.
     """
+    arguments: tuple[Any, ...]
     if half and attn_mask is None:
         arguments = (query, key, value, dropout_p, is_causal, False)
         target = aten._scaled_dot_product_flash_attention.default

@@ -151,7 +151,8 @@ def compile_for_gpu(  # noqa: PLR0913 - one for each of torch.compile's
         options: the same, spelled as ``torch.compile``'s (dashes allowed).
         context: entered around the whole compilation.
     """
-    gpu, codes = resolve_arch(arch), []
+    gpu = resolve_arch(arch)
+    codes: list[str] = []
     patches = dict(_NO_BENCHMARKS)
     patches.update({k.replace("-", "_"): v for k, v in (options or {}).items()})
     patches.update(config_patches or {})

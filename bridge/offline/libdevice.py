@@ -102,5 +102,6 @@ def _replacement(name: str) -> Callable[..., Any]:
 def cpu_libdevice(module: ModuleType) -> Iterator[None]:
     """Replace every function of Triton's ``libdevice`` module."""
     names = [name for name, member in vars(module).items() if callable(member)]
-    with mock.patch.multiple(module, **{name: _replacement(name) for name in names}):
+    replacements: dict[str, Any] = {name: _replacement(name) for name in names}
+    with mock.patch.multiple(module, **replacements):
         yield

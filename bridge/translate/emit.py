@@ -10,7 +10,8 @@ import torch
 
 from .. import dtypes
 from ..mlir_runtime import ir
-from .access import Access, View
+from ..reasons import InvariantError
+from .access import View
 from .affine_expr import AffineBuilder, SymbolTable
 from .elementwise import Elementwise, Typed
 from .reductions import ReductionEmitter
@@ -109,7 +110,7 @@ class NestEmitter:
         """(map, operands) over the induction variables that the expressions use, then their symbols."""
         if expressions not in self.maps:
             builder = self._builder(expressions)
-            self.maps[expressions] = ir.AffineMapAttr.get(builder.map(expressions)), self._operands(builder)
+            self.maps[expressions] = ir.AffineMapAttr.get(builder.map(list(expressions))), self._operands(builder)
         return self.maps[expressions]
 
     def _builder(self, expressions) -> AffineBuilder:
@@ -119,19 +120,22 @@ class NestEmitter:
     def _operands(self, builder: AffineBuilder) -> list[Any]:
         return [self.ivs[v] for v in builder.dims] + [self.symbols.value(s) for s in builder.symbols]
 
-    def _location(self, access: Access):
+    def _location(self, step: Step):
+        access = step.access
+        if access is None:
+            raise InvariantError(f"{step.op} without an access")
         memref = self.memrefs[access.buffer]
         affine_map, operands = self.affine_map(tuple(memref.view.subscripts[access]))
         return memref, [memref.value, *operands], {"map": affine_map}
 
     def _load(self, step: Step) -> Typed:
-        memref, operands, attributes = self._location(step.access)
+        memref, operands, attributes = self._location(step)
         element = self.ops.type(memref.dtype)
         result = self.ops.create("affine.load", operands, [element], attributes).result
         return self.ops.to_compute(Typed(result, memref.dtype))
 
     def _store(self, step: Step) -> None:
-        memref, operands, attributes = self._location(step.access)
+        memref, operands, attributes = self._location(step)
         stored = self.ops.to_storage(self.value(step.args[0]), memref.dtype)
         self.ops.create("affine.store", [stored, *operands], [], attributes)
 
@@ -155,7 +159,7 @@ class NestEmitter:
         try:
             block = holder.regions[0].blocks.append()
             self.ops.ip = ir.InsertionPoint(block)
-            self._emit_steps(step.region)
+            self._emit_steps(step.region or [])
             inner = self.value(result)
             self.ops.create("affine.yield", [inner.value], [])
             self.ops.ip = outer
@@ -165,6 +169,8 @@ class NestEmitter:
 
     def _guard(self, mask: Step, block, other, dtype: torch.dtype) -> Typed:
         """`affine.if` on a mask: the values of `block` under it, the constant `other` elsewhere."""
+        if mask.condition is None:
+            raise InvariantError(f"a guard by {mask.op}, which is no condition")
         condition, operands = self._condition_set(mask.condition)
         outer = self.ops.ip
         attributes = {"condition": ir.IntegerSetAttr.get(condition)}

@@ -63,7 +63,8 @@ def with_shared_loops(sources: list[NodeSource], assume: bool = False) -> list[l
     """
     expressions = [e for s in sources for e in [*s.sizes[0], *s.sizes[1], *inductor.size_expressions(s.body)]]
     multiples = find_multiples(expressions, inductor.size_facts(), inductor.statically_known, assume)
-    factors = shared_loops([tuple([multiples.rewrite(e) for e in part] for part in s.sizes) for s in sources])
+    rewritten = [[[multiples.rewrite(e) for e in part] for part in s.sizes] for s in sources]
+    factors = shared_loops([(iterations, reduced) for iterations, reduced in rewritten])
     choices = [cut_rows(factors), factors]
     if any(inductor.has_steps(s.body) for s in sources):
         choices.insert(1, cut_rows(factors, interleaved=True))

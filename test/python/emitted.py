@@ -68,6 +68,7 @@ class _Interpreted:
     """The module that holds a generated wrapper; it is loaded at the first call."""
 
     runner = None
+    _module: Any
     __file__ = ""
 
     def __init__(self, code: str) -> None:

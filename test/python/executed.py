@@ -214,7 +214,7 @@ class _Calls:
         wide = [_wide(dtype) for dtype in operands]
         if symbol not in self.declared:
             self.declared.add(symbol)
-            kinds = [_CTYPES[text] for text in (_wide(result), *wide)]
+            kinds: list[Any] = [_CTYPES[text] for text in (_wide(result), *wide)]
             self.callbacks[symbol] = ctypes.CFUNCTYPE(*kinds)(functools.cache(compute))
             self._add(f"func.func private @{symbol}({', '.join(wide)}) -> {_wide(result)}")
         with ir.InsertionPoint(operation):

@@ -18,6 +18,7 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 import validate
@@ -162,6 +163,10 @@ def _blame(program: Program, run: Callable, problem: Exception) -> str | None:
     return f"{type(problem).__name__}: {' '.join(str(problem).split())[:400]}"
 
 
+def _has_problem(target: str, program: Program) -> bool:
+    return bool(check(program, target).problem)
+
+
 def shrink(program: Program, fails: Callable[[Program], bool]) -> Program:
     """A smaller program that fails too."""
     smaller = next((p for p in smaller_programs(program) if runs(p) and fails(p)), None)
@@ -179,7 +184,7 @@ def run_seed(seed: int, targets: list[str], shorten: bool) -> list[tuple[str, st
         fused |= outcome.fused
         TALLY[f"{target} fused" if outcome.fused else f"{target} not fused"] += 1
         if outcome.problem:
-            small = shrink(program, lambda p, t=target: bool(check(p, t).problem)) if shorten else program
+            small = shrink(program, partial(_has_problem, target)) if shorten else program
             problems.append((target, f"{check(small, target).problem or outcome.problem}\n{small}"))
     return problems
 

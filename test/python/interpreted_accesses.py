@@ -60,7 +60,8 @@ class Accesses:
 
     def touched(self, tensor: torch.Tensor, kind: str) -> np.ndarray:
         """Offsets, in elements of `tensor`, that are `loaded` or `stored`; each as often as that happens."""
-        first, found = tensor.data_ptr(), [np.empty(0, np.int64)]
+        first = tensor.data_ptr()
+        found: list[np.ndarray] = [np.empty(0, np.int64)]
         for argument in (a for launch in self.launches for a in launch.arguments.values()):
             if argument.tensor.untyped_storage().data_ptr() == tensor.untyped_storage().data_ptr():
                 shift = (argument.tensor.data_ptr() - first) // tensor.element_size()

@@ -49,7 +49,8 @@ class _Relations:
 
     def _iterations(self, access: Any) -> tuple[dict[Any, np.ndarray], np.ndarray]:
         """Values of the induction variables around an access, and where its guards let it execute."""
-        around, block = [], access.block
+        around: list[Any] = []
+        block = access.block
         while block.owner.operation.name in ("affine.for", "affine.if"):
             around.insert(0, (block.owner.operation, block.region))
             block = block.owner.operation.block

@@ -1,6 +1,7 @@
 """Delinearisation: subscripts that are in bounds, so that equal addresses have equal subscripts."""
 
 import itertools
+from typing import Any
 
 import pytest
 import sympy
@@ -264,7 +265,7 @@ def test_every_pair_of_small_accesses():
     for first, second in itertools.combinations_with_replacement(forms, 2):
         accesses = [access(first, {i: 2, j: 4}), access(second, {i: 2, j: 3})]
         view = delinearise("buf0", accesses, sympy.Integer(64), PROVER)
-        addresses = {}
+        addresses: dict[Any, Any] = {}
         for one, columns in zip(accesses, (4, 3), strict=True):
             for at in ({i: a, j: b} for a in range(2) for b in range(columns)):
                 subscripts = tuple(s.subs(at) for s in view.subscripts[one])

@@ -6,6 +6,7 @@ import argparse
 import dataclasses
 import json
 import re
+from functools import partial
 from xml.etree import ElementTree
 
 import pytest
@@ -148,7 +149,7 @@ def no_gpu(monkeypatch, compiler):
 
     original_build = zoo.Architecture.build
     monkeypatch.setattr(zoo.Architecture, "build", build)
-    monkeypatch.setattr(command, "make_case", lambda *case: original_case(*case, small=True))
+    monkeypatch.setattr(command, "make_case", partial(original_case, small=True))
     monkeypatch.setattr(measure, "warm_up", lambda: None)
     monkeypatch.setattr(measure, "_backend", lambda compiler: "aot_eager")
     monkeypatch.setattr(bridge, "report", Report)

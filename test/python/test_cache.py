@@ -17,7 +17,7 @@ from bridge import hook, mlir_runtime
 from bridge.options import Options
 
 #: A pass as the torch that runs wants it.
-PassBase = getattr(custom_graph_pass, "CustomSchedulerPass", custom_graph_pass.CustomGraphPass)
+PassBase: type = getattr(custom_graph_pass, "CustomSchedulerPass", custom_graph_pass.CustomGraphPass)
 
 
 class IdentifiedPass(PassBase):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 import sympy
@@ -105,7 +106,7 @@ class Case:
     on_cpu: whether C++ is tested, too.
     """
 
-    function: object
+    function: Any
     dims: tuple[int, ...]
     sizes: tuple[tuple[int, ...], ...]
     kernels: int | None = 1
@@ -172,7 +173,7 @@ def added_guards(monkeypatch):
     """The guards on sizes that Bridge's pass has added, one list a graph."""
     from torch._inductor.virtualized import V
 
-    added = []
+    added: list[Any] = []
 
     def fuse_and_record(*args):
         before = [str(guard.expr) for guard in V.graph.sizevars.shape_env.guards]

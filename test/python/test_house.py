@@ -30,7 +30,7 @@ def python_functions(text: str) -> Iterator[tuple[str, int]]:
     """(name, lines) of all functions."""
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            yield node.name, node.end_lineno - node.lineno + 1
+            yield node.name, (node.end_lineno or 0) - node.lineno + 1
 
 
 def cpp_functions(text: str) -> Iterator[tuple[str, int]]:

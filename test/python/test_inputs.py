@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 import torch
@@ -171,7 +172,7 @@ def expected_of(case):
 
 def widened(tensors):
     """float32 tensors in float64, with storages that are shared as theirs are; others as they are."""
-    storages = {}
+    storages: dict[Any, Any] = {}
     for t in tensors:
         whole = torch.empty(0, dtype=t.dtype).set_(t.untyped_storage())
         storages.setdefault(t.untyped_storage().data_ptr(), whole.double() if t.dtype == torch.float32 else whole)

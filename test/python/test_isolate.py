@@ -133,7 +133,12 @@ def test_a_hang_is_survived(monkeypatch, code):
     sabotage(monkeypatch, code)
     helpers = []
     end = isolation._Helper.end
-    monkeypatch.setattr(isolation._Helper, "end", lambda self: (helpers.append(self.process), end(self)))
+
+    def recorded_end(self):
+        helpers.append(self.process)
+        end(self)
+
+    monkeypatch.setattr(isolation._Helper, "end", recorded_end)
     report, said = compile_isolated()
     assert [group.reason for group in report.groups] == [Reason.pass_timeout]
     assert len(said) == 1 and "pass_timeout" in said[0]

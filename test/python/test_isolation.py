@@ -108,9 +108,18 @@ class TestOneCompilation:
 
     def test_users_pass_is_first(self, compiler, config, monkeypatch):
         order = []
-        monkeypatch.setattr(hook, "fuse_schedule", lambda nodes, *_: order.append("bridge") or nodes)
         first = UsersPass()
-        with config.patch(_post_fusion_custom_pass=lambda nodes: order.append("user") or first(nodes)):
+
+        def users(nodes):
+            order.append("user")
+            return first(nodes)
+
+        def ours(nodes, *_):
+            order.append("bridge")
+            return nodes
+
+        monkeypatch.setattr(hook, "fuse_schedule", ours)
+        with config.patch(_post_fusion_custom_pass=users):
             compile_and_run("bridge")
         assert order == ["user", "bridge"]
 

@@ -66,7 +66,7 @@ def names(case_of) -> str:
 
 def check_launches(case, launches: int) -> None:
     report = bridge.report()
-    assert not [entry for entry in [*report.groups, *report.refusals] if entry.reason is Reason.internal_error]
+    assert Reason.internal_error not in [*(g.reason for g in report.groups), *(r.reason for r in report.refusals)]
     assert launches <= LAUNCHES[case.name][1]
 
 

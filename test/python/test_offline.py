@@ -3,6 +3,7 @@
 import contextlib
 import os
 import re
+from typing import Any
 
 import pytest
 import torch
@@ -216,7 +217,7 @@ def test_example_inputs_are_not_written():
 
 
 def test_context_and_config_reach_the_scheduler():
-    seen = []
+    seen: list[Any] = []
 
     class Choices(torch._inductor.choices.InductorChoices):
         @staticmethod
@@ -311,7 +312,7 @@ def test_interpreted_libdevice_functions(fn):
 
 
 def test_interpreter_emits_triton():
-    codes = []
+    codes: list[Any] = []
     with offline.interpreter():
         torch._dynamo.reset()
         compiled = torch.compile(lambda x: x.sin() + 1)

@@ -31,8 +31,8 @@ def decode(hidden, wq, wk, wv, cos, sin, keys, values, position):
 
 def inputs_of_decode(dtype=torch.float32):
     generator = torch.Generator().manual_seed(0)
-    shapes = [(1, 64), (64, 4 * SIZE), (64, HEADS * SIZE), (64, HEADS * SIZE), (1, SIZE), (1, SIZE)]
-    shapes += [(HEADS, ROOM, SIZE)] * 2
+    projections = [(64, 4 * SIZE), (64, HEADS * SIZE), (64, HEADS * SIZE)]
+    shapes = [(1, 64), *projections, (1, SIZE), (1, SIZE), *[(HEADS, ROOM, SIZE)] * 2]
     return [torch.randn(shape, generator=generator).to(dtype) for shape in shapes] + [torch.tensor([5])]
 
 

@@ -103,7 +103,7 @@ def assert_ties_at_most(ours: torch.Tensor, theirs: torch.Tensor) -> None:
     assert (steps != 0).double().mean() <= 0.01
 
 
-def assert_error_is_inductors(ours: list, theirs: list, references: list, dtype: torch.dtype) -> None:
+def assert_error_is_inductors(ours: tuple, theirs: tuple, references: tuple, dtype: torch.dtype) -> None:
     """One output, in every draw: the geometric mean of the errors' ratios is at most 1.05, within its spread."""
     negligible, ratios = 1e-3 * torch.finfo(dtype).eps, []
     for our, their, expected in zip(ours, theirs, references, strict=True):
@@ -113,7 +113,7 @@ def assert_error_is_inductors(ours: list, theirs: list, references: list, dtype:
     assert math.prod(ratios) ** (1 / len(ratios)) <= 1.05 + spread(ours)
 
 
-def spread(results: list[torch.Tensor]) -> float:
+def spread(results: tuple[torch.Tensor, ...]) -> float:
     """How far a ratio of two equally good float32 results is from 1 by luck: a row has one error, its statistic's.
 
     In 16 bits the rounding of each element drowns it.

@@ -84,7 +84,7 @@ def shared_launches(gm, inputs):
     return bridge_backend(gm, inputs, options={"pipeline": NO_FUSION})
 
 
-def generate(fn, inputs, backend=shared_launches, **arguments):
+def generate(fn, inputs, *, backend=shared_launches, **arguments):
     """Code for a GPU; backend None is Inductor's."""
     return offline.compile_for_gpu(fn, inputs, compile_fx=backend, **arguments)
 
@@ -272,7 +272,7 @@ def test_plain_inductor_is_as_before():
 # ---------------------------------------------------------------------------------------------------------
 
 
-def apart(fn, inputs, kernels, reason, **arguments):
+def apart(fn, inputs, *, kernels, reason, **arguments):
     assert generate(fn, inputs, **arguments).n_kernels == kernels, bridge.report()
     assert any(line.startswith(f"apart [{reason.name}]") for line in decisions()), bridge.report()
 
@@ -281,7 +281,7 @@ def apart(fn, inputs, kernels, reason, **arguments):
     "option", ["triton.cooperative_reductions", "triton.tile_reductions", "triton.prefer_nd_tiling"]
 )
 def test_configurations_that_a_partition_cannot_have(option):
-    apart(*pattern("rope_qk"), 2, Reason.not_liftable, config_patches={option: True})
+    apart(*pattern("rope_qk"), kernels=2, reason=Reason.not_liftable, config_patches={option: True})
 
 
 def test_kernels_that_wait_for_each_other(monkeypatch):
@@ -311,7 +311,7 @@ def test_overwriting_kernel_that_waits_stays_apart(monkeypatch):
     assert source and "num_blocks_1" not in source
     monkeypatch.setattr("bridge.fuse.independent_sets", everything)
     monkeypatch.setattr("bridge.fuse.small_strangers", lambda schedule: [])
-    apart(update, inputs, 3, Reason.cycle_through_other_node)
+    apart(update, inputs, kernels=3, reason=Reason.cycle_through_other_node)
 
 
 def test_cpp_loops_stay_apart():
@@ -325,7 +325,7 @@ def test_cpp_loops_stay_apart():
 
 def test_distance(monkeypatch):
     monkeypatch.setattr(siblings, "MAX_DISTANCE", -1)
-    apart(*pattern("rope_qk"), 2, Reason.budget_exceeded)
+    apart(*pattern("rope_qk"), kernels=2, reason=Reason.budget_exceeded)
 
 
 def test_more_siblings_than_one_launch_may_have(monkeypatch):

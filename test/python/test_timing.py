@@ -73,11 +73,13 @@ def test_a_slower_kernel_is_not_taken(timed, together):
 def test_kernels_that_stay_apart_are_as_they_were(timed):
     timed(lambda nodes: math.inf if nodes > 1 else 1.0)
     torch._dynamo.reset()
-    with emitted_for("sm_90", codes := []):
+    codes: list[str] = []
+    with emitted_for("sm_90", codes):
         torch.compile(rows, backend=bridge_backend)(sample())
     ours = codes[-1]
     torch._dynamo.reset()
-    with emitted_for("sm_90", codes := []):
+    codes = []
+    with emitted_for("sm_90", codes):
         torch.compile(rows)(sample())
     assert strip(ours) == strip(codes[-1])
 

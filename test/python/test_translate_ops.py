@@ -1,6 +1,7 @@
 """Every operation of Inductor's OpsHandler has a translation that lifts back, or a named refusal."""
 
 import inspect
+from types import SimpleNamespace
 
 import pytest
 import sympy
@@ -203,11 +204,7 @@ def has_meaning(name, dtype):
 def result_dtype(name, dtype):
     """The dtype that Inductor's own propagation gives the result."""
 
-    class Value:
-        pass
-
-    Value.dtype = dtype
-    return getattr(DtypePropagationOpsHandler(), name)(*[Value() for _ in range(arity(name))])
+    return getattr(DtypePropagationOpsHandler(), name)(*[SimpleNamespace(dtype=dtype) for _ in range(arity(name))])
 
 
 def test_every_operation_is_known():
@@ -273,7 +270,7 @@ def test_complex_numbers_are_refused():
 
 @pytest.mark.parametrize("dtype", [*DTYPES, torch.uint16, torch.uint32, torch.uint64])
 def test_constant(dtype):
-    numbers = [0, 1, True] if dtype == torch.bool else [0, 1, 100]
+    numbers: list[float] = [0, 1, True] if dtype == torch.bool else [0, 1, 100]
     if dtype.is_floating_point:
         numbers += [0.1, -0.0, float("inf"), -float("inf"), 1e30, 1e-40]
     if not dtype.is_floating_point and dtype != torch.bool:

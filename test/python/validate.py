@@ -116,7 +116,7 @@ def _tensors(arguments: Iterable[Any]) -> list[torch.Tensor]:
 
 def _group(name: str, translation: Any) -> Group:
     memrefs = translation.memrefs.values()
-    buffers = [Buffer(m.view.buffer, *map(_hints, (m.view.sizes, m.view.strides)), m.dtype) for m in memrefs]
+    buffers = [Buffer(m.view.buffer, _hints(m.view.sizes), _hints(m.view.strides), m.dtype) for m in memrefs]
     return Group(name, str(translation.module), buffers, _hints(translation.symbols))
 
 
@@ -214,7 +214,8 @@ def outputs_of(recorded: Recorded) -> list[torch.Tensor] | None:
     """What the graph gives for its arguments, by the transformed IR; None if its groups are not all of its kernels."""
     if not recorded.groups:
         return None
-    inputs, storages = dict(zip(recorded.inputs, recorded.arguments, strict=True)), {}
+    inputs = dict(zip(recorded.inputs, recorded.arguments, strict=True))
+    storages: dict[str, Any] = {}
     for group in recorded.groups:
         if not _run_on(group, inputs, storages):
             return None
