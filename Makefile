@@ -1,6 +1,8 @@
 # make test    install into .venv and run everything that checks Bridge
 # make demo    install into .venv and run the demonstration
 # make lint    ruff, clang-format and mypy alone
+# make coverage    the Python tests, and which lines and branches of the
+#              package they run; the report is in coverage/
 # make build   a developer's incremental build into build/; names its Python
 #              with PYTHON=..., whose environment has the five xtc wheels
 # make docs    as `make build`, then docs/passes.md and docs/dialect.md anew
@@ -25,7 +27,7 @@ SOURCES := $(shell find bridge lowering passes examples/plugin -type f \
 CPP := $(shell find passes examples -name '*.cpp' -o -name '*.h')
 PY := bridge lowering passes test benchmarks examples
 
-.PHONY: venv build docs test demo lint clean
+.PHONY: venv build docs test coverage demo lint clean
 
 venv: $(VENV)/.installed
 
@@ -42,6 +44,10 @@ $(VENV)/.installed: $(BIN)/python $(SOURCES)
 test: lint
 	$(BIN)/lit -v test/lit
 	cd $(VENV) && $(TEST_ENV) bin/pytest -n auto --durations=10 ../test/python
+
+coverage: venv
+	cd $(VENV) && $(TEST_ENV) bin/pytest -n auto --cov --cov-config=../pyproject.toml \
+	  --cov-report=term --cov-report=html:../coverage ../test/python
 
 lint: venv
 	$(BIN)/ruff check $(PY)
@@ -66,5 +72,5 @@ docs: build
 	cmake --build build --target bridge-doc
 
 clean:
-	rm -rf $(VENV) build
+	rm -rf $(VENV) build coverage
 	rm -f bridge/_native bridge/lowering # links, from `make build`

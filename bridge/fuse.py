@@ -74,9 +74,14 @@ def fuse_schedule(schedule: list[Any], options: Options, report: Report) -> list
     schedule = _share_within_groups(schedule, translated, options, report)
     schedule = _share_among_groups(schedule, options, report)
     if options.persistent and options.unfused_rows:
-        fused = {name for entry in report.groups[earlier:] if entry.fused for name in entry.nodes}
-        report.choices += attempt(lambda: list(keep_repeated_rows(schedule, fused)), [])
+        report.choices += attempt(partial(_keep_rows_of_others, schedule, report.groups[earlier:]), [])
     return schedule
+
+
+def _keep_rows_of_others(schedule: list[Any], groups: list[GroupReport]) -> list[str]:
+    """Has kernels that no group changed keep the rows that they read several times; what was decided."""
+    fused = {name for entry in groups if entry.fused for name in entry.nodes}
+    return list(keep_repeated_rows(schedule, fused))
 
 
 def _share_within_groups(
