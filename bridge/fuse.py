@@ -455,7 +455,7 @@ def _bands(translation: Any, options: Options, group: Group) -> list:
     from .lowering.band import lift_function
     from .pipeline import run_pipeline
 
-    run_pipeline(translation.module, _pipeline(options, group), Dump(None, ""))
+    run_pipeline(translation.module, _pipeline(options, group), Dump(None, ""), options.isolate, options.plugins)
     with translation.module.context:
         tables, stores = _tables(translation, options, group)
         return lift_function(translation.module.body.operations[0].operation, tables, stores)
