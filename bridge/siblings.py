@@ -35,7 +35,6 @@ MAX_DISTANCE = 16
 #: Bytes that a kernel moves in many times what a launch takes (2 us in a graph on an H100, where 256 MB take 100).
 LARGE_BYTES = 256 << 20
 
-
 #: Bytes that kernels without reductions, and without a common group, may move in one launch: their inputs were written
 #: just before, and are all in the L2 cache still (50 MB on an H100).
 FRESH_BYTES = 32 << 20
@@ -205,7 +204,8 @@ def _share(schedule: list[Any], family: list[Any], entry: GroupReport, force: bo
         return schedule
     _check_possible(schedule, family)
     siblings = [_sibling(kernel) for kernel in family]
-    _check_buffers(siblings if force else [])
+    if force:
+        _check_buffers(siblings)
     chosen = siblings if force else _worthwhile(siblings)
     positions = [i for i, kernel in enumerate(schedule) if any(kernel is s.kernel for s in chosen)]
     joined = codegen.share_launch([part for p in positions for part in inductor.launch_parts(schedule[p])])

@@ -8,12 +8,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import sympy
 import torch
 
 from .. import ops_table
 from ..pairs import WIDE_LANE, LaneVariable, Pair, find_pair
-from .schedule import buffer_dtype, storage_of
+from .schedule import buffer_dtype, buffer_numel, offset_in_storage, storage_of
 
 if TYPE_CHECKING:  # Importing this loads no Inductor: `lane_kernel` is given the class.
     from torch._inductor.codegen.triton import TritonKernel
@@ -104,7 +103,7 @@ class PairMixin(TritonKernel):
 
     def load(self, name: str, index: Any) -> Any:
         pair = self._pair(name, index)
-        if pair is None or not _is_even(_storage_size(name)):
+        if pair is None or not _is_even(buffer_numel(storage_of(name) or name)):
             return super().load(name, index)
         return self._load_pair(name, index, pair)[pair.half]
 
@@ -141,7 +140,7 @@ class PairMixin(TritonKernel):
             return None
         nodes = [self.range_tree_nodes[v] for v in rows[0].var_list]
         variables = [LaneVariable(n.symbol(), n.divisor, n.length, rows[0].numel) for n in nodes]
-        return find_pair(index + _offset_in_storage(name), variables, _is_even)
+        return find_pair(index + offset_in_storage(name), variables, _is_even)
 
     def _load_pair(self, name: str, index: Any, pair: Pair) -> tuple[Any, Any]:
         """Variables of both halves."""
@@ -182,7 +181,7 @@ class PairMixin(TritonKernel):
         if lanes_mask in masks:
             masks[masks.index(lanes_mask)] = f"({self._wide_lanes(row)} < 2 * {row.prefix}numel)"
         self._wide_lanes(row)
-        address = self.prepare_indexing(pair.address - _offset_in_storage(name))
+        address = self.prepare_indexing(pair.address - offset_in_storage(name))
         trees = {tree.tensor_dim: tree for tree in self.active_range_trees() if tree.tensor_dim is not None}
         used = {d for d, t in trees.items() if set(t.var_list) & address.free_symbols or f"{t.prefix}mask" in masks}
         sizes = enumerate(self.dense_size_list())
@@ -207,19 +206,3 @@ def _is_even(expression: Any) -> bool:
     from torch._inductor.virtualized import V
 
     return V.graph.sizevars.statically_known_multiple_of(expression, 2)
-
-
-def _offset_in_storage(name: str) -> Any:
-    """Elements from the start of a buffer's storage to its own start: not 0 for a slice of a larger buffer."""
-    from torch._inductor import ir
-    from torch._inductor.virtualized import V
-
-    layout = getattr(V.graph.name_to_buffer.get(name), "layout", None)
-    return layout.view.get_layout().offset if isinstance(layout, ir.NonOwningLayout) else sympy.S.Zero
-
-
-def _storage_size(name: str) -> Any:
-    """Elements of a buffer's storage, up to its last that is used."""
-    from torch._inductor.virtualized import V
-
-    return V.graph.get_buffer(storage_of(name) or name).get_layout().storage_size()

@@ -72,11 +72,22 @@ def _slices_cat(output: Any) -> bool:
 
 def storage_of(name: str) -> str | None:
     """The larger buffer that a buffer is a slice of, if it is one."""
+    view = _view_of_storage(name)
+    return None if view is None else view.get_name()
+
+
+def offset_in_storage(name: str) -> sympy.Expr:
+    """Elements from the start of a buffer's storage to its own start: not 0 for a slice of a larger buffer."""
+    view = _view_of_storage(name)
+    return sympy.S.Zero if view is None else view.get_layout().offset
+
+
+def _view_of_storage(name: str) -> Any | None:
     from torch._inductor import ir
     from torch._inductor.virtualized import V
 
     layout = getattr(V.graph.name_to_buffer.get(name), "layout", None)
-    return layout.view.get_name() if isinstance(layout, ir.NonOwningLayout) else None
+    return layout.view if isinstance(layout, ir.NonOwningLayout) else None
 
 
 def has_masked_parts(node: Any) -> bool:

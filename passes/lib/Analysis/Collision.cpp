@@ -2,6 +2,8 @@
 
 #include "Bridge/Analysis/Collision.h"
 
+#include "Bridge/Analysis/Nest.h"
+
 #include "mlir/Dialect/Affine/Analysis/AffineAnalysis.h"
 #include "mlir/Dialect/Affine/Analysis/AffineStructures.h"
 #include "mlir/Dialect/Affine/Analysis/Utils.h"
@@ -132,11 +134,7 @@ static Collision makeCollision(Dependence &dependence,
 //===----------------------------------------------------------------------===//
 
 std::optional<Collision> bridge::findCollision(AffineForOp loop) {
-  SmallVector<Operation *> accesses;
-  loop.walk([&](Operation *op) {
-    if (isa<AffineReadOpInterface, AffineWriteOpInterface>(op))
-      accesses.push_back(op);
-  });
+  SmallVector<Operation *> accesses = getAccesses(loop);
   unsigned depth = getNestingDepth(loop) + 1;
   for (Operation *source : accesses)
     for (Operation *target : accesses) {

@@ -2,6 +2,7 @@
 
 #include "Bridge/Analysis/Legality.h"
 
+#include "Bridge/Analysis/Nest.h"
 #include "Bridge/IR/BridgeOps.h"
 
 #include "mlir/Dialect/Affine/Analysis/AffineAnalysis.h"
@@ -188,11 +189,7 @@ bool bridge::isParallel(AffineForOp loop) {
     return true;
   if (loop.getNumIterOperands() != 0)
     return false;
-  SmallVector<Operation *> accesses;
-  loop.walk([&](Operation *op) {
-    if (isa<AffineReadOpInterface, AffineWriteOpInterface>(op))
-      accesses.push_back(op);
-  });
+  SmallVector<Operation *> accesses = getAccesses(loop);
   unsigned depth = getNestingDepth(loop) + 1;
   for (Operation *source : accesses)
     for (Operation *target : accesses)

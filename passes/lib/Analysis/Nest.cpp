@@ -89,6 +89,15 @@ unsigned bridge::getLeastBandDepth(Nest &a, Nest &b) {
   return least;
 }
 
+SmallVector<Operation *> bridge::getAccesses(AffineForOp loop) {
+  SmallVector<Operation *> accesses;
+  loop.walk([&](Operation *op) {
+    if (isa<AffineReadOpInterface, AffineWriteOpInterface>(op))
+      accesses.push_back(op);
+  });
+  return accesses;
+}
+
 SmallVector<AffineForOp> bridge::getChain(AffineForOp outermost) {
   SmallVector<AffineForOp> chain;
   AffineForOp loop = outermost;

@@ -49,6 +49,10 @@ unsigned getLeastBandDepth(Nest &a, Nest &b);
 llvm::SmallVector<llvm::SmallVector<mlir::affine::AffineForOp>>
 getInnerChains(Nest &nest, unsigned depth);
 
+/// The loads and stores in a loop, in program order.
+llvm::SmallVector<mlir::Operation *>
+getAccesses(mlir::affine::AffineForOp loop);
+
 /// The loops from `outermost` inward while each body holds just one loop.
 llvm::SmallVector<mlir::affine::AffineForOp>
 getChain(mlir::affine::AffineForOp outermost);
