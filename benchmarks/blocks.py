@@ -47,8 +47,9 @@ def main() -> None:
 def microseconds(pattern, sets: list, block: tuple[int, int] | None) -> float:
     """Time of the pattern, compiled with such blocks; None: those that Bridge chooses."""
     choose = profitability.rows_and_warps if block is None else lambda registers: block
-    with mock.patch.object(codegen, "rows_and_warps", choose), torch.no_grad():
-        function = compiled(pattern, "bridge", options={"force_disable_caches": True})
+    uncached = torch.compiler.config.patch(force_disable_caches=True)
+    with mock.patch.object(codegen, "rows_and_warps", choose), uncached, torch.no_grad():
+        function = compiled(pattern, "bridge")
         return replay_time([partial(function, *s) for s in sets], max(len(sets), 8), replays=10)
 
 

@@ -13,6 +13,7 @@ def bridge(gm: Any, example_inputs: list[Any], *, mode: str | None = None, optio
 
     mode, options: as for `inductor`; options of Bridge's own (see `bridge.Options`) are taken out.
     OptionError for a name that neither knows or a bad value of ours; Inductor's RuntimeError for one of its own.
+    Where code cannot be generated with what was fused, the graph is compiled once more, without Bridge.
     """
     try:
         chosen, patches = _options(mode, options)
@@ -21,7 +22,13 @@ def bridge(gm: Any, example_inputs: list[Any], *, mode: str | None = None, optio
     report = hook.report_for(chosen, inductor.ends_in_graph_break(gm))
     if not hook.supported(report):
         return inductor.compile_plain(gm, example_inputs, patches)
-    return inductor.compile_graph(gm, example_inputs, patches, lambda: hook.active(chosen, report))
+    earlier = report.mark()
+    try:
+        return inductor.compile_graph(gm, example_inputs, patches, lambda: hook.active(chosen, report))
+    except inductor.codegen_error() as error:
+        if chosen.strict or not hook.withdraw(report, earlier, error):
+            raise
+    return inductor.compile_plain(gm, example_inputs, patches)
 
 
 def _options(mode: str | None, options: dict | None) -> tuple[Options, dict[str, Any]]:

@@ -19,7 +19,7 @@ from .profitability import MAX_ROW_REGISTERS, fits_in_registers, traffic, traffi
 from .reasons import InvariantError, Reason, Unsupported
 from .report import Counterexample, GroupReport, Report
 from .rows import keep_repeated_rows
-from .siblings import FRESH_BYTES, independent_sets, partition, small_strangers, strangers
+from .siblings import FRESH_BYTES, independent_sets, partition, positions_of, small_strangers, strangers
 from .timing import Timing
 
 #: What a bug of ours looks like at the group's boundary; production falls back, strict mode raises.
@@ -120,7 +120,7 @@ def _share_among_groups(schedule: list[Any], options: Options, report: Report) -
 def _share_in_group_of_their_own(
     schedule: list[Any], family: list[Any], most_bytes: int | None, options: Options, report: Report
 ) -> list[Any]:
-    positions = [p for p, kernel in enumerate(schedule) if any(kernel is member for member in family)]
+    positions = positions_of(schedule, family)
     names = set().union(*map(inductor.operation_names, family))
     group = Group(positions, names)
     entry = _attempt(partial(_group_report, f"group{len(report.groups)}", group, schedule), None, options, report)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import graphlib
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any
@@ -55,10 +56,10 @@ def form_groups(schedule: list[Any], max_nodes: int, only: set[int] | None = Non
     closed: list[Group] = []
     groups: list[Group] = []
     refusals: list[Refusal] = []
-    reach = reachable(schedule)
-    for position, kernel in enumerate(schedule):
-        if only is not None and position not in only:
-            continue
+    positions = range(len(schedule)) if only is None else sorted(only)
+    reach = reachable(schedule, positions)
+    for position in positions:
+        kernel = schedule[position]
         reason = admissible(kernel)
         if reason is not None:
             refusals.append(Refusal([kernel.get_name()], reason, "not a kernel of plain loops that it owns"))
@@ -72,7 +73,9 @@ def form_groups(schedule: list[Any], max_nodes: int, only: set[int] | None = Non
     return [g for g in closed + groups if _is_candidate(g, schedule)], refusals
 
 
-def _join(groups: list[Group], refusals: list[Refusal], schedule: list[Any], position: int, reach: list[int]) -> bool:
+def _join(
+    groups: list[Group], refusals: list[Refusal], schedule: list[Any], position: int, reach: dict[int, int]
+) -> bool:
     kernel = schedule[position]
     touched = _touched(kernel)
     for group in groups:
@@ -121,38 +124,45 @@ def _add(group: Group, kernel: Any, position: int, touched: set[str]) -> None:
     group.nodes += len(inductor.loop_nodes(kernel))
 
 
-def _closes_cycle(group: Group, position: int, reach: list[int]) -> bool:
+def _closes_cycle(group: Group, position: int, reach: dict[int, int]) -> bool:
     """Whether a kernel between the group and this one waits for the group and is waited for by this one."""
     members = sum(1 << p for p in group.positions)
     between = (p for p in range(group.positions[0] + 1, position) if not members >> p & 1)
     return any(reach[position] >> other & 1 and reach[other] & members for other in between)
 
 
-def reachable(schedule: list[Any]) -> list[int]:
-    """For each kernel the set, as bits, of the positions before it that it waits for, directly or not.
+def span(positions: Iterable[int]) -> range:
+    """From the first to the last: what leads from one of these kernels to another stands there, too."""
+    ordered = sorted(positions)
+    return range(ordered[0], ordered[-1] + 1) if ordered else range(0)
+
+
+def reachable(schedule: list[Any], positions: Iterable[int]) -> dict[int, int]:
+    """For each kernel in the span of some the set, as bits, of positions in it that it waits for, directly or not.
 
     Inductor's `ancestors` are those of single operations: they do not know that a fused kernel waits for all of
     its operations' inputs.
     """
     makers: dict[str, int] = {}
-    reach: list[int] = []
-    for position, kernel in enumerate(schedule):
+    reach: dict[int, int] = {}
+    for position in span(positions):
         waits = 0
-        for name in inductor.buffers_awaited(kernel) & makers.keys():
+        for name in inductor.buffers_awaited(schedule[position]) & makers.keys():
             waits |= reach[makers[name]] | 1 << makers[name]
-        reach.append(waits)
-        makers.update(dict.fromkeys(inductor.buffers_made(kernel), position))
+        reach[position] = waits
+        makers.update(dict.fromkeys(inductor.buffers_made(schedule[position]), position))
     return reach
 
 
 def stay_in_order(schedule: list[Any], merged: list[set[int]]) -> bool:
     """Whether the kernels have an order still where each set of positions is one kernel."""
     home = {p: min(positions) for positions in merged for p in positions}
-    makers = {name: home.get(p, p) for p, kernel in enumerate(schedule) for name in inductor.buffers_made(kernel)}
+    around = span(home)
+    makers = {name: home.get(p, p) for p in around for name in inductor.buffers_made(schedule[p])}
     waits: dict[int, set[int]] = {}
-    for position, kernel in enumerate(schedule):
+    for position in around:
         own = home.get(position, position)
-        needed = {makers[name] for name in inductor.buffers_awaited(kernel) & makers.keys()}
+        needed = {makers[name] for name in inductor.buffers_awaited(schedule[position]) & makers.keys()}
         waits.setdefault(own, set()).update(needed - {own})
     try:
         graphlib.TopologicalSorter(waits).prepare()

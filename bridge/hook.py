@@ -70,6 +70,16 @@ def supported(report: Report) -> bool:
     return False
 
 
+def withdraw(report: Report, earlier: Report, error: Exception) -> bool:
+    """Tells that graphs whose kernels had no code are Inductor's own; False where Bridge changed none of them."""
+    before = Counter(report.counters)
+    if not report.withdraw(earlier, f"no code for its kernels: {error}"):
+        return False
+    report.refusals.append(Refusal([], Reason.internal_error, f"no code for its kernels: {error}"))
+    _tell(report, before)
+    return True
+
+
 def report_for(options: Options, unfinished: bool) -> Report:
     """The report of a compile call: the one before's, where that ended in a graph break.
 

@@ -7,7 +7,7 @@ import threading
 import time
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from .reasons import Reason
@@ -137,6 +137,23 @@ class Report:
             staged = sum(sum(group.seconds.values()) for group in self.groups[groups:])
             rest = time.perf_counter() - start - staged
             self.seconds["other"] = self.seconds.get("other", 0.0) + rest
+
+    def mark(self) -> Report:
+        """What the report holds now, for `withdraw`."""
+        return replace(self, groups=list(self.groups), choices=list(self.choices))
+
+    def withdraw(self, earlier: Report, detail: str) -> bool:
+        """Has nothing been fused since `earlier`, as those graphs are compiled without Bridge; False if nothing was."""
+        fused = [group for group in self.groups[len(earlier.groups) :] if group.fused]
+        if not fused and self.choices == earlier.choices:
+            return False
+        for group in fused:
+            group.fused, group.reason, group.detail = False, Reason.internal_error, detail
+            group.kernels_after = group.kernels_before
+        del self.choices[len(earlier.choices) :]
+        self.kernels_after = earlier.kernels_after + self.kernels_before - earlier.kernels_before
+        self.count("graphs_withdrawn", self.graphs - earlier.graphs)
+        return True
 
     def __str__(self) -> str:
         if not self.graphs:

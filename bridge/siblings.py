@@ -102,7 +102,7 @@ def _sets(
     candidates = [p for p, kernel in enumerate(schedule) if eligible(kernel)]
     if len(candidates) < 2:
         return []
-    reach = reachable(schedule)
+    reach = reachable(schedule, candidates)
     done: list[list[int]] = []
     near: list[list[int]] = []
     for position in candidates:
@@ -117,7 +117,7 @@ def _sets(
 
 
 def _belongs(
-    schedule: list[Any], members: list[int], position: int, reach: list[int], related: Callable[[Any, Any], bool]
+    schedule: list[Any], members: list[int], position: int, reach: dict[int, int], related: Callable[[Any, Any], bool]
 ) -> bool:
     """Whether a kernel is independent of each of the earlier `members` and related to one."""
     if any(reach[position] >> m & 1 for m in members):
@@ -207,12 +207,18 @@ def _share(schedule: list[Any], family: list[Any], entry: GroupReport, force: bo
     if force:
         _check_buffers(siblings)
     chosen = siblings if force else _worthwhile(siblings)
-    positions = [i for i, kernel in enumerate(schedule) if any(kernel is s.kernel for s in chosen)]
+    positions = positions_of(schedule, [sibling.kernel for sibling in chosen])
     joined = codegen.share_launch([part for p in positions for part in inductor.launch_parts(schedule[p])])
     entry.decisions.append(_describe(chosen))
     entry.fused, entry.reason, entry.detail = True, None, ""
     entry.kernels_after -= len(positions) - 1
     return codegen.replace_kernels(joined.scheduler, schedule, {positions[0]: joined}, set(positions))
+
+
+def positions_of(schedule: list[Any], kernels: list[Any]) -> list[int]:
+    """Where kernels stand in a schedule, ascending."""
+    wanted = set(map(id, kernels))
+    return [position for position, kernel in enumerate(schedule) if id(kernel) in wanted]
 
 
 def _device(kernel: Any) -> Any:
@@ -236,8 +242,8 @@ def _check_possible(schedule: list[Any], family: list[Any]) -> None:
     obstacle = cannot_share_launch(family[0].scheduler, device)
     if obstacle is not None:
         raise Unsupported(Reason.not_liftable, obstacle)
-    members = [i for i, kernel in enumerate(schedule) if any(kernel is k for k in family)]
-    reach = reachable(schedule)
+    members = positions_of(schedule, family)
+    reach = reachable(schedule, members)
     if any(reach[later] >> earlier & 1 for earlier in members for later in members):
         raise Unsupported(Reason.cycle_through_other_node, f"one of {_names(family)} waits for another")
     if members[-1] - members[0] + 1 - len(members) > MAX_DISTANCE:

@@ -10,6 +10,7 @@ from .compiling import (
     TORCH_VERSIONS,
     CacheIdentity,
     add_counters,
+    codegen_error,
     compile_graph,
     compile_plain,
     config_patches,

@@ -228,5 +228,6 @@ def replace_kernels(scheduler: Any, nodes: list[Any], fused: dict[int, Any], rem
     for kernel in fused.values():
         scheduler.name_to_fused_node.update({n.get_name(): kernel for n in kernel.get_nodes()})
         scheduler.name_to_fused_node[kernel.get_name()] = kernel
-    kept = [fused.get(i, node) for i, node in enumerate(nodes) if i in fused or i not in removed]
-    return scheduler.topological_sort_schedule(kept)
+    start, stop = min(removed, default=0), max(removed, default=-1) + 1  # outside of this, all is in order
+    kept = [fused.get(i, nodes[i]) for i in range(start, stop) if i in fused or i not in removed]
+    return [*nodes[:start], *scheduler.topological_sort_schedule(kept), *nodes[stop:]]

@@ -20,9 +20,13 @@ HOOK = "_post_fusion_custom_pass"
 TORCH_VERSIONS = (2, 11), (2, 14)
 
 
-def torch_supported() -> bool:
+def torch_release() -> tuple[int, int]:
     major, minor = re.findall(r"\d+", torch.__version__)[:2]
-    return TORCH_VERSIONS[0] <= (int(major), int(minor)) < TORCH_VERSIONS[1]
+    return int(major), int(minor)
+
+
+def torch_supported() -> bool:
+    return TORCH_VERSIONS[0] <= torch_release() < TORCH_VERSIONS[1]
 
 
 def option_names() -> frozenset[str]:
@@ -55,6 +59,13 @@ def compile_graph(gm: Any, example_inputs: list[Any], patches: dict[str, Any], a
 
     with around():
         return compile_fx(gm, example_inputs, inner_compile=inner_compile, config_patches=patches)
+
+
+def codegen_error() -> type[Exception]:
+    """What Inductor raises where it cannot lower a graph or generate its code."""
+    from torch._inductor.exc import InductorError
+
+    return InductorError
 
 
 def ends_in_graph_break(gm: Any) -> bool:

@@ -12,6 +12,7 @@ import torch
 
 from .. import ops_table
 from ..pairs import WIDE_LANE, LaneVariable, Pair, find_pair
+from .compiling import torch_release
 from .schedule import buffer_dtype, buffer_numel, offset_in_storage, storage_of
 
 if TYPE_CHECKING:  # Importing this loads no Inductor: `lane_kernel` is given the class.
@@ -33,6 +34,10 @@ class LaneMixin(TritonKernel):
         """The source; Inductor names a kernel for the heuristic that it finds there, be it in a comment."""
         chosen, usual = "@triton_heuristics.fixed_config(", "@triton_heuristics.persistent_reduction"
         return super().codegen_kernel(name).replace(chosen, f"# In the place of {usual}\n{chosen}", 1)
+
+    def want_no_x_dim(self) -> bool:
+        """Before torch 2.13 a kernel that has one row, and no dimension for it, cannot load a value of its row."""
+        return bool(super().want_no_x_dim()) and torch_release() >= (2, 13)
 
     def reduction(self, dtype: Any, src_dtype: Any, reduction_type: Any, value: Any) -> Any:
         kind, _, rest = reduction_type.partition(":")

@@ -13,10 +13,11 @@ import warnings
 
 import pytest
 import torch
-from conftest import rows, sample
+from conftest import plain, rows, sample
 
 import bridge
 from bridge import dtypes, dump, hook, mlir_runtime, pipeline
+from bridge.inductor import codegen, codegen_error
 from bridge.reasons import InvariantError, Reason, Unsupported
 
 
@@ -54,6 +55,40 @@ def assert_fell_back(outcome, reason: Reason, times: int = 1):
     assert f"[{reason.name}]" in str(report)
     assert len(said) == times
     assert all(reason.name in text for text in said)
+
+
+class TestCodegen:
+    """Inductor cannot generate code for what Bridge has fused: the graph is compiled again without Bridge."""
+
+    @pytest.fixture(autouse=True)
+    def no_code(self, monkeypatch):
+        fuse_nodes = codegen.fuse_nodes
+
+        def fuse_for_no_use(nodes):
+            monkeypatch.setattr(nodes[0].scheduler, "codegen", functools.partial(_raise, KeyError("no such row")))
+            return fuse_nodes(nodes)
+
+        monkeypatch.setattr(codegen, "fuse_nodes", fuse_for_no_use)
+
+    def test_graph_is_inductors(self, compile_checked):
+        report, said = compile_checked(times=1, strict=False)
+        (group,) = report.groups
+        assert not group.fused and group.reason is Reason.internal_error and "no such row" in group.detail
+        assert report.kernels_after == report.kernels_before and report.counters["graphs_withdrawn"] == 1
+        assert len(said) == 1 and "no such row" in said[0]
+
+    def test_strict_mode_raises(self, compile_checked):
+        with pytest.raises(codegen_error(), match="no such row"):
+            compile_checked(strict=True)
+
+    def test_errors_that_are_inductors_own_stay(self, compile_checked, monkeypatch):
+        monkeypatch.setattr("torch._inductor.scheduler.Scheduler.codegen", functools.partial(_raise, KeyError("own")))
+        with pytest.raises(codegen_error(), match="own"):
+            compile_checked(plain)
+
+
+def _raise(error, *_):
+    raise error
 
 
 class TestGraph:
@@ -154,7 +189,7 @@ sys.modules["mlir"] = None
 import json, warnings
 import torch
 import torch._dynamo
-from conftest import rows, sample
+from conftest import plain, rows, sample
 from bridge.backend import bridge as backend
 import bridge
 from torch._dynamo.utils import counters
@@ -283,7 +318,7 @@ class TestBudget:
 KILLED = """
 import os, signal
 import torch
-from conftest import rows, sample
+from conftest import plain, rows, sample
 from bridge import pipeline
 from bridge.backend import bridge as backend
 import bridge

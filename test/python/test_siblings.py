@@ -381,7 +381,7 @@ def test_reach_goes_through_fused_kernels(monkeypatch):
     made = [{"a"}, {"b0", "b1"}, {"c"}]
     monkeypatch.setattr(inductor, "buffers_awaited", lambda kernel: waits[kernel])
     monkeypatch.setattr(inductor, "buffers_made", lambda kernel: made[kernel])
-    assert groups.reachable([0, 1, 2]) == [0b0, 0b1, 0b11]
+    assert groups.reachable([0, 1, 2], [0, 2]) == {0: 0b0, 1: 0b1, 2: 0b11}
 
 
 def test_the_warps_of_a_norm_are_not_those_of_rope_beside_it():
