@@ -16,6 +16,7 @@ from torch.utils._sympy.functions import FloorDiv, Mod
 import bridge
 from bridge import hook
 from bridge.backend import bridge as bridge_backend
+from bridge.inductor.compiling import torch_release
 from bridge.reasons import Reason
 from bridge.translate.access import divide_constraint
 from bridge.translate.loops import cut_rows
@@ -162,6 +163,8 @@ def launches(case, backend):
 def test_gpu_kernels(case):
     theirs, _ = launches(case, "inductor")
     ours, result = launches(case, bridge_backend)
+    if case.function is rotated_checked and torch_release() < (2, 13):
+        pytest.skip("this torch joins halves of symbolic width in a loop over all of the row")
     assert ours < theirs
     assert ours == case.kernels or case.kernels is None
     assert any(group.fused for group in bridge.report().groups), bridge.report()
