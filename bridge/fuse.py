@@ -9,21 +9,19 @@ from functools import partial
 from typing import Any
 
 from . import inductor, torch_logging
+from .attempts import BUGS, try_step
 from .dump import Dump
 from .explanations import recording
-from .groups import Group, Refusal, form_groups, stay_in_order
+from .groups import Group, form_groups, group_report, stay_in_order
 from .inductor import codegen
 from .inductor.recording import node_location
 from .options import DEFAULT_PIPELINE, Options, default_pipeline
-from .profitability import MAX_ROW_REGISTERS, fits_in_registers, traffic, traffic_of_one
+from .profitability import MAX_ROW_REGISTERS, fits_in_registers
 from .reasons import InvariantError, Reason, Unsupported
 from .report import Counterexample, GroupReport, Report
 from .rows import keep_repeated_rows
-from .siblings import FRESH_BYTES, independent_sets, partition, positions_of, small_strangers, strangers
+from .sharing import share_launches
 from .timing import Timing
-
-#: What a bug of ours looks like at the group's boundary; production falls back, strict mode raises.
-_BUGS = (ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 
 
 class _KernelRefused(Unsupported):
@@ -51,14 +49,14 @@ class Outcome:
 def fuse_schedule(schedule: list[Any], options: Options, report: Report) -> list[Any]:
     """The schedule with every group fused that is proven and liftable; all else as it was."""
     earlier = len(report.groups)
-    attempt = partial(_attempt, options=options, report=report)
+    attempt = partial(try_step, options=options, report=report)
     pending, refusals = attempt(partial(form_groups, schedule, options.max_nodes), ([], []))
     report.refusals += refusals
     report.count("groups_seen", len(pending))
     translated: list[tuple[set[str], GroupReport]] = []
     while pending:
         group = pending.pop(0)
-        entry = attempt(partial(_group_report, f"group{len(report.groups)}", group, schedule), None)
+        entry = attempt(partial(group_report, f"group{len(report.groups)}", group, schedule), None)
         if entry is None:
             continue
         report.groups.append(entry)
@@ -71,8 +69,7 @@ def fuse_schedule(schedule: list[Any], options: Options, report: Report) -> list
             with entry.stage("replace"):
                 schedule = _replace(schedule, pending, outcome)
     # After the last fusion: a group's test for cycles does not know of launches that kernels share.
-    schedule = _share_within_groups(schedule, translated, options, report)
-    schedule = _share_among_groups(schedule, options, report)
+    schedule = share_launches(schedule, translated, options, report)
     if options.persistent and options.unfused_rows:
         report.choices += attempt(partial(_keep_rows_of_others, schedule, report.groups[earlier:]), [])
     return schedule
@@ -82,73 +79,6 @@ def _keep_rows_of_others(schedule: list[Any], groups: list[GroupReport]) -> list
     """Has kernels that no group changed keep the rows that they read several times; what was decided."""
     fused = {name for entry in groups if entry.fused for name in entry.nodes}
     return list(keep_repeated_rows(schedule, fused))
-
-
-def _share_within_groups(
-    schedule: list[Any], translated: list[tuple[set[str], GroupReport]], options: Options, report: Report
-) -> list[Any]:
-    """The schedule with one launch for kernels of a group that stayed apart; counts what became of each group."""
-    for names, entry in translated:
-        schedule = _share_launches(schedule, partial(independent_sets, schedule, names), options, entry)
-        if entry.fused:
-            report.count("groups_fused")
-        elif entry.reason is not None:
-            report.count(f"refused.{entry.reason.name}")
-    return schedule
-
-
-def _attempt(step: Callable[[], Any], fallback: Any, options: Options, report: Report) -> Any:
-    """What a step gives, which changes nothing before it is done; in production the fallback, where a bug ends it."""
-    try:
-        return step()
-    except _BUGS as bug:
-        if options.strict:
-            raise
-        report.refusals.append(Refusal([], Reason.internal_error, f"{type(bug).__name__}: {bug}"))
-        return fallback
-
-
-def _share_among_groups(schedule: list[Any], options: Options, report: Report) -> list[Any]:
-    """The schedule with one launch for kernels that no group has together."""
-    for find, most_bytes in ((strangers, None), (small_strangers, FRESH_BYTES)):
-        sets = _attempt(partial(find, schedule), [], options, report)
-        for family in [[schedule[p] for p in positions] for positions in sets]:
-            schedule = _share_in_group_of_their_own(schedule, family, most_bytes, options, report)
-    return schedule
-
-
-def _share_in_group_of_their_own(
-    schedule: list[Any], family: list[Any], most_bytes: int | None, options: Options, report: Report
-) -> list[Any]:
-    positions = positions_of(schedule, family)
-    names = set().union(*map(inductor.operation_names, family))
-    group = Group(positions, names)
-    entry = _attempt(partial(_group_report, f"group{len(report.groups)}", group, schedule), None, options, report)
-    if entry is None:
-        return schedule
-    schedule = _share_launches(schedule, lambda: [positions], options, entry, most_bytes)
-    if entry.fused:
-        report.groups.append(entry)
-        report.count("groups_fused")
-    return schedule
-
-
-def _share_launches(
-    schedule: list[Any],
-    find_sets: Callable[[], list[list[int]]],
-    options: Options,
-    entry: GroupReport,
-    most_bytes: int | None = None,
-) -> list[Any]:
-    """The schedule with one launch for each set of independent kernels, given by position, where that pays."""
-    try:
-        with entry.stage("siblings"):
-            return partition(schedule, find_sets(), entry, most_bytes, options.force_fusion)
-    except _BUGS as bug:
-        if options.strict:
-            raise
-        entry.decisions.append(f"apart [{Reason.internal_error.name}]: {type(bug).__name__}: {bug}")
-        return schedule
 
 
 def _replace(schedule: list[Any], groups: list[Group], outcome: Outcome) -> list[Any]:
@@ -161,18 +91,6 @@ def _replace(schedule: list[Any], groups: list[Group], outcome: Outcome) -> list
     return changed
 
 
-def _group_report(name: str, group: Group, schedule: list[Any]) -> GroupReport:
-    nodes = [n for p in group.positions for n in inductor.loop_nodes(schedule[p])]
-    locations = [where for where in map(node_location, nodes) if where is not None]
-    kernels = [schedule[p] for p in group.positions]
-    before = traffic([inductor.bytes_touched(kernel) for kernel in kernels])
-    one = traffic_of_one([inductor.bytes_touched(kernel, group.names) for kernel in kernels])
-    entry = GroupReport(name, [n.get_name() for n in nodes], len(kernels), len(kernels), locations=locations)
-    entry.bytes_before, entry.bytes_if_one = before, one
-    recording.begin_group(entry, kernels)
-    return entry
-
-
 def _try_group(group: Group, schedule: list[Any], options: Options, entry: GroupReport) -> Outcome:
     """Fuses a group, or says in `entry` why it is left alone."""
     try:
@@ -180,7 +98,7 @@ def _try_group(group: Group, schedule: list[Any], options: Options, entry: Group
         if not outcome.fused:
             _name_missing_guard(group, schedule, options, entry)
         return outcome
-    except _BUGS as bug:
+    except BUGS as bug:
         if options.strict:
             raise
         entry.reason, entry.detail = Reason.internal_error, f"{type(bug).__name__}: {bug}"

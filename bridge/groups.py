@@ -9,7 +9,11 @@ from math import prod
 from typing import Any
 
 from . import inductor
+from .explanations import recording
+from .inductor.recording import node_location
+from .profitability import traffic, traffic_of_one
 from .reasons import Reason
+from .report import GroupReport
 
 #: Kernels from a group's first to its last, for each node that it may have: what is farther apart stays apart.
 SPAN = 4
@@ -185,3 +189,16 @@ def _is_candidate(group: Group, schedule: list[Any]) -> bool:
         return False
     extents = {prod(iterated) * prod(reduced) for iterated, reduced in sizes}
     return len(extents) > 1 or max(len(r) for _, r in sizes) > 1 or any(map(inductor.has_masked_parts, nodes))
+
+
+def group_report(name: str, group: Group, schedule: list[Any]) -> GroupReport:
+    """A group's entry in the report, before anything is tried."""
+    nodes = [n for p in group.positions for n in inductor.loop_nodes(schedule[p])]
+    locations = [where for where in map(node_location, nodes) if where is not None]
+    kernels = [schedule[p] for p in group.positions]
+    before = traffic([inductor.bytes_touched(kernel) for kernel in kernels])
+    one = traffic_of_one([inductor.bytes_touched(kernel, group.names) for kernel in kernels])
+    entry = GroupReport(name, [n.get_name() for n in nodes], len(kernels), len(kernels), locations=locations)
+    entry.bytes_before, entry.bytes_if_one = before, one
+    recording.begin_group(entry, kernels)
+    return entry

@@ -20,6 +20,7 @@ from . import inductor
 from .groups import admissible, reachable
 from .inductor import codegen
 from .inductor.launches import cannot_share_launch
+from .liveness import Liveness
 from .reasons import Reason, Unsupported
 from .report import GroupReport
 
@@ -169,18 +170,18 @@ def partition(
     sets: list[list[int]],
     entry: GroupReport,
     most_bytes: int | None = None,
-    force: bool = False,
+    live: Liveness | None = None,
 ) -> list[Any]:
     """The schedule with one kernel in the place of each set, as far as that is possible and pays.
 
-    sets: positions of kernels that were proven independent of each other; most_bytes: that one launch may move; force:
-    whether it pays does not matter. What was done, or why not, goes into `entry`; a set whose kernels stay apart leaves
-    the schedule as it was.
+    sets: positions of kernels that were proven independent of each other; most_bytes: that one launch may move;
+    live: what the kernels need of memory, None where it does not matter whether a launch pays. What was done, or why
+    not, goes into `entry`; a set whose kernels stay apart leaves the schedule as it was.
     """
     parts = [part for positions in sets for part in _parts(schedule, positions, most_bytes)]
     for family in [[schedule[p] for p in part] for part in parts]:
         try:
-            schedule = _share(schedule, family, entry, force)
+            schedule = _share(schedule, family, entry, live)
         except Unsupported as refusal:
             entry.decisions.append(f"apart [{refusal.reason.name}]: {refusal.detail}")
     return schedule
@@ -199,16 +200,20 @@ def _parts(schedule: list[Any], positions: list[int], most_bytes: int | None) ->
     return [part for part in parts if len(part) > 1]
 
 
-def _share(schedule: list[Any], family: list[Any], entry: GroupReport, force: bool) -> list[Any]:
+def _share(schedule: list[Any], family: list[Any], entry: GroupReport, live: Liveness | None) -> list[Any]:
     if not all(inductor.generates_triton(_device(kernel)) for kernel in family):
         return schedule
     _check_possible(schedule, family)
     siblings = [_sibling(kernel) for kernel in family]
-    if force:
+    if live is None:
         _check_buffers(siblings)
-    chosen = siblings if force else _worthwhile(siblings)
+    chosen = siblings if live is None else _worthwhile(siblings)
     positions = positions_of(schedule, [sibling.kernel for sibling in chosen])
+    if live is not None:
+        live.check(schedule, positions)
     joined = codegen.share_launch([part for p in positions for part in inductor.launch_parts(schedule[p])])
+    if live is not None:
+        live.join(schedule, positions, joined)
     entry.decisions.append(_describe(chosen))
     entry.fused, entry.reason, entry.detail = True, None, ""
     entry.kernels_after -= len(positions) - 1

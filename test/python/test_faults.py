@@ -373,8 +373,15 @@ class TestInvariant:
         assert torch._inductor.config._post_fusion_custom_pass is None
 
 
-#: Steps of bridge/fuse.py outside of what is tried group by group, and the groups that are fused when each has failed.
-STEPS = {"form_groups": 0, "_group_report": 0, "strangers": 1, "small_strangers": 1, "keep_repeated_rows": 1}
+#: Steps outside of what is tried group by group, and the groups that are fused when each has failed.
+STEPS = {
+    "fuse.form_groups": 0,
+    "fuse.group_report": 0,
+    "liveness.live_bytes": 1,
+    "sharing.strangers": 1,
+    "sharing.small_strangers": 1,
+    "fuse.keep_repeated_rows": 1,
+}
 
 
 class TestBug:
@@ -385,7 +392,7 @@ class TestBug:
         def break_it(*_):
             raise KeyError("two and two")
 
-        monkeypatch.setattr(f"bridge.fuse.{request.param}", break_it)
+        monkeypatch.setattr(f"bridge.{request.param}", break_it)
         return STEPS[request.param]
 
     @pytest.mark.parametrize("broken", STEPS, indirect=True)

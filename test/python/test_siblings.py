@@ -183,9 +183,9 @@ def test_as_many_registers_as_alone(name, monkeypatch):
     """Joined, the kernel takes the registers of the largest part and a few for the dispatch."""
     fn, inputs = pattern(name)
     (joined,) = generate(fn, inputs).kernels
-    monkeypatch.setattr("bridge.fuse.independent_sets", lambda schedule, names: [])
-    monkeypatch.setattr("bridge.fuse.strangers", lambda schedule: [])
-    monkeypatch.setattr("bridge.fuse.small_strangers", lambda schedule: [])
+    monkeypatch.setattr("bridge.sharing.independent_sets", lambda schedule, names: [])
+    monkeypatch.setattr("bridge.sharing.strangers", lambda schedule: [])
+    monkeypatch.setattr("bridge.sharing.small_strangers", lambda schedule: [])
     alone = generate(fn, inputs).kernels
     assert len(alone) == BEFORE[name]
     shared = offline.compile_kernel(joined)[0]
@@ -290,7 +290,7 @@ def test_kernels_that_wait_for_each_other(monkeypatch):
     def chain(x, w):
         return rms(x, w).view(64, 32, 128).transpose(0, 1).contiguous() * 2, rms(x * 2, w).sum(0)
 
-    monkeypatch.setattr("bridge.fuse.independent_sets", everything)
+    monkeypatch.setattr("bridge.sharing.independent_sets", everything)
     fn, inputs = chain, tensors((2048, 128), 128)
     kernels = generate(fn, inputs, backend=None).n_kernels
     result = generate(fn, inputs)
@@ -309,8 +309,8 @@ def test_overwriting_kernel_that_waits_stays_apart(monkeypatch):
     assert generate(update, inputs, backend=None).n_kernels == 3
     source = "".join(kernel.source for kernel in generate(update, inputs).kernels if "copy_" in kernel.name)
     assert source and "num_blocks_1" not in source
-    monkeypatch.setattr("bridge.fuse.independent_sets", everything)
-    monkeypatch.setattr("bridge.fuse.small_strangers", lambda schedule: [])
+    monkeypatch.setattr("bridge.sharing.independent_sets", everything)
+    monkeypatch.setattr("bridge.sharing.small_strangers", lambda schedule: [])
     apart(update, inputs, kernels=3, reason=Reason.cycle_through_other_node)
 
 
@@ -396,3 +396,18 @@ def test_the_warps_of_a_norm_are_not_those_of_rope_beside_it():
     cubins = offline.compile_kernel(kernel)
     assert all(cubin.config["num_warps"] >= 4 for cubin in cubins)
     assert all(cubin.spills == 0 for cubin in cubins)
+
+
+@pytest.mark.parametrize("wide, kernels", [(False, 1), (True, 3)])
+def test_no_launch_raises_the_peak_of_memory(wide, kernels):
+    """What the last product needs would be there, and wait, while the product of the wide rows needs the most."""
+
+    def products(x, u, v, w):
+        y = x @ torch.sin(u)
+        y = torch.relu(y @ w) @ w.T if wide else y
+        return y @ torch.cos(v)
+
+    inputs = [torch.randn(256, 256) for _ in range(3)] + [torch.randn(256, 1024)]
+    with torch.no_grad():
+        assert offline.compile_for_gpu(products, inputs).n_kernels == (3 if wide else 2)
+        assert offline.compile_for_gpu(products, inputs, compile_fx=bridge_backend).n_kernels == kernels

@@ -1,0 +1,51 @@
+"""What is live while each kernel runs: a launch that kernels share makes the later ones' buffers earlier."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from .inductor.memory import live_bytes
+from .reasons import Reason, Unsupported
+
+
+@dataclass
+class Liveness:
+    """Bytes by kernel: live while it runs (levels), of the buffers that it makes (made); peak: of the graph."""
+
+    levels: dict[Any, int]
+    made: dict[Any, int]
+    peak: int
+
+    @staticmethod
+    def of(schedule: list[Any]) -> Liveness:
+        found = dict(zip(schedule, live_bytes(schedule), strict=True))
+        levels, made = ({kernel: pair[i] for kernel, pair in found.items()} for i in (0, 1))
+        return Liveness(levels, made, max(levels.values(), default=0))
+
+    def check(self, schedule: list[Any], positions: list[int]) -> None:
+        """Unsupported if others that run meanwhile need more memory than the graph, with what waits for its readers.
+
+        What the launch itself needs, as its kernels' buffers are there at the same time, is the price of any launch.
+        """
+        levels, members = self._levels_of_one(schedule, positions), {schedule[p] for p in positions}
+        above = max((level for kernel, level in levels.items() if kernel not in members), default=0) - self.peak
+        if above > 0:
+            detail = f"the graph would need {above / 2**20:.1f} MB of memory more, as a common launch's results wait"
+            raise Unsupported(Reason.not_profitable, detail)
+
+    def join(self, schedule: list[Any], positions: list[int], joined: Any) -> None:
+        """Notes that `joined` is in the place of these kernels of a schedule."""
+        self.levels |= self._levels_of_one(schedule, positions)
+        self.levels[joined] = self.levels[schedule[positions[0]]]
+        self.made[joined] = sum(self.made[schedule[p]] for p in positions)
+
+    def _levels_of_one(self, schedule: list[Any], positions: list[int]) -> dict[Any, int]:
+        """Levels from the first to the last of kernels whose buffers are all made at the first."""
+        early = sum(self.made[schedule[p]] for p in positions[1:])
+        levels, moved = {}, set(positions)
+        for position in range(positions[0], positions[-1]):
+            kernel = schedule[position]
+            early -= self.made[kernel] if position in moved and position != positions[0] else 0
+            levels[kernel] = self.levels[kernel] + early
+        return levels

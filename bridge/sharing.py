@@ -1,0 +1,87 @@
+"""Launches that kernels share, within groups and among them: what is tried, and what it counts for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from . import inductor
+from .attempts import BUGS, try_step
+from .groups import Group, group_report
+from .liveness import Liveness
+from .options import Options
+from .reasons import Reason
+from .report import GroupReport, Report
+from .siblings import FRESH_BYTES, independent_sets, partition, positions_of, small_strangers, strangers
+
+
+def share_launches(
+    schedule: list[Any], groups: list[tuple[set[str], GroupReport]], options: Options, report: Report
+) -> list[Any]:
+    """The schedule with one launch for independent kernels, where that pays.
+
+    groups: the operations of each group that was translated, and its entry in the report; counts what became of it.
+    """
+    live = None if options.force_fusion else try_step(partial(Liveness.of, schedule), None, options, report)
+    sharing = _Sharing(options, report, live)
+    return sharing.among_groups(sharing.within_groups(schedule, groups))
+
+
+@dataclass(frozen=True)
+class _Sharing:
+    """live: what the kernels need of memory; None where it does not matter whether a launch pays."""
+
+    options: Options
+    report: Report
+    live: Liveness | None
+
+    def within_groups(self, schedule: list[Any], groups: list[tuple[set[str], GroupReport]]) -> list[Any]:
+        """The schedule with one launch for kernels of a group that stayed apart."""
+        for names, entry in groups:
+            schedule = self._share(schedule, partial(independent_sets, schedule, names), entry)
+            if entry.fused:
+                self.report.count("groups_fused")
+            elif entry.reason is not None:
+                self.report.count(f"refused.{entry.reason.name}")
+        return schedule
+
+    def among_groups(self, schedule: list[Any]) -> list[Any]:
+        """The schedule with one launch for kernels that no group has together."""
+        for find, most_bytes in ((strangers, None), (small_strangers, FRESH_BYTES)):
+            sets = try_step(partial(find, schedule), [], self.options, self.report)
+            for family in [[schedule[p] for p in positions] for positions in sets]:
+                schedule = self._share_as_a_group(schedule, family, most_bytes)
+        return schedule
+
+    def _share_as_a_group(self, schedule: list[Any], family: list[Any], most_bytes: int | None) -> list[Any]:
+        """Kernels of no common group get an entry of their own, if they share a launch."""
+        positions = positions_of(schedule, family)
+        group = Group(positions, set().union(*map(inductor.operation_names, family)))
+        describe = partial(group_report, f"group{len(self.report.groups)}", group, schedule)
+        entry = try_step(describe, None, self.options, self.report)
+        if entry is None:
+            return schedule
+        schedule = self._share(schedule, lambda: [positions], entry, most_bytes)
+        if entry.fused:
+            self.report.groups.append(entry)
+            self.report.count("groups_fused")
+        return schedule
+
+    def _share(
+        self,
+        schedule: list[Any],
+        find_sets: Callable[[], list[list[int]]],
+        entry: GroupReport,
+        most_bytes: int | None = None,
+    ) -> list[Any]:
+        """The schedule with one launch for each set of independent kernels, given by position, where that pays."""
+        try:
+            with entry.stage("siblings"):
+                return partition(schedule, find_sets(), entry, most_bytes, self.live)
+        except BUGS as bug:
+            if self.options.strict:
+                raise
+            entry.decisions.append(f"apart [{Reason.internal_error.name}]: {type(bug).__name__}: {bug}")
+            return schedule
