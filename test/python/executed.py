@@ -117,7 +117,7 @@ def execute(text: str, buffers: list[torch.Tensor], sizes: list[int]) -> None:
     with context(), ir.Location.unknown():
         module = ir.Module.parse(text)
         calls = _Calls(module)
-        function = module.body.operations[0].operation
+        (function,) = [op.operation for op in module.body.operations if op.operation.name == "func.func"]
         function.attributes["llvm.emit_c_interface"] = ir.UnitAttr.get()
         name = ir.StringAttr(function.attributes["sym_name"]).value
         _store_flags_in_bytes(function)
@@ -147,14 +147,28 @@ def _descriptor(buffer: torch.Tensor) -> ctypes.Structure:
 
 def _store_flags_in_bytes(function: Any) -> None:
     """Buffers of i1 become buffers of i8, since LLVM stores no single bits."""
-    for argument in function.regions[0].blocks[0].arguments:
-        if not re.search(r"[x<]i1>$", str(argument.type)):
-            continue
-        argument.set_type(ir.Type.parse(str(argument.type).replace("i1>", "i8>")))
-        for use in list(argument.uses):
-            _access_byte(use.owner.operation)
-    types = [a.type for a in function.regions[0].blocks[0].arguments]
+    block = function.regions[0].blocks[0]
+    arguments = list(block.arguments)
+    allocated = [op.results[0] for op in block.operations if op.operation.name == "memref.alloc"]
+    for buffer in (*arguments, *allocated):
+        _hold_bytes(buffer)
+    types = [a.type for a in arguments]
     function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, []))
+
+
+def _hold_bytes(buffer: Any) -> None:
+    """Changes a memref of i1, and the views of it."""
+    flags = re.compile(r"([x<])i1\b")
+    if not flags.search(str(buffer.type)):
+        return
+    buffer.set_type(ir.Type.parse(flags.sub(r"\1i8", str(buffer.type))))
+    for use in list(buffer.uses):
+        user = use.owner.operation
+        if user.name in ("affine.load", "affine.store"):
+            _access_byte(user)
+            continue
+        for view in user.results:
+            _hold_bytes(view)
 
 
 def _access_byte(access: Any) -> None:

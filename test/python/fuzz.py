@@ -2,6 +2,7 @@
 
     python test/python/fuzz.py --seeds 1000:2000      # as emitted for a GPU, Triton for the CPU, C++
     python test/python/fuzz.py --seeds 1000:2000 --target ir      # what the passes make, executed by MLIR
+    python test/python/fuzz.py --seeds 1000:2000 --symbolic-widths      # compiled for one width, called with two
     python test/python/fuzz.py --seeds 17:18 --target gpu --show
 
 A seed makes a program (see programs.py); one that fails is shrunk before it is printed.
@@ -22,10 +23,14 @@ from functools import partial
 
 import torch
 import validate
-from emitted import run_emitted
+import witness
+from emitted import emitted_for
 from programs import Program, generate, runs, smaller_programs
 
+import bridge
 from bridge import offline
+from bridge.fresh import fresh_entry
+from bridge.reasons import Reason
 
 #: Below these relative errors (Frobenius norm) a result is right.
 ROUNDING = {torch.float32: 1e-5, torch.bfloat16: 1e-2}
@@ -36,26 +41,31 @@ WORSE = 1.5
 
 def run_gpu(program: Program, backend) -> tuple[torch.Tensor, ...]:
     """What is emitted for a GPU, in Triton's interpreter."""
-    config = {"triton.persistent_reductions": program.persistent}
-    return run_emitted(program.function, program.inputs(), backend, None if program.dynamic else False, **config)[0]
+    with emitted_for("sm_90", []):
+        return _run_compiled(program, backend)
 
 
 def run_interpreted(program: Program, backend) -> tuple[torch.Tensor, ...]:
     """Triton kernels for the CPU: also for what cannot be compiled for a GPU that is not there."""
-    torch._dynamo.reset()
-    config = {"triton.persistent_reductions": program.persistent}
-    dynamic = None if program.dynamic else False
-    return offline.run_interpreted(
-        program.function, program.inputs(), backend=backend, dynamic=dynamic, config_patches=config
-    )
+    with offline.interpreter():
+        return _run_compiled(program, backend)
 
 
 def run_cpu(program: Program, backend) -> tuple[torch.Tensor, ...]:
     """The C++ kernels."""
+    return _run_compiled(program, backend)
+
+
+def _run_compiled(program: Program, backend) -> tuple[torch.Tensor, ...]:
     torch._dynamo.reset()
-    compiled = torch.compile(program.function, backend=backend, dynamic=None if program.dynamic else False)
-    with torch.no_grad():
-        return compiled(*program.inputs())
+    config = {"triton.persistent_reductions": program.persistent}
+    with torch._inductor.config.patch(config), torch.no_grad():
+        entry = fresh_entry(program.function)
+        return program.results(torch.compile(entry, backend=backend, dynamic=_dynamic(program)))
+
+
+def _dynamic(program: Program) -> bool | None:
+    return None if program.symbolic else False
 
 
 def run_ir(program: Program, backend) -> tuple[torch.Tensor, ...]:
@@ -63,17 +73,46 @@ def run_ir(program: Program, backend) -> tuple[torch.Tensor, ...]:
     if backend == "inductor":
         return run_gpu(program, backend)
     with validate.recorded() as found:
-        dynamic = None if program.dynamic else False
-        offline.compile_for_gpu(program.function, program.inputs(), compile_fx=backend, dynamic=dynamic)
+        offline.compile_for_gpu(program.function, program.inputs(), compile_fx=backend, dynamic=_dynamic(program))
     problems = validate.problems(found)
     assert not problems, problems
-    results = validate.outputs_of(found)
-    if results is None:  # not all of the graph's kernels are in groups
-        return tuple(t.to(program.dtype) if t.is_floating_point() else t for t in program.reference())
-    return tuple(results)
+    # Not all of the graph's kernels may be in groups, and the IR is executed for one width only.
+    results = validate.outputs_of(found) or []
+    return (*results, *_reference(program)[len(results) :])
 
 
-RUNNERS = {"gpu": run_gpu, "interpreted": run_interpreted, "cpu": run_cpu, "ir": run_ir}
+def _reference(program: Program) -> tuple[torch.Tensor, ...]:
+    """Eager's results in the program's type."""
+    return tuple(_rounded(t, program.dtype) for t in program.reference())
+
+
+def _rounded(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """With the strides that it has."""
+    if not tensor.is_floating_point():
+        return tensor
+    return torch.empty_strided(tensor.shape, tensor.stride(), dtype=dtype).copy_(tensor)
+
+
+def run_witness(program: Program, backend) -> tuple[torch.Tensor, ...]:
+    """The affine IR of what Bridge fuses, against torch-mlir's (see witness.py), with numbers for all sizes."""
+    function, inputs = witness.float32(program)
+    with validate.recorded() as found:
+        offline.compile_for_gpu(function, inputs, compile_fx=backend, dynamic=False)
+    if validate.outputs_of(found) is None:
+        TALLY["not all kernels translated"] += 1
+        return _reference(program)
+    try:
+        text = witness.affine_ir(program)
+    except witness.NoWitness as problem:
+        TALLY[f"no witness: {' '.join(str(problem).split())[:200]}"] += 1
+        return _reference(program)
+    problems = witness.disagreements(found, text, inputs)
+    assert not problems, problems
+    TALLY["three witnesses"] += 1
+    return _reference(program)
+
+
+RUNNERS = {"gpu": run_gpu, "interpreted": run_interpreted, "cpu": run_cpu, "ir": run_ir, "witness": run_witness}
 
 
 def error(result: torch.Tensor, reference: torch.Tensor) -> float:
@@ -107,7 +146,7 @@ def _suspicious(results, references, dtype: torch.dtype) -> bool:
 def compare(program: Program, ours, theirs, references) -> str | None:
     """The first output that is worse than Inductor's by more than rounding."""
     steps = 1 if program.dtype == torch.float32 else 3
-    for name, our, their, expected in zip(program.outputs, ours, theirs, references, strict=True):
+    for name, our, their, expected in zip(program.result_names, ours, theirs, references, strict=True):
         if not expected.is_floating_point():
             if wrong_integers(our, their, expected, steps):
                 return f"{name}: integers differ"
@@ -122,35 +161,36 @@ def compare(program: Program, ours, theirs, references) -> str | None:
 
 def check(program: Program, target: str) -> Outcome:
     """Compiles and runs a program with Bridge, and with Inductor where that is needed to judge it."""
-    run, references = RUNNERS[target], program.reference()
+    run, references, fused = RUNNERS[target], program.reference(), []
     try:
-        ours = run(program, fusing)
+        ours = run(program, fusing(fused))
     except Exception as problem:  # noqa: BLE001 - any of them is a finding
         return Outcome(_blame(program, run, problem), True)
-    if not fused_something():
+    TALLY["compiled anew"] += len(fused) > 1
+    if not any(fused):
         return Outcome(None, False)
     if not _suspicious(ours, references, program.dtype):
         return Outcome(None, True)
     return Outcome(compare(program, ours, run(program, "inductor"), references), True)
 
 
-def fusing(gm, example_inputs):
+def fusing(fused: list[bool]) -> Callable:
     """The backend for programs of which it makes kernels; eager where all kernels are Inductor's own.
 
-    isl has to agree with every fusion: a wrong one that happens to give the right numbers is found too.
+    fused: gets for each graph whether there are kernels of Bridge's. isl has to agree with every fusion: a wrong one
+    that happens to give the right numbers is found too.
     """
     from bridge.backend import bridge as backend
 
-    eager = copy.deepcopy(gm)
-    compiled = backend(gm, example_inputs, options={"recheck": True})
-    return compiled if fused_something() else eager
+    def compile_graph(gm, example_inputs):
+        eager = copy.deepcopy(gm)
+        compiled = backend(gm, example_inputs, options={"recheck": True})
+        report = bridge.report()
+        fused.append(bool(report.fused))
+        TALLY["guards missing"] += any(group.reason is Reason.dynamic_extent for group in report.groups)
+        return compiled if fused[-1] else eager
 
-
-def fused_something() -> bool:
-    """Whether the last compilation made kernels of Bridge's."""
-    import bridge
-
-    return bool(bridge.report().fused)
+    return compile_graph
 
 
 def _blame(program: Program, run: Callable, problem: Exception) -> str | None:
@@ -173,9 +213,9 @@ def shrink(program: Program, fails: Callable[[Program], bool]) -> Program:
     return program if smaller is None else shrink(smaller, fails)
 
 
-def run_seed(seed: int, targets: list[str], shorten: bool) -> list[tuple[str, str]]:
+def run_program(program: Program, targets: list[str], shorten: bool) -> list[tuple[str, str]]:
     """[(target, what went wrong and the program)]; nothing is compiled by a C++ compiler that is all Inductor's."""
-    program, problems = generate(seed), []
+    problems = []
     fused = len(targets) == 1
     for target in targets:
         if target == "cpu" and not fused:
@@ -196,6 +236,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", default="0:25", help="first:last, the last one excluded")
     parser.add_argument("--target", nargs="+", default=["gpu", "interpreted", "cpu"], choices=list(RUNNERS))
+    parser.add_argument("--symbolic-widths", action="store_true", help="other programs, each called with two widths")
     parser.add_argument("--show", action="store_true", help="print every program")
     parser.add_argument("--no-shrink", action="store_true")
     options = parser.parse_args()
@@ -204,10 +245,11 @@ def main() -> None:
     warnings.simplefilter("ignore")
     start = time.perf_counter()
     for seed in range(first, last):
+        program = generate(seed, options.symbolic_widths)
         if options.show:
-            print(generate(seed), flush=True)
+            print(program, flush=True)
         print(f"seed {seed}", file=sys.stderr, flush=True)
-        for target, problem in run_seed(seed, options.target, not options.no_shrink):
+        for target, problem in run_program(program, options.target, not options.no_shrink):
             TALLY["failures"] += 1
             print(f"--- {target}, seed {seed}: {problem}", flush=True)
     print(f"{last - first} seeds, {time.perf_counter() - start:.0f} s: {dict(TALLY)}")

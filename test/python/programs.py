@@ -1,14 +1,16 @@
 """Random programs over rows, for fuzz.py: reductions and arithmetic, then parts of rows, rearranged and combined.
 
-A program is source text, so that a failure is a reproducer.
+A program is source text, so that a failure is a reproducer. Where the width is symbolic, every line is true of two
+widths: one that the program is compiled for, and another that it is called with after that.
 """
 
 from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -53,7 +55,7 @@ ROW_OF_INPUT = (
     "torch.where({x} > 0, {a}, 0.25 * {a})",
 )
 
-#: What a row becomes, as one value; {k} is a cut inside the row, {h} its half.
+#: What a row becomes, as one value; {n} is its width, {k} a cut inside it, {h} its half.
 REARRANGE = (
     "{a}.flip(-1)",
     "{a}.roll({k}, -1)",
@@ -94,6 +96,18 @@ COMBINE = ("{a} * {b}", "F.silu({a}) * {b}", "{a} - 0.5 * {b}", "torch.sigmoid({
 #: Reductions that drop the row, for an output of its own.
 REDUCE = ("{a}.sum(-1)", "{a}.amax(-1)", "{a}.mean(-1, keepdim=True)", "{a}.var(-1)", "torch.logsumexp({a}, -1)")
 
+#: Cuts of a row of symbolic width, a pair each: fractions of it, some of them rounded, and numbers.
+CUTS = (
+    ("{n} // 4", "{n} // 2"),
+    ("{n} // 2", "{n} // 4 * 3"),
+    ("{n} // 4", "{n} - {n} // 4"),
+    ("{n} // 3", "{n} // 3 * 2"),
+    ("({n} + 1) // 2", "{n} - 2"),
+    ("{n} - 8", "{n} - 3"),
+    ("8", "{n} // 2"),
+    ("4", "16"),
+)
+
 QUANTISE = "torch.round({a} * (127 / (1e-3 + {a}.abs().amax(-1, keepdim=True)))).to(torch.int8)"
 
 
@@ -103,7 +117,11 @@ def wide(x: torch.Tensor) -> torch.Tensor:
 
 @dataclass(frozen=True)
 class Program:
-    """Lines of a function's body as (names, expression), shapes of its inputs, names of its outputs."""
+    """Lines of a function's body as (names, expression), shapes of its inputs, names of its outputs.
+
+    other_shapes: where the width is symbolic, shapes of the inputs of a second call; their ranks are the same.
+    multiple: what the program says that the width of `x` is a multiple of; 1 if it says nothing.
+    """
 
     seed: int
     shapes: dict[str, tuple[int, ...]]
@@ -112,10 +130,18 @@ class Program:
     dtype: torch.dtype
     dynamic: bool = False
     persistent: bool = True
+    other_shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    multiple: int = 1
+
+    @property
+    def symbolic(self) -> bool:
+        """Whether any size is."""
+        return self.dynamic or bool(self.other_shapes)
 
     @property
     def source(self) -> str:
-        body = [f"    {names} = {expression}" for names, expression in self.lines]
+        checked = [f"    torch._check(x.shape[-1] % {self.multiple} == 0)"] if self.multiple > 1 else []
+        body = checked + [f"    {names} = {expression}" for names, expression in self.lines]
         returned = ", ".join(self.outputs) + ","
         return "\n".join([f"def f({', '.join(self.shapes)}):", *body, f"    return {returned}", ""])
 
@@ -126,17 +152,35 @@ class Program:
         return scope["f"]
 
     def inputs(self) -> list[torch.Tensor]:
-        generator = torch.Generator().manual_seed(self.seed)
-        tensors = [torch.randn(shape, generator=generator).to(self.dtype) for shape in self.shapes.values()]
+        tensors = self._random(self.shapes)
         if self.dynamic:
             mark_rows(tensors, self.shapes["x"][0])
+        if self.other_shapes:
+            mark_widths(tensors, list(self.other_shapes.values()))
         return tensors
 
+    def calls(self) -> list[list[torch.Tensor]]:
+        """The inputs of each call."""
+        return [self.inputs(), *([self._random(self.other_shapes)] if self.other_shapes else [])]
+
+    def results(self, function: Callable) -> tuple[torch.Tensor, ...]:
+        """What a function that may stand for the program returns, of all calls."""
+        return tuple(result for inputs in self.calls() for result in function(*inputs))
+
+    @property
+    def result_names(self) -> list[str]:
+        return [*self.outputs, *(f"{name} of other widths" for name in self.outputs if self.other_shapes)]
+
     def reference(self) -> tuple[torch.Tensor, ...]:
-        return self.function(*[t.double() for t in self.inputs()])
+        return self.results(lambda *inputs: self.function(*[t.double() for t in inputs]))
+
+    def _random(self, shapes: dict[str, tuple[int, ...]]) -> list[torch.Tensor]:
+        generator = torch.Generator().manual_seed(self.seed)
+        return [torch.randn(shape, generator=generator).to(self.dtype) for shape in shapes.values()]
 
     def __str__(self) -> str:
         tags = f"{self.dtype}{', dynamic rows' * self.dynamic}{', looped' * (not self.persistent)}"
+        tags += f", then {self.other_shapes}" * bool(self.other_shapes)
         return f"# seed {self.seed}: {self.shapes}, {tags}\n{self.source}"
 
 
@@ -147,45 +191,85 @@ def mark_rows(tensors: list[torch.Tensor], rows: int) -> None:
             torch._dynamo.mark_dynamic(tensor, 0)
 
 
+def mark_widths(tensors: list[torch.Tensor], others: list[tuple[int, ...]]) -> None:
+    """Makes symbolic what is another size in other calls.
+
+    Some operations want a number, which is no fault: hence "maybe".
+    """
+    for tensor, other in zip(tensors, others, strict=True):
+        for dim in range(tensor.dim()):
+            if tensor.shape[dim] != other[dim]:
+                torch._dynamo.maybe_mark_dynamic(tensor, dim)
+
+
 @dataclass
 class Writer:
-    """Writes a program line by line; every line is evaluated at once, which gives the shapes."""
+    """Writes a program line by line; every line is evaluated at once, which gives the shapes.
+
+    worlds: the values by name, once for each width that the program is for.
+    """
 
     rng: random.Random
-    values: dict[str, torch.Tensor] = field(default_factory=dict)
-    shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    worlds: tuple[dict[str, torch.Tensor], ...] = field(default_factory=lambda: ({},))
+    inputs: list[str] = field(default_factory=list)
     lines: list[tuple[str, str]] = field(default_factory=list)
 
-    def input(self, name: str, shape: tuple[int, ...]) -> str:
-        self.shapes[name] = shape
-        self.values[name] = torch.randn(shape, dtype=torch.float64)
+    @property
+    def values(self) -> dict[str, torch.Tensor]:
+        return self.worlds[0]
+
+    def shapes(self, name: str) -> list[tuple[int, ...]]:
+        """A value's, one a world."""
+        return [tuple(world[name].shape) for world in self.worlds]
+
+    def input(self, name: str, shapes: list[tuple[int, ...]]) -> str:
+        self.inputs.append(name)
+        for world, shape in zip(self.worlds, shapes, strict=True):
+            world[name] = torch.randn(shape, dtype=torch.float64)
         return name
 
     def line(self, template: str, **names: str) -> list[str]:
         """The names of what the template's expression gives; none if it does not apply to these shapes."""
         expression = template.format(**names, **self._numbers(names["a"]))
-        try:
-            result = eval(expression, {"torch": torch, "F": F, "wide": wide}, self.values)
-        except (RuntimeError, IndexError, ValueError):
+        results = [_evaluated(expression, world) for world in self.worlds]
+        count = len(results[0])
+        if any(len(found) != count for found in results):
             return []
-        results = result if isinstance(result, (tuple, list)) else [result]
-        if not all(_usable(t) for t in results):
-            return []
-        new = [f"v{len(self.values) + i}" for i in range(len(results))]
-        self.values.update(zip(new, results, strict=True))
-        self.lines.append((", ".join(new), expression))
+        new = [f"v{len(self.values) + i}" for i in range(count)]
+        for world, found in zip(self.worlds, results, strict=True):
+            world.update(zip(new, found, strict=True))
+        if new:
+            self.lines.append((", ".join(new), expression))
         return new
 
     def one(self, templates: tuple[str, ...], a: str, **names: str) -> str:
         """One of the templates applied to `a`; `a` itself where it does not apply."""
         return (self.line(self.rng.choice(templates), a=a, **names) or [a])[0]
 
-    def _numbers(self, a: str) -> dict[str, int]:
+    def _numbers(self, a: str) -> dict[str, Any]:
+        if len(self.worlds) > 1:
+            return self._sizes(a)
         n = self.values[a].shape[-1]
         k, last = sorted(self.rng.sample(range(1, max(n, 4)), 2))
         if self.rng.random() < 0.5:
             k, last = max(8, k // 8 * 8), max(16, last // 8 * 8)
         return {"n": n, "h": n // 2, "k": k, "l": last, "p": self.rng.choice((0, 3)), "q": self.rng.choice((4, 7))}
+
+    def _sizes(self, a: str) -> dict[str, Any]:
+        """The same for all worlds, as expressions."""
+        n = f"{a}.shape[-1]"
+        cut, last = (f"({text.format(n=n)})" for text in self.rng.choice(CUTS))
+        return {"n": n, "h": f"{n} // 2", "k": cut, "l": last, "p": self.rng.choice((0, 3)), "q": 4}
+
+
+def _evaluated(expression: str, values: dict[str, torch.Tensor]) -> Sequence[torch.Tensor]:
+    """What an expression gives; nothing if it does not apply."""
+    try:
+        result = eval(expression, {"torch": torch, "F": F, "wide": wide}, values)
+    except (RuntimeError, IndexError, ValueError):
+        return []
+    results = result if isinstance(result, (tuple, list)) else [result]
+    return results if all(_usable(t) for t in results) else []
 
 
 def _usable(tensor: torch.Tensor) -> bool:
@@ -201,12 +285,22 @@ def _input_shape(rng: random.Random) -> tuple[int, ...]:
     return *leading, width
 
 
-def _begin(w: Writer) -> tuple[str, list[str]]:
+def _symbolic_widths(rng: random.Random) -> tuple[int, int, int]:
+    """(what the program says that the width is a multiple of, the width, another)
+
+    A program that says nothing may need it all the same, or be called with an odd number.
+    """
+    said = rng.choice((1, 1, 2, 2, 4, 8, 16))
+    factor = said if said > 1 else rng.choice((1, 4, 8))
+    first, second = rng.sample(range(32 // factor, 1 + 192 // factor), 2)
+    return said, first * factor, second * factor
+
+
+def _begin(w: Writer, shapes: list[tuple[int, ...]]) -> tuple[str, list[str]]:
     """(the row to go on with, outputs so far): an input, maybe a residual, maybe returned."""
-    shape = _input_shape(w.rng)
-    row, kept = w.input("x", shape), []
+    row, kept = w.input("x", shapes), []
     if w.rng.random() < 0.4:
-        row = w.one(("{a} + {r}",), row, r=w.input("r", shape))
+        row = w.one(("{a} + {r}",), row, r=w.input("r", shapes))
         if w.rng.random() < 0.4:
             kept.append(row)
     return row, kept
@@ -218,7 +312,7 @@ def _work(w: Writer, row: str, steps: int) -> str:
         kind = w.rng.random()
         if kind < 0.45:
             row = w.one(ROW, row)
-        elif kind < 0.55 and w.values[row].shape == w.values["x"].shape:
+        elif kind < 0.55 and w.shapes(row) == w.shapes("x"):
             row = w.one(ROW_OF_INPUT, row, x="x")
         elif kind < 0.7:
             row = _with_input(w, row)
@@ -229,20 +323,22 @@ def _work(w: Writer, row: str, steps: int) -> str:
 
 def _with_input(w: Writer, row: str) -> str:
     """A weight, a bias, or a rotation's table."""
-    shape, name = tuple(w.values[row].shape), f"w{len(w.shapes)}"
-    choices = [shape[-1:], shape, (*shape[:-1], 1)]
-    if len(shape) > 2:
-        choices.append((*shape[:-2], 1, shape[-1]))
-    w.input(name, w.rng.choice(choices))
+    choices = [_broadcastable(shape) for shape in w.shapes(row)]
+    chosen, name = w.rng.choice(range(len(choices[0]))), f"w{len(w.inputs)}"
+    w.input(name, [shapes[chosen] for shapes in choices])
     return w.one(("{a} * {b}", "{a} + {b}"), row, b=name)
+
+
+def _broadcastable(shape: tuple[int, ...]) -> list[tuple[int, ...]]:
+    shapes = [shape[-1:], shape, (*shape[:-1], 1)]
+    return [*shapes, (*shape[:-2], 1, shape[-1])] if len(shape) > 2 else shapes
 
 
 def _rotate(w: Writer, row: str) -> str:
     """row * cos + rotated(row) * sin"""
-    shape = tuple(w.values[row].shape)
-    cos, sin = (w.input(f"w{len(w.shapes)}", shape) for _ in range(2))
+    cos, sin = (w.input(f"w{len(w.inputs)}", w.shapes(row)) for _ in range(2))
     turned = w.one(REARRANGE[:7], row)
-    if w.values[turned].shape != w.values[row].shape:
+    if w.shapes(turned) != w.shapes(row):
         return row
     return w.one(("{a} * {c} + {t} * {s}",), row, t=turned, c=cos, s=sin)
 
@@ -262,7 +358,7 @@ def _parts(w: Writer, row: str) -> list[str]:
 
 def _combined(w: Writer, parts: list[str]) -> list[str]:
     first, second, *rest = w.rng.sample(parts, len(parts))
-    if w.values[first].shape != w.values[second].shape:
+    if w.shapes(first) != w.shapes(second):
         return parts
     return [w.one(COMBINE, first, b=second), *rest]
 
@@ -284,28 +380,39 @@ def _finish(w: Writer, parts: list[str]) -> list[str]:
     return done
 
 
-def generate(seed: int) -> Program:
+def generate(seed: int, symbolic_widths: bool = False) -> Program:
     """The program of a seed."""
     rng = random.Random(seed)
     torch.manual_seed(seed)
-    w = Writer(rng)
-    row, outputs = _begin(w)
-    row = _work(w, w.one(ROW, row) if rng.random() < 0.7 else row, rng.randint(0, 2))
-    if rng.random() < 0.15:
+    shape, multiple = _input_shape(rng), 1
+    w, shapes = Writer(rng), [shape]
+    if symbolic_widths:
+        multiple, *widths = _symbolic_widths(rng)
+        w, shapes = Writer(rng, ({}, {})), [(*shape[:-1], width) for width in widths]
+    outputs = _write(w, shapes)
+    dtype = rng.choice((torch.float32, torch.float32, torch.bfloat16))
+    first, *other = [{name: tuple(world[name].shape) for name in w.inputs} for world in w.worlds]
+    program = Program(seed, first, tuple(w.lines), tuple(dict.fromkeys(outputs)), dtype, multiple=multiple)
+    program = replace(program, dynamic=rng.random() < 0.2, persistent=rng.random() < 0.7)
+    return pruned(replace(program, other_shapes=other[0]) if other else program)
+
+
+def _write(w: Writer, shapes: list[tuple[int, ...]]) -> list[str]:
+    """The outputs of a program for an input of these shapes."""
+    row, outputs = _begin(w, shapes)
+    row = _work(w, w.one(ROW, row) if w.rng.random() < 0.7 else row, w.rng.randint(0, 2))
+    if w.rng.random() < 0.15:
         outputs.append(row)
     parts = _parts(w, row)
-    if rng.random() < 0.3:
+    if w.rng.random() < 0.3:
         parts = [p for part in parts for p in _parts(w, part)]
     outputs += _finish(w, parts)
     # An input, or a view of one, is nothing to compute.
-    outputs = [name if _computed(w, name) else w.one(("{a} * 1.25",), name) for name in dict.fromkeys(outputs)]
-    dtype = rng.choice((torch.float32, torch.float32, torch.bfloat16))
-    program = Program(seed, w.shapes, tuple(w.lines), tuple(dict.fromkeys(outputs)), dtype)
-    return pruned(replace(program, dynamic=rng.random() < 0.2, persistent=rng.random() < 0.7))
+    return [name if _computed(w, name) else w.one(("{a} * 1.25",), name) for name in dict.fromkeys(outputs)]
 
 
 def _computed(w: Writer, name: str) -> bool:
-    return name not in w.shapes
+    return name not in w.inputs
 
 
 def pruned(program: Program) -> Program:
@@ -315,8 +422,11 @@ def pruned(program: Program) -> Program:
         if needed & set(names.split(", ")):
             lines.append((names, expression))
             needed |= set(_names_in(expression))
-    shapes = {name: shape for name, shape in program.shapes.items() if name in needed or name == "x"}
-    return replace(program, lines=tuple(reversed(lines)), shapes=shapes)
+    shapes, others = (
+        {name: shape for name, shape in shapes.items() if name in needed or name == "x"}
+        for shapes in (program.shapes, program.other_shapes)
+    )
+    return replace(program, lines=tuple(reversed(lines)), shapes=shapes, other_shapes=others)
 
 
 def _names_in(expression: str) -> tuple[str, ...]:
@@ -334,6 +444,8 @@ def smaller_programs(program: Program) -> Iterator[Program]:
     """With one output less, or one line replaced by something that it uses."""
     if program.dynamic:
         yield replace(program, dynamic=False)
+    if program.other_shapes:
+        yield replace(program, other_shapes={}, multiple=1)
     if not program.persistent:
         yield replace(program, persistent=True)
     for name in program.outputs if len(program.outputs) > 1 else ():

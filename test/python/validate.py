@@ -45,13 +45,22 @@ class Buffer:
 
 @dataclass
 class Group:
-    """A group's IR before and after the passes, with the sizes that its symbols have in the example."""
+    """A group's IR before and after the passes, with the sizes that its symbols have in the example.
+
+    doubled: the same with twice the symbols, where the group has symbols and the guards admit that.
+    """
 
     name: str
     before: str
     buffers: list[Buffer]
     sizes: list[int]
     after: str = ""
+    doubled: Group | None = None
+
+    def transform_to(self, after: str) -> None:
+        self.after = after
+        if self.doubled:
+            self.doubled.after = after
 
     @functools.cached_property
     def expected(self) -> list[torch.Tensor]:
@@ -75,6 +84,7 @@ class Recorded:
 @contextlib.contextmanager
 def recorded() -> Iterator[Recorded]:
     found, translate, run = Recorded(), fuse.translate, pipeline.run_pipeline
+    translated = None
     shape_only, call = capture._shape_only, _Interpreted.call
 
     def recording_call(gm):
@@ -91,14 +101,17 @@ def recorded() -> Iterator[Recorded]:
         return call(module, arguments)
 
     def recording_translate(group, schedule, options, dump, name):
+        nonlocal translated
         nodes, translation = translate(group, schedule, options, dump, name)
-        found.groups.append(_group(name, translation))
+        translated = translation.module
+        found.groups.append(_recorded_group(name, translation))
         found.inputs, found.outputs = _interface()
         return nodes, translation
 
     def recording_run(module, *rest):
         remarks = run(module, *rest)
-        found.groups[-1].after = str(module)
+        if module is translated:  # no search for a missing guard
+            found.groups[-1].transform_to(str(module))
         return remarks
 
     with (
@@ -114,10 +127,35 @@ def _tensors(arguments: Iterable[Any]) -> list[torch.Tensor]:
     return [a for a in arguments if isinstance(a, torch.Tensor)]
 
 
-def _group(name: str, translation: Any) -> Group:
+def _recorded_group(name: str, translation: Any) -> Group:
+    symbols = {s: inductor.size_hint(s) for e in _size_expressions(translation) for s in e.free_symbols}
+    group, doubled = _group(name, translation, symbols), {s: 2 * hint for s, hint in symbols.items()}
+    if symbols and _admitted(doubled):
+        group.doubled = _group(f"{name}, doubled", translation, doubled)
+    return group
+
+
+def _group(name: str, translation: Any, sizes: dict[sympy.Symbol, int]) -> Group:
+    def values(expressions: list) -> list[int]:
+        return [int(translation.multiples.restore(sympy.sympify(e)).xreplace(sizes)) for e in expressions]
+
     memrefs = translation.memrefs.values()
-    buffers = [Buffer(m.view.buffer, _hints(m.view.sizes), _hints(m.view.strides), m.dtype) for m in memrefs]
-    return Group(name, str(translation.module), buffers, _hints(translation.symbols))
+    buffers = [Buffer(m.view.buffer, values(m.view.sizes), values(m.view.strides), m.dtype) for m in memrefs]
+    return Group(name, str(translation.module), buffers, values(translation.symbols))
+
+
+def _size_expressions(translation: Any) -> list[sympy.Expr]:
+    views = [memref.view for memref in translation.memrefs.values()]
+    expressions = [*translation.symbols, *(e for view in views for e in (*view.sizes, *view.strides))]
+    return [translation.multiples.restore(sympy.sympify(e)) for e in expressions]
+
+
+def _admitted(sizes: dict[sympy.Symbol, int]) -> bool:
+    """Whether the graph's guards are known to hold for these sizes."""
+    from torch._inductor.virtualized import V
+
+    guards = [guard.expr for guard in V.graph.sizevars.shape_env.guards]
+    return all(guard.xreplace(sizes) == sympy.true for guard in guards if guard.free_symbols & sizes.keys())
 
 
 def _hints(expressions: list) -> list[int]:
@@ -130,7 +168,7 @@ def _interface() -> tuple[list[str], list[tuple]]:
     outputs = []
     for output in V.graph.graph_outputs:
         layout = output.get_layout()
-        outputs.append((output.get_name(), _hints(layout.size), _hints(layout.stride), int(layout.offset)))
+        outputs.append((output.get_name(), _hints(layout.size), _hints(layout.stride), *_hints([layout.offset])))
     # Sizes are inputs too.
     inputs = [name for name in V.graph.graph_input_names if hasattr(V.graph.graph_inputs[name], "get_layout")]
     return inputs, outputs
@@ -193,7 +231,7 @@ def differences(group: Group, after: str | None = None, excess_precision: bool =
     for position, (buffer, one, other) in enumerate(zip(group.buffers, group.expected, results, strict=True)):
         if _unequal(_around(one), _around(other)):
             found.append(f"{group.name} {buffer.name}: written outside of it")
-        problem = _far(one, other, coarse) if position in rounded else _unequal(one, other)
+        problem = far(one, other, coarse) if position in rounded else _unequal(one, other)
         if problem:
             found.append(f"{group.name} {buffer.name}: {problem}")
     return found
@@ -204,29 +242,33 @@ def problems(recorded: Recorded, passes: list[str] = EXACT) -> list[str]:
     lines = []
     for group in recorded.groups:
         lines += differences(group)
+        lines += differences(group.doubled) if group.doubled else []
         for text in passes:
             other = transformed(group, text)
             lines += [f"{text}: {line}" for line in differences(group, other, excess_precision=False)]
     return lines
 
 
-def outputs_of(recorded: Recorded) -> list[torch.Tensor] | None:
-    """What the graph gives for its arguments, by the transformed IR; None if its groups are not all of its kernels."""
+def outputs_of(recorded: Recorded, stage: str = "after") -> list[torch.Tensor] | None:
+    """What the graph gives for its arguments, by the IR "before" the passes or "after" them.
+
+    None if its groups are not all of its kernels.
+    """
     if not recorded.groups:
         return None
     inputs = dict(zip(recorded.inputs, recorded.arguments, strict=True))
     storages: dict[str, Any] = {}
     for group in recorded.groups:
-        if not _run_on(group, inputs, storages):
+        if not _run_on(group, getattr(group, stage), inputs, storages):
             return None
     if any(name not in storages for name, *_ in recorded.outputs):
         return None
     return [torch.as_strided(storages[name], *layout) for name, *layout in recorded.outputs]
 
 
-def _run_on(group: Group, inputs: dict[str, torch.Tensor], storages: dict[str, torch.Tensor]) -> bool:
-    """Runs a group on what there is, and adds what it writes; False if it reads something else."""
-    written, buffers = written_by(group.after), random_buffers(group)
+def _run_on(group: Group, text: str, inputs: dict[str, torch.Tensor], storages: dict[str, torch.Tensor]) -> bool:
+    """Runs a group's IR on what there is, and adds what it writes; False if it reads something else."""
+    written, buffers = written_by(text), random_buffers(group)
     for position, buffer in enumerate(group.buffers):
         if position in written:
             continue
@@ -235,7 +277,7 @@ def _run_on(group: Group, inputs: dict[str, torch.Tensor], storages: dict[str, t
             return False
         viewed = torch.as_strided(source, buffer.shape, buffer.strides, source.storage_offset())
         buffers[position] = viewed.clone(memory_format=torch.contiguous_format)
-    execute(group.after, buffers, group.sizes)
+    execute(text, buffers, group.sizes)
     for position in written:
         buffer, values = group.buffers[position], buffers[position]
         extent = 1 + sum((size - 1) * stride for size, stride in zip(buffer.shape, buffer.strides, strict=True))
@@ -263,8 +305,11 @@ _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 _COARSE, _FINE = 2e-2, 1e-5
 
 
-def _far(one: torch.Tensor, other: torch.Tensor, coarse: bool) -> str | None:
-    """Quantised values may differ by a step where rounding was a tie; floats by their bound."""
+def far(one: torch.Tensor, other: torch.Tensor, coarse: bool = False) -> str | None:
+    """What is wrong with one where both should be the same number, computed in two ways; None if nothing is.
+
+    Quantised values may differ by a step where rounding was a tie; floats by their bound.
+    """
     if one.itemsize == 1 or not one.is_floating_point():
         steps = (_levels(one) - _levels(other)).abs()
         wrong = steps.max() > 1 or (steps != 0).double().mean() > 0.01
