@@ -161,7 +161,8 @@ def compare(program: Program, ours, theirs, references) -> str | None:
 
 def check(program: Program, target: str) -> Outcome:
     """Compiles and runs a program with Bridge, and with Inductor where that is needed to judge it."""
-    run, references, fused = RUNNERS[target], program.reference(), []
+    run, references = RUNNERS[target], program.reference()
+    fused: list[bool] = []
     try:
         ours = run(program, fusing(fused))
     except Exception as problem:  # noqa: BLE001 - any of them is a finding

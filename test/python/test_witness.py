@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 import validate
 import witness
-from programs import generate
+from programs import Program, generate
 from test_validate import record
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-from patterns import PATTERNS
+from patterns import PATTERNS, Pattern
 
 pytest.importorskip("torch_mlir", reason="torch-mlir has wheels for Linux on x86-64 only")
 
@@ -26,8 +26,10 @@ PARTLY_TRANSLATED = {"softmax_padded_rows": "returns a buffer that is filled by 
 #: Seeds of programs of which Bridge translates all loops; what torch-mlir cannot translate would fail.
 SEEDS = (0, 2, 5, 7, 8, 9, 11, 14, 18, 21, 31, 32, 34, 44, 47, 54)
 
-CASES = {pattern.name: pattern for pattern in PATTERNS if pattern.name not in PARTLY_TRANSLATED}
-CASES |= {f"seed {seed}": generate(seed) for seed in SEEDS}
+CASES: dict[str, Pattern | Program] = {
+    pattern.name: pattern for pattern in PATTERNS if pattern.name not in PARTLY_TRANSLATED
+}
+CASES.update({f"seed {seed}": generate(seed) for seed in SEEDS})
 
 
 @pytest.fixture(autouse=True)
