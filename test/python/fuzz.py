@@ -2,6 +2,7 @@
 
     python test/python/fuzz.py --seeds 1000:2000      # as emitted for a GPU, Triton for the CPU, C++
     python test/python/fuzz.py --seeds 1000:2000 --target ir      # what the passes make, executed by MLIR
+    python test/python/fuzz.py --seeds 1000:2000 --target cuda      # on a GPU
     python test/python/fuzz.py --seeds 1000:2000 --symbolic-widths      # compiled for one width, called with two
     python test/python/fuzz.py --seeds 17:18 --target gpu --show
 
@@ -56,12 +57,17 @@ def run_cpu(program: Program, backend) -> tuple[torch.Tensor, ...]:
     return _run_compiled(program, backend)
 
 
-def _run_compiled(program: Program, backend) -> tuple[torch.Tensor, ...]:
+def run_cuda(program: Program, backend) -> tuple[torch.Tensor, ...]:
+    """Triton kernels on a GPU."""
+    return _run_compiled(program, backend, "cuda")
+
+
+def _run_compiled(program: Program, backend, device: str = "cpu") -> tuple[torch.Tensor, ...]:
     torch._dynamo.reset()
     config = {"triton.persistent_reductions": program.persistent}
     with torch._inductor.config.patch(config), torch.no_grad():
-        entry = fresh_entry(program.function)
-        return program.results(torch.compile(entry, backend=backend, dynamic=_dynamic(program)))
+        compiled = torch.compile(fresh_entry(program.function), backend=backend, dynamic=_dynamic(program))
+        return program.results(lambda *inputs: tuple(t.cpu() for t in compiled(*(t.to(device) for t in inputs))))
 
 
 def _dynamic(program: Program) -> bool | None:
@@ -112,7 +118,14 @@ def run_witness(program: Program, backend) -> tuple[torch.Tensor, ...]:
     return _reference(program)
 
 
-RUNNERS = {"gpu": run_gpu, "interpreted": run_interpreted, "cpu": run_cpu, "ir": run_ir, "witness": run_witness}
+RUNNERS = {
+    "gpu": run_gpu,
+    "interpreted": run_interpreted,
+    "cpu": run_cpu,
+    "cuda": run_cuda,
+    "ir": run_ir,
+    "witness": run_witness,
+}
 
 
 def error(result: torch.Tensor, reference: torch.Tensor) -> float:
