@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import secrets
+
 import fuzz
 import pytest
 from programs import generate
@@ -22,6 +24,17 @@ def test_no_worse_than_inductor(target, seed, compiler, monkeypatch):
     program = generate(seed)
     outcome = fuzz.check(program, target)
     assert outcome.problem is None, f"{outcome.problem}\n{program}"
+
+
+@pytest.mark.parametrize("symbolic_widths", [False, True])
+def test_programs_that_nobody_has_seen(symbolic_widths, compiler, monkeypatch):
+    """The seed of one that fails is in the message, and belongs into SEEDS with what mends it."""
+    monkeypatch.setenv("BRIDGE_STRICT", "1")
+    first = secrets.randbelow(2**31)
+    for seed in range(first, first + 5):
+        program = generate(seed, symbolic_widths)
+        outcome = fuzz.check(program, "gpu")
+        assert outcome.problem is None, f"{outcome.problem}\n{program}"
 
 
 def test_a_miscompile_is_found(monkeypatch):
