@@ -1,4 +1,4 @@
-"""The scheduler pass that Inductor calls after its own fusion, and whose compilations it takes part in."""
+"""The passes that Inductor calls, over the graph and after its own fusion, and whose compilations they take part in."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from typing import Any
 from . import inductor, torch_logging
 from .explanations import recording
 from .fuse import fuse_schedule
+from .graph_passes import change_graph
 from .groups import Refusal
+from .inductor import graphs
 from .inductor import recording as generated
 from .mlir_runtime import mlir_version
 from .options import Options
@@ -52,7 +54,7 @@ def active(options: Options, report: Report) -> Iterator[Report]:
     """Has the compilations of this context, until the end of the block, go through Bridge into `report`."""
     token = _scope.set(Scope(options, report))
     try:
-        with inductor.hooked(_scheduler_pass()):
+        with inductor.hooked(_graph_pass()), inductor.hooked(_scheduler_pass()):
             yield report
     finally:
         _scope.reset(token)
@@ -96,6 +98,7 @@ def install(options: Options) -> None:
     global _installed
     uninstall()
     with _install_lock, contextlib.ExitStack() as stack:
+        stack.enter_context(inductor.hooked(_graph_pass()))
         stack.enter_context(inductor.hooked(_scheduler_pass()))
         _installed = Scope(options, None), stack.pop_all()
 
@@ -111,7 +114,12 @@ def uninstall() -> None:
 
 @functools.cache
 def _scheduler_pass() -> Any:
-    return inductor.scheduler_pass(_Pass())
+    return inductor.scheduler_pass(_AfterFusion())
+
+
+@functools.cache
+def _graph_pass() -> Any:
+    return inductor.graph_pass(_BeforeLowering())
 
 
 class _Pass:
@@ -119,11 +127,6 @@ class _Pass:
 
     def active(self) -> bool:
         return current() is not None
-
-    def __call__(self, nodes: list[Any]) -> list[Any]:
-        scope = current()
-        assert scope is not None, "called where not active"
-        return run_after_fusion(nodes, scope.options, scope.report or Report())
 
     def key(self) -> tuple[str, ...] | None:
         """None (no caching) for a compilation that is to be dumped or explained: a hit would show nothing."""
@@ -136,6 +139,24 @@ class _Pass:
         return ("bridge", implementation_hash(), mlir_version() or "no MLIR", chosen, *plugins)
 
 
+class _AfterFusion(_Pass):
+    def __call__(self, nodes: list[Any]) -> list[Any]:
+        scope = current()
+        assert scope is not None, "called where not active"
+        return run_after_fusion(nodes, scope.options, scope.report or Report())
+
+
+class _BeforeLowering(_Pass):
+    """Has no report at hand: what it changes stands in that of the graph's schedule."""
+
+    def __call__(self, graph: Any, inference: bool) -> None:
+        scope = current()
+        assert scope is not None, "called where not active"
+        if inference or scope.options.training:
+            with torch_logging.timed("bridge.graph_passes"):
+                change_graph(graph, scope.options)
+
+
 def run_after_fusion(nodes: list[Any], options: Options, report: Report) -> list[Any]:
     """The schedule after Bridge; errors of the environment leave it as it was, with a recorded reason.
 
@@ -145,12 +166,24 @@ def run_after_fusion(nodes: list[Any], options: Options, report: Report) -> list
     report.kernels_before += sum(map(generated.is_generated, nodes))
     try:
         with report.graph(), torch_logging.timed("bridge"):
+            _report_changes(report)
             changed = _transform(nodes, options, report)
         report.kernels_after += sum(map(generated.is_generated, changed))
         recording.finish_graph(changed, report, earlier)
         return changed
     finally:
         _tell(report, before)
+
+
+def _report_changes(report: Report) -> None:
+    """What the passes over the graph did."""
+    for changes in graphs.take_notes():
+        for name, lines in changes.lines.items():
+            report.choices += lines
+            report.count(name, len(lines))
+        if changes.fault:
+            report.refusals.append(Refusal([], Reason.internal_error, changes.fault))
+        report.seconds["graph_passes"] = report.seconds.get("graph_passes", 0.0) + changes.seconds
 
 
 def _transform(nodes: list[Any], options: Options, report: Report) -> list[Any]:

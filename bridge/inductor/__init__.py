@@ -1,26 +1,30 @@
 """The rooms that know torch's private API, and every difference between torch 2.11, 2.12 and 2.13.
 
-The package sees graphs, nodes, bodies and buffers through the functions that are listed here. Beside them: `codegen`,
-`kernels` and `launches`, what extends Inductor's code generators; `functions`, affine functions in a graph;
-`recording`, what explanations ask. bridge/torch_logging.py, which `import bridge` needs, stands outside.
+The package sees schedules, nodes, bodies and buffers through the functions that are listed here. Beside them: `graphs`,
+the graph before Inductor lowers it; `codegen`, `kernels` and `launches`, what extends Inductor's code generators;
+`functions`, affine functions in a graph; `recording`, what explanations ask. bridge/torch_logging.py, which `import bridge` needs, stands outside.
 """
 
 from .compiling import (
-    HOOK,
     TORCH_VERSIONS,
-    CacheIdentity,
     add_counters,
     codegen_error,
     compile_graph,
     compile_plain,
     config_patches,
     ends_in_graph_break,
-    hooked,
     option_names,
     raised_by_backend,
     reset_compiler,
-    scheduler_pass,
     torch_supported,
+)
+from .hooks import (
+    GRAPH_HOOK,
+    HOOK,
+    CacheIdentity,
+    graph_pass,
+    hooked,
+    scheduler_pass,
     users_pass,
 )
 from .loops import (

@@ -1,20 +1,14 @@
-"""Compilations: the torch versions that work, the scheduler hook, options and caches."""
+"""Compilations: the torch versions that work, options, counters."""
 
 from __future__ import annotations
 
-import contextlib
-import copy
 import functools
 import re
 import sys
 import threading
-from collections.abc import Iterator
-from contextvars import ContextVar
 from typing import Any
 
 import torch
-
-HOOK = "_post_fusion_custom_pass"
 
 #: The first torch that works, and the first that is not known to.
 TORCH_VERSIONS = (2, 11), (2, 14)
@@ -103,116 +97,3 @@ def add_counters(counts: dict[str, int]) -> None:
     with _counters_lock:
         for name, amount in counts.items():
             counters["bridge"][name] += amount
-
-
-class CacheIdentity:
-    """Stands for the hook in the configuration that torch 2.11 pickles into its cache key."""
-
-    def __init__(self, key: Any):
-        self.key = key
-
-    def __call__(self, nodes: list[Any]) -> list[Any]:
-        return nodes
-
-    def __reduce__(self) -> Any:
-        return CacheIdentity, (self.key() if callable(self.key) else self.key,)
-
-
-def scheduler_pass(implementation: Any) -> Any:
-    """Makes what `hooked` takes of an object with `active()`, `key()` and `__call__(nodes)`.
-
-    Where it is not active it is as if it were not there; its key may be None, for no caching.
-    """
-    return _scheduler_pass_class()(implementation)
-
-
-@functools.cache
-def _scheduler_pass_class() -> type:
-    from torch._inductor import codecache, custom_graph_pass
-
-    # A later torch than 2.11 asks this class for uuid(); 2.11 copies and pickles its configuration.
-    keyed = getattr(custom_graph_pass, "CustomSchedulerPass", None)
-
-    class BridgeSchedulerPass(keyed or object):  # type: ignore[misc]
-        def __init__(self, implementation: Any):
-            self.implementation = implementation
-
-        def __call__(self, nodes: list[Any]) -> list[Any]:
-            users = users_pass()
-            nodes = nodes if users is None else users(nodes)
-            return self.implementation(nodes) if self.implementation.active() else nodes
-
-        def uuid(self) -> Any:
-            users = users_pass()
-            theirs = users.uuid() if hasattr(users, "uuid") else None
-            ours = self.implementation.key() if self.implementation.active() else ()
-            if ours is None or (users is not None and theirs is None):
-                raise codecache.BypassFxGraphCache("bridge dumps or explains, or a pass in its hook has no uuid()")
-            return (*ours, theirs) if ours else theirs
-
-        def __deepcopy__(self, memo: Any) -> Any:
-            if keyed is None and self.implementation.active():
-                return CacheIdentity(self.uuid)
-            return copy.deepcopy(users_pass(), memo)
-
-    return BridgeSchedulerPass
-
-
-@functools.cache
-def _hook_entry() -> Any:
-    from torch._inductor import config
-
-    return config._config[HOOK]
-
-
-def _configured() -> Any:
-    """The value that the user's code gave the hook: of this context, or of the process in torch 2.11."""
-    override = _hook_entry().user_override
-    return override.get() if isinstance(override, ContextVar) else override
-
-
-def _configure(value: Any) -> None:
-    entry = _hook_entry()
-    if isinstance(entry.user_override, ContextVar):
-        entry.user_override.set(value)
-    else:
-        entry.user_override = value
-
-
-def users_pass() -> Any:
-    """The pass in the hook that is not Bridge's, or None."""
-    value = _configured()
-    unset = type(value) is object or isinstance(value, _scheduler_pass_class())  # torch marks it by an object()
-    return None if unset else value
-
-
-_held: list[Any] = []
-_held_lock = threading.Lock()
-
-
-@contextlib.contextmanager
-def hooked(hook: Any) -> Iterator[None]:
-    """Has Inductor call `hook` in every thread meanwhile, without touching what the user put there.
-
-    The value is set where torch keeps those that an environment variable forces: it is above the user's, which
-    `users_pass` still reads, and there is one for the process, while the user's is one a thread from 2.12 on.
-    """
-    before = _configured()
-    _hold([hook], [])
-    try:
-        yield
-    finally:
-        _hold([], [hook])
-        # A config.patch of the hook inside has "restored" the value that it could read, which was ours.
-        if _configured() is hook:
-            _configure(before)
-
-
-def _hold(added: list[Any], removed: list[Any]) -> None:
-    from torch.utils._config_module import _UNSET_SENTINEL
-
-    with _held_lock:
-        _held.extend(added)
-        for hook in removed:
-            _held.remove(hook)
-        _hook_entry().env_value_force = _held[-1] if _held else _UNSET_SENTINEL

@@ -1,0 +1,54 @@
+"""Changes of the graph before Inductor lowers it: what no fusion of loops can do, as it is decided by then.
+
+Each pass is a file.  They run after all passes of Inductor's, in this order, in compilations that are Bridge's.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..inductor import graphs
+from ..options import Options
+from ..report import Report
+from .shrink_domains import shrink_domains
+from .store_reread import store_reread
+
+#: By the option that has them run; it is also what is counted in the report.
+PASSES: dict[str, Callable[[Any], Iterator[str]]] = {
+    "shrink_domains": shrink_domains,
+    "store_reread": store_reread,
+}
+
+#: What a bug in a pass looks like; production leaves the rest of the graph as it is, strict mode raises.
+_BUGS = (ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
+
+
+@dataclass
+class Changes:
+    """What was changed in a graph: lines by pass, what ended a pass, and the seconds that all took."""
+
+    lines: dict[str, list[str]] = field(default_factory=dict)
+    fault: str = ""
+    seconds: float = 0.0
+
+
+def wanted(options: Options) -> list[str]:
+    return [name for name in PASSES if getattr(options, name)]
+
+
+def change_graph(graph: Any, options: Options) -> None:
+    """Runs the passes that the options ask for, and notes what they did for the report of the graph's schedule."""
+    changes, start = Changes(), time.perf_counter()
+    for name in wanted(options):
+        lines = changes.lines[name] = []
+        try:
+            lines += PASSES[name](graph)
+        except _BUGS as bug:
+            if options.strict:
+                raise
+            changes.fault = f"{name}: {type(bug).__name__}: {bug}"
+    changes.seconds = time.perf_counter() - start
+    graphs.add_note(graph, changes)

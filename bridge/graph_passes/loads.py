@@ -1,0 +1,67 @@
+"""What the kernels to come will load, as far as the graph says it before Inductor lowers it.
+
+Inductor has no code of its own for a pointwise operation: it computes the value wherever it is needed, from what is in
+memory, unless something needs it in memory or it would read too many tensors.  Views and pointwise operations are
+followed back to the tensors in memory; all that is neither counts as in memory, and so does a part of a tensor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..inductor import graphs
+
+#: The tensors in memory that a value is computed from.
+Loads = frozenset[Any]
+
+
+@dataclass
+class Memory:
+    """Which values are in memory.  stored: nodes; limits: those of Inductor's choice."""
+
+    stored: set[Any]
+    limits: graphs.StoreLimits
+
+    def loads(self, node: Any, known: Mapping[Any, Loads]) -> Loads:
+        """What a kernel loads for a node's value; known: the same for the nodes before it."""
+        return frozenset([node]) if not self.computed_again(node) else inputs_loads(node, known)
+
+    def computed_again(self, node: Any) -> bool:
+        """Whether a node's value is computed where it is needed, as far as is known."""
+        return node not in self.stored and (graphs.is_pointwise(node) or node.target in graphs.WHOLE_VIEWS)
+
+    def inductor_stores(self, node: Any, loads: Loads) -> bool:
+        """Whether Inductor will by itself store a value that a kernel would need these loads for."""
+        limit = self.limits.reused if len(node.users) > 1 else self.limits.any
+        return graphs.is_pointwise(node) and len(loads) > limit
+
+
+def inputs_loads(node: Any, known: Mapping[Any, Loads]) -> Loads:
+    return frozenset().union(*(known.get(source, {source}) for source in graphs.tensor_inputs(node)))
+
+
+def needed_in_memory(graph: Any) -> set[Any]:
+    """The nodes whose values somebody wants in memory who is no kernel of loops, or who is not known to be one."""
+    needed: set[Any] = set()
+    for node in reversed(graph.nodes):
+        if any(_wants_memory(user, needed) for user in node.users):
+            needed.add(node)
+    return needed
+
+
+def _wants_memory(user: Any, needed: set[Any]) -> bool:
+    if graphs.is_view(user):
+        return user in needed
+    return not graphs.is_pointwise(user) and not graphs.is_reduction(user)
+
+
+def level(node: Any, levels: Mapping[Any, int]) -> int | None:
+    """How many library calls lie between a first node and this one's value, on the way that has the most of them.
+
+    levels: the same for the nodes before, the first at 0.  None for a node that does not depend on the first.
+    Kernels that read the first at different levels cannot be one: the one waits for a call that waits for the other.
+    """
+    reached = [levels[source] for source in node.all_input_nodes if source in levels]
+    return max(reached) + graphs.is_library_call(node) if reached else None

@@ -1,0 +1,190 @@
+"""Computes what is read of a value, and no more: a slice moves above the operations whose result it takes a part of.
+
+The example is the last norm of a language model, of which one row is used: `norm(x)[:, -1:] @ w` becomes
+`norm(x[:, -1:]) @ w`.  Inductor computes a part of a pointwise value where it is needed, but a reduction whole, and so
+whatever a library call takes a part of.
+
+A slice of a dimension may pass an operation that computes each index of that dimension by itself: a pointwise
+operation, a reduction of other dimensions, a view that keeps the dimension.  An operation is moved below the slice only
+if all that is read of it is that slice; so nothing is computed twice.  What random numbers make, or an operation that
+changes a tensor, is none of these.  Each moved operation stays where it was in the graph's order, so a tensor that is
+changed later is read before that still.
+
+A kernel more is not worth a smaller domain.  Where a tensor at the upper end is read by others that may be in one
+kernel with the operations, their domain stays as it is.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..inductor import graphs
+from ..inductor.graphs import aten
+from . import passing
+from .loads import level, needed_in_memory
+from .passing import Move
+
+@dataclass(frozen=True)
+class Slice:
+    """A slice or select node: of which dimension of its source, and the arguments of a slice of the same elements."""
+
+    node: Any
+    source: Any
+    dimension: int
+    bounds: tuple[Any, ...]
+
+    @property
+    def length(self) -> Any:
+        """Elements that are left of the dimension."""
+        return 1 if self.node.target is aten.select.int else graphs.tensor(self.node).shape[self.dimension]
+
+
+@dataclass
+class Domain:
+    """Operations to be computed for a slice only; moved: each with what it needs then, in the graph's order."""
+
+    slice: Slice
+    moved: dict[Any, Move] = field(default_factory=dict)
+
+    @property
+    def above(self) -> set[tuple[Any, int]]:
+        """The tensors that get a slice of their own, with its dimension."""
+        return {
+            (source, dim)
+            for move in self.moved.values()
+            for source, dim in move.needs
+            if dim is not None and source not in self.moved
+        }
+
+
+def shrink_domains(graph: Any) -> Iterator[str]:
+    """Shrinks what can be shrunk and pays; yields a line about each."""
+    while (domain := next(_find_domains(graph), None)) is not None:
+        rows = graphs.tensor(domain.slice.source).shape[domain.slice.dimension]
+        where, count = graphs.place(domain.slice.node), len(domain.moved)
+        _shrink(graph, domain)
+        yield f"{where}: {count} operations work on {domain.slice.length} of {rows}, which is all that is read"
+
+
+def _find_domains(graph: Any) -> Iterator[Domain]:
+    """What can be shrunk and pays; changes nothing."""
+    nodes, in_memory = list(graph.nodes), needed_in_memory(graph)
+    for position, node in enumerate(nodes):
+        found = _as_slice(node)
+        if found is None or _depends_on_strides(node):
+            continue
+        domain = _above(found, nodes, position)
+        reduces = any(graphs.is_reduction(moved) for moved in domain.moved)
+        if domain.moved and (reduces or node in in_memory) and not _would_part(domain, nodes, in_memory):
+            yield domain
+
+
+def _as_slice(node: Any) -> Slice | None:
+    """A node that takes a part of one dimension, at places that the graph knows; else None."""
+    if node.target not in (aten.select.int, aten.slice.Tensor):
+        return None
+    source, dim = node.args[0], graphs.argument(node, "dim")
+    if node.target is aten.select.int:
+        index = graphs.argument(node, "index")
+        bounds = (index, sys.maxsize if index == -1 else index + 1, 1) if isinstance(index, int) else (index,)
+    else:
+        bounds = tuple(graphs.argument(node, name) for name in ("start", "end", "step"))
+    known = all(bound is None or isinstance(bound, int) for bound in bounds)
+    if not known or graphs.tensor(source) is None or "unbacked_bindings" in node.meta:
+        return None
+    return Slice(node, source, dim % graphs.tensor(source).dim(), bounds)
+
+
+def _depends_on_strides(node: Any) -> bool:
+    return any(user.target is aten.as_strided.default or _strided_view(user) for user in node.users)
+
+
+def _strided_view(user: Any) -> bool:
+    return graphs.is_view(user) and _depends_on_strides(user)
+
+
+def _above(found: Slice, nodes: list[Any], position: int) -> Domain:
+    """The operations above a slice of which only that slice is read: nothing is moved where there are none."""
+    needed: dict[Any, set[int | None]] = {found.source: {found.dimension}}
+    inside, moved = {found.node}, dict[Any, Move]()
+    while needed and position:
+        position -= 1
+        node = nodes[position]
+        dims = needed.pop(node, None)
+        move = None
+        if dims is not None and len(dims) == 1 and inside.issuperset(node.users):
+            move = passing.move(node, next(iter(dims)), found.length)
+        if move is None:
+            continue
+        inside.add(node)
+        moved[node] = move
+        for source, dim in move.needs:
+            needed.setdefault(source, set()).add(dim)
+    domain = Domain(found, dict(reversed(moved.items())))
+    # Several values at once have no slice.
+    return domain if all(graphs.tensor(source) is not None for source, _ in domain.above) else Domain(found)
+
+
+def _would_part(domain: Domain, nodes: list[Any], in_memory: set[Any]) -> bool:
+    """Whether a kernel that reads a tensor at the upper end for others, too, might have had the operations in it."""
+    return any(_shares_kernel(source, domain, nodes, in_memory) for source, _ in domain.above)
+
+
+def _shares_kernel(source: Any, domain: Domain, nodes: list[Any], in_memory: set[Any]) -> bool:
+    levels, flows, others = {source: 0}, {source}, set[int]()
+    ours = {domain.slice.node, *domain.moved}
+    for node in nodes[nodes.index(source) + 1 :]:
+        at = level(node, levels)
+        if at is None:
+            continue
+        levels[node] = at
+        if node in ours or flows.isdisjoint(node.all_input_nodes):
+            continue
+        if graphs.is_pointwise(node) or graphs.is_reduction(node):
+            others.add(at)
+        if graphs.is_view(node) or (graphs.is_pointwise(node) and node not in in_memory):
+            flows.add(node)
+    return levels[domain.slice.source] in others
+
+
+def _shrink(graph: Any, domain: Domain) -> None:
+    """Puts copies that work on the slice beside the operations, and then in their place; else changes nothing."""
+    made: list[Any] = []
+    try:
+        last = _copies(graph, domain, made)
+    except BaseException:
+        for node in reversed(made):
+            graph.erase_node(node)
+        raise
+    domain.slice.node.replace_all_uses_with(last)
+    for node in [domain.slice.node, *reversed(domain.moved)]:
+        graph.erase_node(node)
+
+
+def _copies(graph: Any, domain: Domain, made: list[Any]) -> Any:
+    """The node that has the slice's value; made: gets all new nodes."""
+    root, ready = domain.slice, dict[Any, Any]()
+
+    def make(meta: dict, target: Any, *args: Any) -> Any:
+        made.append(graph.call_function(target, args))
+        made[-1].meta = dict(meta)
+        return graphs.retrace(made[-1])
+
+    for node, move in domain.moved.items():
+        with graph.inserting_before(node):
+            for source, dim in move.needs:
+                if dim is not None and source not in domain.moved and (source, dim) not in ready:
+                    ready[source, dim] = make(root.node.meta, aten.slice.Tensor, source, dim, *root.bounds)
+            inputs = {s: ready[s] if s in domain.moved else ready.get((s, dim), s) for s, dim in move.needs}
+            ready[node] = graph.node_copy(node, lambda n, inputs=inputs: inputs.get(n, n))
+            made.append(ready[node])
+            ready[node].args = move.arguments(ready[node].args)
+            graphs.retrace(ready[node])
+    last = ready[root.source]
+    if root.node.target is not aten.select.int:
+        return last
+    with graph.inserting_before(root.node):
+        return make(root.node.meta, aten.select.int, last, root.dimension, 0)

@@ -1,0 +1,183 @@
+"""The FX graph that Inductor lowers, after its own passes: what its nodes are to the code generators, and changes."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch.fx import Graph, Node
+
+aten = torch.ops.aten
+
+#: Other subscripts for the same elements, all of them; `aten.expand` repeats them.
+WHOLE_VIEWS = {
+    *(aten.view.default, aten.reshape.default, aten._unsafe_view.default, aten.alias.default, aten.detach.default),
+    *(aten.unsqueeze.default, aten.squeeze.default, aten.squeeze.dim, aten.squeeze.dims, aten.expand.default),
+    *(aten.permute.default, aten.transpose.int, aten.t.default),
+}
+_OTHER_ORDER = {aten.permute.default, aten.transpose.int, aten.t.default}
+
+#: Reductions that have no tag, by name: Inductor registers them when it is loaded.  They keep their dimensions.
+_REDUCTIONS = {"prims.prepare_softmax_online.default"}
+
+
+def tensor(node: Any) -> torch.Tensor | None:
+    """The fake tensor that stands for a node's value; None for several values, and for sizes."""
+    value = node.meta.get("val") if isinstance(node, Node) else None
+    return value if isinstance(value, torch.Tensor) else None
+
+
+def tensor_inputs(node: Node) -> list[Node]:
+    """What a node reads, each once; the source of a getitem, too."""
+    return [a for a in node.all_input_nodes if tensor(a) is not None or node.target is operator.getitem]
+
+
+def is_pointwise(node: Node) -> bool:
+    """Whether Inductor computes an element of the result from one of each input, wherever it is needed."""
+    random = _has_tag(node, torch.Tag.nondeterministic_seeded)
+    return _has_tag(node, torch.Tag.pointwise) and not random and tensor(node) is not None
+
+
+def is_reduction(node: Node) -> bool:
+    return (_has_tag(node, torch.Tag.reduction) and not is_library_call(node)) or str(node.target) in _REDUCTIONS
+
+
+def _has_tag(node: Node, tag: torch.Tag) -> bool:
+    target = node.target
+    return isinstance(target, torch._ops.OpOverload) and tag in target.tags and not target._schema.is_mutable
+
+
+def is_view(node: Node) -> bool:
+    """Whether a node has elements of its input under other subscripts."""
+    target = node.target
+    return target in WHOLE_VIEWS or (isinstance(target, torch._ops.OpOverload) and target.is_view)
+
+
+def keeps_order(node: Node) -> bool:
+    """Whether a view of all elements has them in the order of its input."""
+    return node.target in WHOLE_VIEWS - _OTHER_ORDER
+
+
+def is_library_call(node: Node) -> bool:
+    """Whether a node is never a part of a kernel of loops: its inputs are in memory, and so is its result."""
+    from torch._inductor.lowering import fallbacks, lowerings
+    from torch.utils.flop_counter import flop_registry
+
+    target = node.target
+    if not isinstance(target, torch._ops.OpOverload) or is_view(node):
+        return False
+    known = target in lowerings or target.overloadpacket in lowerings
+    return not known or target in fallbacks or target in flop_registry or target.overloadpacket in flop_registry
+
+
+def has_convolution(graph: Graph) -> bool:
+    """Whether Inductor may have four-dimensional tensors in another layout than the graph says."""
+    return any(node.target is aten.convolution.default for node in graph.nodes)
+
+
+class StoreLimits(NamedTuple):
+    """Above how many tensors read Inductor stores a value: one with several users, and any."""
+
+    reused: int
+    any: int
+
+
+def store_limits(device: torch.device) -> StoreLimits:
+    from torch._inductor import config
+
+    of_cpu = getattr(config, "realize_cpu_acc_reads_threshold", None) if device.type == "cpu" else None
+    by_default = of_cpu or getattr(config, "_realize_acc_reads_threshold_default", 8)
+    return StoreLimits(config.realize_reads_threshold, config.realize_acc_reads_threshold or by_default)
+
+
+def store(node: Node) -> None:
+    """Has Inductor store a node's value, in the layout that the graph says, in a kernel that needs it."""
+    node.meta["inductor_realize_to_strides"] = True
+
+
+def known(condition: Any) -> bool:
+    """True only if a relation of sizes holds for every size that the guards admit; adds no guard."""
+    from torch.fx.experimental.symbolic_shapes import statically_known_true
+
+    return bool(statically_known_true(condition))
+
+
+def same_size(one: Node, other: Node) -> bool:
+    """Whether two tensors have as many elements."""
+    return known(_elements(one) == _elements(other))
+
+
+def _elements(node: Node) -> Any:
+    value = tensor(node)
+    return value.numel() if value is not None else 0
+
+
+def is_contiguous(node: Node) -> bool:
+    from torch._prims_common import is_contiguous_or_false
+
+    value = tensor(node)
+    return value is not None and is_contiguous_or_false(value)
+
+
+def argument(node: Node, name: str) -> Any:
+    """An argument of an operator by its name in the schema; None where it has none of that name."""
+    assert isinstance(node.target, torch._ops.OpOverload)
+    for position, parameter in enumerate(node.target._schema.arguments):
+        if parameter.name == name:
+            left_out = node.kwargs.get(name, parameter.default_value)
+            return node.args[position] if position < len(node.args) else left_out
+    return None
+
+
+def reduced_dimensions(node: Node) -> set[int]:
+    """The dimensions of its input that a reduction reduces."""
+    source = tensor(node.args[0])
+    assert source is not None
+    given = argument(node, "dim")
+    if given is None or given == []:
+        return set(range(source.dim()))
+    return {d % max(source.dim(), 1) for d in (given if isinstance(given, Iterable) else [given])}
+
+
+def keeps_dimensions(node: Node) -> bool:
+    return str(node.target) in _REDUCTIONS or bool(argument(node, "keepdim"))
+
+
+def retrace(node: Node) -> Node:
+    """Gives a node the fake value that its inputs' have, computed as torch does in tracing."""
+    from torch._dispatch.python import enable_python_dispatcher
+    from torch._inductor.fx_utils import get_fake_args_kwargs
+    from torch._inductor.virtualized import V
+
+    valid, args, kwargs = get_fake_args_kwargs(node)
+    assert valid and callable(node.target), f"{node} has inputs of unknown shape"
+    with V.fake_mode, enable_python_dispatcher():
+        node.meta["val"] = node.target(*args, **kwargs)
+    return node
+
+
+def place(node: Node) -> str:
+    """A node's name and the user's line that it comes from."""
+    frames = re.findall(r'File "([^"]+)", line (\d+)', node.meta.get("stack_trace") or "")
+    return f"{node.name} ({Path(frames[-1][0]).name}:{frames[-1][1]})" if frames else node.name
+
+
+#: The key of what Bridge's passes note of a graph, in its module's `meta`.
+_NOTES = "bridge_graph_passes"
+
+
+def add_note(graph: Graph, note: Any) -> None:
+    module = graph.owning_module
+    if module is not None:
+        module.meta.setdefault(_NOTES, []).append(note)
+
+
+def take_notes() -> list[Any]:
+    """What was noted of the graph that is being scheduled; once."""
+    from torch._inductor.virtualized import V
+
+    return V.graph.module.meta.pop(_NOTES, [])

@@ -1,0 +1,205 @@
+"""The places where Inductor calls Bridge: after its passes over a graph, and after its own fusion.
+
+Each may hold a pass of the user's, which is called first.  Both are set for the process and do something only in the
+compilations that are Bridge's; to all others it is as if they were not there, in the keys of Inductor's caches, too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import functools
+import threading
+from collections.abc import Iterator
+from contextvars import ContextVar
+from typing import Any
+
+#: Inductor's option for the pass over the schedule, and for the one over the graph.
+HOOK = "_post_fusion_custom_pass"
+GRAPH_HOOK = "post_grad_custom_post_pass"
+
+
+class _Ours:
+    """A pass that Bridge puts into a hook; implementation: an object with `active()`, `key()` and `__call__`."""
+
+    hook: str
+
+    def __init__(self, implementation: Any):
+        self.implementation = implementation
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return copy.deepcopy(users_pass(self.hook), memo)
+
+
+class CacheIdentity:
+    """Stands for the hook in the configuration that torch 2.11 pickles into its cache key."""
+
+    def __init__(self, key: Any):
+        self.key = key
+
+    def __call__(self, nodes: list[Any]) -> list[Any]:
+        return nodes
+
+    def __reduce__(self) -> Any:
+        return CacheIdentity, (self.key() if callable(self.key) else self.key,)
+
+
+def scheduler_pass(implementation: Any) -> Any:
+    """Makes what `hooked` takes of an object with `active()`, `key()` and `__call__(nodes)`.
+
+    Where it is not active it is as if it were not there; its key may be None, for no caching.
+    """
+    return _scheduler_pass_class()(implementation)
+
+
+@functools.cache
+def _scheduler_pass_class() -> type:
+    from torch._inductor import codecache, custom_graph_pass
+
+    # A later torch than 2.11 asks this class for uuid(); 2.11 copies and pickles its configuration.
+    keyed = getattr(custom_graph_pass, "CustomSchedulerPass", None)
+
+    class BridgeSchedulerPass(_Ours, keyed or object):  # type: ignore[misc]
+        hook = HOOK
+
+        def __call__(self, nodes: list[Any]) -> list[Any]:
+            users = users_pass()
+            nodes = nodes if users is None else users(nodes)
+            return self.implementation(nodes) if self.implementation.active() else nodes
+
+        def uuid(self) -> Any:
+            users = users_pass()
+            theirs = users.uuid() if hasattr(users, "uuid") else None
+            ours = self.implementation.key() if self.implementation.active() else ()
+            if ours is None or (users is not None and theirs is None):
+                raise codecache.BypassFxGraphCache("bridge dumps or explains, or a pass in its hook has no uuid()")
+            return (*ours, theirs) if ours else theirs
+
+        def __deepcopy__(self, memo: Any) -> Any:
+            if keyed is None and self.implementation.active():
+                return CacheIdentity(self.uuid)
+            return super().__deepcopy__(memo)
+
+    return BridgeSchedulerPass
+
+
+def graph_pass(implementation: Any) -> Any:
+    """Makes what `hooked` takes for GRAPH_HOOK of an object with `active()`, `key()` and `__call__(graph, inference)`.
+
+    Where it is not active it is as if it were not there; its key may be None, for no caching.
+    """
+    return _graph_pass_class()(implementation)
+
+
+@functools.cache
+def _graph_pass_class() -> type:
+    from torch._inductor import custom_graph_pass
+
+    plain = custom_graph_pass.CustomGraphPass
+    # From torch 2.13 on a pass may ask to be told whether the graph is one for inference.
+    told = getattr(custom_graph_pass, "CustomInferenceAwareGraphPass", None)
+
+    class BridgeGraphPass(_Ours, told or plain):  # type: ignore[misc, valid-type]
+        hook = GRAPH_HOOK
+
+        def __call__(self, graph: Any, is_inference: bool | None = None) -> None:
+            inference = _traced_for_inference() if is_inference is None else is_inference
+            for users in _one_by_one(users_pass(GRAPH_HOOK)):
+                if told is not None and isinstance(users, told):
+                    users(graph, is_inference=inference)
+                else:
+                    users(graph)
+            if self.implementation.active():
+                self.implementation(graph, inference)
+
+        def __bool__(self) -> bool:
+            """False is no pass at all, to the keys of Inductor's caches."""
+            return self.implementation.active() or bool(users_pass(GRAPH_HOOK))
+
+        def uuid(self) -> Any:
+            """None is what Inductor takes for a pass that must not be cached."""
+            users = users_pass(GRAPH_HOOK)
+            known = all(isinstance(one, plain) and one.uuid() for one in _one_by_one(users))
+            ours = self.implementation.key() if self.implementation.active() else ()
+            if not known or ours is None:
+                return None
+            theirs = tuple(one.uuid() for one in users) if isinstance(users, (list, tuple)) else users and users.uuid()
+            return (*ours, theirs) if ours else theirs or "no pass"
+
+    return BridgeGraphPass
+
+
+def _one_by_one(users: Any) -> tuple[Any, ...]:
+    if not users:
+        return ()
+    return tuple(users) if isinstance(users, (list, tuple)) else (users,)
+
+
+def _traced_for_inference() -> bool:
+    """What AOTAutograd noted of the graph that is being compiled; False where it had no part in it."""
+    from torch._guards import TracingContext
+
+    context = TracingContext.try_get()
+    return context is not None and context.fw_metadata is not None and not context.fw_metadata.is_train
+
+
+@functools.cache
+def _entry(hook: str) -> Any:
+    from torch._inductor import config
+
+    return config._config[hook]
+
+
+def _configured(hook: str) -> Any:
+    """The value that the user's code gave a hook: of this context, or of the process in torch 2.11."""
+    override = _entry(hook).user_override
+    return override.get() if isinstance(override, ContextVar) else override
+
+
+def _configure(hook: str, value: Any) -> None:
+    entry = _entry(hook)
+    if isinstance(entry.user_override, ContextVar):
+        entry.user_override.set(value)
+    else:
+        entry.user_override = value
+
+
+def users_pass(hook: str = HOOK) -> Any:
+    """The pass in a hook that is not Bridge's (or a list of them, in that of the graph), or None."""
+    value = _configured(hook)
+    unset = type(value) is object or isinstance(value, _Ours)  # torch marks it by an object()
+    return None if unset else value
+
+
+_held: dict[str, list[Any]] = {HOOK: [], GRAPH_HOOK: []}
+_held_lock = threading.Lock()
+
+
+@contextlib.contextmanager
+def hooked(ours: Any) -> Iterator[None]:
+    """Has Inductor call a pass of `scheduler_pass` or `graph_pass` in every thread meanwhile.
+
+    What the user put into the hook is not touched.  The value is set where torch keeps those that an environment
+    variable forces: it is above the user's, which `users_pass` still reads, and there is one for the process, while
+    the user's is one a thread from 2.12 on.
+    """
+    before = _configured(ours.hook)
+    _hold(ours.hook, [ours], [])
+    try:
+        yield
+    finally:
+        _hold(ours.hook, [], [ours])
+        # A config.patch of the hook inside has "restored" the value that it could read, which was ours.
+        if _configured(ours.hook) is ours:
+            _configure(ours.hook, before)
+
+
+def _hold(hook: str, added: list[Any], removed: list[Any]) -> None:
+    from torch.utils._config_module import _UNSET_SENTINEL
+
+    with _held_lock:
+        held = _held[hook]
+        held.extend(added)
+        for ours in removed:
+            held.remove(ours)
+        _entry(hook).env_value_force = held[-1] if held else _UNSET_SENTINEL
