@@ -42,10 +42,10 @@ def inputs_loads(node: Any, known: Mapping[Any, Loads]) -> Loads:
     return frozenset().union(*(known.get(source, {source}) for source in graphs.tensor_inputs(node)))
 
 
-def needed_in_memory(graph: Any) -> set[Any]:
+def needed_in_memory(nodes: list[Any]) -> set[Any]:
     """The nodes whose values somebody wants in memory who is no kernel of loops, or who is not known to be one."""
     needed: set[Any] = set()
-    for node in reversed(graph.nodes):
+    for node in reversed(nodes):
         if any(_wants_memory(user, needed) for user in node.users):
             needed.add(node)
     return needed

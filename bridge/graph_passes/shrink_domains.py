@@ -41,6 +41,11 @@ class Slice:
         """Elements that are left of the dimension."""
         return 1 if self.node.target is aten.select.int else graphs.tensor(self.node).shape[self.dimension]
 
+    @property
+    def whole(self) -> Any:
+        """Elements of the dimension."""
+        return graphs.tensor(self.source).shape[self.dimension]
+
 
 @dataclass
 class Domain:
@@ -62,24 +67,29 @@ class Domain:
 
 def shrink_domains(graph: Any) -> Iterator[str]:
     """Shrinks what can be shrunk and pays; yields a line about each."""
-    while (domain := next(_find_domains(graph), None)) is not None:
-        rows = graphs.tensor(domain.slice.source).shape[domain.slice.dimension]
-        where, count = graphs.place(domain.slice.node), len(domain.moved)
-        _shrink(graph, domain)
-        yield f"{where}: {count} operations work on {domain.slice.length} of {rows}, which is all that is read"
-
-
-def _find_domains(graph: Any) -> Iterator[Domain]:
-    """What can be shrunk and pays; changes nothing."""
-    nodes, in_memory = list(graph.nodes), needed_in_memory(graph)
-    for position, node in enumerate(nodes):
-        found = _as_slice(node)
-        if found is None or _depends_on_strides(node):
+    nodes = list(graph.nodes)
+    # Each slice once: those that are made on the way have arrived where they stay.
+    for node in [node for node in nodes if _as_slice(node) is not None]:
+        domain = None if node._erased else _find_domain(node, nodes)
+        if domain is None:
             continue
-        domain = _above(found, nodes, position)
-        reduces = any(graphs.is_reduction(moved) for moved in domain.moved)
-        if domain.moved and (reduces or node in in_memory) and not _would_part(domain, nodes, in_memory):
-            yield domain
+        done, whole = domain.slice.length, domain.slice.whole
+        yield f"{graphs.place(node)}: {len(domain.moved)} operations work on {done} of {whole} indices"
+        _shrink(graph, domain)
+        nodes = list(graph.nodes)
+
+
+def _find_domain(node: Any, nodes: list[Any]) -> Domain | None:
+    """What is to be computed for a slice only, if anything can be, and pays; changes nothing."""
+    found = _as_slice(node)
+    if found is None or graphs.known(found.length == found.whole) or _depends_on_strides(node):
+        return None
+    domain = _above(found, nodes)
+    if not domain.moved:
+        return None
+    in_memory = needed_in_memory(nodes)
+    pays = node in in_memory or any(graphs.is_reduction(moved) for moved in domain.moved)
+    return domain if pays and not _would_part(domain, nodes, in_memory) else None
 
 
 def _as_slice(node: Any) -> Slice | None:
@@ -99,17 +109,19 @@ def _as_slice(node: Any) -> Slice | None:
 
 
 def _depends_on_strides(node: Any) -> bool:
-    return any(user.target is aten.as_strided.default or _strided_view(user) for user in node.users)
+    """Whether somebody sees that a slice has the strides of the whole: the user does, of the graph's results."""
+    return any(
+        user.op == "output"
+        or user.target is aten.as_strided.default
+        or (graphs.is_view(user) and _depends_on_strides(user))
+        for user in node.users
+    )
 
 
-def _strided_view(user: Any) -> bool:
-    return graphs.is_view(user) and _depends_on_strides(user)
-
-
-def _above(found: Slice, nodes: list[Any], position: int) -> Domain:
+def _above(found: Slice, nodes: list[Any]) -> Domain:
     """The operations above a slice of which only that slice is read: nothing is moved where there are none."""
     needed: dict[Any, set[int | None]] = {found.source: {found.dimension}}
-    inside, moved = {found.node}, dict[Any, Move]()
+    inside, moved, position = {found.node}, dict[Any, Move](), nodes.index(found.node)
     while needed and position:
         position -= 1
         node = nodes[position]

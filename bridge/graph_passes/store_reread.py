@@ -34,7 +34,7 @@ def _find_reread(graph: Any) -> Iterator[tuple[Any, float]]:
     """The nodes to store, in order, with the tensors that each kernel would load for it; changes nothing."""
     nodes, known = list(graph.nodes), dict[Any, Loads]()
     positions = {node: position for position, node in enumerate(nodes)}
-    convolution, needed = graphs.has_convolution(graph), needed_in_memory(graph)
+    convolution, needed = graphs.has_convolution(graph), needed_in_memory(nodes)
     for node in nodes:
         value = graphs.tensor(node)
         if value is None:
