@@ -180,7 +180,8 @@ def _report_changes(report: Report) -> None:
     for changes in graphs.take_notes():
         for name, lines in changes.lines.items():
             report.choices += lines
-            report.count(name, len(lines))
+            if lines:
+                report.count(name, len(lines))
         if changes.fault:
             report.refusals.append(Refusal([], Reason.internal_error, changes.fault))
         report.seconds["graph_passes"] = report.seconds.get("graph_passes", 0.0) + changes.seconds

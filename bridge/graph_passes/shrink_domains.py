@@ -85,7 +85,7 @@ def _find_domain(node: Any, nodes: list[Any]) -> Domain | None:
     if found is None or graphs.known(found.length == found.whole) or _depends_on_strides(node):
         return None
     domain = _above(found, nodes)
-    if not domain.moved:
+    if all(map(graphs.is_view, domain.moved)):
         return None
     in_memory = needed_in_memory(nodes)
     pays = node in in_memory or any(graphs.is_reduction(moved) for moved in domain.moved)

@@ -6,17 +6,16 @@ behind each norm, Inductor has the norms read 2, 3, 4 tensors, and 5, and only t
 What is counted are tensors of the value's size, in units of its bytes.  Let a kernel load L of them to compute the
 value.  Two kernels that compute it load 2 L; if the first one stores it, they load L + 1 and store 1.  So storing it
 pays for itself at the second kernel if L > 2, and at L = 2 it does not.  Each later kernel saves another L - 1, which
-is not counted on, as one of them may store a sum that has this value in it.  Where the second kernel loads one of the
-L tensors anyhow, that one is not saved.  For a chain this stores every other sum, and the norms read 2, 3, 2, 3, ...
+is not counted on, as one of them may store a sum that has this value in it.  A tensor that something else reads later
+is not saved, and does not count.  For a chain this stores every other sum, and the norms read 2, 3, 2, 3, ...
 
-The value must not cost a kernel of its own: a kernel that needs it first has to go over it in its order.
+The value must not cost a kernel of its own: the kernels that need it first have to go over it in its order.
 """
 
 from __future__ import annotations
 
-from collections import ChainMap, defaultdict
+from collections import ChainMap
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 from ..inductor import graphs
@@ -43,7 +42,8 @@ def _find_reread(graph: Any) -> Iterator[tuple[Any, float]]:
         known[node] = loads = memory.loads(node, known)
         if not memory.computed_again(node):
             continue
-        pays = _may_pay(node, loads, convolution) and _Readers(node, memory, known, positions).pay(nodes)
+        pays = _may_pay(node, convolution) and _amount(_saved(node, loads, memory, positions), node) > 2
+        pays = pays and _Readers(node, memory, known, positions).several(nodes)
         if pays:
             yield node, _amount(loads, node)
         if pays or memory.inductor_stores(node, loads):
@@ -51,13 +51,12 @@ def _find_reread(graph: Any) -> Iterator[tuple[Any, float]]:
             known[node] = frozenset([node])
 
 
-def _may_pay(node: Any, loads: Loads, convolution: bool) -> bool:
-    """What the node itself says; Inductor may choose another layout than the graph's for images."""
+def _may_pay(node: Any, convolution: bool) -> bool:
+    """What the node itself says; of images Inductor may choose another layout than the graph's."""
     value = graphs.tensor(node)
     if not graphs.is_pointwise(node) or len(node.users) < 2 or not value.dtype.is_floating_point:
         return False
-    plain = graphs.is_contiguous(node) and not (convolution and value.dim() == 4)
-    return plain and _amount(loads, node) > 2
+    return graphs.is_contiguous(node) and not (convolution and value.dim() == 4)
 
 
 def _amount(loads: Loads, node: Any) -> float:
@@ -66,71 +65,73 @@ def _amount(loads: Loads, node: Any) -> float:
     return sum(value.dtype.itemsize for value in whole) / graphs.tensor(node).dtype.itemsize
 
 
-@dataclass
-class _Kernel:
-    """What is loaded at a level, with the value computed again or stored, and whether for the value's sake."""
+def _saved(node: Any, loads: Loads, memory: Memory, positions: dict[Any, int]) -> Loads:
+    """The loads for a node that no later one needs but through it."""
+    return frozenset(load for load in loads if not _read_later(load, node, memory, positions))
 
-    again: set[Any] = field(default_factory=set)
-    stored: set[Any] = field(default_factory=set)
-    needs_value: bool = False
+
+def _read_later(load: Any, node: Any, memory: Memory, positions: dict[Any, int]) -> bool:
+    waiting, seen = [load], {load, node}
+    while waiting:
+        for user in waiting.pop().users:
+            if user in seen:
+                continue
+            seen.add(user)
+            loops = graphs.is_pointwise(user) or graphs.is_reduction(user) or user.target in graphs.WHOLE_VIEWS
+            if loops and positions[user] > positions[node]:
+                return True
+            if memory.computed_again(user):
+                waiting.append(user)
+    return False
 
 
 class _Readers:
-    """The kernels that would compute a node's value, one a level: kernels of a level may turn out to be one."""
+    """The kernels that would compute a node's value, by level: kernels of a level may turn out to be one."""
 
     def __init__(self, node: Any, memory: Memory, known: dict[Any, Loads], positions: dict[Any, int]):
         self.node, self.memory, self.positions = node, memory, positions
-        self.again = ChainMap[Any, Loads]({}, known)
-        self.stored = ChainMap[Any, Loads]({node: frozenset([node])}, known)
+        self.loads = ChainMap[Any, Loads]({}, known)
         self.levels = {node: 0}
-        self.in_order = {node}
-        self.kernels = defaultdict[int, _Kernel](_Kernel)
-        self.has_host = False
+        #: The nodes that are computed again with the value in them, and those of them that have its elements in order.
+        self.carriers, self.in_order = {node}, {node}
+        self.found: set[int] = set()
         self.last = self._last_user(node)
 
-    def pay(self, nodes: list[Any]) -> bool:
-        """Whether a kernel of level 0 can store the value, and the first one after it saves more than that."""
+    def several(self, nodes: list[Any]) -> bool:
+        """Whether there are kernels of more than one level, and those of the first can store the value."""
         for node in nodes[self.positions[self.node] + 1 :]:
-            at, second = level(node, self.levels), self._second()
-            if self.positions[node] > self.last or (second is not None and at is not None and at > second):
+            if self.positions[node] > self.last:
                 break
-            self._visit(node, at)
-        second = self._second()
-        if second is None or not self.has_host:
-            return False
-        kernel = self.kernels[second]
-        return _amount(frozenset(kernel.again), self.node) - _amount(frozenset(kernel.stored), self.node) > 1
-
-    def _second(self) -> int | None:
-        return min((at for at, kernel in self.kernels.items() if at > 0 and kernel.needs_value), default=None)
+            if not self._visit(node):
+                return False
+        return 0 in self.found and len(self.found) > 1
 
     def _last_user(self, node: Any) -> int:
         return max((self.positions[user] for user in node.users), default=0)
 
-    def _visit(self, node: Any, at: int | None) -> None:
+    def _visit(self, node: Any) -> bool:
+        """False for a kernel of the first level that cannot store the value."""
+        at, loads = level(node, self.levels), inputs_loads(node, self.loads)
         if at is not None:
             self.levels[node] = at
-        again, stored = inputs_loads(node, self.again), inputs_loads(node, self.stored)
-        if self.memory.computed_again(node) and not self.memory.inductor_stores(node, again):
-            self.again[node], self.stored[node] = again, stored
-            if self.node in stored:
-                self.last = max(self.last, self._last_user(node))
-                self._follow_order(node)
-            return
-        self.again[node] = self.stored[node] = frozenset([node])
-        if at is not None and (graphs.is_pointwise(node) or graphs.is_reduction(node)):
-            self._read(self.kernels[at], again, stored)
-            self.has_host |= at == 0 and self._goes_over_all(node)
+        carries = not self.carriers.isdisjoint(node.all_input_nodes)
+        if self.memory.computed_again(node) and not self.memory.inductor_stores(node, loads):
+            self.loads[node] = loads
+            if carries:
+                self._carry(node)
+            return True
+        self.loads[node] = frozenset([node])
+        if not carries or not (graphs.is_pointwise(node) or graphs.is_reduction(node)):
+            return True
+        self.found.add(self.levels[node])
+        return self.levels[node] > 0 or self._goes_over_all(node)
 
-    def _read(self, kernel: _Kernel, again: Loads, stored: Loads) -> None:
-        kernel.again |= again
-        kernel.stored |= stored
-        kernel.needs_value |= self.node in stored
-
-    def _follow_order(self, node: Any) -> None:
-        if graphs.keeps_order(node) or graphs.is_pointwise(node):
-            if self._from_in_order(node) and graphs.same_size(node, self.node):
-                self.in_order.add(node)
+    def _carry(self, node: Any) -> None:
+        self.carriers.add(node)
+        self.last = max(self.last, self._last_user(node))
+        ordered = graphs.keeps_order(node) or graphs.is_pointwise(node)
+        if ordered and self._from_in_order(node) and graphs.same_size(node, self.node):
+            self.in_order.add(node)
 
     def _goes_over_all(self, node: Any) -> bool:
         """Whether a kernel for this node has the value's elements in its loops, in their order."""
@@ -142,4 +143,4 @@ class _Readers:
         return len(reduced) < rank and reduced == set(range(rank - len(reduced), rank))
 
     def _from_in_order(self, node: Any) -> bool:
-        return any(source in self.in_order for source in node.all_input_nodes)
+        return not self.in_order.isdisjoint(node.all_input_nodes)
