@@ -12,7 +12,6 @@ from typing import Any
 
 from ..inductor import graphs
 from ..options import Options
-from ..report import Report
 from .shrink_domains import shrink_domains
 from .store_reread import store_reread
 

@@ -27,6 +27,7 @@ from . import passing
 from .loads import level, needed_in_memory
 from .passing import Move
 
+
 @dataclass(frozen=True)
 class Slice:
     """A slice or select node: of which dimension of its source, and the arguments of a slice of the same elements."""
@@ -164,11 +165,11 @@ def _shares_kernel(source: Any, domain: Domain, nodes: list[Any], in_memory: set
 
 def _shrink(graph: Any, domain: Domain) -> None:
     """Puts copies that work on the slice beside the operations, and then in their place; else changes nothing."""
-    made: list[Any] = []
+    copies = _Copies(graph, domain)
     try:
-        last = _copies(graph, domain, made)
+        last = copies.result()
     except BaseException:
-        for node in reversed(made):
+        for node in reversed(copies.made):
             graph.erase_node(node)
         raise
     domain.slice.node.replace_all_uses_with(last)
@@ -176,27 +177,41 @@ def _shrink(graph: Any, domain: Domain) -> None:
         graph.erase_node(node)
 
 
-def _copies(graph: Any, domain: Domain, made: list[Any]) -> Any:
-    """The node that has the slice's value; made: gets all new nodes."""
-    root, ready = domain.slice, dict[Any, Any]()
+class _Copies:
+    """Copies of the operations, each before its original; made: all nodes that are new."""
 
-    def make(meta: dict, target: Any, *args: Any) -> Any:
-        made.append(graph.call_function(target, args))
-        made[-1].meta = dict(meta)
-        return graphs.retrace(made[-1])
+    def __init__(self, graph: Any, domain: Domain):
+        self.graph, self.slice, self.moved = graph, domain.slice, domain.moved
+        self.made: list[Any] = []
+        self.copies: dict[Any, Any] = {}
+        self.slices: dict[tuple[Any, int], Any] = {}
 
-    for node, move in domain.moved.items():
-        with graph.inserting_before(node):
-            for source, dim in move.needs:
-                if dim is not None and source not in domain.moved and (source, dim) not in ready:
-                    ready[source, dim] = make(root.node.meta, aten.slice.Tensor, source, dim, *root.bounds)
-            inputs = {s: ready[s] if s in domain.moved else ready.get((s, dim), s) for s, dim in move.needs}
-            ready[node] = graph.node_copy(node, lambda n, inputs=inputs: inputs.get(n, n))
-            made.append(ready[node])
-            ready[node].args = move.arguments(ready[node].args)
-            graphs.retrace(ready[node])
-    last = ready[root.source]
-    if root.node.target is not aten.select.int:
-        return last
-    with graph.inserting_before(root.node):
-        return make(root.node.meta, aten.select.int, last, root.dimension, 0)
+    def result(self) -> Any:
+        """The node that has the slice's value."""
+        for node, move in self.moved.items():
+            with self.graph.inserting_before(node):
+                self.copies[node] = self._copy(node, move)
+        last = self.copies[self.slice.source]
+        if self.slice.node.target is not aten.select.int:
+            return last
+        with self.graph.inserting_before(self.slice.node):
+            return self._call(aten.select.int, last, self.slice.dimension, 0)
+
+    def _copy(self, node: Any, move: Move) -> Any:
+        inputs = {source: self._input(source, dim) for source, dim in move.needs}
+        copy = self.graph.node_copy(node, lambda source: inputs.get(source, source))
+        self.made.append(copy)
+        copy.args = move.arguments(copy.args)
+        return graphs.retrace(copy)
+
+    def _input(self, source: Any, dim: int | None) -> Any:
+        if dim is None or source in self.moved:
+            return self.copies.get(source, source)
+        if (source, dim) not in self.slices:
+            self.slices[source, dim] = self._call(aten.slice.Tensor, source, dim, *self.slice.bounds)
+        return self.slices[source, dim]
+
+    def _call(self, target: Any, *args: Any) -> Any:
+        self.made.append(self.graph.call_function(target, args))
+        self.made[-1].meta = dict(self.slice.node.meta)
+        return graphs.retrace(self.made[-1])

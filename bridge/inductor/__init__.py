@@ -2,7 +2,8 @@
 
 The package sees schedules, nodes, bodies and buffers through the functions that are listed here. Beside them: `graphs`,
 the graph before Inductor lowers it; `codegen`, `kernels` and `launches`, what extends Inductor's code generators;
-`functions`, affine functions in a graph; `recording`, what explanations ask. bridge/torch_logging.py, which `import bridge` needs, stands outside.
+`functions`, affine functions in a graph; `recording`, what explanations ask. bridge/torch_logging.py, which
+`import bridge` needs, stands outside.
 """
 
 from .compiling import (

@@ -25,7 +25,7 @@ _OTHER_ORDER = {aten.permute.default, aten.transpose.int, aten.t.default}
 _REDUCTIONS = {"prims.prepare_softmax_online.default"}
 
 
-def tensor(node: Any) -> torch.Tensor | None:
+def tensor(node: Any) -> Any:
     """The fake tensor that stands for a node's value; None for several values, and for sizes."""
     value = node.meta.get("val") if isinstance(node, Node) else None
     return value if isinstance(value, torch.Tensor) else None
@@ -89,9 +89,11 @@ class StoreLimits(NamedTuple):
 def store_limits(device: torch.device) -> StoreLimits:
     from torch._inductor import config
 
-    of_cpu = getattr(config, "realize_cpu_acc_reads_threshold", None) if device.type == "cpu" else None
-    by_default = of_cpu or getattr(config, "_realize_acc_reads_threshold_default", 8)
-    return StoreLimits(config.realize_reads_threshold, config.realize_acc_reads_threshold or by_default)
+    # From torch 2.12 on there are defaults by device in the place of one.
+    names = ["realize_acc_reads_threshold", "_realize_acc_reads_threshold_default"]
+    names[1:1] = ["realize_cpu_acc_reads_threshold"] if device.type == "cpu" else []
+    given = (getattr(config, name, None) for name in names)
+    return StoreLimits(config.realize_reads_threshold, next(limit for limit in given if limit is not None))
 
 
 def store(node: Node) -> None:
@@ -135,12 +137,10 @@ def argument(node: Node, name: str) -> Any:
 
 def reduced_dimensions(node: Node) -> set[int]:
     """The dimensions of its input that a reduction reduces."""
-    source = tensor(node.args[0])
-    assert source is not None
-    given = argument(node, "dim")
+    rank, given = tensor(node.args[0]).dim(), argument(node, "dim")
     if given is None or given == []:
-        return set(range(source.dim()))
-    return {d % max(source.dim(), 1) for d in (given if isinstance(given, Iterable) else [given])}
+        return set(range(rank))
+    return {d % max(rank, 1) for d in (given if isinstance(given, Iterable) else [given])}
 
 
 def keeps_dimensions(node: Node) -> bool:

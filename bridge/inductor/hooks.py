@@ -95,20 +95,14 @@ def graph_pass(implementation: Any) -> Any:
 def _graph_pass_class() -> type:
     from torch._inductor import custom_graph_pass
 
-    plain = custom_graph_pass.CustomGraphPass
-    # From torch 2.13 on a pass may ask to be told whether the graph is one for inference.
-    told = getattr(custom_graph_pass, "CustomInferenceAwareGraphPass", None)
-
-    class BridgeGraphPass(_Ours, told or plain):  # type: ignore[misc, valid-type]
+    class BridgeGraphPass(_Ours, _told_of_inference() or custom_graph_pass.CustomGraphPass):  # type: ignore[misc]
         hook = GRAPH_HOOK
 
         def __call__(self, graph: Any, is_inference: bool | None = None) -> None:
             inference = _traced_for_inference() if is_inference is None else is_inference
             for users in _one_by_one(users_pass(GRAPH_HOOK)):
-                if told is not None and isinstance(users, told):
-                    users(graph, is_inference=inference)
-                else:
-                    users(graph)
+                told = isinstance(users, _told_of_inference() or ())
+                users(graph, is_inference=inference) if told else users(graph)
             if self.implementation.active():
                 self.implementation(graph, inference)
 
@@ -118,15 +112,31 @@ def _graph_pass_class() -> type:
 
         def uuid(self) -> Any:
             """None is what Inductor takes for a pass that must not be cached."""
-            users = users_pass(GRAPH_HOOK)
-            known = all(isinstance(one, plain) and one.uuid() for one in _one_by_one(users))
+            theirs = _users_identity()
             ours = self.implementation.key() if self.implementation.active() else ()
-            if not known or ours is None:
+            if theirs is None or ours is None:
                 return None
-            theirs = tuple(one.uuid() for one in users) if isinstance(users, (list, tuple)) else users and users.uuid()
             return (*ours, theirs) if ours else theirs or "no pass"
 
     return BridgeGraphPass
+
+
+def _told_of_inference() -> Any:
+    """The class of the passes that are told whether the graph is one for inference; None before torch 2.13."""
+    from torch._inductor import custom_graph_pass
+
+    return getattr(custom_graph_pass, "CustomInferenceAwareGraphPass", None)
+
+
+def _users_identity() -> Any:
+    """As torch makes it of what the user put into the hook of the graph; () for nothing, None for one that has none."""
+    from torch._inductor.custom_graph_pass import CustomGraphPass
+
+    users = users_pass(GRAPH_HOOK)
+    identities = tuple(one.uuid() if isinstance(one, CustomGraphPass) else None for one in _one_by_one(users))
+    if not all(identities):
+        return None
+    return identities if isinstance(users, (list, tuple)) or not identities else identities[0]
 
 
 def _one_by_one(users: Any) -> tuple[Any, ...]:
