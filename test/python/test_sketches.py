@@ -45,7 +45,7 @@ def repeated(x, times):
 
 
 def residual_chain(x, weight, *projections):
-    """Class 1: the j-th norm reads j addends, where the sum of the earlier ones could be stored."""
+    """Class 1: the j-th norm would read j addends; every other sum is stored (test_store_reread.py)."""
     for projection in projections:
         x = x + rms(x, weight) @ projection
     return rms(x, weight)
@@ -96,7 +96,7 @@ def latent_split(x, projection, weight, cos, sin):
 
 
 def last_row(x, residual, weight, projection):
-    """Class 11: the norm of all rows, of which the last one is used."""
+    """Class 11: the norm of all rows, of which the last one is used, and computed (test_shrink_domains.py)."""
     return rms(x + residual, weight)[-1:] @ projection
 
 
