@@ -75,9 +75,9 @@ def shrink_domains(graph: Any) -> Iterator[str]:
         if domain is None:
             continue
         done, whole = domain.slice.length, domain.slice.whole
-        yield f"{graphs.place(node)}: {len(domain.moved)} operations work on {done} of {whole} indices"
         _shrink(graph, domain)
         nodes = list(graph.nodes)
+        yield f"{graphs.place(node)}: {len(domain.moved)} operations work on {done} of {whole} indices"
 
 
 def _find_domain(node: Any, nodes: list[Any]) -> Domain | None:
@@ -111,12 +111,7 @@ def _as_slice(node: Any) -> Slice | None:
 
 def _depends_on_strides(node: Any) -> bool:
     """Whether somebody sees that a slice has the strides of the whole: the user does, of the graph's results."""
-    return any(
-        user.op == "output"
-        or user.target is aten.as_strided.default
-        or (graphs.is_view(user) and _depends_on_strides(user))
-        for user in node.users
-    )
+    return any(graphs.sees_strides(user) or (graphs.is_view(user) and _depends_on_strides(user)) for user in node.users)
 
 
 def _above(found: Slice, nodes: list[Any]) -> Domain:

@@ -62,6 +62,18 @@ def keeps_order(node: Node) -> bool:
     return node.target in WHOLE_VIEWS - _OTHER_ORDER
 
 
+#: Operators of torch's own that see more of a tensor than its elements.
+_SEE_STRIDES = {"aten.as_strided", "aten.sym_stride", "aten.sym_storage_offset", "aten.set_", "aten.resize_"}
+
+
+def sees_strides(node: Node) -> bool:
+    """Whether other strides of its inputs may give another result: so do the user's operators and kernels."""
+    target = node.target
+    if not isinstance(target, torch._ops.OpOverload):
+        return target is not operator.getitem
+    return target.namespace not in ("aten", "prims") or str(target.overloadpacket) in _SEE_STRIDES
+
+
 def is_library_call(node: Node) -> bool:
     """Whether a node is never a part of a kernel of loops: its inputs are in memory, and so is its result."""
     from torch._inductor.lowering import fallbacks, lowerings

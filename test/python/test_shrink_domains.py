@@ -184,6 +184,25 @@ def result(x, residual, weight, w):
     return rms(x + residual, weight)[:, -1]
 
 
+def strides_are_seen(x, residual, weight, w):
+    return torch.as_strided(rms(x + residual, weight)[1], (D,), (1,), S * D) @ w
+
+
+@torch.library.custom_op("bridge_test::flat", mutates_args=())
+def flat(x: torch.Tensor) -> torch.Tensor:
+    """The user's operators may look at strides."""
+    return x.clone()
+
+
+@flat.register_fake
+def _(x):
+    return x.clone()
+
+
+def users_operator(x, residual, weight, w):
+    return flat(rms(x + residual, weight)[:, -1]) @ w
+
+
 def flattened(x, residual, weight, w):
     """A row of the flat value is no index of any dimension above."""
     return rms(x + residual, weight).reshape(B * S, D)[-1:] @ w
@@ -191,7 +210,7 @@ def flattened(x, residual, weight, w):
 
 UNTOUCHED = [
     other_user, two_slices, reduced_over_the_slice, scanned, of_the_reduced_dimension, siblings, inlined,
-    at_a_place_unknown, random, result,
+    at_a_place_unknown, random, result, strides_are_seen, users_operator,
 ]  # fmt: skip
 
 
