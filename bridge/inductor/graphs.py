@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 import re
 from collections.abc import Iterable
@@ -38,16 +39,16 @@ def tensor_inputs(node: Node) -> list[Node]:
 
 def is_pointwise(node: Node) -> bool:
     """Whether Inductor computes an element of the result from one of each input, wherever it is needed."""
-    random = _has_tag(node, torch.Tag.nondeterministic_seeded)
-    return _has_tag(node, torch.Tag.pointwise) and not random and tensor(node) is not None
+    random = _has_tag(node.target, torch.Tag.nondeterministic_seeded)
+    return _has_tag(node.target, torch.Tag.pointwise) and not random and tensor(node) is not None
 
 
 def is_reduction(node: Node) -> bool:
-    return (_has_tag(node, torch.Tag.reduction) and not is_library_call(node)) or str(node.target) in _REDUCTIONS
+    return (_has_tag(node.target, torch.Tag.reduction) and not is_library_call(node)) or str(node.target) in _REDUCTIONS
 
 
-def _has_tag(node: Node, tag: torch.Tag) -> bool:
-    target = node.target
+@functools.cache
+def _has_tag(target: Any, tag: torch.Tag) -> bool:
     return isinstance(target, torch._ops.OpOverload) and tag in target.tags and not target._schema.is_mutable
 
 
