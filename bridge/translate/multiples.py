@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import sympy
 from torch.utils._sympy.functions import FloorDiv, Mod, ModularIndexing, PythonMod
@@ -27,7 +27,8 @@ _DIVISIONS = (FloorDiv, ModularIndexing, Mod, PythonMod)
 class Multiples:
     """A change of variables: some sizes are each a number times a new variable.
 
-    wholes: `s -> k*t`; parts: `t -> (s, k)`; unproven: conditions under which more sizes would be multiples.
+    wholes: `s -> k*t`, and what equals something of the new variables, `u -> t`; parts: `t -> (s, k)`; unproven:
+    conditions under which more sizes would be multiples.
     """
 
     wholes: dict[sympy.Symbol, sympy.Expr] = field(default_factory=dict)
@@ -84,7 +85,19 @@ def find_multiples(
             unproven.update({} if proven else {divides: None})
             if proven or assume:
                 divisors[size] = math.lcm(divisors.get(size, 1), multiple * divisor)
-    return _multiples(divisors, tuple(unproven), known)
+    found = _multiples(divisors, tuple(unproven), known)
+    return replace(found, wholes={**_equal_sizes(facts, found), **found.wholes})
+
+
+def _equal_sizes(facts: list[sympy.Basic], found: Multiples) -> dict[sympy.Symbol, sympy.Expr]:
+    """Sizes by another name: of a weight for half a row of `s` elements, `u` with `u == s // 2`."""
+    sides = [side for fact in facts if isinstance(fact, sympy.Eq) for side in (fact.args, fact.args[::-1])]
+    values = {name: expand(found.rewrite(value)) for name, value in sides if name.is_Symbol}
+    return {
+        name: value
+        for name, value in values.items()
+        if value.free_symbols and value.free_symbols <= found.parts.keys() and not value.has(*_DIVISIONS)
+    }
 
 
 def _without_sign(expressions: list[sympy.Expr], known: Callable[[sympy.Basic], bool]) -> dict[sympy.Symbol, int]:

@@ -236,6 +236,23 @@ def test_proven_again():
         assert group.fused and group.certificate
 
 
+@pytest.mark.parametrize("said", [False, True])
+def test_weight_of_half_a_row_kept_the_kernels_apart(said):
+    """Its length is a symbol of its own, which only a guard relates to the row's."""
+
+    def weighted(x, w):
+        torch._check(not said or x.shape[-1] % 2 == 0)
+        first, second = norm(x).chunk(2, -1)
+        return (torch.sigmoid(first) + second) * w
+
+    x, w = torch.randn(5, 96), torch.randn(48)
+    for tensor in (x, w):
+        torch._dynamo.mark_dynamic(tensor, tensor.dim() - 1)
+    result, (code,) = run_emitted(weighted, [x, w], bridge_backend, dynamic=None)
+    assert code.count(".run(") == 1 and bridge.report().fused
+    close(result, weighted(x.double(), w.double()))
+
+
 def test_what_no_guard_would_help_is_not_blamed_on_guards():
     """A row that starts in the middle of another."""
 
@@ -312,6 +329,15 @@ class TestMultiples:
         assert found.restore(4 * t * v) == self.s * self.u
         assert found.restore(t * v) == FloorDiv(self.s, 2) * FloorDiv(self.u, 2)
         assert found.restore(Ge(2 * t - v, 1)) == Ge(self.s - FloorDiv(self.u, 2), 1)
+
+    def test_equal_sizes(self):
+        """u is half a row, v that and one more, w a row of which nothing is divided."""
+        v, w = (Symbol(name, integer=True, positive=True) for name in ("v", "w"))
+        facts = [Eq(Mod(self.s, 2), 0), Eq(FloorDiv(self.s + 1, 2), self.u), Eq(v, self.u + 1), Eq(w, 2 * v)]
+        found = self.find([FloorDiv(self.s, 2)], facts)
+        (t,) = found.parts
+        assert found.rewrite(self.u) == t and found.restore(t) == FloorDiv(self.s, 2)
+        assert found.rewrite(w) is w and found.rewrite(v) is v
 
     def test_assumed(self):
         found = self.find([FloorDiv(self.s, 2)], assume=True)
