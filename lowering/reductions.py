@@ -124,6 +124,8 @@ def _welford(evaluator: Evaluator, steps: list[list], innermost) -> Any:
         raise Unsupported(Reason.not_liftable, "a merge of moments over segments")
     if len(parts) == 1 and _is_constant(steps[0][1], 0) and _is_constant(steps[0][2], 1):
         return ops.reduction(dtype, dtype, "welford_reduce", parts[0][0])
+    if not evaluator.env.knows_lanes:
+        raise Unsupported(Reason.not_liftable, "a merge of moments, which Inductor's C++ code cannot vectorise")
     combined = functools.reduce(functools.partial(_merge_moments, ops), parts)
     return ops.reduction(dtype, dtype, "welford_combine", combined)
 

@@ -253,6 +253,21 @@ def test_weight_of_half_a_row_kept_the_kernels_apart(said):
     close(result, weighted(x.double(), w.double()))
 
 
+def test_merged_moments_had_no_vectors_in_cpp(compiler):
+    """The variance of a row of two parts: Inductor has a reduction for it, which only Triton's code generator takes."""
+
+    def halves(x):
+        first, second = (x / (1 + x.var(-1, keepdim=True))).chunk(2, -1)
+        return F.silu(first) * second
+
+    case = Case(halves, (1,), WIDTHS)
+    (x, *_) = case.inputs()
+    close(compiler(halves, backend="bridge")(x), halves(x.double()))
+    (group,) = bridge.report().groups
+    assert group.reason is Reason.not_liftable and "moments" in group.detail
+    assert launches(case, bridge_backend)[0] == 1
+
+
 def test_what_no_guard_would_help_is_not_blamed_on_guards():
     """A row that starts in the middle of another."""
 

@@ -129,8 +129,9 @@ def with_length_that_depends_on_data(x):
     columns = positive_rows(x).t().contiguous()
     n = columns.shape[1]
     torch._check(n >= 2)
-    y = norm(torch.cat([columns, columns.cos()], -1))
-    return y[:, :n] * y[:, n:]
+    # No slices: Inductor of torch 2.11 cannot lower them where their length depends on data.
+    first, second = norm(torch.cat([columns, columns.cos()], -1)).unflatten(-1, (2, n)).unbind(1)
+    return first * second
 
 
 ON_CPU = [

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import secrets
+from dataclasses import replace
 
 import fuzz
 import pytest
 from programs import generate
+
+import bridge
+from bridge.backend import bridge as bridge_backend
+from bridge.reasons import Reason
 
 #: Seeds by what runs them: what is emitted for a GPU, Triton for the CPU, C++.
 SEEDS = {
@@ -35,6 +40,56 @@ def test_programs_that_nobody_has_seen(symbolic_widths, compiler, monkeypatch):
         program = generate(seed, symbolic_widths)
         outcome = fuzz.check(program, "gpu")
         assert outcome.problem is None, f"{outcome.problem}\n{program}"
+
+
+#: The same of programs whose width is symbolic, called with two; 117 says nothing of its width.
+SYMBOLIC = [("gpu", 103), ("gpu", 111), ("gpu", 117), ("interpreted", 110), ("cpu", 111)]
+
+
+@pytest.mark.parametrize("target, seed", SYMBOLIC, ids=[f"{target}-{seed}" for target, seed in SYMBOLIC])
+def test_symbolic_width(target, seed, compiler, monkeypatch):
+    monkeypatch.setenv("BRIDGE_STRICT", "1")
+    program = generate(seed, symbolic_widths=True)
+    outcome = fuzz.check(program, target)
+    assert outcome.fused and outcome.problem is None, f"{outcome.problem}\n{program}"
+
+
+@pytest.mark.parametrize("multiple, fused", [(1, False), (2, True)])
+def test_symbolic_width_wants_its_guard(multiple, fused, monkeypatch):
+    """Half of a row: fused where the program says that it is one, else refused with what to say; right in both."""
+    monkeypatch.setenv("BRIDGE_STRICT", "1")
+    program = replace(generate(107, symbolic_widths=True), multiple=multiple)
+    results = fuzz.run_gpu(program, bridge_backend)
+    assert all(
+        fuzz.error(r, e) <= fuzz.ROUNDING[program.dtype] for r, e in zip(results, program.reference(), strict=True)
+    )
+    (group,) = bridge.report().groups
+    assert group.fused is fused
+    assert fused or (group.reason is Reason.dynamic_extent and "% 2 == 0" in group.detail)
+
+
+def test_programs_of_symbolic_width_are_for_two():
+    """With the same lines, some with a guard."""
+    programs = [generate(seed, symbolic_widths=True) for seed in range(40)]
+    for program in programs:
+        widths = [shapes["x"][-1] for shapes in (program.shapes, program.other_shapes)]
+        assert widths[0] != widths[1] and not any(width % program.multiple for width in widths)
+        assert len(program.reference()) == len(program.result_names) == 2 * len(program.outputs)
+    assert 10 < sum("torch._check" in program.source for program in programs) < 40
+
+
+def test_a_miscompile_of_another_width_is_found(monkeypatch):
+    """Where the width that was compiled for is right."""
+
+    def wrong(program, backend):
+        results = [t.to(program.dtype) for t in program.reference()]
+        if backend != "inductor":
+            results[-1].view(-1)[0] += 1
+        return tuple(results)
+
+    monkeypatch.setitem(fuzz.RUNNERS, "wrong", wrong)
+    monkeypatch.setattr(fuzz, "fusing", lambda fused: fused.append(True))
+    assert "of other widths: error" in fuzz.check(generate(107, symbolic_widths=True), "wrong").problem
 
 
 def test_a_miscompile_is_found(monkeypatch):

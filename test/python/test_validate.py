@@ -81,6 +81,14 @@ def test_programs(seed):
         assert_eager(results, program.reference(), program.dtype)
 
 
+@pytest.mark.parametrize("seed", [7, 107, 111])
+def test_programs_of_symbolic_width(seed):
+    """For the width that they are compiled for, and for twice that."""
+    program = generate(seed, symbolic_widths=True)
+    found = record(program.function, program.inputs(), dynamic=True)
+    assert any(group.doubled for group in found.groups) and validate.problems(found) == []
+
+
 #: What would be a miscompile, as a change of the transformed IR: a pattern of the benchmarks, what, by what.
 SABOTAGE = {
     "piece offset": ("rmsnorm_residual_chunk_swiglu", r"%arg6 \+ 128\]", "%arg6 + 127]"),
@@ -107,6 +115,15 @@ class TestSabotage:
     def group(name: str) -> validate.Group:
         (pattern,) = [p for p in PATTERNS if p.name == name]
         return record(pattern.function, pattern.make(None, torch.float32, "cpu", small=True), False).groups[0]
+
+    def test_is_found_at_twice_the_size(self):
+        """A number where a symbol belongs: right for the size that was compiled for only."""
+        program = generate(107, symbolic_widths=True)
+        (group,) = record(program.function, program.inputs(), dynamic=True).groups
+        (size,) = group.sizes
+        text, count = re.subn(r"to %arg\d+ ", f"to {size} ", group.after)
+        assert count and validate.differences(group, text) == []
+        assert validate.differences(group.doubled, text)
 
     @pytest.mark.parametrize("what", SABOTAGE)
     def test_is_found(self, what):

@@ -154,7 +154,8 @@ def _admitted(sizes: dict[sympy.Symbol, int]) -> bool:
     """Whether the graph's guards are known to hold for these sizes."""
     from torch._inductor.virtualized import V
 
-    guards = [guard.expr for guard in V.graph.sizevars.shape_env.guards]
+    shape_env = V.graph.sizevars.shape_env
+    guards = [shape_env.replace(guard.expr) for guard in shape_env.guards]
     return all(guard.xreplace(sizes) == sympy.true for guard in guards if guard.free_symbols & sizes.keys())
 
 
