@@ -25,6 +25,9 @@ from patterns import PATTERNS
 #: Seeds of programs with a fusion, among them the dynamic, the 16-bit and the updating.
 SEEDS = (1, 2, 6, 11, 14, 20, 29, 40, 41, 59, 65, 66, 98)
 
+#: Patterns that return a buffer which is filled by parts, or of which torch 2.11 has a kernel in no group.
+PARTLY_TRANSLATED = {"softmax_padded_rows", "rmsnorm_interleaved_rope"}
+
 every_pattern = pytest.mark.parametrize("pattern", PATTERNS, ids=lambda pattern: pattern.name)
 
 
@@ -40,6 +43,12 @@ def record(function, inputs, dynamic: bool) -> validate.Recorded:
     return found
 
 
+def left_alone(found: validate.Recorded) -> bool:
+    """Whether there was nothing to translate, as Inductor (of torch 2.11, say) makes one kernel by itself."""
+    assert found.groups or bridge.report().kernels_before <= 1
+    return not found.groups
+
+
 def assert_eager(results, references, dtype: torch.dtype) -> None:
     for result, expected in zip(results, references, strict=True):
         if expected.is_floating_point() and expected.itemsize > 1:
@@ -52,10 +61,12 @@ def assert_eager(results, references, dtype: torch.dtype) -> None:
 def test_patterns(pattern):
     inputs = pattern.make(None, torch.float32, "cpu", small=True)
     found = record(pattern.function, inputs, dynamic=False)
-    assert found.groups and validate.problems(found) == []
+    if left_alone(found):
+        return
+    assert validate.problems(found) == []
     results = validate.outputs_of(found)
-    if pattern.name == "softmax_padded_rows":  # returns a buffer that is filled by parts
-        assert results is None
+    if results is None:
+        assert pattern.name in PARTLY_TRANSLATED
         return
     references = pattern.function(*[t.double() for t in inputs])
     assert_eager(results, references if isinstance(references, tuple) else [references], torch.float32)
@@ -67,7 +78,9 @@ def test_patterns_in_16_bits_with_symbolic_rows(pattern):
     if pattern.dynamic:
         pattern.mark_dynamic_rows(inputs)
     found = record(pattern.function, inputs, pattern.dynamic)
-    assert found.groups and validate.problems(found, EXACT[:1]) == []
+    if left_alone(found):
+        return
+    assert validate.problems(found, EXACT[:1]) == []
     assert not pattern.dynamic or any("memref<?x" in group.before for group in found.groups)
 
 

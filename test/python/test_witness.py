@@ -51,7 +51,10 @@ def test_there_are_enough_of_them():
 @pytest.mark.parametrize("name", PARTLY_TRANSLATED)
 def test_partly_translated(name):
     (pattern,) = [p for p in PATTERNS if p.name == name]
-    assert validate.outputs_of(record(*witness.float32(pattern), dynamic=False)) is None
+    function, inputs = witness.float32(pattern)
+    found = record(function, inputs, dynamic=False)
+    # Other releases of torch may leave nothing but loops.
+    assert validate.outputs_of(found) is None or witness.disagreements(found, witness.affine_ir(pattern), inputs) == []
 
 
 #: What would be a wrong translation, as a change of the translated IR: a pattern, what, by what.
