@@ -407,7 +407,7 @@ def test_no_launch_raises_the_peak_of_memory(wide, kernels):
         y = torch.relu(y @ w) @ w.T if wide else y
         return y @ torch.cos(v)
 
-    inputs = [torch.randn(256, 256) for _ in range(3)] + [torch.randn(256, 1024)]
+    inputs = [torch.randn(1024, 1024) for _ in range(3)] + [torch.randn(1024, 4096)]
     with torch.no_grad():
         assert offline.compile_for_gpu(products, inputs).n_kernels == (3 if wide else 2)
         assert offline.compile_for_gpu(products, inputs, compile_fx=bridge_backend).n_kernels == kernels
