@@ -557,3 +557,43 @@ func.func @should_move_once(%in: memref<4x6xf32>, %t: memref<4x6xf32>, %a: memre
   }
   return
 }
+
+// -----
+
+// A chain whose nests each want another order than their writer's: the second
+// moves for the third before the first moves for the second.
+
+// CHECK-LABEL: func @should_take_the_order_of_the_last
+// CHECK: affine.for %[[A:.*]] = 0 to 6 {
+// CHECK-NEXT: affine.for %[[B:.*]] = 0 to 4 {
+// CHECK-NEXT: affine.for %[[C:.*]] = 0 to 2 {
+// CHECK-NEXT: affine.load %arg0[%[[A]] + %[[B]] * 12 + %[[C]] * 6]
+// CHECK: affine.for %[[D:.*]] = 0 to 6 {
+// CHECK-NEXT: affine.for %[[E:.*]] = 0 to 4 {
+// CHECK-NEXT: affine.for %[[F:.*]] = 0 to 2 {
+// CHECK-NEXT: affine.load %arg1[%[[D]] + %[[E]] * 12 + %[[F]] * 6]
+// CHECK-NEXT: affine.store %{{.*}}, %arg2[%[[E]] * 2 + %[[F]], %[[D]]]
+// FUSED-LABEL: func @should_take_the_order_of_the_last
+// FUSED: bridge.band,
+// FUSED-NEXT: return
+func.func @should_take_the_order_of_the_last(%in: memref<48xf32>, %a: memref<48xf32>, %b: memref<8x6xf32>, %out: memref<6x4x2xf32>) {
+  affine.for %i = 0 to 48 {
+    %x = affine.load %in[%i] : memref<48xf32>
+    affine.store %x, %a[%i] : memref<48xf32>
+  }
+  affine.for %i = 0 to 8 {
+    affine.for %j = 0 to 6 {
+      %x = affine.load %a[%i * 6 + %j] : memref<48xf32>
+      affine.store %x, %b[%i, %j] : memref<8x6xf32>
+    }
+  }
+  affine.for %i = 0 to 6 {
+    affine.for %j = 0 to 4 {
+      affine.for %k = 0 to 2 {
+        %x = affine.load %b[%j * 2 + %k, %i] : memref<8x6xf32>
+        affine.store %x, %out[%i, %j, %k] : memref<6x4x2xf32>
+      }
+    }
+  }
+  return
+}

@@ -373,3 +373,113 @@ func.func @should_not_split_by_overlapping_images(%in: memref<8x64xf32>, %t: mem
   }
   return
 }
+
+// -----
+
+// Four nests that read pixels of patches, two of them the same.
+
+// CHECK-LABEL: func @should_not_split_by_tiles_that_overlap
+// CHECK: affine.for %{{.*}} = 0 to 64 {
+func.func @should_not_split_by_tiles_that_overlap(%in: memref<16x64x6xf32>, %t: memref<16x64x6xf32>, %a: memref<16x4x4x6xf32>, %b: memref<16x4x4x6xf32>, %c: memref<16x4x4x6xf32>, %d: memref<16x4x4x6xf32>) {
+  // expected-remark@+1 {{[reduction_not_splittable]}}
+  affine.for %i = 0 to 16 {
+    affine.for %p = 0 to 64 {
+      affine.for %l = 0 to 6 {
+        %x = affine.load %in[%i, %p, %l] : memref<16x64x6xf32>
+        %y = math.exp %x : f32
+        affine.store %y, %t[%i, %p, %l] : memref<16x64x6xf32>
+      }
+    }
+  }
+  affine.for %i = 0 to 16 {
+    affine.for %j = 0 to 4 {
+      affine.for %k = 0 to 4 {
+        affine.for %l = 0 to 6 {
+          %x = affine.load %t[%i, %j * 16 + %k * 2, %l] : memref<16x64x6xf32>
+          affine.store %x, %a[%i, %j, %k, %l] : memref<16x4x4x6xf32>
+        }
+      }
+    }
+  }
+  affine.for %i = 0 to 16 {
+    affine.for %j = 0 to 4 {
+      affine.for %k = 0 to 4 {
+        affine.for %l = 0 to 6 {
+          %x = affine.load %t[%i, %j * 16 + %k * 2 + 8, %l] : memref<16x64x6xf32>
+          affine.store %x, %b[%i, %j, %k, %l] : memref<16x4x4x6xf32>
+        }
+      }
+    }
+  }
+  affine.for %i = 0 to 16 {
+    affine.for %j = 0 to 4 {
+      affine.for %k = 0 to 4 {
+        affine.for %l = 0 to 6 {
+          %x = affine.load %t[%i, %j * 16 + %k * 2, %l] : memref<16x64x6xf32>
+          affine.store %x, %c[%i, %j, %k, %l] : memref<16x4x4x6xf32>
+        }
+      }
+    }
+  }
+  affine.for %i = 0 to 16 {
+    affine.for %j = 0 to 4 {
+      affine.for %k = 0 to 4 {
+        affine.for %l = 0 to 6 {
+          %x = affine.load %t[%i, %j * 16 + %k * 2 + 9, %l] : memref<16x64x6xf32>
+          affine.store %x, %d[%i, %j, %k, %l] : memref<16x4x4x6xf32>
+        }
+      }
+    }
+  }
+  return
+}
+
+// -----
+
+// Three nests leave a pixel of each patch out.
+
+// CHECK-LABEL: func @should_not_split_by_tiles_that_leave_a_gap
+// CHECK: affine.for %{{.*}} = 0 to 64 {
+func.func @should_not_split_by_tiles_that_leave_a_gap(%in: memref<16x64x6xf32>, %t: memref<16x64x6xf32>, %a: memref<16x4x4x6xf32>, %b: memref<16x4x4x6xf32>, %c: memref<16x4x4x6xf32>) {
+  // expected-remark@+1 {{[reduction_not_splittable]}}
+  affine.for %i = 0 to 16 {
+    affine.for %p = 0 to 64 {
+      affine.for %l = 0 to 6 {
+        %x = affine.load %in[%i, %p, %l] : memref<16x64x6xf32>
+        %y = math.exp %x : f32
+        affine.store %y, %t[%i, %p, %l] : memref<16x64x6xf32>
+      }
+    }
+  }
+  affine.for %i = 0 to 16 {
+    affine.for %j = 0 to 4 {
+      affine.for %k = 0 to 4 {
+        affine.for %l = 0 to 6 {
+          %x = affine.load %t[%i, %j * 16 + %k * 2, %l] : memref<16x64x6xf32>
+          affine.store %x, %a[%i, %j, %k, %l] : memref<16x4x4x6xf32>
+        }
+      }
+    }
+  }
+  affine.for %i = 0 to 16 {
+    affine.for %j = 0 to 4 {
+      affine.for %k = 0 to 4 {
+        affine.for %l = 0 to 6 {
+          %x = affine.load %t[%i, %j * 16 + %k * 2 + 8, %l] : memref<16x64x6xf32>
+          affine.store %x, %b[%i, %j, %k, %l] : memref<16x4x4x6xf32>
+        }
+      }
+    }
+  }
+  affine.for %i = 0 to 16 {
+    affine.for %j = 0 to 4 {
+      affine.for %k = 0 to 4 {
+        affine.for %l = 0 to 6 {
+          %x = affine.load %t[%i, %j * 16 + %k * 2 + 1, %l] : memref<16x64x6xf32>
+          affine.store %x, %c[%i, %j, %k, %l] : memref<16x4x4x6xf32>
+        }
+      }
+    }
+  }
+  return
+}

@@ -483,3 +483,72 @@ func.func @should_not_unroll_many_lanes(%in: memref<16x5xf32>, %sum: memref<16xf
   }
   return
 }
+
+// -----
+
+// Patches of 2 x 2 pixels of an 8 x 8 image, each pixel of them read by a nest
+// of its own: none reads all pieces, and together they read each once.
+
+// CHECK-LABEL: func @should_split_by_several_tiles
+// CHECK: affine.for %[[I:.*]] = 0 to 16 {
+// CHECK-NEXT: affine.for %[[J:.*]] = 0 to 4 {
+// CHECK-NEXT: affine.for %[[K:.*]] = 0 to 4 {
+// CHECK-NEXT: affine.for %[[C:.*]] = 0 to 6 {
+// CHECK-NEXT: affine.load %arg0[%[[I]], %[[J]] * 16 + %[[K]] * 2, %[[C]]]
+// CHECK: affine.load %arg0[%[[I]], %[[J]] * 16 + %[[K]] * 2 + 8, %[[C]]]
+// CHECK: affine.load %arg0[%[[I]], %[[J]] * 16 + %[[K]] * 2 + 1, %[[C]]]
+// CHECK: affine.load %arg0[%[[I]], %[[J]] * 16 + %[[K]] * 2 + 9, %[[C]]]
+// CHECK: affine.store %{{.*}}, %arg1[%[[I]], %[[J]] * 16 + %[[K]] * 2 + 9, %[[C]]]
+// CHECK-NEXT: }
+func.func @should_split_by_several_tiles(%in: memref<16x64x6xf32>, %t: memref<16x64x6xf32>, %a: memref<16x4x4x6xf32>, %b: memref<16x4x4x6xf32>, %c: memref<16x4x4x6xf32>, %d: memref<16x4x4x6xf32>) {
+  affine.for %i = 0 to 16 {
+    affine.for %p = 0 to 64 {
+      affine.for %l = 0 to 6 {
+        %x = affine.load %in[%i, %p, %l] : memref<16x64x6xf32>
+        %y = math.exp %x : f32
+        affine.store %y, %t[%i, %p, %l] : memref<16x64x6xf32>
+      }
+    }
+  }
+  affine.for %i = 0 to 16 {
+    affine.for %j = 0 to 4 {
+      affine.for %k = 0 to 4 {
+        affine.for %l = 0 to 6 {
+          %x = affine.load %t[%i, %j * 16 + %k * 2, %l] : memref<16x64x6xf32>
+          affine.store %x, %a[%i, %j, %k, %l] : memref<16x4x4x6xf32>
+        }
+      }
+    }
+  }
+  affine.for %i = 0 to 16 {
+    affine.for %j = 0 to 4 {
+      affine.for %k = 0 to 4 {
+        affine.for %l = 0 to 6 {
+          %x = affine.load %t[%i, %j * 16 + %k * 2 + 8, %l] : memref<16x64x6xf32>
+          affine.store %x, %b[%i, %j, %k, %l] : memref<16x4x4x6xf32>
+        }
+      }
+    }
+  }
+  affine.for %i = 0 to 16 {
+    affine.for %j = 0 to 4 {
+      affine.for %k = 0 to 4 {
+        affine.for %l = 0 to 6 {
+          %x = affine.load %t[%i, %j * 16 + %k * 2 + 1, %l] : memref<16x64x6xf32>
+          affine.store %x, %c[%i, %j, %k, %l] : memref<16x4x4x6xf32>
+        }
+      }
+    }
+  }
+  affine.for %i = 0 to 16 {
+    affine.for %j = 0 to 4 {
+      affine.for %k = 0 to 4 {
+        affine.for %l = 0 to 6 {
+          %x = affine.load %t[%i, %j * 16 + %k * 2 + 9, %l] : memref<16x64x6xf32>
+          affine.store %x, %d[%i, %j, %k, %l] : memref<16x4x4x6xf32>
+        }
+      }
+    }
+  }
+  return
+}

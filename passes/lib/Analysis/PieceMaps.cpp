@@ -314,21 +314,31 @@ static SmallVector<AffineMap> complete(ArrayRef<AffineMap> found,
   return {};
 }
 
-SmallVector<AffineMap> bridge::getPieceMaps(const InnerSpace &whole,
-                                            const InnerSpace &tile) {
-  auto ofWhole = getLinearAccesses(whole, whole.band);
-  auto ofTile = getLinearAccesses(tile, whole.band);
+/// The pieces that `access` of the whole and those of the tiles to the same
+/// memref have in common.
+static SmallVector<AffineMap> solveAll(const LinearAccess &access,
+                                       ArrayRef<LinearAccess> ofTiles,
+                                       const InnerSpace &whole,
+                                       const InnerSpace &tile) {
   AffineForOp outermost = whole.chain.front();
-  MLIRContext *ctx = outermost.getContext();
   int64_t count = product(whole.extents) / product(tile.extents);
-  for (auto &[memref, accesses] : ofWhole)
+  llvm::SetVector<AffineMap> found;
+  for (const LinearAccess &other : ofTiles)
+    found.insert_range(solve(access, other, whole.extents, tile.extents.size(),
+                             count, outermost.getContext()));
+  return complete(found.getArrayRef(), whole, tile);
+}
+
+SmallVector<AffineMap> bridge::getPieceMaps(const InnerSpace &whole,
+                                            ArrayRef<InnerSpace> tiles) {
+  llvm::DenseMap<Value, SmallVector<LinearAccess>> ofTiles;
+  for (const InnerSpace &tile : tiles)
+    for (auto &[memref, accesses] : getLinearAccesses(tile, whole.band))
+      llvm::append_range(ofTiles[memref], accesses);
+  for (auto &[memref, accesses] : getLinearAccesses(whole, whole.band))
     for (const LinearAccess &access : accesses) {
-      llvm::SetVector<AffineMap> found;
-      for (const LinearAccess &other : ofTile.lookup(memref))
-        found.insert_range(solve(access, other, whole.extents,
-                                 tile.extents.size(), count, ctx));
-      SmallVector<AffineMap> family =
-          complete(found.getArrayRef(), whole, tile);
+      auto family =
+          solveAll(access, ofTiles.lookup(memref), whole, tiles.front());
       if (!family.empty())
         return family;
     }

@@ -126,16 +126,25 @@ struct ReindexBands : bridge::impl::ReindexBandsBase<ReindexBands> {
     if (getOperation().isExternal())
       return;
     moved.clear();
-    changePairs(getOperation().getBody().front(),
-                [&](AffineForOp producer, AffineForOp consumer,
-                    ArrayRef<AffineForOp> roots) {
-                  return tryReindex(producer, consumer, roots);
-                });
+    Block &body = getOperation().getBody().front();
+    while (reindexAny(body)) {
+    }
   }
 
 private:
   /// Each nest moves once: two readers may want it in two orders.
   llvm::SmallDenseSet<Operation *> moved;
+
+  /// From the last producer to the first: a consumer has the order that its own
+  /// consumers want by the time that a producer takes it over.
+  bool reindexAny(Block &body) {
+    SmallVector<AffineForOp> roots = getRoots(body);
+    for (unsigned i = roots.size(); i-- > 0;)
+      for (AffineForOp consumer : ArrayRef(roots).drop_front(i + 1))
+        if (tryReindex(roots[i], consumer, roots))
+          return true;
+    return false;
+  }
 
   bool tryReindex(AffineForOp producer, AffineForOp consumer,
                   ArrayRef<AffineForOp> roots) {

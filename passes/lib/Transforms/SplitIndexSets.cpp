@@ -88,8 +88,16 @@ private:
       no(root, objection->reason) << objection->text;
       return;
     }
-    for (AffineForOp other : roots)
-      if (getTileVolume(root, other) && splitBy(root, other))
+    SmallVector<AffineForOp> tiles =
+        llvm::filter_to_vector(roots, [&](AffineForOp other) {
+          return getTileVolume(root, other).has_value();
+        });
+    // By one that works on all parts, or by several that work on one each.
+    for (AffineForOp tile : tiles)
+      if (splitBy(root, tile))
+        return;
+    for (unsigned i = 0; i + 1 < tiles.size(); ++i)
+      if (splitBy(root, ArrayRef(tiles).drop_front(i)))
         return;
     no(root, Reason::reduction_not_splittable)
         << "no family of affine pieces read off the accesses partitions it, or "
@@ -121,18 +129,27 @@ private:
     return tileVolume;
   }
 
-  bool splitBy(AffineForOp root, AffineForOp other) {
-    Nest whole = getNest(root), tile = getNest(other);
-    unsigned depth = getCommonBandDepth(whole, tile);
-    SmallVector<AffineForOp> wholeChain, tileChain;
+  bool splitBy(AffineForOp root, ArrayRef<AffineForOp> tiles) {
+    Nest whole = getNest(root), first = getNest(tiles.front());
+    unsigned depth = getCommonBandDepth(whole, first);
+    SmallVector<AffineForOp> wholeChain;
     auto wholeSpace = getInnerSpace(whole, depth, wholeChain);
-    auto tileSpace = getInnerSpace(tile, depth, tileChain);
     if (!isReorderable(wholeChain))
       return false;
-    auto pieces = getPieceMaps(*wholeSpace, *tileSpace);
+    SmallVector<SmallVector<AffineForOp>> chains(tiles.size());
+    SmallVector<InnerSpace> spaces;
+    SmallVector<Nest> nests = llvm::map_to_vector(tiles, getNest);
+    for (auto [nest, chain] : llvm::zip_equal(nests, chains)) {
+      if (getCommonBandDepth(whole, nest) != depth)
+        continue;
+      auto space = getInnerSpace(nest, depth, chain);
+      if (space && (spaces.empty() || space->extents == spaces[0].extents))
+        spaces.push_back(*space);
+    }
+    auto pieces = getPieceMaps(*wholeSpace, spaces);
     if (pieces.empty())
       return false;
-    splitIndexSet(wholeChain, tileSpace->extents, pieces);
+    splitIndexSet(wholeChain, spaces.front().extents, pieces);
     ++numSplit;
     return true;
   }

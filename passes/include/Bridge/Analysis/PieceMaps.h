@@ -21,9 +21,10 @@ struct InnerSpace {
 /// They are read off the access relations: where both spaces access one memref
 /// at `whole(r)` and `tile(j)`, the piece is the solution r = m(j) of
 /// whole(r) == tile(j). A family that covers a part only is completed by
-/// translates. Empty if no family partitions the whole.
-llvm::SmallVector<mlir::AffineMap> getPieceMaps(const InnerSpace &whole,
-                                                const InnerSpace &tile);
+/// translates. Empty if no family partitions the whole. `tiles` are spaces of
+/// equal extents, each of which may work on a part of the whole.
+llvm::SmallVector<mlir::AffineMap>
+getPieceMaps(const InnerSpace &whole, llvm::ArrayRef<InnerSpace> tiles);
 
 /// Whether the images of the box `tile` under `maps` partition the box `whole`.
 bool partitions(llvm::ArrayRef<mlir::AffineMap> maps,
