@@ -65,6 +65,7 @@ from .schedule import (
 )
 from .sizes import (
     has_steps,
+    loop_cuts,
     size_expressions,
     size_facts,
     size_hint,

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+import operator
 from typing import Any
 
 import sympy
+from torch.utils._sympy.functions import FloorDiv, ModularIndexing
 
 
 def statically_known(condition: Any) -> bool:
@@ -32,6 +35,18 @@ def has_steps(body: Any) -> bool:
     """Whether a LoopBody reads or writes every so-manieth element along one of its loops."""
     expressions = getattr(body, "indexing_exprs", {}).values()
     return any(expr.coeff(v).is_Integer and abs(expr.coeff(v)) > 1 for expr in expressions for v in body.var_ranges)
+
+
+def loop_cuts(body: Any) -> list[set[int]]:
+    """For each iteration loop of a LoopBody the numbers of its innermost iterations by which indices divide it."""
+    expressions = getattr(body, "indexing_exprs", {}).values()
+    divisions = set().union(*[e.atoms(FloorDiv, ModularIndexing) for e in map(sympy.sympify, expressions)])
+    return [{cut for d in divisions if d.args[0] == variable for cut in _cuts(d)} for variable in body.iter_vars]
+
+
+def _cuts(division: sympy.Expr) -> list[int]:
+    """By `v // 49` a loop over v is cut at 49, by `v // 7 % 7` at 7 and at 49."""
+    return [int(cut) for cut in itertools.accumulate(division.args[1:], operator.mul) if cut.is_Integer and cut > 1]
 
 
 def size_hint(expr: sympy.Expr) -> int:

@@ -15,7 +15,7 @@ from ..reasons import InvariantError, Reason, Unsupported
 from .access import Access, Prover, View, delinearise
 from .affine_expr import SymbolTable
 from .emit import Memref, NestEmitter
-from .loops import Factors, cut_rows, shared_loops
+from .loops import Factors, NodeLoops, cut_rows, shared_loops
 from .multiples import Multiples, find_multiples
 from .trace import NestTrace, trace_node
 
@@ -63,8 +63,7 @@ def with_shared_loops(sources: list[NodeSource], assume: bool = False) -> list[l
     """
     expressions = [e for s in sources for e in [*s.sizes[0], *s.sizes[1], *inductor.size_expressions(s.body)]]
     multiples = find_multiples(expressions, inductor.size_facts(), inductor.statically_known, assume)
-    rewritten = [[[multiples.rewrite(e) for e in part] for part in s.sizes] for s in sources]
-    factors = shared_loops([(iterations, reduced) for iterations, reduced in rewritten])
+    factors = shared_loops([_node_loops(source, multiples) for source in sources])
     choices = [cut_rows(factors), factors]
     if any(inductor.has_steps(s.body) for s in sources):
         choices.insert(1, cut_rows(factors, interleaved=True))
@@ -73,6 +72,11 @@ def with_shared_loops(sources: list[NodeSource], assume: bool = False) -> list[l
         [replace(s, loops=own, multiples=multiples) for s, own in zip(sources, choice, strict=True)]
         for choice in different
     ]
+
+
+def _node_loops(source: NodeSource, multiples: Multiples) -> NodeLoops:
+    iteration, reduction = ([multiples.rewrite(sympy.sympify(e)) for e in part] for part in source.sizes)
+    return NodeLoops(iteration, reduction, source.kernel, inductor.loop_cuts(source.body))
 
 
 def _share_unit_loop(traces: list[NestTrace]) -> None:

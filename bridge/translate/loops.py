@@ -9,7 +9,9 @@ becomes two, of 2 and of `t`.  Of a length that is a number, the passes find the
 
 from __future__ import annotations
 
+import itertools
 import math
+from dataclasses import dataclass, field
 
 import sympy
 
@@ -25,12 +27,22 @@ Factors = list[list[sympy.Expr]]
 MAX_PARTS = 16
 
 
-def shared_loops(sizes: list[Sizes]) -> list[Factors]:
+@dataclass(frozen=True)
+class NodeLoops:
+    """The extents of a node's loops, the kernel that Inductor has put it into, and by what its indices divide each
+    iteration loop (`inductor.loop_cuts`)."""
+
+    iteration: list[sympy.Expr]
+    reduction: list[sympy.Expr]
+    kernel: int
+    cuts: list[set[int]] = field(default_factory=list)
+
+
+def shared_loops(nodes: list[NodeLoops]) -> list[Factors]:
     """One entry a node, loops of a reduction after the others: its own, or what other nodes' split them into."""
-    wholes = [[sympy.sympify(extent) for extent in iteration] for iteration, _ in sizes]
-    targets = [target for s in sizes for target in _targets(s)]
-    reductions = [[[sympy.sympify(extent)] for extent in reduction] for _, reduction in sizes]
-    return [_finest(own, targets) + reduced for own, reduced in zip(wholes, reductions, strict=True)]
+    targets = [target for node in nodes for target in _targets(node)]
+    rows = [_finest(node, targets, [n.iteration for n in nodes if n.kernel == node.kernel]) for node in nodes]
+    return [_arranged(own, node.cuts) + [[e] for e in node.reduction] for own, node in zip(rows, nodes, strict=True)]
 
 
 def cut_rows(nodes: list[Factors], interleaved: bool = False) -> list[Factors]:
@@ -58,14 +70,54 @@ def _cut(loops: list[sympy.Expr], parts: dict[sympy.Expr, list[sympy.Expr]], fir
     return kept + [part for extent in loops[len(kept) :] for part in parts.get(extent, [extent])]
 
 
-def _targets(sizes: Sizes) -> list[list[sympy.Expr]]:
-    iteration, reduction = ([sympy.sympify(extent) for extent in group] for group in sizes)
-    return [iteration, [*iteration, *reduction]] if reduction else [iteration]
+def _targets(node: NodeLoops) -> list[list[sympy.Expr]]:
+    return [node.iteration, [*node.iteration, *node.reduction]] if node.reduction else [node.iteration]
 
 
-def _finest(own: list[sympy.Expr], targets: list[list[sympy.Expr]]) -> Factors:
+def _finest(node: NodeLoops, targets: list[list[sympy.Expr]], near: list[list[sympy.Expr]]) -> Factors:
+    """near: iteration loops of the kernel, which may be the rows of the node and then what it reduces."""
+    own = node.iteration
     refined = [factors for target in targets if (factors := refine(own, target)) is not None]
+    if node.reduction:
+        both = (refine([*own, *node.reduction], target) for target in near)
+        refined += [factors[: len(own)] for factors in both if factors is not None]
     return max(refined, key=lambda factors: sum(map(len, factors)), default=[[extent] for extent in own])
+
+
+def _arranged(factors: Factors, cuts: list[set[int]]) -> Factors:
+    """The factors of each loop in an order in which loops end where indices divide it, if there is one."""
+    pairs = itertools.zip_longest(factors, cuts, fillvalue=set())
+    return [(arrange(part, sorted(cut)) if cut else None) or part for part, cut in pairs]
+
+
+def arrange(factors: list[sympy.Expr], cuts: list[int]) -> list[sympy.Expr] | None:
+    """`factors` with the products of some innermost ones at the ascending `cuts`, else in their order; None: no way.
+
+    >>> arrange([sympy.Integer(n) for n in (64, 8, 7, 8, 7)], [49])
+    [64, 8, 8, 7, 7]
+    """
+    if not all(factor.is_Integer for factor in factors):
+        return None
+    total = math.prod(factors)
+    bounds = [total, *reversed([cut for cut in cuts if cut < total]), 1]
+    rest, arranged = list(factors), []
+    for outer, inner in itertools.pairwise(bounds):
+        part = _take(rest, outer // inner) if outer % inner == 0 else None
+        if part is None:
+            return None
+        arranged += part
+    return arranged
+
+
+def _take(rest: list[sympy.Expr], product: sympy.Expr) -> list[sympy.Expr] | None:
+    """Takes factors of a product out of `rest`, the first that fit; None if they do not make it."""
+    part = []
+    for factor in list(rest):
+        if product % factor == 0:
+            product //= factor
+            rest.remove(factor)
+            part.append(factor)
+    return part if product == 1 else None
 
 
 def refine(own: list[sympy.Expr], target: list[sympy.Expr]) -> Factors | None:
