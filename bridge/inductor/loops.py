@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
+from unittest import mock
 
 import sympy
 import torch
+from torch.utils._sympy.functions import FloorDiv, ModularIndexing
 
 from .schedule import buffers_read
 
@@ -53,15 +57,24 @@ def inductor_ops() -> Any:
 
 def make_loop_body(body: Any, iter_sizes: list[sympy.Expr], reduce_sizes: list[sympy.Expr]) -> Any:
     """Traces `body(iter_indices, reduce_indices)` into a LoopBody."""
+    from torch._inductor import sizevars
     from torch._inductor.dependencies import index_vars_no_squeeze
     from torch._inductor.loop_body import LoopBody
 
-    traced: Any = body
-    # Traced over `t` variables, then copied to the `p` ones that later loop transformations expect.
-    for prefix in ("t", "p"):
-        (iter_vars, reduce_vars), ranges = index_vars_no_squeeze(iter_sizes, reduce_sizes, prefix=prefix)
-        traced = LoopBody(traced, (iter_vars, reduce_vars), ranges, iter_vars, reduce_vars)
-    return traced
+    # Over the variables that later loop transformations expect.  Inductor goes through others where the body is one
+    # of its own, whose variables would be mistaken for these; and each pass simplifies every index anew.
+    (iter_vars, reduce_vars), ranges = index_vars_no_squeeze(iter_sizes, reduce_sizes, prefix="p")
+    with mock.patch.object(sizevars, "join_dimensions", functools.partial(_join, sizevars.join_dimensions)):
+        return LoopBody(body, (iter_vars, reduce_vars), ranges, iter_vars, reduce_vars)
+
+
+def _join(join_dimensions: Callable[[sympy.Expr], sympy.Expr], expr: sympy.Expr) -> sympy.Expr:
+    """What Inductor's function gives, which matches every two terms by patterns: only where two divide the same so that
+    they may be joined, as `x // 7 % 8` and `x % 7`."""
+    factors = [factor for term in sympy.Add.make_args(expr) for factor in sympy.Mul.make_args(term)]
+    dividends = {factor.args[:2] for factor in factors if isinstance(factor, (ModularIndexing, FloorDiv))}
+    upper = {(f.args[0], f.args[1] * f.args[2]) for f in factors if isinstance(f, ModularIndexing)}
+    return expr if dividends.isdisjoint(upper) else join_dimensions(expr)
 
 
 _LOOP_STATE = ("_body", "_sizes", "group", "read_writes", "unmet_dependencies")

@@ -3,6 +3,7 @@
 #include "Bridge/Analysis/Forwarding.h"
 
 #include "Bridge/Analysis/Nest.h"
+#include "Bridge/Analysis/Subscripts.h"
 
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Affine/Analysis/AffineAnalysis.h"
@@ -68,7 +69,7 @@ struct Solver {
   }
 
   AffineExpr simplify(AffineExpr expr) {
-    return simplifyAffineExpr(expr, operands.size(), 0);
+    return simplifyInBounds(expr, operands);
   }
 };
 

@@ -38,7 +38,9 @@ bool bridge::areInOneKernel(Nest &a, Nest &b) {
 }
 
 static bool mayReorder(Nest &nest) {
-  return !getObjection(nest.root()) && llvm::all_of(nest.loops, isParallel);
+  return !getObjection(nest.root()) &&
+         llvm::all_of(nest.loops,
+                      [](AffineForOp loop) { return isParallel(loop); });
 }
 
 SmallVector<AffineForOp> bridge::getKin(Nest &nest,

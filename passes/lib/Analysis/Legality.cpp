@@ -8,8 +8,10 @@
 #include "mlir/Dialect/Affine/Analysis/AffineAnalysis.h"
 #include "mlir/Dialect/Affine/Analysis/AffineStructures.h"
 #include "mlir/Dialect/Affine/Analysis/Utils.h"
+#include "mlir/Dialect/Affine/IR/AffineValueMap.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
+#include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
 using namespace mlir::affine;
@@ -184,16 +186,91 @@ static bool mayDepend(Operation *source, Operation *target, unsigned depth) {
           !relation.isIntegerEmpty());
 }
 
-bool bridge::isParallel(AffineForOp loop) {
-  if (isLoopParallel(loop))
+static bool isGuarded(Operation *op) {
+  return op->getParentOfType<AffineIfOp>() != nullptr;
+}
+
+static bool isFunctionArgument(Value value) {
+  auto argument = dyn_cast<BlockArgument>(value);
+  return argument &&
+         isa<FunctionOpInterface>(argument.getOwner()->getParentOp());
+}
+
+/// Appends what the iterations of `loop` are to a question; false if that is
+/// not known by its bounds alone, or by those and arguments of the function.
+static bool describeLoop(AffineForOp loop, Question &question) {
+  question.push_back(getNestingDepth(loop));
+  question.push_back(loop.getStepAsInt());
+  for (AffineMap bound : {loop.getLowerBoundMap(), loop.getUpperBoundMap()})
+    question.push_back(reinterpret_cast<int64_t>(bound.getAsOpaquePointer()));
+  for (Value operand : loop.getControlOperands()) {
+    if (!isFunctionArgument(operand))
+      return false;
+    question.push_back(reinterpret_cast<int64_t>(operand.getAsOpaquePointer()));
+  }
+  return true;
+}
+
+/// Appends the subscripts of an access, and over which iterations they are.
+static bool describeAccess(Operation *op, Question &question) {
+  AffineValueMap map;
+  MemRefAccess(op).getAccessMap(&map);
+  question.push_back(
+      reinterpret_cast<int64_t>(map.getAffineMap().getAsOpaquePointer()));
+  for (Value operand : map.getOperands()) {
+    if (AffineForOp loop = getForInductionVarOwner(operand)) {
+      if (!describeLoop(loop, question))
+        return false;
+      continue;
+    }
+    if (!isFunctionArgument(operand))
+      return false;
+    question.push_back(reinterpret_cast<int64_t>(operand.getAsOpaquePointer()));
+  }
+  return true;
+}
+
+/// The question whether a loop at `depth` carries a dependence between two
+/// accesses to one memref. Which memref it is does not matter, and guards only
+/// leave iterations out.
+static std::optional<Question> getQuestion(Operation *source, Operation *target,
+                                           unsigned depth) {
+  Question question{depth};
+  if (!describeAccess(source, question) || !describeAccess(target, question))
+    return std::nullopt;
+  return question;
+}
+
+static bool isIndependent(Operation *source, Operation *target, unsigned depth,
+                          Independent &known) {
+  auto question = getQuestion(source, target, depth);
+  if (question && known.count(*question))
     return true;
+  if (mayDepend(source, target, depth))
+    return false;
+  if (question && !isGuarded(source) && !isGuarded(target))
+    known.insert(*question);
+  return true;
+}
+
+bool bridge::isParallel(AffineForOp loop, Independent &known) {
   if (loop.getNumIterOperands() != 0)
     return false;
-  SmallVector<Operation *> accesses = getAccesses(loop);
+  llvm::MapVector<Value, SmallVector<Operation *>> accesses;
+  for (Operation *op : getAccesses(loop))
+    accesses[MemRefAccess(op).memref].push_back(op);
   unsigned depth = getNestingDepth(loop) + 1;
-  for (Operation *source : accesses)
-    for (Operation *target : accesses)
-      if (mayDepend(source, target, depth))
-        return false;
+  for (ArrayRef<Operation *> ofOne : llvm::make_second_range(accesses))
+    for (Operation *source : ofOne)
+      for (Operation *target : ofOne)
+        if ((isa<AffineWriteOpInterface>(source) ||
+             isa<AffineWriteOpInterface>(target)) &&
+            !isIndependent(source, target, depth, known))
+          return false;
   return true;
+}
+
+bool bridge::isParallel(AffineForOp loop) {
+  Independent known;
+  return isParallel(loop, known);
 }

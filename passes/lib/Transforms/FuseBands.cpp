@@ -147,6 +147,7 @@ struct FuseBands : bridge::impl::FuseBandsBase<FuseBands> {
 
   void runOnOperation() override {
     refused.clear();
+    independent.clear();
     graph.reset();
     dependenceChecks = 0;
     if (getOperation().isExternal())
@@ -168,6 +169,7 @@ private:
   int64_t dependenceChecks = 0;
   llvm::SmallDenseSet<std::pair<Operation *, Operation *>> refused;
   std::shared_ptr<MemRefDependenceGraph> graph; // Passes are copied.
+  Independent independent;
 
   /// A later nest may get the address of an erased one.
   void forget(Operation *root) {
@@ -316,7 +318,8 @@ private:
                        "merged, the proof would take more dependence checks "
                        "than are left"};
     numProofs += band.size();
-    auto serial = llvm::find_if_not(band, isParallel);
+    auto serial = llvm::find_if_not(
+        band, [&](AffineForOp loop) { return isParallel(loop, independent); });
     if (serial != band.end())
       return Objection{Reason::loop_carried_dependence,
                        "merged, one band iteration would need another's "

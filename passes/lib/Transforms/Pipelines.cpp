@@ -31,6 +31,8 @@ void bridge::buildFusePipeline(OpPassManager &pm,
   if (options.laneGuards)
     functions.addPass(createPadExtents());
   addCleanUp(functions);
+  // Its proofs are about the subscripts: short ones, and few different ones.
+  functions.addPass(createSimplifySubscripts());
   FuseBandsOptions fuse;
   fuse.segments = options.laneGuards;
   fuse.recomputeMath = options.laneGuards || options.recomputeMath;
@@ -47,6 +49,7 @@ void bridge::buildFusePipeline(OpPassManager &pm,
     functions.addPass(createShareRowValues());
     addCleanUp(functions);
   }
+  functions.addPass(createSimplifySubscripts());
   functions.addPass(createProveParallel());
 }
 

@@ -21,6 +21,7 @@ struct ProveParallel : bridge::impl::ProveParallelBase<ProveParallel> {
 
   void runOnOperation() override {
     bool allProven = true;
+    independent.clear();
     getOperation().walk([&](affine::AffineForOp loop) {
       if (loop->hasAttr(bridge::kBandAttr))
         allProven &= prove(loop);
@@ -30,10 +31,12 @@ struct ProveParallel : bridge::impl::ProveParallelBase<ProveParallel> {
   }
 
 private:
+  bridge::Independent independent;
+
   /// Marks `loop` if it is parallel, else says why not.
   bool prove(affine::AffineForOp loop) {
     auto objection = bridge::getObjection(loop);
-    if (!objection && bridge::isParallel(loop)) {
+    if (!objection && bridge::isParallel(loop, independent)) {
       loop->setAttr(bridge::kParallelAttr, UnitAttr::get(&getContext()));
       ++numParallel;
       return true;

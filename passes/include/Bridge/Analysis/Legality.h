@@ -8,6 +8,9 @@
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 
+#include <set>
+#include <vector>
+
 namespace bridge {
 
 /// Why nests stay apart, or dependence analysis cannot be trusted with one;
@@ -32,9 +35,18 @@ std::optional<Objection> getObjection(mlir::Operation *root);
 /// a reduction that nothing but its associative combiner reads.
 bool isReorderable(llvm::ArrayRef<mlir::affine::AffineForOp> chain);
 
+/// Two accesses by subscripts, loops and depth, in numbers.
+using Question = std::vector<int64_t>;
+
+/// Those between which there is no dependence: valid as long as the function's
+/// arguments are.
+using Independent = std::set<Question>;
+
 /// Whether no iteration of `loop`, which `getObjection` has nothing against,
-/// depends on another: by upstream's analysis, and where that finds a
-/// dependence, by asking its relation for an integer point.
+/// depends on another: by upstream's analysis of each pair of accesses, and
+/// where that finds a dependence, by asking its relation for an integer point.
+/// What is found is added to `known`.
+bool isParallel(mlir::affine::AffineForOp loop, Independent &known);
 bool isParallel(mlir::affine::AffineForOp loop);
 
 } // namespace bridge

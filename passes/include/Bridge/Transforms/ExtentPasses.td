@@ -215,4 +215,40 @@ def SimplifyGuards : Pass<"bridge-simplify-guards", "::mlir::func::FuncOp"> {
                            "::mlir::arith::ArithDialect"];
 }
 
+def SimplifySubscripts : Pass<"bridge-simplify-subscripts", "::mlir::func::FuncOp"> {
+  let summary = "Gives subscripts one short form";
+  let description = [{
+    Orders that were composed (rows rolled, then cut into windows) make long
+    subscripts, and several different ones of one element: upstream simplifies
+    without the loops' bounds, and writes `x mod d` as `x - (x floordiv d) * d`.
+    This pass takes divisions apart by digits, as the bounds allow it, and writes
+    remainders as such. What computes addresses has less to do, and finds two
+    loads of one element to be one.
+
+    Before:
+
+    ```mlir
+    affine.for %i = 0 to 56 {
+      affine.for %j = 0 to 7 {
+        %x = affine.load %in[(%i * 7 + %j) floordiv 49,
+                             %i * 7 + %j - ((%i * 7 + %j) floordiv 7) * 7]
+            : memref<8x7xf32>
+        ...
+    ```
+
+    After:
+
+    ```mlir
+    affine.for %i = 0 to 56 {
+      affine.for %j = 0 to 7 {
+        %x = affine.load %in[%i floordiv 7, %j] : memref<8x7xf32>
+        ...
+    ```
+  }];
+  let statistics = [
+    Statistic<"numSimplified", "num-simplified", "Accesses changed">,
+  ];
+  let dependentDialects = ["::mlir::affine::AffineDialect"];
+}
+
 #endif // BRIDGE_TRANSFORMS_EXTENTPASSES

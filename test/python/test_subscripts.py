@@ -1,0 +1,112 @@
+"""The short form that `bridge-simplify-subscripts` gives subscripts is of the same number in every iteration."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Callable
+
+import pytest
+import sympy
+from torch._inductor import sizevars
+from torch.utils._sympy.functions import FloorDiv, ModularIndexing
+
+from bridge.inductor.loops import _join
+from bridge.mlir_runtime import context, ir, passmanager
+
+EXTENTS = (8, 7, 3, 14)
+PIPELINE = "builtin.module(func.func(bridge-simplify-subscripts))"
+
+
+def random_expression(generator: random.Random, depth: int) -> str:
+    if depth == 0 or generator.random() < 0.15:
+        return generator.choice([*(f"d{n}" for n in range(len(EXTENTS))), str(generator.randrange(60))])
+    left = random_expression(generator, depth - 1)
+    kind = generator.choice(["+", "+", "+", "*", "floordiv", "mod", "ceildiv"])
+    if kind == "+":
+        return f"({left} + {random_expression(generator, depth - 1)})"
+    factor = generator.choice([-7, -1, 2, 7, 8, 14, 56]) if kind == "*" else generator.choice([2, 7, 8, 14, 49, 56])
+    return f"({left} {kind} {factor})"
+
+
+def applied(expressions: list[str]):
+    """A module that uses each expression of the variables of loops in them."""
+    loops = "".join(f"affine.for %i{n} = 0 to {extent} {{\n" for n, extent in enumerate(EXTENTS))
+    dims, variables = (", ".join(f"{name}{n}" for n in range(len(EXTENTS))) for name in ("d", "%i"))
+    uses = "".join(
+        f'%a{n} = affine.apply affine_map<({dims}) -> ({e})>({variables})\n"test.use"(%a{n}) : (index) -> ()\n'
+        for n, e in enumerate(expressions)
+    )
+    return ir.Module.parse(f"func.func @f() {{\n{loops}{uses}{'}' * len(EXTENTS)}\nreturn\n}}")
+
+
+def values(module) -> list[Callable]:
+    """What each `affine.apply` gives, as functions of the loops' variables from the outermost inward."""
+    found, variables = [], []
+    block = module.body.operations[0].regions[0].blocks[0]
+    while len(variables) < len(EXTENTS):
+        block = block.operations[0].regions[0].blocks[0]
+        variables.append(block.arguments[0])
+    for op in (o.operation for o in block.operations):
+        if op.name == "affine.apply":
+            run = runner(ir.AffineMapAttr(op.attributes["map"]).value.results[0])
+            places = [variables.index(operand) for operand in op.operands]
+            found.append(lambda p, places=places, run=run: run([p[n] for n in places]))
+    return found
+
+
+def runner(expr) -> Callable:
+    if isinstance(expr, ir.AffineConstantExpr):
+        return lambda dims, value=expr.value: value
+    if isinstance(expr, ir.AffineDimExpr):
+        return lambda dims, n=expr.position: dims[n]
+    left, right = runner(expr.lhs), runner(expr.rhs)
+    operation = {
+        ir.AffineAddExpr: lambda a, b: a + b,
+        ir.AffineMulExpr: lambda a, b: a * b,
+        ir.AffineFloorDivExpr: lambda a, b: a // b,
+        ir.AffineCeilDivExpr: lambda a, b: -(-a // b),
+        ir.AffineModExpr: lambda a, b: a % b,
+    }[type(expr)]
+    return lambda dims: operation(left(dims), right(dims))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_same_numbers(seed):
+    generator = random.Random(seed)
+    points = list(itertools.product(*map(range, EXTENTS)))
+    with context() as ctx:
+        ctx.allow_unregistered_dialects = True
+        module = applied([random_expression(generator, 5) for _ in range(60)])
+        before, text = values(module), str(module)
+        passmanager.PassManager.parse(PIPELINE).run(module.operation)
+        after = values(module)
+        assert str(module) != text
+    assert len(before) == len(after) == 60
+    for original, shorter in zip(before, after, strict=True):
+        assert all(original(p) == shorter(p) for p in generator.sample(points, 300))
+
+
+X, Y = sympy.symbols("x y", integer=True, nonnegative=True)
+JOINED = (
+    ModularIndexing(X + 3, 1, 7) + 7 * ModularIndexing(X + 3, 7, 8) + 56 * Y,
+    3 * ModularIndexing(X, 2, 4) + 12 * FloorDiv(X, 8),
+)
+APART = (
+    X + 7 * Y,
+    ModularIndexing(X + 3, 1, 7) + 96 * ModularIndexing(FloorDiv(X + 3, 7) + Y, 1, 8),
+    ModularIndexing(X, 1, 7) + 7 * ModularIndexing(Y, 7, 8),
+)
+
+
+@pytest.mark.parametrize("expr", [*JOINED, *APART], ids=str)
+def test_terms_are_joined_as_by_inductor(expr):
+    """Its patterns, which take milliseconds an index, are asked only where two terms divide the same."""
+    asked = []
+
+    def join(e):
+        asked.append(e)
+        return sizevars.join_dimensions(e)
+
+    assert _join(join, expr) == sizevars.join_dimensions(expr)
+    assert bool(asked) == (expr in JOINED) == (sizevars.join_dimensions(expr) != expr)
