@@ -41,7 +41,7 @@ LAUNCHES = {
     "vit-base vision": (7, 7),
     "convnext-tiny vision": (12, 12),
     "eva02-base vision": (8, 8),
-    "swin-tiny vision": (24, 20),
+    "swin-tiny vision": (24, 19),
     "mixer-b16 vision": (9, 8),
     "dit-xl vision": (10, 9),
 }

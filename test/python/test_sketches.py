@@ -65,6 +65,26 @@ def norm_into_windows(x, weight, bias, projection):
     return h.reshape(-1, x.shape[-1]) @ projection
 
 
+def from_windows(windows, side):
+    """A batch of square images cut into windows of seven: the images."""
+    return windows.unflatten(0, (-1, side // 7, side // 7)).transpose(2, 3).reshape(-1, side, side, windows.shape[-1])
+
+
+def windows_into_windows(x, windows, weight, bias, projection):
+    """Class 3, a block later: the normed sum is rolled and cut anew, and what was added came in windows."""
+    return norm_into_windows(x + from_windows(windows, x.shape[1]), weight, bias, projection)
+
+
+def merged_patches(x, y, z, windows, more, weight, bias, projection):
+    """2 x 2 tokens side by side in one, of a sum that Inductor stores for its four readers."""
+    side = round(x.shape[1] ** 0.5)
+    rolled = from_windows(more, side).roll((3, 3), (1, 2))
+    h = x + y + z + from_windows(windows, side).flatten(1, 2) + rolled.flatten(1, 2)
+    h = h.unflatten(1, (side, side))
+    merged = torch.cat([h[:, i::2, j::2] for j in (0, 1) for i in (0, 1)], -1).flatten(1, 2)
+    return F.layer_norm(merged, merged.shape[-1:], weight, bias) @ projection
+
+
 def padded_windows(x, weight, bias, projection, shift):
     """Class 4: as class 3, for a side that seven does not divide: padded before, and cut after a projection."""
     side, padding = x.shape[1], -x.shape[1] % 7
@@ -118,6 +138,10 @@ SKETCHES = [
            ((2, 5, 32), (2, 5, 32), (2, 5, 32), (5, 8), (5, 8)), 3, 2),
     Sketch(norm_into_windows, ((64, 56, 56, 96), (96,), (96,), (96, 288)), ((1, 14, 14, 24), (24,), (24,), (24, 8)),
            2, 1),
+    Sketch(windows_into_windows, ((64, 28, 28, 192), (1024, 7, 7, 192), (192,), (192,), (192, 576)),
+           ((1, 14, 14, 24), (4, 7, 7, 24), (24,), (24,), (24, 8)), 3, 1),
+    Sketch(merged_patches, (*[(64, 784, 192)] * 3, *[(1024, 7, 7, 192)] * 2, (768,), (768,), (768, 384)),
+           (*[(1, 196, 24)] * 3, *[(4, 7, 7, 24)] * 2, (96,), (96,), (96, 8)), 6, 2),
     Sketch(padded_windows, ((64, 53, 53, 96), (96,), (96,), (96, 96), (96,)),
            ((1, 10, 10, 24), (24,), (24,), (24, 24), (24,)), 4, 4),
     Sketch(padded_softmax, ((12288, 49, 49), (49, 49), (12288, 56, 32)), ((3, 13, 13), (13, 13), (3, 16, 8)), 2, 2),
