@@ -86,7 +86,7 @@ def _finest(node: NodeLoops, targets: list[list[sympy.Expr]], near: list[list[sy
 
 def _arranged(factors: Factors, cuts: list[set[int]]) -> Factors:
     """The factors of each loop in an order in which loops end where indices divide it, if there is one."""
-    pairs = itertools.zip_longest(factors, cuts, fillvalue=set())
+    pairs = zip(factors, cuts or [set() for _ in factors], strict=True)
     return [(arrange(part, sorted(cut)) if cut else None) or part for part, cut in pairs]
 
 
