@@ -30,8 +30,22 @@ def _binary(expr, left: sympy.Expr, right: sympy.Expr) -> sympy.Expr:
     if isinstance(expr, ir.AffineCeilDivExpr):
         return CeilDiv(left, right)
     if isinstance(expr, ir.AffineModExpr):
-        return ModularIndexing(left, sympy.Integer(1), right)
+        return _modulo(left, right)
     raise Unsupported(Reason.not_liftable, f"affine expression {expr}")
+
+
+def _modulo(dividend: sympy.Expr, divisor: sympy.Expr) -> sympy.Expr:
+    """Of the divisor's sign, as MLIR's is; the remainder in code for a `ModularIndexing` has its dividend's."""
+    if may_be_negative(dividend):
+        return dividend - divisor * FloorDiv(dividend, divisor)
+    return ModularIndexing(dividend, sympy.Integer(1), divisor)
+
+
+def may_be_negative(expr: sympy.Expr) -> bool:
+    """Whether the signs of a sum's terms leave that open; loops' variables and sizes are not negative."""
+    if any(may_be_negative(atom.args[0]) for atom in expr.atoms(FloorDiv, CeilDiv, ModularIndexing)):
+        return True
+    return any(term.as_coeff_Mul()[0].is_negative for term in sympy.Add.make_args(sympy.expand(expr)))
 
 
 def apply_map(affine_map, operands: list[sympy.Expr]) -> list[sympy.Expr]:
@@ -49,6 +63,8 @@ def with_modulo(expr: sympy.Expr) -> sympy.Expr:
         if not isinstance(atom, FloorDiv) or not (coefficient / atom.args[1]).is_Integer:
             continue
         base, divisor = atom.args
+        if may_be_negative(base):
+            continue
         factor = -coefficient / divisor
         shorter = sympy.expand(expr - term - factor * base) + factor * ModularIndexing(base, sympy.Integer(1), divisor)
         if len(sympy.Add.make_args(shorter)) < len(expr.args):

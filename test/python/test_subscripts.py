@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import math
+import operator
 import random
 from collections.abc import Callable
 
@@ -40,7 +42,7 @@ def applied(expressions: list[str]):
     return ir.Module.parse(f"func.func @f() {{\n{loops}{uses}{'}' * len(EXTENTS)}\nreturn\n}}")
 
 
-def values(module) -> list[Callable]:
+def values(module, remainder: Callable = operator.mod) -> list[Callable]:
     """What each `affine.apply` gives, as functions of the loops' variables from the outermost inward."""
     found, variables = [], []
     block = module.body.operations[0].regions[0].blocks[0]
@@ -49,26 +51,48 @@ def values(module) -> list[Callable]:
         variables.append(block.arguments[0])
     for op in (o.operation for o in block.operations):
         if op.name == "affine.apply":
-            run = runner(ir.AffineMapAttr(op.attributes["map"]).value.results[0])
+            run = runner(ir.AffineMapAttr(op.attributes["map"]).value.results[0], remainder)
             places = [variables.index(operand) for operand in op.operands]
             found.append(lambda p, places=places, run=run: run([p[n] for n in places]))
     return found
 
 
-def runner(expr) -> Callable:
+def runner(expr, remainder: Callable) -> Callable:
     if isinstance(expr, ir.AffineConstantExpr):
         return lambda dims, value=expr.value: value
     if isinstance(expr, ir.AffineDimExpr):
         return lambda dims, n=expr.position: dims[n]
-    left, right = runner(expr.lhs), runner(expr.rhs)
+    left, right = runner(expr.lhs, remainder), runner(expr.rhs, remainder)
     operation = {
         ir.AffineAddExpr: lambda a, b: a + b,
         ir.AffineMulExpr: lambda a, b: a * b,
         ir.AffineFloorDivExpr: lambda a, b: a // b,
         ir.AffineCeilDivExpr: lambda a, b: -(-a // b),
-        ir.AffineModExpr: lambda a, b: a % b,
+        ir.AffineModExpr: remainder,
     }[type(expr)]
     return lambda dims: operation(left(dims), right(dims))
+
+
+def simplified(seed: int, remainder: Callable) -> tuple[list[Callable], list[Callable]]:
+    """60 expressions before and after the pass."""
+    generator = random.Random(seed)
+    with context() as ctx:
+        ctx.allow_unregistered_dialects = True
+        module = applied([random_expression(generator, 5) for _ in range(60)])
+        before = values(module, remainder)
+        passmanager.PassManager.parse(PIPELINE).run(module.operation)
+        return before, values(module, remainder)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_remainders_of_negative_numbers_came_about(seed):
+    """`(39 - x) mod 2` as `(1 - x) mod 2`: Triton's remainder has the sign of its dividend."""
+    points = list(itertools.product(*map(range, EXTENTS)))[::3]
+    (before, after), (signed_before, signed_after) = (simplified(seed, r) for r in (operator.mod, math.fmod))
+    unsigned = [all(b(p) == s(p) for p in points) for b, s in zip(before, signed_before, strict=True)]
+    assert sum(unsigned) > 30
+    for never_negative, one, other in zip(unsigned, after, signed_after, strict=True):
+        assert not never_negative or all(one(p) == other(p) for p in points)
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -119,6 +119,19 @@ public:
     return simplifyWith(binary, factor.getValue());
   }
 
+  /// Whether nobody can tell that all that a remainder is taken of is at least
+  /// zero.
+  bool hasSignedRemainder(AffineExpr expr) {
+    auto binary = dyn_cast<AffineBinaryOpExpr>(expr);
+    if (!binary)
+      return false;
+    if (expr.getKind() == AffineExprKind::Mod &&
+        mayBeNegative(simplify(binary.getLHS())))
+      return true;
+    return hasSignedRemainder(binary.getLHS()) ||
+           hasSignedRemainder(binary.getRHS());
+  }
+
 private:
   ArrayRef<Value> operands;
   MLIRContext *ctx;
@@ -246,6 +259,33 @@ private:
                  loop.getConstantUpperBound() - 1};
   }
 
+  /// Whether a sum's terms do not say that it is at least zero; those that are
+  /// added may be as large as they like.
+  bool mayBeNegative(const Sum &sum) {
+    int64_t low = sum.constant;
+    for (auto [atom, coefficient] : sum.terms) {
+      auto range = getRange(atom);
+      if (!range && (coefficient < 0 || mayBeNegative(atom)))
+        return true;
+      if (range)
+        low += coefficient * (coefficient < 0 ? range->high : range->low);
+    }
+    return low < 0;
+  }
+
+  bool mayBeNegative(AffineExpr atom) {
+    if (auto dim = dyn_cast<AffineDimExpr>(atom)) {
+      AffineForOp loop = getForInductionVarOwner(operands[dim.getPosition()]);
+      return !loop || !loop.hasConstantLowerBound() ||
+             loop.getConstantLowerBound() < 0;
+    }
+    auto binary = dyn_cast<AffineBinaryOpExpr>(atom);
+    auto constant =
+        binary ? dyn_cast<AffineConstantExpr>(binary.getRHS()) : nullptr;
+    return !constant || constant.getValue() <= 0 ||
+           mayBeNegative(simplify(binary.getLHS()));
+  }
+
   /// The one number that a sum gives divided by `divisor`.
   std::optional<int64_t> getQuotient(const Sum &sum, int64_t divisor) {
     auto range = getRange(sum);
@@ -351,5 +391,9 @@ private:
 
 AffineExpr bridge::simplifyInBounds(AffineExpr expr, ArrayRef<Value> operands) {
   MLIRContext *ctx = expr.getContext();
-  return toExpr(Simplifier(operands, ctx).simplify(expr), ctx);
+  Simplifier simplifier(operands, ctx);
+  AffineExpr simple = toExpr(simplifier.simplify(expr), ctx);
+  // The code that is generated in the end takes a remainder with the sign of
+  // what is divided.
+  return simplifier.hasSignedRemainder(simple) ? expr : simple;
 }
