@@ -44,7 +44,8 @@ def applied(expressions: list[str]):
 
 def values(module, remainder: Callable = operator.mod) -> list[Callable]:
     """What each `affine.apply` gives, as functions of the loops' variables from the outermost inward."""
-    found, variables = [], []
+    found: list[Callable] = []
+    variables: list = []
     block = module.body.operations[0].regions[0].blocks[0]
     while len(variables) < len(EXTENTS):
         block = block.operations[0].regions[0].blocks[0]
