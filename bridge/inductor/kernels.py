@@ -35,9 +35,10 @@ class LaneMixin(TritonKernel):
         chosen, usual = "@triton_heuristics.fixed_config(", "@triton_heuristics.persistent_reduction"
         return super().codegen_kernel(name).replace(chosen, f"# In the place of {usual}\n{chosen}", 1)
 
-    def want_no_x_dim(self) -> bool:
+    def want_no_x_dim(self) -> Any:
         """Before torch 2.13 a kernel that has one row, and no dimension for it, cannot load a value of its row."""
-        return bool(super().want_no_x_dim()) and torch_release() >= (2, 13)
+        wanted = super().want_no_x_dim()  # None where nobody asked: what is said of the kernel stays as it was
+        return wanted if torch_release() >= (2, 13) else wanted and False
 
     def reduction(self, dtype: Any, src_dtype: Any, reduction_type: Any, value: Any) -> Any:
         kind, _, rest = reduction_type.partition(":")
