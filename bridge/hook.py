@@ -74,10 +74,10 @@ def supported(report: Report) -> bool:
 
 def withdraw(report: Report, earlier: Report, error: Exception) -> bool:
     """Tells that graphs whose kernels had no code are Inductor's own; False where Bridge changed none of them."""
-    before = Counter(report.counters)
-    if not report.withdraw(earlier, f"no code for its kernels: {error}"):
+    before, detail = Counter(report.counters), f"no code for its kernels: {error}"
+    if not report.withdraw(earlier, detail):
         return False
-    report.refusals.append(Refusal([], Reason.internal_error, f"no code for its kernels: {error}"))
+    report.refusals.append(Refusal([], Reason.internal_error, detail))
     _tell(report, before)
     return True
 

@@ -45,10 +45,10 @@ class Liveness:
 
     def _levels_of_one(self, schedule: list[Any], positions: list[int]) -> dict[Any, int]:
         """Levels from the first to the last of kernels whose buffers are all made at the first."""
-        early = sum(self.made[schedule[p]] for p in positions[1:])
-        levels, moved = {}, set(positions)
-        for position in range(positions[0], positions[-1]):
-            kernel = schedule[position]
-            early -= self.made[kernel] if position in moved and position != positions[0] else 0
+        moved = {schedule[p] for p in positions[1:]}
+        early = sum(self.made[kernel] for kernel in moved)
+        levels = {}
+        for kernel in schedule[positions[0] : positions[-1]]:
+            early -= self.made[kernel] if kernel in moved else 0
             levels[kernel] = self.levels[kernel] + early
         return levels

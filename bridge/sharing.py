@@ -31,7 +31,7 @@ def share_launches(
 
 @dataclass(frozen=True)
 class _Sharing:
-    """live: what the kernels need of memory; None where it does not matter whether a launch pays."""
+    """live: what the kernels need of memory; None where that is not known, or whether a launch pays does not matter."""
 
     options: Options
     report: Report
@@ -79,7 +79,7 @@ class _Sharing:
         """The schedule with one launch for each set of independent kernels, given by position, where that pays."""
         try:
             with entry.stage("siblings"):
-                return partition(schedule, find_sets(), entry, most_bytes, self.live)
+                return partition(schedule, find_sets(), entry, most_bytes, self.live, self.options.force_fusion)
         except BUGS as bug:
             if self.options.strict:
                 raise

@@ -171,17 +171,18 @@ def partition(
     entry: GroupReport,
     most_bytes: int | None = None,
     live: Liveness | None = None,
+    force: bool = False,
 ) -> list[Any]:
     """The schedule with one kernel in the place of each set, as far as that is possible and pays.
 
     sets: positions of kernels that were proven independent of each other; most_bytes: that one launch may move;
-    live: what the kernels need of memory, None where it does not matter whether a launch pays. What was done, or why
-    not, goes into `entry`; a set whose kernels stay apart leaves the schedule as it was.
+    live: what the kernels need of memory, None where that is not known; force: whether a launch pays does not matter.
+    What was done, or why not, goes into `entry`; a set whose kernels stay apart leaves the schedule as it was.
     """
     parts = [part for positions in sets for part in _parts(schedule, positions, most_bytes)]
     for family in [[schedule[p] for p in part] for part in parts]:
         try:
-            schedule = _share(schedule, family, entry, live)
+            schedule = _share(schedule, family, entry, live, force)
         except Unsupported as refusal:
             entry.decisions.append(f"apart [{refusal.reason.name}]: {refusal.detail}")
     return schedule
@@ -200,14 +201,14 @@ def _parts(schedule: list[Any], positions: list[int], most_bytes: int | None) ->
     return [part for part in parts if len(part) > 1]
 
 
-def _share(schedule: list[Any], family: list[Any], entry: GroupReport, live: Liveness | None) -> list[Any]:
+def _share(schedule: list[Any], family: list[Any], entry: GroupReport, live: Liveness | None, force: bool) -> list[Any]:
     if not all(inductor.generates_triton(_device(kernel)) for kernel in family):
         return schedule
     _check_possible(schedule, family)
     siblings = [_sibling(kernel) for kernel in family]
-    if live is None:
+    if force:
         _check_buffers(siblings)
-    chosen = siblings if live is None else _worthwhile(siblings)
+    chosen = siblings if force else _worthwhile(siblings)
     positions = positions_of(schedule, [sibling.kernel for sibling in chosen])
     if live is not None:
         live.check(schedule, positions)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..attempts import BUGS
 from ..inductor import graphs
 from ..options import Options
 from .shrink_domains import shrink_domains
@@ -21,9 +22,6 @@ PASSES: dict[str, Callable[[Any], Iterator[str]]] = {
     "store_reread": store_reread,
 }
 
-#: What a bug in a pass looks like; production leaves the rest of the graph as it is, strict mode raises.
-_BUGS = (ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
-
 
 @dataclass
 class Changes:
@@ -34,18 +32,17 @@ class Changes:
     seconds: float = 0.0
 
 
-def wanted(options: Options) -> list[str]:
-    return [name for name in PASSES if getattr(options, name)]
-
-
 def change_graph(graph: Any, options: Options) -> None:
-    """Runs the passes that the options ask for, and notes what they did for the report of the graph's schedule."""
+    """Runs the passes that the options ask for, and notes what they did for the report of the graph's schedule.
+
+    A bug of ours ends a pass: production leaves the rest of the graph as it is, strict mode raises.
+    """
     changes, start = Changes(), time.perf_counter()
-    for name in wanted(options):
+    for name in [name for name in PASSES if getattr(options, name)]:
         lines = changes.lines[name] = []
         try:
             lines += PASSES[name](graph)
-        except _BUGS as bug:
+        except BUGS as bug:
             if options.strict:
                 raise
             changes.fault = f"{name}: {type(bug).__name__}: {bug}"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from typing import Any
-from unittest import mock
 
 import sympy
 import torch
@@ -57,15 +58,40 @@ def inductor_ops() -> Any:
 
 def make_loop_body(body: Any, iter_sizes: list[sympy.Expr], reduce_sizes: list[sympy.Expr]) -> Any:
     """Traces `body(iter_indices, reduce_indices)` into a LoopBody."""
-    from torch._inductor import sizevars
     from torch._inductor.dependencies import index_vars_no_squeeze
     from torch._inductor.loop_body import LoopBody
 
     # Over the variables that later loop transformations expect.  Inductor goes through others where the body is one
     # of its own, whose variables would be mistaken for these; and each pass simplifies every index anew.
     (iter_vars, reduce_vars), ranges = index_vars_no_squeeze(iter_sizes, reduce_sizes, prefix="p")
-    with mock.patch.object(sizevars, "join_dimensions", functools.partial(_join, sizevars.join_dimensions)):
+    with _joining_less():
         return LoopBody(body, (iter_vars, reduce_vars), ranges, iter_vars, reduce_vars)
+
+
+_joins = 0
+_join_lock = threading.Lock()
+
+
+@contextlib.contextmanager
+def _joining_less() -> Iterator[None]:
+    """Has Inductor join dimensions by `_join`; the last of the threads that are in here at once puts its own back."""
+    from torch._inductor import sizevars
+
+    _count_joins(sizevars, 1)
+    try:
+        yield
+    finally:
+        _count_joins(sizevars, -1)
+
+
+def _count_joins(sizevars: Any, more: int) -> None:
+    global _joins
+    with _join_lock:
+        before, _joins = _joins, _joins + more
+        if before == 0:
+            sizevars.join_dimensions = functools.partial(_join, sizevars.join_dimensions)
+        elif _joins == 0:
+            sizevars.join_dimensions = sizevars.join_dimensions.args[0]
 
 
 def _join(join_dimensions: Callable[[sympy.Expr], sympy.Expr], expr: sympy.Expr) -> sympy.Expr:

@@ -13,7 +13,7 @@ import sympy
 from torch._inductor import sizevars
 from torch.utils._sympy.functions import FloorDiv, ModularIndexing
 
-from bridge.inductor.loops import _join
+from bridge.inductor.loops import _join, _joining_less
 from bridge.mlir_runtime import context, ir, passmanager
 
 EXTENTS = (8, 7, 3, 14)
@@ -135,3 +135,15 @@ def test_terms_are_joined_as_by_inductor(expr):
 
     assert _join(join, expr) == sizevars.join_dimensions(expr)
     assert bool(asked) == (expr in JOINED) == (sizevars.join_dimensions(expr) != expr)
+
+
+def test_two_threads_at_once_leave_inductors_function():
+    """The second to come would have put back what the first had put there."""
+    before = sizevars.join_dimensions
+    first, second = _joining_less(), _joining_less()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert sizevars.join_dimensions is not before
+    second.__exit__(None, None, None)
+    assert sizevars.join_dimensions is before
