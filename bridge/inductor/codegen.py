@@ -205,7 +205,20 @@ def fuse_nodes(nodes: list[Any]) -> Any | None:
         if not can_fuse(fused, node):
             return None
         fused = backend.fuse(fused, node)
-    return fused
+    return fused if all(_fits(fused, node) for node in nodes) else None
+
+
+def _fits(kernel: Any, node: Any) -> bool:
+    """Whether a kernel of Triton's can go over a node's loops, as Inductor is going to merge them.
+
+    It splits them into the kernel's, which it can always prove right for numbers, but not for symbols.
+    """
+    if not inductor.generates_triton(node.get_device()) or not any(size.free_symbols for size in kernel.group[1]):
+        return True
+    from torch._inductor.codegen.simd import SIMDKernel
+
+    groups = kernel.group[1]
+    return SIMDKernel.is_compatible(groups, node._body.merge_loops().sizes, groups[-1])
 
 
 def times_fusions(device: torch.device) -> bool:

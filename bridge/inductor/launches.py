@@ -15,9 +15,15 @@ from ..configurations import Part, joint_configurations
 
 
 def tiling_and_scores(scheduling: Any, features: Any) -> tuple[Any, Any]:
-    """(extents of the tile's dimensions, their scores), as codegen_node_schedule asks for them."""
+    """(extents of the tile's dimensions, their scores), as codegen_node_schedule asks for them, of two at most.
+
+    A partition of program ids has no third dimension; Inductor chooses three where it has analysed what coalesces.
+    """
+    from torch._inductor import config
+
     schedule, numel, reduction_numel = features.node_schedule, features.numel, features.reduction_numel
-    return scheduling.get_tiling_and_scores(schedule, numel, reduction_numel, features.coalesce_analysis)
+    with config.patch({"triton.max_tiles": min(config.triton.max_tiles or 2, 2)}):
+        return scheduling.get_tiling_and_scores(schedule, numel, reduction_numel, features.coalesce_analysis)
 
 
 def keeps_rows(scheduling: Any, features: Any) -> bool:

@@ -140,3 +140,36 @@ func.func @should_not_pad_argmax(%in: memref<64x49xf32>, %arg: memref<64xi64>, %
   }
   return
 }
+
+// -----
+
+// What a stored row is rounded to, and extended again: under the guard, where
+// the value that was stored can be forwarded to as it was before the rounding.
+
+// CHECK: #[[PIECE:.*]] = affine_set<(d0) : (-d0 + 39 >= 0, d0 - 35 >= 0)>
+// CHECK-LABEL: func @should_extend_under_the_guard
+// CHECK: affine.for %[[R:.*]] = 0 to 60 {
+// CHECK: affine.for %[[R:.*]] = 0 to 60 {
+// CHECK: %[[X:.*]] = affine.if #[[PIECE]](%[[R]]) -> f32 {
+// CHECK-NEXT: %[[L:.*]] = affine.load %arg1
+// CHECK-NEXT: %[[E:.*]] = arith.extf %[[L]] : bf16 to f32
+// CHECK-NEXT: affine.yield %[[E]] : f32
+// CHECK: math.exp %[[X]]
+func.func @should_extend_under_the_guard(%in: memref<8x60xf32>, %row: memref<8x60xbf16>, %out: memref<8x5xf32>) {
+  affine.for %i = 0 to 8 {
+    affine.for %r = 0 to 60 {
+      %x = affine.load %in[%i, %r] : memref<8x60xf32>
+      %y = arith.truncf %x : f32 to bf16
+      affine.store %y, %row[%i, %r] : memref<8x60xbf16>
+    }
+  }
+  affine.for %i = 0 to 8 {
+    affine.for %j = 0 to 5 {
+      %x = affine.load %row[%i, %j + 35] : memref<8x60xbf16>
+      %y = arith.extf %x : bf16 to f32
+      %z = math.exp %y : f32
+      affine.store %z, %out[%i, %j] : memref<8x5xf32>
+    }
+  }
+  return
+}

@@ -171,6 +171,22 @@ def test_gpu_kernels(case):
     close(result, case.function(case.inputs()[0].double()))
 
 
+def two_batches(x):
+    torch._check(x.shape[-1] % 8 == 0)
+    x = x - torch.logsumexp(x, -1, keepdim=True)
+    first, second = (x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-5)).chunk(2, -1)
+    return F.silu(first - 0.5 * second)
+
+
+def test_loops_that_inductor_could_not_split():
+    """Of symbols it cannot prove that its merged loops over a half, `8 * (s // 2)`, are 8 rows of the kernel's."""
+    x = torch.randn(2, 8, 104, generator=torch.Generator().manual_seed(0))
+    torch._dynamo.mark_dynamic(x, 2)
+    result, _ = run_emitted(two_batches, [x], bridge_backend, dynamic=None)
+    assert [group.reason for group in bridge.report().groups] == [Reason.not_liftable], bridge.report()
+    close(result, two_batches(x.double()))
+
+
 @pytest.fixture
 def added_guards(monkeypatch):
     """The guards on sizes that Bridge's pass has added, one list a graph."""

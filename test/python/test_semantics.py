@@ -132,6 +132,22 @@ def test_emulated_rounding_is_eagers():
     assert error <= 2**-8 * gated(x).double().abs().max()
 
 
+def stored_and_read_in_part(x):
+    y = x - x.amin(-1, keepdim=True)
+    y = y * (1 + 0.01 * y).prod(-1, keepdim=True)
+    pieces = y.split(5, -1)
+    return y, F.gelu(pieces[6]), torch.softmax(pieces[7], -1)
+
+
+def test_a_stored_value_is_read_as_before_its_rounding_everywhere():
+    """The maximum that softmax subtracts was of values from before the rounding, what it subtracts it from rounded."""
+    x = torch.randn(32, 60, generator=torch.Generator().manual_seed(0)).to(torch.bfloat16)
+    (*_, ours), _ = run_emitted(stored_and_read_in_part, [x], bridge_backend)
+    assert bridge.report().fused
+    *_, exact = stored_and_read_in_part(x.double())
+    assert (ours.double() - exact).norm() / exact.norm() < 2**-9
+
+
 def looked_up(x, table, index):
     rows = table[index]
     y = rows * torch.rsqrt((x + rows).pow(2).mean(-1, keepdim=True) + 1e-6)

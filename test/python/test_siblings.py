@@ -257,6 +257,19 @@ def test_computes_the_function(name, dtype):
         assert error <= 1.05 * bound + 1e-12
 
 
+def turned(a, b, c, other):
+    return a + b.permute(0, 2, 1) + c.permute(2, 1, 0), torch.relu(other) + a[0]
+
+
+def test_a_tile_of_three_dimensions_is_one_of_two_in_a_launch():
+    """Inductor gives this kernel three where it stands alone; a partition of program ids has no third."""
+    inputs = tensors((32, 64, 32), (32, 32, 64), (32, 64, 32), (64, 32), dtype=torch.float32)
+    assert [("ZBLOCK" in kernel.source) for kernel in generate(turned, inputs, backend=None).kernels] == [True, False]
+    (kernel,) = generate(turned, inputs).kernels
+    assert "ZBLOCK" not in kernel.source and "YBLOCK" in kernel.source
+    assert max(errors(offline.run_interpreted(turned, inputs, backend=shared_launches), turned, inputs)) < 1e-6
+
+
 def test_plain_inductor_is_as_before():
     fn, inputs = pattern("norm_rope_qk")
     before = generate(fn, inputs, backend=None)

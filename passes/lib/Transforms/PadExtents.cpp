@@ -128,6 +128,8 @@ private:
   int64_t length, low;
 
   void clone(Operation *op) {
+    if (op->getNumResults() == 1 && mapping.contains(op->getResult(0)))
+      return;
     if (auto load = dyn_cast<AffineLoadOp>(op); load && isSafe(load))
       return (void)builder.clone(*op, mapping);
     if (isPure(op) && op->getNumRegions() == 0)
@@ -171,10 +173,20 @@ private:
     return true;
   }
 
+  /// What extends a loaded float, which goes under the load's guard: the value
+  /// that a store had before it rounded it can only be forwarded to there.
+  static Operation *getExtension(Operation *op) {
+    if (!isa<AffineLoadOp>(op) || !op->hasOneUse())
+      return nullptr;
+    return dyn_cast<arith::ExtFOp>(*op->user_begin());
+  }
+
   void cloneGuarded(Operation *op) {
     Location loc = op->getLoc();
+    Operation *extension = getExtension(op);
+    Operation *last = extension ? extension : op;
     auto guarded =
-        AffineIfOp::create(builder, loc, op->getResultTypes(), guard,
+        AffineIfOp::create(builder, loc, last->getResultTypes(), guard,
                            ValueRange(padded.getInductionVar()),
                            /*withElseRegion=*/op->getNumResults() != 0);
     OpBuilder::InsertionGuard restore(builder);
@@ -182,16 +194,18 @@ private:
     builder.setInsertionPointToStart(then);
     IRMapping inner(mapping);
     Operation *copy = builder.clone(*op, inner);
-    if (op->getNumResults() == 0)
+    if (extension)
+      copy = builder.clone(*extension, inner);
+    if (last->getNumResults() == 0)
       return;
     AffineYieldOp::create(builder, loc, copy->getResults());
     builder.setInsertionPointToStart(guarded.getElseBlock());
     SmallVector<Value> zeros;
-    for (Type type : op->getResultTypes())
+    for (Type type : last->getResultTypes())
       zeros.push_back(
           arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type)));
     AffineYieldOp::create(builder, loc, zeros);
-    mapping.map(op->getResults(), guarded.getResults());
+    mapping.map(last->getResults(), guarded.getResults());
   }
 
   /// A combiner, which gets neutral operands in the other lanes.

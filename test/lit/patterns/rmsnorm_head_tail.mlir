@@ -8,7 +8,7 @@
 // CHECK: affine.for %{{.*}} = 0 to 192 {
 // CHECK: affine.store %{{.*}}, %{{.*}}[%{{.*}}, %{{.*}}] : memref<7x192xbf16>
 // CHECK: affine.for %{{.*}} = 0 to 192 {
-// CHECK: %{{.*}} = affine.if #{{.*}}(%{{.*}}) -> bf16 {
+// CHECK: %{{.*}} = affine.if #{{.*}}(%{{.*}}) -> f32 {
 // CHECK: affine.if #{{.*}}(%{{.*}}) {
 // CHECK: affine.store %{{.*}}, %{{.*}}[%{{.*}}, %{{.*}} - 24] : memref<7x168xbf16>
 // CHECK: } {bridge.band, bridge.kernels = [0, 0, 1], bridge.nodes = ["op0", "op1", "op2"], bridge.parallel}
