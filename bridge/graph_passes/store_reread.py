@@ -5,9 +5,13 @@ behind each norm, Inductor has the norms read 2, 3, 4 tensors, and 5, and only t
 
 What is counted are tensors of the value's size, in units of its bytes.  Let a kernel load L of them to compute the
 value.  Two kernels that compute it load 2 L; if the first one stores it, they load L + 1 and store 1.  So storing it
-pays for itself at the second kernel if L > 2, and at L = 2 it does not.  Each later kernel saves another L - 1, which
-is not counted on, as one of them may store a sum that has this value in it.  A tensor that something else reads later
-is not saved, and does not count.  For a chain this stores every other sum, and the norms read 2, 3, 2, 3, ...
+pays for itself at the second kernel if L > 2.  Each later kernel saves another L - 1, which is not counted on, as one
+of them may store a sum that has this value in it.  A tensor that something else reads later is not saved, and does not
+count.
+
+At L = 2 the kernels move as much as before.  The value is stored all the same if the graph made both tensors: 1 of
+them lives until the second kernel then, and not 2.  Where that kernel needs a part of the value only, this costs up to
+1 written.  For a chain all sums are stored but the first, which has an input in it, and the norms read 2 tensors.
 
 The value must not cost a kernel of its own: the kernels that need it first have to go over it in its order.
 """
@@ -42,7 +46,7 @@ def _find_reread(graph: Any) -> Iterator[tuple[Any, float]]:
         known[node] = loads = memory.loads(node, known)
         if not memory.computed_again(node):
             continue
-        pays = _may_pay(node, convolution) and _amount(_saved(node, loads, memory, positions), node) > 2
+        pays = _may_pay(node, convolution) and _spares(node, _saved(node, loads, memory, positions), memory)
         pays = pays and _Readers(node, memory, known, positions).several(nodes)
         if pays:
             yield node, _amount(loads, node)
@@ -63,6 +67,12 @@ def _amount(loads: Loads, node: Any) -> float:
     """The bytes of loads that are of a node's size, over the node's bytes; smaller ones do not count."""
     whole = [graphs.tensor(load) for load in loads if graphs.tensor(load) is not None and graphs.same_size(load, node)]
     return sum(value.dtype.itemsize for value in whole) / graphs.tensor(node).dtype.itemsize
+
+
+def _spares(node: Any, saved: Loads, memory: Memory) -> bool:
+    """Whether storing a node spares traffic, or else memory that the graph itself takes."""
+    made = frozenset(load for load in saved if load in memory.stored or graphs.is_made_by_library(load))
+    return _amount(saved, node) > 2 or _amount(made, node) >= 2
 
 
 def _saved(node: Any, loads: Loads, memory: Memory, positions: dict[Any, int]) -> Loads:
@@ -94,6 +104,8 @@ class _Readers:
         self.levels = {node: 0}
         #: The nodes that are computed again with the value in them, and those of them that have its elements in order.
         self.carriers, self.in_order = {node}, {node}
+        #: Parts of the value: views, and what is computed again from one.
+        self.parts: set[Any] = set()
         self.found: set[int] = set()
         self.last = self._last_user(node)
 
@@ -114,23 +126,26 @@ class _Readers:
         at, loads = level(node, self.levels), inputs_loads(node, self.loads)
         if at is not None:
             self.levels[node] = at
-        carries = not self.carriers.isdisjoint(node.all_input_nodes)
+        whole, part = (not has.isdisjoint(node.all_input_nodes) for has in (self.carriers, self.parts))
         if self.memory.computed_again(node) and not self.memory.inductor_stores(node, loads):
             self.loads[node] = loads
-            if carries:
-                self._carry(node)
+            self._carry(node, whole, part)
             return True
         self.loads[node] = frozenset([node])
-        if not carries or not (graphs.is_pointwise(node) or graphs.is_reduction(node)):
+        if graphs.is_view(node):
+            self._carry(node, False, whole or part)
+        if not (graphs.is_pointwise(node) or graphs.is_reduction(node)):
             return True
-        self.found.add(self.levels[node])
-        return self.levels[node] > 0 or self._goes_over_all(node)
+        if whole or (part and self.levels[node] > 0):
+            self.found.add(self.levels[node])
+        return not whole or self.levels[node] > 0 or self._goes_over_all(node)
 
-    def _carry(self, node: Any) -> None:
-        self.carriers.add(node)
-        self.last = max(self.last, self._last_user(node))
+    def _carry(self, node: Any, whole: bool, part: bool) -> None:
+        if whole or part:
+            (self.carriers if whole else self.parts).add(node)
+            self.last = max(self.last, self._last_user(node))
         ordered = graphs.keeps_order(node) or graphs.is_pointwise(node)
-        if ordered and self._from_in_order(node) and graphs.same_size(node, self.node):
+        if whole and ordered and self._from_in_order(node) and graphs.same_size(node, self.node):
             self.in_order.add(node)
 
     def _goes_over_all(self, node: Any) -> bool:

@@ -87,6 +87,11 @@ def is_library_call(node: Node) -> bool:
     return not known or target in fallbacks or target in flop_registry or target.overloadpacket in flop_registry
 
 
+def is_made_by_library(node: Node) -> bool:
+    """Whether a node is what a library call gives, or one of several."""
+    return is_library_call(node.args[0] if node.target is operator.getitem else node)
+
+
 def has_convolution(graph: Graph) -> bool:
     """Whether Inductor may have four-dimensional tensors in another layout than the graph says."""
     return any(node.target is aten.convolution.default for node in graph.nodes)
