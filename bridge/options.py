@@ -60,11 +60,15 @@ class Options:
     recheck: bool = _option(
         False, "have isl prove every fusion again, and leave apart what it does not; needs `bridge-inductor[recheck]`"
     )
+    share_operands: bool = _option(
+        True,
+        "have library calls that read the same value read one buffer, where Inductor would pad it and make several",
+    )
     shrink_domains: bool = _option(
         True, "compute of a value only the part that is read of it, where that is a slice and a whole kernel's work"
     )
     store_reread: bool = _option(
-        True, "store a value that several kernels would compute again from more than two tensors, as sums of residuals"
+        True, "store a value that several kernels would compute again from several tensors, as sums of residuals"
     )
     strict: bool = _option(False, "raise where Bridge breaks an invariant of its own instead of falling back")
     training: bool = _option(False, "also look at training graphs")

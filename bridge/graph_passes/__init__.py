@@ -13,6 +13,7 @@ from typing import Any
 from ..attempts import BUGS
 from ..inductor import graphs
 from ..options import Options
+from .share_operands import share_operands
 from .shrink_domains import shrink_domains
 from .store_reread import store_reread
 
@@ -20,6 +21,7 @@ from .store_reread import store_reread
 PASSES: dict[str, Callable[[Any], Iterator[str]]] = {
     "shrink_domains": shrink_domains,
     "store_reread": store_reread,
+    "share_operands": share_operands,  # the last, as it has strides in the graph
 }
 
 

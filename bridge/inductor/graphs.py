@@ -143,6 +143,18 @@ def is_contiguous(node: Node) -> bool:
     return value is not None and is_contiguous_or_false(value)
 
 
+def is_padded(node: Node) -> bool:
+    """Whether Inductor would store a node's value with longer strides than it has; not known of symbolic sizes."""
+    from torch._inductor import config
+    from torch._inductor.ir import Layout
+
+    value = tensor(node)
+    numbers = [*value.shape, *value.stride()]
+    if not config.comprehensive_padding or not all(isinstance(number, int) for number in numbers):
+        return False
+    return list(Layout._pad_strides(value.stride(), value.shape, value.dtype)) != list(value.stride())
+
+
 def argument(node: Node, name: str) -> Any:
     """An argument of an operator by its name in the schema; None where it has none of that name."""
     assert isinstance(node.target, torch._ops.OpOverload)

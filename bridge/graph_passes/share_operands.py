@@ -1,0 +1,52 @@
+"""Has library calls that read the same value read one buffer.
+
+The example are three projections of the same windows, which read a value of (windows, 49, 96) as rows, each through a
+view of its own.  Inductor pads the strides of such a value when it stores it, and then the rows are no view of the
+buffer: each call gets a copy.  A value that `aten.as_strided` reads is stored with the graph's strides instead, and
+what is read is a view of it.  So that is what those views become.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ..inductor import graphs
+from ..inductor.graphs import aten
+
+
+def share_operands(graph: Any) -> Iterator[str]:
+    """Has Inductor store one buffer where it would store several; yields a line about each."""
+    for node in list(graph.nodes):
+        calls = _calls(node) if _may_be_padded(node) else []
+        views = {view for view, _ in calls} - {node}
+        if len(calls) < 2 or not views:
+            continue
+        for view in views:
+            _take_as_strided(graph, view, node)
+        yield f"{graphs.place(node)}: one buffer without padding for {len(calls)} library calls"
+
+
+def _may_be_padded(node: Any) -> bool:
+    """Whether a kernel makes a node's value, in a layout that it would not have in memory."""
+    return graphs.is_pointwise(node) and graphs.is_contiguous(node) and graphs.is_padded(node)
+
+
+def _calls(node: Any) -> list[tuple[Any, Any]]:
+    """(view, library call) for each that reads a node's value, all of it and in its order, through views or not."""
+    found = []
+    for user in node.users:
+        if graphs.is_library_call(user):
+            found.append((node, user))
+        elif graphs.keeps_order(user) and graphs.same_size(user, node):
+            found += _calls(user)
+    return found
+
+
+def _take_as_strided(graph: Any, view: Any, node: Any) -> None:
+    value = graphs.tensor(view)
+    with graph.inserting_before(view):
+        strided = graph.call_function(aten.as_strided.default, (node, list(value.shape), list(value.stride()), 0))
+    strided.meta = dict(view.meta)
+    view.replace_all_uses_with(strided)
+    graph.erase_node(view)
