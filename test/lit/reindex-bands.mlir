@@ -597,3 +597,92 @@ func.func @should_take_the_order_of_the_last(%in: memref<48xf32>, %a: memref<48x
   }
   return
 }
+
+// -----
+
+// Of two nests in one kernel the first has loops of its own, the digits of the
+// second's rows, and stores what the second reads: it takes over the second's
+// loops before both take over those of the third.
+
+// CHECK-LABEL: func @should_take_the_loops_of_its_kernel_first
+// CHECK: affine.for %[[I:.*]] = 0 to 6 {
+// CHECK-NEXT: affine.for %[[J:.*]] = 0 to 4 {
+// CHECK: affine.for %[[R:.*]] = 0 to 16 {
+// CHECK: affine.store %{{.*}}, %arg1[{{.*}}, %[[R]]]
+// CHECK: affine.for %[[I:.*]] = 0 to 6 {
+// CHECK-NEXT: affine.for %[[J:.*]] = 0 to 4 {
+// CHECK-NEXT: affine.for %[[R:.*]] = 0 to 16 iter_args
+// CHECK: affine.load %arg1[%[[I]] + %[[J]] * 6, %[[R]]]
+// FUSED-LABEL: func @should_take_the_loops_of_its_kernel_first
+// FUSED: bridge.band,
+// FUSED-NEXT: return
+func.func @should_take_the_loops_of_its_kernel_first(%in: memref<8x3x16xf32>, %x: memref<24x16xf32>, %sum: memref<24xf32>, %out: memref<6x4x16xf32>) {
+  %zero = arith.constant 0.0 : f32
+  affine.for %i = 0 to 8 {
+    affine.for %j = 0 to 3 {
+      affine.for %r = 0 to 16 {
+        %v = affine.load %in[%i, %j, %r] : memref<8x3x16xf32>
+        affine.store %v, %x[%i * 3 + %j, %r] : memref<24x16xf32>
+      }
+    }
+  } {bridge.kernels = [0]}
+  affine.for %i = 0 to 24 {
+    %s = affine.for %r = 0 to 16 iter_args(%a = %zero) -> (f32) {
+      %v = affine.load %x[%i, %r] : memref<24x16xf32>
+      %t = arith.addf %a, %v : f32
+      affine.yield %t : f32
+    }
+    affine.store %s, %sum[%i] : memref<24xf32>
+  } {bridge.kernels = [0]}
+  affine.for %i = 0 to 6 {
+    affine.for %j = 0 to 4 {
+      affine.for %r = 0 to 16 {
+        %s = affine.load %sum[%j * 6 + %i] : memref<24xf32>
+        %v = affine.load %x[%j * 6 + %i, %r] : memref<24x16xf32>
+        %w = arith.mulf %v, %s : f32
+        affine.store %w, %out[%i, %j, %r] : memref<6x4x16xf32>
+      }
+    }
+  } {bridge.kernels = [1]}
+  return
+}
+
+// -----
+
+// The first nest's rows are no digits of the second's: the kernel stays.
+
+// CHECK-LABEL: func @should_not_move_half_a_kernel
+// CHECK: affine.for %{{.*}} = 0 to 8 {
+// CHECK-NEXT: affine.for %{{.*}} = 0 to 4 {
+// CHECK: affine.for %{{.*}} = 0 to 24 {
+// CHECK-NEXT: affine.for %{{.*}} = 0 to 16 iter_args
+func.func @should_not_move_half_a_kernel(%in: memref<8x4x16xf32>, %x: memref<32x16xf32>, %sum: memref<24xf32>, %out: memref<6x4x16xf32>) {
+  %zero = arith.constant 0.0 : f32
+  affine.for %i = 0 to 8 {
+    affine.for %j = 0 to 4 {
+      affine.for %r = 0 to 16 {
+        %v = affine.load %in[%i, %j, %r] : memref<8x4x16xf32>
+        affine.store %v, %x[%i * 4 + %j, %r] : memref<32x16xf32>
+      }
+    }
+  } {bridge.kernels = [0]}
+  affine.for %i = 0 to 24 {
+    %s = affine.for %r = 0 to 16 iter_args(%a = %zero) -> (f32) {
+      %v = affine.load %x[%i, %r] : memref<32x16xf32>
+      %t = arith.addf %a, %v : f32
+      affine.yield %t : f32
+    }
+    affine.store %s, %sum[%i] : memref<24xf32>
+  } {bridge.kernels = [0]}
+  affine.for %i = 0 to 6 {
+    affine.for %j = 0 to 4 {
+      affine.for %r = 0 to 16 {
+        %s = affine.load %sum[%j * 6 + %i] : memref<24xf32>
+        %v = affine.load %x[%j * 6 + %i, %r] : memref<32x16xf32>
+        %w = arith.mulf %v, %s : f32
+        affine.store %w, %out[%i, %j, %r] : memref<6x4x16xf32>
+      }
+    }
+  } {bridge.kernels = [1]}
+  return
+}

@@ -141,6 +141,7 @@ class TestGPU:
         options = {
             "max_autotune_gemm": True,
             "max_autotune_gemm_backends": "TRITON",
+            "epilogue_fusion": True,
             "benchmark_epilogue_fusion": False,  # else it is a matter of time whether there is an epilogue
         }
         codes = {}
@@ -149,6 +150,8 @@ class TestGPU:
             compiled = compiler(matmul_with_epilogue, backend=backend, options=options)
             result, (codes[backend],) = run_and_get_code(compiled, x, w)
             torch.testing.assert_close(result, matmul_with_epilogue(x, w), rtol=1e-2, atol=1e-2)
-        templates = {backend: re.findall(r"def (triton_tem_fused_\w+)", code) for backend, code in codes.items()}
-        assert templates["bridge"] == templates["inductor"] and "relu" in str(templates), templates
-        assert codes["bridge"].count(".run(") == 2 < codes["inductor"].count(".run(")
+        templates = {
+            backend: re.findall(r"def triton_tem_fused_.*?'''", code, re.DOTALL) for backend, code in codes.items()
+        }
+        assert templates["bridge"] == templates["inductor"] and templates["inductor"]
+        assert codes["bridge"].count(".run(") < codes["inductor"].count(".run(")

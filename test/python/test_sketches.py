@@ -75,6 +75,12 @@ def windows_into_windows(x, windows, weight, bias, projection):
     return norm_into_windows(x + from_windows(windows, x.shape[1]), weight, bias, projection)
 
 
+def windows_of_a_stored_sum(x, windows, weight, bias, projection):
+    """Class 3, where the sum is needed once more after the attention."""
+    total = x + from_windows(windows, x.shape[1])
+    return total, norm_into_windows(total, weight, bias, projection)
+
+
 def merged_patches(x, y, z, windows, more, weight, bias, projection):
     """2 x 2 tokens side by side in one, of a sum that Inductor stores for its four readers."""
     side = round(x.shape[1] ** 0.5)
@@ -140,6 +146,8 @@ SKETCHES = [
            2, 1),
     Sketch(windows_into_windows, ((64, 28, 28, 192), (1024, 7, 7, 192), (192,), (192,), (192, 576)),
            ((1, 14, 14, 24), (4, 7, 7, 24), (24,), (24,), (24, 8)), 3, 1),
+    Sketch(windows_of_a_stored_sum, ((64, 28, 28, 192), (1024, 7, 7, 192), (192,), (192,), (192, 576)),
+           ((1, 14, 14, 24), (4, 7, 7, 24), (24,), (24,), (24, 8)), 2, 1),
     Sketch(merged_patches, (*[(64, 784, 192)] * 3, *[(1024, 7, 7, 192)] * 2, (768,), (768,), (768, 384)),
            (*[(1, 196, 24)] * 3, *[(4, 7, 7, 24)] * 2, (96,), (96,), (96, 8)), 6, 2),
     Sketch(padded_windows, ((64, 53, 53, 96), (96,), (96,), (96, 96), (96,)),

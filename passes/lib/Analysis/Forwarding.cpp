@@ -80,13 +80,27 @@ static AffineExpr express(AffineValueMap &map, unsigned result,
                           Solver &solver) {
   SmallVector<AffineExpr> dims, symbols;
   for (auto [i, operand] : llvm::enumerate(map.getOperands()))
-    (i < map.getNumDims() ? dims : symbols).push_back(solver.getDim(operand));
+    (i < map.getNumDims() ? dims : symbols)
+        .push_back(map.isFunctionOf(result, operand)
+                       ? solver.getDim(operand)
+                       : getAffineConstantExpr(0, operand.getContext()));
   return map.getResult(result).replaceDimsAndSymbols(dims, symbols);
+}
+
+static bool hasUnknown(AffineValueMap &stored, unsigned result,
+                       Solver &solver) {
+  for (auto [i, operand] : llvm::enumerate(stored.getOperands()))
+    if (solver.getUnknown(operand) && stored.isFunctionOf(result, operand))
+      return true;
+  return false;
 }
 
 static std::optional<Equation> getEquation(AffineExpr loaded,
                                            AffineValueMap &stored,
                                            unsigned result, Solver &solver) {
+  if (!hasUnknown(stored, result, solver)) // it may have divisions, then
+    return Equation{solver.simplify(loaded - express(stored, result, solver)),
+                    {}};
   SmallVector<int64_t> flat;
   if (failed(getFlattenedAffineExpr(stored.getResult(result),
                                     stored.getNumDims(), stored.getNumSymbols(),

@@ -43,16 +43,17 @@ static bool mayReorder(Nest &nest) {
                       [](AffineForOp loop) { return isParallel(loop); });
 }
 
-SmallVector<AffineForOp> bridge::getKin(Nest &nest,
-                                        ArrayRef<AffineForOp> roots) {
+SmallVector<AffineForOp> bridge::getKin(Nest &nest, ArrayRef<AffineForOp> roots,
+                                        SmallVectorImpl<AffineForOp> *others) {
   SmallVector<AffineForOp> kin;
   for (AffineForOp root : roots) {
     Nest other = getNest(root);
     if (root != nest.root() && !areInOneKernel(nest, other))
       continue;
-    if (getSharedDepth(nest, other) != nest.loops.size() || !mayReorder(other))
+    bool same = getSharedDepth(nest, other) == nest.loops.size();
+    if ((!same && !others) || !mayReorder(other))
       return {};
-    kin.push_back(root);
+    (same ? kin : *others).push_back(root);
   }
   return kin;
 }

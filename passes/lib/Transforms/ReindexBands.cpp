@@ -113,10 +113,17 @@ static bool hasDivisions(AffineMap map) {
 
 namespace {
 
-/// A producer's loops as functions of its consumer's outer ones.
+/// A producer's outer loops as functions of its consumer's.
 struct Reindexing {
   SmallVector<AffineForOp> from, to;
   AffineMap map;
+};
+
+/// A nest of a kernel, with what gives it the loops of the others if it has
+/// loops of its own.
+struct Member {
+  AffineForOp root;
+  std::optional<Reindexing> first;
 };
 
 struct ReindexBands : bridge::impl::ReindexBandsBase<ReindexBands> {
@@ -151,46 +158,101 @@ private:
     Nest to = getNest(producer), from = getNest(consumer);
     if (areInOneKernel(to, from) || getSharedDepth(to, from) == to.loops.size())
       return false;
-    auto source = solveFirstLoad(to, from);
-    auto reindexing = source ? getReindexing(*source, to, from) : std::nullopt;
+    auto reindexing = getReindexing(to, from, to.loops);
     if (!reindexing)
       return false;
-    SmallVector<AffineForOp> kin = getKin(to, roots);
-    if (llvm::any_of(kin,
-                     [&](AffineForOp root) { return moved.contains(root); }))
+    SmallVector<Member> members = getMembers(to, roots);
+    if (llvm::any_of(members, [&](Member &member) {
+          return moved.contains(member.root);
+        }))
       return false;
-    for (AffineForOp root : kin)
-      reindex(root, *reindexing);
-    numReindexed += kin.size();
-    return !kin.empty();
+    for (Member &member : members) {
+      if (member.first)
+        member.root = reindex(member.root, *member.first);
+      moved.insert(reindex(member.root, *reindexing));
+    }
+    numReindexed += members.size();
+    return !members.empty();
   }
 
-  /// The solution as a map from the consumer's outermost loops, if it is one
-  /// and one to one.
-  std::optional<Reindexing> getReindexing(const Source &source, Nest &to,
-                                          Nest &from) {
+  /// The nests of the producer's kernel; empty if not all of them can have its
+  /// loops.
+  SmallVector<Member> getMembers(Nest &producer, ArrayRef<AffineForOp> roots) {
+    SmallVector<AffineForOp> others;
+    SmallVector<Member> members;
+    for (AffineForOp root : getKin(producer, roots, &others))
+      members.push_back({root, std::nullopt});
+    for (AffineForOp root : others) {
+      Nest other = getNest(root);
+      // Its innermost loop is over what the producer reduces.
+      auto first =
+          getReindexing(other, producer, ArrayRef(other.loops).drop_back());
+      if (!first)
+        return {};
+      members.push_back({root, first});
+    }
+    return members;
+  }
+
+  /// The iteration of `loops`, the outer ones of `to`, that computes what an
+  /// iteration of `from` reads, as a map from the outermost loops of `from`, if
+  /// it is one and one to one. Where there are inner loops, they are the same.
+  std::optional<Reindexing> getReindexing(Nest &to, Nest &from,
+                                          ArrayRef<AffineForOp> loops) {
+    auto source = solveFirstLoad(to, from);
+    if (!source || loops.empty())
+      return std::nullopt;
     SmallVector<AffineForOp> outer;
-    SmallVector<AffineExpr> dims(source.operands.size());
+    SmallVector<AffineExpr> dims(source->operands.size());
     for (AffineForOp loop : from.loops) {
-      auto it = llvm::find(source.operands, loop.getInductionVar());
-      if (it == source.operands.end())
+      auto it = llvm::find(source->operands, loop.getInductionVar());
+      if (it == source->operands.end())
         break;
-      dims[it - source.operands.begin()] =
+      dims[it - source->operands.begin()] =
           getAffineDimExpr(outer.size(), &getContext());
       outer.push_back(loop);
     }
-    if (outer.size() != source.operands.size())
+    unsigned inner = to.loops.size() - loops.size();
+    if (outer.size() + inner != source->operands.size() ||
+        !areInnerLoops(*source, dims, ArrayRef(to.loops).take_back(inner)))
       return std::nullopt;
-    AffineMap map = source.map.replaceDimsAndSymbols(dims, {}, outer.size(), 0);
+    AffineMap map =
+        AffineMap::get(source->operands.size(), 0,
+                       source->map.getResults().take_front(loops.size()),
+                       &getContext())
+            .replaceDimsAndSymbols(dims, {}, outer.size(), 0);
     if ((!divisions && hasDivisions(map)) ||
-        !isBijection(map, outer, to.loops, maxPoints))
+        !isBijection(map, outer, loops, maxPoints))
       return std::nullopt;
-    return Reindexing{outer, to.loops, map};
+    return Reindexing{outer, llvm::to_vector(loops), map};
+  }
+
+  /// Whether the last loops of a solution are the reader's own that are no
+  /// outer ones, which have a place in `dims`, and no other loop is a function
+  /// of those.
+  static bool areInnerLoops(const Source &source, ArrayRef<AffineExpr> dims,
+                            ArrayRef<AffineForOp> loops) {
+    auto results = source.map.getResults();
+    unsigned outer = results.size() - loops.size();
+    for (auto [loop, expr] : llvm::zip(loops, results.drop_front(outer))) {
+      auto dim = dyn_cast<AffineDimExpr>(expr);
+      AffineForOp own =
+          dim ? getForInductionVarOwner(source.operands[dim.getPosition()])
+              : AffineForOp();
+      AffineForOp same = loop;
+      if (!own || dims[dim.getPosition()] || !haveSameDomain(own, same))
+        return false;
+    }
+    for (auto [position, dim] : llvm::enumerate(dims))
+      for (AffineExpr expr : results.take_front(outer))
+        if (!dim && expr.isFunctionOfDim(position))
+          return false;
+    return true;
   }
 
   /// Puts the loops of the map's source around what `root` does in an iteration
-  /// of the loops of its target.
-  void reindex(AffineForOp root, const Reindexing &reindexing) {
+  /// of the loops of its target; gives the new root.
+  AffineForOp reindex(AffineForOp root, const Reindexing &reindexing) {
     OpBuilder builder(root);
     SmallVector<Value> ivs;
     AffineForOp outermost;
@@ -224,8 +286,8 @@ private:
     for (Operation &op : innermost.getBody()->without_terminator())
       builder.clone(op, mapping);
     outermost->setDiscardableAttrs(root->getDiscardableAttrDictionary());
-    moved.insert(outermost);
     root.erase();
+    return outermost;
   }
 };
 

@@ -17,9 +17,10 @@ bool areInOneKernel(Nest &a, Nest &b);
 
 /// The nests of `nest`'s kernels, itself among them, if all of them have its
 /// loops and those may run in any order. Empty otherwise: a kernel moves whole
-/// or stays.
+/// or stays. Nests with other loops go into `others` where it is given.
 llvm::SmallVector<mlir::affine::AffineForOp>
-getKin(Nest &nest, llvm::ArrayRef<mlir::affine::AffineForOp> roots);
+getKin(Nest &nest, llvm::ArrayRef<mlir::affine::AffineForOp> roots,
+       llvm::SmallVectorImpl<mlir::affine::AffineForOp> *others = nullptr);
 
 /// Offers `change` a writer and a later reader, over and over, until it changes
 /// none of the pairs of nests in `body`; it gets all roots as well.
