@@ -166,11 +166,12 @@ private:
           return moved.contains(member.root);
         }))
       return false;
-    for (Member &member : members) {
+    // All while the producer's loops, from which these are taken, are there.
+    for (Member &member : members)
       if (member.first)
         member.root = reindex(member.root, *member.first);
+    for (Member &member : members)
       moved.insert(reindex(member.root, *reindexing));
-    }
     numReindexed += members.size();
     return !members.empty();
   }
