@@ -183,12 +183,14 @@ private:
     SmallVector<Member> members;
     for (AffineForOp root : getKin(producer, roots, &others))
       members.push_back({root, std::nullopt});
+    if (members.empty())
+      return {};
     for (AffineForOp root : others) {
       Nest other = getNest(root);
       // Its innermost loop is over what the producer reduces.
       auto first =
           getReindexing(other, producer, ArrayRef(other.loops).drop_back());
-      if (!first)
+      if (!first || first->from.size() != producer.loops.size())
         return {};
       members.push_back({root, first});
     }
