@@ -80,27 +80,37 @@ static AffineExpr express(AffineValueMap &map, unsigned result,
                           Solver &solver) {
   SmallVector<AffineExpr> dims, symbols;
   for (auto [i, operand] : llvm::enumerate(map.getOperands()))
-    (i < map.getNumDims() ? dims : symbols)
-        .push_back(map.isFunctionOf(result, operand)
-                       ? solver.getDim(operand)
-                       : getAffineConstantExpr(0, operand.getContext()));
+    (i < map.getNumDims() ? dims : symbols).push_back(solver.getDim(operand));
   return map.getResult(result).replaceDimsAndSymbols(dims, symbols);
 }
 
-static bool hasUnknown(AffineValueMap &stored, unsigned result,
-                       Solver &solver) {
-  for (auto [i, operand] : llvm::enumerate(stored.getOperands()))
-    if (solver.getUnknown(operand) && stored.isFunctionOf(result, operand))
-      return true;
-  return false;
+/// Whether a subscript of a store has none of the unknowns, nor a symbol: of
+/// symbolic sizes a band could not be proven parallel afterwards.
+static bool isKnown(AffineValueMap &stored, unsigned result, Solver &solver) {
+  for (Value operand : stored.getOperands())
+    if (!getForInductionVarOwner(operand) ||
+        (solver.getUnknown(operand) && stored.isFunctionOf(result, operand)))
+      return false;
+  return true;
+}
+
+/// Such a subscript over the solver's operands; it may have divisions.
+static AffineExpr expressKnown(AffineValueMap &stored, unsigned result,
+                               Solver &solver) {
+  SmallVector<AffineExpr> dims;
+  for (Value operand : stored.getOperands())
+    dims.push_back(stored.isFunctionOf(result, operand)
+                       ? solver.getDim(operand)
+                       : getAffineConstantExpr(0, operand.getContext()));
+  return stored.getResult(result).replaceDimsAndSymbols(dims, {});
 }
 
 static std::optional<Equation> getEquation(AffineExpr loaded,
                                            AffineValueMap &stored,
                                            unsigned result, Solver &solver) {
-  if (!hasUnknown(stored, result, solver)) // it may have divisions, then
-    return Equation{solver.simplify(loaded - express(stored, result, solver)),
-                    {}};
+  if (isKnown(stored, result, solver))
+    return Equation{
+        solver.simplify(loaded - expressKnown(stored, result, solver)), {}};
   SmallVector<int64_t> flat;
   if (failed(getFlattenedAffineExpr(stored.getResult(result),
                                     stored.getNumDims(), stored.getNumSymbols(),
