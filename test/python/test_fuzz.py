@@ -54,6 +54,13 @@ def test_symbolic_width(target, seed, compiler, monkeypatch):
     assert outcome.fused and outcome.problem is None, f"{outcome.problem}\n{program}"
 
 
+def test_symbolic_width_that_is_not_proven(compiler, monkeypatch):
+    """A sum and its norm, turned by halves: merged, the iterations of the band could not be told apart."""
+    monkeypatch.setenv("BRIDGE_STRICT", "1")
+    program = generate(818274514, symbolic_widths=True)
+    assert fuzz.check(program, "gpu").problem is None
+
+
 @pytest.mark.parametrize("multiple, fused", [(1, False), (2, True)])
 def test_symbolic_width_wants_its_guard(multiple, fused, monkeypatch):
     """Half of a row: fused where the program says that it is one, else refused with what to say; right in both."""
