@@ -508,6 +508,32 @@ func.func @should_not_forward_out_of_symbolic_range(%in: memref<64x?xf32>, %t: m
 
 // -----
 
+// Nor is lane j + n / 2 lane j, as it was taken for when symbols were left out
+// of subscripts.
+
+// CHECK-LABEL: func @should_not_forward_a_symbolic_distance
+// CHECK: affine.load %arg1[%{{.*}}, %{{.*}} + symbol(%arg3)]
+func.func @should_not_forward_a_symbolic_distance(%in: memref<64x?xf32>, %t: memref<64x?xf32>, %out: memref<64x?xf32>, %half: index) {
+  affine.for %i = 0 to 64 {
+    affine.for %j = 0 to affine_map<()[s0] -> (s0 * 2)>()[%half] {
+      %x = affine.load %in[%i, %j] : memref<64x?xf32>
+      // expected-note@below {{iteration (63, 2) writes element [63, 2] of argument 1}}
+      affine.store %x, %t[%i, %j] : memref<64x?xf32>
+    }
+    affine.for %j = 0 to affine_map<()[s0] -> (s0 * 2)>()[%half] {
+      affine.if affine_set<(d0)[s0] : (s0 - d0 - 1 >= 0)>(%j)[%half] {
+        // expected-remark@below {{[cross_lane_dependence] a load needs another lane's value}}
+        // expected-note@below {{iteration (63, 0) reads it, where argument 3 = 2}}
+        %z = affine.load %t[%i, %j + symbol(%half)] : memref<64x?xf32>
+        affine.store %z, %out[%i, %j] : memref<64x?xf32>
+      }
+    }
+  } {bridge.band}
+  return
+}
+
+// -----
+
 // Elements 2 j + 1 and 2 j': no lane has stored them.
 
 // CHECK-LABEL: func @should_not_forward_between_lanes

@@ -54,8 +54,8 @@ def test_symbolic_width(target, seed, compiler, monkeypatch):
     assert outcome.fused and outcome.problem is None, f"{outcome.problem}\n{program}"
 
 
-def test_symbolic_width_that_is_not_proven(compiler, monkeypatch):
-    """A sum and its norm, turned by halves: merged, the iterations of the band could not be told apart."""
+def test_symbol_left_out_of_a_subscript(compiler, monkeypatch):
+    """A sum and its norm, turned by half of a symbolic width: j + n / 2 was taken for j, and the lanes for the same."""
     monkeypatch.setenv("BRIDGE_STRICT", "1")
     program = generate(818274514, symbolic_widths=True)
     assert fuzz.check(program, "gpu").problem is None

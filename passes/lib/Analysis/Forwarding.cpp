@@ -75,42 +75,42 @@ struct Solver {
 
 } // namespace
 
+/// Whether a subscript depends on an operand of its map. Upstream's
+/// `AffineValueMap::isFunctionOf` looks for dimensions only, not for symbols.
+static bool dependsOn(AffineValueMap &map, unsigned result, unsigned operand) {
+  AffineExpr expr = map.getResult(result);
+  return operand < map.getNumDims()
+             ? expr.isFunctionOfDim(operand)
+             : expr.isFunctionOfSymbol(operand - map.getNumDims());
+}
+
 /// The result of a map as an expression over the solver's operands.
 static AffineExpr express(AffineValueMap &map, unsigned result,
                           Solver &solver) {
   SmallVector<AffineExpr> dims, symbols;
   for (auto [i, operand] : llvm::enumerate(map.getOperands()))
-    (i < map.getNumDims() ? dims : symbols).push_back(solver.getDim(operand));
+    (i < map.getNumDims() ? dims : symbols)
+        .push_back(dependsOn(map, result, i)
+                       ? solver.getDim(operand)
+                       : getAffineConstantExpr(0, operand.getContext()));
   return map.getResult(result).replaceDimsAndSymbols(dims, symbols);
 }
 
-/// Whether a subscript of a store has none of the unknowns, nor a symbol: of
-/// symbolic sizes a band could not be proven parallel afterwards.
-static bool isKnown(AffineValueMap &stored, unsigned result, Solver &solver) {
-  for (Value operand : stored.getOperands())
-    if (!getForInductionVarOwner(operand) ||
-        (solver.getUnknown(operand) && stored.isFunctionOf(result, operand)))
-      return false;
-  return true;
-}
-
-/// Such a subscript over the solver's operands; it may have divisions.
-static AffineExpr expressKnown(AffineValueMap &stored, unsigned result,
-                               Solver &solver) {
-  SmallVector<AffineExpr> dims;
-  for (Value operand : stored.getOperands())
-    dims.push_back(stored.isFunctionOf(result, operand)
-                       ? solver.getDim(operand)
-                       : getAffineConstantExpr(0, operand.getContext()));
-  return stored.getResult(result).replaceDimsAndSymbols(dims, {});
+/// Whether a subscript of a store has one of the unknowns.
+static bool hasUnknown(AffineValueMap &stored, unsigned result,
+                       Solver &solver) {
+  for (auto [i, operand] : llvm::enumerate(stored.getOperands()))
+    if (solver.getUnknown(operand) && dependsOn(stored, result, i))
+      return true;
+  return false;
 }
 
 static std::optional<Equation> getEquation(AffineExpr loaded,
                                            AffineValueMap &stored,
                                            unsigned result, Solver &solver) {
-  if (isKnown(stored, result, solver))
-    return Equation{
-        solver.simplify(loaded - expressKnown(stored, result, solver)), {}};
+  if (!hasUnknown(stored, result, solver)) // It may have divisions.
+    return Equation{solver.simplify(loaded - express(stored, result, solver)),
+                    {}};
   SmallVector<int64_t> flat;
   if (failed(getFlattenedAffineExpr(stored.getResult(result),
                                     stored.getNumDims(), stored.getNumSymbols(),
