@@ -18,28 +18,24 @@ from ..inductor.graphs import aten
 def share_operands(graph: Any) -> Iterator[str]:
     """Has Inductor store one buffer where it would store several; yields a line about each."""
     for node in list(graph.nodes):
-        calls = _calls(node) if _may_be_padded(node) else []
-        views = {view for view, _ in calls} - {node}
-        if len(calls) < 2 or not views:
+        read = _read_by_calls(node) if graphs.is_pointwise(node) and graphs.is_contiguous(node) else []
+        views = [view for view in dict.fromkeys(read) if view is not node]
+        # What Inductor would pad it counts whenever it is asked: asked last.
+        if len(read) < 2 or not views or not graphs.is_padded(node):
             continue
         for view in views:
             _take_as_strided(graph, view, node)
-        yield f"{graphs.place(node)}: one buffer without padding for {len(calls)} library calls"
+        yield f"{graphs.place(node)}: one buffer without padding for {len(read)} library calls"
 
 
-def _may_be_padded(node: Any) -> bool:
-    """Whether a kernel makes a node's value, in a layout that it would not have in memory."""
-    return graphs.is_pointwise(node) and graphs.is_contiguous(node) and graphs.is_padded(node)
-
-
-def _calls(node: Any) -> list[tuple[Any, Any]]:
-    """(view, library call) for each that reads a node's value, all of it and in its order, through views or not."""
+def _read_by_calls(node: Any) -> list[Any]:
+    """What each library call reads that reads all of a node's value in its order: the node itself, or a view of it."""
     found = []
     for user in node.users:
         if graphs.is_library_call(user):
-            found.append((node, user))
+            found.append(node)
         elif graphs.keeps_order(user) and graphs.same_size(user, node):
-            found += _calls(user)
+            found += _read_by_calls(user)
     return found
 
 

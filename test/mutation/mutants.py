@@ -25,8 +25,8 @@ MUTANTS = [
         "parallel",
         "legality check",
         "passes/lib/Analysis/Legality.cpp",
-        "  if (isLoopParallel(loop))\n    return true;\n",
-        "  return true;\n",
+        "  if (mayDepend(source, target, depth))\n    return false;\n",
+        "  if (depth == 0 && mayDepend(source, target, depth))\n    return false;\n",
     ),
     Mutant(
         "dependence",
@@ -34,6 +34,13 @@ MUTANTS = [
         "passes/lib/Analysis/Legality.cpp",
         "          !relation.isIntegerEmpty());",
         "          false);",
+    ),
+    Mutant(
+        "symbol",
+        "legality check",
+        "passes/lib/Analysis/Forwarding.cpp",
+        "expr.isFunctionOfSymbol(operand - map.getNumDims())",
+        "expr.isFunctionOfDim(operand)",
     ),
     Mutant(
         "lanes",
@@ -88,8 +95,8 @@ MUTANTS = [
         "piece offset",
         "piece offset",
         "passes/lib/Transforms/IndexSetSplit.cpp",
-        "                                     piece.getSubMap({unsigned(position)}),",
-        "                                     AffineMap::get(piece.getNumDims(), 0, builder.getAffineDimExpr(0)),",
+        "own.getLoc(), piece.getSubMap({unsigned(position)}), tileIvs);",
+        "own.getLoc(), AffineMap::get(piece.getNumDims(), 0, builder.getAffineDimExpr(0)), tileIvs);",
     ),
     Mutant(
         "piece left out",

@@ -5,8 +5,10 @@ test/mutation/ does the same to the C++ code, with a build for each.
 
 from __future__ import annotations
 
+import importlib
 import re
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
@@ -182,3 +184,12 @@ def test_reduction_combine_in_the_lift(monkeypatch):
     pieces = reductions._pieces
     monkeypatch.setattr(reductions, "_pieces", lambda *arguments: pieces(*arguments)[:1])
     assert red(halves) == {"numerics"}
+
+
+def test_mutants_of_the_sources_apply(monkeypatch):
+    """What test/mutation/ replaces is in the sources, once: it would have nothing to break."""
+    root = Path(__file__).parents[2]
+    monkeypatch.syspath_prepend(root / "test" / "mutation")
+    mutants = importlib.import_module("mutants").MUTANTS
+    found = {mutant.name: (root / mutant.file).read_text(encoding="utf-8").count(mutant.old) for mutant in mutants}
+    assert len(found) > 10 and set(found.values()) == {1}, found

@@ -285,16 +285,20 @@ def test_plain_inductor_is_as_before():
 # ---------------------------------------------------------------------------------------------------------
 
 
-def apart(fn, inputs, *, kernels, reason, **arguments):
-    assert generate(fn, inputs, **arguments).n_kernels == kernels, bridge.report()
-    assert any(line.startswith(f"apart [{reason.name}]") for line in decisions()), bridge.report()
+def launches_and_refused(fn, inputs, *, reason, **arguments):
+    """How many kernels there are, and whether the report has the reason why some stay apart."""
+    kernels = generate(fn, inputs, **arguments).n_kernels
+    return kernels, any(line.startswith(f"apart [{reason.name}]") for line in decisions())
 
 
 @pytest.mark.parametrize(
     "option", ["triton.cooperative_reductions", "triton.tile_reductions", "triton.prefer_nd_tiling"]
 )
 def test_configurations_that_a_partition_cannot_have(option):
-    apart(*pattern("rope_qk"), kernels=2, reason=Reason.not_liftable, config_patches={option: True})
+    assert launches_and_refused(*pattern("rope_qk"), reason=Reason.not_liftable, config_patches={option: True}) == (
+        2,
+        True,
+    ), bridge.report()
 
 
 def test_kernels_that_wait_for_each_other(monkeypatch):
@@ -324,7 +328,7 @@ def test_overwriting_kernel_that_waits_stays_apart(monkeypatch):
     assert source and "num_blocks_1" not in source
     monkeypatch.setattr("bridge.sharing.independent_sets", everything)
     monkeypatch.setattr("bridge.sharing.small_strangers", lambda schedule: [])
-    apart(update, inputs, kernels=3, reason=Reason.cycle_through_other_node)
+    assert launches_and_refused(update, inputs, reason=Reason.cycle_through_other_node) == (3, True), bridge.report()
 
 
 def test_cpp_loops_stay_apart():
@@ -338,7 +342,7 @@ def test_cpp_loops_stay_apart():
 
 def test_distance(monkeypatch):
     monkeypatch.setattr(siblings, "MAX_DISTANCE", -1)
-    apart(*pattern("rope_qk"), kernels=2, reason=Reason.budget_exceeded)
+    assert launches_and_refused(*pattern("rope_qk"), reason=Reason.budget_exceeded) == (2, True), bridge.report()
 
 
 def test_more_siblings_than_one_launch_may_have(monkeypatch):

@@ -93,6 +93,31 @@ def ReindexBands : Pass<"bridge-reindex-bands", "::mlir::func::FuncOp"> {
       }
     }
     ```
+
+    A kernel may have nests of two sets of loops, such as one that stores %x
+    over windows and pixels and one that sums up its rows. Then the nests that
+    are not over the producer's loops take those over first, where what the
+    producer reads of them says how, and all follow the consumer:
+
+    ```mlir
+    affine.for %i = 0 to 8 {
+      affine.for %j = 0 to 8 {
+        affine.for %r = 0 to 96 {
+          ...
+          affine.store %v, %x[%i * 8 + %j, %r] : memref<64x96xf32>
+    ```
+
+    becomes, by way of one loop over 64 rows,
+
+    ```mlir
+    affine.for %j = 0 to 8 {
+      affine.for %k = 0 to 8 {
+        affine.for %r = 0 to 96 {
+          ...
+          affine.store %v, %x[%k * 8 + %j, %r] : memref<64x96xf32>
+    ```
+
+    A kernel of which one nest can not take the loops over stays as it is.
   }];
   let options = [
     Option<"maxPoints", "max-points", "int64_t", /*default=*/"65536",
