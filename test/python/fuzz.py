@@ -67,7 +67,14 @@ def _run_compiled(program: Program, backend, device: str = "cpu") -> tuple[torch
     config = {"triton.persistent_reductions": program.persistent}
     with torch._inductor.config.patch(config), torch.no_grad():
         compiled = torch.compile(fresh_entry(program.function), backend=backend, dynamic=_dynamic(program))
-        return program.results(lambda *inputs: tuple(t.cpu() for t in compiled(*(t.to(device) for t in inputs))))
+        return program.results(lambda *inputs: tuple(t.cpu() for t in compiled(*(_moved(t, device) for t in inputs))))
+
+
+def _moved(tensor: torch.Tensor, device: str) -> torch.Tensor:
+    """With what is marked dynamic of it."""
+    moved = tensor.to(device)
+    moved.__dict__.update(tensor.__dict__)
+    return moved
 
 
 def _dynamic(program: Program) -> bool | None:
@@ -177,7 +184,7 @@ def check(program: Program, target: str) -> Outcome:
     run, references = RUNNERS[target], program.reference()
     fused: list[bool] = []
     try:
-        ours = run(program, fusing(fused))
+        ours = run(program, fusing(fused, several_graphs=program.symbolic))
     except Exception as problem:  # noqa: BLE001 - any of them is a finding
         return Outcome(_blame(program, run, problem), True)
     TALLY["compiled anew"] += len(fused) > 1
@@ -188,8 +195,10 @@ def check(program: Program, target: str) -> Outcome:
     return Outcome(compare(program, ours, run(program, "inductor"), references), True)
 
 
-def fusing(fused: list[bool]) -> Callable:
+def fusing(fused: list[bool], several_graphs: bool) -> Callable:
     """The backend for programs of which it makes kernels; eager where all kernels are Inductor's own.
+
+    Not where calls may have graphs of their own: eager rounds more often than Inductor, with which all are compared.
 
     fused: gets for each graph whether there are kernels of Bridge's. isl has to agree with every fusion: a wrong one
     that happens to give the right numbers is found too.
@@ -202,7 +211,7 @@ def fusing(fused: list[bool]) -> Callable:
         report = bridge.report()
         fused.append(bool(report.fused))
         TALLY["guards missing"] += any(group.reason is Reason.dynamic_extent for group in report.groups)
-        return compiled if fused[-1] else eager
+        return compiled if fused[-1] or several_graphs else eager
 
     return compile_graph
 

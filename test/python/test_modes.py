@@ -8,7 +8,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from emitted import run_emitted
-from torch._inductor import config
+from torch._inductor import config, select_algorithm
 from torch._inductor.utils import run_and_get_code
 
 import bridge
@@ -124,6 +124,32 @@ def matmul_with_epilogue(x, w):
     return y, gate(y)
 
 
+TEMPLATES = {
+    "max_autotune_gemm": True,
+    "max_autotune_gemm_backends": "TRITON",
+    # Whether there is an epilogue is to be no matter of times, nor of what else could have the relu.
+    "benchmark_epilogue_fusion": False,
+    "epilogue_fusion_first": True,
+}
+
+
+def test_template_keeps_its_epilogue(monkeypatch):
+    """What Inductor fuses with a matrix product stays there, as it is, and what is left is fused."""
+
+    def order_of_choices(*_args, **_kwargs):
+        return lambda choices, *_args, **_kwargs: {choice: float(i) for i, choice in enumerate(choices, 1)}
+
+    monkeypatch.setattr(select_algorithm.AlgorithmSelectorCache, "make_benchmark_fn", order_of_choices)
+    inputs, patches = [torch.randn(256, 512), torch.randn(512, 512)], {**TEMPLATES, "force_disable_caches": True}
+    before, after = (
+        offline.compile_for_gpu(matmul_with_epilogue, inputs, compile_fx=backend, config_patches=patches)
+        for backend in (None, bridge_backend)
+    )
+    template = before.kernels[0]
+    assert template.name == "triton_tem_fused_mm_relu_0" and after.kernels[0].source == template.source
+    assert (before.n_kernels, after.n_kernels) == (3, 2), bridge.report()
+
+
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 class TestGPU:
     @pytest.mark.parametrize("mode", MODES)
@@ -138,23 +164,12 @@ class TestGPU:
 
     def test_template_keeps_its_epilogue(self, compiler):
         x, w = torch.randn(256, 512, device="cuda"), torch.randn(512, 512, device="cuda")
-        options = {
-            "max_autotune_gemm": True,
-            "max_autotune_gemm_backends": "TRITON",
-            # Whether there is an epilogue is to be no matter of times, nor of what else could have the relu.
-            "benchmark_epilogue_fusion": False,
-            "epilogue_fusion_first": True,
-        }
         codes = {}
         for backend in ("inductor", "bridge"):
             torch._dynamo.reset()
-            compiled = compiler(matmul_with_epilogue, backend=backend, options=options)
+            compiled = compiler(matmul_with_epilogue, backend=backend, options=TEMPLATES)
             result, (codes[backend],) = run_and_get_code(compiled, x, w)
             torch.testing.assert_close(result, matmul_with_epilogue(x, w), rtol=1e-2, atol=1e-2)
-        templates = {
-            backend: re.findall(r"def triton_tem_fused_.*?'''", code, re.DOTALL) for backend, code in codes.items()
-        }
-        (template,) = templates["inductor"]
-        assert templates["bridge"] == [template]
-        assert "relu" in template.split("(")[0]
+        templates = {backend: re.findall(r"def (triton_tem_fused_\w+)", code) for backend, code in codes.items()}
+        assert templates["bridge"] == templates["inductor"] and "relu" in str(templates), templates
         assert codes["bridge"].count(".run(") == 2 < codes["inductor"].count(".run(")
