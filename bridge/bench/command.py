@@ -103,9 +103,11 @@ def progress(result: Result) -> str:
     one, two = result.inductor, result.bridge
     return (
         f"{result.name}: {one.triton_launches} -> {two.triton_launches} of {one.launches} launches, "
-        f"{one.total_us:.0f} -> {two.total_us:.0f} us ({result.ratio:.3f} +- {result.spread:.3f}), Triton "
-        f"{one.triton_us:.0f} -> {two.triton_us:.0f} us, compile {one.compile_s:.1f} -> {two.compile_s:.1f} s, peak "
-        f"{one.peak_bytes / 2**20:.0f} -> {two.peak_bytes / 2**20:.0f} MB, error {one.error:.1e} and {two.error:.1e}"
+        f"{result.shared_kernels} distinct kernels are the same, "
+        f"{one.total_us:.0f} -> {two.total_us:.0f} us ({result.ratio:.3f} +- {result.spread:.3f}), "
+        f"Triton {one.triton_us:.0f} -> {two.triton_us:.0f} us, compile {one.compile_s:.1f} -> {two.compile_s:.1f} s, "
+        f"peak {one.peak_bytes / 2**20:.1f} -> {two.peak_bytes / 2**20:.1f} MB, "
+        f"error {one.error:.1e} and {two.error:.1e}"
     )
 
 

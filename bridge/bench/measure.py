@@ -1,4 +1,8 @@
-"""Measures one case: both compilers in one process, one after the other where they cannot alternate."""
+"""Measures one case: both compilers in one process, one after the other where they cannot alternate.
+
+A kernel that both make runs with one configuration, the first compiler's: two compilations of the same kernel may have
+the autotuner pick one that takes 1.3 times as long, which is nobody's doing.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,7 @@ from typing import Any
 
 import torch
 
+from .. import inductor
 from . import timing
 from .cases import FAILURES, Case
 from .results import Result, Side, half_range
@@ -34,6 +39,7 @@ class _Compiled:
     seconds: list[float]
     error: float
     launches: list[Launch]
+    shared_kernels: int
     peak_bytes: int
     graph: Any
     kept: Any
@@ -68,7 +74,8 @@ def measure(case: Case, number: int = 0, compiles: int = 1) -> Result:
     for i in range(compiles - 1):
         for compiler in order[:: 1 if i % 2 else -1]:
             seconds[compiler].append(_attributed(case, compiler)[1])
-    compiled = {compiler: _measure_alone(case, compiler, reference, seconds[compiler]) for compiler in order}
+    tuned: dict[str, Any] = {}
+    compiled = {compiler: _measure_alone(case, compiler, reference, seconds[compiler], tuned) for compiler in order}
     _measure_in_turn(case, compiled)
     return _result(case, *(compiled[compiler] for compiler in COMPILERS))
 
@@ -81,8 +88,8 @@ def _backend(compiler: str) -> Any:
     return bridge
 
 
-def _compile(case: Case, compiler: str) -> tuple[Callable[..., Any], float, torch.Tensor]:
-    """(compiled call, seconds of the first call, its result), with empty caches."""
+def _compile(case: Case, compiler: str) -> tuple[Callable[..., Any], float, torch.Tensor, dict[str, Any]]:
+    """(compiled call, seconds of the first call, its result, its kernels), with empty caches."""
     from torch._inductor.utils import fresh_cache
 
     torch._dynamo.reset()
@@ -94,10 +101,10 @@ def _compile(case: Case, compiler: str) -> tuple[Callable[..., Any], float, torc
         start = time.perf_counter()
         result = compiled(*case.inputs)
         torch.cuda.synchronize()
-        return compiled, time.perf_counter() - start, result
+        return compiled, time.perf_counter() - start, result, inductor.tuned_kernels()
 
 
-def _attributed(case: Case, compiler: str) -> tuple[Callable[..., Any], float, torch.Tensor]:
+def _attributed(case: Case, compiler: str) -> tuple[Callable[..., Any], float, torch.Tensor, dict[str, Any]]:
     """`_compile`; CompilerFailed where it fails, by Inductor where Inductor fails without Bridge, too."""
     try:
         return _compile(case, compiler)
@@ -108,10 +115,15 @@ def _attributed(case: Case, compiler: str) -> tuple[Callable[..., Any], float, t
         raise CompilerFailed(f"{by}: {type(failure).__name__}: {failure}") from failure
 
 
-def _measure_alone(case: Case, compiler: str, reference: torch.Tensor, seconds: list[float]) -> _Compiled:
+def _measure_alone(
+    case: Case, compiler: str, reference: torch.Tensor, seconds: list[float], tuned: dict[str, Any]
+) -> _Compiled:
+    """tuned: the kernels of the compilers before this one, to which its own are added."""
     import bridge
 
-    call, last, result = _attributed(case, compiler)
+    call, last, result, kernels = _attributed(case, compiler)
+    shared = inductor.share_choices(kernels, tuned)
+    tuned |= kernels
     report = bridge.report() if compiler == "bridge" else None
     error = timing.relative_error(result, reference)
     del result
@@ -120,7 +132,7 @@ def _measure_alone(case: Case, compiler: str, reference: torch.Tensor, seconds: 
     case.rewind()
     launches = timing.launches(lambda: call(*case.inputs))
     graph, kept = timing.captured(lambda: case.run_steps(call), case.rewind)
-    return _Compiled([*seconds, last], error, launches, peak, graph, kept, report)
+    return _Compiled([*seconds, last], error, launches, shared, peak, graph, kept, report)
 
 
 def _measure_in_turn(case: Case, compiled: dict[str, _Compiled]) -> None:
@@ -137,14 +149,14 @@ def _measure_in_turn(case: Case, compiled: dict[str, _Compiled]) -> None:
             one.triton.append(sum(launch.us for launch in launches if launch.triton) / case.steps)
 
 
-def _result(case: Case, inductor: _Compiled, bridge: _Compiled) -> Result:
-    ratios = _ratios(bridge.times, inductor.times)
-    triton = _ratios(bridge.triton, inductor.triton)
-    reasons = Counter(g.reason.name for g in bridge.report.groups if g.reason is not None)
+def _result(case: Case, theirs: _Compiled, ours: _Compiled) -> Result:
+    ratios = _ratios(ours.times, theirs.times)
+    triton = _ratios(ours.triton, theirs.triton)
+    reasons = Counter(g.reason.name for g in ours.report.groups if g.reason is not None)
     return Result(
-        case.model, case.mode, case.batch, _side(inductor), _side(bridge),
+        case.model, case.mode, case.batch, _side(theirs), _side(ours),
         statistics.median(ratios), half_range(ratios), statistics.median(triton), half_range(triton),
-        bridge.report.total_seconds, dict(reasons),
+        ours.report.total_seconds, dict(reasons), max(theirs.shared_kernels, ours.shared_kernels),
     )  # fmt: skip
 
 

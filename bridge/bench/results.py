@@ -23,7 +23,7 @@ class Side:
 
     launches: kernels, copies and fills of one call; triton_launches: those that Inductor generated; total_us: time of
     one call in a CUDA graph; triton_us: of that, in generated kernels; compile_s: first call, caches empty;
-    peak_bytes: beyond weights and inputs; error: relative to eager, in norm.
+    peak_bytes: asked for at a time, beyond weights and inputs; error: relative to eager, in norm.
     """
 
     launches: int
@@ -41,7 +41,8 @@ class Result:
 
     ratio: Bridge's total time over Inductor's, median over rounds in which each ran once; spread: half of the
     range that the middle half of these ratios takes; triton_ratio, triton_spread: the same of the generated kernels;
-    bridge_s: part of the compilation that is Bridge's; reasons: groups left apart, by reason.
+    bridge_s: part of the compilation that is Bridge's; reasons: groups left apart, by reason; shared_kernels: distinct
+    kernels that both have, which run with one configuration.
     """
 
     model: str
@@ -55,6 +56,7 @@ class Result:
     triton_spread: float
     bridge_s: float
     reasons: dict[str, int] = field(default_factory=dict)
+    shared_kernels: int = 0
 
     @property
     def name(self) -> str:

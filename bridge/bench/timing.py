@@ -104,13 +104,16 @@ def launches(call: Callable[[], Any]) -> list[Launch]:
 
 
 def peak_bytes(call: Callable[[], Any]) -> int:
-    """Bytes that a call allocates at most at a time, beyond what was allocated before it; its result included."""
+    """Bytes that a call asks for at most at a time, beyond what was asked for before it; its result included.
+
+    What blocks the allocator has for them, up to 1 MB larger each, depends on which ones earlier calls left behind.
+    """
     torch.cuda.synchronize()
     torch.cuda.reset_peak_memory_stats()
-    before = torch.cuda.memory_allocated()
+    before = torch.cuda.memory_stats()["requested_bytes.all.current"]
     call()
     torch.cuda.synchronize()
-    return torch.cuda.max_memory_allocated() - before
+    return torch.cuda.memory_stats()["requested_bytes.all.peak"] - before
 
 
 def relative_error(result: Any, reference: Any) -> float:

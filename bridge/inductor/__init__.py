@@ -71,3 +71,4 @@ from .sizes import (
     size_hint,
     statically_known,
 )
+from .tuning import share_choices, tuned_kernels

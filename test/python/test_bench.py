@@ -7,12 +7,16 @@ import dataclasses
 import json
 import re
 from functools import partial
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import pytest
 import torch
+from torch._inductor.codecache import PyCodeCache
+from torch._inductor.runtime.triton_heuristics import CachingAutotuner
 
 import bridge
+from bridge import inductor
 from bridge.bench import cases, command, findings, measure, timing, zoo
 from bridge.bench.arguments import MODES
 from bridge.bench.results import Result, Run, Side, describe, half_range, load, regressions, summary
@@ -136,6 +140,29 @@ class _Graph:
 
     def __init__(self, call):
         self.replay = call
+
+
+def tuned_kernel(folder, name, body, launcher):
+    """What torch's runtime has for a kernel that was called."""
+    path = folder / f"{name}.py"
+    path.write_text(f"def {name}(x):\n    {body}\n")
+    kernel = object.__new__(CachingAutotuner)
+    kernel.filename, kernel.inductor_meta, kernel.launchers = str(path), {"kernel_name": name}, [launcher]
+    return kernel
+
+
+def test_a_kernel_of_both_has_one_configuration(monkeypatch, tmp_path):
+    """Whatever number it has in its name; what only one of them has keeps its own."""
+
+    def loaded(*kernels):
+        modules = [SimpleNamespace(kernel=kernel, other=0) for kernel in kernels]
+        monkeypatch.setattr(PyCodeCache, "modules", modules)
+        return inductor.tuned_kernels()
+
+    theirs = loaded(tuned_kernel(tmp_path, "triton_0", "pass", "slow"), tuned_kernel(tmp_path, "triton_1", "2", "a"))
+    same, own = tuned_kernel(tmp_path, "triton_5", "pass", "fast"), tuned_kernel(tmp_path, "triton_6", "3", "b")
+    assert inductor.share_choices(loaded(same, own), theirs) == 1
+    assert (same.launchers, own.launchers) == (["slow"], ["b"])
 
 
 @pytest.fixture

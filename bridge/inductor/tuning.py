@@ -1,0 +1,30 @@
+"""What torch's runtime chose for Triton kernels when they were first called."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+
+def tuned_kernels() -> dict[str, Any]:
+    """Source, but for the kernel's name -> what launches it; of all kernels called since the caches were emptied."""
+    from torch._inductor.codecache import PyCodeCache
+    from torch._inductor.runtime.triton_heuristics import CachingAutotuner
+
+    values = [value for module in PyCodeCache.modules for value in vars(module).values()]
+    kernels = [value for value in values if isinstance(value, CachingAutotuner) and len(value.launchers) == 1]
+    return {_source(kernel): kernel for kernel in kernels}
+
+
+def _source(kernel: Any) -> str:
+    text = Path(kernel.filename).read_text(encoding="utf-8")
+    return text.replace(kernel.inductor_meta["kernel_name"], "kernel")
+
+
+def share_choices(kernels: Mapping[str, Any], tuned: Mapping[str, Any]) -> int:
+    """Has kernels run with the configurations of others of the same source; returns how many there are."""
+    common = kernels.keys() & tuned.keys()
+    for source in common:
+        kernels[source].launchers = tuned[source].launchers
+    return len(common)
