@@ -16,7 +16,7 @@ from .groups import Group, form_groups, group_report, stay_in_order
 from .inductor import codegen
 from .inductor.recording import node_location
 from .options import DEFAULT_PIPELINE, Options, default_pipeline
-from .profitability import MAX_ROW_REGISTERS, fits_in_registers
+from .profitability import LAUNCH_BYTES, MAX_ROW_REGISTERS, fits_in_registers, traffic, traffic_of_one
 from .reasons import InvariantError, Reason, Unsupported
 from .report import Counterexample, GroupReport, Report
 from .rows import keep_repeated_rows
@@ -279,8 +279,7 @@ def _commit(bands: list, nodes: dict[str, Any], group: Group, schedule: list[Any
         try:
             _check_whole(band, [schedule[p] for p in positions])
             _check_order(band, schedule, [*merged, positions])
-            timing = Timing([schedule[p] for p in positions]) if codegen.times_fusions(group.device) else None
-            kernel, decisions = rewrite(band, nodes, timing)
+            kernel, decisions = rewrite(band, nodes, [schedule[p] for p in positions])
         except Unsupported as refusal:  # bands that are committed stay
             entry.decisions.append(f"apart [{refusal.reason.name}]: {refusal.detail}")
             if not entry.fused:
@@ -322,12 +321,15 @@ def _has_loops_of(band, nodes: dict[str, Any]) -> bool:
     return all(inductor.node_sizes(nodes[n.name]) == (n.iter_sizes, n.reduce_sizes) for n in band.nodes)
 
 
-def rewrite(band, nodes: dict[str, Any], timing: Timing | None) -> tuple[Any, list[str]]:
-    """(one kernel of the band's nodes over their new loops, decisions about it); Unsupported, and nothing changed."""
+def rewrite(band, nodes: dict[str, Any], kernels: list[Any]) -> tuple[Any, list[str]]:
+    """(one kernel of the band's nodes over their new loops, decisions about it); Unsupported, and nothing changed.
+
+    kernels: those that it replaces, and has to be better than; of none, for a band that was asked for.
+    """
     names = {n.name for n in band.nodes}
     first = nodes[band.nodes[0].name]
     place = first.scheduler, inductor.device_of(first), names
-    decisions = []
+    timing = Timing(kernels) if kernels and codegen.times_fusions(place[1]) else None
     with contextlib.ExitStack() as undo:
         for lifted in band.nodes:
             node = nodes[lifted.name]
@@ -335,9 +337,7 @@ def rewrite(band, nodes: dict[str, Any], timing: Timing | None) -> tuple[Any, li
             inductor.set_loop_body(node, inductor.make_loop_body(lifted.body, lifted.iter_sizes, lifted.reduce_sizes))
         if inductor.generates_triton(inductor.device_of(first)):
             codegen.run_in_lanes(*place[:2])
-        kernel = codegen.fuse_nodes([nodes[n.name] for n in band.nodes])
-        if kernel is None:
-            raise Unsupported(Reason.not_liftable, f"{sorted(names)}: Inductor's codegen cannot run them together")
+        kernel, decisions = _one_kernel([nodes[n.name] for n in band.nodes], kernels)
         if band.in_registers:
             undo.callback(codegen.forget_fused_rows, *place)
             codegen.keep_fused_rows(*place, band.registers)
@@ -346,6 +346,25 @@ def rewrite(band, nodes: dict[str, Any], timing: Timing | None) -> tuple[Any, li
             decisions.append(timing.check(kernel))
         undo.pop_all()
         return kernel, decisions
+
+
+def _one_kernel(nodes: list[Any], kernels: list[Any]) -> tuple[Any, list[str]]:
+    """(a kernel of the nodes, what was decided about it); Unsupported where Inductor has none, or one that is worse."""
+    names = {node.get_name() for node in nodes}
+    kernel = codegen.fuse_nodes(nodes)
+    if kernel is not None:
+        return kernel, []
+    kernel = codegen.fuse_nodes(nodes, tiles=False)
+    if kernel is None:
+        raise Unsupported(Reason.not_liftable, f"{sorted(names)}: Inductor's codegen cannot run them together")
+    apart, together = ([inductor.bytes_touched(k, own) for k in kernels] for own in (None, names))
+    saved = traffic(apart) - traffic_of_one(together) + (len(kernels) - 1) * LAUNCH_BYTES
+    beside = inductor.bytes_beside(kernel)
+    amounts = f"saves {saved / 2**20:.1f} MB, a launch counted as {LAUNCH_BYTES >> 20},"
+    detail = f"{amounts} and without tiles moves {beside / 2**20:.1f} MB beside what it uses"
+    if kernels and beside >= saved:
+        raise Unsupported(Reason.not_profitable, f"{sorted(names)}: one kernel {detail}")
+    return kernel, [f"no tiles: {detail}"]
 
 
 def _name_missing_guard(group: Group, schedule: list[Any], options: Options, entry: GroupReport) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import graphlib
+import operator
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import prod
@@ -52,10 +54,10 @@ def admissible(kernel: Any) -> Reason | None:
 
 
 def form_groups(schedule: list[Any], max_nodes: int, only: set[int] | None = None) -> tuple[list[Group], list[Refusal]]:
-    """Greedy in schedule order: a kernel joins the first group that it shares a buffer with and closes no cycle.
+    """Greedy in schedule order: a kernel joins the groups that its values come from, else one that shares a buffer.
 
-    max_nodes: a group that would have more is closed, and another begins; only: positions that may take part
-    (default: all).
+    Those that it joins become one, where that closes no cycle. max_nodes: a group that would have more is closed, and
+    another begins; only: positions that may take part (default: all).
     """
     closed: list[Group] = []
     groups: list[Group] = []
@@ -70,30 +72,39 @@ def form_groups(schedule: list[Any], max_nodes: int, only: set[int] | None = Non
             continue
         closed += [g for g in groups if position - g.positions[0] > max_nodes * SPAN]
         groups = [g for g in groups if position - g.positions[0] <= max_nodes * SPAN]
-        room = max_nodes - len(inductor.loop_nodes(kernel))
-        fitting = [g for g in groups if g.nodes <= room]
-        if not _join(fitting, refusals, schedule, position, reach):
-            groups.append(_new_group(schedule, position))
+        own = _single(schedule, position)
+        homes, cyclic = _homes(groups, own, schedule, max_nodes, reach)
+        refusals += [_cycle(group, kernel) for group in cyclic]
+        rest = [g for g in groups if not any(g is home for home in homes)]
+        groups = sorted([*rest, _united([*homes, own])], key=lambda group: group.positions[0])
     return [g for g in closed + groups if _is_candidate(g, schedule)], refusals
 
 
-def _join(
-    groups: list[Group], refusals: list[Refusal], schedule: list[Any], position: int, reach: dict[int, int]
-) -> bool:
-    kernel = schedule[position]
-    touched = _touched(kernel)
-    for group in groups:
-        if group.device != inductor.device_of(kernel) or not group.buffers & touched:
+def _homes(
+    groups: list[Group], own: Group, schedule: list[Any], max_nodes: int, reach: dict[int, int]
+) -> tuple[list[Group], list[Group]]:
+    """(the groups that a kernel joins, those that it would close a cycle with).
+
+    All that its values come from; one with which it only reads the same buffers does where there are none.
+    """
+    kernel = schedule[own.positions[0]]
+    flows = [g for g in groups if _flows(kernel, [schedule[p] for p in g.positions])]
+    others = [g for g in groups if not any(g is flow for flow in flows)] if _has_loops(kernel) else []
+    homes: list[Group] = []
+    cyclic: list[Group] = []
+    for group in [*flows, *others]:
+        if homes and not any(group is flow for flow in flows):
+            break
+        united = _united([*homes, group, own])
+        if group.device != own.device or not group.buffers & own.buffers or united.nodes > max_nodes:
             continue
-        if not _has_loops(kernel) and not _flows(kernel, [schedule[p] for p in group.positions]):
-            continue
-        if _closes_cycle(group, position, reach):
-            detail = f"a path from {min(group.names)} leads through another kernel"
-            refusals.append(Refusal([kernel.get_name()], Reason.cycle_through_other_node, detail))
-            continue
-        _add(group, kernel, position, touched)
-        return True
-    return False
+        (cyclic if _has_cycle(united.positions, reach) else homes).append(group)
+    return homes, cyclic
+
+
+def _cycle(group: Group, kernel: Any) -> Refusal:
+    detail = f"a path from {min(group.names)} leads through another kernel"
+    return Refusal([kernel.get_name()], Reason.cycle_through_other_node, detail)
 
 
 def _has_loops(kernel: Any) -> bool:
@@ -114,25 +125,29 @@ def _touched(kernel: Any) -> set[str]:
     return inductor.buffers_read(kernel) | written | storages
 
 
-def _new_group(schedule: list[Any], position: int) -> Group:
+def _single(schedule: list[Any], position: int) -> Group:
     kernel = schedule[position]
-    group = Group(device=inductor.device_of(kernel))
-    _add(group, kernel, position, _touched(kernel))
-    return group
+    nodes = len(inductor.loop_nodes(kernel))
+    return Group([position], inductor.operation_names(kernel), _touched(kernel), inductor.device_of(kernel), nodes)
 
 
-def _add(group: Group, kernel: Any, position: int, touched: set[str]) -> None:
-    group.positions.append(position)
-    group.names |= inductor.operation_names(kernel)
-    group.buffers |= touched
-    group.nodes += len(inductor.loop_nodes(kernel))
+def _united(groups: list[Group]) -> Group:
+    """Of one device."""
+    return Group(
+        sorted(p for group in groups for p in group.positions),
+        set().union(*(group.names for group in groups)),
+        set().union(*(group.buffers for group in groups)),
+        groups[0].device,
+        sum(group.nodes for group in groups),
+    )
 
 
-def _closes_cycle(group: Group, position: int, reach: dict[int, int]) -> bool:
-    """Whether a kernel between the group and this one waits for the group and is waited for by this one."""
-    members = sum(1 << p for p in group.positions)
-    between = (p for p in range(group.positions[0] + 1, position) if not members >> p & 1)
-    return any(reach[position] >> other & 1 and reach[other] & members for other in between)
+def _has_cycle(positions: list[int], reach: dict[int, int]) -> bool:
+    """Whether a kernel between the first and the last waits for one of them and is waited for by another."""
+    members = sum(1 << p for p in positions)
+    awaited = functools.reduce(operator.or_, (reach[p] for p in positions))
+    between = (p for p in range(positions[0] + 1, positions[-1]) if not members >> p & 1)
+    return any(awaited >> other & 1 and reach[other] & members for other in between)
 
 
 def span(positions: Iterable[int]) -> range:

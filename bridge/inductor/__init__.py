@@ -46,6 +46,7 @@ from .schedule import (
     buffers_made,
     buffers_read,
     buffers_written,
+    bytes_beside,
     bytes_touched,
     device_of,
     generates_triton,

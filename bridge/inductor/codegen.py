@@ -195,15 +195,21 @@ def share_launch(kernels: list[Any]) -> Any:
 # ---------------------------------------------------------------------------------------------------------
 
 
-def fuse_nodes(nodes: list[Any]) -> Any | None:
-    """One kernel of single scheduler nodes, if Inductor's code generator can run them together; else None."""
+def fuse_nodes(nodes: list[Any], tiles: bool = True) -> Any | None:
+    """One kernel of single scheduler nodes, if Inductor's code generator can run them together; else None.
+
+    tiles: nodes that would have tiles of two dimensions alone are not put beside a reduction, which has none.
+    """
+    from torch._inductor import config
+
     backend = nodes[0].scheduler.get_backend(nodes[0].get_device())
     fused = nodes[0]
     for node in nodes[1:]:
         feeds = bool(inductor.buffers_written(fused) & inductor.buffers_read(node))
         can_fuse = backend.can_fuse_vertical if feeds else backend.can_fuse_horizontal
-        if not can_fuse(fused, node):
-            return None
+        with config.patch({"triton.tiling_prevents_reduction_fusion": tiles}):
+            if not can_fuse(fused, node):
+                return None
         fused = backend.fuse(fused, node)
     return fused if all(_fits(fused, node) for node in nodes) else None
 

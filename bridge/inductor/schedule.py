@@ -134,6 +134,36 @@ def bytes_touched(node: Any, together: set[str] | None = None) -> dict[str, int]
     return {name: min(amount, whole[name]) for name, amount in touched.items()}
 
 
+#: Bytes that memory moves at least, on any GPU of today.
+SECTOR = 32
+
+
+def bytes_beside(node: Any) -> int:
+    """Bytes that a kernel of rows moves and does not use, for typical sizes; for cost only.
+
+    They are around those that it reads or writes in larger steps, along its innermost loop.
+    """
+    from torch._inductor.dependencies import MemoryDep
+    from torch._inductor.virtualized import V
+
+    beside, names = 0, node.get_operation_names()
+    for dep in {*node.read_writes.reads, *node.read_writes.writes}:
+        if isinstance(dep, MemoryDep) and not _stays_inside(node.scheduler, dep.name, names):
+            step = _innermost_step(dep) * buffer_dtype(dep.name).itemsize
+            used = V.graph.get_dep_size_hint(dep)
+            beside += used * min(step, SECTOR) // buffer_dtype(dep.name).itemsize - used if step else 0
+    return beside
+
+
+def _innermost_step(dep: Any) -> int:
+    """Elements from what the first iteration of the innermost loop accesses to what the next one does."""
+    if not dep.var_names:
+        return 0
+    first = dict.fromkeys(dep.index.free_symbols & set(dep.var_names), 0)
+    step = dep.index.subs({**first, dep.var_names[-1]: 1}) - dep.index.subs(first)
+    return abs(size_hint(step))
+
+
 def _stays_inside(scheduler: Any, name: str, operations: set[str]) -> bool:
     """Whether a kernel of the operations makes the buffer, and nothing else uses it."""
     own = name in scheduler.name_to_buf and scheduler.name_to_buf[name].defining_op_name() in operations
