@@ -15,6 +15,7 @@ from ..profitability import rows_and_warps
 from .kernels import lane_kernel
 from .launches import (
     is_inner,
+    has_static_rows,
     is_short_inner_reduction,
     keeps_rows,
     own_blocks,
@@ -150,6 +151,8 @@ class BandMixin(TritonScheduling):
             options = {"tiling": tiling, "tiling_scores": scores}
             if kept and is_short_inner_reduction(features, scores):
                 options["override_persistent_reduction"] = True
+            elif not has_static_rows(features):  # alone it may be persistent, if its rows are bounded
+                options["override_persistent_reduction"] = False
             parts.append((features, options))
         return parts
 

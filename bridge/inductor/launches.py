@@ -27,21 +27,27 @@ def tiling_and_scores(scheduling: Any, features: Any) -> tuple[Any, Any]:
 
 
 def keeps_rows(scheduling: Any, features: Any) -> bool:
-    """Whether the kernel would be persistent if it stood alone."""
+    """Whether the kernel would be persistent alone, and may be in a shared launch: not with a symbolic length."""
     from torch._inductor.virtualized import V
 
     if {node.get_name() for node in features.scheduler_nodes()} & scheduling.bridge_persistent_nodes.keys():
         return True
-    return features.is_reduction() and V.choices.should_use_persistent_reduction(features, False)
+    if not features.is_reduction() or not has_static_rows(features):
+        return False
+    return V.choices.should_use_persistent_reduction(features, False)
 
 
 #: Elements of a row up to which Inductor makes a reduction over contiguous elements persistent.
 SHORT_ROW = 1024
 
 
+def has_static_rows(features: Any) -> bool:
+    return isinstance(features.reduction_numel, (int, sympy.Integer))
+
+
 def is_short_inner_reduction(features: Any, tiling_scores: Any) -> bool:
     """What Inductor would make persistent if it asked for the hint with the scores, as it does for the blocks."""
-    if not features.is_reduction() or not isinstance(features.reduction_numel, (int, sympy.Integer)):
+    if not features.is_reduction() or not has_static_rows(features):
         return False
     return features.reduction_numel <= SHORT_ROW and is_inner(features, tiling_scores)
 

@@ -61,6 +61,13 @@ def test_symbol_left_out_of_a_subscript(compiler, monkeypatch):
     assert fuzz.check(program, "gpu").problem is None
 
 
+def test_bounded_row_in_a_shared_launch(compiler, monkeypatch):
+    """Alone, rows of a symbolic length that is known to be small are persistent; as part of a launch none can be."""
+    monkeypatch.setenv("BRIDGE_STRICT", "1")
+    outcome = fuzz.check(generate(130876, symbolic_widths=True), "gpu")
+    assert outcome.fused and outcome.problem is None
+
+
 @pytest.mark.parametrize("multiple, fused", [(1, False), (2, True)])
 def test_symbolic_width_wants_its_guard(multiple, fused, monkeypatch):
     """Half of a row: fused where the program says that it is one, else refused with what to say; right in both."""
@@ -95,7 +102,7 @@ def test_a_miscompile_of_another_width_is_found(monkeypatch):
         return tuple(results)
 
     monkeypatch.setitem(fuzz.RUNNERS, "wrong", wrong)
-    monkeypatch.setattr(fuzz, "fusing", lambda fused: fused.append(True))
+    monkeypatch.setattr(fuzz, "fusing", lambda fused, **_: fused.append(True))
     assert "of other widths: error" in fuzz.check(generate(107, symbolic_widths=True), "wrong").problem
 
 
@@ -110,7 +117,7 @@ def test_a_miscompile_is_found(monkeypatch):
 
     monkeypatch.setitem(fuzz.RUNNERS, "wrong", wrong)
     program = generate(0)
-    monkeypatch.setattr(fuzz, "fusing", lambda fused: fused.append(True))
+    monkeypatch.setattr(fuzz, "fusing", lambda fused, **_: fused.append(True))
     assert "error" in fuzz.check(program, "wrong").problem
 
 
