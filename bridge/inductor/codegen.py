@@ -14,8 +14,8 @@ from .. import inductor
 from ..profitability import rows_and_warps
 from .kernels import lane_kernel
 from .launches import (
-    is_inner,
     has_static_rows,
+    is_inner,
     is_short_inner_reduction,
     keeps_rows,
     own_blocks,
