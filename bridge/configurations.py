@@ -8,6 +8,7 @@ measures it: RoPE in blocks of 4096 elements (DeepSeek-V3's keys) takes 0.7 s wi
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Iterator, Sequence
@@ -20,6 +21,11 @@ WARP = 32
 #: What all may take to compile, over the parts alone: a part that has fewer configurations is compiled again for those
 #: of the others.  With it, no model of `bridge bench` takes Triton longer than without a shared launch.
 MOST_WORK = 1.125
+
+
+#: Elements of a row in registers that a thread may have.  With 64, the pairs of gemma3's heads spill 288 words in 255
+#: registers, and take three times as long to compile as with 16.
+MOST_ELEMENTS = 32
 
 
 class Joint(NamedTuple):
@@ -42,11 +48,20 @@ class Part:
     sizes: dict[str, int]
     lines: int
 
+    @functools.cached_property
+    def tried(self) -> Sequence[Any]:
+        """The configurations without those whose rows do not fit in registers; the first where none does."""
+        fitting = [c for c in self.configs if not self._rows(c) or self.each(c, c.num_warps) <= MOST_ELEMENTS]
+        return fitting or self.configs[:1]
+
+    def _rows(self, config: Any) -> list[int]:
+        """A persistent reduction has a whole row, whose size is in no configuration."""
+        blocks = _blocks(config)
+        return [size for prefix, size in self.sizes.items() if prefix.startswith("r") and prefix not in blocks]
+
     def each(self, config: Any, warps: int) -> float:
-        """Elements of a thread.  A persistent reduction has a whole row, whose size is in no configuration."""
-        blocks = {k.removesuffix("BLOCK").lower(): size for k, size in config.kwargs.items() if k.endswith("BLOCK")}
-        rows = [size for prefix, size in self.sizes.items() if prefix.startswith("r") and prefix not in blocks]
-        return math.prod([*blocks.values(), *rows]) / (WARP * warps)
+        """Elements of a thread."""
+        return math.prod([*_blocks(config).values(), *self._rows(config)]) / (WARP * warps)
 
     def work(self, config: Any, warps: int) -> float:
         """What compiling takes, in lines for one element: a part of it does not depend on the elements."""
@@ -55,7 +70,12 @@ class Part:
     @property
     def most(self) -> float:
         """Elements of a thread in the configuration that has the most of them."""
-        return max(self.each(config, config.num_warps) for config in self.configs)
+        return max(self.each(config, config.num_warps) for config in self.tried)
+
+
+def _blocks(config: Any) -> dict[str, int]:
+    """Block sizes by prefix."""
+    return {k.removesuffix("BLOCK").lower(): size for k, size in config.kwargs.items() if k.endswith("BLOCK")}
 
 
 def joint_configurations(parts: list[Part]) -> list[Joint]:
@@ -64,7 +84,7 @@ def joint_configurations(parts: list[Part]) -> list[Joint]:
     All together take not much more work to compile than the parts alone would in theirs, and a thread never has more
     elements of a part than it might alone.  The first is always among them.
     """
-    left = MOST_WORK * sum(part.work(config, config.num_warps) for part in parts for config in part.configs)
+    left = MOST_WORK * sum(part.work(config, config.num_warps) for part in parts for config in part.tried)
     joint: list[Joint] = []
     for chosen, warps in itertools.chain(_with_most_warps(parts), _with_fewer_warps(parts)):
         work = sum(part.work(config, warps) for part, config in zip(parts, chosen, strict=True))
@@ -77,8 +97,8 @@ def joint_configurations(parts: list[Part]) -> list[Joint]:
 
 def _rows(parts: list[Part]) -> list[list[Any]]:
     """The n-th configuration of every part; its last, for a part that has fewer."""
-    longest = max(len(part.configs) for part in parts)
-    return [[part.configs[min(n, len(part.configs) - 1)] for part in parts] for n in range(longest)]
+    longest = max(len(part.tried) for part in parts)
+    return [[part.tried[min(n, len(part.tried) - 1)] for part in parts] for n in range(longest)]
 
 
 def _with_most_warps(parts: list[Part]) -> Iterator[tuple[list[Any], int]]:
