@@ -55,18 +55,6 @@ def cpu_seconds() -> float:
     return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
-def build(architecture: Architecture) -> torch.nn.Module:
-    """The model in its full size; its memory is allocated and not touched."""
-    default = torch.get_default_dtype()
-    torch.set_default_dtype(torch.bfloat16)
-    try:
-        with torch.device("meta"):
-            module = architecture.make(**architecture.full)
-    finally:
-        torch.set_default_dtype(default)
-    return module.to_empty(device="cpu").eval().requires_grad_(False)
-
-
 def codegen(case: cases.Case, compile_fx: Any, arch: int) -> tuple[float, list[TritonKernelSource]]:
     """(CPU seconds of one compilation without Triton's, the kernels)."""
     torch._dynamo.reset()
@@ -106,7 +94,7 @@ def _compile(kernel: TritonKernelSource, arch: int, repeats: int) -> Compiled:
 def measure(architecture: Architecture, mode: str, options: argparse.Namespace) -> bool:
     """Prints a line of the table; whether the ratio is within the limit."""
     try:
-        case = cases.make_case(architecture, build(architecture), mode)
+        case = cases.make_case(architecture, architecture.outline(torch.bfloat16), mode)
         theirs, ours = both_sides(case, options)
     except cases.FAILURES as failure:
         reason = str(failure).splitlines()[0][:80]

@@ -11,7 +11,8 @@ from pathlib import Path
 import torch
 
 from ..report import GroupReport, Report
-from .cases import Case, make_case
+from .cases import FAILURES, Case, make_case
+from .results import case_name
 from .zoo import Architecture
 
 #: Kernels that are refused for these reasons are no kernels of loops, or wait for one that is none.
@@ -50,29 +51,48 @@ def find(case: Case) -> Finding:
 def find_all(jobs: list[tuple[Architecture, str, int]], small: bool, path: Path) -> None:
     """Writes the findings of all cases, in bfloat16, to a file; after each, for they take minutes."""
     findings: list[Finding] = []
-    for architecture, mode, batch in jobs:
-        module = architecture.build(torch.bfloat16, "cpu", small)
-        with torch.no_grad():
-            findings.append(find(make_case(architecture, module, mode, batch, small)))
-        write(findings, path)
-        done = f"[{len(findings)}/{len(jobs)}] {findings[-1].case}"
-        print(f"{done}: {findings[-1].inductor} -> {findings[-1].bridge} launches", flush=True)
-        del module
+    failed: dict[str, str] = {}
+    for number, (architecture, mode, batch) in enumerate(jobs, 1):
+        name = case_name(architecture.name, mode, batch)
+        try:
+            findings.append(_find(architecture, mode, batch, small))
+            outcome = f"{findings[-1].inductor} -> {findings[-1].bridge} launches"
+        except FAILURES as failure:
+            first = (str(failure).strip() or "no message").splitlines()[0]
+            outcome = failed[name] = f"{type(failure).__name__}: {first[:120]}"
+        write(findings, path, failed)
+        print(f"[{number}/{len(jobs)}] {name}: {outcome}", flush=True)
         gc.collect()
 
 
-def describe(findings: list[Finding]) -> str:
-    """Markdown: a table of launches, the reasons counted, and the groups of each case of which kernels are left."""
-    parts = ["## Launches\n\n", *_table(findings), "\n## Reasons\n\n", *_reasons(findings), "\n## What stays apart\n"]
+def _find(architecture: Architecture, mode: str, batch: int, small: bool) -> Finding:
+    with torch.no_grad():
+        return find(make_case(architecture, architecture.outline(torch.bfloat16, small), mode, batch, small))
+
+
+def describe(findings: list[Finding], failed: dict[str, str] | None = None) -> str:
+    """Markdown: a table of launches, the reasons counted, and the groups of each case of which kernels are left.
+
+    failed: why, by case.
+    """
+    failures = [f"\nNot compiled, {name}: {why}\n" for name, why in (failed or {}).items()]
+    parts = [
+        "## Launches\n\n",
+        *_table(findings),
+        *failures,
+        "\n## Reasons\n\n",
+        *_reasons(findings),
+        "\n## What stays apart\n",
+    ]
     for finding in findings:
         parts += [f"\n### {finding.case}\n\n", *(_lines(finding) or ["Nothing that is adjacent.\n"])]
     return "".join(parts)
 
 
-def write(findings: list[Finding], path: Path) -> None:
+def write(findings: list[Finding], path: Path, failed: dict[str, str] | None = None) -> None:
     """Replaces what a file has from "Launches" on; what is written by hand stands before."""
     before = path.read_text().partition("## Launches")[0] if path.exists() else _HEAD + "\n"
-    path.write_text(before + describe(findings))
+    path.write_text(before + describe(findings, failed))
 
 
 def _table(findings: list[Finding]) -> Iterator[str]:

@@ -50,9 +50,18 @@ class Architecture:
         """The module with random weights, for inference; AttributeError where the library is too old to have it."""
         torch.manual_seed(0)
         with torch.device(device), _default_dtype(dtype):
-            module = self.make(**{**self.full, **(self.small if small else {})})
+            module = self.make(**self._arguments(small))
             _disturb(module)
         return module.eval().requires_grad_(False)
+
+    def outline(self, dtype: torch.dtype, small: bool = False) -> nn.Module:
+        """The module on the CPU, to be compiled and not run: its memory is allocated, and nothing is written to it."""
+        with torch.device("meta"), _default_dtype(dtype):
+            module = self.make(**self._arguments(small))
+        return module.to_empty(device="cpu").eval().requires_grad_(False)
+
+    def _arguments(self, small: bool) -> dict[str, Any]:
+        return {**self.full, **(self.small if small else {})}
 
 
 def _disturb(module: nn.Module) -> None:

@@ -289,6 +289,18 @@ def test_findings_keep_what_is_written_by_hand(tmp_path):
     assert "### dit-xl vision" in text
 
 
+def test_findings_go_on_after_a_failure(tmp_path, monkeypatch):
+    """Inductor 2.11 cannot compile Mamba-2."""
+
+    def fail(case):
+        raise TypeError("no\nmore")
+
+    monkeypatch.setattr(findings, "find", fail)
+    path = tmp_path / "models.md"
+    assert command.main(["--only", "dit", "--small", "--findings", str(path)]) == 0
+    assert "Not compiled, dit-xl vision: TypeError: no\n" in path.read_text()
+
+
 def test_findings_have_every_reason_once():
     remarks = [("no_common_band", "a", "here"), ("no_common_band", "a", "there")]
     group = GroupReport("group0", ["op0"], 2, 2, reason=Reason.not_profitable, detail="b at loc(x)", remarks=remarks)
