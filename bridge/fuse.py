@@ -132,7 +132,7 @@ def _fuse_group(group: Group, schedule: list[Any], options: Options, entry: Grou
             judged = options.persistent and not options.force_fusion
             if tables.knows_lanes and judged and not codegen.times_fusions(group.device):
                 bands = [band for band in bands if _pays(band, entry)]
-            outcome = _commit(bands, nodes, group, schedule, entry)
+            outcome = _commit(bands, nodes, group, schedule, entry, options.force_fusion)
         dump.loop_bodies("lifted-loop-ir.txt", _loop_bodies(outcome.fused.values()))
     if not outcome.fused:
         _explain_refusal(entry)
@@ -268,8 +268,13 @@ def _trace_kernel(sources: list, position: int) -> list:
         raise _KernelRefused(refusal, position) from refusal
 
 
-def _commit(bands: list, nodes: dict[str, Any], group: Group, schedule: list[Any], entry: GroupReport) -> Outcome:
-    """Gives the nodes of each band their new loops and makes one kernel of them, or restores them."""
+def _commit(
+    bands: list, nodes: dict[str, Any], group: Group, schedule: list[Any], entry: GroupReport, force: bool
+) -> Outcome:
+    """Gives the nodes of each band their new loops and makes one kernel of them, or restores them.
+
+    force: whether it pays is not asked.
+    """
     outcome = Outcome()
     merged: list[Any] = []
     for band in bands:
@@ -277,9 +282,10 @@ def _commit(bands: list, nodes: dict[str, Any], group: Group, schedule: list[Any
         if len(positions) == 1 and _has_loops_of(band, nodes):
             continue
         try:
-            _check_whole(band, [schedule[p] for p in positions])
+            replaced = [schedule[p] for p in positions]
+            _check_whole(band, replaced)
             _check_order(band, schedule, [*merged, positions])
-            kernel, decisions = rewrite(band, nodes, [schedule[p] for p in positions])
+            kernel, decisions = rewrite(band, nodes, [] if force else replaced)
         except Unsupported as refusal:  # bands that are committed stay
             entry.decisions.append(f"apart [{refusal.reason.name}]: {refusal.detail}")
             if not entry.fused:
@@ -324,7 +330,7 @@ def _has_loops_of(band, nodes: dict[str, Any]) -> bool:
 def rewrite(band, nodes: dict[str, Any], kernels: list[Any]) -> tuple[Any, list[str]]:
     """(one kernel of the band's nodes over their new loops, decisions about it); Unsupported, and nothing changed.
 
-    kernels: those that it replaces, and has to be better than; of none, for a band that was asked for.
+    kernels: those that it replaces, and has to be better than; none where that is not asked.
     """
     names = {n.name for n in band.nodes}
     first = nodes[band.nodes[0].name]
@@ -337,7 +343,7 @@ def rewrite(band, nodes: dict[str, Any], kernels: list[Any]) -> tuple[Any, list[
             inductor.set_loop_body(node, inductor.make_loop_body(lifted.body, lifted.iter_sizes, lifted.reduce_sizes))
         if inductor.generates_triton(inductor.device_of(first)):
             codegen.run_in_lanes(*place[:2])
-        kernel, decisions = _one_kernel([nodes[n.name] for n in band.nodes], kernels)
+        kernel, decisions = _one_kernel([nodes[n.name] for n in band.nodes], [] if timing else kernels)
         if band.in_registers:
             undo.callback(codegen.forget_fused_rows, *place)
             codegen.keep_fused_rows(*place, band.registers)
@@ -357,12 +363,14 @@ def _one_kernel(nodes: list[Any], kernels: list[Any]) -> tuple[Any, list[str]]:
     kernel = codegen.fuse_nodes(nodes, tiles=False)
     if kernel is None:
         raise Unsupported(Reason.not_liftable, f"{sorted(names)}: Inductor's codegen cannot run them together")
+    if not kernels:
+        return kernel, ["no tiles"]
     apart, together = ([inductor.bytes_touched(k, own) for k in kernels] for own in (None, names))
     saved = traffic(apart) - traffic_of_one(together) + (len(kernels) - 1) * LAUNCH_BYTES
     beside = inductor.bytes_beside(kernel)
     amounts = f"saves {saved / 2**20:.1f} MB, a launch counted as {LAUNCH_BYTES >> 20},"
     detail = f"{amounts} and without tiles moves {beside / 2**20:.1f} MB beside what it uses"
-    if kernels and beside >= saved:
+    if beside >= saved:
         raise Unsupported(Reason.not_profitable, f"{sorted(names)}: one kernel {detail}")
     return kernel, [f"no tiles: {detail}"]
 

@@ -87,6 +87,9 @@ def test_large_transposed_operand_keeps_its_tiles():
     assert counts(scaled, inputs) == (2, 2), bridge.report()
     (line,) = decisions()
     assert line.startswith(f"apart [{Reason.not_profitable.name}]") and "without tiles" in line
+    with bridge.enabled(force_fusion=True):
+        forced = offline.compile_for_gpu(scaled, inputs)
+    assert forced.n_kernels == 1 and "no tiles" in decisions(), bridge.report()
 
 
 def test_numerics():
