@@ -97,8 +97,7 @@ def measure(architecture: Architecture, mode: str, options: argparse.Namespace) 
         case = cases.make_case(architecture, architecture.outline(torch.bfloat16), mode)
         theirs, ours = both_sides(case, options)
     except cases.FAILURES as failure:
-        reason = str(failure).splitlines()[0][:80]
-        print(f"| {architecture.name} {mode} | fails: {reason} |" + " |" * 4, flush=True)
+        print(f"| {architecture.name} {mode} | fails: {cases.first_line(failure)[:80]} |" + " |" * 4, flush=True)
         return True
     before, after = theirs.codegen + theirs.triton, ours.codegen + ours.triton
     columns = [

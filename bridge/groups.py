@@ -88,17 +88,16 @@ def _homes(
     All that its values come from; one with which it only reads the same buffers does where there are none.
     """
     kernel = schedule[own.positions[0]]
-    flows = [g for g in groups if _flows(kernel, [schedule[p] for p in g.positions])]
-    others = [g for g in groups if not any(g is flow for flow in flows)] if _has_loops(kernel) else []
+    touching = [group for group in groups if group.device == own.device and group.buffers & own.buffers]
+    flows = [_flows(kernel, [schedule[p] for p in group.positions]) for group in touching]
     homes: list[Group] = []
     cyclic: list[Group] = []
-    for group in [*flows, *others]:
-        if homes and not any(group is flow for flow in flows):
+    for group, is_source in sorted(zip(touching, flows, strict=True), key=lambda pair: not pair[1]):
+        if not is_source and (homes or not _has_loops(kernel)):
             break
-        united = _united([*homes, group, own])
-        if group.device != own.device or not group.buffers & own.buffers or united.nodes > max_nodes:
-            continue
-        (cyclic if _has_cycle(united.positions, reach) else homes).append(group)
+        members = [*homes, group, own]
+        if sum(member.nodes for member in members) <= max_nodes:
+            (cyclic if _has_cycle(_united(members).positions, reach) else homes).append(group)
     return homes, cyclic
 
 

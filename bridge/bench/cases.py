@@ -18,6 +18,11 @@ FAILURES = (
     AssertionError, AttributeError, ImportError, LookupError, RuntimeError, TypeError, ValueError,
 )  # fmt: skip
 
+
+def first_line(failure: BaseException) -> str:
+    return (str(failure).strip() or "no message").splitlines()[0]
+
+
 #: Tokens decoded in a row.
 STEPS = 8
 

@@ -15,7 +15,7 @@ import torch
 
 from . import timing, zoo
 from .arguments import add_arguments
-from .cases import FAILURES, make_case
+from .cases import FAILURES, first_line, make_case
 from .plot import Axis, Bars, svg
 from .results import Result, Run, case_name, describe, load, regressions
 from .zoo import Architecture
@@ -89,8 +89,7 @@ def _attempt(job: Job, done: Run, measure: Callable[..., Result]) -> str:
         done.results.append(measure(make_case(architecture, module, mode, batch)))
         return progress(done.results[-1])
     except FAILURES as failure:
-        first = (str(failure).strip() or "no message").splitlines()[0]
-        done.failed[_job_name(job)] = f"{type(failure).__name__}: {first[:300]}"
+        done.failed[_job_name(job)] = f"{type(failure).__name__}: {first_line(failure)[:300]}"
         return f"{_job_name(job)}: failed, {done.failed[_job_name(job)]}"
     finally:
         module = None

@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 
 from ..report import GroupReport, Report
-from .cases import FAILURES, Case, make_case
+from .cases import FAILURES, Case, first_line, make_case
 from .results import case_name
 from .zoo import Architecture
 
@@ -58,8 +58,7 @@ def find_all(jobs: list[tuple[Architecture, str, int]], small: bool, path: Path)
             findings.append(_find(architecture, mode, batch, small))
             outcome = f"{findings[-1].inductor} -> {findings[-1].bridge} launches"
         except FAILURES as failure:
-            first = (str(failure).strip() or "no message").splitlines()[0]
-            outcome = failed[name] = f"{type(failure).__name__}: {first[:120]}"
+            outcome = failed[name] = f"{type(failure).__name__}: {first_line(failure)[:120]}"
         write(findings, path, failed)
         print(f"[{number}/{len(jobs)}] {name}: {outcome}", flush=True)
         gc.collect()

@@ -149,9 +149,8 @@ def bytes_beside(node: Any) -> int:
     beside, names = 0, node.get_operation_names()
     for dep in {*node.read_writes.reads, *node.read_writes.writes}:
         if isinstance(dep, MemoryDep) and not _stays_inside(node.scheduler, dep.name, names):
-            step = _innermost_step(dep) * buffer_dtype(dep.name).itemsize
-            used = V.graph.get_dep_size_hint(dep)
-            beside += used * min(step, SECTOR) // buffer_dtype(dep.name).itemsize - used if step else 0
+            fetched = min(_innermost_step(dep), SECTOR // buffer_dtype(dep.name).itemsize)  # elements for one
+            beside += V.graph.get_dep_size_hint(dep) * max(fetched - 1, 0)
     return beside
 
 
