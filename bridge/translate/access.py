@@ -32,12 +32,14 @@ class Access:
     index: linear element offset, over iteration variables and size symbols.
     ranges: of every variable of `index`, where the access executes: the same index under another guard
     is another access.
+    guards: expressions that are at or above zero where it executes, of several variables those that `ranges` misses.
     """
 
     buffer: str
     index: sympy.Expr
     ranges: Ranges
     is_write: bool
+    guards: tuple[sympy.Expr, ...] = ()
 
     @functools.cached_property
     def terms(self) -> list[tuple[sympy.Expr, sympy.Expr]]:
@@ -183,26 +185,41 @@ def is_iteration_variable(symbol: sympy.Symbol) -> bool:
 def delinearise(buffer: str, accesses: list[Access], numel: sympy.Expr, prover: Prover) -> View:
     """The finest stride chain under which every access is proven in bounds.
 
+    Strides that are no multiples of each other (Inductor pads rows) are looked at where the others are not enough.
     Raises Unsupported(subscript_out_of_bounds) if even one dimension over the whole storage is not proven.
     """
-    found = {abs(c) for a in accesses if not a.is_dead for c, atom in a.terms if atom != 1}
-    while True:
-        chain = _stride_chain(found, prover)
-        view, culprit = _try_chain(buffer, chain, accesses, numel, prover)
+    for quotient in (exact_quotient, _padded_quotient):
+        view = _delinearise(buffer, accesses, numel, prover, quotient)
         if view is not None:
             return view
-        if culprit == 0:
-            raise Unsupported(Reason.subscript_out_of_bounds, f"{buffer}: access not proven inside {numel} elements")
+    raise Unsupported(Reason.subscript_out_of_bounds, f"{buffer}: access not proven inside {numel} elements")
+
+
+def _delinearise(buffer: str, accesses: list[Access], numel: sympy.Expr, prover: Prover, quotient) -> View | None:
+    found = {abs(c) for a in accesses if not a.is_dead for c, atom in a.terms if atom != 1}
+    while True:
+        chain = _stride_chain(found, prover, quotient)
+        sizes = [_outer_size(numel, chain[0]), *itertools.starmap(quotient, itertools.pairwise(chain))]
+        view, culprit = _try_chain(View(buffer, chain, sizes), accesses, prover)
+        if culprit <= 0:
+            return view
         found.remove(chain[culprit - 1])
 
 
-def _stride_chain(found: set[sympy.Expr], prover: Prover) -> list[sympy.Expr]:
-    """Descending strides, each a multiple of the next, ending in 1."""
+def _stride_chain(found: set[sympy.Expr], prover: Prover, quotient) -> list[sympy.Expr]:
+    """Descending strides, each with a `quotient` by the next, ending in 1."""
     chain: list[sympy.Expr] = [ONE]
     for stride in sorted(found, key=lambda s: (prover.hint(s), str(s))):
-        if stride != chain[-1] and exact_quotient(stride, chain[-1]) is not None:
+        if stride != chain[-1] and quotient(stride, chain[-1]) is not None:
             chain.append(stride)
     return chain[::-1]
+
+
+def _padded_quotient(value: sympy.Expr, divisor: sympy.Expr) -> sympy.Expr | None:
+    """How many rows of `divisor` elements there are in `value`, of which the last may be followed by padding."""
+    if value.is_Integer and divisor.is_Integer:
+        return value // divisor
+    return exact_quotient(value, divisor)
 
 
 def exact_quotient(value: sympy.Expr, divisor: sympy.Expr) -> sympy.Expr | None:
@@ -221,16 +238,13 @@ def exact_quotient(value: sympy.Expr, divisor: sympy.Expr) -> sympy.Expr | None:
     return quotient
 
 
-def _try_chain(buffer, chain, accesses, numel, prover):
+def _try_chain(view: View, accesses: list[Access], prover: Prover) -> tuple[View | None, int]:
     """(view, -1) if proven, (None, k) if dimension k holds a subscript that is not proven in bounds."""
-    sizes = [_outer_size(numel, chain[0])]
-    sizes += [exact_quotient(a, b) for a, b in itertools.pairwise(chain)]
-    view = View(buffer, chain, sizes)
     done: dict = {}
     for access in accesses:
-        key = access.index, tuple(access.ranges.items())
+        key = access.index, tuple(access.ranges.items()), access.guards
         if key not in done:
-            done[key] = _proven_subscripts(access, chain, sizes, prover)
+            done[key] = _proven_subscripts(access, view.strides, view.sizes, prover)
         if isinstance(done[key], int):
             return None, done[key]
         view.subscripts[access] = done[key]
@@ -314,8 +328,24 @@ def _linear(part: list) -> sympy.Expr:
 def _out_of_bounds(parts: list[list], access: Access, sizes, prover: Prover) -> int | None:
     """The innermost dimension whose subscript is not proven in bounds; None if all are."""
     for position in reversed(range(len(sizes))):
-        span = _sum_bounds(parts[position], access.ranges)
-        inside = span is not None and prover.less_equal(ZERO, span[0])
-        if not inside or not prover.less_equal(span[1], sizes[position] - 1):
+        part, size = parts[position], sizes[position]
+        if not _is_inside(part, size, access.ranges, prover) and not _is_guarded(part, size, access, prover):
             return position
     return None
+
+
+def _is_inside(part: list, size: sympy.Expr, ranges: Ranges, prover: Prover) -> bool:
+    span = _sum_bounds(part, ranges)
+    return span is not None and prover.less_equal(ZERO, span[0]) and prover.less_equal(span[1], size - 1)
+
+
+def _is_guarded(part: list, size: sympy.Expr, access: Access, prover: Prover) -> bool:
+    """Whether the guards keep a subscript in bounds: `7*i + j <= 52` does, where the box of `i` and `j` does not.
+
+    A guard `g >= 0` says `part <= part + g` and `part >= part - g`.
+    """
+    subscript = _linear(part)
+    above = [bounds(subscript + guard, access.ranges) for guard in (ZERO, *access.guards)]
+    below = [bounds(subscript - guard, access.ranges) for guard in (ZERO, *access.guards)]
+    starts = any(span is not None and prover.less_equal(ZERO, span[0]) for span in below)
+    return starts and any(span is not None and prover.less_equal(span[1], size - 1) for span in above)

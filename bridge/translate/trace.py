@@ -195,7 +195,7 @@ class _Tracing:
         return inductor.statically_known(self.multiples.restore(condition))
 
     def _access(self, name, index, is_write):
-        access = Access(name, expand(self.multiples.rewrite(index)), self.ranges, is_write)
+        access = Access(name, expand(self.multiples.rewrite(index)), self.ranges, is_write, self.guards)
         self.trace.accesses.append(access)
         return access
 

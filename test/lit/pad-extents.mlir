@@ -173,3 +173,49 @@ func.func @should_extend_under_the_guard(%in: memref<8x60xf32>, %row: memref<8x6
   }
   return
 }
+
+// -----
+
+// One guard, and not a guard in a guard: what others load under it is the same.
+// Where something is to be done elsewhere, the guard stays whole.
+
+// CHECK-DAG: #[[BOTH:.*]] = affine_set<(d0, d1) : (d0 - 2 >= 0, -d1 + 48 >= 0)>
+// CHECK-DAG: #[[ROWS:.*]] = affine_set<(d0) : (d0 - 2 >= 0)>
+// CHECK-DAG: #[[LANES:.*]] = affine_set<(d0) : (-d0 + 48 >= 0)>
+// CHECK-LABEL: func @should_pad_under_guards
+// CHECK-DAG: %[[ONE:.*]] = arith.constant 1.0
+// CHECK: affine.for %[[R:.*]] = 0 to 56 {
+// CHECK-NEXT: affine.if #[[BOTH]](%{{.*}}, %[[R]]) -> f32 {
+// CHECK-NEXT: affine.load
+// CHECK: affine.if #[[LANES]](%[[R]]) -> f32 {
+// CHECK-NEXT: affine.if #[[ROWS]](%{{.*}}) -> f32 {
+// CHECK: affine.yield %[[ONE]]
+func.func @should_pad_under_guards(%in: memref<64x49xf32>, %t: memref<64x49xf32>, %u: memref<64x49xf32>, %out: memref<64x56xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %one = arith.constant 1.0 : f32
+  affine.for %i = 0 to 64 {
+    affine.for %r = 0 to 49 {
+      %x = affine.if affine_set<(d0) : (d0 - 2 >= 0)>(%i) -> f32 {
+        %y = affine.load %in[%i, %r] : memref<64x49xf32>
+        affine.yield %y : f32
+      } else {
+        affine.yield %zero : f32
+      }
+      %z = affine.if affine_set<(d0) : (d0 - 2 >= 0)>(%i) -> f32 {
+        %y = affine.load %in[%i, %r] : memref<64x49xf32>
+        affine.yield %y : f32
+      } else {
+        affine.yield %one : f32
+      }
+      affine.store %x, %t[%i, %r] : memref<64x49xf32>
+      affine.store %z, %u[%i, %r] : memref<64x49xf32>
+    }
+  }
+  affine.for %i = 0 to 64 {
+    affine.for %j = 0 to 56 {
+      %x = affine.load %t[%i, %j mod 49] : memref<64x49xf32>
+      affine.store %x, %out[%i, %j] : memref<64x56xf32>
+    }
+  }
+  return
+}

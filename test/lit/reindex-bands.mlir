@@ -7,6 +7,9 @@
 // RUN: bridge-opt %s --split-input-file \
 // RUN:     --pass-pipeline='builtin.module(func.func(bridge-reindex-bands{max-points=64},canonicalize))' \
 // RUN:   | FileCheck %s --check-prefix=ENOUGH
+// RUN: bridge-opt %s --split-input-file \
+// RUN:     --pass-pipeline='builtin.module(func.func(bridge-reindex-bands{guards=false},canonicalize))' \
+// RUN:   | FileCheck %s --check-prefix=FEWER
 
 // What it is for: the nests meet.
 // RUN: bridge-opt %s --split-input-file \
@@ -684,5 +687,213 @@ func.func @should_not_move_half_a_kernel(%in: memref<8x4x16xf32>, %x: memref<32x
       }
     }
   } {bridge.kernels = [1]}
+  return
+}
+
+// -----
+
+// The reader pads 49 rows to 56, three of them before: its rows are the band,
+// and no other of them reads or stores. Zeros are added up there.
+
+// CHECK-DAG: #[[ROWS:.*]] = affine_set<(d0) : (d0 - 3 >= 0, -d0 + 51 >= 0)>
+// CHECK-LABEL: func @should_guard_padded_rows
+// CHECK: affine.for %[[B:.*]] = 0 to 8 {
+// CHECK-NEXT: affine.for %[[I:.*]] = 0 to 56 {
+// CHECK-NEXT: %[[S:.*]] = affine.for %[[R:.*]] = 0 to 96 iter_args
+// CHECK-NEXT: %[[X:.*]] = affine.if #[[ROWS]](%[[I]]) -> f32 {
+// CHECK-NEXT: affine.load %arg0[%[[B]], %[[I]] - 3, %[[R]]]
+// CHECK-NEXT: affine.yield
+// CHECK-NEXT: } else {
+// CHECK-NEXT: affine.yield %{{.*}} : f32
+// CHECK-NEXT: }
+// CHECK-NEXT: arith.addf %{{.*}}, %[[X]]
+// CHECK-NEXT: affine.yield
+// CHECK-NEXT: }
+// CHECK-NEXT: affine.if #[[ROWS]](%[[I]]) {
+// CHECK-NEXT: affine.store %[[S]], %arg1[%[[B]], %[[I]] - 3]
+// CHECK-NEXT: }
+// CHECK-NEXT: }
+// CHECK-NEXT: } {bridge.kernels = [0], bridge.nodes = ["sum"]}
+// FUSED-LABEL: func @should_guard_padded_rows
+// FUSED: bridge.band,
+// FUSED-NEXT: return
+// FEWER-LABEL: func @should_guard_padded_rows
+// FEWER: affine.for %{{.*}} = 0 to 49 {
+func.func @should_guard_padded_rows(%in: memref<8x49x96xf32>, %sum: memref<8x49xf32>, %out: memref<8x56x96xf32>) {
+  %zero = arith.constant 0.0 : f32
+  affine.for %b = 0 to 8 {
+    affine.for %i = 0 to 49 {
+      %s = affine.for %r = 0 to 96 iter_args(%a = %zero) -> (f32) {
+        %x = affine.load %in[%b, %i, %r] : memref<8x49x96xf32>
+        %t = arith.addf %a, %x : f32
+        affine.yield %t : f32
+      }
+      affine.store %s, %sum[%b, %i] : memref<8x49xf32>
+    }
+  } {bridge.kernels = [0], bridge.nodes = ["sum"]}
+  affine.for %b = 0 to 8 {
+    affine.for %j = 0 to 56 {
+      affine.for %r = 0 to 96 {
+        %y = affine.if affine_set<(d0) : (d0 - 3 >= 0, -d0 + 51 >= 0)>(%j) -> f32 {
+          %s = affine.load %sum[%b, %j - 3] : memref<8x49xf32>
+          affine.yield %s : f32
+        } else {
+          affine.yield %zero : f32
+        }
+        affine.store %y, %out[%b, %j, %r] : memref<8x56x96xf32>
+      }
+    }
+  } {bridge.kernels = [1], bridge.nodes = ["pad"]}
+  return
+}
+
+// -----
+
+// 13 rows in windows of four, the last of which holds one.
+
+// CHECK: #[[ROWS:.*]] = affine_set<(d0, d1) : (d0 * -4 - d1 + 12 >= 0)>
+// CHECK-LABEL: func @should_guard_padded_windows
+// CHECK: affine.for %[[W:.*]] = 0 to 4 {
+// CHECK-NEXT: affine.for %[[I:.*]] = 0 to 4 {
+// CHECK: affine.if #[[ROWS]](%[[W]], %[[I]]) -> f32 {
+// CHECK-NEXT: affine.load %arg0[%[[W]] * 4 + %[[I]], %{{.*}}]
+// CHECK: affine.if #[[ROWS]](%[[W]], %[[I]]) {
+// CHECK-NEXT: affine.store %{{.*}}, %arg1[%[[W]] * 4 + %[[I]]]
+func.func @should_guard_padded_windows(%in: memref<13x96xf32>, %sum: memref<13xf32>, %out: memref<4x4x96xf32>) {
+  %zero = arith.constant 0.0 : f32
+  affine.for %i = 0 to 13 {
+    %s = affine.for %r = 0 to 96 iter_args(%a = %zero) -> (f32) {
+      %x = affine.load %in[%i, %r] : memref<13x96xf32>
+      %t = arith.addf %a, %x : f32
+      affine.yield %t : f32
+    }
+    affine.store %s, %sum[%i] : memref<13xf32>
+  }
+  affine.for %w = 0 to 4 {
+    affine.for %j = 0 to 4 {
+      affine.for %r = 0 to 96 {
+        %y = affine.if affine_set<(d0, d1) : (d0 * -4 - d1 + 12 >= 0)>(%w, %j) -> f32 {
+          %s = affine.load %sum[%w * 4 + %j] : memref<13xf32>
+          affine.yield %s : f32
+        } else {
+          affine.yield %zero : f32
+        }
+        affine.store %y, %out[%w, %j, %r] : memref<4x4x96xf32>
+      }
+    }
+  }
+  return
+}
+
+// -----
+
+// Most of the 26 rows would have nothing to do.
+
+// CHECK-LABEL: func @should_not_guard_half_of_the_rows
+// CHECK: affine.for %{{.*}} = 0 to 13 {
+func.func @should_not_guard_half_of_the_rows(%in: memref<13xf32>, %t: memref<13xf32>, %out: memref<26x96xf32>) {
+  %zero = arith.constant 0.0 : f32
+  affine.for %i = 0 to 13 {
+    %x = affine.load %in[%i] : memref<13xf32>
+    affine.store %x, %t[%i] : memref<13xf32>
+  }
+  affine.for %j = 0 to 26 {
+    affine.for %r = 0 to 96 {
+      %y = affine.if affine_set<(d0) : (-d0 + 12 >= 0)>(%j) -> f32 {
+        %x = affine.load %t[%j] : memref<13xf32>
+        affine.yield %x : f32
+      } else {
+        affine.yield %zero : f32
+      }
+      affine.store %y, %out[%j, %r] : memref<26x96xf32>
+    }
+  }
+  return
+}
+
+// -----
+
+// Row 0 would be computed for two of the reader's, though 16 hold 13.
+
+// CHECK-LABEL: func @should_not_guard_rows_read_twice
+// CHECK: affine.for %{{.*}} = 0 to 13 {
+func.func @should_not_guard_rows_read_twice(%in: memref<13xf32>, %t: memref<13xf32>, %out: memref<16x96xf32>) {
+  affine.for %i = 0 to 13 {
+    %x = affine.load %in[%i] : memref<13xf32>
+    affine.store %x, %t[%i] : memref<13xf32>
+  }
+  affine.for %j = 0 to 16 {
+    affine.for %r = 0 to 96 {
+      %x = affine.load %t[%j mod 13] : memref<13xf32>
+      affine.store %x, %out[%j, %r] : memref<16x96xf32>
+    }
+  }
+  return
+}
+
+// -----
+
+// The second reader has the rows as they are, and would no longer meet them.
+
+// CHECK-LABEL: func @should_not_leave_who_has_the_rows
+// CHECK: affine.for %{{.*}} = 0 to 49 {
+func.func @should_not_leave_who_has_the_rows(%in: memref<49x96xf32>, %sum: memref<49xf32>, %padded: memref<56x96xf32>, %out: memref<49x96xf32>) {
+  %zero = arith.constant 0.0 : f32
+  affine.for %i = 0 to 49 {
+    %s = affine.for %r = 0 to 96 iter_args(%a = %zero) -> (f32) {
+      %x = affine.load %in[%i, %r] : memref<49x96xf32>
+      %t = arith.addf %a, %x : f32
+      affine.yield %t : f32
+    }
+    affine.store %s, %sum[%i] : memref<49xf32>
+  }
+  affine.for %j = 0 to 56 {
+    affine.for %r = 0 to 96 {
+      %y = affine.if affine_set<(d0) : (-d0 + 48 >= 0)>(%j) -> f32 {
+        %s = affine.load %sum[%j] : memref<49xf32>
+        affine.yield %s : f32
+      } else {
+        affine.yield %zero : f32
+      }
+      affine.store %y, %padded[%j, %r] : memref<56x96xf32>
+    }
+  }
+  affine.for %i = 0 to 49 {
+    affine.for %r = 0 to 96 {
+      %s = affine.load %sum[%i] : memref<49xf32>
+      affine.store %s, %out[%i, %r] : memref<49x96xf32>
+    }
+  }
+  return
+}
+
+// -----
+
+// What feeds the rows goes with them.
+
+// CHECK-LABEL: func @should_guard_what_feeds_padded_rows
+// CHECK-COUNT-3: affine.for %{{.*}} = 0 to 56 {
+// CHECK-NOT: 0 to 49
+func.func @should_guard_what_feeds_padded_rows(%in: memref<49xf32>, %s: memref<49xf32>, %t: memref<49xf32>, %out: memref<56x96xf32>) {
+  %zero = arith.constant 0.0 : f32
+  affine.for %i = 0 to 49 {
+    %x = affine.load %in[%i] : memref<49xf32>
+    affine.store %x, %s[%i] : memref<49xf32>
+  }
+  affine.for %i = 0 to 49 {
+    %x = affine.load %s[%i] : memref<49xf32>
+    affine.store %x, %t[%i] : memref<49xf32>
+  }
+  affine.for %j = 0 to 56 {
+    affine.for %r = 0 to 96 {
+      %y = affine.if affine_set<(d0) : (-d0 + 48 >= 0)>(%j) -> f32 {
+        %x = affine.load %t[%j] : memref<49xf32>
+        affine.yield %x : f32
+      } else {
+        affine.yield %zero : f32
+      }
+      affine.store %y, %out[%j, %r] : memref<56x96xf32>
+    }
+  }
   return
 }

@@ -36,6 +36,8 @@ SUITES = {
     "numerics": ["test_patterns.py", "-k", f"gpu_numerics and float32 and ({_PATTERNS})"],
     "roundtrip": ["test_roundtrip.py"],
     "siblings": ["test_siblings.py"],
+    "subscripts": ["test_access.py"],
+    "padded rows": ["test_sketches.py", "-k", "padded"],
     "fuzz": ["test_fuzz.py", "-k", "gpu"],
     "lit": None,
 }

@@ -30,7 +30,8 @@ PROVER = Prover(known, lambda expr: int(expr.subs({s0: 1 << 13, s1: 1 << 7})))
 def access(index, extents, guards=()):
     """An access over loops of the given extents, under constraints `expr >= 0`."""
     trace = NestTrace("op0", [(v, sympy.sympify(e)) for v, e in extents.items()], [])
-    return Access("buf0", sympy.expand(sympy.sympify(index)), guarded_ranges(trace, tuple(guards)), is_write=False)
+    ranges = guarded_ranges(trace, tuple(guards))
+    return Access("buf0", sympy.expand(sympy.sympify(index)), ranges, is_write=False, guards=tuple(guards))
 
 
 def strides_of(accesses, numel):
@@ -57,10 +58,12 @@ def enumerate_access(view, one, sizes):
 
 
 def sample(one, variables, sizes):
-    """Corners and neighbours of the box: affine subscripts are extreme there."""
+    """Corners and neighbours of the box, as far as the guards admit them: affine subscripts are extreme there."""
     ranges = [[int(sympy.sympify(b).subs(sizes)) for b in one.ranges[v]] for v in variables]
     values = [sorted({low, min(low + 1, high), (low + high) // 2, high}) for low, high in ranges]
-    return itertools.product(*values)
+    points = itertools.product(*values)
+    at = (dict(zip(variables, point, strict=True)) for point in points)
+    return [tuple(p.values()) for p in at if all(g.subs(sizes).subs(p) >= 0 for g in one.guards)]
 
 
 def refused(accesses, numel):
@@ -240,6 +243,27 @@ def test_guards_on_sums():
     one = access(j, {i: 3, j: 8}, [i + j - 3])
     assert one.ranges[j] == (1, 7)
     assert one.ranges[i] == (0, 2)
+
+
+def test_guards_on_subscripts():
+    """Windows of 2 over 3 rows: the second of the last window is guarded, and only by its sum."""
+    rows, index, extents = access(8 * i + k, {i: 3, k: 8}), 8 * (2 * i + j) + k, {i: 2, j: 2, k: 8}
+    assert strides_of([rows, access(index, extents, [2 - 2 * i - j])], 24) == [8, 1]
+    assert strides_of([rows, access(index - 8, extents, [2 * i + j - 1])], 24) == [8, 1]
+    for guards in ([], [3 - 2 * i - j], [4 - 4 * i - j]):
+        assert refused([rows, access(index, extents, guards)], 24) == Reason.subscript_out_of_bounds
+
+
+def test_padded_strides():
+    """Squares of 3 x 3 every 10 elements: 3 does not divide 10, and rows of 3 are needed where windows are guarded."""
+    squares, windows = {i: 2, j: 3, k: 3}, {i: 2, j: 2, k: 2, r: 3}
+    plain, index = access(10 * i + 3 * j + k, squares), 10 * i + 3 * (2 * j + k) + r
+    guarded = access(index, windows, [2 - 2 * j - k])
+    assert strides_of([plain], 19) == [10, 1]
+    assert strides_of([plain, guarded], 19) == [10, 3, 1]
+    assert refused([plain, access(index, windows)], 19) == Reason.subscript_out_of_bounds
+    view = delinearise("buf0", [plain, guarded], sympy.Integer(19), PROVER)
+    assert view.sizes == [2, 3, 3] and view.subscripts[guarded] == [i, 2 * j + k, r]
 
 
 def test_dead_access_is_nowhere():

@@ -4,14 +4,13 @@
 #include "Bridge/Analysis/Legality.h"
 #include "Bridge/IR/BridgeOps.h"
 #include "Bridge/Support/Reasons.h"
+#include "Bridge/Transforms/GuardedClone.h"
 #include "Bridge/Transforms/Passes.h"
 
 #include "mlir/Dialect/Affine/Analysis/AffineAnalysis.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Affine/IR/AffineValueMap.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/IR/IRMapping.h"
-#include "mlir/IR/IntegerSet.h"
 #include "llvm/ADT/APFloat.h"
 
 namespace bridge {
@@ -109,10 +108,11 @@ public:
 
   void run() {
     auto combiners = getCombiners(loop);
+    GuardedCloner cloner(builder, mapping, guard, padded.getInductionVar());
     for (Operation &op : loop.getBody()->without_terminator()) {
       auto combiner = combiners->find(&op);
       if (combiner == combiners->end())
-        clone(&op);
+        cloner.clone(&op);
       else
         cloneMasked(&op, combiner->second);
     }
@@ -126,87 +126,6 @@ private:
   IntegerSet guard;
   Value condition;
   int64_t length, low;
-
-  void clone(Operation *op) {
-    if (op->getNumResults() == 1 && mapping.contains(op->getResult(0)))
-      return;
-    if (auto load = dyn_cast<AffineLoadOp>(op); load && isSafe(load))
-      return (void)builder.clone(*op, mapping);
-    if (isPure(op) && op->getNumRegions() == 0)
-      return (void)builder.clone(*op, mapping);
-    cloneGuarded(op);
-  }
-
-  /// Whether no lane reads outside the memref, nor what a lane may not have
-  /// written: a load that needs no guard can be shared with others'.
-  bool isSafe(AffineLoadOp load) {
-    Operation *function = loop->getParentOfType<FunctionOpInterface>();
-    bool written = false;
-    function->walk([&](AffineStoreOp store) {
-      written |= store.getMemRef() == load.getMemRef();
-    });
-    if (written)
-      return false;
-    Operation *trial = builder.clone(*load, mapping);
-    AffineValueMap map;
-    MemRefAccess(trial).getAccessMap(&map);
-    bool inside = staysInside(map, load.getMemRefType(), trial);
-    trial->erase();
-    return inside;
-  }
-
-  bool staysInside(AffineValueMap &map, MemRefType type, Operation *access) {
-    auto position = llvm::find(map.getOperands(), padded.getInductionVar());
-    unsigned lane = position - map.getOperands().begin();
-    SmallVector<AffineExpr> symbols;
-    for (unsigned i = 0; i < map.getNumSymbols(); ++i)
-      symbols.push_back(builder.getAffineDimExpr(map.getNumDims() + i));
-    for (unsigned k = 0; k < map.getNumResults(); ++k) {
-      AffineExpr subscript = map.getResult(k);
-      if (lane >= map.getNumDims() || !subscript.isFunctionOfDim(lane))
-        continue;
-      if (type.isDynamicDim(k) ||
-          !isWithin(subscript.replaceSymbols(symbols), map.getOperands(), 0,
-                    type.getDimSize(k), access))
-        return false;
-    }
-    return true;
-  }
-
-  /// What extends a loaded float, which goes under the load's guard: the value
-  /// that a store had before it rounded it can only be forwarded to there.
-  static Operation *getExtension(Operation *op) {
-    if (!isa<AffineLoadOp>(op) || !op->hasOneUse())
-      return nullptr;
-    return dyn_cast<arith::ExtFOp>(*op->user_begin());
-  }
-
-  void cloneGuarded(Operation *op) {
-    Location loc = op->getLoc();
-    Operation *extension = getExtension(op);
-    Operation *last = extension ? extension : op;
-    auto guarded =
-        AffineIfOp::create(builder, loc, last->getResultTypes(), guard,
-                           ValueRange(padded.getInductionVar()),
-                           /*withElseRegion=*/op->getNumResults() != 0);
-    OpBuilder::InsertionGuard restore(builder);
-    Block *then = guarded.getThenBlock();
-    builder.setInsertionPointToStart(then);
-    IRMapping inner(mapping);
-    Operation *copy = builder.clone(*op, inner);
-    if (extension)
-      copy = builder.clone(*extension, inner);
-    if (last->getNumResults() == 0)
-      return;
-    AffineYieldOp::create(builder, loc, copy->getResults());
-    builder.setInsertionPointToStart(guarded.getElseBlock());
-    SmallVector<Value> zeros;
-    for (Type type : last->getResultTypes())
-      zeros.push_back(
-          arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type)));
-    AffineYieldOp::create(builder, loc, zeros);
-    mapping.map(last->getResults(), guarded.getResults());
-  }
 
   /// A combiner, which gets neutral operands in the other lanes.
   void cloneMasked(Operation *op, ArrayRef<OpOperand *> operands) {

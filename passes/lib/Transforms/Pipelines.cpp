@@ -21,6 +21,7 @@ void bridge::buildFusePipeline(OpPassManager &pm,
   functions.addPass(createInterchangeLoops());
   ReindexBandsOptions reindex;
   reindex.divisions = options.laneGuards;
+  reindex.guards = options.laneGuards;
   functions.addPass(createReindexBands(reindex));
   functions.addPass(createSplitIndexSets());
   AlignExtentsOptions align;

@@ -1,15 +1,16 @@
 //===- ReindexBands.cpp - rows in the order of who reads them -------------===//
 
 #include "Bridge/Analysis/Kin.h"
+#include "Bridge/Transforms/GuardedClone.h"
 #include "Bridge/Transforms/Passes.h"
 
 #include "Bridge/IR/BridgeDialect.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
-#include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/IntEqClasses.h"
 
+#include <numeric>
 #include <set>
 
 namespace bridge {
@@ -25,6 +26,11 @@ using namespace bridge;
 // Bijections between bands
 //===----------------------------------------------------------------------===//
 
+static int64_t getProduct(ArrayRef<int64_t> factors) {
+  return std::accumulate(factors.begin(), factors.end(), int64_t(1),
+                         std::multiplies<int64_t>());
+}
+
 static bool isInside(ArrayRef<int64_t> point, ArrayRef<int64_t> extents) {
   return llvm::all_of(llvm::zip(point, extents), [](auto pair) {
     auto [value, extent] = pair;
@@ -32,67 +38,97 @@ static bool isInside(ArrayRef<int64_t> point, ArrayRef<int64_t> extents) {
   });
 }
 
-/// Whether `map` takes the points of the loops at `positions` to different
-/// points, all of the box `target`.
-static bool isInjectiveOn(AffineMap map, ArrayRef<unsigned> positions,
-                          ArrayRef<AffineForOp> loops, ArrayRef<int64_t> target,
-                          int64_t maxPoints) {
-  SmallVector<int64_t> extents, point(map.getNumDims(), 0);
-  int64_t volume = 1;
-  for (unsigned position : positions) {
-    AffineForOp loop = loops[position];
-    auto extent = getConstantExtents(ArrayRef(loop));
-    if (!extent || (volume *= extent->front()) > maxPoints)
-      return false;
-    extents.push_back(extent->front());
-  }
-  std::set<SmallVector<int64_t, 4>> images;
-  for (int64_t i = 0; i < volume; ++i) {
+/// Affine expressions that are at or above zero.
+using Constraints = SmallVector<AffineExpr>;
+
+/// The images of the points of a box under a map, and the least and the
+/// greatest of each coordinate, zero included; nothing if two points that are
+/// inside of `target` are one, or a point is outside and `mayLeave` not set.
+struct Images {
+  int64_t inside = 0;
+  SmallVector<int64_t> lowest, highest;
+};
+
+static std::optional<Images>
+getImages(AffineMap map, ArrayRef<unsigned> positions,
+          ArrayRef<int64_t> extents, ArrayRef<int64_t> target, bool mayLeave) {
+  SmallVector<int64_t> point(map.getNumDims(), 0), zeros(target.size(), 0);
+  Images images{0, zeros, zeros};
+  std::set<SmallVector<int64_t, 4>> seen;
+  for (int64_t i = 0, end = getProduct(extents); i < end; ++i) {
     int64_t rest = i;
     for (auto [position, extent] : llvm::zip(positions, extents)) {
       point[position] = rest % extent;
       rest /= extent;
     }
     auto image = map.compose(point);
-    if (!isInside(image, target) || !images.insert(image).second)
-      return false;
+    for (auto [k, value] : llvm::enumerate(image)) {
+      images.lowest[k] = std::min(images.lowest[k], value);
+      images.highest[k] = std::max(images.highest[k], value);
+    }
+    bool inside = isInside(image, target);
+    if (inside ? !seen.insert(image).second : !mayLeave)
+      return std::nullopt;
   }
-  return true;
+  images.inside = seen.size();
+  return images;
 }
 
-/// Whether `map` takes the points of `from` one to one to those of `to`: part
-/// by part, where a part is the results that share variables with each other.
-static bool isBijection(AffineMap map, ArrayRef<AffineForOp> from,
-                        ArrayRef<AffineForOp> to, int64_t maxPoints) {
-  unsigned dims = from.size(), results = to.size();
-  llvm::IntEqClasses parts(dims + results);
+/// Results of a map, and the loops that they vary with, by position.
+struct Part {
+  SmallVector<unsigned> dims, results;
+};
+
+/// The results of `map`, which has `results`, in parts that share no variable.
+static SmallVector<Part> getParts(AffineMap map) {
+  unsigned dims = map.getNumDims(), results = map.getNumResults();
+  llvm::IntEqClasses classes(dims + results);
   for (unsigned result = 0; result < results; ++result)
     for (unsigned dim = 0; dim < dims; ++dim)
       if (map.getResult(result).isFunctionOfDim(dim))
-        parts.join(dim, dims + result);
-  parts.compress();
-  for (unsigned part = 0; part < parts.getNumClasses(); ++part) {
-    SmallVector<unsigned> ownDims, ownResults;
-    for (unsigned i = 0; i < dims + results; ++i)
-      if (parts[i] == part)
-        (i < dims ? ownDims : ownResults).push_back(i < dims ? i : i - dims);
-    if (ownDims.empty() || ownResults.empty())
-      return false;
-    AffineMap own = map.getSubMap(ownResults);
-    auto dim = dyn_cast<AffineDimExpr>(own.getResult(0));
-    if (ownDims.size() == 1 && ownResults.size() == 1 && dim &&
-        haveSameDomain(from[ownDims[0]], to[ownResults[0]]))
-      continue;
-    SmallVector<AffineForOp> source, target;
-    for (unsigned i : ownDims)
-      source.push_back(from[i]);
-    for (unsigned i : ownResults)
-      target.push_back(to[i]);
-    auto sources = getVolume(source), targets = getVolume(target);
-    auto box = getConstantExtents(target);
-    if (!box || !sources || sources != targets ||
-        !isInjectiveOn(own, ownDims, from, *box, maxPoints))
-      return false;
+        classes.join(dim, dims + result);
+  classes.compress();
+  SmallVector<Part> parts(classes.getNumClasses());
+  for (unsigned i = 0; i < dims + results; ++i)
+    (i < dims ? parts[classes[i]].dims : parts[classes[i]].results)
+        .push_back(i < dims ? i : i - dims);
+  return parts;
+}
+
+static SmallVector<AffineForOp> select(ArrayRef<AffineForOp> loops,
+                                       ArrayRef<unsigned> positions) {
+  return llvm::map_to_vector(
+      positions, [&](unsigned position) { return loops[position]; });
+}
+
+/// Whether `map` takes the points of the loops of a part one to one to those of
+/// its results. With `domain`, not quite half of the points may go elsewhere:
+/// it gets what holds for all others, and for none of these.
+static bool isOneToOne(AffineMap map, const Part &part,
+                       ArrayRef<AffineForOp> from, ArrayRef<AffineForOp> to,
+                       int64_t maxPoints, Constraints *domain) {
+  if (part.dims.empty() || part.results.empty())
+    return false;
+  AffineMap own = map.getSubMap(part.results);
+  if (part.dims.size() == 1 && part.results.size() == 1 &&
+      isa<AffineDimExpr>(own.getResult(0)) &&
+      haveSameDomain(from[part.dims[0]], to[part.results[0]]))
+    return true;
+  SmallVector<AffineForOp> source = select(from, part.dims),
+                           target = select(to, part.results);
+  auto all = getVolume(source), wanted = getVolume(target);
+  auto extents = getConstantExtents(source), box = getConstantExtents(target);
+  if (!extents || !box || !all || !wanted || *all > maxPoints ||
+      (domain ? *all >= 2 * *wanted : *all != *wanted))
+    return false;
+  auto images = getImages(own, part.dims, *extents, *box, domain != nullptr);
+  if (!images || images->inside != *wanted)
+    return false;
+  for (auto [k, extent] : llvm::enumerate(*box)) {
+    if (images->lowest[k] < 0)
+      domain->push_back(own.getResult(k));
+    if (images->highest[k] >= extent)
+      domain->push_back(extent - 1 - own.getResult(k));
   }
   return true;
 }
@@ -113,10 +149,12 @@ static bool hasDivisions(AffineMap map) {
 
 namespace {
 
-/// A producer's outer loops as functions of its consumer's.
+/// A producer's outer loops as functions of its consumer's: of those of its
+/// iterations for which the `domain` holds.
 struct Reindexing {
   SmallVector<AffineForOp> from, to;
   AffineMap map;
+  Constraints domain;
 };
 
 /// A nest of a kernel, with what gives it the loops of the others if it has
@@ -158,12 +196,14 @@ private:
     Nest to = getNest(producer), from = getNest(consumer);
     if (areInOneKernel(to, from) || getSharedDepth(to, from) == to.loops.size())
       return false;
-    auto reindexing = getReindexing(to, from, to.loops);
+    auto reindexing = getReindexing(to, from, to.loops, guards);
     if (!reindexing)
       return false;
     SmallVector<Member> members = getMembers(to, roots);
     if (llvm::any_of(members, [&](Member &member) {
-          return moved.contains(member.root);
+          return moved.contains(member.root) ||
+                 (!reindexing->domain.empty() &&
+                  hasCompany(member.root, consumer, roots));
         }))
       return false;
     // All while the producer's loops, from which these are taken, are there.
@@ -174,6 +214,19 @@ private:
       moved.insert(reindex(member.root, *reindexing));
     numReindexed += members.size();
     return !members.empty();
+  }
+
+  /// Whether a producer meets another nest than the consumer as it is, which
+  /// it would not with more rows. What feeds it follows it.
+  static bool hasCompany(AffineForOp producer, AffineForOp consumer,
+                         ArrayRef<AffineForOp> roots) {
+    Nest own = getNest(producer);
+    return llvm::any_of(roots, [&](AffineForOp root) {
+      Nest other = getNest(root);
+      return root != consumer && !areInOneKernel(own, other) &&
+             root != producer && getCommonBandDepth(own, other) > 0 &&
+             shareElements(own, other) && !solveFirstLoad(other, own);
+    });
   }
 
   /// The nests of the producer's kernel; empty if not all of them can have its
@@ -189,7 +242,8 @@ private:
       Nest other = getNest(root);
       // Its innermost loop is over what the producer reduces.
       auto first =
-          getReindexing(other, producer, ArrayRef(other.loops).drop_back());
+          getReindexing(other, producer, ArrayRef(other.loops).drop_back(),
+                        /*mayGuard=*/false);
       if (!first || first->from.size() != producer.loops.size())
         return {};
       members.push_back({root, first});
@@ -200,8 +254,10 @@ private:
   /// The iteration of `loops`, the outer ones of `to`, that computes what an
   /// iteration of `from` reads, as a map from the outermost loops of `from`, if
   /// it is one and one to one. Where there are inner loops, they are the same.
+  /// mayGuard: `from` may have iterations to which none of `loops` belongs.
   std::optional<Reindexing> getReindexing(Nest &to, Nest &from,
-                                          ArrayRef<AffineForOp> loops) {
+                                          ArrayRef<AffineForOp> loops,
+                                          bool mayGuard) {
     auto source = solveFirstLoad(to, from);
     if (!source || loops.empty())
       return std::nullopt;
@@ -224,10 +280,14 @@ private:
                        source->map.getResults().take_front(loops.size()),
                        &getContext())
             .replaceDimsAndSymbols(dims, {}, outer.size(), 0);
-    if ((!divisions && hasDivisions(map)) ||
-        !isBijection(map, outer, loops, maxPoints))
+    if (!divisions && hasDivisions(map))
       return std::nullopt;
-    return Reindexing{outer, llvm::to_vector(loops), map};
+    Constraints domain;
+    for (const Part &part : getParts(map))
+      if (!isOneToOne(map, part, outer, loops, maxPoints,
+                      mayGuard ? &domain : nullptr))
+        return std::nullopt;
+    return Reindexing{outer, llvm::to_vector(loops), map, domain};
   }
 
   /// Whether the last loops of a solution are the reader's own that are no
@@ -251,6 +311,16 @@ private:
         if (!dim && expr.isFunctionOfDim(position))
           return false;
     return true;
+  }
+
+  static IntegerSet getGuard(const Reindexing &reindexing) {
+    unsigned dims = reindexing.from.size();
+    auto constraints =
+        llvm::map_to_vector(reindexing.domain, [&](AffineExpr constraint) {
+          return simplifyAffineExpr(constraint, dims, 0);
+        });
+    return IntegerSet::get(dims, 0, constraints,
+                           SmallVector<bool>(constraints.size(), false));
   }
 
   /// Puts the loops of the map's source around what `root` does in an iteration
@@ -286,8 +356,18 @@ private:
         if (!isa<AffineForOp>(op))
           builder.clone(op, mapping);
     AffineForOp innermost = band.back();
-    for (Operation &op : innermost.getBody()->without_terminator())
-      builder.clone(op, mapping);
+    if (reindexing.domain.empty()) {
+      for (Operation &op : innermost.getBody()->without_terminator())
+        builder.clone(op, mapping);
+    } else {
+      GuardedCloner(builder, mapping, getGuard(reindexing), ivs)
+          .cloneBody(innermost);
+    }
+    // What a guard says of the iterations is looked up by loops' variables.
+    outermost.walk([](AffineIfOp guarded) {
+      SmallVector<OpFoldResult> none;
+      (void)guarded->fold(none);
+    });
     outermost->setDiscardableAttrs(root->getDiscardableAttrDictionary());
     root.erase();
     return outermost;

@@ -118,6 +118,26 @@ def ReindexBands : Pass<"bridge-reindex-bands", "::mlir::func::FuncOp"> {
     ```
 
     A kernel of which one nest can not take the loops over stays as it is.
+
+    A consumer that pads has iterations to which no row belongs. What reads and
+    stores in the producer stands under a guard then, `r < 49` of 56:
+
+    ```mlir
+    affine.for %r = 0 to 56 {
+      %s = affine.for %k = 0 to 96 iter_args(%a = %zero) -> (f32) {
+        %x = affine.if affine_set<(d0) : (-d0 + 48 >= 0)>(%r) -> f32 {
+          %y = affine.load %in[%r, %k] : memref<49x96xf32>
+          affine.yield %y : f32
+        } else {
+          affine.yield %zero : f32
+        }
+        ...
+      }
+      affine.if affine_set<(d0) : (-d0 + 48 >= 0)>(%r) {
+        affine.store %s, %sum[%r] : memref<49xf32>
+      }
+    }
+    ```
   }];
   let options = [
     Option<"maxPoints", "max-points", "int64_t", /*default=*/"65536",
@@ -126,6 +146,9 @@ def ReindexBands : Pass<"bridge-reindex-bands", "::mlir::func::FuncOp"> {
     Option<"divisions", "divisions", "bool", /*default=*/"true",
            "Allow orders whose subscripts have floordiv or mod; in loops that "
            "run one after the other, each costs a division a row">,
+    Option<"guards", "guards", "bool", /*default=*/"true",
+           "Allow loops of the consumer that have more iterations than there "
+           "are rows, up to twice as many">,
   ];
   let statistics = [
     Statistic<"numReindexed", "num-reindexed", "Nests in another order">,
