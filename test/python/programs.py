@@ -79,6 +79,18 @@ REARRANGE = (
     "{a}.unsqueeze(-2).expand(*{a}.shape[:-1], 2, {n}) * 1.5",
 )
 
+#: What becomes of several rows, which are padded, or cut into windows the last of which is not full.
+PAD_ROWS = (
+    "F.pad({a}, (0, 0, {p}, {q}))",
+    "F.pad({a}, (0, {q}, 0, {q}))",
+    "F.pad({a}, (0, 0, 1, 1, 0, 1))",
+    "F.pad({a}, (0, 0, 0, -{a}.shape[-2] % 4)).unflatten(-2, (-1, 4))",
+    "F.pad({a}, (0, 0, 1, -({a}.shape[-2] + 1) % 4)).unflatten(-2, (-1, 4)).transpose(-2, -3).contiguous()",
+    "F.pad({a}, (0, {q}, 0, -{a}.shape[-2] % 4)).unflatten(-2, (-1, 2)).transpose(-2, -3).contiguous()",
+    "F.pad({a}.transpose(-1, -2), (0, {q})).contiguous()",
+    "torch.cat([{a}, 0.5 * {a}[..., :2, :]], -2)",
+)
+
 #: What a row becomes, as several values.
 PARTS = (
     "{a}.chunk(2, -1)",
@@ -380,8 +392,8 @@ def _finish(w: Writer, parts: list[str]) -> list[str]:
     return done
 
 
-def generate(seed: int, symbolic_widths: bool = False) -> Program:
-    """The program of a seed."""
+def generate(seed: int, symbolic_widths: bool = False, padded_rows: bool = False) -> Program:
+    """The program of a seed, and of the kind that is asked for."""
     rng = random.Random(seed)
     torch.manual_seed(seed)
     shape, multiple = _input_shape(rng), 1
@@ -390,6 +402,8 @@ def generate(seed: int, symbolic_widths: bool = False) -> Program:
         multiple, *widths = _symbolic_widths(rng)
         w, shapes = Writer(rng, ({}, {})), [(*shape[:-1], width) for width in widths]
     outputs = _write(w, shapes)
+    if padded_rows:
+        outputs = [w.one(PAD_ROWS, name) if rng.random() < 0.7 else name for name in outputs]
     dtype = rng.choice((torch.float32, torch.float32, torch.bfloat16))
     first, *other = [{name: tuple(world[name].shape) for name in w.inputs} for world in w.worlds]
     program = Program(seed, first, tuple(w.lines), tuple(dict.fromkeys(outputs)), dtype, multiple=multiple)

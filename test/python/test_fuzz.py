@@ -31,13 +31,13 @@ def test_no_worse_than_inductor(target, seed, compiler, monkeypatch):
     assert outcome.problem is None, f"{outcome.problem}\n{program}"
 
 
-@pytest.mark.parametrize("symbolic_widths", [False, True])
-def test_programs_that_nobody_has_seen(symbolic_widths, compiler, monkeypatch):
+@pytest.mark.parametrize("kind", [{}, {"symbolic_widths": True}, {"padded_rows": True}], ids=str)
+def test_programs_that_nobody_has_seen(kind, compiler, monkeypatch):
     """The seed of one that fails is in the message, and belongs into SEEDS with what mends it."""
     monkeypatch.setenv("BRIDGE_STRICT", "1")
     first = secrets.randbelow(2**31)
     for seed in range(first, first + 5):
-        program = generate(seed, symbolic_widths)
+        program = generate(seed, **kind)
         outcome = fuzz.check(program, "gpu")
         assert outcome.problem is None, f"{outcome.problem}\n{program}"
 
