@@ -897,3 +897,34 @@ func.func @should_guard_what_feeds_padded_rows(%in: memref<49xf32>, %s: memref<4
   }
   return
 }
+
+// -----
+
+// Loops of the same extents, and rows in another order.
+
+// CHECK-LABEL: func @should_turn_rows
+// CHECK: affine.for %[[I:.*]] = 0 to 64 {
+// CHECK-NEXT: affine.for %[[R:.*]] = 0 to 96 iter_args
+// CHECK-NEXT: affine.load %arg0[-%[[I]] + 63, %[[R]]]
+// CHECK: affine.store %{{.*}}, %arg1[-%[[I]] + 63]
+// FUSED-LABEL: func @should_turn_rows
+// FUSED: bridge.band,
+// FUSED-NEXT: return
+func.func @should_turn_rows(%in: memref<64x96xf32>, %sum: memref<64xf32>, %out: memref<64x96xf32>) {
+  %zero = arith.constant 0.0 : f32
+  affine.for %i = 0 to 64 {
+    %s = affine.for %r = 0 to 96 iter_args(%a = %zero) -> (f32) {
+      %x = affine.load %in[%i, %r] : memref<64x96xf32>
+      %b = arith.addf %a, %x : f32
+      affine.yield %b : f32
+    }
+    affine.store %s, %sum[%i] : memref<64xf32>
+  }
+  affine.for %i = 0 to 64 {
+    affine.for %r = 0 to 96 {
+      %s = affine.load %sum[63 - %i] : memref<64xf32>
+      affine.store %s, %out[%i, %r] : memref<64x96xf32>
+    }
+  }
+  return
+}

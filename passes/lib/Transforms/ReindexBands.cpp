@@ -194,10 +194,11 @@ private:
   bool tryReindex(AffineForOp producer, AffineForOp consumer,
                   ArrayRef<AffineForOp> roots) {
     Nest to = getNest(producer), from = getNest(consumer);
-    if (areInOneKernel(to, from) || getSharedDepth(to, from) == to.loops.size())
+    bool shared = getSharedDepth(to, from) == to.loops.size();
+    if (areInOneKernel(to, from) || (shared && !to.pinned))
       return false;
     auto reindexing = getReindexing(to, from, to.loops, guards);
-    if (!reindexing)
+    if (!reindexing || (shared && reindexing->map.isIdentity()))
       return false;
     SmallVector<Member> members = getMembers(to, roots);
     if (llvm::any_of(members, [&](Member &member) {
