@@ -8,9 +8,6 @@ from typing import Any
 from .inductor.memory import live_bytes
 from .reasons import Reason, Unsupported
 
-#: Bytes above the peak that do not count: CUDA's allocator has such small blocks in segments of 2 MB anyway.
-SLACK_BYTES = 1 << 20
-
 
 @dataclass
 class Liveness:
@@ -29,12 +26,13 @@ class Liveness:
     def check(self, schedule: list[Any], positions: list[int]) -> None:
         """Unsupported if others that run meanwhile need more memory than the graph, with what waits for its readers.
 
-        What the launch itself needs, as its kernels' buffers are there at the same time, is the price of any launch.
+        No launch pays for that, as little as it may be: in decoding all buffers are small.  What the launch itself
+        needs, as its kernels' buffers are there at the same time, is the price of any launch.
         """
         levels, members = self._levels_of_one(schedule, positions), {schedule[p] for p in positions}
         above = max((level for kernel, level in levels.items() if kernel not in members), default=0) - self.peak
-        if above > SLACK_BYTES:
-            detail = f"the graph would need {above / 2**20:.1f} MB of memory more, as a common launch's results wait"
+        if above > 0:
+            detail = f"the graph would need {above / 2**20:.2f} MB of memory more, as a common launch's results wait"
             raise Unsupported(Reason.not_profitable, detail)
 
     def join(self, schedule: list[Any], positions: list[int], joined: Any) -> None:

@@ -14,7 +14,7 @@ from .liveness import Liveness
 from .options import Options
 from .reasons import Reason
 from .report import GroupReport, Report
-from .siblings import FRESH_BYTES, independent_sets, partition, positions_of, small_strangers, strangers
+from .siblings import FRESH_BYTES, independent_sets, partition, positions_of, small_sources, small_strangers, strangers
 
 
 def share_launches(
@@ -49,7 +49,7 @@ class _Sharing:
 
     def among_groups(self, schedule: list[Any]) -> list[Any]:
         """The schedule with one launch for kernels that no group has together."""
-        for find, most_bytes in ((strangers, None), (small_strangers, FRESH_BYTES)):
+        for find, most_bytes in ((strangers, None), (small_strangers, FRESH_BYTES), (small_sources, FRESH_BYTES)):
             sets = try_step(partial(find, schedule), [], self.options, self.report)
             for family in [[schedule[p] for p in positions] for positions in sets]:
                 schedule = self._share_as_a_group(schedule, family, most_bytes)

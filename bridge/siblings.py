@@ -94,7 +94,19 @@ def small_strangers(schedule: list[Any]) -> list[list[int]]:
 
     They may overwrite buffers, which keeps them out of groups, and be launches of several.
     """
-    return _sets(schedule, lambda k: sharable(k) is None and _sibling(k).total <= FRESH_BYTES, _near, MAX_DISTANCE)
+    return _sets(schedule, _is_small, _near, MAX_DISTANCE)
+
+
+def small_sources(schedule: list[Any]) -> list[list[int]]:
+    """As `small_strangers`: kernels whose results one kernel reads, an attention its query and its mask.
+
+    None waits for long, so there is room in memory for a kernel that had none in a launch with its earlier equals.
+    """
+    return _sets(schedule, _is_small, _feed_one, MAX_DISTANCE)
+
+
+def _is_small(kernel: Any) -> bool:
+    return sharable(kernel) is None and _sibling(kernel).total <= FRESH_BYTES
 
 
 def _sets(
@@ -143,6 +155,10 @@ def _near(one: Any, other: Any) -> bool:
     return any(_share_input(a, b) or _equal_elements(a, b) for a, b in pairs)
 
 
+def _feed_one(one: Any, other: Any) -> bool:
+    return bool(inductor.readers(one) & inductor.readers(other))
+
+
 def _equal_elements(one: Any, other: Any) -> bool:
     """Whether both reduce nothing and compute as many elements."""
     if _reduced(one) is not None or _reduced(other) is not None:
@@ -180,12 +196,37 @@ def partition(
     What was done, or why not, goes into `entry`; a set whose kernels stay apart leaves the schedule as it was.
     """
     parts = [part for positions in sets for part in _parts(schedule, positions, most_bytes)]
-    for family in [[schedule[p] for p in part] for part in parts]:
-        try:
-            schedule = _share(schedule, family, entry, live, force)
-        except Unsupported as refusal:
-            entry.decisions.append(f"apart [{refusal.reason.name}]: {refusal.detail}")
+    families = [[schedule[p] for p in part] for part in parts]
+    for family in families:
+        if not all(inductor.generates_triton(_device(kernel)) for kernel in family):
+            continue
+        for kernels in [family] if live is None else _with_room(schedule, family, entry, live):
+            try:
+                schedule = _share(schedule, kernels, entry, live, force)
+            except Unsupported as refusal:
+                entry.decisions.append(_apart(refusal))
     return schedule
+
+
+def _apart(refusal: Unsupported) -> str:
+    return f"apart [{refusal.reason.name}]: {refusal.detail}"
+
+
+def _with_room(schedule: list[Any], family: list[Any], entry: GroupReport, live: Liveness) -> list[list[Any]]:
+    """A family in parts of two and more, none of which raises the graph's peak of memory.
+
+    A kernel whose results would wait for too long begins the next part, which is nearer to their readers; what is alone
+    then may find others (`small_sources`).
+    """
+    parts = [family[:1]]
+    for kernel in family[1:]:
+        try:
+            live.check(schedule, positions_of(schedule, [*parts[-1], kernel]))
+            parts[-1].append(kernel)
+        except Unsupported as refusal:
+            entry.decisions.append(_apart(refusal))
+            parts.append([kernel])
+    return [part for part in parts if len(part) > 1]
 
 
 def _parts(schedule: list[Any], positions: list[int], most_bytes: int | None) -> list[list[int]]:
@@ -202,8 +243,6 @@ def _parts(schedule: list[Any], positions: list[int], most_bytes: int | None) ->
 
 
 def _share(schedule: list[Any], family: list[Any], entry: GroupReport, live: Liveness | None, force: bool) -> list[Any]:
-    if not all(inductor.generates_triton(_device(kernel)) for kernel in family):
-        return schedule
     _check_possible(schedule, family)
     siblings = [_sibling(kernel) for kernel in family]
     if force:

@@ -60,6 +60,7 @@ from .schedule import (
     node_sizes,
     only_overwrites,
     operation_names,
+    readers,
     rounds_at_conversion,
     storage_of,
     subscripts_read,

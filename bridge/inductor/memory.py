@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from .schedule import operation_names, stays_inside
+
 
 def live_bytes(schedule: list[Any]) -> list[tuple[int, int]]:
-    """For each kernel (bytes that are live while it runs, of these the bytes of the buffers that it makes)."""
+    """For each kernel (bytes that are live while it runs, of these the bytes of the buffers that it makes).
+
+    What a kernel makes for itself alone has no memory; Inductor's estimate counts it while the kernel runs.
+    """
     from torch._inductor import memory
     from torch._inductor.virtualized import V
     from torch.utils._ordered_set import OrderedSet
@@ -19,5 +24,10 @@ def live_bytes(schedule: list[Any]) -> list[tuple[int, int]]:
         schedule, scheduler.name_to_buf, scheduler.name_to_fused_node, inputs, outputs
     )
     _, levels = memory.estimate_peak_memory(schedule, freeable, outputs)
-    made = [sum(buffer.mpi_buffer.size_alloc for buffer in kernel.get_outputs()) for kernel in schedule]
-    return list(zip(levels, made, strict=False))  # there is one more level, after the last kernel
+    found = []
+    for kernel, level in zip(schedule, levels, strict=False):  # there is one more level, after the last kernel
+        names = operation_names(kernel)
+        made = {buffer.get_name(): buffer.mpi_buffer.size_alloc for buffer in kernel.get_outputs()}
+        inside = sum(size for name, size in made.items() if stays_inside(scheduler, name, names))
+        found.append((level - inside, sum(made.values()) - inside))
+    return found

@@ -103,6 +103,13 @@ def buffers_read(node: Any) -> set[str]:
     return {dep.name for dep in node.read_writes.reads}
 
 
+def readers(node: Any) -> set[str]:
+    """The kernels that read what a kernel writes, by name."""
+    kernels = node.scheduler.name_to_fused_node
+    users = {user.node.get_name() for output in node.get_outputs() for user in output.users if not user.is_weak}
+    return {kernels[name].get_name() for name in users & kernels.keys()}  # what is returned has a user of its own
+
+
 def subscripts_read(node: Any, name: str) -> set[Any]:
     """The linear addresses at which a node's loop body loads from a buffer."""
     return {getattr(dep, "index", None) for dep in node.read_writes.reads if dep.name == name}
@@ -125,7 +132,7 @@ def bytes_touched(node: Any, together: set[str] | None = None) -> dict[str, int]
     points = max(size_hint(sympy.prod([size for sizes in node_sizes(n) for size in sizes])) for n in loop_nodes(node))
     real_names = node.scheduler.mutation_real_name  # after a kernel has written into it, a buffer has another name
     for dep in {*node.read_writes.reads, *node.read_writes.writes}:
-        if isinstance(dep, MemoryDep) and not _stays_inside(node.scheduler, dep.name, names):
+        if isinstance(dep, MemoryDep) and not stays_inside(node.scheduler, dep.name, names):
             name = real_names.get(dep.name, dep.name)
             # Inductor takes an indirect index to reach the whole buffer: a cache is written at one position.
             amount = min(V.graph.get_dep_size_hint(dep), points * buffer_dtype(name).itemsize)
@@ -148,7 +155,7 @@ def bytes_beside(node: Any) -> int:
 
     beside, names = 0, node.get_operation_names()
     for dep in {*node.read_writes.reads, *node.read_writes.writes}:
-        if isinstance(dep, MemoryDep) and not _stays_inside(node.scheduler, dep.name, names):
+        if isinstance(dep, MemoryDep) and not stays_inside(node.scheduler, dep.name, names):
             fetched = min(_innermost_step(dep), SECTOR // buffer_dtype(dep.name).itemsize)  # elements for one
             beside += V.graph.get_dep_size_hint(dep) * max(fetched - 1, 0)
     return beside
@@ -163,7 +170,7 @@ def _innermost_step(dep: Any) -> int:
     return abs(size_hint(step))
 
 
-def _stays_inside(scheduler: Any, name: str, operations: set[str]) -> bool:
+def stays_inside(scheduler: Any, name: str, operations: set[str]) -> bool:
     """Whether a kernel of the operations makes the buffer, and nothing else uses it."""
     own = name in scheduler.name_to_buf and scheduler.name_to_buf[name].defining_op_name() in operations
     return own and scheduler.can_buffer_be_removed_through_fusion(name, operations)

@@ -380,6 +380,7 @@ STEPS = {
     "liveness.live_bytes": 1,
     "sharing.strangers": 1,
     "sharing.small_strangers": 1,
+    "sharing.small_sources": 1,
     "fuse.keep_repeated_rows": 1,
 }
 
