@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import pytest
 import torch
 
@@ -13,6 +11,7 @@ from bridge.backend import bridge as bridge_backend
 from bridge.inductor.memory import live_bytes
 from bridge.liveness import Liveness
 from bridge.reasons import Unsupported
+from bridge.report import GroupReport
 
 
 def launches(function, *inputs):
@@ -78,7 +77,7 @@ MADE = {"a": 2, "b": 2, "wide": 8, "c": 2, "d": 2}
     ("peak", "parts"), [(10, [["a", "b"], ["c", "d"]]), (12, [["a", "b", "c"]]), (14, [["a", "b", "c", "d"]])]
 )
 def test_families_have_the_parts_that_there_is_room_for(peak, parts):
-    live, entry = Liveness(LEVELS, MADE, peak), SimpleNamespace(decisions=[])
+    live, entry = Liveness(LEVELS, MADE, peak), GroupReport("group0", ["a", "b", "c", "d"], 4, 4)
     assert siblings._with_room(SCHEDULE, ["a", "b", "c", "d"], entry, live) == parts
     assert len(entry.decisions) == (0 if peak == 14 else 1)
 
