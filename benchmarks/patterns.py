@@ -193,6 +193,23 @@ def padded_softmax(scores):
     return F.pad(probabilities, (0, -scores.shape[-1] % 8))
 
 
+def padded_squares(scores):
+    """Attention weights of a window, their rows and columns padded to a multiple of eight for a product."""
+    return F.pad(padded_softmax(scores), (0, 0, 0, -scores.shape[-1] % 8))
+
+
+def norm_padded_windows(x, weight, bias, window=7):
+    """LayerNorm, and windows of an image whose side the windows' does not divide: the last are filled up with zeros."""
+    padding = -x.shape[1] % window
+    h = F.pad(layer_norm(x, weight, bias), (0, 0, 0, padding, 0, padding))
+    return h.unflatten(1, (-1, window)).unflatten(3, (-1, window)).transpose(2, 3).contiguous()
+
+
+def norm_rolled(x, weight, bias, shift=3):
+    """LayerNorm and cyclic shift: rows in another order over loops of the same extents."""
+    return layer_norm(x, weight, bias).roll((shift, shift), (1, 2))
+
+
 def norm_heads_transposed(x, weight, size):
     """RMSNorm over all heads at once; the output has heads before positions."""
     return rms_norm(x, weight).unflatten(-1, (-1, size)).transpose(1, 2).contiguous()
@@ -398,6 +415,25 @@ PATTERNS = [
     ),
 ]  # fmt: skip
 
+#: A producer's rows in the places where its reader has them, some of which are no row's.
+ORDERS = [
+    Pattern(
+        "softmax_padded_squares", padded_squares, sizes(12288, (ROWS, 49, 49)), sizes(2, (ROWS, 13, 13)),
+        inductor=2, bridge=1, reached=1, loads_once=True,
+    ),
+    Pattern(
+        "layernorm_padded_windows", norm_padded_windows, _image_sizes(64, 53, 96), _image_sizes(1, 10, 24),
+        inductor=2, bridge=1, reached=1, loads_once=True,
+    ),
+    Pattern(
+        "layernorm_rolled", norm_rolled, _image_sizes(64, 28, 384), _image_sizes(2, 5, 24),
+        inductor=2, bridge=1, reached=1, loads_once=True,
+    ),
+]  # fmt: skip
+
+#: Those that the tests run.
+TESTED = [*PATTERNS, *ORDERS]
+
 
 def _single(name: str, function: Callable, full: Sizes, small: Sizes) -> Pattern:
     return Pattern(name, function, full, small, inductor=1, bridge=1, reached=1)
@@ -421,7 +457,7 @@ ONE_KERNEL = [
 WIDTHS = [_swiglu(width, f"_{width}") for width in (7168, 14336, 28672)]
 LONG_ROWS = [_swiglu(width, f"_{width}", rows=1024) for width in (16384, 32768, 65536, 131072)]
 
-LISTS = {"engine": PATTERNS, "one_kernel": ONE_KERNEL, "widths": WIDTHS, "long_rows": LONG_ROWS}
+LISTS = {"engine": PATTERNS, "orders": ORDERS, "one_kernel": ONE_KERNEL, "widths": WIDTHS, "long_rows": LONG_ROWS}
 
 
 def selected(parts: list[str], patterns: list[Pattern] = PATTERNS) -> list[Pattern]:

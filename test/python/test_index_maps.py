@@ -20,7 +20,7 @@ import bridge
 from bridge.backend import bridge as bridge_backend
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-from patterns import PATTERNS
+from patterns import TESTED
 
 #: Seeds of programs that are all Bridge's, masks, guards and several launches among them.
 SEEDS = (2, 6, 11, 14, 20, 29, 32, 59, 65, 4441, 6460)
@@ -82,7 +82,7 @@ def complaints(found: validate.Recorded, touched: Accesses, buffers: dict[str, t
     return lines
 
 
-@pytest.mark.parametrize("pattern", PATTERNS, ids=lambda pattern: pattern.name)
+@pytest.mark.parametrize("pattern", TESTED, ids=lambda pattern: pattern.name)
 def test_patterns(pattern):
     found, touched, buffers = run(pattern.function, pattern.make(None, torch.float32, "cpu", small=True))
     assert touched.launches and len(buffers) > len(found.inputs)
@@ -124,6 +124,6 @@ def test_what_goes_wrong_is_found(what, monkeypatch):
         return changed
 
     monkeypatch.setattr(emitted, "on_cpu", sabotaged)
-    (pattern,) = [p for p in PATTERNS if p.name == "rmsnorm_head_tail"]
+    (pattern,) = [p for p in TESTED if p.name == "rmsnorm_head_tail"]
     outcome = run(pattern.function, pattern.make(None, torch.float32, "cpu", small=True))
     assert any(said in line for line in complaints(*outcome)), complaints(*outcome)[:5]

@@ -17,7 +17,7 @@ from bridge.backend import bridge as bridge_backend
 from bridge.fresh import fresh_entry
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-from patterns import PATTERNS, ROWS, Pattern
+from patterns import ROWS, TESTED, Pattern
 
 DRAWS = 4
 
@@ -28,6 +28,9 @@ LOAD_ROWS = 2
 LOADS_AT_SMALL_SIZE = {
     "layernorm_roll_windows",
     "softmax_padded_rows",
+    "softmax_padded_squares",
+    "layernorm_padded_windows",
+    "layernorm_rolled",
     "rmsnorm_heads_transposed",
     "rmsnorm_repeated_heads",
     "layernorm_channels_first",
@@ -37,6 +40,8 @@ LOADS_AT_SMALL_SIZE = {
 #: Batches of the patterns whose rows have further dimensions.
 CPU_ROWS = {
     "layernorm_roll_windows": 16,
+    "layernorm_padded_windows": 16,
+    "layernorm_rolled": 64,
     "layernorm_token_mean": 64,
     "groupnorm_silu": 64,
     "rmsnorm_heads_transposed": 128,
@@ -45,7 +50,7 @@ CPU_ROWS = {
     "silu_fp8_square_blocks": 256,
 }
 
-every_pattern = pytest.mark.parametrize("pattern", PATTERNS, ids=lambda pattern: pattern.name)
+every_pattern = pytest.mark.parametrize("pattern", TESTED, ids=lambda pattern: pattern.name)
 
 
 def compile_offline(pattern: Pattern, dynamic: bool, backend=None) -> offline.OfflineResult:
@@ -68,7 +73,7 @@ def test_gpu_kernels(pattern, dynamic):
 
 
 def test_the_list_says_what_is_open():
-    assert all(pattern.bridge <= pattern.reached <= pattern.inductor for pattern in PATTERNS)
+    assert all(pattern.bridge <= pattern.reached <= pattern.inductor for pattern in TESTED)
 
 
 def draws(pattern: Pattern, dtype: torch.dtype, rows: int | None) -> list[list[torch.Tensor]]:
@@ -150,7 +155,7 @@ def test_cpu_numerics(pattern, compiler):
     check_numerics(pattern, torch.float32, rows=CPU_ROWS.get(pattern.name, 1024))
 
 
-@pytest.mark.parametrize("pattern", [p for p in PATTERNS if p.loads_once], ids=lambda pattern: pattern.name)
+@pytest.mark.parametrize("pattern", [p for p in TESTED if p.loads_once], ids=lambda pattern: pattern.name)
 def test_gpu_loads_no_element_twice(pattern):
     """At full width, where a kernel that had no room for a row in registers would load it again."""
     small = pattern.name in LOADS_AT_SMALL_SIZE

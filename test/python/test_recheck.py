@@ -17,7 +17,7 @@ from bridge.reasons import InvariantError, Reason
 from bridge.recheck import Recheck, read_affine
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-from patterns import PATTERNS
+from patterns import TESTED
 
 
 def rechecked(gm, inputs):
@@ -25,7 +25,7 @@ def rechecked(gm, inputs):
 
 
 @pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
-@pytest.mark.parametrize("pattern", PATTERNS, ids=lambda pattern: pattern.name)
+@pytest.mark.parametrize("pattern", TESTED, ids=lambda pattern: pattern.name)
 def test_isl_agrees(pattern, dynamic):
     inputs = pattern.make(None, torch.bfloat16, "cpu", small=True)
     if dynamic:
@@ -157,7 +157,7 @@ def test_refusal_of_isl_leaves_the_kernels_apart(monkeypatch):
         raise InvariantError("no")
 
     monkeypatch.setattr(Recheck, "verify", refuse)
-    pattern = PATTERNS[0]
+    pattern = TESTED[0]
 
     def lenient(gm, inputs):
         return bridge_backend(gm, inputs, options={"recheck": True, "strict": False})

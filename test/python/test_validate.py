@@ -20,7 +20,7 @@ from bridge import offline
 from bridge.backend import bridge as bridge_backend
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-from patterns import PATTERNS
+from patterns import TESTED
 
 #: Seeds of programs with a fusion, among them the dynamic, the 16-bit and the updating.
 SEEDS = (1, 2, 6, 11, 14, 20, 29, 40, 41, 59, 65, 66, 98)
@@ -28,7 +28,7 @@ SEEDS = (1, 2, 6, 11, 14, 20, 29, 40, 41, 59, 65, 66, 98)
 #: Patterns that return a buffer which is filled by parts, or of which torch 2.11 has a kernel in no group.
 PARTLY_TRANSLATED = {"softmax_padded_rows", "rmsnorm_interleaved_rope"}
 
-every_pattern = pytest.mark.parametrize("pattern", PATTERNS, ids=lambda pattern: pattern.name)
+every_pattern = pytest.mark.parametrize("pattern", TESTED, ids=lambda pattern: pattern.name)
 
 
 @pytest.fixture(autouse=True)
@@ -126,7 +126,7 @@ class TestSabotage:
     @staticmethod
     @functools.cache
     def group(name: str) -> validate.Group:
-        (pattern,) = [p for p in PATTERNS if p.name == name]
+        (pattern,) = [p for p in TESTED if p.name == name]
         return record(pattern.function, pattern.make(None, torch.float32, "cpu", small=True), False).groups[0]
 
     def test_is_found_at_twice_the_size(self):

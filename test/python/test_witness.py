@@ -16,7 +16,7 @@ from programs import Program, generate
 from test_validate import record
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-from patterns import PATTERNS, Pattern
+from patterns import TESTED, Pattern
 
 pytest.importorskip("torch_mlir", reason="torch-mlir has wheels for Linux on x86-64 only")
 
@@ -27,7 +27,7 @@ PARTLY_TRANSLATED = {"softmax_padded_rows": "returns a buffer that is filled by 
 SEEDS = (0, 2, 5, 7, 8, 9, 11, 14, 18, 21, 31, 32, 34, 44, 47, 54)
 
 CASES: dict[str, Pattern | Program] = {
-    pattern.name: pattern for pattern in PATTERNS if pattern.name not in PARTLY_TRANSLATED
+    pattern.name: pattern for pattern in TESTED if pattern.name not in PARTLY_TRANSLATED
 }
 CASES.update({f"seed {seed}": generate(seed) for seed in SEEDS})
 
@@ -50,7 +50,7 @@ def test_there_are_enough_of_them():
 
 @pytest.mark.parametrize("name", PARTLY_TRANSLATED)
 def test_partly_translated(name):
-    (pattern,) = [p for p in PATTERNS if p.name == name]
+    (pattern,) = [p for p in TESTED if p.name == name]
     function, inputs = witness.float32(pattern)
     found = record(function, inputs, dynamic=False)
     # Other releases of torch may leave nothing but loops.

@@ -69,9 +69,9 @@ def lit_test(modules: list[str]) -> str:
 
 
 def main() -> None:
-    from patterns import selected
+    from patterns import TESTED, selected
 
-    for pattern in selected(sys.argv[1:] or [""]):
+    for pattern in selected(sys.argv[1:] or [""], TESTED):
         if not pattern.name.endswith(TWICE):
             (HERE / f"{pattern.name}.mlir").write_text(lit_test(translated(pattern)))
             print(pattern.name, flush=True)
