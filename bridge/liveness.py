@@ -32,7 +32,7 @@ class Liveness:
         levels, members = self._levels_of_one(schedule, positions), {schedule[p] for p in positions}
         above = max((level for kernel, level in levels.items() if kernel not in members), default=0) - self.peak
         if above > 0:
-            detail = f"the graph would need {above / 2**20:.2f} MB of memory more, as a common launch's results wait"
+            detail = f"the graph would need {above:,} bytes of memory more, as a common launch's results wait"
             raise Unsupported(Reason.not_profitable, detail)
 
     def join(self, schedule: list[Any], positions: list[int], joined: Any) -> None:

@@ -344,6 +344,8 @@ def _is_guarded(part: list, size: sympy.Expr, access: Access, prover: Prover) ->
 
     A guard `g >= 0` says `part <= part + g` and `part >= part - g`.
     """
+    if not access.guards:
+        return False
     subscript = _linear(part)
     above = [bounds(subscript + guard, access.ranges) for guard in (ZERO, *access.guards)]
     below = [bounds(subscript - guard, access.ranges) for guard in (ZERO, *access.guards)]
