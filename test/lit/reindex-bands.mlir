@@ -928,3 +928,35 @@ func.func @should_turn_rows(%in: memref<64x96xf32>, %sum: memref<64xf32>, %out: 
   }
   return
 }
+
+// -----
+
+// The second reader has the rows in their order.
+
+// CHECK-LABEL: func @should_not_turn_rows_that_another_has
+// CHECK: affine.load %arg0[%{{.*}}, %{{.*}}]
+// CHECK: affine.store %{{.*}}, %arg1[%{{arg[0-9]+}}]
+func.func @should_not_turn_rows_that_another_has(%in: memref<64x96xf32>, %sum: memref<64xf32>, %turned: memref<64x96xf32>, %out: memref<64x96xf32>) {
+  %zero = arith.constant 0.0 : f32
+  affine.for %i = 0 to 64 {
+    %s = affine.for %r = 0 to 96 iter_args(%a = %zero) -> (f32) {
+      %x = affine.load %in[%i, %r] : memref<64x96xf32>
+      %b = arith.addf %a, %x : f32
+      affine.yield %b : f32
+    }
+    affine.store %s, %sum[%i] : memref<64xf32>
+  }
+  affine.for %i = 0 to 64 {
+    affine.for %r = 0 to 96 {
+      %s = affine.load %sum[63 - %i] : memref<64xf32>
+      affine.store %s, %turned[%i, %r] : memref<64x96xf32>
+    }
+  }
+  affine.for %i = 0 to 64 {
+    affine.for %r = 0 to 96 {
+      %s = affine.load %sum[%i] : memref<64xf32>
+      affine.store %s, %out[%i, %r] : memref<64x96xf32>
+    }
+  }
+  return
+}

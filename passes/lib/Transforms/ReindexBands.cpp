@@ -200,11 +200,11 @@ private:
     auto reindexing = getReindexing(to, from, to.loops, guards);
     if (!reindexing || (shared && reindexing->map.isIdentity()))
       return false;
+    bool parts = shared || !reindexing->domain.empty();
     SmallVector<Member> members = getMembers(to, roots);
     if (llvm::any_of(members, [&](Member &member) {
           return moved.contains(member.root) ||
-                 (!reindexing->domain.empty() &&
-                  hasCompany(member.root, consumer, roots));
+                 (parts && hasCompany(member.root, consumer, roots));
         }))
       return false;
     // All while the producer's loops, from which these are taken, are there.
@@ -218,7 +218,8 @@ private:
   }
 
   /// Whether a producer meets another nest than the consumer as it is, which
-  /// it would not with more rows. What feeds it follows it.
+  /// it would not with more rows, or in another order. What feeds it follows
+  /// it.
   static bool hasCompany(AffineForOp producer, AffineForOp consumer,
                          ArrayRef<AffineForOp> roots) {
     Nest own = getNest(producer);
