@@ -41,14 +41,15 @@ static bool isInside(ArrayRef<int64_t> point, ArrayRef<int64_t> extents) {
 /// Affine expressions that are at or above zero.
 using Constraints = SmallVector<AffineExpr>;
 
-/// The images of the points of a box under a map, and the least and the
-/// greatest of each coordinate, zero included; nothing if two points that are
-/// inside of `target` are one, or a point is outside and `mayLeave` not set.
+/// What a map takes the points of a box to: how many inside of a target, and
+/// the least and the greatest of each coordinate, zero included.
 struct Images {
   int64_t inside = 0;
   SmallVector<int64_t> lowest, highest;
 };
 
+/// Nothing if two points have one image inside of `target`, or a point has one
+/// outside and `mayLeave` is not set.
 static std::optional<Images>
 getImages(AffineMap map, ArrayRef<unsigned> positions,
           ArrayRef<int64_t> extents, ArrayRef<int64_t> target, bool mayLeave) {
@@ -79,7 +80,7 @@ struct Part {
   SmallVector<unsigned> dims, results;
 };
 
-/// The results of `map`, which has `results`, in parts that share no variable.
+/// The results of `map` in parts that share no variable.
 static SmallVector<Part> getParts(AffineMap map) {
   unsigned dims = map.getNumDims(), results = map.getNumResults();
   llvm::IntEqClasses classes(dims + results);
