@@ -181,16 +181,23 @@ def _mla_parts(x, q_weight, kv_weight) -> list[int]:
 
 def norm_windows(x, weight, bias, window=7, shift=3):
     """Swin: LayerNorm, cyclic shift, partition into windows."""
+    return _windows(layer_norm(x, weight, bias).roll((-shift, -shift), (1, 2)), window)
+
+
+def _windows(x, window):
+    """Images cut into windows, row after row of them."""
     batch, height, width, channels = x.shape
-    shifted = layer_norm(x, weight, bias).roll((-shift, -shift), (1, 2))
-    tiles = shifted.view(batch, height // window, window, width // window, window, channels)
+    tiles = x.view(batch, height // window, window, width // window, window, channels)
     return tiles.transpose(2, 3).contiguous()
 
 
 def padded_softmax(scores):
     """Rows are padded to a multiple of eight."""
-    probabilities = torch.softmax(_wide(scores), -1).to(scores.dtype)
-    return F.pad(probabilities, (0, -scores.shape[-1] % 8))
+    return F.pad(_attention_weights(scores), (0, -scores.shape[-1] % 8))
+
+
+def _attention_weights(scores):
+    return torch.softmax(_wide(scores), -1).to(scores.dtype)
 
 
 def padded_squares(scores):
@@ -201,14 +208,13 @@ def padded_squares(scores):
 def padded_tiles(scores):
     """Attention weights of a window, rows and columns padded to a multiple of eight for a product."""
     padding = -scores.shape[-1] % 8
-    return F.pad(torch.softmax(_wide(scores), -1).to(scores.dtype), (0, padding, 0, padding))
+    return F.pad(_attention_weights(scores), (0, padding, 0, padding))
 
 
 def norm_padded_windows(x, weight, bias, window=7):
     """LayerNorm, and windows of an image whose side the windows' does not divide: the last are filled up with zeros."""
     padding = -x.shape[1] % window
-    h = F.pad(layer_norm(x, weight, bias), (0, 0, 0, padding, 0, padding))
-    return h.unflatten(1, (-1, window)).unflatten(3, (-1, window)).transpose(2, 3).contiguous()
+    return _windows(F.pad(layer_norm(x, weight, bias), (0, 0, 0, padding, 0, padding)), window)
 
 
 def norm_rolled(x, weight, bias, shift=3):

@@ -287,7 +287,7 @@ def _commit(
             _check_order(band, schedule, [*merged, positions])
             kernel, decisions = rewrite(band, nodes, [] if force else replaced)
         except Unsupported as refusal:  # bands that are committed stay
-            entry.decisions.append(f"apart [{refusal.reason.name}]: {refusal.detail}")
+            entry.keep_apart(refusal.reason, refusal.detail)
             if not entry.fused:
                 entry.reason, entry.detail = refusal.reason, refusal.detail
             continue
@@ -318,7 +318,7 @@ def _pays(band, entry: GroupReport) -> bool:
         return True
     size = f"a row takes {band.registers} registers, of which {MAX_ROW_REGISTERS} can be kept: it would be read again"
     entry.reason, entry.detail = Reason.not_profitable, f"{sorted(n.name for n in band.nodes)}: {size}"
-    entry.decisions.append(f"apart [{entry.reason.name}]: {entry.detail}")
+    entry.keep_apart(entry.reason, entry.detail)
     return False
 
 

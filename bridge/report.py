@@ -78,6 +78,10 @@ class GroupReport:
     counterexamples: list[Counterexample] = field(default_factory=list)
     record: GroupRecord | None = None
 
+    def keep_apart(self, reason: Reason, detail: str) -> None:
+        """Notes why some of the group's kernels stay as they are."""
+        self.decisions.append(f"apart [{reason.name}]: {detail}")
+
     @contextlib.contextmanager
     def stage(self, name: str) -> Iterator[None]:
         """Adds the wall time of the block to `seconds[name]`, and to Dynamo's times of compilation."""

@@ -83,5 +83,5 @@ class _Sharing:
         except BUGS as bug:
             if self.options.strict:
                 raise
-            entry.decisions.append(f"apart [{Reason.internal_error.name}]: {type(bug).__name__}: {bug}")
+            entry.keep_apart(Reason.internal_error, f"{type(bug).__name__}: {bug}")
             return schedule

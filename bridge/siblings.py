@@ -201,15 +201,8 @@ def partition(
         if not all(inductor.generates_triton(_device(kernel)) for kernel in family):
             continue
         for kernels in [family] if live is None else _with_room(schedule, family, entry, live):
-            try:
-                schedule = _share(schedule, kernels, entry, live, force)
-            except Unsupported as refusal:
-                entry.decisions.append(_apart(refusal))
+            schedule = _share_or_refuse(schedule, kernels, entry, live, force)
     return schedule
-
-
-def _apart(refusal: Unsupported) -> str:
-    return f"apart [{refusal.reason.name}]: {refusal.detail}"
 
 
 def _with_room(schedule: list[Any], family: list[Any], entry: GroupReport, live: Liveness) -> list[list[Any]]:
@@ -224,7 +217,7 @@ def _with_room(schedule: list[Any], family: list[Any], entry: GroupReport, live:
             live.check(schedule, positions_of(schedule, [*parts[-1], kernel]))
             parts[-1].append(kernel)
         except Unsupported as refusal:
-            entry.decisions.append(_apart(refusal))
+            entry.keep_apart(refusal.reason, refusal.detail)
             parts.append([kernel])
     return [part for part in parts if len(part) > 1]
 
@@ -242,6 +235,16 @@ def _parts(schedule: list[Any], positions: list[int], most_bytes: int | None) ->
     return [part for part in parts if len(part) > 1]
 
 
+def _share_or_refuse(
+    schedule: list[Any], family: list[Any], entry: GroupReport, live: Liveness | None, force: bool
+) -> list[Any]:
+    try:
+        return _share(schedule, family, entry, live, force)
+    except Unsupported as refusal:
+        entry.keep_apart(refusal.reason, refusal.detail)
+        return schedule
+
+
 def _share(schedule: list[Any], family: list[Any], entry: GroupReport, live: Liveness | None, force: bool) -> list[Any]:
     _check_possible(schedule, family)
     siblings = [_sibling(kernel) for kernel in family]
@@ -249,7 +252,7 @@ def _share(schedule: list[Any], family: list[Any], entry: GroupReport, live: Liv
         _check_buffers(siblings)
     chosen = siblings if force else _worthwhile(siblings)
     positions = positions_of(schedule, [sibling.kernel for sibling in chosen])
-    if live is not None:
+    if live is not None:  # once more: earlier parts have joined, and those that gain nothing are left out
         live.check(schedule, positions)
     joined = codegen.share_launch([part for p in positions for part in inductor.launch_parts(schedule[p])])
     if live is not None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import sympy
@@ -328,26 +328,21 @@ def _linear(part: list) -> sympy.Expr:
 def _out_of_bounds(parts: list[list], access: Access, sizes, prover: Prover) -> int | None:
     """The innermost dimension whose subscript is not proven in bounds; None if all are."""
     for position in reversed(range(len(sizes))):
-        part, size = parts[position], sizes[position]
-        if not _is_inside(part, size, access.ranges, prover) and not _is_guarded(part, size, access, prover):
+        if not _is_inside(parts[position], sizes[position], access, prover):
             return position
     return None
 
 
-def _is_inside(part: list, size: sympy.Expr, ranges: Ranges, prover: Prover) -> bool:
-    span = _sum_bounds(part, ranges)
-    return span is not None and prover.less_equal(ZERO, span[0]) and prover.less_equal(span[1], size - 1)
-
-
-def _is_guarded(part: list, size: sympy.Expr, access: Access, prover: Prover) -> bool:
-    """Whether the guards keep a subscript in bounds: `7*i + j <= 52` does, where the box of `i` and `j` does not.
-
-    A guard `g >= 0` says `part <= part + g` and `part >= part - g`.
-    """
-    if not access.guards:
-        return False
-    subscript = _linear(part)
-    above = [bounds(subscript + guard, access.ranges) for guard in (ZERO, *access.guards)]
-    below = [bounds(subscript - guard, access.ranges) for guard in (ZERO, *access.guards)]
+def _is_inside(part: list, size: sympy.Expr, access: Access, prover: Prover) -> bool:
+    """Whether a subscript is in bounds by the box of its variables, or by a guard: `7*i + j <= 52` says more of it."""
+    box = _sum_bounds(part, access.ranges)
+    below = itertools.chain([box], _bounds_by_guards(part, access, -1))
+    above = itertools.chain([box], _bounds_by_guards(part, access, 1))
     starts = any(span is not None and prover.less_equal(ZERO, span[0]) for span in below)
     return starts and any(span is not None and prover.less_equal(span[1], size - 1) for span in above)
+
+
+def _bounds_by_guards(part: list, access: Access, sign: int) -> Iterator[tuple[sympy.Expr, sympy.Expr] | None]:
+    """Bounds of `part + sign * g` for each guard `g >= 0`: upper ones of `part` for sign 1, lower ones for -1."""
+    for guard in access.guards:
+        yield bounds(_linear(part) + sign * guard, access.ranges)

@@ -10,7 +10,6 @@
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/IntEqClasses.h"
 
-#include <numeric>
 #include <set>
 
 namespace bridge {
@@ -26,11 +25,6 @@ using namespace bridge;
 // Bijections between bands
 //===----------------------------------------------------------------------===//
 
-static int64_t getProduct(ArrayRef<int64_t> factors) {
-  return std::accumulate(factors.begin(), factors.end(), int64_t(1),
-                         std::multiplies<int64_t>());
-}
-
 static bool isInside(ArrayRef<int64_t> point, ArrayRef<int64_t> extents) {
   return llvm::all_of(llvm::zip(point, extents), [](auto pair) {
     auto [value, extent] = pair;
@@ -41,22 +35,26 @@ static bool isInside(ArrayRef<int64_t> point, ArrayRef<int64_t> extents) {
 /// Affine expressions that are at or above zero.
 using Constraints = SmallVector<AffineExpr>;
 
-/// What a map takes the points of a box to: how many inside of a target, and
+/// What a map takes the points of loops to: how many inside of a target, and
 /// the least and the greatest of each coordinate, zero included.
 struct Images {
   int64_t inside = 0;
   SmallVector<int64_t> lowest, highest;
 };
 
-/// Nothing if two points have one image inside of `target`, or a point has one
-/// outside and `mayLeave` is not set.
-static std::optional<Images>
-getImages(AffineMap map, ArrayRef<unsigned> positions,
-          ArrayRef<int64_t> extents, ArrayRef<int64_t> target, bool mayLeave) {
+/// `loops`, at `positions` of the map, have constant extents. Nothing if two
+/// points have one image inside of `target`, or a point has one outside and
+/// `mayLeave` is not set.
+static std::optional<Images> getImages(AffineMap map,
+                                       ArrayRef<unsigned> positions,
+                                       ArrayRef<AffineForOp> loops,
+                                       ArrayRef<int64_t> target,
+                                       bool mayLeave) {
+  SmallVector<int64_t> extents = *getConstantExtents(loops);
   SmallVector<int64_t> point(map.getNumDims(), 0), zeros(target.size(), 0);
   Images images{0, zeros, zeros};
   std::set<SmallVector<int64_t, 4>> seen;
-  for (int64_t i = 0, end = getProduct(extents); i < end; ++i) {
+  for (int64_t i = 0, end = *getVolume(loops); i < end; ++i) {
     int64_t rest = i;
     for (auto [position, extent] : llvm::zip(positions, extents)) {
       point[position] = rest % extent;
@@ -118,11 +116,11 @@ static bool isOneToOne(AffineMap map, const Part &part,
   SmallVector<AffineForOp> source = select(from, part.dims),
                            target = select(to, part.results);
   auto all = getVolume(source), wanted = getVolume(target);
-  auto extents = getConstantExtents(source), box = getConstantExtents(target);
-  if (!extents || !box || !all || !wanted || *all > maxPoints ||
-      (domain ? *all >= 2 * *wanted : *all != *wanted))
+  auto box = getConstantExtents(target);
+  if (!getConstantExtents(source) || !box || !all || !wanted ||
+      *all > maxPoints || (domain ? *all >= 2 * *wanted : *all != *wanted))
     return false;
-  auto images = getImages(own, part.dims, *extents, *box, domain != nullptr);
+  auto images = getImages(own, part.dims, source, *box, domain != nullptr);
   if (!images || images->inside != *wanted)
     return false;
   for (auto [k, extent] : llvm::enumerate(*box)) {
@@ -201,11 +199,11 @@ private:
     auto reindexing = getReindexing(to, from, to.loops, guards);
     if (!reindexing || (shared && reindexing->map.isIdentity()))
       return false;
-    bool parts = shared || !reindexing->domain.empty();
+    bool leaves = shared || !reindexing->domain.empty();
     SmallVector<Member> members = getMembers(to, roots);
     if (llvm::any_of(members, [&](Member &member) {
           return moved.contains(member.root) ||
-                 (parts && hasCompany(member.root, consumer, roots));
+                 (leaves && hasCompany(member.root, consumer, roots));
         }))
       return false;
     // All while the producer's loops, from which these are taken, are there.
