@@ -1,6 +1,7 @@
 """Mutation test of the checks: each fault of mutants.py, put into a copy of Bridge, has to turn the suite red.
 
     python test/mutation/run.py --work /tmp/mutation --build-python PYTHON
+    python test/mutation/run.py --work /tmp/mutation --suites op_db models      # the generators of others alone
 
 A mutant of the passes takes a build, so this is no part of `make test`; docs/results.md has the last outcome, and
 test_mutants.py what can be had without a build.  Exits with 1 if a mutant survives.
@@ -42,6 +43,12 @@ SUITES = {
     "lit": None,
 }
 
+#: Generators of others (see torture/), as its arguments; each ends at the first program that fails.
+GENERATORS = {
+    "op_db": ["op_db", "--target", "triton", "--sample", "400", "--seed", "1"],
+    "models": ["models", "--target", "triton", "--sample", "24", "--seed", "1"],
+}
+
 
 class Copy:
     """A copy of the sources, with a build of its own."""
@@ -78,12 +85,17 @@ class Copy:
             "OMP_NUM_THREADS": "1",
             "BRIDGE_STRICT": "1",
         }
-        arguments = SUITES[suite]
-        if arguments is None:
+        tests = self.folder / "test" / "python"
+        arguments = SUITES.get(suite)
+        if suite in GENERATORS:
+            environment["PYTHONPATH"] += os.pathsep + str(tests)
+            results = self.folder.parent / f"{self.folder.name}-torture"
+            shutil.rmtree(results, ignore_errors=True)
+            command = [sys.executable, "-m", "torture", *GENERATORS[suite], "--until-failure", f"--results={results}"]
+        elif arguments is None:
             command = [sys.executable, "-m", "lit.main", "-q", str(self.folder / "test" / "lit")]
             command += [f"--param=bridge_opt={self.folder / 'build' / '_native' / 'bin' / 'bridge-opt'}"]
         else:
-            tests = self.folder / "test" / "python"
             command = [sys.executable, "-m", "pytest", "-qx", "-p", "no:cacheprovider", str(tests / arguments[0])]
             command += arguments[1:]
         done = subprocess.run(
@@ -112,7 +124,7 @@ def main() -> int:
     parser.add_argument("--work", type=Path, required=True, help="folder for the copy; one that exists is used again")
     parser.add_argument("--build-python", default=sys.executable, help="a Python with what the build needs")
     parser.add_argument("--only", nargs="*", help="names of mutants")
-    parser.add_argument("--suites", nargs="*", default=list(SUITES), choices=list(SUITES), help="in this order")
+    parser.add_argument("--suites", nargs="*", default=list(SUITES), choices=[*SUITES, *GENERATORS], help="in this order")
     parser.add_argument("--all", action="store_true", help="every suite, not only up to the first that is red")
     options = parser.parse_args()
     copy, survivors = Copy(options.work, options.build_python), []
