@@ -18,8 +18,8 @@ import torch
 import torch._functorch.config
 import torch._inductor.config
 import torch._inductor.graph
-from torch._dynamo.symbolic_convert import InstructionTranslatorBase
 from emitted import on_cpu
+from torch._dynamo.symbolic_convert import InstructionTranslatorBase
 from torch._inductor.codecache import PyCodeCache
 
 import bridge
@@ -179,4 +179,5 @@ def difference(ours: Compilation, theirs: Compilation) -> str | None:
 def normalized(code: str) -> str:
     """A wrapper's source without what differs from one compilation to the next."""
     code = re.sub(r"/\S*?/(\w+\.(?:h|py|cpp))", r"\1", code)
+    code = re.sub(r"^ *#.*$", "", code, flags=re.MULTILINE)
     return re.sub(r"'?(?:kernel_name|backend_hash|config_filename|inductor_hash)'?[=:] *'[^']*'", "", code)

@@ -16,8 +16,8 @@ from typing import Any
 
 import torch
 
-import bridge
-from bridge.reasons import Reason
+from bridge.groups import Refusal
+from bridge.report import FAULTS, GroupReport
 
 from . import compiling, judging
 from .compiling import Compilation, NothingChanged
@@ -132,7 +132,7 @@ class Case:
     def others(self) -> list[judging.Results]:
         """Other ways to round: eager in the program's type, and for inputs that differ in their last bits."""
         program = self.program
-        found = [program.execute(program.function)]
+        found: list[judging.Results] = [program.execute(program.function)]
         for seed in range(3):
             nudged = replace(program, inputs=[_nudged(t, seed) for t in program.inputs])
             found.append(nudged.execute(program.function, wide=True))
@@ -232,15 +232,20 @@ def _unchanged(case: Case, ours: Compilation) -> Outcome:
         difference = compiling.difference(ours, theirs)
         if difference:
             return _outcome(case, Verdict.worse, ours, f"nothing is reported, and Inductor's code is {difference}")
-    refused = any(report.groups or report.refusals for report in ours.reports)
-    return _outcome(case, Verdict.refused if refused else Verdict.same, ours)
+    return _outcome(case, Verdict.refused if _refused(ours) else Verdict.same, ours)
 
 
 def _fault(ours: Compilation) -> str | None:
     """What went wrong inside of Bridge, though a result came of it."""
-    entries = [entry for report in ours.reports for entry in (*report.groups, *report.refusals)]
-    faults = [entry.detail for entry in entries if entry.reason in (Reason.internal_error, Reason.pass_crashed)]
+    faults = [entry.detail for entry in _refused(ours) if entry.reason in FAULTS]
     return faults[0][:300] if faults else None
+
+
+def _refused(ours: Compilation) -> list[GroupReport | Refusal]:
+    entries: list[GroupReport | Refusal] = []
+    for report in ours.reports:
+        entries += [*report.groups, *report.refusals]
+    return entries
 
 
 def _changed(case: Case, ours: Compilation, results: list[torch.Tensor]) -> Outcome:
@@ -253,8 +258,8 @@ def _changed(case: Case, ours: Compilation, results: list[torch.Tensor]) -> Outc
     theirs = Compilation()
     try:
         reference = case.compiled(theirs, None)
-    except Exception as problem:  # noqa: BLE001 - Bridge took what Inductor does not
-        return Outcome(case.name, Verdict.skipped, f"Inductor: {_line(problem)}")
+    except Exception as refusal:  # noqa: BLE001 - Bridge took what Inductor does not
+        return Outcome(case.name, Verdict.skipped, f"Inductor: {_line(refusal)}")
     expected = reference if case.program.random else case.reference
     problem = judging.problem(results, reference, expected, case.others, case.program.dtype)
     if problem:
@@ -273,10 +278,15 @@ def _better(case: Case, ours: Compilation, kernels: int | None = None) -> Outcom
 
 
 def _outcome(case: Case, verdict: Verdict, ours: Compilation, detail: str = "") -> Outcome:
-    reasons = [entry.reason for report in ours.reports for entry in (*report.groups, *report.refusals)]
-    figures = {
+    reasons = [entry.reason for entry in _refused(ours)]
+    figures: dict[str, float] = {
         "before": sum(report.kernels_before for report in ours.reports),
         "after": sum(report.kernels_after for report in ours.reports),
         "training": case.program.training,
     }
     return Outcome(case.name, verdict, detail, tuple(r.name for r in reasons if r is not None), figures)
+
+
+def prepare(target: str) -> None:
+    """Have the database loaded, and all that Inductor does at its first compilation."""
+    run("abs/-/f32/norm-chunk/wide/0", target)

@@ -30,7 +30,7 @@ DTYPES = {
     "c64": torch.complex64,
 }
 
-#: Operators that are no loops: Inductor calls a library for them, their shapes depend on data, or they return no tensor.
+#: No loops: Inductor calls a library for them, their shapes depend on data, or they return no tensor.
 _NOT_LOOPS = re.compile(
     r"fft\.(?!.*shift)|linalg\.(?!cross|diagonal|vecdot|norm|matrix_norm|vector_norm|vander)|sparse|jiterator|"
     r"(cholesky|lu|svd|qr|geqrf|ormqr|pinverse|logdet|matrix_exp|triangular_solve)(_.*)?$|(pca|svd)_lowrank|"
