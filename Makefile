@@ -1,5 +1,7 @@
 # make test    install into .venv and run everything that checks Bridge
 # make demo    install into .venv and run the demonstration
+# make torture    as `make test` has some of them, all programs of others; takes
+#              hours, and goes on where it was stopped: outcomes are in torture/
 # make lint    ruff, clang-format and mypy alone
 # make coverage    the Python tests, and which lines and branches of the
 #              package they run; the report is in coverage/
@@ -27,7 +29,10 @@ SOURCES := $(shell find bridge lowering passes examples/plugin -type f \
 CPP := $(shell find passes examples -name '*.cpp' -o -name '*.h')
 PY := bridge lowering passes test benchmarks examples
 
-.PHONY: venv build docs test coverage demo lint clean
+# Generators of programs, see test/python/torture/generator.py.
+TORTURE ?= op_db models pytorch_tests corpus
+
+.PHONY: venv build docs test torture coverage demo lint clean
 
 venv: $(VENV)/.installed
 
@@ -44,6 +49,9 @@ $(VENV)/.installed: $(BIN)/python $(SOURCES)
 test: lint
 	$(BIN)/lit -v test/lit
 	cd $(VENV) && $(TEST_ENV) bin/pytest -n auto --durations=10 ../test/python
+
+torture: venv
+	cd $(VENV) && $(TEST_ENV) PYTHONPATH=../test/python bin/python -m torture $(TORTURE) --results ../torture
 
 coverage: venv
 	cd $(VENV) && $(TEST_ENV) bin/pytest -n auto --cov --cov-config=../pyproject.toml \

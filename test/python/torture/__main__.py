@@ -12,11 +12,11 @@ and target. The exit status is 1 if a program failed.
 from __future__ import annotations
 
 import argparse
+import collections
 import os
 import random
 import sys
 import time
-from collections.abc import Iterable
 from pathlib import Path
 
 from .generator import GENERATORS, load
@@ -25,6 +25,9 @@ from .outcome import Outcome
 from .pool import run_all
 
 TARGETS = ("cpp", "triton", "cuda")
+
+#: Cases between two lines of progress.
+_EACH = 100
 
 
 def _arguments() -> argparse.Namespace:
@@ -42,35 +45,45 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _chosen(names: Iterable[str], options: argparse.Namespace) -> list[str]:
-    if options.only:
-        return list(options.only)
-    names = list(names)
-    if options.sample is not None:
-        names = random.Random(options.seed).sample(names, min(options.sample, len(names)))
-    shard, shards = map(int, options.shard.split("/"))
-    return names[shard::shards]
+def chosen(generator: str, target: str, sample: int | None = None, seed: int = 0, shard: str = "0/1") -> list[str]:
+    """Names of cases: all, or some by seed; of those every N-th from the K-th on, for a shard K/N."""
+    names = list(load(generator).names(target))
+    if sample is not None:
+        names = random.Random(seed).sample(names, min(sample, len(names)))
+    first, shards = map(int, shard.split("/"))
+    return names[first::shards]
 
 
 def _run_target(generator: str, target: str, options: argparse.Namespace, until: float) -> list[Outcome]:
     """Outcomes of all chosen cases, those of earlier runs among them."""
-    names = _chosen(load(generator).names(target), options)
+    names = options.only or chosen(generator, target, options.sample, options.seed, options.shard)
     journal = Journal(options.results / f"{generator}-{target}.jsonl")
-    missing = journal.missing(names, options.again) if not options.only else names
-    for done, outcome in enumerate(run_all(generator, missing, target, options.workers), 1):
+    missing = names if options.only else journal.missing(names, options.again)
+    progress = Progress(f"{generator} {target}", len(missing))
+    for outcome in run_all(generator, missing, target, options.workers):
         journal.add(outcome)
-        _show(f"{generator} {target} {done}/{len(missing)}", outcome)
+        progress.show(outcome)
         if time.monotonic() > until:
             break
     return [journal.outcomes[name] for name in names if name in journal.outcomes]
 
 
-def _show(progress: str, outcome: Outcome) -> None:
-    line = f"{progress} {outcome.verdict.name} {outcome.case}"
-    if outcome.failed:
-        print(f"{line}: {outcome.detail}", flush=True)
-    elif sys.stderr.isatty():
-        print(f"\r\x1b[K{line[:110]}", end="", file=sys.stderr, flush=True)
+class Progress:
+    """Prints each failure as it comes, and now and then how far the run is."""
+
+    def __init__(self, what: str, cases: int):
+        self._what, self._cases, self._start = what, cases, time.monotonic()
+        self._verdicts: collections.Counter[str] = collections.Counter()
+
+    def show(self, outcome: Outcome) -> None:
+        self._verdicts[outcome.verdict.name] += 1
+        done = sum(self._verdicts.values())
+        if outcome.failed:
+            print(f"{self._what} {outcome.verdict.name} {outcome.case}: {outcome.detail}", flush=True)
+        if done % _EACH == 0 or done == self._cases:
+            rate = done / (time.monotonic() - self._start) * 60
+            counts = ", ".join(f"{n} {name}" for name, n in self._verdicts.most_common())
+            print(f"{self._what} {done}/{self._cases}, {rate:.0f} a minute: {counts}", flush=True)
 
 
 def main() -> int:

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import collections
 import multiprocessing
 from collections.abc import Iterator, Sequence
 from concurrent.futures import TimeoutError as Timeout
 
-from pebble import ProcessExpired, ProcessPool
+from pebble import ProcessExpired, ProcessFuture, ProcessPool
 
 from .generator import load
 from .outcome import Outcome, Verdict
+
+#: Cases that wait for each worker: the results come in the order of the names, and one may take long.
+_AHEAD = 16
+
+
+def _prepare(generator: str, target: str) -> None:
+    """Do once what takes long, before a case's time is counted."""
+    prepare = getattr(load(generator), "prepare", None)
+    if prepare is not None:
+        prepare(target)
 
 
 def _run(generator: str, name: str, target: str) -> Outcome:
@@ -20,17 +31,22 @@ def run_all(generator: str, names: Sequence[str], target: str, workers: int) -> 
     """Yield the outcomes in the order of the names."""
     module = load(generator)
     context = multiprocessing.get_context("spawn")
-    with ProcessPool(max_workers=workers, max_tasks=module.CASES_A_PROCESS, context=context) as pool:
-        futures = [pool.schedule(_run, (generator, name, target), timeout=module.TIME_LIMIT) for name in names]
+    waiting: collections.deque[tuple[str, ProcessFuture]] = collections.deque()
+    with ProcessPool(workers, module.CASES_A_PROCESS, _prepare, (generator, target), context) as pool:
         try:
-            for name, future in zip(names, futures, strict=True):
-                yield _outcome(name, future, module.TIME_LIMIT)
+            for name in names:
+                future = pool.schedule(_run, (generator, name, target), timeout=module.TIME_LIMIT)
+                waiting.append((name, future))
+                if len(waiting) > _AHEAD * workers:
+                    yield _outcome(*waiting.popleft(), module.TIME_LIMIT)
+            while waiting:
+                yield _outcome(*waiting.popleft(), module.TIME_LIMIT)
         finally:
-            for future in futures:
+            for _, future in waiting:
                 future.cancel()
 
 
-def _outcome(name, future, limit: float) -> Outcome:
+def _outcome(name: str, future: ProcessFuture, limit: float) -> Outcome:
     try:
         return future.result()
     except Timeout:

@@ -1,0 +1,183 @@
+"""Compiles a program for a target, and runs what was emitted only where somebody asks for it.
+
+What a kernel costs is the C++ compiler, or the interpreter: a program of which Bridge changed nothing needs neither.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import itertools
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from unittest import mock
+
+import torch
+import torch._functorch.config
+import torch._inductor.config
+import torch._inductor.graph
+from emitted import on_cpu
+from torch._dynamo.symbolic_convert import InstructionTranslatorBase
+from torch._inductor.codecache import PyCodeCache
+
+import bridge
+from bridge import offline
+from bridge.backend import bridge as bridge_backend
+from bridge.fresh import fresh_entry
+from bridge.offline import _stubs
+from bridge.offline.arch import resolve_arch
+
+
+class NothingChanged(Exception):
+    """Raised in place of running what is Inductor's own."""
+
+
+@dataclass
+class Compilation:
+    """What one `torch.compile` gave.
+
+    codes: sources of the wrappers, kernels in them; reports: Bridge's, none where it was not asked; run_anyway: has
+    what Bridge did not change run too.
+    """
+
+    codes: list[str] = field(default_factory=list)
+    reports: list[bridge.Report] = field(default_factory=list)
+    run_anyway: bool = True
+
+    @property
+    def changed(self) -> bool:
+        """Whether a kernel is not as Inductor makes it, if the reports are right."""
+        return any(r.fused or r.choices or r.kernels_after != r.kernels_before for r in self.reports)
+
+    @property
+    def kernels(self) -> int:
+        """Launches of generated kernels in the wrappers."""
+        return sum(len(re.findall(_LAUNCH, code, re.MULTILINE)) for code in self.codes)
+
+    def check(self) -> None:
+        if not self.changed and not self.run_anyway:
+            raise NothingChanged
+
+
+#: A kernel's launch in a wrapper: Triton's, C++'s.
+_LAUNCH = r"^\s+(?:\w+\.run\(|cpp_\w+\()"
+
+
+class _Waiting:
+    """The module of a wrapper; it is loaded, and its kernels compiled, at the first call."""
+
+    runner = None
+    __file__ = ""
+
+    def __init__(self, code: str, constants: dict[str, Any], compilation: Compilation, interpreted: bool):
+        self._code, self._constants, self._compilation = code, constants, compilation
+        self._interpreted = interpreted
+        self._module: Any = None
+
+    def call(self, args: Any) -> Any:
+        self._compilation.check()
+        with offline.interpreter() if self._interpreted else contextlib.nullcontext():
+            if self._module is None:
+                self._module = PyCodeCache.load_by_key_path(*PyCodeCache.write(self._code), attrs=self._constants)
+            return self._module.call(args)
+
+
+def _capture(graph: Any, compilation: Compilation, emitted: bool) -> _Waiting:
+    """Replaces GraphLowering.compile_to_module."""
+    code = graph.codegen()[0].value
+    compilation.codes.append(code)
+    graph.cache_key, graph.cache_path, graph.cache_linemap = "", "", []
+    constants = {**graph.constants, **getattr(graph, "torchbind_constants", {})}
+    return _Waiting(on_cpu(code) if emitted else code, constants, compilation, emitted)
+
+
+def _header(self: Any, lineno: int | None = None) -> str:
+    """Where Dynamo is, without the function's name: it would parse all of the database's file for that."""
+    return f"{self.f_code.co_filename}:{self.lineno if lineno is None else lineno}"
+
+
+@contextlib.contextmanager
+def _target(target: str, training: bool, compilation: Compilation) -> Iterator[None]:
+    """Has Inductor emit code for a target; backward graphs cannot be moved to a GPU that is not there."""
+    emitted = target == "triton" and not training
+    capture = functools.partialmethod(lambda graph: _capture(graph, compilation, emitted))
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(mock.patch.object(InstructionTranslatorBase, "get_line_of_code_header", _header))
+        stack.enter_context(torch._inductor.config.patch(fx_graph_cache=False, shape_padding=False))
+        stack.enter_context(
+            torch._functorch.config.patch(enable_autograd_cache=False, force_non_lazy_backward_lowering=training)
+        )
+        if emitted:
+            stack.enter_context(_stubs.scratch_caches())
+            stack.enter_context(_stubs.codegen_only(resolve_arch("sm_90"), []))
+        elif target == "triton":
+            stack.enter_context(offline.interpreter())
+        stack.enter_context(mock.patch.object(torch._inductor.graph.GraphLowering, "compile_to_module", capture))
+        yield
+
+
+def _backend(compilation: Compilation, options: dict[str, Any] | None) -> Any:
+    """Inductor where there are no options of Bridge's."""
+    if options is None:
+        return "inductor"
+
+    def compile_graph(gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Any:
+        compiled = bridge_backend(gm, list(example_inputs), options=options)
+        report = bridge.report()
+        assert report is not None
+        compilation.reports.append(report)
+        return compiled
+
+    return compile_graph
+
+
+def run(
+    function: Callable[..., Any],
+    execute: Callable[[Callable[..., Any]], Any],
+    target: str,
+    compilation: Compilation,
+    options: dict[str, Any] | None,
+    training: bool = False,
+) -> Any:
+    """What `execute` returns of the compiled function; NothingChanged where Bridge left all to Inductor.
+
+    options: of Bridge; None: Inductor without it.
+    """
+    torch._dynamo.reset()
+    results = None
+    with _target(target, training, compilation), warnings_off():
+        backend = _backend(compilation, options)
+        compiled = torch.compile(fresh_entry(function), backend=backend, dynamic=False, fullgraph=True)
+        # An error that leaves Inductor's temporary cache has it kept.
+        with contextlib.suppress(NothingChanged):
+            results = execute(compiled)
+        PyCodeCache.cache_clear()
+        PyCodeCache.modules.clear()
+    if results is None:
+        raise NothingChanged
+    return results
+
+
+@contextlib.contextmanager
+def warnings_off() -> Iterator[None]:
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def difference(ours: Compilation, theirs: Compilation) -> str | None:
+    """The first lines in which two compilations' code differs; None where it is the same."""
+    lines = [[line for code in c.codes for line in normalized(code).splitlines()] for c in (ours, theirs)]
+    pairs = itertools.zip_longest(*lines, fillvalue="")
+    return next((f"{their.strip()!r}, not {our.strip()!r}" for our, their in pairs if our != their), None)
+
+
+def normalized(code: str) -> str:
+    """A wrapper's source without what differs from one compilation to the next."""
+    code = re.sub(r"/\S*?/(\w+\.(?:h|py|cpp))", r"\1", code)
+    code = re.sub(r"^ *#.*$", "", code, flags=re.MULTILINE)
+    return re.sub(r"'?(?:kernel_name|backend_hash|config_filename|inductor_hash)'?[=:] *'[^']*'", "", code)

@@ -1,0 +1,292 @@
+"""PyTorch's own operators, each in the contexts that Bridge fuses.
+
+A case is `operator/variant/dtype/context/layout/sample`, and depends on nothing else: see operators.py, contexts.py and
+layouts.py. A third of those that have a derivative are run backward too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from bridge.groups import Refusal
+from bridge.report import FAULTS, GroupReport
+
+from . import compiling, judging
+from .compiling import Compilation, NothingChanged
+from .contexts import CONTEXTS
+from .layouts import LAYOUTS, resized, restrided, same_layout
+from .operators import DTYPES, SAMPLES, Sample, dtypes, number, operators, sample
+from .outcome import Outcome, Verdict
+
+TIME_LIMIT = 180.0
+CASES_A_PROCESS = 200
+
+#: One in so many programs of which Bridge changed nothing is compiled without it too: the code has to be the same.
+_COMPARED = 8
+
+#: One in so many whose results are right is compared with Inductor's in types, strides and number of kernels.
+_BESIDE = 4
+
+#: Operators whose numbers depend on the generator of the compiled code.
+_RANDOM = ("rand", "dropout", "bernoulli", "normal", "uniform", "exponential", "rrelu")
+
+_WIDER = {torch.complex64: torch.complex128}
+
+
+class Skipped(Exception):
+    """The case does not run without Bridge either."""
+
+
+def names(target: str) -> Sequence[str]:
+    """All cases, in an order of which any beginning is a fair sample; the same for all targets."""
+    return _names()
+
+
+@functools.cache
+def _names() -> list[str]:
+    found = [_case(op, dtype, context) for op in operators() for dtype in dtypes(op) for context in CONTEXTS]
+    return sorted(found, key=number)
+
+
+def _case(op: str, dtype: str, context: str) -> str:
+    """A layout and a sample for each operator, type and context, by hash."""
+    draw = number(op, dtype, context)
+    return f"{op}/{dtype}/{context}/{LAYOUTS[draw % len(LAYOUTS)]}/{draw // 1009 % SAMPLES}"
+
+
+@dataclass(frozen=True)
+class Program:
+    """What a name says.
+
+    inputs: the tensors of the sample; training: whether gradients of them are results too; random: whether its numbers
+    are the generator's.
+    """
+
+    sample: Sample
+    context: str
+    dtype: torch.dtype
+    inputs: list[torch.Tensor]
+    device: str
+    training: bool
+    random: bool
+    kind: int
+
+    def function(self, *tensors: torch.Tensor) -> list[torch.Tensor]:
+        leaves = list(self.sample.leaves)
+        for place, tensor in zip(self.sample.tensors, tensors, strict=True):
+            leaves[place] = tensor
+
+        def operator(x: torch.Tensor) -> list[torch.Tensor]:
+            leaves[self.sample.place] = x
+            return self.sample.call(leaves)
+
+        return CONTEXTS[self.context](operator, leaves[self.sample.place], self.kind)
+
+    def execute(self, function: Callable[..., Any], wide: bool = False) -> list[torch.Tensor]:
+        """Results of copies of the inputs, in float64 if they are to be wide; gradients, if those are asked for."""
+        inputs = [same_layout(t, _wider(t.dtype) if wide else t.dtype, self.device) for t in self.inputs]
+        torch.manual_seed(0)
+        if not self.training:
+            with torch.no_grad():
+                return list(function(*inputs))
+        leaves = [t.requires_grad_() for t in inputs if t.is_floating_point()]
+        results = list(function(*inputs))
+        return [*(t.detach() for t in results), *_gradients(results, leaves)]
+
+
+def _wider(dtype: torch.dtype) -> torch.dtype:
+    return torch.float64 if dtype.is_floating_point else _WIDER.get(dtype, dtype)
+
+
+def _gradients(results: list[torch.Tensor], leaves: list[torch.Tensor]) -> list[torch.Tensor]:
+    """Of a sum of all results with weights that are the same for each shape."""
+    used = [t for t in results if t.requires_grad and t.is_floating_point()]
+    weights = [torch.linspace(-1, 1, t.numel(), dtype=t.dtype, device=t.device).reshape(t.shape) for t in used]
+    gradients = torch.autograd.grad(used, leaves, weights, allow_unused=True)
+    return [g for g in gradients if g is not None]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A program with what eager makes of it."""
+
+    name: str
+    program: Program
+    reference: list[torch.Tensor]
+    target: str
+
+    def compiled(self, compilation: Compilation, options: dict[str, Any] | None) -> list[torch.Tensor]:
+        training = self.program.training
+        options = {**options, "training": True} if options is not None and training else options
+        execute = self.program.execute
+        return compiling.run(self.program.function, execute, self.target, compilation, options, training)
+
+    def others(self) -> list[judging.Results]:
+        """Other ways to round: eager in the program's type, and for inputs that differ in their last bits."""
+        program = self.program
+        found: list[judging.Results] = [program.execute(program.function)]
+        for seed in range(3):
+            nudged = replace(program, inputs=[_nudged(t, seed) for t in program.inputs])
+            found.append(nudged.execute(program.function, wide=True))
+        return found
+
+
+def _nudged(t: torch.Tensor, seed: int) -> torch.Tensor:
+    if not t.is_floating_point():
+        return t
+    generator = torch.Generator().manual_seed(seed)
+    noise = torch.rand(t.shape, generator=generator, dtype=torch.float64) * 2 - 1
+    return t.double() * (1 + noise * torch.finfo(t.dtype).eps)
+
+
+def _build(name: str, target: str) -> Case:
+    """Skipped where eager has no such program; the sample's own sizes where the layout's do not fit the operator."""
+    op, variant, dtype, context, layout, which = name.split("/")
+    try:
+        found = sample(f"{op}/{variant}", dtype, int(which))
+    except (ValueError, RuntimeError, KeyError) as problem:
+        raise Skipped(f"no sample: {problem}") from None
+    tensors = [found.leaves[i] for i in found.tensors]
+    if not tensors or not isinstance(found.leaves[found.place], torch.Tensor):
+        raise Skipped("a sample without tensors")
+    draw = number(name, "how")
+    training = found.grad and draw % 3 == 0
+    device = "cuda" if target == "cuda" else "cpu"
+    program = Program(found, context, DTYPES[dtype], [], device, training, any(w in op for w in _RANDOM), draw // 7)
+    first = found.leaves[found.place]
+    return _runnable(name, target, program, [resized(tensors, first, layout), tensors], layout)
+
+
+def _runnable(name: str, target: str, program: Program, sizes: list[list[torch.Tensor]], layout: str) -> Case:
+    """The first of the sizes that eager takes."""
+    for training in {program.training: None, False: None}:
+        for tensors in sizes:
+            inputs = [t.detach() for t in restrided(tensors, layout)]
+            chosen = replace(program, inputs=inputs, training=training)
+            try:
+                chosen.execute(chosen.function)
+                return Case(name, chosen, chosen.execute(chosen.function, wide=True), target)
+            except Exception as refusal:  # noqa: BLE001 - what eager refuses is no program
+                problem = refusal
+    raise Skipped(f"eager: {_line(problem)}")
+
+
+def run(name: str, target: str) -> Outcome:
+    """Make, compile, run and judge one case."""
+    start = time.perf_counter()
+    with _quiet():
+        try:
+            outcome = _judged(_build(name, target))
+        except Skipped as reason:
+            outcome = Outcome(name, Verdict.skipped, str(reason)[:300])
+    return replace(outcome, seconds=round(time.perf_counter() - start, 3))
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def _judged(case: Case) -> Outcome:
+    ours = Compilation(run_anyway=False)
+    try:
+        results = case.compiled(ours, {})
+    except NothingChanged:
+        return _unchanged(case, ours)
+    except Exception as problem:  # noqa: BLE001 - any of them is a finding, if Inductor has none
+        return _raised(case, ours, problem)
+    return _changed(case, ours, results)
+
+
+def _raised(case: Case, ours: Compilation, problem: Exception) -> Outcome:
+    try:
+        case.compiled(Compilation(), None)
+    except Exception:  # noqa: BLE001 - Inductor raises too
+        return Outcome(case.name, Verdict.skipped, f"Inductor: {_line(problem)}")
+    return _outcome(case, Verdict.crash, ours, f"{type(problem).__name__}: {_line(problem)}")
+
+
+def _line(problem: Exception) -> str:
+    return " ".join(str(problem).split())[:300]
+
+
+def _unchanged(case: Case, ours: Compilation) -> Outcome:
+    """Nothing to run: for a sample of such programs, the code has to be Inductor's."""
+    fault = _fault(ours)
+    if fault:
+        return _outcome(case, Verdict.internal_error, ours, fault)
+    if number(case.name, "code") % _COMPARED == 0:
+        theirs = Compilation(run_anyway=False)
+        with contextlib.suppress(NothingChanged):
+            case.compiled(theirs, None)
+        difference = compiling.difference(ours, theirs)
+        if difference:
+            return _outcome(case, Verdict.worse, ours, f"nothing is reported, and Inductor's code is {difference}")
+    return _outcome(case, Verdict.refused if _refused(ours) else Verdict.same, ours)
+
+
+def _fault(ours: Compilation) -> str | None:
+    """What went wrong inside of Bridge, though a result came of it."""
+    faults = [entry.detail for entry in _refused(ours) if entry.reason in FAULTS]
+    return faults[0][:300] if faults else None
+
+
+def _refused(ours: Compilation) -> list[GroupReport | Refusal]:
+    entries: list[GroupReport | Refusal] = []
+    for report in ours.reports:
+        entries += [*report.groups, *report.refusals]
+    return entries
+
+
+def _changed(case: Case, ours: Compilation, results: list[torch.Tensor]) -> Outcome:
+    fault = _fault(ours)
+    if fault:
+        return _outcome(case, Verdict.internal_error, ours, fault)
+    good = not case.program.random and judging.good(results, case.reference, case.program.dtype)
+    if good and number(case.name, "beside") % _BESIDE:
+        return _better(case, ours)
+    theirs = Compilation()
+    try:
+        reference = case.compiled(theirs, None)
+    except Exception as refusal:  # noqa: BLE001 - Bridge took what Inductor does not
+        return Outcome(case.name, Verdict.skipped, f"Inductor: {_line(refusal)}")
+    expected = reference if case.program.random else case.reference
+    problem = judging.problem(results, reference, expected, case.others, case.program.dtype)
+    if problem:
+        return _outcome(case, Verdict.wrong, ours, problem)
+    return _better(case, ours, theirs.kernels)
+
+
+def _better(case: Case, ours: Compilation, kernels: int | None = None) -> Outcome:
+    """kernels: Inductor's, counted in its code."""
+    before = sum(report.kernels_before for report in ours.reports)
+    after = sum(report.kernels_after for report in ours.reports)
+    if after > before or (kernels is not None and ours.kernels > kernels):
+        return _outcome(case, Verdict.worse, ours, f"{ours.kernels} kernels for {kernels}; reported: {before}, {after}")
+    fused = any(report.fused for report in ours.reports)
+    return _outcome(case, Verdict.fused if fused else Verdict.restructured, ours)
+
+
+def _outcome(case: Case, verdict: Verdict, ours: Compilation, detail: str = "") -> Outcome:
+    reasons = [entry.reason for entry in _refused(ours)]
+    figures: dict[str, float] = {
+        "before": sum(report.kernels_before for report in ours.reports),
+        "after": sum(report.kernels_after for report in ours.reports),
+        "training": case.program.training,
+    }
+    return Outcome(case.name, verdict, detail, tuple(r.name for r in reasons if r is not None), figures)
+
+
+def prepare(target: str) -> None:
+    """Have the database loaded, and all that Inductor does at its first compilation."""
+    run("abs/-/f32/norm-chunk/wide/0", target)

@@ -1,0 +1,95 @@
+"""The table operator x context x dtype of op_db.py, from the outcomes of a run.
+
+    python -m torture.table --results torture --output ../../docs/results
+
+A line for each operator and variant, a column for each context, and in it a character for each type that says what
+became of the case: the legend is on top. A cell is never blank: what was not run is a dot.
+"""
+
+from __future__ import annotations
+
+import argparse
+import string
+from collections.abc import Iterable
+from pathlib import Path
+
+import torch
+
+from . import op_db
+from .contexts import CONTEXTS
+from .journal import Journal
+from .operators import DTYPES
+from .outcome import Outcome, Verdict
+
+MARKS = {
+    Verdict.fused: "F",
+    Verdict.restructured: "P",
+    Verdict.same: "=",
+    Verdict.skipped: "_",
+    Verdict.wrong: "W",
+    Verdict.worse: "M",
+    Verdict.crash: "C",
+    Verdict.internal_error: "I",
+    Verdict.hang: "H",
+}
+NO_SUCH_TYPE, NOT_RUN = "-", "."
+
+
+def _reason(outcome: Outcome) -> str:
+    """The first: that of a group, where there was one."""
+    return outcome.reasons[0] if outcome.reasons else "none"
+
+
+def _letters(outcomes: Iterable[Outcome]) -> dict[str, str]:
+    """A small letter, or a digit, for each reason."""
+    reasons = sorted({_reason(o) for o in outcomes if o.verdict is Verdict.refused})
+    return dict(zip(reasons, string.ascii_lowercase + string.digits, strict=False))
+
+
+def _legend(letters: dict[str, str], target: str, ran: int, names: int) -> list[str]:
+    marks = [f"{mark}: {verdict.name}, {verdict.value}" for verdict, mark in MARKS.items()]
+    reasons = [f"{letter}: refused, {reason}" for reason, letter in letters.items()]
+    return [
+        f"# op_db, {target}, torch {torch.__version__}: {ran} of {names} programs; made by `python -m torture.table`",
+        f"# a character for each type of {' '.join(DTYPES)}",
+        *(f"# {line}" for line in (*marks, *reasons)),
+        f"# {NO_SUCH_TYPE}: the operator does not take the type",
+        f"# {NOT_RUN}: not run",
+    ]
+
+
+def table(outcomes: dict[str, Outcome], target: str) -> str:
+    """The table's text; outcomes: by case."""
+    names = op_db.names(target)
+    ran = [outcomes[name] for name in names if name in outcomes]
+    letters = _letters(ran)
+    cells: dict[tuple[str, str], dict[str, str]] = {}
+    for name in names:
+        op, variant, dtype, context, *_ = name.split("/")
+        cells.setdefault((f"{op}/{variant}", context), {})[dtype] = _mark(outcomes.get(name), letters)
+    lines = ["\t".join(("operator", *CONTEXTS))]
+    for operator in sorted({operator for operator, _ in cells}):
+        found = [cells[operator, context] for context in CONTEXTS]
+        lines.append("\t".join((operator, *("".join(f.get(d, NO_SUCH_TYPE) for d in DTYPES) for f in found))))
+    return "\n".join([*_legend(letters, target, len(ran), len(names)), *lines]) + "\n"
+
+
+def _mark(outcome: Outcome | None, letters: dict[str, str]) -> str:
+    if outcome is None:
+        return NOT_RUN
+    return letters[_reason(outcome)] if outcome.verdict is Verdict.refused else MARKS[outcome.verdict]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser("torture.table", description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--results", type=Path, default=Path("torture"))
+    parser.add_argument("--output", type=Path, required=True, help="folder; a file op_db-TARGET.tsv each")
+    options = parser.parse_args()
+    for path in sorted(options.results.glob("op_db-*.jsonl")):
+        target = path.stem.removeprefix("op_db-")
+        text = table(Journal(path).outcomes, target)
+        (options.output / f"op_db-{target}.tsv").write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
