@@ -108,8 +108,8 @@ class Evaluator:
         """A conversion between floats, signed integers and (as a source) bool."""
         source = dtypes.signed_dtype(str(operation.operands[0].type))
         target = dtypes.signed_dtype(str(value.type))
-        if source in dtypes.LOW_PRECISION and target == torch.float32 and _is_load(operation.operands[0]):
-            return self.value(operation.operands[0])  # every load of Inductor's extends by itself
+        if self.env.knows_lanes and _extends_load(operation, source, target):
+            return self.value(operation.operands[0])  # Triton's loads extend by themselves
         zero_extends = operation.name in ("arith.uitofp", "arith.extui")
         if zero_extends != (source == torch.bool) or target == torch.bool:
             raise Unsupported(Reason.not_liftable, f"{operation.name} from {source} to {target}")
@@ -239,8 +239,10 @@ def number(constant) -> bool | int | float:
     return shortest if name == "f32" and _to_float32(shortest) == exact else exact
 
 
-def _is_load(value) -> bool:
-    return not isinstance(value.owner, ir.Block) and value.owner.name == "affine.load"
+def _extends_load(operation, source: torch.dtype, target: torch.dtype) -> bool:
+    owner = operation.operands[0].owner
+    is_load = not isinstance(owner, ir.Block) and owner.name == "affine.load"
+    return is_load and source in dtypes.LOW_PRECISION and target == torch.float32
 
 
 def _to_float32(value: float) -> float:

@@ -148,6 +148,33 @@ def test_a_stored_value_is_read_as_before_its_rounding_everywhere():
     assert (ours.double() - exact).norm() / exact.norm() < 2**-9
 
 
+def halves_turned(x):
+    first, second = halves(x)
+    return torch.cat([-second, first], -1)
+
+
+OTHER = {torch.bfloat16: torch.float16, torch.float16: torch.bfloat16}
+
+
+def only_stored(x):
+    """Halves that are moved as they are, beside others that are computed with: to float32, and to the other 16 bits."""
+    return halves_turned(x.float()), halves_turned(x.to(OTHER[x.dtype])), x.float().sum(-1), halves_turned(x)
+
+
+@pytest.mark.parametrize("simdlen", [None, 256, 1], ids=["widest", "avx2", "scalar"])
+def test_a_load_that_is_only_stored_is_converted(simdlen, compiler):
+    """C++ converts no load whose only use is a store: its bits were those of the other type."""
+    inputs = [torch.randn(9 + n, WIDTH).to(dtype) for n, dtype in enumerate(OTHER)]
+    compiled = compiler(lambda xs: [only_stored(x) for x in xs], backend="bridge", options={"cpp.simdlen": simdlen})
+    assert all(map(torch.equal, _flat(compiled(inputs)), _flat([only_stored(x) for x in inputs])))
+    assert bridge.report().fused
+
+
+def _flat(results):
+    # What is summed is in another order.
+    return [value for many in results for value in many if value.dim() > 1]
+
+
 def looked_up(x, table, index):
     rows = table[index]
     y = rows * torch.rsqrt((x + rows).pow(2).mean(-1, keepdim=True) + 1e-6)
