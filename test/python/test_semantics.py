@@ -175,6 +175,34 @@ def _flat(results):
     return [value for many in results for value in many if value.dim() > 1]
 
 
+def several_uses(x, w):
+    h = x + w
+    y = h * torch.rsqrt(h.pow(2).mean(-1, keepdim=True) + 1e-6)
+    z = y * 1.7
+    first, second = halves(z * h)
+    return h, y, z, torch.cat([-second, first], -1)
+
+
+def test_values_of_a_row_are_read_as_precisely_as_by_inductor(compiler):
+    """Nodes that have one loop in C++ hand on float32: in loops of their own they would read what was rounded."""
+    inputs = [
+        [torch.randn(32, WIDTH, generator=torch.Generator().manual_seed(seed + n)).half() for n in range(2)]
+        for seed in range(0, 16, 2)
+    ]
+    errors = {}
+    for backend in ("inductor", "bridge"):
+        torch._dynamo.reset()
+        compiled = compiler(several_uses, backend=backend, dynamic=False)
+        errors[backend] = [_errors(compiled(*given), several_uses(*(x.double() for x in given))) for given in inputs]
+    assert bridge.report().fused and bridge.report().kernels_after == 1
+    theirs, ours = (torch.tensor(errors[name]).log().mean(0) for name in ("inductor", "bridge"))
+    assert ((ours - theirs).exp() <= 1.05).all(), (ours - theirs).exp()
+
+
+def _errors(results, exact):
+    return [((a.double() - b).norm() / b.norm()).item() for a, b in zip(results, exact, strict=True)]
+
+
 def looked_up(x, table, index):
     rows = table[index]
     y = rows * torch.rsqrt((x + rows).pow(2).mean(-1, keepdim=True) + 1e-6)
