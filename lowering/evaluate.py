@@ -55,13 +55,19 @@ class Evaluator:
         return self.memo[value]
 
     def stored(self, store) -> Any:
-        """What a store is given: its own rounding to 16 bits is left to it, as Inductor's bodies do."""
+        """What a store is given: its own rounding to 16 bits is left to it, as Inductor's bodies do.
+
+        A rounding that is meant is done before, and the value extended again: what else reads the buffer in the same
+        Triton kernel gets what the store was given.
+        """
         operation = _owner(store.operands[0])
-        rounded = (
-            operation.name == "arith.truncf"
-            and dtypes.signed_dtype(str(operation.results[0].type)) in dtypes.LOW_PRECISION
-        )
-        return self.value(operation.operands[0] if rounded else store.operands[0])
+        rounded = dtypes.signed_dtype(str(store.operands[0].type))
+        if operation.name != "arith.truncf" or rounded not in dtypes.LOW_PRECISION:
+            return self.value(store.operands[0])
+        if ops_table.ROUNDING_MODE not in operation.attributes:
+            return self.value(operation.operands[0])
+        value = self.value(store.operands[0])
+        return self.env.ops.to_dtype(value, torch.float32, src_dtype=rounded) if self.env.knows_lanes else value
 
     def index(self, value) -> sympy.Expr:
         """The sympy value of an `index`-typed SSA value."""

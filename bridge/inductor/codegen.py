@@ -268,7 +268,7 @@ def times_fusions(device: torch.device) -> bool:
     """Whether Inductor is told to decide on fusions by timing them, and can."""
     from torch._inductor import config
 
-    return config.benchmark_fusion and inductor.generates_triton(device)
+    return config.benchmark_fusion and inductor.generates_triton(device) and not inductor.is_deterministic()
 
 
 def milliseconds(kernel: Any) -> float:

@@ -132,6 +132,34 @@ def test_emulated_rounding_is_eagers():
     assert error <= 2**-8 * gated(x).double().abs().max()
 
 
+def computed_again(x):
+    y = torch.tanh(x) * 1.1
+    first, second = halves(y)
+    return y, first - second * first, y.amax(-1)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+def test_emulated_rounding_is_that_of_a_value_computed_again(dtype):
+    """Other lanes read what a store has rounded: eager's bits, which Inductor has, and Bridge has only if it rounds."""
+    x = torch.randn(8, 40, generator=torch.Generator().manual_seed(0)).to(dtype)
+    ours, (code,) = run_emitted(computed_again, [x], bridge_backend, emulate_precision_casts=True)
+    assert bridge.report().fused and code.count(".run(") == 1
+    assert all(map(torch.equal, ours, computed_again(x)))
+
+
+def narrowed(x):
+    y = (x * 1.1).to(torch.float32)
+    return y, y.flip(-1).double() * x.amax(-1, keepdim=True)
+
+
+def test_a_rounding_of_the_programs_is_that_of_a_value_computed_again():
+    """Only the rounding to 16 bits that a buffer does may be left out: this one the program asks for."""
+    x = torch.randn(8, 40, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    ours, (code,) = run_emitted(narrowed, [x], bridge_backend)
+    assert bridge.report().fused and code.count(".run(") == 1
+    assert all(map(torch.equal, ours, narrowed(x)))
+
+
 def stored_and_read_in_part(x):
     y = x - x.amin(-1, keepdim=True)
     y = y * (1 + 0.01 * y).prod(-1, keepdim=True)
