@@ -120,8 +120,9 @@ def _fuse_group(group: Group, schedule: list[Any], options: Options, entry: Grou
     dump = _open_dump(options, entry)
     with entry.stage("translate"):
         nodes, translation = translate(group, schedule, options, dump, entry.name)
+    pipeline = _pipeline(options, group, translation)
     with _rechecked(translation.module, options, entry, dump), entry.stage("passes"):
-        remarks = run_pipeline(translation.module, _pipeline(options, group), dump, options.isolate, options.plugins)
+        remarks = run_pipeline(translation.module, pipeline, dump, options.isolate, options.plugins)
     entry.remarks = [(r.reason, r.text, r.location) for r in remarks]
     entry.counterexamples = [Counterexample(r.reason, r.text, r.location, r.notes) for r in remarks if r.notes]
     with entry.stage("lift"):
@@ -136,7 +137,7 @@ def _fuse_group(group: Group, schedule: list[Any], options: Options, entry: Grou
         dump.loop_bodies("lifted-loop-ir.txt", _loop_bodies(outcome.fused.values()))
     if not outcome.fused:
         _explain_refusal(entry)
-    recording.finish_group(entry, translation.symbols, _pipeline(options, group))
+    recording.finish_group(entry, translation.symbols, pipeline)
     return replace(outcome, translated=set(group.names))
 
 
@@ -189,22 +190,25 @@ def _open_dump(options: Options, entry: GroupReport) -> Dump:
     return Dump(options.dump_dir or torch_logging.debug_folder(), entry.name, listeners)
 
 
-def _pipeline(options: Options, group: Group) -> str:
-    """The user's pipeline, or the default for the group's code generator."""
+def _pipeline(options: Options, group: Group, translation: Any) -> str:
+    """The user's pipeline, or the default for the group's code generator and roundings."""
     if options.pipeline != DEFAULT_PIPELINE:
         return options.pipeline
-    return default_pipeline(inductor.generates_triton(group.device), options.force_fusion)
+    triton = inductor.generates_triton(group.device)
+    return default_pipeline(triton, options.force_fusion, translation.keeps_roundings)
 
 
 def translate(group: Group, schedule: list[Any], options: Options, dump: Dump, name: str):
     nodes = _nodes(group, schedule)
     if len(nodes) > options.max_nodes:
         raise Unsupported(Reason.budget_exceeded, f"{len(nodes)} nodes, at most {options.max_nodes}")
+    if inductor.computes_in_16_bits(group.device):
+        raise Unsupported(Reason.unsupported_dtype, "triton.codegen_upcast_to_fp32 is off: no float32 between 16 bits")
     dump.loop_bodies("loop-ir.txt", _loop_bodies(schedule[p] for p in group.positions))
     translation = _translate_somehow(name, group, _loop_choices(group, schedule), options.max_accesses)
     if dump.active:
         path = dump.write("affine.mlir", str(translation.module))
-        dump.replay(path.name if path else "", _pipeline(options, group))
+        dump.replay(path.name if path else "", _pipeline(options, group, translation))
     return nodes, translation
 
 
@@ -242,6 +246,7 @@ def _translate_sources(name: str, group: Group, sources: list, max_accesses: int
         make_prover(),
         inductor.rounds_at_conversion(group.device),
         inductor.storage_of,
+        inductor.emulates_eager_rounding(),
     )
     return translate_group(name, sources, traces, target)
 
@@ -400,7 +405,9 @@ def _bands(translation: Any, options: Options, group: Group) -> list:
     from .lowering.band import lift_function
     from .pipeline import run_pipeline
 
-    run_pipeline(translation.module, _pipeline(options, group), Dump(None, ""), options.isolate, options.plugins)
+    run_pipeline(
+        translation.module, _pipeline(options, group, translation), Dump(None, ""), options.isolate, options.plugins
+    )
     with translation.module.context:
         tables, stores = _tables(translation, options, group)
         return lift_function(translation.module.body.operations[0].operation, tables, stores)

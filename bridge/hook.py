@@ -152,7 +152,7 @@ class _BeforeLowering(_Pass):
     def __call__(self, graph: Any, inference: bool) -> None:
         scope = current()
         assert scope is not None, "called where not active"
-        if inference or scope.options.training:
+        if (inference or scope.options.training) and inductor.unkept_promise() is None:
             with torch_logging.timed("bridge.graph_passes"):
                 change_graph(graph, scope.options)
 
@@ -190,6 +190,9 @@ def _report_changes(report: Report) -> None:
 def _transform(nodes: list[Any], options: Options, report: Report) -> list[Any]:
     if not inductor.is_inference_graph() and not options.training:
         return _leave(nodes, report, Reason.training_graph, "a training graph; option training=True allows it")
+    promise = inductor.unkept_promise()
+    if promise is not None:
+        return _leave(nodes, report, Reason.not_liftable, promise)
     try:
         return fuse_schedule(nodes, options, report)
     except Unsupported as refusal:

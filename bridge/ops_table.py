@@ -6,6 +6,9 @@ lacks stands in `bridge.special` under the very same name, so that the lift need
 
 from __future__ import annotations
 
+#: The attribute of an `arith.truncf` whose rounding is meant; a store's own has none.
+ROUNDING_MODE = "roundingmode"
+
 FLOAT_OPS: dict[str, str] = {
     "add": "arith.addf",
     "sub": "arith.subf",

@@ -17,15 +17,16 @@ from typing import Any
 DEFAULT_PIPELINE = "builtin.module(bridge-fuse)"
 
 
-def default_pipeline(knows_lanes: bool, force: bool) -> str:
+def default_pipeline(knows_lanes: bool, force: bool, keeps_roundings: bool = False) -> str:
     """The passes for a code generator: one that knows lanes (Triton), or one that emits loop nests (C++).
 
-    force: compute transcendental functions again where a fusion needs it.
+    force: compute transcendental functions again where a fusion needs it, which only C++ has to be told;
+    keeps_roundings: what is computed again is rounded as the buffer would have rounded it.
     """
-    if knows_lanes:
-        return DEFAULT_PIPELINE
-    again = " recompute-math=true" if force else ""
-    return f"builtin.module(bridge-fuse{{share-row-values=true lane-guards=false{again}}})"
+    chosen = [] if knows_lanes else ["share-row-values=true", "lane-guards=false"]
+    chosen += ["recompute-math=true"] if force and not knows_lanes else []
+    chosen += ["excess-precision=false"] if keeps_roundings else []
+    return f"builtin.module(bridge-fuse{{{' '.join(chosen)}}})" if chosen else DEFAULT_PIPELINE
 
 
 class OptionError(ValueError):

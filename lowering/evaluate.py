@@ -55,13 +55,19 @@ class Evaluator:
         return self.memo[value]
 
     def stored(self, store) -> Any:
-        """What a store is given: its own rounding to 16 bits is left to it, as Inductor's bodies do."""
+        """What a store is given: its own rounding to 16 bits is left to it, as Inductor's bodies do.
+
+        A rounding that is meant is done before, and the value extended again: what else reads the buffer in the same
+        Triton kernel gets what the store was given.
+        """
         operation = _owner(store.operands[0])
-        rounded = (
-            operation.name == "arith.truncf"
-            and dtypes.signed_dtype(str(operation.results[0].type)) in dtypes.LOW_PRECISION
-        )
-        return self.value(operation.operands[0] if rounded else store.operands[0])
+        rounded = dtypes.signed_dtype(str(store.operands[0].type))
+        if operation.name != "arith.truncf" or rounded not in dtypes.LOW_PRECISION:
+            return self.value(store.operands[0])
+        if ops_table.ROUNDING_MODE not in operation.attributes:
+            return self.value(operation.operands[0])
+        value = self.value(store.operands[0])
+        return self.env.ops.to_dtype(value, torch.float32, src_dtype=rounded) if self.env.knows_lanes else value
 
     def index(self, value) -> sympy.Expr:
         """The sympy value of an `index`-typed SSA value."""
@@ -108,8 +114,8 @@ class Evaluator:
         """A conversion between floats, signed integers and (as a source) bool."""
         source = dtypes.signed_dtype(str(operation.operands[0].type))
         target = dtypes.signed_dtype(str(value.type))
-        if source in dtypes.LOW_PRECISION and target == torch.float32 and _is_load(operation.operands[0]):
-            return self.value(operation.operands[0])  # every load of Inductor's extends by itself
+        if self.env.knows_lanes and _extends_load(operation, source, target):
+            return self.value(operation.operands[0])  # Triton's loads extend by themselves
         zero_extends = operation.name in ("arith.uitofp", "arith.extui")
         if zero_extends != (source == torch.bool) or target == torch.bool:
             raise Unsupported(Reason.not_liftable, f"{operation.name} from {source} to {target}")
@@ -239,8 +245,10 @@ def number(constant) -> bool | int | float:
     return shortest if name == "f32" and _to_float32(shortest) == exact else exact
 
 
-def _is_load(value) -> bool:
-    return not isinstance(value.owner, ir.Block) and value.owner.name == "affine.load"
+def _extends_load(operation, source: torch.dtype, target: torch.dtype) -> bool:
+    owner = operation.operands[0].owner
+    is_load = not isinstance(owner, ir.Block) and owner.name == "affine.load"
+    return is_load and source in dtypes.LOW_PRECISION and target == torch.float32
 
 
 def _to_float32(value: float) -> float:

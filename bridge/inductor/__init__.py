@@ -39,6 +39,12 @@ from .loops import (
     save_loop_state,
     set_loop_body,
 )
+from .numerics import (
+    computes_in_16_bits,
+    emulates_eager_rounding,
+    is_deterministic,
+    unkept_promise,
+)
 from .schedule import (
     buffer_dtype,
     buffer_numel,

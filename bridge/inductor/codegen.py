@@ -205,16 +205,50 @@ def fuse_nodes(nodes: list[Any], tiles: bool = True) -> Any | None:
     """
     from torch._inductor import config
 
-    backend = nodes[0].scheduler.get_backend(nodes[0].get_device())
+    with config.patch({"triton.tiling_prevents_reduction_fusion": tiles}):
+        fused = _fuse_all(_by_loops(nodes)) or _fuse_all(nodes)
+    return fused if fused is not None and all(_fits(fused, node) for node in nodes) else None
+
+
+def _by_loops(nodes: list[Any]) -> list[Any]:
+    """The nodes, of which C++ gets those that follow each other and have the same loops as one.
+
+    A node that it puts beside others with which it shares only outer loops has inner loops of its own: it would read
+    from memory, rounded, what a node of the same loops hands on as it was computed.
+    """
+    if inductor.generates_triton(nodes[0].get_device()):
+        return nodes
+    parts = nodes[:1]
+    for node in nodes[1:]:
+        fused = _fuse_two(parts[-1], node) if _share_loops(parts[-1], node) else None
+        if fused is None or hasattr(fused, "get_outer_nodes"):  # loops of their own, below common ones
+            parts.append(node)
+        else:
+            parts[-1] = fused
+    return parts
+
+
+def _share_loops(one: Any, other: Any) -> bool:
+    """Whether both go over the same elements, in the same order, before `other` has reduced any."""
+    (mine, my_reduced), (others, other_reduced) = one.group[1], other.group[1]
+    return (mine, my_reduced) == (others, other_reduced) or (not my_reduced and mine == (*others, *other_reduced))
+
+
+def _fuse_all(nodes: list[Any]) -> Any | None:
     fused = nodes[0]
     for node in nodes[1:]:
-        feeds = bool(inductor.buffers_written(fused) & inductor.buffers_read(node))
-        can_fuse = backend.can_fuse_vertical if feeds else backend.can_fuse_horizontal
-        with config.patch({"triton.tiling_prevents_reduction_fusion": tiles}):
-            if not can_fuse(fused, node):
-                return None
-        fused = backend.fuse(fused, node)
-    return fused if all(_fits(fused, node) for node in nodes) else None
+        fused = _fuse_two(fused, node)
+        if fused is None:
+            return None
+    return fused
+
+
+def _fuse_two(one: Any, other: Any) -> Any | None:
+    """A kernel of two, `one` first; None where Inductor's code generator has none."""
+    backend = one.scheduler.get_backend(one.get_device())
+    feeds = bool(inductor.buffers_written(one) & inductor.buffers_read(other))
+    can_fuse = backend.can_fuse_vertical if feeds else backend.can_fuse_horizontal
+    return backend.fuse(one, other) if can_fuse(one, other) else None
 
 
 def _fits(kernel: Any, node: Any) -> bool:
@@ -234,7 +268,7 @@ def times_fusions(device: torch.device) -> bool:
     """Whether Inductor is told to decide on fusions by timing them, and can."""
     from torch._inductor import config
 
-    return config.benchmark_fusion and inductor.generates_triton(device)
+    return config.benchmark_fusion and inductor.generates_triton(device) and not inductor.is_deterministic()
 
 
 def milliseconds(kernel: Any) -> float:

@@ -12,6 +12,7 @@ import sympy
 import torch
 
 from ..configurations import Part, joint_configurations
+from .numerics import is_deterministic
 
 
 def tiling_and_scores(scheduling: Any, features: Any) -> tuple[Any, Any]:
@@ -133,6 +134,8 @@ def cannot_share_launch(scheduler: Any, device: torch.device) -> str | None:
     backend = scheduler.get_backend(device)
     if not isinstance(getattr(backend, "_triton_scheduling", backend), TritonScheduling):
         return f"{type(backend).__name__} has no partition of program ids"
+    if is_deterministic():
+        return "deterministic: its warps would be chosen by timing, and sums are in an order by warps"
     if triton.cooperative_reductions or triton.force_cooperative_reductions or triton.multi_kernel:
         return "cooperative reductions and multi_kernel need launches of their own"
     if triton.tile_reductions or triton.prefer_nd_tiling or (triton.max_tiles or 2) > 2:

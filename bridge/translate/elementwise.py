@@ -26,12 +26,24 @@ class Elementwise:
     """Emits elementwise operations at `ip`.
 
     rounds: conversions to float16 / bfloat16 round (C++ codegen); else they only do so at a store (Triton).
+    emulates: what a store rounds is read rounded everywhere, as in eager.
+    casts: (operation, from, to, whether meant) of those emitted.
     """
 
-    def __init__(self, rounds: bool):
+    def __init__(self, rounds: bool, emulates: bool = False):
         self.rounds = rounds
+        self.emulates = emulates
+        self.casts: set[tuple[str, torch.dtype, torch.dtype, bool]] = set()
         self.ip = None
         self.types: dict[torch.dtype, Any] = {}
+
+    @property
+    def keeps_roundings(self) -> bool:
+        """Whether a rounding that may be undone later is more than how a 16-bit buffer keeps a value."""
+        widened = {source for operation, source, _, _ in self.casts if operation == "arith.extf"}
+        narrowed = {target for operation, _, target, _ in self.casts if operation == "arith.truncf"}
+        meant = any(is_meant for *_, is_meant in self.casts)
+        return meant or bool((narrowed & widened) - dtypes.LOW_PRECISION)
 
     def create(self, name: str, operands: list, results: list, attributes=None, regions: int = 0):
         return ir.Operation.create(
@@ -66,7 +78,7 @@ class Elementwise:
     def to_storage(self, typed: Typed, dtype: torch.dtype):
         """The value as a buffer of `dtype` keeps it; a rounding that has just been done is not done again."""
         stored = self._before_extension(typed, dtype)
-        return self._cast(stored, dtype).value
+        return self._cast(stored, dtype, meant=self.emulates).value
 
     def _before_extension(self, typed: Typed, dtype: torch.dtype) -> Typed:
         """The value of the 16-bit `dtype` that was extended to `typed`, or `typed` where there was none."""
@@ -110,7 +122,8 @@ class Elementwise:
             return self.to_compute(self._bridge_convert(x, dtype)) if self.rounds else self._cast(x, torch.float32)
         if dtypes.kind(x.dtype) == "unsigned" or x.dtype in dtypes.LOW_PRECISION:
             x = self._cast(x, torch.float32)  # `bridge.convert` to 16 bits would say that compute types are used
-        return self.to_compute(self._cast(x, dtype)) if self.rounds else self._cast(x, dtype)
+        rounded = self._cast(x, dtype, meant=True)
+        return self.to_compute(rounded) if self.rounds else rounded
 
     def _op_to_dtype_bitcast(self, x: Typed, dtype, src_dtype) -> Typed:
         """The bits of the value as it is stored; bool is one bit here and eight in memory."""
@@ -229,7 +242,8 @@ class Elementwise:
         dtype = _common_dtype(args)
         return [self._cast(a, dtype) if isinstance(a, Typed) else self._op_constant(a, dtype) for a in args]
 
-    def _cast(self, x: Typed, dtype: torch.dtype) -> Typed:
+    def _cast(self, x: Typed, dtype: torch.dtype, meant: bool = False) -> Typed:
+        """meant: a rounding to 16 bits that no pass may leave out, and not just how a buffer keeps a value."""
         if x.dtype == dtype:
             return x
         kinds = dtypes.kind(x.dtype), dtypes.kind(dtype)
@@ -239,8 +253,9 @@ class Elementwise:
         if kinds[1] == "bool":
             return self._compare("ne", x, self._op_constant(0, x.dtype))
         operation = _signed_cast(kinds, x.dtype, dtype)
-        result = self.create(operation, [x.value], [self.type(dtype)]).result
-        return Typed(result, dtype)
+        attributes = _rounding_mode() if meant and operation == "arith.truncf" else None
+        self.casts.add((operation, x.dtype, dtype, attributes is not None))
+        return Typed(self.create(operation, [x.value], [self.type(dtype)], attributes).result, dtype)
 
     def _bridge_convert(self, x: Typed, dtype: torch.dtype) -> Typed:
         if x.dtype == dtype:
@@ -251,6 +266,11 @@ class Elementwise:
         }
         element = self.type(dtype)
         return Typed(self.create("bridge.convert", [x.value], [element], attributes).result, dtype)
+
+
+def _rounding_mode() -> dict[str, Any]:
+    """What tells a rounding that is meant from a store's own: it names its mode, to nearest even."""
+    return {table.ROUNDING_MODE: ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 0)}
 
 
 def _common_dtype(args: list) -> torch.dtype:

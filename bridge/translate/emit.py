@@ -30,18 +30,17 @@ class Memref:
 class NestEmitter:
     """One nest: band loops over the iteration variables, reduction loops with `iter_args` inside.
 
-    memrefs: by buffer name; symbols: the size arguments; rounds: whether the target's codegen
-    rounds at a conversion to a 16-bit float (C++ does, Triton keeps float32 until the store).
+    memrefs: by buffer name; symbols: the size arguments; ops: emits the arithmetic.
     """
 
-    def __init__(self, trace: NestTrace, memrefs: dict[str, Memref], symbols: SymbolTable, rounds: bool):
+    def __init__(self, trace: NestTrace, memrefs: dict[str, Memref], symbols: SymbolTable, ops: Elementwise):
         self.trace = trace
         self.memrefs = memrefs
         self.symbols = symbols
         self.ivs: dict[sympy.Symbol, Any] = {}
         self.values: dict[Step, Any] = {}
         self.maps: dict[tuple[sympy.Expr, ...], Any] = {}
-        self.ops = Elementwise(rounds)
+        self.ops = ops
         self.reductions = ReductionEmitter(self)
 
     def emit(self, ip, attributes: dict[str, Any]) -> None:

@@ -14,6 +14,7 @@ from ..mlir_runtime import context, ir
 from ..reasons import InvariantError, Reason, Unsupported
 from .access import Access, Prover, View, delinearise
 from .affine_expr import SymbolTable
+from .elementwise import Elementwise
 from .emit import Memref, NestEmitter
 from .loops import Factors, NodeLoops, cut_rows, shared_loops
 from .multiples import Multiples, find_multiples
@@ -43,13 +44,17 @@ class NodeSource:
 
 @dataclass
 class Translation:
-    """The affine module of a group and the tables that the lift reads it back with."""
+    """The affine module of a group and the tables that the lift reads it back with.
+
+    keeps_roundings: it has roundings that the program, or an option of torch's, asks for: none may be left out.
+    """
 
     module: Any
     traces: list[NestTrace]
     memrefs: dict[str, Memref]
     symbols: list[sympy.Expr]
     multiples: Multiples
+    keeps_roundings: bool = False
 
 
 def trace_group(sources: list[NodeSource]) -> list[NestTrace]:
@@ -96,14 +101,15 @@ def translate_group(name: str, sources: list[NodeSource], traces: list[NestTrace
         module = ir.Module.create()
         function = _function(module, name, memrefs)
         symbols = SymbolTable(function.regions[0].blocks[0])
+        ops = Elementwise(target.rounds, target.emulates)
         for source, trace in zip(sources, traces, strict=True):
-            _emit_nest(symbols.entry, source, trace, memrefs, symbols, target.rounds)
+            _emit_nest(source, trace, NestEmitter(trace, memrefs, symbols, ops))
         sizes = [multiples.restore(symbol) for symbol in symbols.values]
         _finish(function, _argument_labels(memrefs, sizes, target))
         _verify(module)
     for memref in memrefs.values():
         memref.view.strides = [multiples.restore(stride) for stride in memref.view.strides]
-    return Translation(module, traces, memrefs, sizes, multiples)
+    return Translation(module, traces, memrefs, sizes, multiples, ops.keeps_roundings)
 
 
 def _verify(module) -> None:
@@ -117,6 +123,8 @@ def _verify(module) -> None:
 class GroupTarget:
     """Facts about the graph: buffer dtypes and storage sizes (elements), provable size relations, rounding.
 
+    rounds: whether the code generator rounds at a conversion to a 16-bit float (C++ does, Triton keeps float32 until
+    the store); emulates: what a store rounds is read rounded everywhere, as in eager;
     storage_of: the larger buffer that a buffer is a part of, or None.
     """
 
@@ -125,6 +133,7 @@ class GroupTarget:
     prover: Prover
     rounds: bool
     storage_of: Callable[[str], str | None] = lambda name: None
+    emulates: bool = False
 
 
 def _memrefs(traces: list[NestTrace], target: GroupTarget, multiples: Multiples) -> dict[str, Memref]:
@@ -177,7 +186,7 @@ def _finish(function, labels: list[dict[str, str]]) -> None:
         ir.Operation.create("func.return")
 
 
-def _emit_nest(entry, source: NodeSource, trace: NestTrace, memrefs, symbols, rounds: bool) -> None:
+def _emit_nest(source: NodeSource, trace: NestTrace, emitter: NestEmitter) -> None:
     if trace.reduce_vars and not any(s.op == "reduction" for s in trace.steps):
         raise Unsupported(Reason.unsupported_op, f"{trace.name}: reduction loops without a reduction")
     i64 = ir.IntegerType.get_signless(64)
@@ -187,7 +196,7 @@ def _emit_nest(entry, source: NodeSource, trace: NestTrace, memrefs, symbols, ro
         "bridge.kernels": ir.ArrayAttr.get([ir.IntegerAttr.get(i64, source.kernel)]),
     }
     with location:
-        NestEmitter(trace, memrefs, symbols, rounds).emit(ir.InsertionPoint(entry), attributes)
+        emitter.emit(ir.InsertionPoint(emitter.symbols.entry), attributes)
 
 
 def _file_location(location: tuple[str, int] | None):

@@ -132,6 +132,34 @@ def test_emulated_rounding_is_eagers():
     assert error <= 2**-8 * gated(x).double().abs().max()
 
 
+def computed_again(x):
+    y = torch.tanh(x) * 1.1
+    first, second = halves(y)
+    return y, first - second * first, y.amax(-1)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+def test_emulated_rounding_is_that_of_a_value_computed_again(dtype):
+    """Other lanes read what a store has rounded: eager's bits, which Inductor has, and Bridge has only if it rounds."""
+    x = torch.randn(8, 40, generator=torch.Generator().manual_seed(0)).to(dtype)
+    ours, (code,) = run_emitted(computed_again, [x], bridge_backend, emulate_precision_casts=True)
+    assert bridge.report().fused and code.count(".run(") == 1
+    assert all(map(torch.equal, ours, computed_again(x)))
+
+
+def narrowed(x):
+    y = (x * 1.1).to(torch.float32)
+    return y, y.flip(-1).double() * x.amax(-1, keepdim=True)
+
+
+def test_a_rounding_of_the_programs_is_that_of_a_value_computed_again():
+    """Only the rounding to 16 bits that a buffer does may be left out: this one the program asks for."""
+    x = torch.randn(8, 40, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    ours, (code,) = run_emitted(narrowed, [x], bridge_backend)
+    assert bridge.report().fused and code.count(".run(") == 1
+    assert all(map(torch.equal, ours, narrowed(x)))
+
+
 def stored_and_read_in_part(x):
     y = x - x.amin(-1, keepdim=True)
     y = y * (1 + 0.01 * y).prod(-1, keepdim=True)
@@ -146,6 +174,61 @@ def test_a_stored_value_is_read_as_before_its_rounding_everywhere():
     assert bridge.report().fused
     *_, exact = stored_and_read_in_part(x.double())
     assert (ours.double() - exact).norm() / exact.norm() < 2**-9
+
+
+def halves_turned(x):
+    first, second = halves(x)
+    return torch.cat([-second, first], -1)
+
+
+OTHER = {torch.bfloat16: torch.float16, torch.float16: torch.bfloat16}
+
+
+def only_stored(x):
+    """Halves that are moved as they are, beside others that are computed with: to float32, and to the other 16 bits."""
+    return halves_turned(x.float()), halves_turned(x.to(OTHER[x.dtype])), x.float().sum(-1), halves_turned(x)
+
+
+@pytest.mark.parametrize("simdlen", [None, 256, 1], ids=["widest", "avx2", "scalar"])
+def test_a_load_that_is_only_stored_is_converted(simdlen, compiler):
+    """C++ converts no load whose only use is a store: its bits were those of the other type."""
+    inputs = [torch.randn(9 + n, WIDTH).to(dtype) for n, dtype in enumerate(OTHER)]
+    compiled = compiler(lambda xs: [only_stored(x) for x in xs], backend="bridge", options={"cpp.simdlen": simdlen})
+    assert all(map(torch.equal, _flat(compiled(inputs)), _flat([only_stored(x) for x in inputs])))
+    assert bridge.report().fused
+
+
+def _flat(results):
+    # What is summed is in another order.
+    return [value for many in results for value in many if value.dim() > 1]
+
+
+def several_uses(x, w):
+    h = x + w
+    y = h * torch.rsqrt(h.pow(2).mean(-1, keepdim=True) + 1e-6)
+    z = y * 1.7
+    first, second = halves(z * h)
+    return h, y, z, torch.cat([-second, first], -1)
+
+
+def test_values_of_a_row_are_read_as_precisely_as_by_inductor(compiler):
+    """Nodes that have one loop in C++ hand on float32: in loops of their own they would read what was rounded."""
+    inputs = [
+        [torch.randn(32, WIDTH, generator=torch.Generator().manual_seed(seed + n)).half() for n in range(2)]
+        for seed in range(0, 16, 2)
+    ]
+    errors = {}
+    for backend in ("inductor", "bridge"):
+        torch._dynamo.reset()
+        compiled = compiler(several_uses, backend=backend, dynamic=False)
+        errors[backend] = [_errors(compiled(*given), several_uses(*(x.double() for x in given))) for given in inputs]
+    assert bridge.report().fused and bridge.report().kernels_after == 1
+    theirs, ours = (torch.tensor(errors[name]).log().mean(0) for name in ("inductor", "bridge"))
+    assert ((ours - theirs).exp() <= 1.05).all(), (ours - theirs).exp()
+
+
+def _errors(results, exact):
+    return [((a.double() - b).norm() / b.norm()).item() for a, b in zip(results, exact, strict=True)]
 
 
 def looked_up(x, table, index):

@@ -1,0 +1,111 @@
+"""Options of torch's that change results: each is obeyed in what Bridge fuses, or nothing is fused."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import torch
+from emitted import run_emitted
+from torch._inductor import config
+
+import bridge
+from bridge.backend import bridge as bridge_backend
+from bridge.reasons import Reason
+
+WIDTH = 64
+
+#: Option -> (its value, what the code of a fused kernel has for it and would not have without).
+OBEYED = {
+    "emulate_precision_casts": (True, r"'enable_fp_fusion': False"),
+    "eager_numerics.division_rounding": (True, r"div_rn\("),
+    "eager_numerics.disable_ftz": (True, r"'disable_ftz': True"),
+    "use_fast_math": (True, r"tl_math\.exp\("),
+    "deterministic": (True, r"'deterministic': True"),
+}
+
+#: Option -> (its value, why nothing is fused).
+REFUSED = {
+    "batch_invariant": (True, Reason.not_liftable),
+    "triton.codegen_upcast_to_fp32": (False, Reason.unsupported_dtype),
+}
+
+#: Options with such names that are no promise about a kernel: roundings that stand in the loops, which the translation
+#: keeps; what Triton's library computes, at run time; flags of a compiler; called libraries; a check of passes.
+OTHERS = {
+    "emulate_precision_casts_on_saved_tensors",
+    "eager_numerics.use_pytorch_libdevice",
+    "write_are_deterministic_algorithms_enabled",
+    "cpp.enable_unsafe_math_opt_flag",
+    "cpp.enable_floating_point_contract_flag",
+    "cutlass.use_fast_math",
+    "cuda.use_fast_math",
+    "xpu.use_fast_math",
+    "rocm.use_fast_math",
+    "rocm.flush_denormals",
+    "emulate_divison_rounding",
+    "fx_passes_numeric_check",
+}
+
+
+def quotients(x):
+    y = torch.exp(x) / (1 + x.abs().sum(-1, keepdim=True))
+    first, second = y.chunk(2, -1)
+    return first * second
+
+
+def sample():
+    return torch.randn(8, WIDTH, generator=torch.Generator().manual_seed(0)).to(torch.bfloat16)
+
+
+def known(name: str) -> bool:
+    return name in config._config
+
+
+@pytest.mark.parametrize("name", filter(known, OBEYED))
+def test_obeyed(name):
+    value, mark = OBEYED[name]
+    theirs, (their_code,) = run_emitted(quotients, [sample()], **{name: value})
+    ours, (code,) = run_emitted(quotients, [sample()], bridge_backend, **{name: value})
+    assert bridge.report().fused and code.count(".run(") == 1
+    assert re.search(mark, their_code) and re.search(mark, code)
+    torch.testing.assert_close(ours, theirs)
+
+
+@pytest.mark.parametrize("name", filter(known, REFUSED))
+def test_refused(name):
+    value, reason = REFUSED[name]
+    theirs, _ = run_emitted(quotients, [sample()], **{name: value})
+    ours, _ = run_emitted(quotients, [sample()], bridge_backend, **{name: value})
+    report = bridge.report()
+    assert not report.fused and reason in {entry.reason for entry in [*report.groups, *report.refusals]}
+    assert torch.equal(ours, theirs)
+
+
+@pytest.mark.parametrize("flag", ["torch", "inductor"])
+def test_deterministic_kernels_are_not_chosen_by_timing(flag, monkeypatch):
+    """A launch that kernels share gets its warps by timing, and a fusion that Inductor is to time is decided by it."""
+    from bridge import inductor
+    from bridge.inductor import codegen, launches
+
+    class Scheduler:
+        def get_backend(self, device):
+            from torch._inductor.codegen.triton import TritonScheduling
+
+            return TritonScheduling.__new__(TritonScheduling)
+
+    monkeypatch.setattr(inductor, "generates_triton", lambda device: True)
+    device = torch.device("cuda")
+    with config.patch(benchmark_fusion=True):
+        assert codegen.times_fusions(device) and launches.cannot_share_launch(Scheduler(), device) is None
+        monkeypatch.setattr(torch, "are_deterministic_algorithms_enabled", lambda: flag == "torch")
+        with config.patch(deterministic=flag == "inductor"):
+            assert not codegen.times_fusions(device)
+            assert launches.cannot_share_launch(Scheduler(), device).startswith("deterministic")
+
+
+def test_no_option_is_unknown():
+    """A later torch may have more: what becomes of them has to be decided."""
+    words = r"emulat|numeric|determin(?!ator)|invariant|fast_math|unsafe_math|ftz|denormal|precision|rounding|upcast"
+    found = {name for name in config._config if re.search(words, name)}
+    assert found <= OBEYED.keys() | REFUSED.keys() | OTHERS
