@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import functools
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,7 @@ import torch
 from .. import ops_table
 from ..pairs import WIDE_LANE, LaneVariable, Pair, find_pair
 from .compiling import torch_release
-from .schedule import buffer_dtype, buffer_numel, offset_in_storage, storage_of
+from .schedule import buffer_dtype, buffer_numel, offset_in_storage, storage_of, written_storage
 
 if TYPE_CHECKING:  # Importing this loads no Inductor: `lane_kernel` is given the class.
     from torch._inductor.codegen.triton import TritonKernel
@@ -87,12 +86,22 @@ class LaneMixin(TritonKernel):
 
 @dataclass
 class _Half:
-    """A store of every other element, which waits for that of its neighbours."""
+    """A store of every other element; line: its own among the kernel's stores, while it has not met its neighbours'."""
 
     name: str
     index: Any
     value: Any
     pair: Pair
+    line: Any = None
+
+
+@dataclass(frozen=True)
+class _WideAccess:
+    """An access to pairs of elements: address from the buffer's pointer, mask, sizes of the tile of one half."""
+
+    address: str
+    mask: str
+    shape: tuple[str, ...]
 
 
 class PairMixin(TritonKernel):
@@ -115,25 +124,31 @@ class PairMixin(TritonKernel):
 
     def store(self, name: str, index: Any, value: Any, mode: Any = None) -> None:
         pair = self._pair(name, index) if mode is None else None
+        memory = written_storage(name)
         if pair is None:
+            self._keep_in_order(memory)
             return super().store(name, index, value, mode)
-        key = (storage_of(name) or name, pair.address, pair.half)
         mine = _Half(name, index, value, pair)
-        other = self.bridge_halves.pop((*key[:2], 1 - pair.half), None)
-        if other is not None and other.value.dtype == value.dtype:
+        other = self.bridge_halves.pop((memory, pair.address, 1 - pair.half), None)
+        if other is not None and self._take_back(other):
             return self._store_pair(*sorted([mine, other], key=lambda half: half.pair.half))
-        self._store_alone([half for half in (other, self.bridge_halves.get(key)) if half is not None])
-        self.bridge_halves[key] = mine
+        super().store(name, index, value)
+        # Emitted as if it were alone: what the kernel takes is known before anyone can know that it stays so.
+        mine.line = self.stores._lines[-1]
+        self.bridge_halves[memory, pair.address, pair.half] = mine
         return None
 
-    def codegen_body(self) -> None:
-        self._store_alone(self.bridge_halves.values())
-        self.bridge_halves.clear()
-        super().codegen_body()
+    def _keep_in_order(self, memory: str) -> None:
+        """Halves that were stored to a buffer stay before what is stored to it now."""
+        self.bridge_halves = {key: half for key, half in self.bridge_halves.items() if key[0] != memory}
 
-    def _store_alone(self, halves: Iterable[_Half]) -> None:
-        for half in halves:
-            super().store(half.name, half.index, half.value)
+    def _take_back(self, half: _Half) -> bool:
+        """Removes a half's own store; False where code that may load what it stored comes after it already."""
+        lines = self.stores._lines
+        place = next((i for i, line in enumerate(lines) if line is half.line), None)
+        if place is not None:
+            del lines[place]
+        return place is not None
 
     def _pair(self, name: str, index: Any) -> Pair | None:
         """The access to a buffer's storage that has this one to every other element as a half."""
@@ -153,34 +168,40 @@ class PairMixin(TritonKernel):
         from torch._inductor import config
 
         indexing = self.indexing(index)
-        address, mask, shape = self._wide_access(name, pair, indexing)
-        other = ", other=0.0" if mask != "None" else ""
-        line = f"tl.load({self.args.input(name)} + ({address}), {mask}{other})"
+        wide = self._wide_access(name, pair, indexing)
+        other = ", other=0.0" if wide.mask != "None" else ""
+        line = f"tl.load({self.args.input(name)} + ({wide.address}), {wide.mask}{other})"
         dtype = buffer_dtype(name)
         if dtype in (torch.float16, torch.bfloat16) and config.triton.codegen_upcast_to_fp32:
             line, dtype = f"{line}.to(tl.float32)", torch.float32
         lines = self.get_load_buffer(indexing)
-        wide = self.cse.generate(lines, line, dtype=dtype, shape=(*shape[:-1], f"2 * {shape[-1]}"))
-        if wide not in self.bridge_split:
-            halves = tuple(self.cse.newvar(dtype=dtype, shape=shape) for _ in range(2))
-            lines.writeline(f"{halves[0]}, {halves[1]} = tl.split(tl.reshape({wide}, [{', '.join(shape)}, 2]))")
-            self.bridge_split[wide] = halves
-        return self.bridge_split[wide]
+        self._launch_after(lines, name, consider_reads=False)
+        both = self.cse.generate(lines, line, dtype=dtype, shape=_doubled(wide.shape))
+        self._launch_next(lines, both)
+        if both not in self.bridge_split:
+            halves = tuple(self.cse.newvar(dtype=dtype, shape=wide.shape) for _ in range(2))
+            lines.writeline(f"{halves[0]}, {halves[1]} = tl.split(tl.reshape({both}, [{', '.join(wide.shape)}, 2]))")
+            self.bridge_split[both] = halves
+        return self.bridge_split[both]
 
     def _store_pair(self, first: _Half, second: _Half) -> None:
         from torch._inductor.codegen.common import DeferredLine
+        from torch._inductor.codegen.triton import triton_store_type
 
-        address, mask, _ = self._wide_access(first.name, first.pair, self.indexing(first.index, dense_indexing=True))
-        *outer, lanes = self.dense_size_list()
-        dense = [f"tl.broadcast_to({half.value}, {self.dense_size_str()})" for half in (first, second)]
-        both = f"tl.reshape(tl.join({', '.join(dense)}), [{', '.join([*outer, f'2 * {lanes}'])}])"
-        line = f"tl.store({self.args.output(first.name)} + ({address}), {both}, {mask})"
-        self.stores.writeline(DeferredLine(first.name, line))
+        dense, kind = self.dense_size_str(), triton_store_type(buffer_dtype(first.name))
+        wide = self._wide_access(first.name, first.pair, self.indexing(first.index, dense_indexing=True), dense=True)
+        # A store converts by itself; halves are joined before, and may be computed in different types.
+        halves = [f"tl.broadcast_to({half.value}, {dense}).to({kind})" for half in (first, second)]
+        both = f"tl.reshape(tl.join({', '.join(halves)}), [{', '.join(_doubled(wide.shape))}])"
+        pointer = self.args.output(first.name)
+        self._launch_after(self.stores, first.name, consider_reads=True)
+        self.stores.writeline(DeferredLine(first.name, f"tl.store({pointer} + ({wide.address}), {both}, {wide.mask})"))
 
-    def _wide_access(self, name: str, pair: Pair, indexing: Any) -> tuple[str, str, tuple[str, ...]]:
-        """(address from the buffer's pointer, mask, shape of a half) of the wide access.
+    def _wide_access(self, name: str, pair: Pair, indexing: Any, dense: bool = False) -> _WideAccess:
+        """The access to both halves.
 
         indexing: Inductor's, of one half; its masks of other dimensions hold for both halves.
+        dense: over all dimensions of the kernel, also those that the address does not depend on, as what is stored is.
         """
         row = next(tree for tree in self.range_trees if tree.is_reduction)
         lanes_mask, masks = f"{row.prefix}mask", sorted(map(str, indexing.mask_vars))
@@ -189,10 +210,24 @@ class PairMixin(TritonKernel):
         self._wide_lanes(row)
         address = self.prepare_indexing(pair.address - offset_in_storage(name))
         trees = {tree.tensor_dim: tree for tree in self.active_range_trees() if tree.tensor_dim is not None}
-        used = {d for d, t in trees.items() if set(t.var_list) & address.free_symbols or f"{t.prefix}mask" in masks}
-        sizes = enumerate(self.dense_size_list())
-        shape = tuple(size if dim in used | {row.tensor_dim} else "1" for dim, size in sizes)
-        return self.index_to_str(address), " & ".join(masks) or "None", shape
+        reached = {d for d, t in trees.items() if set(t.var_list) & address.free_symbols} | {row.tensor_dim}
+        masked = {d for d, t in trees.items() if f"{t.prefix}mask" in masks}
+        used = trees.keys() if dense else reached | masked
+        shape = tuple(size if d in used else "1" for d, size in enumerate(self.dense_size_list()))
+        text = self.index_to_str(address)
+        if used != reached:  # Triton makes masks and values as large as pointers are, and not the reverse
+            text = f"tl.broadcast_to({text}, [{', '.join(_doubled(shape))}])"
+        return _WideAccess(text, " & ".join(masks) or "None", shape)
+
+    def _launch_after(self, lines: Any, name: str, consider_reads: bool) -> None:
+        """Has an access wait for the kernel before, as Inductor does where kernels overlap (`triton.enable_pdl`)."""
+        if hasattr(self, "_handle_pdl_before_access"):
+            self._handle_pdl_before_access(lines, name, consider_reads=consider_reads)
+
+    def _launch_next(self, lines: Any, loaded: Any) -> None:
+        """Lets the next kernel start, in the same case."""
+        if hasattr(self, "_handle_pdl_after_load"):
+            self._handle_pdl_after_load(lines, loaded)
 
     def _wide_lanes(self, row: Any) -> str:
         """The variable that counts the elements of a row by pairs, defined on first use."""
@@ -201,6 +236,11 @@ class PairMixin(TritonKernel):
             size = self.indexing_size_str(row.tensor_dim)
             self.body.writeline(f"{WIDE_LANE} = tl.arange(0, 2 * {row.prefix.upper()}BLOCK){size}")
         return self.bridge_wide_lanes
+
+
+def _doubled(shape: tuple[str, ...]) -> tuple[str, ...]:
+    """The sizes of a tile of pairs; the row is its last dimension."""
+    return (*shape[:-1], f"2 * {shape[-1]}")
 
 
 def _has_pairs(dtype: torch.dtype) -> bool:

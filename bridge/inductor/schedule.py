@@ -76,6 +76,14 @@ def storage_of(name: str) -> str | None:
     return None if view is None else view.get_name()
 
 
+def written_storage(name: str) -> str:
+    """The buffer whose memory a store goes to: one that is written into has another name after every such store."""
+    from torch._inductor.virtualized import V
+
+    real = V.graph.scheduler.mutation_real_name.get(name, name)
+    return storage_of(real) or real
+
+
 def offset_in_storage(name: str) -> sympy.Expr:
     """Elements from the start of a buffer's storage to its own start: not 0 for a slice of a larger buffer."""
     view = _view_of_storage(name)

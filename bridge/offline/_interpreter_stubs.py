@@ -133,10 +133,22 @@ def _patch_tensor_class(original: Any) -> Any:
     return patch
 
 
+def _exact_cast(original: Any) -> Any:
+    """Replace the interpreter's casts, which take bfloat16, but to and from float32, for the integer of its bits."""
+
+    def cast(self: Any, source: Any, target: Any) -> Any:
+        kinds = {source.dtype.scalar, target.scalar}
+        if tl.bfloat16 in kinds and not kinds <= {tl.bfloat16, tl.float32}:
+            source = original(self, source, tl.float32)
+        return original(self, source, target)
+
+    return cast
+
+
 @contextlib.contextmanager
 def interpreted_triton() -> Iterator[None]:
     """Have Triton interpret what is decorated within, and its own functions."""
-    rewritten = interpreter.InterpretedFunction.rewritten_fn
+    rewritten, builder = interpreter.InterpretedFunction.rewritten_fn, interpreter.InterpreterBuilder
     replacements = {
         "_patch_lang_tensor": _patch_tensor_class(interpreter._patch_lang_tensor),
         "_convert_float": _exact_convert_float(interpreter._convert_float),
@@ -145,6 +157,7 @@ def interpreted_triton() -> Iterator[None]:
         mock.patch.dict(os.environ, TRITON_INTERPRET="1"),
         mock.patch.dict(rewritten),
         mock.patch.multiple(interpreter, **replacements),
+        mock.patch.object(builder, "cast_impl", _exact_cast(builder.cast_impl)),
         _restored_attributes(_PATCHED_BY_INTERPRETER),
     ):
         _interpret_device_functions()
