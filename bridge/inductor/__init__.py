@@ -16,6 +16,7 @@ from .compiling import (
     ends_in_graph_break,
     option_names,
     raised_by_backend,
+    register_once,
     reset_compiler,
     torch_supported,
 )
