@@ -25,7 +25,7 @@ from .inductor import recording as generated
 from .mlir_runtime import mlir_version
 from .options import Options
 from .reasons import Reason
-from .report import FAULTS, Refusal, Report, publish, warn_once
+from .report import FAULTS, Refusal, Report, note_bugs, publish, warn_once
 
 
 @dataclass(frozen=True)
@@ -73,14 +73,12 @@ def supported(report: Report) -> bool:
     return False
 
 
-def withdraw(report: Report, earlier: Report, error: Exception) -> bool:
-    """Tells that graphs whose kernels had no code are Inductor's own; False where Bridge changed none of them."""
-    before, detail = Counter(report.counters), f"no code for its kernels: {error}"
-    if not report.withdraw(earlier, detail):
-        return False
+def withdraw(report: Report, earlier: Report, detail: str) -> None:
+    """Tells, and counts, that graphs which could not be compiled with Bridge since `earlier` are Inductor's own."""
+    before = Counter(report.counters)
+    report.withdraw(earlier, detail)
     report.leave([], Reason.internal_error, detail)
     _tell(report, before)
-    return True
 
 
 def report_for(options: Options, unfinished: bool) -> Report:
@@ -148,6 +146,7 @@ def _tell_of_key(refusal: Refusal) -> None:
     """Counts once what Inductor's caches ask for several times: without a key, they are not used."""
     if warn_once("key", f"bridge has no key for Inductor's caches: {refusal.detail}"):
         inductor.add_counters({f"refused.{refusal.reason.name}": 1})
+        note_bugs([refusal.detail])
 
 
 class _AfterFusion(_Pass):
@@ -216,8 +215,12 @@ def _tell(report: Report, before: Counter) -> None:
     """Publishes a report: to `bridge.report()`, to Dynamo's counters and, for a fault, as a warning."""
     with attempt(note=report.leave_all):
         torch_logging.tell(report)
-    inductor.add_counters(Counter(report.counters) - before)
+    added = Counter(report.counters) - before
+    inductor.add_counters(added)
     publish(report)
+    count = added[f"refused.{Reason.internal_error.name}"]
+    details = [detail for reason, detail in report.reasons() if reason is Reason.internal_error]
+    note_bugs(details[len(details) - count :] if count <= len(details) else [*details, "of no known cause"])
     for reason, detail in report.reasons():
         if reason in FAULTS:
             warn_once(reason.name, f"bridge leaves the code as Inductor makes it: [{reason.name}] {detail}")

@@ -203,18 +203,14 @@ class Report:
         """What the report holds now, for `withdraw`."""
         return replace(self, groups=list(self.groups), choices=list(self.choices))
 
-    def withdraw(self, earlier: Report, detail: str) -> bool:
-        """Has nothing been fused since `earlier`, as those graphs are compiled without Bridge; False if nothing was."""
-        fused = [group for group in self.groups[len(earlier.groups) :] if group.fused]
-        if not fused and self.choices == earlier.choices:
-            return False
-        for group in fused:
+    def withdraw(self, earlier: Report, detail: str) -> None:
+        """Has nothing been fused since `earlier`, as those graphs are compiled without Bridge."""
+        for group in [group for group in self.groups[len(earlier.groups) :] if group.fused]:
             group.fused, group.reason, group.detail = False, Reason.internal_error, detail
             group.kernels_after = group.kernels_before
         del self.choices[len(earlier.choices) :]
         self.kernels_after = earlier.kernels_after + self.kernels_before - earlier.kernels_before
         self.count("graphs_withdrawn", self.graphs - earlier.graphs)
-        return True
 
     def __str__(self) -> str:
         if not self.graphs:
@@ -265,6 +261,21 @@ def report() -> Report | None:
     """The report of this process' last compilation through Bridge; None before the first."""
     with _lock:
         return _last
+
+
+_bugs: list[str] = []
+
+
+def note_bugs(details: Iterable[str]) -> None:
+    """Keeps what is known of internal errors, for `bugs`."""
+    with _lock:
+        _bugs.extend(details)
+
+
+def bugs() -> list[str]:
+    """The internal errors of all compilations of this process: tests and benchmarks are to end red on one."""
+    with _lock:
+        return list(_bugs)
 
 
 _warned: set[str] = set()

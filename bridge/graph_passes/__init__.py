@@ -8,11 +8,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from ..attempts import attempt, boundary
 from ..inductor import graphs
 from ..options import Options
+from ..reasons import Reason
 from ..report import Refusal
 from .share_operands import share_operands
 from .shrink_domains import shrink_domains
@@ -45,7 +47,11 @@ def change_graph(graph: Any, options: Options) -> None:
     with boundary(options.strict, changes.faults.append):
         for name in [name for name in PASSES if getattr(options, name)]:
             lines = changes.lines[name] = []
-            with attempt(name):
+            with attempt(note=partial(_end, changes, name)):
                 lines += PASSES[name](graph)
     changes.seconds = time.perf_counter() - start
     graphs.add_note(graph, changes)
+
+
+def _end(changes: Changes, name: str, reason: Reason, detail: str) -> None:
+    changes.faults.append(Refusal([], reason, f"{name}: {detail}"))

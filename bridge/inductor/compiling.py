@@ -74,6 +74,13 @@ def codegen_error() -> type[Exception]:
     return InductorError
 
 
+def is_dynamos_own(error: BaseException) -> bool:
+    """Whether an error is how Dynamo is told something, to trace otherwise or not at all, and none of a compilation."""
+    from torch._dynamo.exc import TorchDynamoException
+
+    return isinstance(error, TorchDynamoException) and not isinstance(error, codegen_error())
+
+
 def ends_in_graph_break(gm: Any) -> bool:
     """Whether Dynamo goes on compiling the same function after this graph."""
     return bool(getattr(getattr(gm, "compile_subgraph_reason", None), "graph_break", False))

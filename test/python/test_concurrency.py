@@ -69,6 +69,7 @@ def assert_fuses(compiler):
     assert len(bridge.report().fused) == 1
 
 
+@pytest.mark.expects_internal_error
 @pytest.mark.filterwarnings("ignore:bridge leaves the code as Inductor makes it")
 @pytest.mark.parametrize("stage", STAGES[1:-1], ids=lambda stage: stage.rpartition(".")[2])
 @pytest.mark.parametrize("error", [Unsupported(Reason.not_liftable, "a test"), ValueError("a test")], ids=type)
