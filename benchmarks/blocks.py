@@ -17,6 +17,7 @@ from gpu import compiled, input_sets
 from patterns import LISTS, selected
 
 from bridge import Report, profitability, report
+from bridge.bench.red import exit_status
 from bridge.bench.timing import replay_time
 from bridge.inductor import codegen
 
@@ -62,3 +63,4 @@ def row_registers() -> int | None:
 
 if __name__ == "__main__":
     main()
+    sys.exit(exit_status())

@@ -20,6 +20,7 @@ import torch
 from bridge import offline
 from bridge.backend import bridge
 from bridge.bench import cases, zoo
+from bridge.bench.red import exit_status
 from bridge.bench.zoo import Architecture
 from bridge.offline.wrapper import TritonKernelSource
 
@@ -136,4 +137,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(exit_status(main()))

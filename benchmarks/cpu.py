@@ -12,12 +12,15 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
+import sys
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
 from patterns import Pattern, selected
+
+from bridge.bench.red import exit_status
 
 
 def milliseconds(function, inputs: list[torch.Tensor], calls: int) -> float:
@@ -108,3 +111,4 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
+    sys.exit(exit_status())

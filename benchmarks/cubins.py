@@ -17,6 +17,7 @@ from patterns import LISTS, Pattern, selected
 
 from bridge import offline
 from bridge.backend import bridge
+from bridge.bench.red import exit_status
 
 
 def main() -> int:
@@ -56,4 +57,4 @@ def print_kernels(pattern: Pattern, dtype: str, arch: int) -> bool:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(exit_status(main()))

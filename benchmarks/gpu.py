@@ -24,6 +24,7 @@ from by_hand import swiglu_norm as swiglu_norm_by_hand
 from patterns import LISTS, Pattern, Sizes, selected, swiglu_norm
 from results import Row, save, summary, table
 
+from bridge.bench.red import exit_status
 from bridge.bench.timing import copy_bandwidth, launches, relative_error, replay_time
 
 #: The inputs of one pass over all sets, as a multiple of the L2 cache.
@@ -138,3 +139,4 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
+    sys.exit(exit_status())

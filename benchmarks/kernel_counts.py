@@ -5,12 +5,15 @@ python benchmarks/kernel_counts.py
 
 from __future__ import annotations
 
+import sys
+
 import torch
 from patterns import PATTERNS, Pattern
 from torch._inductor import config
 
 from bridge import offline
 from bridge.backend import bridge
+from bridge.bench.red import exit_status
 
 NESTED = "triton.nested_reduction"
 
@@ -31,3 +34,4 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
+    sys.exit(exit_status())

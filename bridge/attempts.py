@@ -1,25 +1,83 @@
-"""Steps that a bug of ours may end: in production the user's compilation goes on without them."""
+"""Steps that a refusal or a bug of ours may end: in production the user's compilation goes on without them.
+
+A step is as small as it can be: one kernel, one group, one family of siblings, one node of a graph.  It changes nothing
+before it is done, or undoes what it has changed; so all other steps are as if it had been refused.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from .groups import Refusal
-from .options import Options
-from .reasons import Reason
-from .report import Report
+from .reasons import Reason, Unsupported
+from .report import Refusal
 
-#: What a bug of ours looks like at the group's boundary; production falls back, strict mode raises.
-BUGS = (ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
+#: What a bug of ours looks like: any error, as torch, sympy, MLIR and the system have classes of their own for theirs.
+#: What interrupts a program is none.
+BUGS = (Exception,)
+
+#: Takes why a step ended: the reason, and the detail.
+Note = Callable[[Reason, str], None]
 
 
-def try_step(step: Callable[[], Any], fallback: Any, options: Options, report: Report) -> Any:
-    """What a step gives, which changes nothing before it is done; in production the fallback, where a bug ends it."""
+@dataclass(frozen=True)
+class _Boundary:
+    """strict: whether a bug is raised; refuse: takes what has ended, where nobody else asks for it."""
+
+    strict: bool
+    refuse: Callable[[Refusal], None]
+
+
+#: None, outside of every `boundary`: nothing is held back.
+_current: ContextVar[_Boundary | None] = ContextVar("bridge_boundary", default=None)
+
+
+@contextlib.contextmanager
+def boundary(strict: bool, refuse: Callable[[Refusal], None]) -> Iterator[None]:
+    """Has the attempts of the block end in refusals; strict: a bug is raised all the same."""
+    token = _current.set(_Boundary(strict, refuse))
     try:
-        return step()
+        yield
+    finally:
+        _current.reset(token)
+
+
+@contextlib.contextmanager
+def attempt(*nodes: str, note: Note | None = None) -> Iterator[None]:
+    """Ends the block, and nothing else, where a refusal or a bug of ours ends it.
+
+    nodes: what the block is about; note: takes the reason, by default the boundary, as a refusal of the nodes.
+    Raises the bug in strict mode.
+    """
+    current = _current.get()
+    if current is None:
+        yield
+        return
+    note = note or partial(_refuse, current, list(nodes))
+    try:
+        yield
+    except Unsupported as refusal:
+        note(refusal.reason, refusal.detail)
     except BUGS as bug:
-        if options.strict:
+        if current.strict:
             raise
-        report.refusals.append(Refusal([], Reason.internal_error, f"{type(bug).__name__}: {bug}"))
-        return fallback
+        note(Reason.internal_error, describe(bug))
+
+
+def try_step(step: Callable[[], Any], fallback: Any, *nodes: str) -> Any:
+    """What a step gives; in production the fallback, where a refusal or a bug ends it."""
+    with attempt(*nodes):
+        return step()
+    return fallback
+
+
+def describe(bug: BaseException) -> str:
+    return f"{type(bug).__name__}: {bug}"
+
+
+def _refuse(current: _Boundary, nodes: list[str], reason: Reason, detail: str) -> None:
+    current.refuse(Refusal(nodes, reason, detail))

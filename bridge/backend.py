@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from . import hook, inductor
+from .attempts import BUGS
 from .options import OptionError, Options, make_options, split_options
 
 
@@ -13,7 +14,7 @@ def bridge(gm: Any, example_inputs: list[Any], *, mode: str | None = None, optio
 
     mode, options: as for `inductor`; options of Bridge's own (see `bridge.Options`) are taken out.
     OptionError for a name that neither knows or a bad value of ours; Inductor's RuntimeError for one of its own.
-    Where code cannot be generated with what was fused, the graph is compiled once more, without Bridge.
+    Where an error of any kind ends that, the graph is compiled once more, without Bridge.
     """
     try:
         chosen, patches = _options(mode, options)
@@ -25,10 +26,13 @@ def bridge(gm: Any, example_inputs: list[Any], *, mode: str | None = None, optio
     earlier = report.mark()
     try:
         return inductor.compile_graph(gm, example_inputs, patches, lambda: hook.active(chosen, report))
-    except inductor.codegen_error() as error:
-        if chosen.strict or not hook.withdraw(report, earlier, error):
+    except BUGS as error:
+        if chosen.strict or inductor.is_dynamos_own(error):
             raise
-    return inductor.compile_plain(gm, example_inputs, patches)
+        detail = f"no code for its kernels: {error}"
+    plain = inductor.compile_plain(gm, example_inputs, patches)  # raises what Inductor raises by itself
+    hook.withdraw(report, earlier, detail)
+    return plain
 
 
 def _options(mode: str | None, options: dict | None) -> tuple[Options, dict[str, Any]]:

@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from .attempts import attempt
 from .report import warn_once
 
 _compilations = itertools.count()
@@ -33,7 +34,7 @@ class Dump:
 
     def __init__(self, folder: str | None, label: str, listeners: Iterable[Callable[[str, str], None]] = ()):
         self.folder = Path(folder) / f"{os.getpid()}-{next(_compilations):03d}-{label}" if folder else None
-        self.listeners = tuple(listeners)
+        self.label, self.listeners = label, tuple(listeners)
         self.counter = itertools.count()
 
     @property
@@ -97,13 +98,18 @@ class Dump:
 
     @contextlib.contextmanager
     def _complaining(self) -> Iterator[None]:
-        """After an error in the block nothing more is dumped."""
-        try:
-            yield
-        except OSError as error:
-            place = self.folder.parent if self.folder else tempfile.gettempdir()
-            warn_once(f"dump {place}", f"bridge cannot write its dump: {error}")
-            self.folder = None
+        """After an error in the block nothing more is dumped; a bug of ours is one of the group's, too."""
+        done = False
+        with attempt(f"dump of {self.label}"):
+            try:
+                yield
+            except OSError as error:
+                place = self.folder.parent if self.folder else tempfile.gettempdir()
+                warn_once(f"dump {place}", f"bridge cannot write its dump: {error}")
+                self.folder = None
+            done = True
+        if not done:
+            self.folder, self.listeners = None, ()
 
 
 def _pass_order(printed: Path) -> tuple[list[int], str]:

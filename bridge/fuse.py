@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from . import inductor, torch_logging
-from .attempts import BUGS, try_step
+from .attempts import attempt, boundary, try_step
 from .dump import Dump
 from .explanations import recording
 from .groups import Group, form_groups, group_report, stay_in_order
@@ -24,61 +24,78 @@ from .sharing import share_launches
 from .timing import Timing
 
 
-class _KernelRefused(Unsupported):
-    """One kernel of a group cannot be translated; the others may still meet without it."""
-
-    def __init__(self, refusal: Unsupported, position: int):
-        super().__init__(refusal.reason, refusal.detail)
-        self.position = position
-
-
-@dataclass(frozen=True)
+@dataclass
 class Outcome:
     """What became of a group.
 
     fused: new kernels by the position of the first that each replaces; removed: positions of all replaced;
-    refused: position of the kernel that could not be translated; translated: operations of the group, if all were.
+    refused: position of the kernel that could not be translated; translated: operations of the group, if all were;
+    undo: gives the nodes of the new kernels their old loops.
     """
 
     fused: dict[int, Any] = field(default_factory=dict)
     removed: set[int] = field(default_factory=set)
     refused: int | None = None
     translated: set[str] = field(default_factory=set)
+    undo: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
 
 
 def fuse_schedule(schedule: list[Any], options: Options, report: Report) -> list[Any]:
     """The schedule with every group fused that is proven and liftable; all else as it was."""
     earlier = len(report.groups)
-    attempt = partial(try_step, options=options, report=report)
-    pending, refusals = attempt(partial(form_groups, schedule, options.max_nodes), ([], []))
+    with boundary(options.strict, report.adder()):
+        schedule, translated = _fuse_groups(schedule, options, report)
+        # After the last fusion: a group's test for cycles does not know of launches that kernels share.
+        schedule = share_launches(schedule, translated, options, report)
+        if options.persistent and options.unfused_rows:
+            report.choices += try_step(partial(_keep_rows_of_others, schedule, report.groups[earlier:]), [])
+    for entry in report.groups[earlier:]:
+        report.count_all(entry.outcomes)
+    return schedule
+
+
+def _fuse_groups(
+    schedule: list[Any], options: Options, report: Report
+) -> tuple[list[Any], list[tuple[set[str], GroupReport]]]:
+    """(the schedule with a kernel in the place of each band, (operations, if translated, and entry) of each group)."""
+    pending, refusals = try_step(partial(form_groups, schedule, options.max_nodes), ([], []))
     report.refusals += refusals
     report.count("groups_seen", len(pending))
     translated: list[tuple[set[str], GroupReport]] = []
     while pending:
         group = pending.pop(0)
-        entry = attempt(partial(group_report, f"group{len(report.groups)}", group, schedule), None)
+        entry = try_step(partial(group_report, f"group{len(report.groups)}", group, schedule), None, *group.names)
         if entry is None:
             continue
         report.groups.append(entry)
         outcome = _try_group(group, schedule, options, entry)
         translated.append((outcome.translated, entry))
         if outcome.refused is not None:
-            rest, _ = form_groups(schedule, options.max_nodes, only=set(group.positions) - {outcome.refused})
+            only = set(group.positions) - {outcome.refused}
+            rest, _ = try_step(partial(form_groups, schedule, options.max_nodes, only=only), ([], []))
             pending = rest + pending
         if outcome.fused:
-            with entry.stage("replace"):
-                schedule = _replace(schedule, pending, outcome)
-    # After the last fusion: a group's test for cycles does not know of launches that kernels share.
-    schedule = share_launches(schedule, translated, options, report)
-    if options.persistent and options.unfused_rows:
-        report.choices += attempt(partial(_keep_rows_of_others, schedule, report.groups[earlier:]), [])
-    return schedule
+            schedule = _replace_or_undo(schedule, pending, outcome, entry)
+    return schedule, translated
 
 
 def _keep_rows_of_others(schedule: list[Any], groups: list[GroupReport]) -> list[str]:
     """Has kernels that no group changed keep the rows that they read several times; what was decided."""
     fused = {name for entry in groups if entry.fused for name in entry.nodes}
-    return list(keep_repeated_rows(schedule, fused))
+    return keep_repeated_rows(schedule, fused)
+
+
+def _replace_or_undo(schedule: list[Any], groups: list[Group], outcome: Outcome, entry: GroupReport) -> list[Any]:
+    """The schedule with a group's new kernels; where that fails the old one, whose nodes have their loops again."""
+
+    def undo(reason: Reason, detail: str) -> None:
+        outcome.undo.close()
+        entry.refuse(reason, detail)
+        entry.decisions, entry.kernels_after = [], entry.kernels_before
+
+    with attempt(note=undo), entry.stage("replace"):
+        return _replace(schedule, groups, outcome)
+    return schedule
 
 
 def _replace(schedule: list[Any], groups: list[Group], outcome: Outcome) -> list[Any]:
@@ -93,31 +110,22 @@ def _replace(schedule: list[Any], groups: list[Group], outcome: Outcome) -> list
 
 def _try_group(group: Group, schedule: list[Any], options: Options, entry: GroupReport) -> Outcome:
     """Fuses a group, or says in `entry` why it is left alone."""
-    try:
-        outcome = _fuse_or_refuse(group, schedule, options, entry)
-        if not outcome.fused:
+    outcome = Outcome()
+    with attempt(note=entry.refuse):
+        _fuse_group(group, schedule, options, entry, outcome)
+    outcome.refused = group.culprit
+    if not outcome.fused and entry.reason is not Reason.internal_error:
+        with attempt(note=entry.lack):
             _name_missing_guard(group, schedule, options, entry)
-        return outcome
-    except BUGS as bug:
-        if options.strict:
-            raise
-        entry.reason, entry.detail = Reason.internal_error, f"{type(bug).__name__}: {bug}"
-        return Outcome()
+    return outcome
 
 
-def _fuse_or_refuse(group: Group, schedule: list[Any], options: Options, entry: GroupReport) -> Outcome:
-    try:
-        return _fuse_group(group, schedule, options, entry)
-    except Unsupported as refusal:
-        entry.reason, entry.detail = refusal.reason, refusal.detail
-        return Outcome(refused=getattr(refusal, "position", None))
-
-
-def _fuse_group(group: Group, schedule: list[Any], options: Options, entry: GroupReport) -> Outcome:
+def _fuse_group(group: Group, schedule: list[Any], options: Options, entry: GroupReport, outcome: Outcome) -> None:
+    """Has the bands of a group in `outcome`, each as soon as it is a kernel; nothing after that may fail."""
     from .lowering.band import lift_function
     from .pipeline import run_pipeline
 
-    dump = _open_dump(options, entry)
+    dump = try_step(partial(_open_dump, options, entry), Dump(None, ""), *group.names)
     with entry.stage("translate"):
         nodes, translation = translate(group, schedule, options, dump, entry.name)
     pipeline = _pipeline(options, group, translation)
@@ -128,17 +136,17 @@ def _fuse_group(group: Group, schedule: list[Any], options: Options, entry: Grou
     with entry.stage("lift"):
         tables, stores = _tables(translation, options, group)
         with translation.module.context:
-            function = translation.module.body.operations[0].operation
-            bands = lift_function(function, tables, stores)
+            bands = lift_function(translation.module.body.operations[0].operation, tables, stores)
             judged = options.persistent and not options.force_fusion
             if tables.knows_lanes and judged and not codegen.times_fusions(group.device):
                 bands = [band for band in bands if _pays(band, entry)]
-            outcome = _commit(bands, nodes, group, schedule, entry, options.force_fusion)
-        dump.loop_bodies("lifted-loop-ir.txt", _loop_bodies(outcome.fused.values()))
+            _Commit(nodes, group, schedule, entry, outcome, options.force_fusion).of(bands)
+    outcome.translated = set(group.names)
     if not outcome.fused:
         _explain_refusal(entry)
-    recording.finish_group(entry, translation.symbols, pipeline)
-    return replace(outcome, translated=set(group.names))
+    dump.loop_bodies("lifted-loop-ir.txt", _loop_bodies(outcome.fused.values()))
+    with attempt(note=entry.lack):
+        recording.finish_group(entry, translation.symbols, pipeline)
 
 
 def _tables(translation: Any, options: Options, group: Group) -> tuple[Any, dict[str, set[str]]]:
@@ -232,11 +240,13 @@ def _translate_somehow(name: str, group: Group, choices: list[list], max_accesse
 
 
 def _translate_sources(name: str, group: Group, sources: list, max_accesses: int):
-    from .translate.group import GroupTarget, make_prover, translate_group
+    from .translate.group import GroupTarget, make_prover, trace_group, translate_group
 
     traces = []
     for kernel, position in enumerate(group.positions):
-        traces += _trace_kernel([s for s in sources if s.kernel == kernel], position)
+        group.culprit = position
+        traces += trace_group([s for s in sources if s.kernel == kernel])
+    group.culprit = None
     accesses = sum(len(trace.accesses) for trace in traces)
     if accesses > max_accesses:
         raise Unsupported(Reason.budget_exceeded, f"{accesses} loads and stores, at most {max_accesses}")
@@ -264,45 +274,46 @@ def _source(node: Any, kernel: int):
     return NodeSource(node.get_name(), body, sizes, kernel, node_location(node))
 
 
-def _trace_kernel(sources: list, position: int) -> list:
-    from .translate.group import trace_group
-
-    try:
-        return trace_group(sources)
-    except Unsupported as refusal:
-        raise _KernelRefused(refusal, position) from refusal
-
-
-def _commit(
-    bands: list, nodes: dict[str, Any], group: Group, schedule: list[Any], entry: GroupReport, force: bool
-) -> Outcome:
+@dataclass
+class _Commit:
     """Gives the nodes of each band their new loops and makes one kernel of them, or restores them.
 
-    force: whether it pays is not asked.
+    force: whether it pays is not asked; merged: positions of the kernels in each new one.
     """
-    outcome = Outcome()
-    merged: list[Any] = []
-    for band in bands:
-        positions = {group.positions[k] for k in band.kernels}
-        if len(positions) == 1 and _has_loops_of(band, nodes):
-            continue
-        try:
-            replaced = [schedule[p] for p in positions]
-            _check_whole(band, replaced)
-            _check_order(band, schedule, [*merged, positions])
-            kernel, decisions = rewrite(band, nodes, [] if force else replaced)
-        except Unsupported as refusal:  # bands that are committed stay
-            entry.keep_apart(refusal.reason, refusal.detail)
-            if not entry.fused:
-                entry.reason, entry.detail = refusal.reason, refusal.detail
-            continue
-        entry.decisions += decisions
-        outcome.fused[min(positions)] = kernel
-        outcome.removed.update(positions)
-        merged.append(positions)
-        entry.fused, entry.reason, entry.detail = True, None, ""
-        entry.kernels_after -= len(positions) - 1
-    return outcome
+
+    nodes: dict[str, Any]
+    group: Group
+    schedule: list[Any]
+    entry: GroupReport
+    outcome: Outcome
+    force: bool
+    merged: list[set[int]] = field(default_factory=list)
+
+    def of(self, bands: Iterable[Any]) -> None:
+        for band in bands:
+            with attempt(note=self._refuse):  # bands that are committed stay
+                self._commit(band)
+
+    def _refuse(self, reason: Reason, detail: str) -> None:
+        self.entry.keep_apart(reason, detail)
+        if not self.entry.fused:
+            self.entry.refuse(reason, detail)
+
+    def _commit(self, band: Any) -> None:
+        positions = {self.group.positions[k] for k in band.kernels}
+        if len(positions) == 1 and _has_loops_of(band, self.nodes):
+            return
+        replaced = [self.schedule[p] for p in positions]
+        _check_whole(band, replaced)
+        _check_order(band, self.schedule, [*self.merged, positions])
+        kernel, decisions, undo = rewrite(band, self.nodes, [] if self.force else replaced)
+        self.outcome.undo.push(undo)
+        self.outcome.fused[min(positions)] = kernel
+        self.outcome.removed.update(positions)
+        self.merged.append(positions)
+        self.entry.decisions += decisions
+        self.entry.fused, self.entry.reason, self.entry.detail = True, None, ""
+        self.entry.kernels_after -= len(positions) - 1
 
 
 def _check_whole(band, kernels: list[Any]) -> None:
@@ -332,10 +343,11 @@ def _has_loops_of(band, nodes: dict[str, Any]) -> bool:
     return all(inductor.node_sizes(nodes[n.name]) == (n.iter_sizes, n.reduce_sizes) for n in band.nodes)
 
 
-def rewrite(band, nodes: dict[str, Any], kernels: list[Any]) -> tuple[Any, list[str]]:
-    """(one kernel of the band's nodes over their new loops, decisions about it); Unsupported, and nothing changed.
+def rewrite(band, nodes: dict[str, Any], kernels: list[Any]) -> tuple[Any, list[str], contextlib.ExitStack]:
+    """(one kernel of the band's nodes over their new loops, decisions about it, what undoes it).
 
     kernels: those that it replaces, and has to be better than; none where that is not asked.
+    Where it ends in an error, Unsupported or another, nothing is changed.
     """
     names = {n.name for n in band.nodes}
     first = nodes[band.nodes[0].name]
@@ -355,8 +367,7 @@ def rewrite(band, nodes: dict[str, Any], kernels: list[Any]) -> tuple[Any, list[
             decisions.append(f"persistent: a row takes {band.registers} registers")
         if timing is not None:
             decisions.append(timing.check(kernel))
-        undo.pop_all()
-        return kernel, decisions
+        return kernel, decisions, undo.pop_all()
 
 
 def _one_kernel(nodes: list[Any], kernels: list[Any]) -> tuple[Any, list[str]]:

@@ -7,34 +7,28 @@ import graphlib
 import operator
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from math import prod
 from typing import Any
 
 from . import inductor
+from .attempts import attempt, try_step
 from .explanations import recording
 from .inductor.recording import node_location
 from .profitability import traffic, traffic_of_one
 from .reasons import Reason
-from .report import GroupReport
+from .report import GroupReport, Refusal
 
 #: Kernels from a group's first to its last, for each node that it may have: what is farther apart stays apart.
 SPAN = 4
 
 
 @dataclass
-class Refusal:
-    """A kernel or a group that Bridge leaves alone, and why."""
-
-    nodes: list[str]
-    reason: Reason
-    detail: str
-
-
-@dataclass
 class Group:
     """Kernels that share buffers and that no path through others connects.
 
-    positions: indices into the schedule, ascending; names: all operations in them; nodes: how many loop nodes.
+    positions: indices into the schedule, ascending; names: all operations in them; nodes: how many loop nodes;
+    culprit: position of the kernel that was being translated, where that ended the translation.
     """
 
     positions: list[int] = field(default_factory=list)
@@ -42,6 +36,7 @@ class Group:
     buffers: set[str] = field(default_factory=set)
     device: Any = None
     nodes: int = 0
+    culprit: int | None = None
 
 
 def admissible(kernel: Any) -> Reason | None:
@@ -66,18 +61,19 @@ def form_groups(schedule: list[Any], max_nodes: int, only: set[int] | None = Non
     reach = reachable(schedule, positions)
     for position in positions:
         kernel = schedule[position]
-        reason = admissible(kernel)
-        if reason is not None:
-            refusals.append(Refusal([kernel.get_name()], reason, "not a kernel of plain loops that it owns"))
-            continue
-        closed += [g for g in groups if position - g.positions[0] > max_nodes * SPAN]
-        groups = [g for g in groups if position - g.positions[0] <= max_nodes * SPAN]
-        own = _single(schedule, position)
-        homes, cyclic = _homes(groups, own, schedule, max_nodes, reach)
-        refusals += [_cycle(group, kernel) for group in cyclic]
-        rest = [g for g in groups if not any(g is home for home in homes)]
-        groups = sorted([*rest, _united([*homes, own])], key=lambda group: group.positions[0])
-    return [g for g in closed + groups if _is_candidate(g, schedule)], refusals
+        with attempt(kernel.get_name()):
+            reason = admissible(kernel)
+            if reason is not None:
+                refusals.append(Refusal([kernel.get_name()], reason, "not a kernel of plain loops that it owns"))
+                continue
+            closed += [g for g in groups if position - g.positions[0] > max_nodes * SPAN]
+            groups = [g for g in groups if position - g.positions[0] <= max_nodes * SPAN]
+            own = _single(schedule, position)
+            homes, cyclic = _homes(groups, own, schedule, max_nodes, reach)
+            refusals += [_cycle(group, kernel) for group in cyclic]
+            rest = [g for g in groups if not any(g is home for home in homes)]
+            groups = sorted([*rest, _united([*homes, own])], key=lambda group: group.positions[0])
+    return [g for g in closed + groups if try_step(partial(_is_candidate, g, schedule), False, *g.names)], refusals
 
 
 def _homes(

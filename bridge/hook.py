@@ -11,20 +11,21 @@ from collections import Counter
 from collections.abc import Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from . import inductor, torch_logging
+from .attempts import attempt, boundary, try_step
 from .explanations import recording
 from .fuse import fuse_schedule
 from .graph_passes import change_graph
-from .groups import Refusal
 from .inductor import graphs
 from .inductor import recording as generated
 from .mlir_runtime import mlir_version
 from .options import Options
-from .reasons import InvariantError, Reason, Unsupported
-from .report import FAULTS, GroupReport, Report, publish, warn_once
+from .reasons import Reason
+from .report import FAULTS, Refusal, Report, note_bugs, publish, warn_once
 
 
 @dataclass(frozen=True)
@@ -72,14 +73,12 @@ def supported(report: Report) -> bool:
     return False
 
 
-def withdraw(report: Report, earlier: Report, error: Exception) -> bool:
-    """Tells that graphs whose kernels had no code are Inductor's own; False where Bridge changed none of them."""
-    before, detail = Counter(report.counters), f"no code for its kernels: {error}"
-    if not report.withdraw(earlier, detail):
-        return False
-    report.refuse(Refusal([], Reason.internal_error, detail))
+def withdraw(report: Report, earlier: Report, detail: str) -> None:
+    """Tells, and counts, that graphs which could not be compiled with Bridge since `earlier` are Inductor's own."""
+    before = Counter(report.counters)
+    report.withdraw(earlier, detail)
+    report.leave([], Reason.internal_error, detail)
     _tell(report, before)
-    return True
 
 
 def report_for(options: Options, unfinished: bool) -> Report:
@@ -134,9 +133,20 @@ class _Pass:
         assert scope is not None, "called where not active"
         if scope.options.dump_dir is not None or recording.current() is not None:
             return None
-        chosen = repr(scope.options.deciding())
-        plugins = tuple(content_hash([Path(path)]) for path in scope.options.plugins)
-        return ("bridge", implementation_hash(), mlir_version() or "no MLIR", chosen, *plugins)
+        with boundary(scope.options.strict, _tell_of_key):
+            return try_step(partial(_identity, scope.options), None)
+
+
+def _identity(options: Options) -> tuple[str, ...]:
+    plugins = tuple(content_hash([Path(path)]) for path in options.plugins)
+    return ("bridge", implementation_hash(), mlir_version() or "no MLIR", repr(options.deciding()), *plugins)
+
+
+def _tell_of_key(refusal: Refusal) -> None:
+    """Counts once what Inductor's caches ask for several times: without a key, they are not used."""
+    if warn_once("key", f"bridge has no key for Inductor's caches: {refusal.detail}"):
+        inductor.add_counters({f"refused.{refusal.reason.name}": 1})
+        note_bugs([refusal.detail])
 
 
 class _AfterFusion(_Pass):
@@ -160,19 +170,22 @@ class _BeforeLowering(_Pass):
 def run_after_fusion(nodes: list[Any], options: Options, report: Report) -> list[Any]:
     """The schedule after Bridge; errors of the environment leave it as it was, with a recorded reason.
 
-    Raises InvariantError in strict mode.
+    Raises a bug of ours in strict mode.
     """
     before, earlier = Counter(report.counters), len(report.groups)
-    report.kernels_before += sum(map(generated.is_generated, nodes))
-    try:
-        with report.graph(), torch_logging.timed("bridge"):
-            _report_changes(report)
-            changed = _transform(nodes, options, report)
-        report.kernels_after += sum(map(generated.is_generated, changed))
-        recording.finish_graph(changed, report, earlier)
-        return changed
-    finally:
-        _tell(report, before)
+    with boundary(options.strict, report.adder()):
+        try:
+            with report.graph(), torch_logging.timed("bridge"):
+                with attempt():
+                    _report_changes(report)
+                changed = _transform(nodes, options, report)
+                with attempt():
+                    recording.finish_graph(changed, report, earlier)
+            report.kernels_before += sum(map(generated.is_generated, nodes))
+            report.kernels_after += sum(map(generated.is_generated, changed))
+            return changed
+        finally:
+            _tell(report, before)
 
 
 def _report_changes(report: Report) -> None:
@@ -182,8 +195,7 @@ def _report_changes(report: Report) -> None:
             report.choices += lines
             if lines:
                 report.count(name, len(lines))
-        if changes.fault:
-            report.refusals.append(Refusal([], Reason.internal_error, changes.fault))
+        report.refusals += changes.faults
         report.seconds["graph_passes"] = report.seconds.get("graph_passes", 0.0) + changes.seconds
 
 
@@ -193,14 +205,8 @@ def _transform(nodes: list[Any], options: Options, report: Report) -> list[Any]:
     promise = inductor.unkept_promise()
     if promise is not None:
         return _leave(nodes, report, Reason.not_liftable, promise)
-    try:
-        return fuse_schedule(nodes, options, report)
-    except Unsupported as refusal:
-        return _leave(nodes, report, refusal.reason, refusal.detail)
-    except InvariantError as broken:
-        if options.strict:
-            raise
-        return _leave(nodes, report, Reason.internal_error, str(broken))
+    # No step of it that changes something ends it.
+    return try_step(partial(fuse_schedule, nodes, options, report), nodes, *(n.get_name() for n in nodes))
 
 
 def _leave(nodes: list[Any], report: Report, reason: Reason, detail: str) -> list[Any]:
@@ -210,15 +216,18 @@ def _leave(nodes: list[Any], report: Report, reason: Reason, detail: str) -> lis
 
 def _tell(report: Report, before: Counter) -> None:
     """Publishes a report: to `bridge.report()`, to Dynamo's counters and, for a fault, as a warning."""
+    with attempt(note=report.leave_all):
+        torch_logging.tell(report)
     # Counts of what was withdrawn go down, which a difference of Counters would leave out.
-    inductor.add_counters({name: count - before[name] for name, count in report.counters.items()})
+    added = {name: count - before[name] for name, count in report.counters.items()}
+    inductor.add_counters(added)
     publish(report)
-    torch_logging.tell(report)
-    refused: list[GroupReport | Refusal] = [*report.groups, *report.refusals]
-    for entry in refused:
-        if entry.reason is not None and entry.reason in FAULTS:
-            detail = f"[{entry.reason.name}] {entry.detail}"
-            warn_once(entry.reason.name, f"bridge leaves the code as Inductor makes it: {detail}")
+    count = added.get(f"refused.{Reason.internal_error.name}", 0)
+    details = [detail for reason, detail in report.reasons() if reason is Reason.internal_error]
+    note_bugs(details[len(details) - count :] if count <= len(details) else [*details, "of no known cause"])
+    for reason, detail in report.reasons():
+        if reason in FAULTS:
+            warn_once(reason.name, f"bridge leaves the code as Inductor makes it: [{reason.name}] {detail}")
 
 
 #: Parts of the package that no compilation depends on.

@@ -3,7 +3,8 @@
 Access relations are read off the affine IR as text for islpy, which is the optional dependency `recheck`.  Checked are
 
 - bands: no iteration of a band touches an element that another writes;
-- lanes: below a band, a lane reads of what lanes write only what it has written itself;
+- lanes: below a band, a lane reads of what lanes write only what it has written itself, be several lanes one
+  iteration (bridge/recheck_pieces.py);
 - writes: every element that was written before the passes is written after them, and just once;
 - bounds: no access is outside its buffer.
 """
@@ -12,21 +13,27 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import functools
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from math import prod
 from typing import Any
 
 from .mlir_runtime import ir
 from .reasons import InvariantError
+from .recheck_pieces import extent, find_pieces
 
 _READ, _WRITE = "affine.load", "affine.store"
 
 
 @dataclass
 class Access:
-    """One load or store: the loops around it from the outside in, what they and the guards allow, its element."""
+    """One load or store: the loops around it from the outside in, what they and the guards allow, its element.
+
+    split: the loop of which an iteration does `count` pieces, where it is in one; pieces: those that it is in.
+    """
 
     operation: Any
     memref: int
@@ -34,6 +41,9 @@ class Access:
     loops: list[Any]
     domain: list[str]
     subscripts: list[str]
+    split: Any = None
+    count: int = 1
+    pieces: tuple[int, ...] = (0,)
 
 
 @dataclass
@@ -188,6 +198,7 @@ class Recheck:
 
     def _verify(self, module: Any) -> list[str]:
         after = Accesses(_function(module))
+        find_pieces(after.found, partial(self._is_shifted, after))
         lines = self._check_writes(after)
         lines += self._check_bounds(after)
         for root in _bands(after):
@@ -201,19 +212,33 @@ class Recheck:
         kept = [accesses.names[_variable(loop)] for loop in loops]
         others = [n for n in (accesses.names[_variable(loop)] for loop in access.loops) if n not in kept]
         conditions = [*access.domain, *(b for loop in loops if loop not in access.loops for b in accesses.bounds(loop))]
-        return self._map(accesses, access, kept, conditions, others)
+        return self._map(accesses, access.subscripts, kept, conditions, others)
 
     def _map(
-        self, accesses: Accesses, access: Access, inputs: list[str], conditions: list[str], others: list[str]
+        self, accesses: Accesses, subscripts: list[str], inputs: list[str], conditions: list[str], others: list[str]
     ) -> Any:
-        """`inputs` -> the access's element, for some `others`."""
-        results = [f"e{i}" for i in range(len(access.subscripts))]
-        equalities = [f"{name} = {text}" for name, text in zip(results, access.subscripts, strict=True)]
+        """`inputs` -> the element at `subscripts`, for some `others`."""
+        results = [f"e{i}" for i in range(len(subscripts))]
+        equalities = [f"{name} = {text}" for name, text in zip(results, subscripts, strict=True)]
         body = " and ".join([*conditions, *equalities]) or "true"
         if others:
             body = f"exists ({', '.join(others)}: {body})"
         sizes = ", ".join(accesses.parameters)
         return self.isl.Map(f"[{sizes}] -> {{ [{', '.join(inputs)}] -> [{', '.join(results)}] : {body} }}")
+
+    def _is_shifted(self, accesses: Accesses, one: Access, other: Access, iterations: int) -> bool:
+        """Whether an access touches what another touches so many iterations of the innermost loop later."""
+        if one.loops != other.loops:
+            return False
+        bounds = accesses.bounds(one.loops[-1])
+        *outer, name = (accesses.names[_variable(loop)] for loop in one.loops)
+        relations = []
+        for access, variable in ((one, f"({name} + {iterations})"), (other, name)):
+            conditions = [text for text in access.domain if text not in bounds]
+            moved = [re.sub(rf"\b{name}\b", variable, text) for text in [*conditions, *access.subscripts]]
+            conditions, subscripts = moved[: len(conditions)], moved[len(conditions) :]
+            relations.append(self._map(accesses, subscripts, [*outer, name], conditions, []))
+        return relations[0].is_equal(relations[1])
 
     def _written(self, accesses: Accesses) -> dict[int, Any]:
         """The elements of each buffer that are written."""
@@ -296,11 +321,11 @@ class Recheck:
     def _check_lane(self, after: Accesses, band: list[Any], store: Access, load: Access) -> None:
         writer = _lanes(store, band)
         reader = _lanes(load, band) + [loop for loop in load.loops if _carries(loop)]
-        if writer and after.domains(writer) == after.domains(reader):
-            relations = [self._by_loops(after, band, *own) for own in ((store, writer), (load, reader))]
-            self._check_same(relations[0].apply_range(relations[1].reverse()), load)
+        if writer and after.domains(writer) == after.domains(reader) and store.count == load.count:
+            written, read = self._by_loops(after, band, store, writer), self._by_loops(after, band, load, reader)
+            self._check_same(written.apply_range(read.reverse()), load)
             return
-        count, lanes = _volume(writer), _volume(reader)
+        count, lanes = _volume(store, writer), _volume(load, reader)
         if count is None or lanes is None or not reader or lanes % count:
             raise InvariantError(f"{_where(load)}: its lanes are not those of the store")
         written = self._lane_relation(after, band, store, writer, 1)
@@ -308,20 +333,31 @@ class Recheck:
         self._check_same(written.apply_range(read.reverse()), load)
 
     def _by_loops(self, after: Accesses, band: list[Any], access: Access, lanes: list[Any]) -> Any:
-        """(band iteration, iteration of each of `lanes`) -> elements."""
-        inputs = [after.names[_variable(loop)] for loop in [*band, *lanes]]
-        others = [n for n in (after.names[_variable(loop)] for loop in access.loops) if n not in inputs]
-        return self._map(after, access, inputs, access.domain, others)
+        """(band iteration, iteration of each of `lanes`, had they no pieces) -> elements."""
+        outer, inner = ([after.names[_variable(loop)] for loop in loops] for loops in (band, lanes))
+        others = [n for n in (after.names[_variable(loop)] for loop in access.loops) if n not in outer]
+        counted = [f"lane{i}" for i in range(len(inner))]
+        maps = []
+        for piece in access.pieces:
+            numbers = [_in_piece(name, loop, access, piece) for name, loop in zip(inner, lanes, strict=True)]
+            conditions = [f"{lane} = {number}" for lane, number in zip(counted, numbers, strict=True)]
+            conditions = [*access.domain, *conditions]
+            maps.append(self._map(after, access.subscripts, [*outer, *counted], conditions, others))
+        return functools.reduce(lambda one, other: one.union(other), maps)
 
     def _lane_relation(self, after: Accesses, band: list[Any], access: Access, lanes: list[Any], share: int) -> Any:
         """(band iteration, lane) -> elements; `share` lanes of the access are one."""
-        number = "0"
-        for loop in lanes:
-            number = f"({number}) * {_extent(loop)} + {after.names[_variable(loop)]}"
         outer = [after.names[_variable(loop)] for loop in band]
         others = [after.names[_variable(loop)] for loop in access.loops if loop not in band]
-        conditions = [*access.domain, f"lane = floor(({number}) / {share})"]
-        return self._map(after, access, [*outer, "lane"], conditions, others)
+        maps = []
+        for piece in access.pieces:
+            number = "0"
+            for loop in lanes:
+                own = _in_piece(after.names[_variable(loop)], loop, access, piece)
+                number = f"({number}) * {_volume(access, [loop])} + {own}"
+            conditions = [*access.domain, f"lane = floor(({number}) / {share})"]
+            maps.append(self._map(after, access.subscripts, [*outer, "lane"], conditions, others))
+        return functools.reduce(lambda one, other: one.union(other), maps)
 
 
 def _function(module: Any) -> Any:
@@ -355,15 +391,20 @@ def _lanes(access: Access, band: list[Any]) -> list[Any]:
     return [loop for loop in access.loops if loop not in band and not _carries(loop)]
 
 
-def _extent(loop: Any) -> int | None:
-    """The constant extent of a loop from 0."""
-    found = re.fullmatch(r"affine_map<\(\) -> \((\d+)\)>", str(loop.attributes["upperBoundMap"]))
-    return int(found[1]) if found else None
+def _in_piece(name: str, loop: Any, access: Access, piece: int) -> str:
+    """The iteration of a loop that an access would be in if the loop had no pieces."""
+    return f"({name} + {piece * (extent(loop) or 0)})" if _is_split(loop, access) else name
 
 
-def _volume(loops: list[Any]) -> int | None:
-    extents = [extent for loop in loops if (extent := _extent(loop)) is not None]
-    return prod(extents) if len(extents) == len(loops) else None
+def _is_split(loop: Any, access: Access) -> bool:
+    return access.split is not None and loop == access.split
+
+
+def _volume(access: Access, loops: list[Any]) -> int | None:
+    """Iterations of loops around an access, had they no pieces; None where an extent is not constant."""
+    extents = [size for loop in loops if (size := extent(loop)) is not None]
+    pieces = access.count if any(_is_split(loop, access) for loop in loops) else 1
+    return pieces * prod(extents) if len(extents) == len(loops) else None
 
 
 def _by_memref(accesses: Iterable[Access]) -> dict[int, list[Access]]:

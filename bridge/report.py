@@ -6,7 +6,7 @@ import contextlib
 import threading
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,6 @@ from .reasons import Reason
 
 if TYPE_CHECKING:  # It loads sympy, and `import bridge` is to be quick.
     from .explanations.recording import GroupRecord
-    from .groups import Refusal
 
 #: Reasons that somebody can do something about: these are said in a warning too.
 FAULTS = frozenset(
@@ -49,6 +48,15 @@ class Counterexample:
 
 
 @dataclass
+class Refusal:
+    """A kernel or a group that Bridge leaves alone, and why."""
+
+    nodes: list[str]
+    reason: Reason
+    detail: str
+
+
+@dataclass
 class GroupReport:
     """One group of kernels.
 
@@ -57,7 +65,8 @@ class GroupReport:
     seconds: time of each stage; remarks: what the passes said, as (reason, text, location);
     bytes_before / bytes_if_one: what its kernels move, and what one in their place would, at typical sizes;
     certificate: with option recheck, what isl proved of the fused loops; graph: its number in the compilation;
-    counterexamples: of the remarks that are dependences; record: what `bridge.explain` asks for, else None.
+    counterexamples: of the remarks that are dependences; record: what `bridge.explain` asks for, else None;
+    faults: (reason, detail) of what somebody can do something about, in a part of it.
     """
 
     name: str
@@ -77,10 +86,33 @@ class GroupReport:
     graph: int = 0
     counterexamples: list[Counterexample] = field(default_factory=list)
     record: GroupRecord | None = None
+    faults: list[tuple[Reason, str]] = field(default_factory=list)
+
+    def refuse(self, reason: Reason, detail: str) -> None:
+        """Notes why the group stays as it is."""
+        self.fused, self.reason, self.detail = False, reason, detail
 
     def keep_apart(self, reason: Reason, detail: str) -> None:
         """Notes why some of the group's kernels stay as they are."""
         self.decisions.append(f"apart [{reason.name}]: {detail}")
+        self._note_fault(reason, detail)
+
+    def lack(self, reason: Reason, detail: str) -> None:
+        """Notes why something is not said of the group; its kernels are as they would be."""
+        self.decisions.append(f"not said [{reason.name}]: {detail}")
+        self._note_fault(reason, detail)
+
+    def _note_fault(self, reason: Reason, detail: str) -> None:
+        if reason in FAULTS:
+            self.faults.append((reason, detail))
+
+    @property
+    def outcomes(self) -> list[str]:
+        """What became of it, by the names of the counters: fused or why not, and the faults of its parts."""
+        reasons = {reason for reason, _ in self.faults}
+        if not self.fused and self.reason is not None:
+            reasons.add(self.reason)
+        return [*(["groups_fused"] if self.fused else []), *sorted(f"refused.{reason.name}" for reason in reasons)]
 
     @contextlib.contextmanager
     def stage(self, name: str) -> Iterator[None]:
@@ -126,6 +158,31 @@ class Report:
     def count(self, name: str, amount: int = 1) -> None:
         self.counters[name] = self.counters.get(name, 0) + amount
 
+    def adder(self) -> Callable[[Refusal], None]:
+        """Adds refusals from now on, each once: what several steps ask in vain is one fault."""
+        earlier = len(self.refusals)
+        return lambda refusal: None if refusal in self.refusals[earlier:] else self.refusals.append(refusal)
+
+    def leave(self, nodes: list[str], reason: Reason, detail: str) -> None:
+        """Adds a refusal, and counts it: for what no graph counts."""
+        self.refusals.append(Refusal(nodes, reason, detail))
+        self.count(f"refused.{reason.name}")
+
+    def leave_all(self, reason: Reason, detail: str) -> None:
+        self.leave([], reason, detail)
+
+    def reasons(self) -> Iterator[tuple[Reason, str]]:
+        """Why groups, parts of them and kernels were left alone, each with the detail."""
+        for group in self.groups:
+            if group.reason is not None:
+                yield group.reason, group.detail
+            yield from group.faults
+        yield from ((refusal.reason, refusal.detail) for refusal in self.refusals)
+
+    def count_all(self, names: Iterable[str]) -> None:
+        for name in names:
+            self.count(name)
+
     @contextlib.contextmanager
     def graph(self) -> Iterator[None]:
         """Everything that the block adds belongs to one graph; refused kernels are counted, and the time."""
@@ -136,30 +193,19 @@ class Report:
             for group in self.groups[groups:]:
                 group.graph = self.graphs
             for refusal in self.refusals[refusals:]:
-                self._count_refused(refusal)
+                self.count(f"refused.{refusal.reason.name}")
             self.graphs += 1
             staged = sum(sum(group.seconds.values()) for group in self.groups[groups:])
             rest = time.perf_counter() - start - staged
             self.seconds["other"] = self.seconds.get("other", 0.0) + rest
 
-    def _count_refused(self, refusal: Refusal) -> None:
-        self.count(f"refused.{refusal.reason.name}")
-
-    def refuse(self, refusal: Refusal) -> None:
-        """Adds a refusal after the graph that it is about; `graph` counts those of its own block."""
-        self.refusals.append(refusal)
-        self._count_refused(refusal)
-
     def mark(self) -> Report:
         """What the report holds now, for `withdraw`."""
         return replace(self, groups=list(self.groups), choices=list(self.choices))
 
-    def withdraw(self, earlier: Report, detail: str) -> bool:
-        """Has nothing been fused since `earlier`, as those graphs are compiled without Bridge; False if nothing was."""
-        fused = [group for group in self.groups[len(earlier.groups) :] if group.fused]
-        if not fused and self.choices == earlier.choices:
-            return False
-        for group in fused:
+    def withdraw(self, earlier: Report, detail: str) -> None:
+        """Has nothing been fused since `earlier`, as those graphs are compiled without Bridge."""
+        for group in [group for group in self.groups[len(earlier.groups) :] if group.fused]:
             group.fused, group.reason, group.detail = False, Reason.internal_error, detail
             group.kernels_after = group.kernels_before
             self.count("groups_fused", -1)
@@ -167,7 +213,6 @@ class Report:
         del self.choices[len(earlier.choices) :]
         self.kernels_after = earlier.kernels_after + self.kernels_before - earlier.kernels_before
         self.count("graphs_withdrawn", self.graphs - earlier.graphs)
-        return True
 
     def __str__(self) -> str:
         if not self.graphs:
@@ -220,13 +265,29 @@ def report() -> Report | None:
         return _last
 
 
+_bugs: list[str] = []
+
+
+def note_bugs(details: Iterable[str]) -> None:
+    """Keeps what is known of internal errors, for `bugs`."""
+    with _lock:
+        _bugs.extend(details)
+
+
+def bugs() -> list[str]:
+    """The internal errors of all compilations of this process: tests and benchmarks are to end red on one."""
+    with _lock:
+        return list(_bugs)
+
+
 _warned: set[str] = set()
 
 
-def warn_once(subject: str, text: str) -> None:
-    """A RuntimeWarning, once a process for each subject."""
+def warn_once(subject: str, text: str) -> bool:
+    """A RuntimeWarning, once a process for each subject; whether it was this time."""
     with _lock:
         if subject in _warned:
-            return
+            return False
         _warned.add(subject)
     warnings.warn(text, RuntimeWarning, stacklevel=3)
+    return True

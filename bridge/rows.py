@@ -7,11 +7,11 @@ what is computed with its result.  This choice is all that Bridge changes in a k
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from math import prod
 from typing import Any
 
 from . import inductor
+from .attempts import attempt
 from .inductor import codegen
 from .inductor.launches import SHORT_ROW
 from .profitability import fits_in_registers
@@ -20,21 +20,27 @@ from .profitability import fits_in_registers
 LONG_ROW = 16384
 
 
-def keep_repeated_rows(schedule: list[Any], fused: set[str]) -> Iterator[str]:
-    """Makes the kernels persistent for which that pays; yields a line about each.
+def keep_repeated_rows(schedule: list[Any], fused: set[str]) -> list[str]:
+    """Makes the kernels persistent for which that pays; a line about each.
 
     fused: names of operations whose kernels are Bridge's, and decided on.
     """
+    lines: list[str] = []
     for kernel in schedule:
-        if not inductor.is_loop_kernel(kernel) or inductor.operation_names(kernel) & fused:
-            continue
-        device = inductor.device_of(kernel)
-        if not inductor.generates_triton(device):
-            continue
-        registers = repeated_row_registers(kernel)
-        if fits_in_registers(registers):
-            codegen.keep_inner_rows(kernel.scheduler, device, inductor.operation_names(kernel))
-            yield f"{kernel.get_name()}: persistent: a row that was read again takes {registers} registers"
+        with attempt(kernel.get_name()):
+            lines += _keep_repeated_rows(kernel, fused)
+    return lines
+
+
+def _keep_repeated_rows(kernel: Any, fused: set[str]) -> list[str]:
+    if not inductor.is_loop_kernel(kernel) or inductor.operation_names(kernel) & fused:
+        return []
+    device = inductor.device_of(kernel)
+    registers = repeated_row_registers(kernel) if inductor.generates_triton(device) else 0
+    if not fits_in_registers(registers):
+        return []
+    codegen.keep_inner_rows(kernel.scheduler, device, inductor.operation_names(kernel))
+    return [f"{kernel.get_name()}: persistent: a row that was read again takes {registers} registers"]
 
 
 def repeated_row_registers(kernel: Any) -> int:

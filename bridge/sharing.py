@@ -8,11 +8,10 @@ from functools import partial
 from typing import Any
 
 from . import inductor
-from .attempts import BUGS, try_step
+from .attempts import attempt, try_step
 from .groups import Group, group_report
 from .liveness import Liveness
 from .options import Options
-from .reasons import Reason
 from .report import GroupReport, Report
 from .siblings import FRESH_BYTES, independent_sets, partition, positions_of, small_sources, small_strangers, strangers
 
@@ -20,18 +19,20 @@ from .siblings import FRESH_BYTES, independent_sets, partition, positions_of, sm
 def share_launches(
     schedule: list[Any], groups: list[tuple[set[str], GroupReport]], options: Options, report: Report
 ) -> list[Any]:
-    """The schedule with one launch for independent kernels, where that pays.
+    """The schedule with one launch for independent kernels, where that pays; groups of its own go into the report.
 
-    groups: the operations of each group that was translated, and its entry in the report; counts what became of it.
+    groups: the operations of each group that was translated, and its entry in the report.
     """
-    live = None if options.force_fusion else try_step(partial(Liveness.of, schedule), None, options, report)
-    sharing = _Sharing(options, report, live)
-    return sharing.among_groups(sharing.within_groups(schedule, groups))
+    live = None if options.force_fusion else try_step(partial(Liveness.of, schedule), None)
+    if live is not None or options.force_fusion:  # what is not known to have room in memory is not tried
+        sharing = _Sharing(options, report, live)
+        schedule = sharing.among_groups(sharing.within_groups(schedule, groups))
+    return schedule
 
 
 @dataclass(frozen=True)
 class _Sharing:
-    """live: what the kernels need of memory; None where that is not known, or whether a launch pays does not matter."""
+    """live: what the kernels need of memory; None where whether a launch pays does not matter."""
 
     options: Options
     report: Report
@@ -41,16 +42,12 @@ class _Sharing:
         """The schedule with one launch for kernels of a group that stayed apart."""
         for names, entry in groups:
             schedule = self._share(schedule, partial(independent_sets, schedule, names), entry)
-            if entry.fused:
-                self.report.count("groups_fused")
-            elif entry.reason is not None:
-                self.report.count(f"refused.{entry.reason.name}")
         return schedule
 
     def among_groups(self, schedule: list[Any]) -> list[Any]:
         """The schedule with one launch for kernels that no group has together."""
         for find, most_bytes in ((strangers, None), (small_strangers, FRESH_BYTES), (small_sources, FRESH_BYTES)):
-            sets = try_step(partial(find, schedule), [], self.options, self.report)
+            sets = try_step(partial(find, schedule), [])
             for family in [[schedule[p] for p in positions] for positions in sets]:
                 schedule = self._share_as_a_group(schedule, family, most_bytes)
         return schedule
@@ -60,13 +57,14 @@ class _Sharing:
         positions = positions_of(schedule, family)
         group = Group(positions, set().union(*map(inductor.operation_names, family)))
         describe = partial(group_report, f"group{len(self.report.groups)}", group, schedule)
-        entry = try_step(describe, None, self.options, self.report)
+        entry = try_step(describe, None, *group.names)
         if entry is None:
             return schedule
         schedule = self._share(schedule, lambda: [positions], entry, most_bytes)
-        if entry.fused:
+        if entry.faults and not entry.fused:
+            entry.refuse(*entry.faults[0])
+        if entry.fused or entry.faults:
             self.report.groups.append(entry)
-            self.report.count("groups_fused")
         return schedule
 
     def _share(
@@ -77,11 +75,6 @@ class _Sharing:
         most_bytes: int | None = None,
     ) -> list[Any]:
         """The schedule with one launch for each set of independent kernels, given by position, where that pays."""
-        try:
-            with entry.stage("siblings"):
-                return partition(schedule, find_sets(), entry, most_bytes, self.live, self.options.force_fusion)
-        except BUGS as bug:
-            if self.options.strict:
-                raise
-            entry.keep_apart(Reason.internal_error, f"{type(bug).__name__}: {bug}")
-            return schedule
+        with attempt(note=entry.keep_apart), entry.stage("siblings"):
+            return partition(schedule, find_sets(), entry, most_bytes, self.live, self.options.force_fusion)
+        return schedule

@@ -13,10 +13,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from typing import Any
 
 from . import inductor
+from .attempts import attempt, try_step
 from .groups import admissible, reachable
 from .inductor import codegen
 from .inductor.launches import cannot_share_launch
@@ -112,7 +114,7 @@ def _is_small(kernel: Any) -> bool:
 def _sets(
     schedule: list[Any], eligible: Callable[[Any], bool], related: Callable[[Any, Any], bool], distance: int
 ) -> list[list[int]]:
-    candidates = [p for p, kernel in enumerate(schedule) if eligible(kernel)]
+    candidates = [p for p, kernel in enumerate(schedule) if _holds(eligible, kernel)]
     if len(candidates) < 2:
         return []
     reach = reachable(schedule, candidates)
@@ -135,7 +137,12 @@ def _belongs(
     """Whether a kernel is independent of each of the earlier `members` and related to one."""
     if any(reach[position] >> m & 1 for m in members):
         return False
-    return any(related(schedule[m], schedule[position]) for m in members)
+    return any(_holds(related, schedule[position], schedule[m]) for m in members)
+
+
+def _holds(condition: Callable[..., bool], kernel: Any, *others: Any) -> bool:
+    """What a condition says of a kernel; False where a bug ends it."""
+    return try_step(partial(condition, kernel, *others), False, kernel.get_name())
 
 
 def _akin(one: Any, other: Any) -> bool:
@@ -195,13 +202,16 @@ def partition(
     live: what the kernels need of memory, None where that is not known; force: whether a launch pays does not matter.
     What was done, or why not, goes into `entry`; a set whose kernels stay apart leaves the schedule as it was.
     """
-    parts = [part for positions in sets for part in _parts(schedule, positions, most_bytes)]
-    families = [[schedule[p] for p in part] for part in parts]
+    families: list[list[Any]] = []
+    for positions in sets:
+        with attempt(note=entry.keep_apart):
+            families += [[schedule[p] for p in part] for part in _parts(schedule, positions, most_bytes)]
     for family in families:
         if not all(inductor.generates_triton(_device(kernel)) for kernel in family):
             continue
         for kernels in [family] if live is None else _with_room(schedule, family, entry, live):
-            schedule = _share_or_refuse(schedule, kernels, entry, live, force)
+            with attempt(note=entry.keep_apart):
+                schedule = _share(schedule, kernels, entry, live, force)
     return schedule
 
 
@@ -213,11 +223,13 @@ def _with_room(schedule: list[Any], family: list[Any], entry: GroupReport, live:
     """
     parts = [family[:1]]
     for kernel in family[1:]:
-        try:
+        joins = False
+        with attempt(note=entry.keep_apart):
             live.check(schedule, positions_of(schedule, [*parts[-1], kernel]))
+            joins = True
+        if joins:
             parts[-1].append(kernel)
-        except Unsupported as refusal:
-            entry.keep_apart(refusal.reason, refusal.detail)
+        else:
             parts.append([kernel])
     return [part for part in parts if len(part) > 1]
 
@@ -235,17 +247,8 @@ def _parts(schedule: list[Any], positions: list[int], most_bytes: int | None) ->
     return [part for part in parts if len(part) > 1]
 
 
-def _share_or_refuse(
-    schedule: list[Any], family: list[Any], entry: GroupReport, live: Liveness | None, force: bool
-) -> list[Any]:
-    try:
-        return _share(schedule, family, entry, live, force)
-    except Unsupported as refusal:
-        entry.keep_apart(refusal.reason, refusal.detail)
-        return schedule
-
-
 def _share(schedule: list[Any], family: list[Any], entry: GroupReport, live: Liveness | None, force: bool) -> list[Any]:
+    """The schedule with one kernel in the place of a family; where that ends in an error, nothing is changed."""
     _check_possible(schedule, family)
     siblings = [_sibling(kernel) for kernel in family]
     if force:
@@ -255,12 +258,14 @@ def _share(schedule: list[Any], family: list[Any], entry: GroupReport, live: Liv
     if live is not None:  # once more: earlier parts have joined, and those that gain nothing are left out
         live.check(schedule, positions)
     joined = codegen.share_launch([part for p in positions for part in inductor.launch_parts(schedule[p])])
+    described = _describe(chosen)
+    changed = codegen.replace_kernels(joined.scheduler, schedule, {positions[0]: joined}, set(positions))
     if live is not None:
         live.join(schedule, positions, joined)
-    entry.decisions.append(_describe(chosen))
+    entry.decisions.append(described)
     entry.fused, entry.reason, entry.detail = True, None, ""
     entry.kernels_after -= len(positions) - 1
-    return codegen.replace_kernels(joined.scheduler, schedule, {positions[0]: joined}, set(positions))
+    return changed
 
 
 def positions_of(schedule: list[Any], kernels: list[Any]) -> list[int]:

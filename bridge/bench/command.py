@@ -17,6 +17,7 @@ from . import timing, zoo
 from .arguments import add_arguments
 from .cases import FAILURES, first_line, make_case
 from .plot import Axis, Bars, svg
+from .red import exit_status
 from .results import Result, Run, case_name, describe, load, regressions
 from .zoo import Architecture
 
@@ -143,7 +144,7 @@ def _save(done: Run, folder: Path | None) -> None:
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="bridge bench", description=__doc__)
     add_arguments(parser)
-    return run(parser.parse_args(arguments))
+    return exit_status(run(parser.parse_args(arguments)))
 
 
 def _plot(done: Run) -> str:

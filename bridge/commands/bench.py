@@ -18,5 +18,6 @@ NAME = "bench"
 def run(arguments: argparse.Namespace) -> int:
     """The exit status: 1 for failures or regressions, 2 where nothing can be measured."""
     from ..bench import command
+    from ..bench.red import exit_status
 
-    return command.run(arguments)
+    return exit_status(command.run(arguments))

@@ -8,11 +8,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
-from ..attempts import BUGS
+from ..attempts import attempt, boundary
 from ..inductor import graphs
 from ..options import Options
+from ..reasons import Reason
+from ..report import Refusal
 from .share_operands import share_operands
 from .shrink_domains import shrink_domains
 from .store_reread import store_reread
@@ -27,26 +30,28 @@ PASSES: dict[str, Callable[[Any], Iterator[str]]] = {
 
 @dataclass
 class Changes:
-    """What was changed in a graph: lines by pass, what ended a pass, and the seconds that all took."""
+    """What was changed in a graph: lines by pass, what ended for a node or a pass, and the seconds that all took."""
 
     lines: dict[str, list[str]] = field(default_factory=dict)
-    fault: str = ""
+    faults: list[Refusal] = field(default_factory=list)
     seconds: float = 0.0
 
 
 def change_graph(graph: Any, options: Options) -> None:
     """Runs the passes that the options ask for, and notes what they did for the report of the graph's schedule.
 
-    A bug of ours ends a pass: production leaves the rest of the graph as it is, strict mode raises.
+    A bug of ours ends a pass for a node, or at the least a pass: production leaves there what is as it is, strict mode
+    raises.
     """
     changes, start = Changes(), time.perf_counter()
-    for name in [name for name in PASSES if getattr(options, name)]:
-        lines = changes.lines[name] = []
-        try:
-            lines += PASSES[name](graph)
-        except BUGS as bug:
-            if options.strict:
-                raise
-            changes.fault = f"{name}: {type(bug).__name__}: {bug}"
+    with boundary(options.strict, changes.faults.append):
+        for name in [name for name in PASSES if getattr(options, name)]:
+            lines = changes.lines[name] = []
+            with attempt(note=partial(_end, changes, name)):
+                lines += PASSES[name](graph)
     changes.seconds = time.perf_counter() - start
     graphs.add_note(graph, changes)
+
+
+def _end(changes: Changes, name: str, reason: Reason, detail: str) -> None:
+    changes.faults.append(Refusal([], reason, f"{name}: {detail}"))

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from ..attempts import attempt
 from ..inductor import graphs
 from ..inductor.graphs import aten
 
@@ -18,14 +19,19 @@ from ..inductor.graphs import aten
 def share_operands(graph: Any) -> Iterator[str]:
     """Has Inductor store one buffer where it would store several; yields a line about each."""
     for node in list(graph.nodes):
-        read = _read_by_calls(node) if graphs.is_pointwise(node) and graphs.is_contiguous(node) else []
-        views = [view for view in dict.fromkeys(read) if view is not node]
-        # What Inductor would pad it counts whenever it is asked: asked last.
-        if len(read) < 2 or not views or not graphs.is_padded(node):
-            continue
-        for view in views:
-            _take_as_strided(graph, view, node)
-        yield f"{graphs.place(node)}: one buffer without padding for {len(read)} library calls"
+        with attempt(node.name):
+            yield from _share_operand(graph, node)
+
+
+def _share_operand(graph: Any, node: Any) -> Iterator[str]:
+    read = _read_by_calls(node) if graphs.is_pointwise(node) and graphs.is_contiguous(node) else []
+    views = [view for view in dict.fromkeys(read) if view is not node]
+    # What Inductor would pad it counts whenever it is asked: asked last.
+    if len(read) < 2 or not views or not graphs.is_padded(node):
+        return
+    for view in views:
+        _take_as_strided(graph, view, node)
+    yield f"{graphs.place(node)}: one buffer without padding for {len(read)} library calls"
 
 
 def _read_by_calls(node: Any) -> list[Any]:

@@ -19,8 +19,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
+from ..attempts import attempt, try_step
 from ..inductor import graphs
 from ..inductor.graphs import aten
 from . import passing
@@ -70,14 +72,20 @@ def shrink_domains(graph: Any) -> Iterator[str]:
     """Shrinks what can be shrunk and pays; yields a line about each."""
     nodes = list(graph.nodes)
     # Each slice once: those that are made on the way have arrived where they stay.
-    for node in [node for node in nodes if _as_slice(node) is not None]:
-        domain = None if node._erased else _find_domain(node, nodes)
-        if domain is None:
-            continue
-        done, whole = domain.slice.length, domain.slice.whole
-        _shrink(graph, domain)
+    for node in [node for node in nodes if try_step(partial(_as_slice, node), None, node.name) is not None]:
+        with attempt(node.name):
+            yield from _shrink_domain(graph, node, nodes)
         nodes = list(graph.nodes)
-        yield f"{graphs.place(node)}: {len(domain.moved)} operations work on {done} of {whole} indices"
+
+
+def _shrink_domain(graph: Any, node: Any, nodes: list[Any]) -> Iterator[str]:
+    domain = None if node._erased else _find_domain(node, nodes)
+    if domain is None:
+        return
+    done, whole = domain.slice.length, domain.slice.whole
+    line = f"{graphs.place(node)}: {len(domain.moved)} operations work on {done} of {whole} indices"
+    _shrink(graph, domain)
+    yield line
 
 
 def _find_domain(node: Any, nodes: list[Any]) -> Domain | None:

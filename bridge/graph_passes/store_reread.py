@@ -22,6 +22,7 @@ from collections import ChainMap
 from collections.abc import Iterator
 from typing import Any
 
+from ..attempts import attempt
 from ..inductor import graphs
 from .loads import Loads, Memory, inputs_loads, level, needed_in_memory
 
@@ -46,8 +47,10 @@ def _find_reread(graph: Any) -> Iterator[tuple[Any, float]]:
         known[node] = loads = memory.loads(node, known)
         if not memory.computed_again(node):
             continue
-        pays = _may_pay(node, convolution) and _spares(node, _saved(node, loads, memory, positions), memory)
-        pays = pays and _Readers(node, memory, known, positions).several(nodes)
+        pays = False
+        with attempt(node.name):
+            spares = _may_pay(node, convolution) and _spares(node, _saved(node, loads, memory, positions), memory)
+            pays = spares and _Readers(node, memory, known, positions).several(nodes)
         if pays:
             yield node, _amount(loads, node)
         if pays or memory.inductor_stores(node, loads):

@@ -14,8 +14,10 @@ from .compiling import (
     compile_plain,
     config_patches,
     ends_in_graph_break,
+    is_dynamos_own,
     option_names,
     raised_by_backend,
+    register_once,
     reset_compiler,
     torch_supported,
 )

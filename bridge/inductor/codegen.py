@@ -60,11 +60,12 @@ def _bridge_backend(scheduler: Any, device: torch.device) -> Any:
     backend = getattr(backend, "_triton_scheduling", backend)  # CUDA's delegates to several
     if not hasattr(backend, "bridge_persistent_nodes"):
         base: type = type(backend)
-        backend.__class__ = _band_scheduling(base)
+        scheduling, kernel_type = _band_scheduling(base), lane_kernel(backend.kernel_type)
+        backend.__class__ = scheduling
         backend.bridge_persistent_nodes = {}
         backend.bridge_inner_nodes = set()
         backend.bridge_collected = None
-        backend.kernel_type = lane_kernel(backend.kernel_type)
+        backend.kernel_type = kernel_type
     return backend
 
 
@@ -296,9 +297,10 @@ def replace_kernels(scheduler: Any, nodes: list[Any], fused: dict[int, Any], rem
 
     fused: position of the first kernel replaced -> the new one; removed: positions of all replaced.
     """
-    for kernel in fused.values():
-        scheduler.name_to_fused_node.update({n.get_name(): kernel for n in kernel.get_nodes()})
-        scheduler.name_to_fused_node[kernel.get_name()] = kernel
     start, stop = min(removed, default=0), max(removed, default=-1) + 1  # outside of this, all is in order
     kept = [fused.get(i, nodes[i]) for i in range(start, stop) if i in fused or i not in removed]
-    return [*nodes[:start], *scheduler.topological_sort_schedule(kept), *nodes[stop:]]
+    changed = [*nodes[:start], *scheduler.topological_sort_schedule(kept), *nodes[stop:]]
+    for kernel in fused.values():  # after all that an error may end
+        names = [*(node.get_name() for node in kernel.get_nodes()), kernel.get_name()]
+        scheduler.name_to_fused_node.update(dict.fromkeys(names, kernel))
+    return changed

@@ -23,6 +23,18 @@ def torch_supported() -> bool:
     return TORCH_VERSIONS[0] <= torch_release() < TORCH_VERSIONS[1]
 
 
+def register_once(name: str, backend: Any) -> None:
+    """Makes a backend known to Dynamo by its name; any thread may do so, and again."""
+    from torch._dynamo.backends import registry
+
+    with _registry_lock:
+        if name not in registry._COMPILER_FNS:
+            registry.register_backend(backend, name=name)
+
+
+_registry_lock = threading.Lock()
+
+
 def option_names() -> frozenset[str]:
     """What `options=` of `backend="inductor"` may name."""
     from torch._inductor import config
@@ -60,6 +72,13 @@ def codegen_error() -> type[Exception]:
     from torch._inductor.exc import InductorError
 
     return InductorError
+
+
+def is_dynamos_own(error: BaseException) -> bool:
+    """Whether an error is how Dynamo is told something, to trace otherwise or not at all, and none of a compilation."""
+    from torch._dynamo.exc import TorchDynamoException
+
+    return isinstance(error, TorchDynamoException) and not isinstance(error, codegen_error())
 
 
 def ends_in_graph_break(gm: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import sympy
@@ -120,11 +121,22 @@ def readers(node: Any) -> set[str]:
 
 def subscripts_read(node: Any, name: str) -> set[Any]:
     """The linear addresses at which a node's loop body loads from a buffer."""
-    return {getattr(dep, "index", None) for dep in node.read_writes.reads if dep.name == name}
+    return {dep.index for dep in _accesses(node.read_writes.reads) if dep.name == name}
 
 
 def buffers_written(node: Any) -> set[str]:
     return {dep.name for dep in node.read_writes.writes}
+
+
+def _accesses(dependencies: Iterable[Any]) -> list[Any]:
+    """Those that are loads and stores at a subscript.
+
+    The others have no subscript to ask for: of a whole buffer (a search in it, the order of a kernel that writes in
+    place and the readers before it), and of nothing but order.
+    """
+    from torch._inductor.dependencies import MemoryDep
+
+    return [dependency for dependency in dependencies if isinstance(dependency, MemoryDep)]
 
 
 def bytes_touched(node: Any, together: set[str] | None = None) -> dict[str, int]:
@@ -132,15 +144,14 @@ def bytes_touched(node: Any, together: set[str] | None = None) -> dict[str, int]
 
     together: names of the operations of the kernel that it would be in, default its own.
     """
-    from torch._inductor.dependencies import MemoryDep
     from torch._inductor.virtualized import V
 
     touched: dict[str, int] = {}
     names = together or node.get_operation_names()
     points = max(size_hint(sympy.prod([size for sizes in node_sizes(n) for size in sizes])) for n in loop_nodes(node))
     real_names = node.scheduler.mutation_real_name  # after a kernel has written into it, a buffer has another name
-    for dep in {*node.read_writes.reads, *node.read_writes.writes}:
-        if isinstance(dep, MemoryDep) and not stays_inside(node.scheduler, dep.name, names):
+    for dep in _accesses({*node.read_writes.reads, *node.read_writes.writes}):
+        if not stays_inside(node.scheduler, dep.name, names):
             name = real_names.get(dep.name, dep.name)
             # Inductor takes an indirect index to reach the whole buffer: a cache is written at one position.
             amount = min(V.graph.get_dep_size_hint(dep), points * buffer_dtype(name).itemsize)
@@ -158,12 +169,11 @@ def bytes_beside(node: Any) -> int:
 
     They are around those that it reads or writes in larger steps, along its innermost loop.
     """
-    from torch._inductor.dependencies import MemoryDep
     from torch._inductor.virtualized import V
 
     beside, names = 0, node.get_operation_names()
-    for dep in {*node.read_writes.reads, *node.read_writes.writes}:
-        if isinstance(dep, MemoryDep) and not stays_inside(node.scheduler, dep.name, names):
+    for dep in _accesses({*node.read_writes.reads, *node.read_writes.writes}):
+        if not stays_inside(node.scheduler, dep.name, names):
             fetched = min(_innermost_step(dep), SECTOR // buffer_dtype(dep.name).itemsize)  # elements for one
             beside += V.graph.get_dep_size_hint(dep) * max(fetched - 1, 0)
     return beside

@@ -35,6 +35,20 @@ def sample() -> torch.Tensor:
     return torch.arange(32 * 64, dtype=torch.float32).reshape(32, 64).sin()
 
 
+@pytest.fixture(autouse=True)
+def no_internal_error(request):
+    """A test that ends with an internal error of Bridge's fails, unless it is marked: `expects_internal_error`."""
+    from bridge.report import bugs
+
+    known, last = len(bugs()), bridge.report()
+    yield
+    found, report = bugs()[known:], bridge.report()
+    if report is not None and report is not last:
+        found += [detail for reason, detail in report.reasons() if reason is bridge.Reason.internal_error]
+    if found and request.node.get_closest_marker("expects_internal_error") is None:
+        pytest.fail("internal errors of Bridge's: " + "; ".join(dict.fromkeys(found)))
+
+
 @pytest.fixture(scope="session")
 def backend():
     """Makes backend="bridge" known where the package is a source tree that is not installed."""

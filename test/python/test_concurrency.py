@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
+from pathlib import Path
 
 import pytest
 import torch
@@ -67,6 +69,7 @@ def assert_fuses(compiler):
     assert len(bridge.report().fused) == 1
 
 
+@pytest.mark.expects_internal_error
 @pytest.mark.filterwarnings("ignore:bridge leaves the code as Inductor makes it")
 @pytest.mark.parametrize("stage", STAGES[1:-1], ids=lambda stage: stage.rpartition(".")[2])
 @pytest.mark.parametrize("error", [Unsupported(Reason.not_liftable, "a test"), ValueError("a test")], ids=type)
@@ -156,3 +159,44 @@ def test_compile_workers(python, tmp_path):
     """Inductor's own processes, which know nothing of Bridge, compile its kernels."""
     variables = {"TORCHINDUCTOR_COMPILE_THREADS": "2", "TORCHINDUCTOR_CACHE_DIR": str(tmp_path)}
     assert python(WORKERS, **variables).strip() == "1"
+
+
+FIRST = """
+import threading
+import torch
+
+start, failures = threading.Barrier(16), []
+
+def work():
+    from torch._dynamo.backends import registry
+    start.wait(60)
+    try:
+        assert registry.lookup_backend("bridge").__module__ == "bridge.backend"
+    except BaseException as error:
+        failures.append(repr(error))
+
+import torch._dynamo
+threads = [threading.Thread(target=work) for _ in range(16)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join(120)
+print(failures)
+"""
+
+#: As an installed package is known to torch.
+ENTRY_POINT = """
+from importlib.metadata import EntryPoint
+from torch._dynamo.backends import registry
+
+registry._lazy_import()
+registry._BACKENDS["bridge"] = EntryPoint("bridge", TARGET, "torch_dynamo_backends")
+"""
+
+
+@pytest.mark.parametrize("attempt", range(3))
+def test_threads_ask_for_the_backend_at_once(python, attempt):
+    """The first compilations of a process, in sixteen threads: torch registers what an entry point names only once."""
+    text = (Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8")
+    (target,) = re.findall(r"torch_dynamo_backends\"?\]\nbridge = \"(.*)\"", text)
+    assert python(f"TARGET = {target!r}\n" + ENTRY_POINT + FIRST).strip() == "[]"

@@ -110,6 +110,7 @@ class TestErrors:
 
         monkeypatch.setattr(graph_passes, "PASSES", {"store_reread": passes})
 
+    @pytest.mark.expects_internal_error
     @pytest.mark.filterwarnings("ignore:bridge leaves the code")
     def test_production_goes_on(self, run):
         run(strict=False)

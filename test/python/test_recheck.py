@@ -172,3 +172,62 @@ def test_islpy_is_asked_for(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(OptionError, match="needs islpy"):
         make_options({"recheck": True})
+
+
+#: What bridge-share-row-values makes of the second loop: an iteration computes two elements, of each half of the row.
+SHARED = FUSED.replace(
+    """    affine.for %j = 0 to 16 {
+      %x = affine.load %t[READ] : memref<8x16xf32>
+      affine.store %x, %out[WRITTEN] : memref<8x16xf32>
+    }
+  } {bridge.band}""",
+    """    affine.for %j = 0 to 8 {
+      %x = affine.load %t[FIRST] : memref<8x16xf32>
+      affine.store %x, %out[%i, %j] : memref<8x16xf32>
+      %y = affine.load %t[SECOND] : memref<8x16xf32>
+      affine.store %y, %out[WRITTEN] : memref<8x16xf32>
+    }
+  } {bridge.band}""",
+)
+
+
+def verify_shared(first="%i, %j", second="%i, %j + 8", written="%i, %j + 8", temporary="%i, %j"):
+    text = SHARED.replace("TEMPORARY", temporary).replace("FIRST", first).replace("SECOND", second)
+    with context(), ir.Location.unknown():
+        return Recheck(ir.Module.parse(BEFORE)).verify(ir.Module.parse(text.replace("WRITTEN", written)))
+
+
+def test_a_row_value_for_several_elements_is_certified():
+    assert verify_shared()[-1] == "lanes: 2 pairs of a store and a load, each in one lane"
+
+
+@pytest.mark.parametrize(
+    ("accesses", "complaint"),
+    [
+        ({"second": "%i, %j"}, "two iterations of a band meet"),
+        ({"first": "%i, %j + 8"}, "two iterations of a band meet"),
+        ({"first": "%i, %j + 8", "second": "%i, %j"}, "two iterations of a band meet"),
+        ({"second": "%i, 15 - %j"}, "two iterations of a band meet"),
+        ({"written": "%i, %j"}, "elements of argument 2"),
+        ({"temporary": "%i, 15 - %j"}, "two iterations of a band meet"),
+    ],
+    ids=str,
+)
+def test_a_row_value_for_the_wrong_elements_is_found(accesses, complaint):
+    with pytest.raises(InvariantError, match=complaint):
+        verify_shared(**accesses)
+
+
+def residual_layer_norm(x, residual):
+    hidden = x + residual
+    return hidden, torch.nn.functional.layer_norm(hidden, hidden.shape[-1:])
+
+
+def test_residual_and_layer_norm_is_certified_on_a_cpu(compiler):
+    """C++ computes several elements of a row for one value of the row."""
+    inputs = [torch.randn(128, 768, dtype=torch.bfloat16) for _ in range(2)]
+    ours = compiler(residual_layer_norm, backend=rechecked, dynamic=False)(*inputs)
+    (group,) = bridge.report().groups
+    assert group.fused and any(line.startswith("lanes: ") for line in group.certificate)
+    expected = residual_layer_norm(*(x.double() for x in inputs))
+    torch.testing.assert_close(ours, expected, check_dtype=False, rtol=1e-2, atol=1e-2)

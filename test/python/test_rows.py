@@ -8,7 +8,7 @@ from emitted import run_emitted
 from torch.nn import functional as F
 
 import bridge
-from bridge import offline
+from bridge import offline, rows
 from bridge.backend import bridge as bridge_backend
 
 
@@ -40,13 +40,17 @@ READ_AGAIN = [rms_norm, layer_norm, residual_norm, softmax]
 
 
 def generate(fn, *shape, dynamic=False, **options):
-    def backend(gm, inputs):
-        return bridge_backend(gm, inputs, options=options)
-
     x = torch.randn(shape)
     if dynamic:
         torch._dynamo.mark_dynamic(x, 0)
-    return offline.compile_for_gpu(fn, [x], compile_fx=backend, dynamic=None if dynamic else False)
+    return generate_of(fn, [x], None if dynamic else False, **options)
+
+
+def generate_of(fn, inputs, dynamic=False, **options):
+    def backend(gm, inputs):
+        return bridge_backend(gm, inputs, options={"strict": True, **options})
+
+    return offline.compile_for_gpu(fn, inputs, compile_fx=backend, dynamic=dynamic)
 
 
 def is_persistent(result):
@@ -98,3 +102,63 @@ def test_numerics(fn):
     ours, _ = run_emitted(fn, [x], bridge_backend)
     expected = fn(x.double())
     torch.testing.assert_close(ours, expected, check_dtype=False, rtol=1e-5, atol=1e-5)
+
+
+# ---------------------------------------------------------------------------------------------------------
+# Kernels that update a tensor in place
+# ---------------------------------------------------------------------------------------------------------
+
+
+def in_place_then_norm(total, y):
+    """The first kernel waits for all that read `total` before: a dependency that has no subscript."""
+    n = rms_norm(y)
+    total.add_(n)
+    return n, rms_norm(total)
+
+
+def test_a_kernel_that_updates_in_place_keeps_its_rows_and_ends_nothing():
+    result = generate_of(in_place_then_norm, [torch.randn(4, 2048) for _ in range(2)])
+    assert {refusal.reason.name for refusal in bridge.report().refusals} == {"mutation"}
+    assert {kernel.heuristic for kernel in result.kernels} == {"persistent_reduction"}
+
+
+def test_in_place_numerics():
+    torch.manual_seed(0)
+    total, y = torch.randn(2, 4, 2048)
+    expected_total = total.double()
+    expected = in_place_then_norm(expected_total, y.double())
+    ours, _ = run_emitted(in_place_then_norm, [total, y], bridge_backend)
+    torch.testing.assert_close([*ours, total], [*expected, expected_total], check_dtype=False, rtol=1e-5, atol=1e-5)
+
+
+def test_a_search_in_a_buffer_has_no_subscript():
+    """`bucketize` reads a whole buffer, wherever it likes."""
+
+    def search(x, boundaries):
+        return rms_norm(x) + torch.bucketize(x, boundaries)
+
+    inputs = [torch.randn(64, 2048), torch.linspace(-1, 1, 9)]
+    assert is_persistent(generate_of(search, inputs))
+
+
+@pytest.mark.expects_internal_error
+def test_a_kernel_that_fails_is_one_kernel(monkeypatch):
+    """The other one keeps its rows."""
+    registers, seen = rows.repeated_row_registers, []
+
+    def fail_first(kernel):
+        seen.append(kernel)
+        if len(seen) == 1:
+            raise NotImplementedError("no such subscript")
+        return registers(kernel)
+
+    monkeypatch.setattr(rows, "repeated_row_registers", fail_first)
+
+    def two(x, y):
+        return rms_norm(x), rms_norm(y)
+
+    with pytest.warns(RuntimeWarning, match="no such subscript"):
+        result = generate_of(two, [torch.randn(64, 2048), torch.randn(32, 4096)], strict=False)
+    assert len(bridge.report().choices) == 1 and len(seen) == 2
+    assert bridge.report().counters["refused.internal_error"] == 1
+    assert [kernel.heuristic for kernel in result.kernels].count("persistent_reduction") == 1

@@ -1,0 +1,147 @@
+"""Any error in any step, at one kernel or one group: only that is left alone; the compilation is no worse for it."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+
+import pytest
+import sympy
+import torch
+from conftest import rows
+
+import bridge
+from bridge import offline
+from bridge.backend import bridge as bridge_backend
+
+#: One of each kind: of programs, torch, sympy, MLIR and the system.
+ERRORS = [
+    KeyError("planted"),
+    NotImplementedError("planted"),
+    RecursionError("planted"),
+    MemoryError("planted"),
+    OSError("planted"),
+    StopIteration("planted"),
+    sympy.PolynomialError("planted"),
+    torch._inductor.exc.InductorError(ValueError("planted"), None),
+]
+
+
+def two_groups(x, y):
+    """Two groups that share nothing."""
+    return *rows(x), *rows(y)
+
+
+def inputs():
+    return [torch.linspace(-1, 1, 32 * 64).reshape(32, 64), torch.linspace(-2, 1, 16 * 128).reshape(16, 128)]
+
+
+def fail_once(monkeypatch, place, error, after=False):
+    """Has the first call of a function raise, before or after its work; returns the list of its calls."""
+    module, _, name = place.rpartition(".")
+    original, calls = getattr(sys.modules[module], name), []
+
+    def fail(*arguments, **keywords):
+        calls.append(name)
+        result = original(*arguments, **keywords) if after or len(calls) > 1 else None
+        if len(calls) == 1:
+            raise error
+        return result
+
+    monkeypatch.setattr(place, fail)
+    return calls
+
+
+def generate(strict=False, **options):
+    def backend(gm, example_inputs):
+        return bridge_backend(gm, example_inputs, options={"strict": strict, **options})
+
+    return offline.compile_for_gpu(two_groups, inputs(), compile_fx=backend, dynamic=False)
+
+
+#: Steps, by where they are, and how many of the two groups are fused when the first call of each has failed.
+STEPS = {
+    "bridge.groups.admissible": 1,
+    "bridge.groups._single": 1,
+    "bridge.groups._is_candidate": 1,
+    "bridge.fuse.group_report": 1,
+    "bridge.fuse._loop_choices": 1,
+    "bridge.fuse._open_dump": 2,
+    "bridge.fuse._pipeline": 1,
+    "bridge.fuse._tables": 1,
+    "bridge.fuse._check_whole": 1,
+    "bridge.fuse._one_kernel": 1,
+    "bridge.fuse.rewrite": 1,
+    "bridge.fuse._replace": 1,
+    "bridge.inductor.codegen.replace_kernels": 1,
+    "bridge.inductor.codegen.keep_fused_rows": 1,
+    "bridge.explanations.recording.finish_group": 2,
+    "bridge.explanations.recording.finish_graph": 2,
+    "bridge.liveness.live_bytes": 2,
+    "bridge.siblings.sharable": 2,
+    "bridge.siblings._belongs": 2,
+    "bridge.siblings._parts": 2,
+    "bridge.rows.repeated_row_registers": 2,
+    "bridge.torch_logging.tell": 2,
+    "bridge.hook._report_changes": 2,
+}
+
+
+def check(fused):
+    """What is to be seen of one error."""
+    report = bridge.report()
+    assert len(report.fused) == fused, str(report)
+    assert report.counters["refused.internal_error"] == 1, report.counters
+    assert [detail for reason, detail in report.reasons() if reason is bridge.Reason.internal_error]
+
+
+@pytest.mark.expects_internal_error
+@pytest.mark.parametrize("place", STEPS)
+def test_a_step_fails_for_one(place, monkeypatch, compiler):
+    calls = fail_once(monkeypatch, place, KeyError("planted"))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = generate()
+    if not calls:
+        pytest.skip("a step that this program does not need")
+    check(STEPS[place])
+    assert sum("planted" in str(warning.message) for warning in caught) == 1
+    assert result.n_kernels <= 4
+
+
+@pytest.mark.expects_internal_error
+@pytest.mark.filterwarnings("ignore:bridge leaves the code")
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+def test_any_error_fails_for_one(error, monkeypatch, compiler):
+    fail_once(monkeypatch, "bridge.fuse._tables", error)
+    generate()
+    check(1)
+
+
+@pytest.mark.parametrize("place", ["bridge.groups.admissible", "bridge.fuse.rewrite", "bridge.siblings.sharable"])
+def test_strict_mode_raises(place, monkeypatch, compiler):
+    fail_once(monkeypatch, place, KeyError("planted"))
+    with pytest.raises(Exception, match="planted"):
+        generate(strict=True)
+
+
+@pytest.mark.expects_internal_error
+@pytest.mark.filterwarnings("ignore:bridge leaves the code")
+@pytest.mark.parametrize("place", ["bridge.fuse._replace", "bridge.inductor.codegen.replace_kernels"])
+def test_loops_are_restored_where_the_schedule_is_not_changed(place, monkeypatch, compiler):
+    """The error comes after the work: the group's nodes have loops that no kernel of the schedule is made for."""
+    fail_once(monkeypatch, place, KeyError("planted"), after=True)
+    ours = compiler(two_groups, backend="bridge", options={"bridge.strict": False})(*inputs())
+    torch.testing.assert_close(ours, two_groups(*inputs()))
+    check(1)
+
+
+@pytest.mark.expects_internal_error
+@pytest.mark.filterwarnings("ignore:bridge")
+def test_a_cache_key_that_fails_is_no_key(monkeypatch, compiler):
+    monkeypatch.setattr("bridge.hook.implementation_hash", lambda: 1 / 0)
+    with torch._inductor.config.patch(fx_graph_cache=True):
+        ours = compiler(two_groups, backend="bridge", options={"bridge.strict": False})(*inputs())
+    torch.testing.assert_close(ours, two_groups(*inputs()))
+    assert len(bridge.report().fused) == 2
+    assert torch._dynamo.utils.counters["bridge"]["refused.internal_error"] == 1
