@@ -93,6 +93,12 @@ def _capture(graph: Any, compilation: Compilation, emitted: bool) -> _Waiting:
     return _Waiting(on_cpu(code) if emitted else code, constants, compilation, emitted)
 
 
+def _autograd_options(training: bool) -> dict[str, bool]:
+    """No cache; a backward graph is compiled with its forward graph, where this torch can do that."""
+    both = "force_non_lazy_backward_lowering"
+    return {"enable_autograd_cache": False} | ({both: training} if hasattr(torch._functorch.config, both) else {})
+
+
 def _header(self: Any, lineno: int | None = None) -> str:
     """Where Dynamo is, without the function's name: it would parse all of the database's file for that."""
     return f"{self.f_code.co_filename}:{self.lineno if lineno is None else lineno}"
@@ -106,9 +112,7 @@ def _target(target: str, training: bool, compilation: Compilation) -> Iterator[N
     with contextlib.ExitStack() as stack:
         stack.enter_context(mock.patch.object(InstructionTranslatorBase, "get_line_of_code_header", _header))
         stack.enter_context(torch._inductor.config.patch(fx_graph_cache=False, shape_padding=False))
-        stack.enter_context(
-            torch._functorch.config.patch(enable_autograd_cache=False, force_non_lazy_backward_lowering=training)
-        )
+        stack.enter_context(torch._functorch.config.patch(_autograd_options(training)))
         if emitted:
             stack.enter_context(_stubs.scratch_caches())
             stack.enter_context(_stubs.codegen_only(resolve_arch("sm_90"), []))
