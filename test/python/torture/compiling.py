@@ -29,6 +29,8 @@ from bridge.fresh import fresh_entry
 from bridge.offline import _stubs
 from bridge.offline.arch import resolve_arch
 
+from .allocations import peak_bytes
+
 
 class NothingChanged(Exception):
     """Raised in place of running what is Inductor's own."""
@@ -55,6 +57,11 @@ class Compilation:
     def kernels(self) -> int:
         """Launches of generated kernels in the wrappers."""
         return sum(len(re.findall(_LAUNCH, code, re.MULTILINE)) for code in self.codes)
+
+    @property
+    def peak(self) -> int:
+        """Bytes of the buffers that live at once, of the graph that has most."""
+        return max(map(peak_bytes, self.codes), default=0)
 
     def check(self) -> None:
         if not self.changed and not self.run_anyway:

@@ -263,17 +263,30 @@ def _changed(case: Case, ours: Compilation, results: list[torch.Tensor]) -> Outc
     problem = judging.problem(results, reference, expected, case.nudged, case.program.dtype)
     if problem:
         return _outcome(case, Verdict.wrong, ours, problem)
-    return _better(case, ours, theirs.kernels)
+    return _better(case, ours, theirs)
 
 
-def _better(case: Case, ours: Compilation, kernels: int | None = None) -> Outcome:
-    """kernels: Inductor's, counted in its code."""
-    before = sum(report.kernels_before for report in ours.reports)
-    after = sum(report.kernels_after for report in ours.reports)
-    if after > before or (kernels is not None and ours.kernels > kernels):
-        return _outcome(case, Verdict.worse, ours, f"{ours.kernels} kernels for {kernels}; reported: {before}, {after}")
+def _better(case: Case, ours: Compilation, theirs: Compilation | None = None) -> Outcome:
+    """Inductor's kernels and bytes are counted in its code, where it was compiled too."""
+    worse = _worse(case.target, ours, theirs)
+    if worse:
+        return _outcome(case, Verdict.worse, ours, worse)
     fused = any(report.fused for report in ours.reports)
     return _outcome(case, Verdict.fused if fused else Verdict.restructured, ours)
+
+
+def _worse(target: str, ours: Compilation, theirs: Compilation | None) -> str | None:
+    before = sum(report.kernels_before for report in ours.reports)
+    after = sum(report.kernels_after for report in ours.reports)
+    if after > before:
+        return f"{after} kernels of {before}"
+    if ours.kernels != after and target != "cpp":  # A C++ function may have several kernels in it.
+        return f"{after} kernels are reported, and {ours.kernels} launched"
+    if theirs is not None and ours.kernels > theirs.kernels:
+        return f"{ours.kernels} kernels, Inductor's {theirs.kernels}"
+    if theirs is not None and ours.peak > theirs.peak:
+        return f"{ours.peak} bytes live at once, Inductor's {theirs.peak}"
+    return None
 
 
 def _outcome(case: Case, verdict: Verdict, ours: Compilation, detail: str = "") -> Outcome:
