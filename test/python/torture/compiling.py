@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
+import logging
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -67,6 +68,9 @@ class Compilation:
         if not self.changed and not self.run_anyway:
             raise NothingChanged
 
+
+# It says of each program that raises where its caches are, which are gone by then.
+logging.getLogger("torch._inductor.utils").setLevel(logging.ERROR)
 
 #: A kernel's launch in a wrapper: Triton's, C++'s.
 _LAUNCH = r"^\s+(?:\w+\.run\(|cpp_\w+\()"
