@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
+import logging
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -28,6 +29,8 @@ from bridge.backend import bridge as bridge_backend
 from bridge.fresh import fresh_entry
 from bridge.offline import _stubs
 from bridge.offline.arch import resolve_arch
+
+from .allocations import peak_bytes
 
 
 class NothingChanged(Exception):
@@ -56,10 +59,18 @@ class Compilation:
         """Launches of generated kernels in the wrappers."""
         return sum(len(re.findall(_LAUNCH, code, re.MULTILINE)) for code in self.codes)
 
+    @property
+    def peak(self) -> int:
+        """Bytes of the buffers that live at once, of the graph that has most."""
+        return max(map(peak_bytes, self.codes), default=0)
+
     def check(self) -> None:
         if not self.changed and not self.run_anyway:
             raise NothingChanged
 
+
+# It says of each program that raises where its caches are, which are gone by then.
+logging.getLogger("torch._inductor.utils").setLevel(logging.ERROR)
 
 #: A kernel's launch in a wrapper: Triton's, C++'s.
 _LAUNCH = r"^\s+(?:\w+\.run\(|cpp_\w+\()"
@@ -93,6 +104,12 @@ def _capture(graph: Any, compilation: Compilation, emitted: bool) -> _Waiting:
     return _Waiting(on_cpu(code) if emitted else code, constants, compilation, emitted)
 
 
+def _autograd_options(training: bool) -> dict[str, bool]:
+    """No cache; a backward graph is compiled with its forward graph, where this torch can do that."""
+    both = "force_non_lazy_backward_lowering"
+    return {"enable_autograd_cache": False} | ({both: training} if hasattr(torch._functorch.config, both) else {})
+
+
 def _header(self: Any, lineno: int | None = None) -> str:
     """Where Dynamo is, without the function's name: it would parse all of the database's file for that."""
     return f"{self.f_code.co_filename}:{self.lineno if lineno is None else lineno}"
@@ -106,9 +123,7 @@ def _target(target: str, training: bool, compilation: Compilation) -> Iterator[N
     with contextlib.ExitStack() as stack:
         stack.enter_context(mock.patch.object(InstructionTranslatorBase, "get_line_of_code_header", _header))
         stack.enter_context(torch._inductor.config.patch(fx_graph_cache=False, shape_padding=False))
-        stack.enter_context(
-            torch._functorch.config.patch(enable_autograd_cache=False, force_non_lazy_backward_lowering=training)
-        )
+        stack.enter_context(torch._functorch.config.patch(_autograd_options(training)))
         if emitted:
             stack.enter_context(_stubs.scratch_caches())
             stack.enter_context(_stubs.codegen_only(resolve_arch("sm_90"), []))

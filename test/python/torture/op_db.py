@@ -129,13 +129,12 @@ class Case:
         execute = self.program.execute
         return compiling.run(self.program.function, execute, self.target, compilation, options, training)
 
-    def others(self) -> list[judging.Results]:
-        """Other ways to round: eager in the program's type, and for inputs that differ in their last bits."""
-        program = self.program
-        found: list[judging.Results] = [program.execute(program.function)]
-        for seed in range(3):
-            nudged = replace(program, inputs=[_nudged(t, seed) for t in program.inputs])
-            found.append(nudged.execute(program.function, wide=True))
+    def nudged(self) -> list[judging.Results]:
+        """What eager makes in float64 of inputs that differ in their last bits."""
+        found: list[judging.Results] = []
+        for seed in range(0 if self.program.random else 4):
+            program = replace(self.program, inputs=[_nudged(t, seed) for t in self.program.inputs])
+            found.append(program.execute(program.function, wide=True))
         return found
 
 
@@ -261,20 +260,33 @@ def _changed(case: Case, ours: Compilation, results: list[torch.Tensor]) -> Outc
     except Exception as refusal:  # noqa: BLE001 - Bridge took what Inductor does not
         return Outcome(case.name, Verdict.skipped, f"Inductor: {_line(refusal)}")
     expected = reference if case.program.random else case.reference
-    problem = judging.problem(results, reference, expected, case.others, case.program.dtype)
+    problem = judging.problem(results, reference, expected, case.nudged, case.program.dtype)
     if problem:
         return _outcome(case, Verdict.wrong, ours, problem)
-    return _better(case, ours, theirs.kernels)
+    return _better(case, ours, theirs)
 
 
-def _better(case: Case, ours: Compilation, kernels: int | None = None) -> Outcome:
-    """kernels: Inductor's, counted in its code."""
-    before = sum(report.kernels_before for report in ours.reports)
-    after = sum(report.kernels_after for report in ours.reports)
-    if after > before or (kernels is not None and ours.kernels > kernels):
-        return _outcome(case, Verdict.worse, ours, f"{ours.kernels} kernels for {kernels}; reported: {before}, {after}")
+def _better(case: Case, ours: Compilation, theirs: Compilation | None = None) -> Outcome:
+    """Inductor's kernels and bytes are counted in its code, where it was compiled too."""
+    worse = _worse(case.target, ours, theirs)
+    if worse:
+        return _outcome(case, Verdict.worse, ours, worse)
     fused = any(report.fused for report in ours.reports)
     return _outcome(case, Verdict.fused if fused else Verdict.restructured, ours)
+
+
+def _worse(target: str, ours: Compilation, theirs: Compilation | None) -> str | None:
+    before = sum(report.kernels_before for report in ours.reports)
+    after = sum(report.kernels_after for report in ours.reports)
+    if after > before:
+        return f"{after} kernels of {before}"
+    if ours.kernels != after and target != "cpp":  # A C++ function may have several kernels in it.
+        return f"{after} kernels are reported, and {ours.kernels} launched"
+    if theirs is not None and ours.kernels > theirs.kernels:
+        return f"{ours.kernels} kernels, Inductor's {theirs.kernels}"
+    if theirs is not None and ours.peak > theirs.peak:
+        return f"{ours.peak} bytes live at once, Inductor's {theirs.peak}"
+    return None
 
 
 def _outcome(case: Case, verdict: Verdict, ours: Compilation, detail: str = "") -> Outcome:
