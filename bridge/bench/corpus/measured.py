@@ -1,4 +1,4 @@
-"""Runs a pattern on a GPU: results against eager in float64 and Inductor's, and time against Inductor's and the oracle's.
+"""Runs a pattern on a GPU: results against eager in float64, time against Inductor's and the oracle's.
 
 Other processes compile meanwhile; what runs on the GPU runs alone (see `exclusive`).
 """
@@ -141,7 +141,7 @@ def _launches(codes: list[str]) -> int:
 def _judged(program: Any, module: Any, theirs: Callable[..., Any], ours: Callable[..., Any]) -> dict[str, Any]:
     """Return the errors of both, and a status where Bridge's are too large.
 
-    Where eager cannot be the reference, as random numbers are not the same ones or memory does not suffice, Inductor is.
+    Where eager cannot be the reference (random numbers are others, memory does not suffice), Inductor is.
     """
     inductors = numerics.results(theirs, _inputs(module))
     bridges = numerics.results(ours, _inputs(module))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,8 +11,8 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 #: Bridge's error may be as many times Inductor's, and this much more (in the norm, relative): for what is not
-#: floating, one of a thousand elements, as rounding decides about comparisons; and where Inductor is the reference, what
-#: rounding to 16 bits may differ by.
+#: floating, one of a thousand elements, as rounding decides about comparisons; and where Inductor is the reference,
+#: what rounding to 16 bits may differ by.
 FACTOR, SLACK, SLACK_OF_OTHERS, SLACK_BETWEEN = 1.5, 1e-6, 1e-3, 1e-2
 
 _NARROW = frozenset({torch.float32, torch.float16, torch.bfloat16})
@@ -58,7 +59,8 @@ def error(got: torch.Tensor, expected: torch.Tensor) -> float:
     if not torch.equal(torch.nan_to_num(others, 3.0), torch.nan_to_num(torch.where(finite, 0.0, got), 3.0)):
         return float("inf")
     difference = torch.where(finite, got - expected, 0.0).norm()
-    return (difference / torch.where(finite, expected, 0.0).norm().clamp_min(1e-300)).item()
+    relative = (difference / torch.where(finite, expected, 0.0).norm().clamp_min(1e-300)).item()
+    return float("inf") if math.isnan(relative) else relative
 
 
 def errors(results_: Sequence[torch.Tensor], reference: Sequence[torch.Tensor]) -> list[float]:

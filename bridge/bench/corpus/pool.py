@@ -17,6 +17,8 @@ PATTERNS_A_PROCESS = 150
 #: Of the processes: one core each, and code generated anew, as only that makes a report.
 _ENVIRONMENT = {"OMP_NUM_THREADS": "1", "TORCHINDUCTOR_COMPILE_THREADS": "1", "TORCHINDUCTOR_FX_GRAPH_CACHE": "0"}
 
+_COMMAND = [sys.executable, "-m", f"{__package__}.worker"]
+
 
 class Worker:
     """One worker process, started where there is none; `arguments` are those of the module `worker`."""
@@ -46,7 +48,7 @@ class Worker:
     def _started(self) -> subprocess.Popen:
         if self._process is None or self._left == 0:
             self.close()
-            command = [sys.executable, "-m", f"{__package__}.worker", *self._arguments]
+            command = [*_COMMAND, *self._arguments]
             pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
             self._process = subprocess.Popen(command, text=True, env=_ENVIRONMENT | os.environ, **pipes)
             self._left = PATTERNS_A_PROCESS
@@ -76,9 +78,8 @@ def run_all(
     done: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
     for name in names:
         todo.put(name)
-    threads = [
-        threading.Thread(target=_work, args=(todo, done, Worker(arguments, limit), more)) for _ in range(workers)
-    ]
+    shared = todo, done, more
+    threads = [threading.Thread(target=_work, args=(*shared, Worker(arguments, limit))) for _ in range(workers)]
     for thread in threads:
         thread.start()
     running = workers
