@@ -14,7 +14,7 @@ import torch
 
 from bridge import cli
 from bridge.bench import timing
-from bridge.bench.corpus import exclusive, measured, numerics, pool
+from bridge.bench.corpus import exclusive, measured, numerics, pool, tables
 from bridge.bench.corpus.command import chosen, summary
 from bridge.bench.corpus.compiled import compile_offline
 from bridge.bench.corpus.patterns import Corpus, outline_inputs
@@ -98,6 +98,8 @@ def test_the_command_goes_on_where_it_was_stopped(corpus, tmp_path, capsys):
     assert cli.main(command) == 0
     printed = capsys.readouterr().out
     assert "[1/1] bad_2 skipped" in printed and "2 patterns: 1 fused, 1 skipped" in printed
+    assert "| all | 2 | 2 | 1 |" in (tmp_path / "out" / "corpus.md").read_text()
+    assert "norm_1\tfused\t2\t1\t" in (tmp_path / "out" / "corpus.tsv").read_text()
 
 
 def test_a_process_that_ends_or_hangs_is_a_result(tmp_path):
@@ -191,3 +193,12 @@ def test_records_are_cases_of_the_torture(corpus, monkeypatch):
     assert (case.verdict.name, case.figures["inductor"], case.figures["bridge"]) == ("fused", 2, 1)
     assert generator.run("bad_2", "triton").verdict.name == "skipped"
     generator._corpus.cache_clear()
+
+
+def test_tables_have_the_reasons_and_gaps_of_what_stays_apart():
+    group = {"kernels": [3, 3], "bytes": [3 << 20, 1 << 20], "why": [["mutation", "words"]]}
+    left = {"pattern": "a", "status": "refused", "inductor": 3, "bridge": 3, "reasons": ["mutation"], "apart": [group]}
+    timed = {"pattern": "b", "status": "same", "inductor": 1, "bridge": 1, "reasons": [], "over_inductor": 1.1}
+    text = "\n".join(tables.describe([left, timed], 9))
+    assert "2 of 9 patterns" in text and "| mutation | 1 |" in text
+    assert "| a | 3 -> 3 | 3.0 | 1.0 | mutation |" in text and "- b: 1.100" in text

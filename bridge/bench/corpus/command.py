@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import timing
+from . import tables
 from .journal import Journal
 from .patterns import Corpus
 from .pool import run_all
@@ -33,6 +34,7 @@ def run(options: argparse.Namespace) -> int:
     journal = Journal((options.out or Path("corpus")) / f"{device}.jsonl")
     _run_missing(corpus, [n for n in names if n not in journal.records], journal, (device, options))
     records = [journal.records[name] for name in names if name in journal.records]
+    tables.save(records, len(corpus.names()), journal.path.parent)
     print(summary(records))
     return int(any(record["status"] in FAILURES for record in records))
 
