@@ -22,3 +22,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--findings", type=Path, metavar="MARKDOWN", help="no GPU, no times: launches, and what stays apart and why"
     )
     parser.add_argument("--small", action="store_true", help="with --findings: the small configurations")
+    _add_corpus(parser)
+
+
+def _add_corpus(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("patterns of a public corpus (see docs/results/corpus.md)")
+    group.add_argument("--corpus", type=Path, metavar="FOLDER", help="a checkout of eellison/better-benchmark")
+    group.add_argument("--offline", action="store_true", help="only compile, as on a machine without a GPU")
+    group.add_argument("--shard", default="0/1", metavar="K/N", help="every N-th pattern, from the K-th on")
+    group.add_argument("--minutes", type=float, default=float("inf"), help="begin no pattern after this time")
+    group.add_argument("--workers", type=int, help="processes that compile (default: one a core)")

@@ -36,6 +36,10 @@ def jobs(options: argparse.Namespace) -> list[Job]:
 
 def run(options: argparse.Namespace) -> int:
     """The exit status: 1 for failures or regressions, 2 where nothing can be measured."""
+    if options.corpus:
+        from .corpus import command
+
+        return command.run(options)
     todo = jobs(options)
     missing = sorted({a.library for a in zoo.selected(options.only) if not a.available})
     if missing:

@@ -7,13 +7,17 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from .mixed import done_by_mixed_kernel
+
 
 def is_generated(node: Any) -> bool:
     """Whether Inductor generates the code of a kernel, and does not call a library's or a template's for it."""
     from torch._inductor import scheduler
 
     kinds = scheduler.SchedulerNode, scheduler.FusedSchedulerNode, scheduler.ForeachKernelSchedulerNode
-    return isinstance(node, kinds) and not node.is_template()
+    if not isinstance(node, kinds) or node.is_template():
+        return False
+    return not all(done_by_mixed_kernel(part) for part in node.get_nodes())
 
 
 def watch_kernels(schedule: list[Any], seen: Callable[[str, list[str], str], None]) -> None:

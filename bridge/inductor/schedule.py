@@ -8,11 +8,12 @@ from typing import Any
 import sympy
 import torch
 
+from .mixed import done_by_mixed_kernel
 from .sizes import size_hint
 
 
 def is_loop_kernel(node: Any) -> bool:
-    """True for a kernel of pointwise and reduction loops; templates, extern and grouped kernels are none."""
+    """True for a kernel of pointwise and reduction loops that is emitted; templates, extern and launches are none."""
     from torch._inductor import ir, scheduler
 
     if not isinstance(node, (scheduler.SchedulerNode, scheduler.FusedSchedulerNode)):
@@ -20,6 +21,8 @@ def is_loop_kernel(node: Any) -> bool:
     if type(node).__name__ not in ("SchedulerNode", "FusedSchedulerNode", "OuterLoopFusedSchedulerNode"):
         return False
     if node.is_template() or node.is_extern() or node.is_foreach():
+        return False
+    if any(done_by_mixed_kernel(part) for part in node.get_nodes()):
         return False
     return all(
         isinstance(n, scheduler.SchedulerNode)

@@ -6,6 +6,7 @@ import contextlib
 import copy
 import dataclasses
 import functools
+import mmap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
@@ -56,11 +57,15 @@ class OfflineResult:
 
 
 def _materialize(value: Any) -> Any:
-    """A CPU tensor of zeros in place of a fake one."""
+    """A CPU tensor of zeros in place of a fake one; the system gives it memory where it is written or read."""
     if not isinstance(value, torch.Tensor):
         return value
     size, stride = tuple(map(int, value.size())), tuple(map(int, value.stride()))
-    return torch.empty_strided(size, stride, dtype=value.dtype).zero_()
+    elements = 1 + sum((n - 1) * step for n, step in zip(size, stride, strict=True)) if value.numel() else 0
+    if not elements:
+        return torch.empty_strided(size, stride, dtype=value.dtype)
+    zeros = torch.frombuffer(mmap.mmap(-1, elements * value.dtype.itemsize), dtype=torch.uint8)
+    return zeros.view(value.dtype).as_strided(size, stride)
 
 
 def _shape_only(gm: torch.fx.GraphModule) -> Callable[..., Any]:

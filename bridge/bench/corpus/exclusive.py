@@ -1,0 +1,50 @@
+"""One process at a time on the GPU: many compile, and each runs and measures alone."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import functools
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+#: How often this process has entered.
+_depth = 0
+
+
+@functools.cache
+def _lock() -> int:
+    return os.open(Path(tempfile.gettempdir()) / f"bridge_bench_{os.getuid()}.lock", os.O_CREAT | os.O_RDWR)
+
+
+@contextlib.contextmanager
+def gpu() -> Iterator[None]:
+    """Keep other processes that enter this off the GPU; may be entered again within."""
+    global _depth
+    if not _depth:
+        fcntl.flock(_lock(), fcntl.LOCK_EX)
+    _depth += 1
+    try:
+        yield
+    finally:
+        _depth -= 1
+        if not _depth:
+            fcntl.flock(_lock(), fcntl.LOCK_UN)
+
+
+def locked(backend: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a Dynamo backend whose code runs, and tunes its kernels, alone on the GPU; it compiles beside others."""
+
+    def compile_graph(gm: Any, inputs: Any) -> Callable[..., Any]:
+        compiled = backend(gm, inputs)
+
+        def run(*args: Any) -> Any:
+            with gpu():
+                return compiled(*args)
+
+        return run
+
+    return compile_graph

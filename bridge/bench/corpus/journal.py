@@ -1,0 +1,22 @@
+"""Records of patterns in a file, a line each, so that a run goes on where it was stopped."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+
+class Journal:
+    """The records in a file that is only added to; the last one of a pattern counts."""
+
+    def __init__(self, path: Path):
+        self.path = path
+        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+        self.records: dict[str, dict[str, Any]] = {r["pattern"]: r for r in map(json.loads, lines)}
+
+    def add(self, record: dict[str, Any]) -> None:
+        self.records[record["pattern"]] = record
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(record) + "\n")

@@ -1,0 +1,81 @@
+"""What a pattern gives in float64, and how far a compiler's results are from it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
+
+#: Bridge's error may be as many times Inductor's, and this much more (in the norm, relative): for what is not
+#: floating, one of a thousand elements, as rounding decides about comparisons; and where Inductor is the reference,
+#: what rounding to 16 bits may differ by.
+FACTOR, SLACK, SLACK_OF_OTHERS, SLACK_BETWEEN = 1.5, 1e-6, 1e-3, 1e-2
+
+_NARROW = frozenset({torch.float32, torch.float16, torch.bfloat16})
+
+
+class _InDouble(TorchDispatchMode):
+    """Has every operator that names a narrower floating dtype compute in float64."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is torch.ops.aten.view.dtype:
+            raise ValueError("the bits of a value are read, which are others in float64")
+        args, kwargs = pytree.tree_map(_widened, (args, kwargs or {}))
+        return func(*args, **kwargs)
+
+
+def _widened(value: Any) -> Any:
+    return torch.float64 if isinstance(value, torch.dtype) and value in _NARROW else value
+
+
+def _double(value: Any) -> Any:
+    return value.double() if isinstance(value, torch.Tensor) and value.dtype in _NARROW else value
+
+
+def in_double(call: Callable[..., Any], inputs: Sequence[Any]) -> list[torch.Tensor]:
+    """Return `results` of the call in float64."""
+    widened = [_double(value) for value in inputs]
+    with _InDouble():
+        return results(call, widened)
+
+
+def results(call: Callable[..., Any], inputs: Sequence[Any]) -> list[torch.Tensor]:
+    """Call, and return what it returns, and the inputs that it has changed."""
+    tensors = [value for value in inputs if isinstance(value, torch.Tensor)]
+    before = [tensor._version for tensor in tensors]
+    returned = [leaf for leaf in pytree.tree_leaves(call(*inputs)) if isinstance(leaf, torch.Tensor)]
+    return returned + [t for t, version in zip(tensors, before, strict=True) if t._version != version]
+
+
+def error(got: torch.Tensor, expected: torch.Tensor) -> float:
+    """Return the norm of the difference over the reference's; infinity where what is not finite differs."""
+    got, expected = got.double(), expected.double()
+    finite = expected.isfinite()
+    others = torch.where(finite, 0.0, expected)
+    if not torch.equal(torch.nan_to_num(others, 3.0), torch.nan_to_num(torch.where(finite, 0.0, got), 3.0)):
+        return float("inf")
+    difference = torch.where(finite, got - expected, 0.0).norm()
+    relative = (difference / torch.where(finite, expected, 0.0).norm().clamp_min(1e-300)).item()
+    return float("inf") if math.isnan(relative) else relative
+
+
+def errors(results_: Sequence[torch.Tensor], reference: Sequence[torch.Tensor]) -> list[float]:
+    """Return `error` of each result."""
+    return [error(got, expected) for got, expected in zip(results_, reference, strict=True)]
+
+
+def too_far(ours: Sequence[float], theirs: Sequence[float], slacks: Sequence[float]) -> list[int]:
+    """Return the results of which Bridge's error is above what Inductor's allows."""
+    pairs = enumerate(zip(ours, theirs, slacks, strict=True))
+    return [number for number, (our, their, slack) in pairs if our > FACTOR * their + slack and our != their]
+
+
+def slacks(results_: Sequence[torch.Tensor], exact: bool) -> list[float]:
+    """Return how far each result may be off by rounding; exact: from float64, not from another's results."""
+    if not exact:
+        return [SLACK_BETWEEN for _ in results_]
+    return [SLACK if tensor.is_floating_point() else SLACK_OF_OTHERS for tensor in results_]

@@ -1,0 +1,31 @@
+"""A process that takes names of patterns, a line each, and writes a record for each, a line of JSON.
+
+Run by `pool.py`: a crash or a hang of a pattern ends this process and nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+from .patterns import Corpus
+
+
+def main(folder: str, device: str) -> None:
+    """device: "offline", or what `bridge.bench.corpus.measured` knows."""
+    # What patterns and compilers print must not mix with the records.
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    corpus = Corpus(Path(folder))
+    if device == "offline":
+        from .compiled import compile_offline as make
+    else:
+        from .measured import measure as make
+    for line in sys.stdin:
+        print(json.dumps(make(corpus, line.strip())), file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
