@@ -53,12 +53,13 @@ class Model:
 class Compilation:
     """What one compilation gave.
 
-    kernels: launches of generated kernels, or kernels of the schedules where they are loops in C++; peaks: of each
-    graph, the bytes that Inductor estimates; changed: what Bridge fused or decided; reasons: of its refusals;
+    kernels: those of the schedules that code is generated for; launches: calls of Triton kernels in the code; peaks: of
+    each graph, the bytes that Inductor estimates; changed: what Bridge fused or decided; reasons: of its refusals;
     fault: an internal error.
     """
 
     kernels: int = 0
+    launches: int = 0
     peaks: list[int] = dataclasses.field(default_factory=list)
     fused: int = 0
     changed: list[str] = dataclasses.field(default_factory=list)
@@ -80,15 +81,15 @@ def backend_of(name: str, training: bool, **options: Any) -> Any:
     return lambda gm, inputs: compile_with_bridge(gm, inputs, options=chosen)
 
 
-def compile_offline(model: Model, backend: Any) -> Compilation:
-    """The code for an H100, generated and not run."""
+def compile_offline(model: Model, backend: Any, only_scheduled: bool = False) -> Compilation:
+    """The code for an H100, generated and not run; only_scheduled: and the kernels alone, without their code."""
     codes: list[str] = []
-    with watched() as result, _codegen_only(codes):
+    with watched(only_scheduled) as result, _codegen_only(codes, only_scheduled):
         entry = capture._offline_backend(backend)
         compiled = torch.compile(fresh_entry(model.call()), backend=entry, dynamic=False)
         with torch.set_grad_enabled(model.training):
             compiled(*model.inputs.values())
-    result.kernels = sum(len(parse_wrapper(code).launches) for code in codes)
+    result.launches = sum(len(parse_wrapper(code).launches) for code in codes)
     return result
 
 
@@ -102,11 +103,11 @@ def compiled_to_run(model: Model, backend: Any, target: str) -> Iterator[tuple[C
 
 
 @contextlib.contextmanager
-def watched() -> Iterator[Compilation]:
+def watched(only_scheduled: bool = False) -> Iterator[Compilation]:
     """Fills in what the compilations of the block, of all graphs, came to."""
     result, schedules, reports = Compilation(), [], {}
     torch._dynamo.reset()
-    with _seen_schedules(schedules), _seen_reports(reports):
+    with _seen_schedules(schedules, only_scheduled), _seen_reports(reports):
         yield result
     result.peaks = [peak for peak, _ in schedules]
     result.kernels = sum(count for _, count in schedules)
@@ -115,24 +116,39 @@ def watched() -> Iterator[Compilation]:
 
 
 @contextlib.contextmanager
-def _seen_schedules(seen: list[tuple[int, int]]) -> Iterator[None]:
+def _seen_schedules(seen: list[tuple[int, int]], only_scheduled: bool) -> Iterator[None]:
     """Collects (peak of memory, generated kernels) of every schedule that code is generated for."""
     from torch._inductor.scheduler import Scheduler
 
     original = Scheduler.codegen
 
     def codegen(scheduler: Any) -> Any:
-        levels = [level for level, _ in live_bytes(scheduler.nodes)]
-        seen.append((max(levels, default=0), sum(map(is_generated, scheduler.nodes))))
-        return original(scheduler)
+        seen.append(_figures(scheduler))
+        return None if only_scheduled else original(scheduler)
 
     with mock.patch.object(Scheduler, "codegen", codegen):
         yield
 
 
+def _figures(scheduler: Any) -> tuple[int, int]:
+    levels = [level for level, _ in live_bytes(scheduler.nodes)]
+    return max(levels, default=0), sum(map(is_generated, scheduler.nodes))
+
+
+def _capture_schedule(codes: list[str], graph: Any) -> Any:
+    """A schedule, without code for its kernels, which takes as long again."""
+    graph.init_wrapper_code()
+    graph._update_scheduler()
+    graph.scheduler.codegen()
+    graph.cache_key, graph.cache_path, graph.cache_linemap = "", "", []
+    return _stubs._NeverLaunched()
+
+
 @contextlib.contextmanager
-def _codegen_only(codes: list[str]) -> Iterator[None]:
+def _codegen_only(codes: list[str], only_scheduled: bool) -> Iterator[None]:
+    capture_graph = {"_capture_module": _capture_schedule} if only_scheduled else {}
     with (
+        mock.patch.multiple(_stubs, **capture_graph),
         _stubs.scratch_caches(),
         torch._inductor.config.patch(shape_padding=False),
         torch._functorch.config.patch(force_non_lazy_backward_lowering=True),

@@ -19,6 +19,8 @@ from .outcome import Outcome, Verdict
 
 TIME_LIMIT = 900.0
 CASES_A_PROCESS = 1
+#: Imported once, by the process that the others are copies of.
+PRELOAD = ("torture.model_libraries", "torture.models")
 
 MODES = ("inference", "training", "inference-errors", "training-errors")
 
@@ -51,13 +53,17 @@ def _judge(name: str, architecture: str, mode: str, target: str) -> Outcome:
 
 
 def _compile_both(name: str, model: Model, target: str) -> Outcome:
-    before = _attempt(lambda: compile_offline(model, backend_of("inductor", model.training)))
+    inductor, ours = (backend_of(backend, model.training) for backend in ("inductor", "bridge"))
+    before = _attempt(lambda: compile_offline(model, inductor, only_scheduled=True))
     if isinstance(before, str):
         return Outcome(name, Verdict.skipped, f"Inductor: {before}")
-    after = _attempt(lambda: compile_offline(model, backend_of("bridge", model.training)))
-    if isinstance(after, str):
-        return Outcome(name, Verdict.crash, after)
-    return _compared(name, model, before, after)
+    after = _attempt(lambda: compile_offline(model, ours))
+    if not isinstance(after, str):
+        return _compared(name, model, before, after)
+    without = _attempt(lambda: compile_offline(model, inductor))
+    if isinstance(without, str):
+        return Outcome(name, Verdict.skipped, f"Inductor: {without}")
+    return Outcome(name, Verdict.crash, after)
 
 
 def _compared(name: str, model: Model, before: Compilation, after: Compilation) -> Outcome:
@@ -72,6 +78,7 @@ def _figures(before: Compilation, after: Compilation) -> dict[str, float]:
     return {
         "kernels_before": before.kernels,
         "kernels_after": after.kernels,
+        "launches": after.launches,
         "peak_before": before.peak,
         "peak_after": after.peak,
         "graphs": len(after.peaks),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 from collections.abc import Iterator, Sequence
 from concurrent.futures import TimeoutError as Timeout
+from multiprocessing.context import BaseContext
 
 from pebble import ProcessExpired, ProcessPool
 
@@ -16,10 +17,19 @@ def _run(generator: str, name: str, target: str) -> Outcome:
     return load(generator).run(name, target)
 
 
+def _context(preload: Sequence[str]) -> BaseContext:
+    """How processes start: as new ones, or as copies of one that has imported what all cases of a generator need."""
+    if not preload:
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([*preload])
+    return context
+
+
 def run_all(generator: str, names: Sequence[str], target: str, workers: int) -> Iterator[Outcome]:
     """Yield the outcomes in the order of the names."""
     module = load(generator)
-    context = multiprocessing.get_context("spawn")
+    context = _context(getattr(module, "PRELOAD", ()))
     with ProcessPool(max_workers=workers, max_tasks=module.CASES_A_PROCESS, context=context) as pool:
         futures = [pool.schedule(_run, (generator, name, target), timeout=module.TIME_LIMIT) for name in names]
         try:
