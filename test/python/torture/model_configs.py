@@ -39,12 +39,12 @@ _SMALL: tuple[tuple[str, int], ...] = tuple(
         ("num_(?:local_|routed_)?experts|n_routed_experts|moe_num_experts|num_local_experts", 4),
         ("n_group|topk_group|num_expert_groups?|mamba_n_groups|first_k_dense_replace|n_groups", 1),
         ("kv_lora_rank|q_lora_rank|o_lora_rank|hc_lowrank|laurel_rank", 32),
+        ("num_kv_shared_layers|num_mtp_layers|num_nextn_predict_layers|num_dense_layers|max_window_layers", 0),
         ("num_hidden_layers|n_layers?|num_layers|(?:en|de)coder_layers|num_(?:en|de)coder_layers|depth", LAYERS),
         (
             "layers|num_blocks|num_(?:conf|cross|fusion|query|timestamp_prediction|spatial|multimodal)[a-z_]*layers",
             LAYERS,
         ),
-        ("num_kv_shared_layers|num_mtp_layers|num_nextn_predict_layers|num_dense_layers|max_window_layers", 0),
         ("(?:.*_)?vocab_size|n_vocab|vocab_size_per_layer_input|num_embeddings|num_embeds", VOCABULARY),
         ("max_position_embeddings|n_positions|n_ctx|max_(?:source|target)_positions|max_seq_len|seq_len", 64),
         ("(?:pretrain_)?image_size|img_size|input_size|crop_size|resolution", IMAGE),

@@ -123,6 +123,8 @@ def _size(config: Any, name: str, variant: int) -> tuple[int, ...]:
         return (BATCH, LENGTH, width)
     if name.startswith("pixel_values"):
         return _image_size(config, name, variant)
+    if name == "past_values":
+        return (BATCH, _number(config, 32, "context_length"), _number(config, 1, "num_input_channels"))
     if name in ("input_values", "audio_values", "input_features", "spectrogram", "inputs", "x"):
         return _sound_size(config, variant)
     raise KeyError(name)
