@@ -15,7 +15,8 @@ GENERATORS = ("op_db", "corpus", "pytorch_tests", "models")
 class Generator(Protocol):
     """A module that makes programs, deterministically by name.
 
-    TIME_LIMIT: seconds for one case, after which it counts as hung; CASES_A_PROCESS: cases before a process is replaced;
+    TIME_LIMIT: seconds for one case, after which it counts as hung;
+    CASES_A_PROCESS: cases before a process is replaced;
     PRELOAD (optional): modules that one process imports before the others are copied from it.
     """
 

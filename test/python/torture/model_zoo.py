@@ -86,7 +86,8 @@ def _from_small_config(architecture: str, wide: bool, training: bool) -> nn.Modu
     kind = CONFIG_MAPPING[architecture]
     config = kind(**Shrink(wide).values(kind().to_dict()))
     # What a CPU's fused attention saves for the backward is not what a GPU's does.
-    config._attn_implementation = "eager" if training else "sdpa"
+    if training:
+        config._attn_implementation = "eager"
     _without_dropout(config)
     return _limited(lambda: _class_of(architecture)(config))
 
