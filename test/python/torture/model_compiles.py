@@ -43,10 +43,10 @@ class Model:
 
         return run
 
-    def to(self, dtype: torch.dtype) -> Model:
-        """A copy of other weights' and inputs' dtype; integers stay."""
-        inputs = {n: t.to(dtype) if t.is_floating_point() else t for n, t in self.inputs.items()}
-        return Model(self.module.to(dtype), inputs, self.training)
+    def to(self, dtype: torch.dtype, device: str | None = None) -> Model:
+        """The model, changed in place, in another dtype and on another device; integers keep their dtype."""
+        inputs = {n: t.to(device, dtype if t.is_floating_point() else t.dtype) for n, t in self.inputs.items()}
+        return Model(self.module.to(device, dtype), inputs, self.training)
 
 
 @dataclasses.dataclass

@@ -65,7 +65,7 @@ def _weights(model: Model) -> list[torch.Tensor]:
 def _weighted_sum(output: torch.Tensor) -> torch.Tensor:
     """A sum whose gradient is another for each element."""
     weights = torch.arange(output.numel(), dtype=torch.float64).mul(0.7).sin().view(output.shape)
-    return (output * weights.to(output.dtype)).sum()
+    return (output * weights.to(output)).sum()
 
 
 def relative_error(given: Sequence[torch.Tensor], expected: Sequence[torch.Tensor]) -> float:

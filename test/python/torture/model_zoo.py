@@ -40,6 +40,9 @@ def build(name: str, training: bool, seed: int = 0) -> Model:
     library, _, architecture = name.partition("/")
     torch.manual_seed(seed)
     module, inputs = (_transformer if library == "transformers" else _image_model)(architecture, training)
+    for part in module.modules():
+        if isinstance(part, nn.modules.dropout._DropoutNd):
+            part.p = 0.0
     return Model(module.train(training).requires_grad_(training), inputs, training)
 
 
@@ -50,7 +53,7 @@ def randomize(model: Model, originals: list[torch.Tensor], seed: int) -> None:
         for weight, original in zip(model.module.parameters(), originals, strict=True):
             scale = original.float().std() if original.numel() > 1 else torch.tensor(0.0)
             scale = scale if scale > 0 else torch.tensor(0.05)
-            weight.copy_(original + 0.5 * scale * torch.randn(original.shape))
+            weight.copy_(original + 0.5 * scale.to(original) * torch.randn(original.shape).to(original))
         for value in model.inputs.values():
             if value.is_floating_point():
                 value.copy_(torch.randn(value.shape))

@@ -45,7 +45,7 @@ def run(name: str, target: str) -> Outcome:
 def _judge(name: str, architecture: str, mode: str, target: str) -> Outcome:
     training, errors = mode.startswith("training"), mode.endswith("errors")
     try:
-        model = build(architecture, training).to(torch.bfloat16)
+        model = build(architecture, training).to(torch.bfloat16, "cuda" if target == "cuda" else "cpu")
     except DOES_NOT_FIT as error:
         return Outcome(name, Verdict.skipped, f"builds not: {_line(error)}")
     judge = _run_both if errors else _compile_both
