@@ -146,9 +146,9 @@ def _capture_schedule(codes: list[str], graph: Any) -> Any:
 
 @contextlib.contextmanager
 def _codegen_only(codes: list[str], only_scheduled: bool) -> Iterator[None]:
-    capture_graph = {"_capture_module": _capture_schedule} if only_scheduled else {}
+    captured = _capture_schedule if only_scheduled else _stubs._capture_module
     with (
-        mock.patch.multiple(_stubs, **capture_graph),
+        mock.patch.object(_stubs, "_capture_module", captured),
         _stubs.scratch_caches(),
         torch._inductor.config.patch(shape_padding=False),
         torch._functorch.config.patch(force_non_lazy_backward_lowering=True),
