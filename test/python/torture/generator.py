@@ -16,7 +16,8 @@ class Generator(Protocol):
     """A module that makes programs, deterministically by name.
 
     TIME_LIMIT: seconds for one case, after which it counts as hung; CASES_A_PROCESS: cases before a process is
-    replaced. A module may have `prepare(target)` too, for what takes long once a process: no case's time is counted.
+    replaced. A module may have `prepare(target)` too, for what takes long once a process, of which no case's time is
+    counted, and PRELOAD: modules that one process imports before the others are copied from it.
     """
 
     TIME_LIMIT: float

@@ -6,6 +6,7 @@ import collections
 import multiprocessing
 from collections.abc import Iterator, Sequence
 from concurrent.futures import TimeoutError as Timeout
+from multiprocessing.context import BaseContext
 
 from pebble import ProcessExpired, ProcessFuture, ProcessPool
 
@@ -27,10 +28,19 @@ def _run(generator: str, name: str, target: str) -> Outcome:
     return load(generator).run(name, target)
 
 
+def _context(preload: Sequence[str]) -> BaseContext:
+    """How processes start: as new ones, or as copies of one that has imported what all cases of a generator need."""
+    if not preload:
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([*preload])
+    return context
+
+
 def run_all(generator: str, names: Sequence[str], target: str, workers: int) -> Iterator[Outcome]:
     """Yield the outcomes in the order of the names."""
     module = load(generator)
-    context = multiprocessing.get_context("spawn")
+    context = _context(getattr(module, "PRELOAD", ()))
     waiting: collections.deque[tuple[str, ProcessFuture]] = collections.deque()
     with ProcessPool(workers, module.CASES_A_PROCESS, _prepare, (generator, target), context) as pool:
         try:

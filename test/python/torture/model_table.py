@@ -1,0 +1,49 @@
+"""The outcomes of models as a table: a line for each architecture and mode that was looked at.
+
+python -m torture.model_table torture/models-*.jsonl --out docs/results/models_zoo.tsv
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable
+from pathlib import Path
+
+from .journal import Journal
+from .outcome import Outcome
+
+COLUMNS = (
+    "architecture", "mode", "target", "verdict", "kernels_before", "kernels_after", "peak_before", "peak_after",
+    "error_ratio", "detail",
+)  # fmt: skip
+
+
+def rows(journals: Iterable[Path]) -> list[tuple[str, ...]]:
+    """One row an outcome, sorted; the target stands in the journal's name."""
+    found = []
+    for path in journals:
+        target = path.stem.rpartition("-")[2]
+        found += [_row(outcome, target) for outcome in Journal(path).outcomes.values()]
+    return sorted(found)
+
+
+def _row(outcome: Outcome, target: str) -> tuple[str, ...]:
+    architecture, _, mode = outcome.case.partition(" ")
+    figures = ("kernels_before", "kernels_after", "peak_before", "peak_after")
+    counted = [f"{outcome.figures[name]:.0f}" if name in outcome.figures else "-" for name in figures]
+    ratio = f"{outcome.figures['ratio']:.3f}" if "ratio" in outcome.figures else "-"
+    detail = " ".join(outcome.detail.split())[:160] or "-"
+    return (architecture, mode, target, outcome.verdict.name, *counted, ratio, detail)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser("torture.model_table", description=__doc__)
+    parser.add_argument("journals", nargs="+", type=Path)
+    parser.add_argument("--out", type=Path, required=True)
+    options = parser.parse_args()
+    lines = ["\t".join(row) for row in (COLUMNS, *rows(options.journals))]
+    options.out.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,38 @@
+"""Lets torchvision, which timm and parts of transformers import, be one that was built for another torch.
+
+Of its operators in C++ no model here needs one; it only has to find their names when it is imported.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import Any
+
+import torch
+
+_NEEDED = ("nms", "qnms")
+_kept: list[Any] = []
+
+
+def declare_operators() -> None:
+    """Declare the operators that torchvision gives shapes for; does nothing without it, or where it has declared them.
+
+    To be called before anything imports torchvision.
+    """
+    if _kept or importlib.util.find_spec("torchvision") is None or _declared():
+        return
+    library = torch.library.Library("torchvision", "FRAGMENT")
+    for name in _NEEDED:
+        library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+    _kept.append(library)
+
+
+def _declared() -> bool:
+    """Whether its own library loads."""
+    spec = importlib.util.find_spec("torchvision")
+    folder = (spec.submodule_search_locations or [""])[0] if spec else ""
+    try:
+        torch.ops.load_library(f"{folder}/_C.so")
+    except OSError:
+        return False
+    return True
