@@ -124,7 +124,8 @@ def main() -> int:
     parser.add_argument("--work", type=Path, required=True, help="folder for the copy; one that exists is used again")
     parser.add_argument("--build-python", default=sys.executable, help="a Python with what the build needs")
     parser.add_argument("--only", nargs="*", help="names of mutants")
-    parser.add_argument("--suites", nargs="*", default=list(SUITES), choices=[*SUITES, *GENERATORS], help="in this order")
+    every = [*SUITES, *GENERATORS]
+    parser.add_argument("--suites", nargs="*", default=list(SUITES), choices=every, help="in this order")
     parser.add_argument("--all", action="store_true", help="every suite, not only up to the first that is red")
     options = parser.parse_args()
     copy, survivors = Copy(options.work, options.build_python), []
