@@ -15,6 +15,7 @@ from .explanations import recording
 from .groups import Group, form_groups, group_report, stay_in_order
 from .inductor import codegen
 from .inductor.recording import node_location
+from .liveness import Room
 from .options import DEFAULT_PIPELINE, Options, default_pipeline
 from .profitability import LAUNCH_BYTES, MAX_ROW_REGISTERS, fits_in_registers, traffic, traffic_of_one
 from .reasons import InvariantError, Reason, Unsupported
@@ -50,6 +51,7 @@ def fuse_schedule(schedule: list[Any], options: Options, report: Report) -> list
     """The schedule with every group fused that is proven and liftable; all else as it was."""
     earlier = len(report.groups)
     attempt = partial(try_step, options=options, report=report)
+    room = None if options.force_fusion else attempt(partial(Room.of, schedule), None)
     pending, refusals = attempt(partial(form_groups, schedule, options.max_nodes), ([], []))
     report.refusals += refusals
     report.count("groups_seen", len(pending))
@@ -60,7 +62,7 @@ def fuse_schedule(schedule: list[Any], options: Options, report: Report) -> list
         if entry is None:
             continue
         report.groups.append(entry)
-        outcome = _try_group(group, schedule, options, entry)
+        outcome = _try_group(group, schedule, options, entry, room)
         translated.append((outcome.translated, entry))
         if outcome.refused is not None:
             rest, _ = form_groups(schedule, options.max_nodes, only=set(group.positions) - {outcome.refused})
@@ -69,7 +71,7 @@ def fuse_schedule(schedule: list[Any], options: Options, report: Report) -> list
             with entry.stage("replace"):
                 schedule = _replace(schedule, pending, outcome)
     # After the last fusion: a group's test for cycles does not know of launches that kernels share.
-    schedule = share_launches(schedule, translated, options, report)
+    schedule = share_launches(schedule, translated, options, report, room)
     if options.persistent and options.unfused_rows:
         report.choices += attempt(partial(_keep_rows_of_others, schedule, report.groups[earlier:]), [])
     return schedule
@@ -91,10 +93,10 @@ def _replace(schedule: list[Any], groups: list[Group], outcome: Outcome) -> list
     return changed
 
 
-def _try_group(group: Group, schedule: list[Any], options: Options, entry: GroupReport) -> Outcome:
+def _try_group(group: Group, schedule: list[Any], options: Options, entry: GroupReport, room: Room | None) -> Outcome:
     """Fuses a group, or says in `entry` why it is left alone."""
     try:
-        outcome = _fuse_or_refuse(group, schedule, options, entry)
+        outcome = _fuse_or_refuse(group, schedule, options, entry, room)
         if not outcome.fused:
             _name_missing_guard(group, schedule, options, entry)
         return outcome
@@ -105,15 +107,17 @@ def _try_group(group: Group, schedule: list[Any], options: Options, entry: Group
         return Outcome()
 
 
-def _fuse_or_refuse(group: Group, schedule: list[Any], options: Options, entry: GroupReport) -> Outcome:
+def _fuse_or_refuse(
+    group: Group, schedule: list[Any], options: Options, entry: GroupReport, room: Room | None
+) -> Outcome:
     try:
-        return _fuse_group(group, schedule, options, entry)
+        return _fuse_group(group, schedule, options, entry, room)
     except Unsupported as refusal:
         entry.reason, entry.detail = refusal.reason, refusal.detail
         return Outcome(refused=getattr(refusal, "position", None))
 
 
-def _fuse_group(group: Group, schedule: list[Any], options: Options, entry: GroupReport) -> Outcome:
+def _fuse_group(group: Group, schedule: list[Any], options: Options, entry: GroupReport, room: Room | None) -> Outcome:
     from .lowering.band import lift_function
     from .pipeline import run_pipeline
 
@@ -132,7 +136,7 @@ def _fuse_group(group: Group, schedule: list[Any], options: Options, entry: Grou
             judged = options.persistent and not options.force_fusion
             if tables.knows_lanes and judged and not codegen.times_fusions(group.device):
                 bands = [band for band in bands if _pays(band, entry)]
-            outcome = _commit(bands, nodes, group, schedule, entry, options.force_fusion)
+            outcome = _commit(bands, nodes, group, schedule, entry, room)
         dump.loop_bodies("lifted-loop-ir.txt", _loop_bodies(outcome.fused.values()))
     if not outcome.fused:
         _explain_refusal(entry)
@@ -269,11 +273,11 @@ def _trace_kernel(sources: list, position: int) -> list:
 
 
 def _commit(
-    bands: list, nodes: dict[str, Any], group: Group, schedule: list[Any], entry: GroupReport, force: bool
+    bands: list, nodes: dict[str, Any], group: Group, schedule: list[Any], entry: GroupReport, room: Room | None
 ) -> Outcome:
     """Gives the nodes of each band their new loops and makes one kernel of them, or restores them.
 
-    force: whether it pays is not asked.
+    room: None where whether it pays is not asked.
     """
     outcome = Outcome()
     merged: list[Any] = []
@@ -285,7 +289,8 @@ def _commit(
             replaced = [schedule[p] for p in positions]
             _check_whole(band, replaced)
             _check_order(band, schedule, [*merged, positions])
-            kernel, decisions = rewrite(band, nodes, [] if force else replaced)
+            check = None if room is None else partial(_check_room, room, schedule, outcome, positions)
+            kernel, decisions = rewrite(band, nodes, [] if room is None else replaced, check)
         except Unsupported as refusal:  # bands that are committed stay
             entry.keep_apart(refusal.reason, refusal.detail)
             if not entry.fused:
@@ -298,6 +303,19 @@ def _commit(
         entry.fused, entry.reason, entry.detail = True, None, ""
         entry.kernels_after -= len(positions) - 1
     return outcome
+
+
+def _check_room(room: Room, schedule: list[Any], outcome: Outcome, positions: set[int], kernel: Any) -> None:
+    """Unsupported, and the schedule as it was, where the graph needs more memory with a kernel in the place of others.
+
+    outcome: what else is to be replaced.
+    """
+    removed = {position: schedule[position] for position in positions}
+    fused, replaced = {**outcome.fused, min(positions): kernel}, outcome.removed | positions
+    with contextlib.ExitStack() as undo:
+        undo.callback(codegen.put_back, removed.values())
+        room.check(codegen.replace_kernels(kernel.scheduler, schedule, fused, replaced))
+        undo.pop_all()
 
 
 def _check_whole(band, kernels: list[Any]) -> None:
@@ -327,10 +345,13 @@ def _has_loops_of(band, nodes: dict[str, Any]) -> bool:
     return all(inductor.node_sizes(nodes[n.name]) == (n.iter_sizes, n.reduce_sizes) for n in band.nodes)
 
 
-def rewrite(band, nodes: dict[str, Any], kernels: list[Any]) -> tuple[Any, list[str]]:
+def rewrite(
+    band, nodes: dict[str, Any], kernels: list[Any], check: Callable[[Any], None] | None = None
+) -> tuple[Any, list[str]]:
     """(one kernel of the band's nodes over their new loops, decisions about it); Unsupported, and nothing changed.
 
-    kernels: those that it replaces, and has to be better than; none where that is not asked.
+    kernels: those that it replaces, and has to be better than; none where that is not asked; check: raises Unsupported
+    for a kernel that is not wanted.
     """
     names = {n.name for n in band.nodes}
     first = nodes[band.nodes[0].name]
@@ -350,6 +371,8 @@ def rewrite(band, nodes: dict[str, Any], kernels: list[Any]) -> tuple[Any, list[
             decisions.append(f"persistent: a row takes {band.registers} registers")
         if timing is not None:
             decisions.append(timing.check(kernel))
+        if check is not None:
+            check(kernel)
         undo.pop_all()
         return kernel, decisions
 

@@ -19,7 +19,7 @@ from .explanations import recording
 from .fuse import fuse_schedule
 from .graph_passes import change_graph
 from .groups import Refusal
-from .inductor import graphs
+from .inductor import graphs, reuse
 from .inductor import recording as generated
 from .mlir_runtime import mlir_version
 from .options import Options
@@ -154,7 +154,7 @@ class _BeforeLowering(_Pass):
         assert scope is not None, "called where not active"
         if inference or scope.options.training:
             with torch_logging.timed("bridge.graph_passes"):
-                change_graph(graph, scope.options)
+                change_graph(graph, scope.options, inference)
 
 
 def run_after_fusion(nodes: list[Any], options: Options, report: Report) -> list[Any]:
@@ -166,8 +166,10 @@ def run_after_fusion(nodes: list[Any], options: Options, report: Report) -> list
     report.kernels_before += sum(map(generated.is_generated, nodes))
     try:
         with report.graph(), torch_logging.timed("bridge"):
-            _report_changes(report)
+            restructured = _report_changes(report)
             changed = _transform(nodes, options, report)
+            if restructured or changed != nodes:
+                reuse.keep_below_peak()
         report.kernels_after += sum(map(generated.is_generated, changed))
         recording.finish_graph(changed, report, earlier)
         return changed
@@ -175,16 +177,19 @@ def run_after_fusion(nodes: list[Any], options: Options, report: Report) -> list
         _tell(report, before)
 
 
-def _report_changes(report: Report) -> None:
-    """What the passes over the graph did."""
+def _report_changes(report: Report) -> bool:
+    """What the passes over the graph did; whether they changed it."""
+    earlier = len(report.choices)
     for changes in graphs.take_notes():
         for name, lines in changes.lines.items():
             report.choices += lines
             if lines:
                 report.count(name, len(lines))
+        report.refusals += [Refusal([], Reason.not_profitable, line) for line in changes.taken_back]
         if changes.fault:
             report.refusals.append(Refusal([], Reason.internal_error, changes.fault))
         report.seconds["graph_passes"] = report.seconds.get("graph_passes", 0.0) + changes.seconds
+    return len(report.choices) > earlier
 
 
 def _transform(nodes: list[Any], options: Options, report: Report) -> list[Any]:

@@ -1,12 +1,35 @@
-"""What is live while each kernel runs: a launch that kernels share makes the later ones' buffers earlier."""
+"""What is live while each kernel runs, which no decision may raise above what Inductor's own schedule needs.
+
+A fused kernel needs all that its parts read and make at once, and a launch that kernels share makes the later ones'
+buffers earlier.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
-from .inductor.memory import live_bytes
+from .inductor.memory import estimated_peak, live_bytes, peak_bytes
 from .reasons import Reason, Unsupported
+
+
+@dataclass(frozen=True)
+class Room:
+    """most: bytes that Inductor's own schedule needs, in the order that it would have run in."""
+
+    most: int
+
+    @staticmethod
+    def of(schedule: list[Any]) -> Room:
+        return Room(estimated_peak(schedule))
+
+    def check(self, schedule: list[Any]) -> None:
+        """Unsupported for a schedule that needs more, in its own order and in the one that Inductor will give it."""
+        if peak_bytes(schedule) <= self.most:
+            return
+        above = estimated_peak(schedule) - self.most
+        if above > 0:
+            raise Unsupported(Reason.not_profitable, f"the graph would need {above:,} bytes of memory more")
 
 
 @dataclass

@@ -10,7 +10,7 @@ from typing import Any
 from . import inductor
 from .attempts import BUGS, try_step
 from .groups import Group, group_report
-from .liveness import Liveness
+from .liveness import Liveness, Room
 from .options import Options
 from .reasons import Reason
 from .report import GroupReport, Report
@@ -18,24 +18,30 @@ from .siblings import FRESH_BYTES, independent_sets, partition, positions_of, sm
 
 
 def share_launches(
-    schedule: list[Any], groups: list[tuple[set[str], GroupReport]], options: Options, report: Report
+    schedule: list[Any],
+    groups: list[tuple[set[str], GroupReport]],
+    options: Options,
+    report: Report,
+    room: Room | None = None,
 ) -> list[Any]:
     """The schedule with one launch for independent kernels, where that pays.
 
-    groups: the operations of each group that was translated, and its entry in the report; counts what became of it.
+    groups: the operations of each group that was translated, and its entry in the report; counts what became of it;
+    room: for the whole graph, None where that is not known.
     """
     live = None if options.force_fusion else try_step(partial(Liveness.of, schedule), None, options, report)
-    sharing = _Sharing(options, report, live)
+    sharing = _Sharing(options, report, live, room)
     return sharing.among_groups(sharing.within_groups(schedule, groups))
 
 
 @dataclass(frozen=True)
 class _Sharing:
-    """live: what the kernels need of memory; None where that is not known, or whether a launch pays does not matter."""
+    """live, room: of memory; None where that is not known, or whether a launch pays does not matter."""
 
     options: Options
     report: Report
     live: Liveness | None
+    room: Room | None
 
     def within_groups(self, schedule: list[Any], groups: list[tuple[set[str], GroupReport]]) -> list[Any]:
         """The schedule with one launch for kernels of a group that stayed apart."""
@@ -79,7 +85,8 @@ class _Sharing:
         """The schedule with one launch for each set of independent kernels, given by position, where that pays."""
         try:
             with entry.stage("siblings"):
-                return partition(schedule, find_sets(), entry, most_bytes, self.live, self.options.force_fusion)
+                memory = self.live, self.room
+                return partition(schedule, find_sets(), entry, most_bytes, memory, self.options.force_fusion)
         except BUGS as bug:
             if self.options.strict:
                 raise

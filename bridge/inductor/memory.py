@@ -13,16 +13,12 @@ def live_bytes(schedule: list[Any]) -> list[tuple[int, int]]:
     What a kernel makes for itself alone has no memory; Inductor's estimate counts it while the kernel runs.
     """
     from torch._inductor import memory
-    from torch._inductor.virtualized import V
-    from torch.utils._ordered_set import OrderedSet
 
     if not schedule:
         return []
     scheduler = schedule[0].scheduler
-    inputs, outputs = OrderedSet(V.graph.graph_inputs), OrderedSet(V.graph.get_output_names())
-    _, freeable = memory.prepare_planning_info(
-        schedule, scheduler.name_to_buf, scheduler.name_to_fused_node, inputs, outputs
-    )
+    names, inputs, outputs = scheduler.name_to_fused_node, *_ends()
+    _, freeable = memory.prepare_planning_info(schedule, scheduler.name_to_buf, names, inputs, outputs)
     _, levels = memory.estimate_peak_memory(schedule, freeable, outputs)
     found = []
     for kernel, level in zip(schedule, levels, strict=False):  # there is one more level, after the last kernel
@@ -31,3 +27,27 @@ def live_bytes(schedule: list[Any]) -> list[tuple[int, int]]:
         inside = sum(size for name, size in made.items() if stays_inside(scheduler, name, names))
         found.append((level - inside, sum(made.values()) - inside))
     return found
+
+
+def peak_bytes(schedule: list[Any]) -> int:
+    """The most that is live at a time, with the kernels in this order."""
+    return max((level for level, _ in live_bytes(schedule)), default=0)
+
+
+def estimated_peak(schedule: list[Any]) -> int:
+    """The most that is live at a time in the order that Inductor is going to give the kernels."""
+    from torch._inductor import config, memory
+
+    if schedule and config.reorder_for_peak_memory:
+        scheduler = schedule[0].scheduler
+        known = scheduler.name_to_buf, scheduler.name_to_fused_node
+        schedule = memory.reorder_for_peak_memory(schedule, *known, *_ends())
+    return peak_bytes(schedule)
+
+
+def _ends() -> tuple[Any, Any]:
+    """The names of the graph's inputs and of its outputs."""
+    from torch._inductor.virtualized import V
+    from torch.utils._ordered_set import OrderedSet
+
+    return OrderedSet(V.graph.graph_inputs), OrderedSet(V.graph.get_output_names())
