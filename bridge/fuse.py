@@ -314,7 +314,7 @@ def _check_room(room: Room, schedule: list[Any], outcome: Outcome, positions: se
     fused, replaced = {**outcome.fused, min(positions): kernel}, outcome.removed | positions
     with contextlib.ExitStack() as undo:
         undo.callback(codegen.put_back, removed.values())
-        room.check(codegen.replace_kernels(kernel.scheduler, schedule, fused, replaced))
+        room.check(schedule, positions, codegen.replace_kernels(kernel.scheduler, schedule, fused, replaced))
         undo.pop_all()
 
 

@@ -283,7 +283,7 @@ def _replaced(schedule: list[Any], positions: list[int], joined: Any, room: Room
     if room is None:
         return changed
     try:
-        room.check(changed)
+        room.check(schedule, positions, changed)
     except Unsupported:
         codegen.put_back([schedule[position] for position in positions])
         raise

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .schedule import operation_names, stays_inside
+from .schedule import buffer_dtype, buffer_numel, buffers_read, operation_names, stays_inside
+from .sizes import size_hint
 
 
 def live_bytes(schedule: list[Any]) -> list[tuple[int, int]]:
@@ -27,6 +28,15 @@ def live_bytes(schedule: list[Any]) -> list[tuple[int, int]]:
         inside = sum(size for name, size in made.items() if stays_inside(scheduler, name, names))
         found.append((level - inside, sum(made.values()) - inside))
     return found
+
+
+def bytes_held(kernel: Any) -> int:
+    """The most that a kernel can need: what it reads and makes; of a schedule that `live_bytes` has seen."""
+    buffers, inputs = kernel.scheduler.name_to_buf, buffers_read(kernel)
+    made = sum(buffer.mpi_buffer.size_alloc for buffer in kernel.get_outputs())
+    read = sum(buffers[name].mpi_buffer.size_free for name in inputs & buffers.keys())
+    given = (name for name in inputs - buffers.keys())
+    return made + read + sum(size_hint(buffer_numel(name)) * buffer_dtype(name).itemsize for name in given)
 
 
 def peak_bytes(schedule: list[Any]) -> int:
