@@ -15,6 +15,7 @@ from .explanations import recording
 from .groups import Group, form_groups, group_report, stay_in_order
 from .inductor import codegen
 from .inductor.recording import node_location
+from .liveness import Room
 from .options import DEFAULT_PIPELINE, Options, default_pipeline
 from .profitability import LAUNCH_BYTES, MAX_ROW_REGISTERS, fits_in_registers, traffic, traffic_of_one
 from .reasons import InvariantError, Reason, Unsupported
@@ -44,9 +45,12 @@ def fuse_schedule(schedule: list[Any], options: Options, report: Report) -> list
     """The schedule with every group fused that is proven and liftable; all else as it was."""
     earlier = len(report.groups)
     with boundary(options.strict, report.adder()):
-        schedule, translated = _fuse_groups(schedule, options, report)
+        room = None if options.force_fusion else try_step(partial(Room.of, schedule), None)
+        if room is None and not options.force_fusion:
+            return schedule  # what the graph may need is not known: nothing is done that may need more
+        schedule, translated = _fuse_groups(schedule, options, report, room)
         # After the last fusion: a group's test for cycles does not know of launches that kernels share.
-        schedule = share_launches(schedule, translated, options, report)
+        schedule = share_launches(schedule, translated, options, report, room)
         if options.persistent and options.unfused_rows:
             report.choices += try_step(partial(_keep_rows_of_others, schedule, report.groups[earlier:]), [])
     for entry in report.groups[earlier:]:
@@ -55,7 +59,7 @@ def fuse_schedule(schedule: list[Any], options: Options, report: Report) -> list
 
 
 def _fuse_groups(
-    schedule: list[Any], options: Options, report: Report
+    schedule: list[Any], options: Options, report: Report, room: Room | None
 ) -> tuple[list[Any], list[tuple[set[str], GroupReport]]]:
     """(the schedule with a kernel in the place of each band, (operations, if translated, and entry) of each group)."""
     pending, refusals = try_step(partial(form_groups, schedule, options.max_nodes), ([], []))
@@ -68,7 +72,7 @@ def _fuse_groups(
         if entry is None:
             continue
         report.groups.append(entry)
-        outcome = _try_group(group, schedule, options, entry)
+        outcome = _try_group(group, schedule, options, entry, room)
         translated.append((outcome.translated, entry))
         if outcome.refused is not None:
             only = set(group.positions) - {outcome.refused}
@@ -108,11 +112,11 @@ def _replace(schedule: list[Any], groups: list[Group], outcome: Outcome) -> list
     return changed
 
 
-def _try_group(group: Group, schedule: list[Any], options: Options, entry: GroupReport) -> Outcome:
+def _try_group(group: Group, schedule: list[Any], options: Options, entry: GroupReport, room: Room | None) -> Outcome:
     """Fuses a group, or says in `entry` why it is left alone."""
     outcome = Outcome()
     with attempt(note=entry.refuse):
-        _fuse_group(group, schedule, options, entry, outcome)
+        _fuse_group(group, schedule, options, entry, outcome, room)
     outcome.refused = group.culprit
     if not outcome.fused and entry.reason is not Reason.internal_error:
         with attempt(note=entry.lack):
@@ -120,7 +124,9 @@ def _try_group(group: Group, schedule: list[Any], options: Options, entry: Group
     return outcome
 
 
-def _fuse_group(group: Group, schedule: list[Any], options: Options, entry: GroupReport, outcome: Outcome) -> None:
+def _fuse_group(
+    group: Group, schedule: list[Any], options: Options, entry: GroupReport, outcome: Outcome, room: Room | None
+) -> None:
     """Has the bands of a group in `outcome`, each as soon as it is a kernel; nothing after that may fail."""
     from .lowering.band import lift_function
     from .pipeline import run_pipeline
@@ -140,7 +146,7 @@ def _fuse_group(group: Group, schedule: list[Any], options: Options, entry: Grou
             judged = options.persistent and not options.force_fusion
             if tables.knows_lanes and judged and not codegen.times_fusions(group.device):
                 bands = [band for band in bands if _pays(band, entry)]
-            _Commit(nodes, group, schedule, entry, outcome, options.force_fusion).of(bands)
+            _Commit(nodes, group, schedule, entry, outcome, room).of(bands)
     outcome.translated = set(group.names)
     if not outcome.fused:
         _explain_refusal(entry)
@@ -278,7 +284,7 @@ def _source(node: Any, kernel: int):
 class _Commit:
     """Gives the nodes of each band their new loops and makes one kernel of them, or restores them.
 
-    force: whether it pays is not asked; merged: positions of the kernels in each new one.
+    room: in memory, None where whether a band pays is not asked; merged: positions of the kernels in each new one.
     """
 
     nodes: dict[str, Any]
@@ -286,7 +292,7 @@ class _Commit:
     schedule: list[Any]
     entry: GroupReport
     outcome: Outcome
-    force: bool
+    room: Room | None
     merged: list[set[int]] = field(default_factory=list)
 
     def of(self, bands: Iterable[Any]) -> None:
@@ -306,7 +312,8 @@ class _Commit:
         replaced = [self.schedule[p] for p in positions]
         _check_whole(band, replaced)
         _check_order(band, self.schedule, [*self.merged, positions])
-        kernel, decisions, undo = rewrite(band, self.nodes, [] if self.force else replaced)
+        check = None if self.room is None else partial(_check_room, self.room, self.schedule, self.outcome, positions)
+        kernel, decisions, undo = rewrite(band, self.nodes, [] if self.room is None else replaced, check)
         self.outcome.undo.push(undo)
         self.outcome.fused[min(positions)] = kernel
         self.outcome.removed.update(positions)
@@ -314,6 +321,19 @@ class _Commit:
         self.entry.decisions += decisions
         self.entry.fused, self.entry.reason, self.entry.detail = True, None, ""
         self.entry.kernels_after -= len(positions) - 1
+
+
+def _check_room(room: Room, schedule: list[Any], outcome: Outcome, positions: set[int], kernel: Any) -> None:
+    """Unsupported, and the schedule as it was, where the graph needs more memory with a kernel in the place of others.
+
+    outcome: what else is to be replaced.
+    """
+    removed = {position: schedule[position] for position in positions}
+    fused, replaced = {**outcome.fused, min(positions): kernel}, outcome.removed | positions
+    with contextlib.ExitStack() as undo:
+        undo.callback(codegen.put_back, removed.values())
+        room.check(schedule, positions, codegen.replace_kernels(kernel.scheduler, schedule, fused, replaced))
+        undo.pop_all()
 
 
 def _check_whole(band, kernels: list[Any]) -> None:
@@ -343,10 +363,13 @@ def _has_loops_of(band, nodes: dict[str, Any]) -> bool:
     return all(inductor.node_sizes(nodes[n.name]) == (n.iter_sizes, n.reduce_sizes) for n in band.nodes)
 
 
-def rewrite(band, nodes: dict[str, Any], kernels: list[Any]) -> tuple[Any, list[str], contextlib.ExitStack]:
+def rewrite(
+    band, nodes: dict[str, Any], kernels: list[Any], check: Callable[[Any], None] | None = None
+) -> tuple[Any, list[str], contextlib.ExitStack]:
     """(one kernel of the band's nodes over their new loops, decisions about it, what undoes it).
 
-    kernels: those that it replaces, and has to be better than; none where that is not asked.
+    kernels: those that it replaces, and has to be better than; none where that is not asked; check: raises Unsupported
+    for a kernel that is not wanted.
     Where it ends in an error, Unsupported or another, nothing is changed.
     """
     names = {n.name for n in band.nodes}
@@ -367,6 +390,8 @@ def rewrite(band, nodes: dict[str, Any], kernels: list[Any]) -> tuple[Any, list[
             decisions.append(f"persistent: a row takes {band.registers} registers")
         if timing is not None:
             decisions.append(timing.check(kernel))
+        if check is not None:
+            check(kernel)
         return kernel, decisions, undo.pop_all()
 
 

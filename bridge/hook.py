@@ -20,7 +20,7 @@ from .attempts import attempt, boundary, try_step
 from .explanations import recording
 from .fuse import fuse_schedule
 from .graph_passes import change_graph
-from .inductor import graphs
+from .inductor import graphs, reuse
 from .inductor import recording as generated
 from .mlir_runtime import mlir_version
 from .options import Options
@@ -164,7 +164,7 @@ class _BeforeLowering(_Pass):
         assert scope is not None, "called where not active"
         if (inference or scope.options.training) and inductor.unkept_promise() is None:
             with torch_logging.timed("bridge.graph_passes"):
-                change_graph(graph, scope.options)
+                change_graph(graph, scope.options, inference)
 
 
 def run_after_fusion(nodes: list[Any], options: Options, report: Report) -> list[Any]:
@@ -176,9 +176,10 @@ def run_after_fusion(nodes: list[Any], options: Options, report: Report) -> list
     with boundary(options.strict, report.adder()):
         try:
             with report.graph(), torch_logging.timed("bridge"):
-                with attempt():
-                    _report_changes(report)
+                restructured = try_step(partial(_report_changes, report), False)
                 changed = _transform(nodes, options, report)
+                if restructured or changed != nodes:
+                    try_step(reuse.keep_below_peak, None)
                 with attempt():
                     recording.finish_graph(changed, report, earlier)
             report.kernels_before += sum(map(generated.is_generated, nodes))
@@ -188,15 +189,18 @@ def run_after_fusion(nodes: list[Any], options: Options, report: Report) -> list
             _tell(report, before)
 
 
-def _report_changes(report: Report) -> None:
-    """What the passes over the graph did."""
+def _report_changes(report: Report) -> bool:
+    """What the passes over the graph did; whether they changed it."""
+    earlier = len(report.choices)
     for changes in graphs.take_notes():
         for name, lines in changes.lines.items():
             report.choices += lines
             if lines:
                 report.count(name, len(lines))
+        report.refusals += [Refusal([], Reason.not_profitable, line) for line in changes.taken_back]
         report.refusals += changes.faults
         report.seconds["graph_passes"] = report.seconds.get("graph_passes", 0.0) + changes.seconds
+    return len(report.choices) > earlier
 
 
 def _transform(nodes: list[Any], options: Options, report: Report) -> list[Any]:

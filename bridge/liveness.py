@@ -1,12 +1,62 @@
-"""What is live while each kernel runs: a launch that kernels share makes the later ones' buffers earlier."""
+"""What is live while each kernel runs, which no decision may raise above what Inductor's own schedule needs.
+
+A fused kernel needs all that its parts read and make at once, and a launch that kernels share makes the later ones'
+buffers earlier.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from .inductor.memory import live_bytes
+from .inductor.memory import bytes_held, estimated_peak, live_bytes
 from .reasons import Reason, Unsupported
+
+
+@dataclass
+class Room:
+    """most: bytes that Inductor's own schedule needs, in the order that it would have run in; levels: by kernel, bytes
+    that are live while it runs, or more."""
+
+    most: int
+    levels: dict[Any, int]
+
+    @staticmethod
+    def of(schedule: list[Any]) -> Room:
+        return Room(estimated_peak(schedule), _levels(schedule))
+
+    def check(self, before: list[Any], positions: Collection[int], after: list[Any]) -> None:
+        """Unsupported for a schedule that needs more, in its own order and in the one that Inductor will give it.
+
+        positions: of kernels that have become one since the schedule before, which may have become others, too.
+        """
+        levels = self._bounds(before, positions, after)
+        if levels is None or max(levels.values()) > self.most:
+            levels = _levels(after)
+            above = max(levels.values()) - self.most
+            above = min(above, estimated_peak(after) - self.most) if above > 0 else above
+            if above > 0:
+                raise Unsupported(Reason.not_profitable, f"the graph would need {above:,} bytes of memory more")
+        self.levels |= levels
+
+    def _bounds(self, before: list[Any], positions: Collection[int], after: list[Any]) -> dict[Any, int] | None:
+        """What may be live while the kernels around run, if all is live there that the new one needs; None: unknown.
+
+        In a new order, other kernels' buffers may be live for longer.
+        """
+        earlier, later = set(before), set(after)
+        if [kernel for kernel in after if kernel in earlier] != [kernel for kernel in before if kernel in later]:
+            return None
+        more = sum(bytes_held(before[position]) for position in positions)
+        around = before[min(positions) : max(positions) + 1]
+        made = [kernel for kernel in after if kernel not in earlier]
+        levels = {kernel: self.levels[kernel] + more for kernel in [*around, *made] if kernel in self.levels}
+        return {**dict.fromkeys(made, max(levels.values())), **levels}
+
+
+def _levels(schedule: list[Any]) -> dict[Any, int]:
+    return {kernel: level for kernel, (level, _) in zip(schedule, live_bytes(schedule), strict=True)}
 
 
 @dataclass

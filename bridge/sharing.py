@@ -10,33 +10,39 @@ from typing import Any
 from . import inductor
 from .attempts import attempt, try_step
 from .groups import Group, group_report
-from .liveness import Liveness
+from .liveness import Liveness, Room
 from .options import Options
 from .report import GroupReport, Report
 from .siblings import FRESH_BYTES, independent_sets, partition, positions_of, small_sources, small_strangers, strangers
 
 
 def share_launches(
-    schedule: list[Any], groups: list[tuple[set[str], GroupReport]], options: Options, report: Report
+    schedule: list[Any],
+    groups: list[tuple[set[str], GroupReport]],
+    options: Options,
+    report: Report,
+    room: Room | None = None,
 ) -> list[Any]:
     """The schedule with one launch for independent kernels, where that pays; groups of its own go into the report.
 
-    groups: the operations of each group that was translated, and its entry in the report.
+    groups: the operations of each group that was translated, and its entry in the report;
+    room: for the whole graph, None where whether a launch pays does not matter.
     """
     live = None if options.force_fusion else try_step(partial(Liveness.of, schedule), None)
     if live is not None or options.force_fusion:  # what is not known to have room in memory is not tried
-        sharing = _Sharing(options, report, live)
+        sharing = _Sharing(options, report, live, room)
         schedule = sharing.among_groups(sharing.within_groups(schedule, groups))
     return schedule
 
 
 @dataclass(frozen=True)
 class _Sharing:
-    """live: what the kernels need of memory; None where whether a launch pays does not matter."""
+    """live, room: what the kernels need of memory, and what the graph may; None where that does not matter."""
 
     options: Options
     report: Report
     live: Liveness | None
+    room: Room | None
 
     def within_groups(self, schedule: list[Any], groups: list[tuple[set[str], GroupReport]]) -> list[Any]:
         """The schedule with one launch for kernels of a group that stayed apart."""
@@ -76,5 +82,6 @@ class _Sharing:
     ) -> list[Any]:
         """The schedule with one launch for each set of independent kernels, given by position, where that pays."""
         with attempt(note=entry.keep_apart), entry.stage("siblings"):
-            return partition(schedule, find_sets(), entry, most_bytes, self.live, self.options.force_fusion)
+            memory = self.live, self.room
+            return partition(schedule, find_sets(), entry, most_bytes, memory, self.options.force_fusion)
         return schedule

@@ -22,7 +22,7 @@ from .attempts import attempt, try_step
 from .groups import admissible, reachable
 from .inductor import codegen
 from .inductor.launches import cannot_share_launch
-from .liveness import Liveness
+from .liveness import Liveness, Room
 from .reasons import Reason, Unsupported
 from .report import GroupReport
 
@@ -193,13 +193,14 @@ def partition(
     sets: list[list[int]],
     entry: GroupReport,
     most_bytes: int | None = None,
-    live: Liveness | None = None,
+    memory: tuple[Liveness | None, Room | None] = (None, None),
     force: bool = False,
 ) -> list[Any]:
     """The schedule with one kernel in the place of each set, as far as that is possible and pays.
 
     sets: positions of kernels that were proven independent of each other; most_bytes: that one launch may move;
-    live: what the kernels need of memory, None where that is not known; force: whether a launch pays does not matter.
+    memory: what the kernels need of it and what the graph may, None where that is not known; force: whether a launch
+    pays does not matter.
     What was done, or why not, goes into `entry`; a set whose kernels stay apart leaves the schedule as it was.
     """
     families: list[list[Any]] = []
@@ -209,9 +210,10 @@ def partition(
     for family in families:
         if not all(inductor.generates_triton(_device(kernel)) for kernel in family):
             continue
+        live, _ = memory
         for kernels in [family] if live is None else _with_room(schedule, family, entry, live):
             with attempt(note=entry.keep_apart):
-                schedule = _share(schedule, kernels, entry, live, force)
+                schedule = _share(schedule, kernels, entry, memory, force)
     return schedule
 
 
@@ -247,8 +249,15 @@ def _parts(schedule: list[Any], positions: list[int], most_bytes: int | None) ->
     return [part for part in parts if len(part) > 1]
 
 
-def _share(schedule: list[Any], family: list[Any], entry: GroupReport, live: Liveness | None, force: bool) -> list[Any]:
+def _share(
+    schedule: list[Any],
+    family: list[Any],
+    entry: GroupReport,
+    memory: tuple[Liveness | None, Room | None],
+    force: bool,
+) -> list[Any]:
     """The schedule with one kernel in the place of a family; where that ends in an error, nothing is changed."""
+    live, room = memory
     _check_possible(schedule, family)
     siblings = [_sibling(kernel) for kernel in family]
     if force:
@@ -259,12 +268,25 @@ def _share(schedule: list[Any], family: list[Any], entry: GroupReport, live: Liv
         live.check(schedule, positions)
     joined = codegen.share_launch([part for p in positions for part in inductor.launch_parts(schedule[p])])
     described = _describe(chosen)
-    changed = codegen.replace_kernels(joined.scheduler, schedule, {positions[0]: joined}, set(positions))
+    changed = _replaced(schedule, positions, joined, room)
     if live is not None:
         live.join(schedule, positions, joined)
     entry.decisions.append(described)
     entry.fused, entry.reason, entry.detail = True, None, ""
     entry.kernels_after -= len(positions) - 1
+    return changed
+
+
+def _replaced(schedule: list[Any], positions: list[int], joined: Any, room: Room | None) -> list[Any]:
+    """The schedule with a launch in the place of kernels; Unsupported, and nothing changed, where there is no room."""
+    changed = codegen.replace_kernels(joined.scheduler, schedule, {positions[0]: joined}, set(positions))
+    if room is None:
+        return changed
+    try:
+        room.check(schedule, positions, changed)
+    except Unsupported:
+        codegen.put_back([schedule[position] for position in positions])
+        raise
     return changed
 
 

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from ..attempts import attempt, boundary
-from ..inductor import graphs
+from ..inductor import graphs, trial
 from ..options import Options
 from ..reasons import Reason
 from ..report import Refusal
@@ -27,31 +27,82 @@ PASSES: dict[str, Callable[[Any], Iterator[str]]] = {
     "share_operands": share_operands,  # the last, as it has strides in the graph
 }
 
+#: What leaves each value where it was in the graph, and computes less of some: no kernel needs more memory for it.
+NEEDS_NO_TRIAL = {"shrink_domains"}
+
 
 @dataclass
 class Changes:
-    """What was changed in a graph: lines by pass, what ended for a node or a pass, and the seconds that all took."""
+    """What was changed in a graph.
+
+    lines: what was done, by pass; taken_back: what was not, as it needs memory; faults: what ended for a node, a pass or
+    a trial; seconds: that all took.
+    """
 
     lines: dict[str, list[str]] = field(default_factory=dict)
+    taken_back: list[str] = field(default_factory=list)
     faults: list[Refusal] = field(default_factory=list)
     seconds: float = 0.0
 
+    def add_fault(self, fault: Refusal) -> None:
+        """Adds what ended, once: a pass that is run again ends in the same place."""
+        if fault not in self.faults:
+            self.faults.append(fault)
 
-def change_graph(graph: Any, options: Options) -> None:
+
+def change_graph(graph: Any, options: Options, inference: bool) -> None:
     """Runs the passes that the options ask for, and notes what they did for the report of the graph's schedule.
 
-    A bug of ours ends a pass for a node, or at the least a pass: production leaves there what is as it is, strict mode
-    raises.
+    What would raise Inductor's estimate of the graph's peak of memory is taken back.  A bug of ours ends a pass for a
+    node, or at the least a pass: production leaves there what is as it is, strict mode raises.
     """
-    changes, start = Changes(), time.perf_counter()
-    with boundary(options.strict, changes.faults.append):
-        for name in [name for name in PASSES if getattr(options, name)]:
-            lines = changes.lines[name] = []
-            with attempt(note=partial(_end, changes, name)):
-                lines += PASSES[name](graph)
+    changes, start, owner = Changes(), time.perf_counter(), graph.owning_module
+    chosen = [name for name in PASSES if getattr(options, name)]
+    tried = [name for name in chosen if name not in NEEDS_NO_TRIAL]
+    with boundary(options.strict, changes.add_fault):
+        _run([name for name in chosen if name not in tried], graph, changes)
+        with attempt(note=partial(_end, changes, "a trial")):
+            _run_within_peak(tried, graph, changes, inference)
     changes.seconds = time.perf_counter() - start
-    graphs.add_note(graph, changes)
+    graphs.add_note(owner.graph, changes)
 
 
 def _end(changes: Changes, name: str, reason: Reason, detail: str) -> None:
-    changes.faults.append(Refusal([], reason, f"{name}: {detail}"))
+    changes.add_fault(Refusal([], reason, f"{name}: {detail}"))
+
+
+def _run(names: list[str], graph: Any, changes: Changes) -> None:
+    for name in names:
+        lines = changes.lines[name] = []
+        with attempt(note=partial(_end, changes, name)):
+            lines += PASSES[name](graph)
+
+
+def _run_within_peak(names: list[str], graph: Any, changes: Changes, inference: bool) -> None:
+    """Runs passes; where one raises the peak, or a trial fails, a copy of the graph as it was is put in its place."""
+    owner, before = graph.owning_module, trial.copied(graph) if names else graph
+    found = Changes(faults=changes.faults)
+    _run(names, graph, found)
+    if any(found.lines.values()):
+        owner.graph, kept = before, graph
+        most = trial.estimated_peak(before, inference)
+        if trial.estimated_peak(graph, inference) > most:
+            kept = _one_by_one(before, found, most, inference)
+        owner.graph = kept
+    changes.lines |= found.lines
+    changes.taken_back += found.taken_back
+
+
+def _one_by_one(before: Any, changes: Changes, most: int, inference: bool) -> Any:
+    """The graph with the passes that do not raise its peak, each seen after those that stay; most: bytes."""
+    kept = before
+    for name in [name for name, lines in changes.lines.items() if lines]:
+        changed = trial.copied(kept)
+        _run([name], changed, changes)
+        above = trial.estimated_peak(changed, inference) - most
+        if above <= 0:
+            kept = changed
+        else:
+            changes.lines[name] = []
+            changes.taken_back.append(f"{name}: the graph would need {above:,} bytes of memory more")
+    return kept

@@ -32,6 +32,18 @@ class Memory:
         """Whether a node's value is computed where it is needed, as far as is known."""
         return node not in self.stored and (graphs.is_pointwise(node) or node.target in graphs.WHOLE_VIEWS)
 
+    def exact(self, node: Any, known: set[Any]) -> bool:
+        """Whether a node's dtype has all digits that a kernel computes of it; known: the nodes before of which it has.
+
+        Only then is what a store leaves as precise as what Inductor's kernels compute again.
+        """
+        if not graphs.is_computed_wider(node) or graphs.is_rounded(node):
+            return True
+        if not self.computed_again(node):
+            return node in self.stored or graphs.is_input(node) or graphs.is_made_by_library(node)
+        selects = graphs.is_selection(node) or graphs.is_view(node)
+        return selects and known.issuperset(graphs.tensor_inputs(node))
+
     def inductor_stores(self, node: Any, loads: Loads) -> bool:
         """Whether Inductor will by itself store a value that a kernel would need these loads for."""
         limit = self.limits.reused if len(node.users) > 1 else self.limits.any

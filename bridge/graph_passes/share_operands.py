@@ -4,6 +4,9 @@ The example are three projections of the same windows, which read a value of (wi
 view of its own.  Inductor pads the strides of such a value when it stores it, and then the rows are no view of the
 buffer: each call gets a copy.  A value that `aten.as_strided` reads is stored with the graph's strides instead, and
 what is read is a view of it.  So that is what those views become.
+
+A kernel that reads such a value, too, may have computed it again, with digits that the buffer has not: then the calls
+keep their own.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ def _share_operand(graph: Any, node: Any) -> Iterator[str]:
     read = _read_by_calls(node) if graphs.is_pointwise(node) and graphs.is_contiguous(node) else []
     views = [view for view in dict.fromkeys(read) if view is not node]
     # What Inductor would pad it counts whenever it is asked: asked last.
-    if len(read) < 2 or not views or not graphs.is_padded(node):
+    if len(read) < 2 or not views or _loses_digits(node) or not graphs.is_padded(node):
         return
     for view in views:
         _take_as_strided(graph, view, node)
@@ -43,6 +46,19 @@ def _read_by_calls(node: Any) -> list[Any]:
         elif graphs.keeps_order(user) and graphs.same_size(user, node):
             found += _read_by_calls(user)
     return found
+
+
+def _loses_digits(node: Any) -> bool:
+    """Whether a kernel that computes a node's value again might have more of it than a buffer has."""
+    return graphs.is_computed_wider(node) and not graphs.is_rounded(node) and not _only_stored(node)
+
+
+def _only_stored(node: Any) -> bool:
+    """Whether all that reads a value wants it in memory: library calls, whoever called the graph."""
+    ends = (graphs.is_library_call, graphs.is_result)
+    return all(
+        any(is_end(user) for is_end in ends) or (graphs.is_view(user) and _only_stored(user)) for user in node.users
+    )
 
 
 def _take_as_strided(graph: Any, view: Any, node: Any) -> None:

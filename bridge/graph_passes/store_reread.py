@@ -14,6 +14,12 @@ them lives until the second kernel then, and not 2.  Where that kernel needs a p
 1 written.  For a chain all sums are stored but the first, which has an input in it, and the norms read 2 tensors.
 
 The value must not cost a kernel of its own: the kernels that need it first have to go over it in its order.
+
+Nor may it cost digits.  Kernels compute in float32 what the graph has in 16 bits, so a sum that each computes again is
+rounded nowhere, and stored in 16 bits it is: it is stored only where its dtype has all of it, which is so for float32,
+for what selects among tensors in memory, and where Inductor rounds after each operation.  In float32, a sum of 16-bit
+tensors would be as precise; but it takes the bytes of two of them.  Two kernels then load 2 L of them, or L + 2 and
+store 2: no less up to L = 4, and from 5 on Inductor stores by itself.
 """
 
 from __future__ import annotations
@@ -36,7 +42,7 @@ def store_reread(graph: Any) -> Iterator[str]:
 
 def _find_reread(graph: Any) -> Iterator[tuple[Any, float]]:
     """The nodes to store, in order, with the tensors that each kernel would load for it; changes nothing."""
-    nodes, known = list(graph.nodes), dict[Any, Loads]()
+    nodes, known, exact = list(graph.nodes), dict[Any, Loads](), set[Any]()
     positions = {node: position for position, node in enumerate(nodes)}
     convolution, needed = graphs.has_convolution(graph), needed_in_memory(nodes)
     for node in nodes:
@@ -45,16 +51,20 @@ def _find_reread(graph: Any) -> Iterator[tuple[Any, float]]:
             continue
         memory = Memory(needed, graphs.store_limits(value.device))
         known[node] = loads = memory.loads(node, known)
+        if memory.exact(node, exact):
+            exact.add(node)
         if not memory.computed_again(node):
             continue
         pays = False
         with attempt(node.name):
-            spares = _may_pay(node, convolution) and _spares(node, _saved(node, loads, memory, positions), memory)
+            may_pay = node in exact and _may_pay(node, convolution)
+            spares = may_pay and _spares(node, _saved(node, loads, memory, positions), memory)
             pays = spares and _Readers(node, memory, known, positions).several(nodes)
         if pays:
             yield node, _amount(loads, node)
         if pays or memory.inductor_stores(node, loads):
             needed.add(node)
+            exact.add(node)
             known[node] = frozenset([node])
 
 

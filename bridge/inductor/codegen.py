@@ -6,6 +6,7 @@ A scheduler object gets a class derived from its own; no class of torch's is cha
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -304,3 +305,10 @@ def replace_kernels(scheduler: Any, nodes: list[Any], fused: dict[int, Any], rem
         names = [*(node.get_name() for node in kernel.get_nodes()), kernel.get_name()]
         scheduler.name_to_fused_node.update(dict.fromkeys(names, kernel))
     return changed
+
+
+def put_back(kernels: Iterable[Any]) -> None:
+    """Undoes `replace_kernels`, whose schedule is not used, for the kernels that were replaced."""
+    for kernel in kernels:
+        kernel.scheduler.name_to_fused_node.update({n.get_name(): kernel for n in kernel.get_nodes()})
+        kernel.scheduler.name_to_fused_node[kernel.get_name()] = kernel

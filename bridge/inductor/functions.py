@@ -144,7 +144,7 @@ def _fill(schedule: list[Any], function: AffineFunction, names: list[str], devic
     for band in _lift(function, names, device):
         positions = [home[buffer_of[node.name]] for node in band.nodes]
         nodes = {node.name: _single(schedule[p]) for node, p in zip(band.nodes, positions, strict=True)}
-        kernel, _ = rewrite(_renamed(band, nodes), {node.get_name(): node for node in nodes.values()}, [])
+        kernel, _, _ = rewrite(_renamed(band, nodes), {node.get_name(): node for node in nodes.values()}, [])
         fused[min(positions)] = kernel
         removed.update(positions)
     changed = codegen.replace_kernels(schedule[0].scheduler, schedule, fused, removed)

@@ -87,6 +87,15 @@ def is_library_call(node: Node) -> bool:
     return not known or target in fallbacks or target in flop_registry or target.overloadpacket in flop_registry
 
 
+def is_input(node: Node) -> bool:
+    return node.op in ("placeholder", "get_attr")
+
+
+def is_result(node: Node) -> bool:
+    """Whether a node is what the graph returns its values by."""
+    return node.op == "output"
+
+
 def is_made_by_library(node: Node) -> bool:
     """Whether a node is what a library call gives, or one of several."""
     return is_library_call(node.args[0] if node.target is operator.getitem else node)
@@ -95,6 +104,36 @@ def is_made_by_library(node: Node) -> bool:
 def has_convolution(graph: Graph) -> bool:
     """Whether Inductor may have four-dimensional tensors in another layout than the graph says."""
     return any(node.target is aten.convolution.default for node in graph.nodes)
+
+
+#: What a code generator computes in float32, and rounds when it is stored.
+_COMPUTED_WIDER = {torch.float16, torch.bfloat16}
+
+#: Operations that give one of their inputs' elements, or its magnitude, or zero: of numbers in memory that is exact.
+_SELECTIONS = {
+    *(aten.where.self, aten.maximum.default, aten.minimum.default, aten.relu.default, aten.neg.default),
+    *(aten.abs.default, aten.clone.default),
+}
+
+
+def is_computed_wider(node: Node) -> bool:
+    """Whether a kernel that computes a value may have more digits of it than its dtype has."""
+    value = tensor(node)
+    return value is None or (value.dtype.is_floating_point and (value.dtype in _COMPUTED_WIDER or value.itemsize < 2))
+
+
+def is_selection(node: Node) -> bool:
+    return node.target in _SELECTIONS
+
+
+def is_rounded(node: Node) -> bool:
+    """Whether Inductor rounds a value to its dtype as it computes it, as its option `emulate_precision_casts` asks."""
+    from torch._inductor import config
+
+    if not config.emulate_precision_casts:
+        return False
+    converted = node.target is torch.ops.prims.convert_element_type.default
+    return converted or bool(node.meta.get("low_precision_pointwise_barrier"))
 
 
 class StoreLimits(NamedTuple):

@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from contextvars import ContextVar
 from typing import Any
 
+from . import trial
+
 #: Inductor's option for the pass over the schedule, and for the one over the graph.
 HOOK = "_post_fusion_custom_pass"
 GRAPH_HOOK = "post_grad_custom_post_pass"
@@ -63,6 +65,8 @@ def _scheduler_pass_class() -> type:
         hook = HOOK
 
         def __call__(self, nodes: list[Any]) -> list[Any]:
+            if trial.running.get():
+                return nodes
             users = users_pass()
             nodes = nodes if users is None else users(nodes)
             return self.implementation(nodes) if self.implementation.active() else nodes

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .schedule import operation_names, stays_inside
+from .schedule import buffer_dtype, buffer_numel, buffers_read, operation_names, stays_inside
+from .sizes import size_hint
 
 
 def live_bytes(schedule: list[Any]) -> list[tuple[int, int]]:
@@ -13,16 +14,12 @@ def live_bytes(schedule: list[Any]) -> list[tuple[int, int]]:
     What a kernel makes for itself alone has no memory; Inductor's estimate counts it while the kernel runs.
     """
     from torch._inductor import memory
-    from torch._inductor.virtualized import V
-    from torch.utils._ordered_set import OrderedSet
 
     if not schedule:
         return []
     scheduler = schedule[0].scheduler
-    inputs, outputs = OrderedSet(V.graph.graph_inputs), OrderedSet(V.graph.get_output_names())
-    _, freeable = memory.prepare_planning_info(
-        schedule, scheduler.name_to_buf, scheduler.name_to_fused_node, inputs, outputs
-    )
+    names, inputs, outputs = scheduler.name_to_fused_node, *_ends()
+    _, freeable = memory.prepare_planning_info(schedule, scheduler.name_to_buf, names, inputs, outputs)
     _, levels = memory.estimate_peak_memory(schedule, freeable, outputs)
     found = []
     for kernel, level in zip(schedule, levels, strict=False):  # there is one more level, after the last kernel
@@ -31,3 +28,36 @@ def live_bytes(schedule: list[Any]) -> list[tuple[int, int]]:
         inside = sum(size for name, size in made.items() if stays_inside(scheduler, name, names))
         found.append((level - inside, sum(made.values()) - inside))
     return found
+
+
+def bytes_held(kernel: Any) -> int:
+    """The most that a kernel can need: what it reads and makes; of a schedule that `live_bytes` has seen."""
+    buffers, inputs = kernel.scheduler.name_to_buf, buffers_read(kernel)
+    made = sum(buffer.mpi_buffer.size_alloc for buffer in kernel.get_outputs())
+    read = sum(buffers[name].mpi_buffer.size_free for name in inputs & buffers.keys())
+    given = (name for name in inputs - buffers.keys())
+    return made + read + sum(size_hint(buffer_numel(name)) * buffer_dtype(name).itemsize for name in given)
+
+
+def peak_bytes(schedule: list[Any]) -> int:
+    """The most that is live at a time, with the kernels in this order."""
+    return max((level for level, _ in live_bytes(schedule)), default=0)
+
+
+def estimated_peak(schedule: list[Any]) -> int:
+    """The most that is live at a time in the order that Inductor is going to give the kernels."""
+    from torch._inductor import config, memory
+
+    if schedule and config.reorder_for_peak_memory:
+        scheduler = schedule[0].scheduler
+        known = scheduler.name_to_buf, scheduler.name_to_fused_node
+        schedule = memory.reorder_for_peak_memory(schedule, *known, *_ends())
+    return peak_bytes(schedule)
+
+
+def _ends() -> tuple[Any, Any]:
+    """The names of the graph's inputs and of its outputs."""
+    from torch._inductor.virtualized import V
+    from torch.utils._ordered_set import OrderedSet
+
+    return OrderedSet(V.graph.graph_inputs), OrderedSet(V.graph.get_output_names())

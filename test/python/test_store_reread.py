@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
+import torch.nn.functional as F
 from conftest import plain, sample
 from emitted import run_emitted
 
@@ -17,7 +20,7 @@ def rms(x, weight):
     return (wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + 1e-6)).to(x.dtype) * weight
 
 
-def compiled(function, *shapes, dtype=torch.bfloat16, **options):
+def compiled(function, *shapes, dtype=torch.float32, **options):
     """(what is emitted for a GPU, what was counted) for zeros."""
     torch._dynamo.reset()
     torch._dynamo.utils.counters.clear()
@@ -82,7 +85,7 @@ def test_sums_are_stored(function, layers, stored):
     with_it, count = compiled(function, *shapes)
     without, none = compiled(function, *shapes, store_reread=False)
     assert (count, none) == (stored, 0)
-    assert with_it.n_kernels == without.n_kernels
+    assert with_it.n_kernels <= without.n_kernels
     moved = tensors_moved(with_it), tensors_moved(without)
     assert moved[0] < moved[1] if stored else moved[0] == moved[1]
 
@@ -166,8 +169,62 @@ def test_integers_are_left():
     assert "store_reread" not in bridge.report().counters
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("function", [chain, pairs, scaled, last_row], ids=lambda f: f.__name__)
+def test_a_sum_that_inductor_keeps_in_float32_is_not_stored_in_16_bits(function, dtype):
+    _, count = compiled(function, WIDE, ROW, *[SQUARE] * 4, dtype=dtype)
+    assert count == 0
+
+
+def largest(x, a, b, w):
+    """Of three tensors in memory: no digits are lost."""
+    s = torch.maximum(torch.maximum(x, a @ w), b @ w)
+    return rms(s + rms(s, w[0]) @ w, w[1])
+
+
+def largest_of_sums(x, a, b, w):
+    s = torch.maximum(torch.maximum(x, 1 + a @ w), b @ w)
+    return rms(s + rms(s, w[0]) @ w, w[1])
+
+
+@pytest.mark.parametrize(("function", "stored"), [(largest, 1), (largest_of_sums, 0)], ids=lambda v: str(v))
+def test_what_16_bits_hold_exactly_is_stored(function, stored):
+    _, count = compiled(function, WIDE, WIDE, WIDE, SQUARE, dtype=torch.bfloat16)
+    assert count == stored
+
+
+def test_a_sum_that_inductor_rounds_is_stored():
+    """With `emulate_precision_casts` each kernel rounds as it computes the sum again."""
+    with torch._inductor.config.patch(emulate_precision_casts=True):
+        _, count = compiled(chain, WIDE, ROW, *[SQUARE] * 4, dtype=torch.bfloat16)
+    assert count == 2
+
+
+def blocks(x, *weights):
+    """Issue 15, fault 8."""
+    for weight in weights:
+        x = x + F.linear(F.layer_norm(x, x.shape[-1:]), weight)
+    return x
+
+
+def test_error_of_a_chain_of_residuals_is_inductors(compiler):
+    """The geometric mean over seeds; with bfloat16 sums in memory it was 1.5 times Inductor's."""
+    ratios = []
+    for seed in range(4):
+        generator = torch.Generator().manual_seed(seed)
+        tensors = [torch.randn(2, 16, 64, generator=generator), *torch.randn(6, 64, 64, generator=generator) / 16]
+        inputs = [tensor.bfloat16() for tensor in tensors]
+        exact = blocks(*[tensor.double() for tensor in inputs])
+        errors = []
+        for backend in ("inductor", bridge_backend):
+            result, _ = run_emitted(blocks, inputs, backend)
+            errors.append((result.double() - exact).norm().item())
+        ratios.append(errors[1] / errors[0])
+    assert math.prod(ratios) ** 0.25 <= 1.05, ratios
+
+
 def test_symbolic_sizes():
-    inputs = [torch.zeros(shape, dtype=torch.bfloat16) for shape in (WIDE, ROW, *[SQUARE] * 4)]
+    inputs = [torch.zeros(shape) for shape in (WIDE, ROW, *[SQUARE] * 4)]
     torch._dynamo.mark_dynamic(inputs[0], 0)
     torch._dynamo.reset()
     result = offline.compile_for_gpu(chain, inputs, compile_fx=bridge_backend, dynamic=None)
@@ -210,7 +267,7 @@ class TestCompiled:
     @pytest.mark.parametrize(("training", "graphs"), [(False, 0), (True, 2)])
     def test_training_graphs_if_asked_for(self, training, graphs, compiler, monkeypatch):
         seen = []
-        monkeypatch.setattr("bridge.hook.change_graph", lambda graph, options: seen.append(graph))
+        monkeypatch.setattr("bridge.hook.change_graph", lambda graph, *_: seen.append(graph))
         function = compiler(plain, backend="bridge", options={"training": training})
         with torch.enable_grad():
             function(sample().requires_grad_()).sum().backward()

@@ -1,0 +1,66 @@
+"""Freed buffers that a graph's code keeps to use again later: as many as fit below the peak that it has without.
+
+Inductor keeps one where its estimate of the peak leaves room.  That estimate does not know of kernels that overwrite
+their inputs, so a peak of 75 MB may be estimated at 113, and buffers that are kept then make it 113.  Where less is
+live, as Bridge's kernels need less, there is more such room: what was spared would become more memory, not less.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from typing import Any
+
+
+def keep_below_peak() -> None:
+    """Has the code of the graph that is being compiled keep no buffers above the peak that it has without them."""
+    from torch._inductor.virtualized import V
+
+    wrapper = V.graph.wrapper_code
+    if not getattr(wrapper, "bridge_reuse", False):
+        base: type = type(wrapper)
+        wrapper.__class__ = _derived(base)
+
+
+@functools.cache
+def _derived(base: type) -> type:
+    return type(f"Bridge{base.__name__}", (_ReuseMixin, base), {})
+
+
+class _ReuseMixin:
+    """Corrects the estimate by which Inductor's wrapper decides what to keep."""
+
+    bridge_reuse = True
+    lines: list[Any]
+    estimate_peak: Any
+
+    def memory_plan_reuse(self) -> None:
+        estimate = getattr(self, "estimate_peak", None)  # there is none where buffers are not used again
+        if estimate is not None:
+            _correct(estimate, self.lines)
+        super().memory_plan_reuse()  # type: ignore[misc]
+
+
+def _correct(estimate: Any, lines: list[Any]) -> None:
+    """Takes from the estimate what has no memory of its own; lines: the wrapper's, before it plans them."""
+    from torch._inductor.codegen.segmented_tree import SegmentedTree
+
+    levels = _levels(lines)
+    estimate.overall_peak_memory = max(levels, default=0)
+    estimate.segmented_tree = SegmentedTree(levels, operator.add, max, 0)
+
+
+def _levels(lines: list[Any]) -> list[int]:
+    """Bytes that are live while each kernel runs, where results are in their inputs' place, or in registers only."""
+    from torch._inductor import memory
+    from torch._inductor.codegen.wrapper import ReuseLine
+    from torch._inductor.virtualized import V
+    from torch.utils._ordered_set import OrderedSet
+
+    nodes = V.graph.scheduler.nodes
+    inputs, outputs = OrderedSet(V.graph.graph_inputs), OrderedSet(V.graph.get_output_names())
+    _, levels = memory.estimate_peak_memory(nodes, memory.get_freeable_input_buf(nodes, inputs), outputs)
+    without = {line.reused_as.get_name() for line in lines if isinstance(line, ReuseLine)} | {*V.graph.removed_buffers}
+    for step, node in enumerate(nodes):
+        levels[step] -= sum(b.mpi_buffer.size_alloc for b in node.get_outputs() if b.get_name() in without)
+    return levels
