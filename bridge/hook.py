@@ -77,7 +77,7 @@ def withdraw(report: Report, earlier: Report, error: Exception) -> bool:
     before, detail = Counter(report.counters), f"no code for its kernels: {error}"
     if not report.withdraw(earlier, detail):
         return False
-    report.refusals.append(Refusal([], Reason.internal_error, detail))
+    report.refuse(Refusal([], Reason.internal_error, detail))
     _tell(report, before)
     return True
 
@@ -207,7 +207,9 @@ def _leave(nodes: list[Any], report: Report, reason: Reason, detail: str) -> lis
 
 def _tell(report: Report, before: Counter) -> None:
     """Publishes a report: to `bridge.report()`, to Dynamo's counters and, for a fault, as a warning."""
-    inductor.add_counters(Counter(report.counters) - before)
+    # Counts of what was withdrawn go down, which a difference of Counters would leave out.
+    changed = {name: count for name, count in report.counters.items() if count != before[name]}
+    inductor.add_counters({name: count - before[name] for name, count in changed.items()})
     publish(report)
     torch_logging.tell(report)
     refused: list[GroupReport | Refusal] = [*report.groups, *report.refusals]

@@ -86,9 +86,11 @@ class BandMixin(TritonScheduling):
         fused = names & self.bridge_persistent_nodes.keys()
         if fused or inner:
             kernel_kwargs = {**kernel_kwargs, "override_persistent_reduction": True}
+        if fused:  # pairs and segments are of a row that one block has whole
+            kernel_kwargs["override_cooperative_reduction"] = False
         if fused and _has_free_blocks(kernel_args, kernel_kwargs):
             block = rows_and_warps(max(self.bridge_persistent_nodes[name] for name in fused))
-            kernel_kwargs |= {"fixed_config": _fixed_block(*block)} if block else {}
+            kernel_kwargs |= {"fixed_config": _fixed_block(kernel_args[0], *block)} if block else {}
         kernels = super().create_kernel_choices(kernel_features, kernel_args, kernel_kwargs)
         for kernel in kernels:
             kernel.bridge_fused = bool(fused)
@@ -176,10 +178,23 @@ def _has_free_blocks(kernel_args: list[Any], kernel_kwargs: dict[str, Any]) -> b
     return alone and not tuned and not special and torch.version.hip is None
 
 
-def _fixed_block(rows: int, warps: int) -> Any:
+class _Blocks(dict):
+    """A fixed configuration of a kernel that keeps its rows: Inductor may ask for a row's block, and has no choice."""
+
+    def __init__(self, chosen: dict[str, int], tiling: dict[str, Any]) -> None:
+        super().__init__(chosen)
+        self._tiling = tiling
+
+    def __missing__(self, name: str) -> int:
+        """The block that Inductor gives a row that is kept whole: its length, rounded up to a power of 2."""
+        return 1 << (int(self._tiling[name.removesuffix("BLOCK").lower()]) - 1).bit_length()
+
+
+def _fixed_block(tiling: dict[str, Any], rows: int, warps: int) -> Any:
+    """A configuration of so many rows a block; tiling: sizes by prefix."""
     from torch._inductor.codegen.triton import FixedTritonConfig
 
-    return FixedTritonConfig({"XBLOCK": rows, "num_warps": warps, "num_stages": 1})
+    return FixedTritonConfig(_Blocks({"XBLOCK": rows, "num_warps": warps, "num_stages": 1}, tiling))
 
 
 def share_launch(kernels: list[Any]) -> Any:

@@ -77,6 +77,12 @@ class TestCodegen:
         assert report.kernels_after == report.kernels_before and report.counters["graphs_withdrawn"] == 1
         assert len(said) == 1 and "no such row" in said[0]
 
+    def test_withdrawn_fusion_counts_as_internal_error(self, compile_checked, counters):
+        """In the report and in Dynamo's counters: what is withdrawn is a bug, and nothing of it is fused."""
+        report, _ = compile_checked(times=1, strict=False)
+        expected = {"groups_seen": 1, "groups_fused": 0, "graphs_withdrawn": 1, "refused.internal_error": 2}
+        assert report.counters == expected and counters() == expected
+
     def test_strict_mode_raises(self, compile_checked):
         with pytest.raises(codegen_error(), match="no such row"):
             compile_checked(strict=True)
