@@ -223,7 +223,7 @@ def _tell(report: Report, before: Counter) -> None:
     with attempt(note=report.leave_all):
         torch_logging.tell(report)
     # Counts of what was withdrawn go down, which a difference of Counters would leave out.
-    added = {name: count - before[name] for name, count in report.counters.items()}
+    added = {name: count - before[name] for name, count in report.counters.items() if count != before[name]}
     inductor.add_counters(added)
     publish(report)
     count = added.get(f"refused.{Reason.internal_error.name}", 0)

@@ -193,11 +193,19 @@ class Report:
             for group in self.groups[groups:]:
                 group.graph = self.graphs
             for refusal in self.refusals[refusals:]:
-                self.count(f"refused.{refusal.reason.name}")
+                self._count_refused(refusal)
             self.graphs += 1
             staged = sum(sum(group.seconds.values()) for group in self.groups[groups:])
             rest = time.perf_counter() - start - staged
             self.seconds["other"] = self.seconds.get("other", 0.0) + rest
+
+    def _count_refused(self, refusal: Refusal) -> None:
+        self.count(f"refused.{refusal.reason.name}")
+
+    def refuse(self, refusal: Refusal) -> None:
+        """Adds a refusal after the graph that it is about; `graph` counts those of its own block."""
+        self.refusals.append(refusal)
+        self._count_refused(refusal)
 
     def mark(self) -> Report:
         """What the report holds now, for `withdraw`."""

@@ -35,10 +35,9 @@ TRITON_OPTIONS = [
 OPTIONS = [
     *({f"triton.{name}": value for name, value in options.items()} for options in TRITON_OPTIONS),
     {"assume_aligned_inputs": True, "triton.use_tensor_descriptor": True},
-    {"triton.use_block_ptr": True, "max_autotune": True},
-    {"triton.use_block_ptr": True, "combo_kernels": True},
+    {"triton.use_block_ptr": True, "max_autotune_pointwise": True},
     {"combo_kernels": True, "combo_kernels_autotune": 0, "combo_kernel_allow_mixed_sizes": 2},
-    {"coordinate_descent_tuning": True, "max_autotune": True},
+    {"coordinate_descent_tuning": True, "max_autotune_pointwise": True},
     {"debug_index_asserts": True, "nan_asserts": True, "inplace_buffers": False},
     {"emulate_precision_casts": True},
 ]
