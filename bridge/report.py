@@ -241,7 +241,9 @@ class Report:
 def _group_lines(group: GroupReport, graphs: int) -> list[str]:
     where = f"graph {group.graph} " if graphs > 1 else ""
     head = f"  {where}{group.name} ({', '.join(group.nodes)}): "
-    if group.fused:
+    if group.fused and group.kernels_after == group.kernels_before:
+        head += f"other loops, {group.kernels_after} kernel{'s' if group.kernels_after > 1 else ''} as before"
+    elif group.fused:
         head += f"fused, {group.kernels_before} -> {group.kernels_after} kernels"
     else:
         name = group.reason.name if group.reason is not None else "none"

@@ -1,4 +1,4 @@
-"""Any error in any step, at one kernel or one group: only that is left alone; the compilation is no worse for it."""
+"""Any error in any step, at one kernel or one group: that is left alone, and the compilation is no worse for it."""
 
 from __future__ import annotations
 
@@ -80,8 +80,6 @@ STEPS = {
     "bridge.liveness.live_bytes": 2,
     "bridge.siblings.sharable": 2,
     "bridge.siblings._belongs": 2,
-    "bridge.siblings._parts": 2,
-    "bridge.rows.repeated_row_registers": 2,
     "bridge.torch_logging.tell": 2,
     "bridge.hook._report_changes": 2,
 }
@@ -102,8 +100,7 @@ def test_a_step_fails_for_one(place, monkeypatch, compiler):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         result = generate()
-    if not calls:
-        pytest.skip("a step that this program does not need")
+    assert calls
     check(STEPS[place])
     assert sum("planted" in str(warning.message) for warning in caught) == 1
     assert result.n_kernels <= 4

@@ -1,0 +1,49 @@
+"""A claim is what was emitted: the report's kernels are those of the wrapper."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from conftest import rows, sample
+from emitted_claims import wrong_claims
+from torch._inductor.utils import run_and_get_code
+
+import bridge
+from bridge import offline
+from bridge.backend import bridge as bridge_backend
+from bridge.explanations.recording import recorded
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+from patterns import TESTED
+
+
+@pytest.mark.parametrize("pattern", TESTED, ids=lambda pattern: pattern.name)
+def test_triton(pattern):
+    inputs = pattern.make(None, torch.bfloat16, "cpu", small=True)
+    with recorded() as recording:
+        result = offline.compile_for_gpu(pattern.function, inputs, compile_fx=bridge_backend, dynamic=False)
+    assert wrong_claims(bridge.report(), [graph.code for graph in result.graphs], recording.kernels) == []
+
+
+def test_cpp(compiler):
+    with recorded() as recording:
+        _, codes = run_and_get_code(compiler(rows, backend="bridge"), sample())
+    assert wrong_claims(bridge.report(), codes, recording.kernels) == []
+    assert bridge.report().kernels_after == 1
+
+
+def test_a_wrong_claim_is_found(compiler):
+    _, codes = run_and_get_code(compiler(rows, backend="bridge"), sample())
+    claimed = replace(bridge.report(), kernels_after=2)
+    assert len(wrong_claims(claimed, codes)) == 2
+
+
+def test_loops_that_change_without_a_kernel_less_are_not_called_fused():
+    entry = bridge.GroupReport("group0", ["op0"], 1, 1, fused=True)
+    report = bridge.Report(groups=[entry], graphs=1, kernels_before=1, kernels_after=1)
+    assert "fused, 1 -> 1" not in str(report)
+    assert "other loops, 1 kernel as before" in str(report)
