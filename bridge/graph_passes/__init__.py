@@ -45,9 +45,8 @@ def change_graph(graph: Any, options: Options, inference: bool) -> None:
     production leaves the rest of the graph as it is, strict mode raises.
     """
     changes, start, owner = Changes(), time.perf_counter(), graph.owning_module
-    first, second = [], []
-    for name in [name for name in PASSES if getattr(options, name)]:
-        (first if name in NEEDS_NO_TRIAL else second).append(name)
+    names = [name for name in PASSES if getattr(options, name)]
+    first, second = ([name for name in names if (name in NEEDS_NO_TRIAL) is free] for free in (True, False))
     _run(first, graph, changes, options.strict)
     try:
         _run_within_peak(second, graph, changes, options.strict, inference)

@@ -18,7 +18,8 @@ def keep_below_peak() -> None:
 
     wrapper = V.graph.wrapper_code
     if not getattr(wrapper, "bridge_reuse", False):
-        wrapper.__class__ = _derived(type(wrapper))
+        base: type = type(wrapper)
+        wrapper.__class__ = _derived(base)
 
 
 @functools.cache
