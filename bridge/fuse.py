@@ -51,7 +51,7 @@ def fuse_schedule(schedule: list[Any], options: Options, report: Report) -> list
     """The schedule with every group fused that is proven and liftable; all else as it was."""
     earlier = len(report.groups)
     attempt = partial(try_step, options=options, report=report)
-    room = None if options.force_fusion else attempt(partial(Room.of, schedule), None)
+    room = None if options.force_fusion else attempt(partial(Room.of, schedule), Room.unknown())
     pending, refusals = attempt(partial(form_groups, schedule, options.max_nodes), ([], []))
     report.refusals += refusals
     report.count("groups_seen", len(pending))

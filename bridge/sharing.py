@@ -22,14 +22,15 @@ def share_launches(
     groups: list[tuple[set[str], GroupReport]],
     options: Options,
     report: Report,
-    room: Room | None = None,
+    room: Room | None,
 ) -> list[Any]:
     """The schedule with one launch for independent kernels, where that pays.
 
     groups: the operations of each group that was translated, and its entry in the report; counts what became of it;
-    room: for the whole graph, None where that is not known.
+    room: for the whole graph, None where whether a launch pays does not matter.
     """
-    live = None if options.force_fusion else try_step(partial(Liveness.of, schedule), None, options, report)
+    known = room is not None and room.levels
+    live = try_step(partial(Liveness.of, schedule), None, options, report) if known else None
     sharing = _Sharing(options, report, live, room)
     return sharing.among_groups(sharing.within_groups(schedule, groups))
 
