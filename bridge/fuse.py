@@ -45,9 +45,7 @@ def fuse_schedule(schedule: list[Any], options: Options, report: Report) -> list
     """The schedule with every group fused that is proven and liftable; all else as it was."""
     earlier = len(report.groups)
     with boundary(options.strict, report.adder()):
-        room = None if options.force_fusion else try_step(partial(Room.of, schedule), None)
-        if room is None and not options.force_fusion:
-            return schedule  # what the graph may need is not known: nothing is done that may need more
+        room = None if options.force_fusion else try_step(partial(Room.of, schedule), Room.unknown())
         schedule, translated = _fuse_groups(schedule, options, report, room)
         # After the last fusion: a group's test for cycles does not know of launches that kernels share.
         schedule = share_launches(schedule, translated, options, report, room)

@@ -26,11 +26,18 @@ class Room:
     def of(schedule: list[Any]) -> Room:
         return Room(estimated_peak(schedule), _levels(schedule))
 
+    @staticmethod
+    def unknown() -> Room:
+        """For a schedule that has no estimate: nothing is refused."""
+        return Room(0, {})
+
     def check(self, before: list[Any], positions: Collection[int], after: list[Any]) -> None:
         """Unsupported for a schedule that needs more, in its own order and in the one that Inductor will give it.
 
         positions: of kernels that have become one since the schedule before, which may have become others, too.
         """
+        if not self.levels:
+            return
         levels = self._bounds(before, positions, after)
         if levels is None or max(levels.values()) > self.most:
             levels = _levels(after)
@@ -48,8 +55,10 @@ class Room:
         earlier, later = set(before), set(after)
         if [kernel for kernel in after if kernel in earlier] != [kernel for kernel in before if kernel in later]:
             return None
-        more = sum(bytes_held(before[position]) for position in positions)
         around = before[min(positions) : max(positions) + 1]
+        if any(kernel not in self.levels for kernel in around):
+            return None
+        more = sum(bytes_held(before[position]) for position in positions)
         made = [kernel for kernel in after if kernel not in earlier]
         levels = {kernel: self.levels[kernel] + more for kernel in [*around, *made] if kernel in self.levels}
         return {**dict.fromkeys(made, max(levels.values())), **levels}

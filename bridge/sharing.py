@@ -21,7 +21,7 @@ def share_launches(
     groups: list[tuple[set[str], GroupReport]],
     options: Options,
     report: Report,
-    room: Room | None = None,
+    room: Room | None,
 ) -> list[Any]:
     """The schedule with one launch for independent kernels, where that pays; groups of its own go into the report.
 

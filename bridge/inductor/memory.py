@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .schedule import buffer_dtype, buffer_numel, buffers_read, operation_names, stays_inside
-from .sizes import size_hint
+from .schedule import buffers_read, operation_names, stays_inside
 
 
 def live_bytes(schedule: list[Any]) -> list[tuple[int, int]]:
@@ -32,11 +31,12 @@ def live_bytes(schedule: list[Any]) -> list[tuple[int, int]]:
 
 def bytes_held(kernel: Any) -> int:
     """The most that a kernel can need: what it reads and makes; of a schedule that `live_bytes` has seen."""
-    buffers, inputs = kernel.scheduler.name_to_buf, buffers_read(kernel)
+    from torch._inductor.virtualized import V
+
+    buffers, reads = kernel.scheduler.name_to_buf, kernel.read_writes.reads
     made = sum(buffer.mpi_buffer.size_alloc for buffer in kernel.get_outputs())
-    read = sum(buffers[name].mpi_buffer.size_free for name in inputs & buffers.keys())
-    given = (name for name in inputs - buffers.keys())
-    return made + read + sum(size_hint(buffer_numel(name)) * buffer_dtype(name).itemsize for name in given)
+    read = sum(buffers[name].mpi_buffer.size_free for name in buffers_read(kernel) & buffers.keys())
+    return made + read + sum(V.graph.get_dep_size_hint(dep) for dep in reads if dep.name not in buffers)
 
 
 def peak_bytes(schedule: list[Any]) -> int:
