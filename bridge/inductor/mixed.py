@@ -16,7 +16,7 @@ def done_by_mixed_kernel(node: Any) -> bool:
 
 
 def _is_split_part(producer: Any) -> bool:
-    home = producer.scheduler.name_to_fused_node.get(producer.get_name()) if producer is not None else None
+    home: Any = producer.scheduler.name_to_fused_node.get(producer.get_name()) if producer is not None else None
     # Torch 2.11 and later have the class.
     if type(home).__name__ != "FusedMixOrderReductions" or producer not in home.node2.get_nodes():
         return False

@@ -6,6 +6,7 @@ Other processes compile meanwhile; what runs on the GPU runs alone (see `exclusi
 from __future__ import annotations
 
 import gc
+import importlib
 import statistics
 import time
 from collections.abc import Callable
@@ -19,7 +20,7 @@ from ...report import Report
 from .. import timing
 from ..results import half_range
 from . import numerics
-from .compiled import RAISED, describe
+from .compiled import RAISED, describe, same_code
 from .exclusive import gpu, locked
 from .patterns import Corpus
 
@@ -78,7 +79,7 @@ class _Pattern:
         inductor.share_choices(kernels, tuned)
         self.culprit = "skipped"
         record = describe(bridge.report() or Report(), *map(_launches, self._code))
-        record["same_code"] = self._code[0] == self._code[1]
+        record["same_code"] = same_code(*self._code)
         oracle, words = self._oracle(inputs)
         with gpu():
             record |= _judged(program, module, theirs, ours)
@@ -91,7 +92,8 @@ class _Pattern:
         from torch._inductor.graph import GraphLowering
 
         PyCodeCache.cache_clear()
-        self._code.append(codes := [])
+        codes: list[str] = []
+        self._code.append(codes)
         compile_ = torch._dynamo.lookup_backend(backend) if isinstance(backend, str) else backend
         call = torch.compile(fresh.fresh_entry(program.forward), backend=locked(compile_), dynamic=False)
         with mock.patch.object(GraphLowering, "save_output_code", codes.append):
@@ -102,9 +104,8 @@ class _Pattern:
         """(the hand-written kernel, or None, why there is none); its first call compiles it."""
         try:
             module = self._corpus.module(self._name, "oracle")
-            import oracle_harness  # the corpus's own
-
-            forward, _ = oracle_harness.resolve_oracle(module.oracle_forward, inputs)
+            # The corpus's own.
+            forward, _ = importlib.import_module("oracle_harness").resolve_oracle(module.oracle_forward, inputs)
             forward(inputs)
             torch.cuda.synchronize()
         except Exception as failure:  # noqa: BLE001 - whatever a program of others raises
@@ -112,7 +113,7 @@ class _Pattern:
         return lambda *values: forward(list(values)), ""
 
     def _timed(self, inputs: list[Any], calls: dict[str, Callable[..., Any] | None]) -> dict[str, Any]:
-        if self._code[0] == self._code[1]:
+        if same_code(*self._code):
             del calls["inductor_us"]
         times = {side: _Timed(call, inputs) for side, call in calls.items() if call is not None}
         for number in range(WARM_UP + ROUNDS):

@@ -49,8 +49,9 @@ class Worker:
         if self._process is None or self._left == 0:
             self.close()
             command = [*_COMMAND, *self._arguments]
-            pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-            self._process = subprocess.Popen(command, text=True, env=_ENVIRONMENT | os.environ, **pipes)
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=_ENVIRONMENT | dict(os.environ)
+            )
             self._left = PATTERNS_A_PROCESS
         self._left -= 1
         return self._process

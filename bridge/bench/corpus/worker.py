@@ -8,7 +8,9 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from .patterns import Corpus
 
@@ -19,12 +21,19 @@ def main(folder: str, device: str) -> None:
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     corpus = Corpus(Path(folder))
-    if device == "offline":
-        from .compiled import compile_offline as make
-    else:
-        from .measured import measure as make
+    make = _maker(device)
     for line in sys.stdin:
         print(json.dumps(make(corpus, line.strip())), file=answers, flush=True)
+
+
+def _maker(device: str) -> Callable[[Corpus, str], dict[str, Any]]:
+    if device == "offline":
+        from .compiled import compile_offline
+
+        return compile_offline
+    from .measured import measure
+
+    return measure
 
 
 if __name__ == "__main__":
