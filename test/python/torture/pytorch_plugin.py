@@ -25,6 +25,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--bridge-collected", help="file for the ids of all tests that are collected")
     parser.addoption("--bridge-seconds", type=int, default=0, help="time limit of one test; 0: none")
     parser.addoption("--bridge-on-cpu", action="store_true", help="tests of the GPU that need none run on the CPU")
+    parser.addoption("--bridge-changed", action="store_true", help="end a test where Bridge leaves a graph as it is")
     parser.addoption("--bridge-alone", action="store_true", help="Inductor without Bridge")
 
 
@@ -44,7 +45,7 @@ class Lines:
         self.phases: list[Any] = []
         self.started = 0.0
         if not self.options.bridge_alone:
-            _listen(self.reports)
+            _listen(self.reports, self.options.bridge_changed)
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         if self.options.bridge_on_cpu:
@@ -137,8 +138,11 @@ def test_id(node: str) -> str:
 test_id.__test__ = False  # type: ignore[attr-defined] # pytest takes it for a test
 
 
-def _listen(reports: list[Any]) -> None:
-    """Keep the report of every graph that Bridge sees."""
+def _listen(reports: list[Any], only_changed: bool) -> None:
+    """Keep the report of every graph that Bridge sees.
+
+    only_changed: what Bridge leaves as Inductor has it is not compiled further; this finds faults faster.
+    """
     from bridge import hook
 
     publish = hook.publish
@@ -146,8 +150,15 @@ def _listen(reports: list[Any]) -> None:
     def kept(report: Any) -> None:
         reports.append(report)
         publish(report)
+        if only_changed and not _changed(report):
+            pytest.skip("Bridge leaves the graph as it is")
 
     hook.publish = kept
+
+
+def _changed(report: Any) -> bool:
+    fused = any(entry.fused for entry in report.groups)
+    return fused or bool(report.choices) or report.kernels_before != report.kernels_after
 
 
 def _sum(reports: list[Any]) -> dict[str, Any]:
@@ -160,7 +171,7 @@ def _sum(reports: list[Any]) -> dict[str, Any]:
         "before": sum(report.kernels_before for report in reports),
         "after": sum(report.kernels_after for report in reports),
         "fused": sum(entry.fused for report in reports for entry in report.groups),
-        "changed": any(report.choices for report in reports),
+        "changed": any(map(_changed, reports)),
         "reasons": [entry.reason.name for entry in left],
         "faults": [f"{entry.reason.name}: {entry.detail}"[:300] for entry in left if entry.reason in FAULTS],
     }

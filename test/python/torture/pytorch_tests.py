@@ -46,7 +46,9 @@ FILES: dict[str, int | None] = {
 ON_CPU = ("test_perf.py", "test_loop_ordering.py")
 #: The interpreter of Triton is too slow for these.
 TARGETS = ("cpp", "cuda")
-_PLUGIN = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "torture.pytorch_plugin", "-W", "ignore", "--tb=short")
+#: PyTorch's own settings and conftest.py ask for more than what is needed here, and for an older pytest.
+_PLUGIN = ("-q", "-p", "no:cacheprovider", "-p", "torture.pytorch_plugin", "-W", "ignore", "--tb=short")
+_NO_SETTINGS = ("-c", os.devnull, "--rootdir", ".", "--noconftest")
 
 
 @dataclass(frozen=True)
@@ -115,7 +117,8 @@ def _pytest(file: str, options: Sequence[str], tests: int = 1) -> None:
     here = Path(__file__).parent.parent
     path = os.pathsep.join([str(here), str(here.parent.parent), os.environ.get("PYTHONPATH", "")])
     environment = {**os.environ, "PYTHONPATH": path, "TORCHINDUCTOR_COMPILE_THREADS": "1"}
-    command = [sys.executable, *_PLUGIN, *options, *(["--bridge-on-cpu"] if file in ON_CPU else []), file]
+    on_cpu = ["--bridge-on-cpu"] if file in ON_CPU else []
+    command = [sys.executable, "-m", "pytest", *_PLUGIN, *_NO_SETTINGS, *options, *on_cpu, file]
     try:
         limit = 300 + tests * SECONDS_A_TEST
         subprocess.run(command, cwd=folder, env=environment, capture_output=True, timeout=limit, check=False)
