@@ -35,8 +35,8 @@ NEEDS_NO_TRIAL = {"shrink_domains"}
 class Changes:
     """What was changed in a graph.
 
-    lines: what was done, by pass; taken_back: what was not, as it needs memory; faults: what ended for a node, a pass or
-    a trial; seconds: that all took.
+    lines: what was done, by pass; taken_back: what was not, as it needs memory; faults: what ended for a node, a pass
+    or a trial; seconds: that all took.
     """
 
     lines: dict[str, list[str]] = field(default_factory=dict)

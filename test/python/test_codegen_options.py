@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 import torch
@@ -16,7 +17,7 @@ from bridge import offline
 from bridge.backend import bridge as bridge_backend
 
 #: Values that are not the default; names without a section are of `triton`.
-TRITON_OPTIONS = [
+TRITON_OPTIONS: list[dict[str, Any]] = [
     {"use_block_ptr": True},
     {"use_tensor_descriptor": True},
     {"use_block_ptr": True, "prefer_nd_tiling": True, "tile_reductions": True},

@@ -63,7 +63,7 @@ def known(name: str) -> bool:
     return name in config._config
 
 
-@pytest.mark.parametrize("name", filter(known, OBEYED))
+@pytest.mark.parametrize("name", [name for name in OBEYED if known(name)])
 def test_obeyed(name):
     value, mark = OBEYED[name]
     theirs, (their_code,) = run_emitted(quotients, [sample()], **{name: value})
@@ -73,13 +73,13 @@ def test_obeyed(name):
     torch.testing.assert_close(ours, theirs)
 
 
-@pytest.mark.parametrize("name", filter(known, REFUSED))
+@pytest.mark.parametrize("name", [name for name in REFUSED if known(name)])
 def test_refused(name):
     value, reason = REFUSED[name]
     theirs, _ = run_emitted(quotients, [sample()], **{name: value})
     ours, _ = run_emitted(quotients, [sample()], bridge_backend, **{name: value})
     report = bridge.report()
-    assert not report.fused and reason in {entry.reason for entry in [*report.groups, *report.refusals]}
+    assert not report.fused and reason in {refused for refused, _ in report.reasons()}
     assert torch.equal(ours, theirs)
 
 

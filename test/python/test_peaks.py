@@ -114,7 +114,12 @@ def test_a_trial_leaves_no_trace(monkeypatch):
     from torch._inductor import config, metrics
 
     schedules: list[Any] = []
-    monkeypatch.setattr(config, "_post_fusion_custom_pass", lambda nodes: schedules.append(nodes) or nodes)
+
+    def seen(nodes: Any) -> Any:
+        schedules.append(nodes)
+        return nodes
+
+    monkeypatch.setattr(config, "_post_fusion_custom_pass", seen)
     counts = []
     for store in (False, True):
         metrics.reset()

@@ -187,7 +187,7 @@ def largest_of_sums(x, a, b, w):
     return rms(s + rms(s, w[0]) @ w, w[1])
 
 
-@pytest.mark.parametrize(("function", "stored"), [(largest, 1), (largest_of_sums, 0)], ids=lambda v: str(v))
+@pytest.mark.parametrize(("function", "stored"), [(largest, 1), (largest_of_sums, 0)], ids=["largest", "of_sums"])
 def test_what_16_bits_hold_exactly_is_stored(function, stored):
     _, count = compiled(function, WIDE, WIDE, WIDE, SQUARE, dtype=torch.bfloat16)
     assert count == stored

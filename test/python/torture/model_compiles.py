@@ -105,7 +105,9 @@ def compiled_to_run(model: Model, backend: Any, target: str) -> Iterator[tuple[C
 @contextlib.contextmanager
 def watched(only_scheduled: bool = False) -> Iterator[Compilation]:
     """Fills in what the compilations of the block, of all graphs, came to."""
-    result, schedules, reports = Compilation(), [], {}
+    result = Compilation()
+    schedules: list[Any] = []
+    reports: dict[Any, Any] = {}
     torch._dynamo.reset()
     with _seen_schedules(schedules, only_scheduled), _seen_reports(reports):
         yield result

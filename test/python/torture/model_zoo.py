@@ -174,7 +174,7 @@ def _sizes(architecture: str, training: bool) -> Iterator[tuple[nn.Module, int]]
     for size in (64, 96, 128, 160, 224):
         for values in ({"img_size": size}, {}):
             try:
-                yield _limited(lambda values=values: timm.create_model(architecture, num_classes=10, **values)), size
+                yield _limited(functools.partial(timm.create_model, architecture, num_classes=10, **values)), size
             except DOES_NOT_FIT:
                 continue
     yield _limited(lambda: timm.create_model(architecture, num_classes=10)), side
