@@ -8,8 +8,8 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
-import logging
 import re
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -68,9 +68,6 @@ class Compilation:
         if not self.changed and not self.run_anyway:
             raise NothingChanged
 
-
-# It says of each program that raises where its caches are, which are gone by then.
-logging.getLogger("torch._inductor.utils").setLevel(logging.ERROR)
 
 #: A kernel's launch in a wrapper: Triton's, C++'s.
 _LAUNCH = r"^\s+(?:\w+\.run\(|cpp_\w+\()"
@@ -177,8 +174,6 @@ def run(
 
 @contextlib.contextmanager
 def warnings_off() -> Iterator[None]:
-    import warnings
-
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import logging
 import time
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -191,9 +191,14 @@ def run(name: str, target: str) -> Outcome:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
+    """Without what torch says of programs that it does not take."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        with compiling.warnings_off():
+            yield
+    finally:
+        logging.disable(before)
 
 
 def _judged(case: Case) -> Outcome:
