@@ -17,7 +17,14 @@ from .inductor import codegen
 from .inductor.recording import node_location
 from .liveness import Room
 from .options import DEFAULT_PIPELINE, Options, default_pipeline
-from .profitability import LAUNCH_BYTES, MAX_ROW_REGISTERS, fits_in_registers, traffic, traffic_of_one
+from .profitability import (
+    LAUNCH_BYTES,
+    MAX_ROW_REGISTERS,
+    fits_in_registers,
+    rows_and_warps,
+    traffic,
+    traffic_of_one,
+)
 from .reasons import InvariantError, Reason, Unsupported
 from .report import Counterexample, GroupReport, Report
 from .rows import keep_repeated_rows
@@ -381,7 +388,10 @@ def rewrite(
             inductor.set_loop_body(node, inductor.make_loop_body(lifted.body, lifted.iter_sizes, lifted.reduce_sizes))
         if inductor.generates_triton(inductor.device_of(first)):
             codegen.run_in_lanes(*place[:2])
-        kernel, decisions = _one_kernel([nodes[n.name] for n in band.nodes], [] if timing else kernels)
+        judged = [] if timing else kernels
+        kernel, decisions = _one_kernel([nodes[n.name] for n in band.nodes], judged)
+        if judged and inductor.generates_triton(place[1]):
+            _check_rows(kernel, judged, band)
         if band.in_registers:
             undo.callback(codegen.forget_fused_rows, *place)
             codegen.keep_fused_rows(*place, band.registers)
@@ -391,6 +401,33 @@ def rewrite(
         if check is not None:
             check(kernel)
         return kernel, decisions, undo.pop_all()
+
+
+def _check_rows(kernel: Any, kernels: list[Any], band) -> None:
+    """Unsupported where a kernel that keeps whole rows moves more bytes beside them than it saves.
+
+    A row along which memory is far apart is for a tile of many rows, as Inductor has it: a block has too few.  In the
+    place of one kernel it saves nothing but what is loaded again, and other loops alone only cost it its tiles.
+    """
+    names, alone = sorted(kernel.get_operation_names()), len(kernels) == 1
+    if alone and not band.in_registers:
+        raise Unsupported(Reason.not_profitable, f"{names}: other loops, and nothing less to load")
+    if not band.in_registers:
+        return
+    rows, _ = rows_and_warps(band.registers) or (1, 0)
+    beside, saved = inductor.bytes_beside_rows(kernel, 1 if alone else rows), _saved(kernel, kernels)
+    if beside > max(saved, 0):
+        amounts = f"saves {saved / 2**20:.1f} MB, a launch counted as {LAUNCH_BYTES >> 20}"
+        detail = f"one kernel {amounts}, and moves {beside / 2**20:.1f} MB beside the rows that it keeps"
+        raise Unsupported(Reason.not_profitable, f"{names}: {detail}")
+
+
+def _saved(kernel: Any, kernels: list[Any]) -> int:
+    """Bytes that one kernel in the place of others saves, and what a launch counts for."""
+    apart, together = (
+        [inductor.bytes_touched(k, own) for k in kernels] for own in (None, kernel.get_operation_names())
+    )
+    return traffic(apart) - traffic_of_one(together) + (len(kernels) - 1) * LAUNCH_BYTES
 
 
 def _one_kernel(nodes: list[Any], kernels: list[Any]) -> tuple[Any, list[str]]:
@@ -404,9 +441,7 @@ def _one_kernel(nodes: list[Any], kernels: list[Any]) -> tuple[Any, list[str]]:
         raise Unsupported(Reason.not_liftable, f"{sorted(names)}: Inductor's codegen cannot run them together")
     if not kernels:
         return kernel, ["no tiles"]
-    apart, together = ([inductor.bytes_touched(k, own) for k in kernels] for own in (None, names))
-    saved = traffic(apart) - traffic_of_one(together) + (len(kernels) - 1) * LAUNCH_BYTES
-    beside = inductor.bytes_beside(kernel)
+    saved, beside = _saved(kernel, kernels), inductor.bytes_beside(kernel)
     amounts = f"saves {saved / 2**20:.1f} MB, a launch counted as {LAUNCH_BYTES >> 20},"
     detail = f"{amounts} and without tiles moves {beside / 2**20:.1f} MB beside what it uses"
     if beside >= saved:

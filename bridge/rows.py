@@ -65,5 +65,7 @@ def repeated_row_registers(kernel: Any) -> int:
         return 0
     if any(len(inductor.subscripts_read(node, name)) > 1 for node in nodes for name in whole):
         return 0
+    if inductor.bytes_beside_rows(kernel, 1):  # Inductor's blocks have as many rows as make up for it
+        return 0
     padded = 1 << (int(length) - 1).bit_length()
     return sum(padded * inductor.buffer_dtype(name).itemsize for name in whole & inductor.buffers_read(kernel)) // 4

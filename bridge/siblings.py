@@ -326,9 +326,14 @@ def _check_possible(schedule: list[Any], family: list[Any]) -> None:
 
 
 def _worthwhile(family: list[_Sibling]) -> list[_Sibling]:
-    """The siblings that gain by a common launch; Unsupported, with the numbers, if there are no two."""
-    reduces = any(sibling.reduces for sibling in family)
-    chosen = [s for s in family if s.reduces or not reduces or s.total <= MIXED_BYTES]
+    """The siblings that gain by a common launch; Unsupported, with the numbers, if there are no two.
+
+    A reduction along which memory is far apart needs blocks of many rows, which it has alone: in common launches such
+    took up to three times as long (docs/results.md, "A public corpus").
+    """
+    near = [s for s in family if not (s.reduces and inductor.bytes_beside_rows(s.kernel, 1))]
+    reduces = any(sibling.reduces for sibling in near)
+    chosen = [s for s in near if s.reduces or not reduces or s.total <= MIXED_BYTES]
     chosen = [
         s
         for s in chosen

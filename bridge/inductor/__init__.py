@@ -55,6 +55,7 @@ from .schedule import (
     buffers_read,
     buffers_written,
     bytes_beside,
+    bytes_beside_rows,
     bytes_touched,
     device_of,
     generates_triton,

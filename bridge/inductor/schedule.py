@@ -182,13 +182,29 @@ def bytes_beside(node: Any) -> int:
     return beside
 
 
+def bytes_beside_rows(node: Any, rows: int) -> int:
+    """Bytes that a kernel whose blocks have `rows` whole rows moves and does not use, for typical sizes; for cost only.
+
+    They are around what it accesses in steps of a sector or more along a row: neighbours in memory are in other rows,
+    and those of the same block share a sector.
+    """
+    from torch._inductor.virtualized import V
+
+    beside, names = 0.0, node.get_operation_names()
+    for dep in _accesses({*node.read_writes.reads, *node.read_writes.writes}):
+        elements = SECTOR // buffer_dtype(dep.name).itemsize
+        if elements > rows and _innermost_step(dep) >= elements and not stays_inside(node.scheduler, dep.name, names):
+            beside += V.graph.get_dep_size_hint(dep) * (elements / rows - 1)
+    return int(beside)
+
+
 def _innermost_step(dep: Any) -> int:
     """Elements from what the first iteration of the innermost loop accesses to what the next one does."""
     if not dep.var_names:
         return 0
     first = dict.fromkeys(dep.index.free_symbols & set(dep.var_names), 0)
     step = dep.index.subs({**first, dep.var_names[-1]: 1}) - dep.index.subs(first)
-    return abs(size_hint(step))
+    return abs(size_hint(step.expand(identity=True)))
 
 
 def stays_inside(scheduler: Any, name: str, operations: set[str]) -> bool:
