@@ -56,12 +56,21 @@ def _through_pointwise(node: Any, dim: int) -> Move | None:
     sizes = graphs.tensor(node).shape
     for source in graphs.tensor_inputs(node):
         theirs = graphs.tensor(source).shape
-        own = dim - (len(sizes) - len(theirs))
-        repeated = own < 0 or graphs.known(theirs[own] == 1)
-        if not repeated and not graphs.known(theirs[own] == sizes[dim]):
+        own = _sliced(theirs, sizes, dim)
+        if own is not None and not graphs.known(theirs[own] == sizes[dim]):
             return None
-        needs.append((source, None if repeated else own))
+        needs.append((source, own))
     return Move(tuple(needs))
+
+
+def _sliced(theirs: Sequence[Any], sizes: Sequence[Any], dim: int) -> int | None:
+    """The dimension of an input that one of the result's is, if they are aligned at the end; None if it is repeated.
+
+    Where both are 1 it is not: a slice may be empty.
+    """
+    own = dim - (len(sizes) - len(theirs))
+    repeated = own < 0 or (graphs.known(theirs[own] == 1) and not graphs.known(sizes[dim] == 1))
+    return None if repeated else own
 
 
 def _through_reduction(node: Any, dim: int) -> Move | None:
@@ -82,9 +91,7 @@ def _through_view(node: Any, dim: int, length: Any) -> Move | None:
         own = dim + (target is aten.select.int and dim >= cut)
         return Move(((source, own),)) if own != cut else None
     if target is aten.expand.default:
-        own = dim - (len(sizes) - len(theirs))
-        repeated = own < 0 or graphs.known(theirs[own] == 1)
-        return Move(((source, None if repeated else own),), size)
+        return Move(((source, _sliced(theirs, sizes, dim)),), size)
     if target in (aten.permute.default, aten.transpose.int, aten.t.default):
         return Move(((source, _order(node, len(theirs))[dim]),))
     if target not in graphs.WHOLE_VIEWS:

@@ -121,6 +121,10 @@ def set_loop_body(node: Any, body: Any) -> None:
     from torch._inductor import config
     from torch._inductor.utils import is_gpu
 
+    # The IR stays a reduction where the loops reduce nothing any more, of a constant say: this is how Inductor itself
+    # says that its own loops have become pointwise.
+    if node.is_reduction() and not body.sizes[1]:
+        body.has_partial_accumulate = True
     node._body, node._sizes = body, body.sizes
     device = node.get_device()
     node.group = (device, node.scheduler.get_backend(device).group_fn(body.sizes))

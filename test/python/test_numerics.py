@@ -31,7 +31,8 @@ REFUSED = {
 }
 
 #: Options with such names that are no promise about a kernel: roundings that stand in the loops, which the translation
-#: keeps; what Triton's library computes, at run time; flags of a compiler; called libraries; a check of passes.
+#: keeps; what Triton's library computes, at run time; flags of a compiler; called libraries; matrix multiplications by
+#: templates; a check of passes.
 OTHERS = {
     "emulate_precision_casts_on_saved_tensors",
     "eager_numerics.use_pytorch_libdevice",
@@ -43,6 +44,7 @@ OTHERS = {
     "xpu.use_fast_math",
     "rocm.use_fast_math",
     "rocm.flush_denormals",
+    "force_same_precision",
     "emulate_divison_rounding",
     "fx_passes_numeric_check",
 }

@@ -139,6 +139,19 @@ def test_every_operation_of_a_norm_works_on_one_row():
     assert before == S * computed(module.graph)
 
 
+@pytest.mark.parametrize("repeat", [lambda t: t, lambda t: t.expand(1, D)], ids=["pointwise", "expand"])
+def test_an_empty_part_of_a_dimension_of_one_is_empty_above(repeat):
+    """An input that has one element there is not repeated, where the result has no more; another may be empty."""
+
+    def nothing(x, residual, weight, w):
+        row = (repeat(x[0, :1].exp()) * residual[0, :1]).softmax(-1)
+        return torch.cat([row[:0].neg(), torch.zeros(0, D, dtype=row.dtype)], 1) @ torch.cat([w, w])
+
+    module, lines, _ = traced(nothing, inputs())
+    assert lines
+    torch.testing.assert_close(module(*inputs()), nothing(*inputs()))
+
+
 def other_user(x, residual, weight, w):
     y = rms(x + residual, weight)
     return y[:, -1] @ w, y @ w

@@ -41,7 +41,12 @@ def error(result: torch.Tensor, reference: torch.Tensor) -> float:
     if not torch.equal(got.isfinite(), expected.isfinite()) or not torch.equal(got.isnan(), expected.isnan()):
         return float("inf")
     got, expected = (torch.nan_to_num(t, 0.0, 0.0, 0.0) for t in (got, expected))
-    return ((got - expected).norm() / expected.norm().clamp_min(1e-30)).item()
+    return ((got - expected).norm() / _size(expected)).item()
+
+
+def _size(t: torch.Tensor) -> float:
+    """The Frobenius norm of what is finite; not 0."""
+    return max(torch.nan_to_num(_numbers(t), 0.0, 0.0, 0.0).norm().item(), 1e-30)
 
 
 def tolerance(dtype: torch.dtype, *tensors: torch.Tensor) -> float:
@@ -61,19 +66,24 @@ def _good(our: torch.Tensor, reference: torch.Tensor, dtype: torch.dtype) -> boo
 
 
 def problem(
-    ours: Results, theirs: Results, reference: Results, nudged: Callable[[], Sequence[Results]], dtype: torch.dtype
+    ours: Results,
+    theirs: Results,
+    reference: Results,
+    nudged: Callable[[], Sequence[Results]],
+    dtype: torch.dtype,
+    terms: int = 1,
 ) -> str | None:
     """What is worse than Inductor's in the first result that is.
 
-    nudged: the reference for inputs that differ in their last bits, asked for where something seems worse: where they
-    move a result, as a comparison does that falls the other way, neither is wrong.
+    nudged: the reference for numbers that differ in their last bits, asked for where something seems worse: where they
+    move a result, as a comparison does that falls the other way, neither is wrong; terms: of the longest sum.
     """
     if len(ours) != len(theirs):
         return f"{len(ours)} results for {len(theirs)}"
     for i, (our, their, expected) in enumerate(zip(ours, theirs, reference, strict=True)):
         fault = _differs(our, their)
         if fault is None and _inaccurate(our, their, expected, dtype, 0.0):
-            moved = max((_distance(result[i], expected) for result in nudged()), default=0.0)
+            moved = _moved([result[i] for result in nudged()], expected, terms)
             fault = _inaccurate(our, their, expected, dtype, 2 * moved)
         if fault:
             return f"result {i}: {fault}"
@@ -90,11 +100,19 @@ def _strides(t: torch.Tensor) -> list[int]:
     return [stride for size, stride in zip(t.shape, t.stride(), strict=True) if size > 1] if t.numel() else []
 
 
-def _distance(result: torch.Tensor, other: torch.Tensor) -> float:
-    """An error, or the part of integers that differ."""
-    if is_inexact(result) and is_inexact(other):
-        return error(result, other)
-    return _differing(result, other) / max(result.numel(), 1)
+def _moved(nudged: Sequence[torch.Tensor], expected: torch.Tensor, terms: int) -> float:
+    """The largest error of those that were nudged; of integers, the part that any of them moves.
+
+    Where it is as large as the result, nothing is left but roundings: of the difference of a row of equal numbers and
+    their mean, say. A GPU may add a row's terms one after the other, and round, in the same direction, at each.
+    """
+    if not is_inexact(expected):
+        if any(t.shape != expected.shape for t in nudged):
+            return 1.0
+        differ = [t.cpu() != expected.cpu() for t in nudged if t.numel()]
+        return torch.stack(differ).any(0).double().mean().item() if differ else 0.0
+    moved = max((error(t, expected) for t in nudged), default=0.0)
+    return moved * terms if 1 <= moved < float("inf") else moved
 
 
 def _differing(result: torch.Tensor, other: torch.Tensor) -> int:
@@ -112,6 +130,7 @@ def _inaccurate(
     error_ours, error_theirs = error(our, expected), error(their, expected)
     if error_theirs > 100 * tolerance(dtype, our):  # Not what eager computes in float64: Inductor alone can judge.
         error_ours, error_theirs = error(our, their), 0.0
+        allowed *= _size(expected) / _size(their)
     if error_ours <= max(tolerance(dtype, our), WORSE * error_theirs, allowed):
         return None
     return f"error {error_ours:.2e}, Inductor's {error_theirs:.2e}"

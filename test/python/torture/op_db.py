@@ -67,7 +67,7 @@ class Program:
     """What a name says.
 
     inputs: the tensors of the sample; training: whether gradients of them are results too; random: whether its numbers
-    are the generator's.
+    are the generator's; nudge: a seed of what the operator's results are rounded otherwise by.
     """
 
     sample: Sample
@@ -78,6 +78,7 @@ class Program:
     training: bool
     random: bool
     kind: int
+    nudge: int | None = None
 
     def function(self, *tensors: torch.Tensor) -> list[torch.Tensor]:
         leaves = list(self.sample.leaves)
@@ -86,7 +87,8 @@ class Program:
 
         def operator(x: torch.Tensor) -> list[torch.Tensor]:
             leaves[self.sample.place] = x
-            return self.sample.call(leaves)
+            results = self.sample.call(leaves)
+            return results if self.nudge is None else [_nudged(t, self.nudge, self.dtype) for t in results]
 
         return CONTEXTS[self.context](operator, leaves[self.sample.place], self.kind)
 
@@ -130,20 +132,27 @@ class Case:
         return compiling.run(self.program.function, execute, self.target, compilation, options, training)
 
     def nudged(self) -> list[judging.Results]:
-        """What eager makes in float64 of inputs that differ in their last bits."""
+        """What eager makes in float64 of inputs, and results of the operator, that differ in their last bits."""
         found: list[judging.Results] = []
         for seed in range(0 if self.program.random else 4):
-            program = replace(self.program, inputs=[_nudged(t, seed) for t in self.program.inputs])
+            inputs = [_nudged(t, seed, t.dtype) for t in self.program.inputs]
+            program = replace(self.program, inputs=inputs, nudge=seed)
             found.append(program.execute(program.function, wide=True))
         return found
 
+    @property
+    def terms(self) -> int:
+        """How many a sum may have."""
+        return max((size for t in self.program.inputs for size in t.shape), default=1)
 
-def _nudged(t: torch.Tensor, seed: int) -> torch.Tensor:
+
+def _nudged(t: torch.Tensor, seed: int, dtype: torch.dtype) -> torch.Tensor:
+    """By last bits of a type; of its own, where that has none."""
     if not t.is_floating_point():
         return t
     generator = torch.Generator().manual_seed(seed)
-    noise = torch.rand(t.shape, generator=generator, dtype=torch.float64) * 2 - 1
-    return t.double() * (1 + noise * torch.finfo(t.dtype).eps)
+    noise = torch.rand(t.shape, generator=generator, dtype=torch.float64).to(t.device) * 2 - 1
+    return t.double() * (1 + noise * torch.finfo(dtype if dtype.is_floating_point else t.dtype).eps)
 
 
 def _build(name: str, target: str) -> Case:
@@ -265,7 +274,7 @@ def _changed(case: Case, ours: Compilation, results: list[torch.Tensor]) -> Outc
     except Exception as refusal:  # noqa: BLE001 - Bridge took what Inductor does not
         return Outcome(case.name, Verdict.skipped, f"Inductor: {_line(refusal)}")
     expected = reference if case.program.random else case.reference
-    problem = judging.problem(results, reference, expected, case.nudged, case.program.dtype)
+    problem = judging.problem(results, reference, expected, case.nudged, case.program.dtype, case.terms)
     if problem:
         return _outcome(case, Verdict.wrong, ours, problem)
     return _better(case, ours, theirs)
