@@ -27,10 +27,9 @@ import bridge
 from bridge import offline
 from bridge.backend import bridge as bridge_backend
 from bridge.fresh import fresh_entry
+from bridge.inductor.memory import peak_bytes
 from bridge.offline import _stubs
 from bridge.offline.arch import resolve_arch
-
-from .allocations import peak_bytes
 
 
 class NothingChanged(Exception):
@@ -42,12 +41,14 @@ class Compilation:
     """What one `torch.compile` gave.
 
     codes: sources of the wrappers, kernels in them; reports: Bridge's, none where it was not asked; run_anyway: has
-    what Bridge did not change run too.
+    what Bridge did not change run too; peak: bytes that live at once, as Inductor estimates it of what it emitted, of
+    the graph that has most.
     """
 
     codes: list[str] = field(default_factory=list)
     reports: list[bridge.Report] = field(default_factory=list)
     run_anyway: bool = True
+    peak: int = 0
 
     @property
     def changed(self) -> bool:
@@ -58,11 +59,6 @@ class Compilation:
     def kernels(self) -> int:
         """Launches of generated kernels in the wrappers."""
         return sum(len(re.findall(_LAUNCH, code, re.MULTILINE)) for code in self.codes)
-
-    @property
-    def peak(self) -> int:
-        """Bytes of the buffers that live at once, of the graph that has most."""
-        return max(map(peak_bytes, self.codes), default=0)
 
     def check(self) -> None:
         if not self.changed and not self.run_anyway:
@@ -96,6 +92,7 @@ def _capture(graph: Any, compilation: Compilation, emitted: bool) -> _Waiting:
     """Replaces GraphLowering.compile_to_module."""
     code = graph.codegen()[0].value
     compilation.codes.append(code)
+    compilation.peak = max(compilation.peak, peak_bytes(graph.scheduler.nodes))
     graph.cache_key, graph.cache_path, graph.cache_linemap = "", "", []
     constants = {**graph.constants, **getattr(graph, "torchbind_constants", {})}
     return _Waiting(on_cpu(code) if emitted else code, constants, compilation, emitted)

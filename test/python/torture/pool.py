@@ -16,6 +16,8 @@ from .outcome import Outcome, Verdict
 #: Cases that wait for each worker: the results come in the order of the names, and one may take long.
 _AHEAD = 16
 
+Task = tuple[str, ProcessFuture]
+
 
 def _prepare(generator: str, target: str) -> None:
     """Do once what takes long, before a case's time is counted."""
@@ -41,19 +43,25 @@ def run_all(generator: str, names: Sequence[str], target: str, workers: int) -> 
     """Yield the outcomes in the order of the names."""
     module = load(generator)
     context = _context(getattr(module, "PRELOAD", ()))
-    waiting: collections.deque[tuple[str, ProcessFuture]] = collections.deque()
+    waiting: collections.deque[Task] = collections.deque()
     with ProcessPool(workers, module.CASES_A_PROCESS, _prepare, (generator, target), context) as pool:
+        tasks = ((name, pool.schedule(_run, (generator, name, target), timeout=module.TIME_LIMIT)) for name in names)
         try:
-            for name in names:
-                future = pool.schedule(_run, (generator, name, target), timeout=module.TIME_LIMIT)
-                waiting.append((name, future))
-                if len(waiting) > _AHEAD * workers:
-                    yield _outcome(*waiting.popleft(), module.TIME_LIMIT)
-            while waiting:
-                yield _outcome(*waiting.popleft(), module.TIME_LIMIT)
+            for name, future in _ahead(tasks, waiting, _AHEAD * workers):
+                yield _outcome(name, future, module.TIME_LIMIT)
         finally:
             for _, future in waiting:
                 future.cancel()
+
+
+def _ahead(tasks: Iterator[Task], waiting: collections.deque[Task], most: int) -> Iterator[Task]:
+    """Start tasks until so many wait; yield them in their order."""
+    for task in tasks:
+        waiting.append(task)
+        if len(waiting) > most:
+            yield waiting.popleft()
+    while waiting:
+        yield waiting.popleft()
 
 
 def _outcome(name: str, future: ProcessFuture, limit: float) -> Outcome:
