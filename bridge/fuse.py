@@ -14,6 +14,7 @@ from .dump import Dump
 from .explanations import recording
 from .groups import Group, form_groups, group_report, stay_in_order
 from .inductor import codegen
+from .inductor.cpp import comes_apart
 from .inductor.recording import node_location
 from .liveness import Room
 from .options import DEFAULT_PIPELINE, Options, default_pipeline
@@ -397,6 +398,8 @@ def _one_kernel(nodes: list[Any], kernels: list[Any]) -> tuple[Any, list[str]]:
     """(a kernel of the nodes, what was decided about it); Unsupported where Inductor has none, or one that is worse."""
     names = {node.get_name() for node in nodes}
     kernel = codegen.fuse_nodes(nodes)
+    if kernel is not None and comes_apart(kernel):
+        raise Unsupported(Reason.not_liftable, f"{sorted(names)}: Inductor's codegen gives each of them its own loops")
     if kernel is not None:
         return kernel, []
     kernel = codegen.fuse_nodes(nodes, tiles=False)
