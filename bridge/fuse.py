@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from . import inductor, torch_logging
-from .attempts import attempt, boundary, try_step
+from .attempts import attempt, boundary, check_not_faulty, try_step
 from .dump import Dump
 from .explanations import recording
 from .groups import Group, form_groups, group_report, stay_in_order
@@ -309,6 +309,7 @@ class _Commit:
         if len(positions) == 1 and _has_loops_of(band, self.nodes):
             return
         replaced = [self.schedule[p] for p in positions]
+        check_not_faulty({node.name for node in band.nodes})
         _check_whole(band, replaced)
         _check_order(band, self.schedule, [*self.merged, positions])
         check = None if self.room is None else partial(_check_room, self.room, self.schedule, self.outcome, positions)
