@@ -20,6 +20,9 @@ from .report import Refusal
 #: What interrupts a program is none.
 BUGS = (Exception,)
 
+#: Operations for whose kernel no code could be generated, with the error: they are to be left as they are.
+_faulty: ContextVar[dict[str, str]] = ContextVar("bridge_faulty", default={})  # noqa: B039, it is not changed
+
 #: Takes why a step ended: the reason, and the detail.
 Note = Callable[[Reason, str], None]
 
@@ -73,6 +76,27 @@ def try_step(step: Callable[[], Any], fallback: Any, *nodes: str) -> Any:
     with attempt(*nodes):
         return step()
     return fallback
+
+
+@contextlib.contextmanager
+def without(operations: set[str], detail: str) -> Iterator[None]:
+    """Has the block leave kernels of these operations alone; those of the blocks around it, too."""
+    token = _faulty.set({**_faulty.get(), **dict.fromkeys(operations, detail)})
+    try:
+        yield
+    finally:
+        _faulty.reset(token)
+
+
+def is_faulty(operations: set[str]) -> bool:
+    """Whether all of them are already left alone."""
+    return operations <= _faulty.get().keys()
+
+
+def check_not_faulty(operations: set[str]) -> None:
+    """Unsupported(internal_error) for operations that are to be left alone."""
+    for name in sorted(operations & _faulty.get().keys()):
+        raise Unsupported(Reason.internal_error, _faulty.get()[name])
 
 
 def describe(bug: BaseException) -> str:

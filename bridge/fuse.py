@@ -9,11 +9,12 @@ from functools import partial
 from typing import Any
 
 from . import inductor, torch_logging
-from .attempts import attempt, boundary, try_step
+from .attempts import attempt, boundary, check_not_faulty, try_step
 from .dump import Dump
 from .explanations import recording
 from .groups import Group, form_groups, group_report, stay_in_order
 from .inductor import codegen
+from .inductor.cpp import comes_apart
 from .inductor.recording import node_location
 from .liveness import Room
 from .options import DEFAULT_PIPELINE, Options, default_pipeline
@@ -315,6 +316,7 @@ class _Commit:
         if len(positions) == 1 and _has_loops_of(band, self.nodes):
             return
         replaced = [self.schedule[p] for p in positions]
+        check_not_faulty({node.name for node in band.nodes})
         _check_whole(band, replaced)
         _check_order(band, self.schedule, [*self.merged, positions])
         check = None if self.room is None else partial(_check_room, self.room, self.schedule, self.outcome, positions)
@@ -434,6 +436,8 @@ def _one_kernel(nodes: list[Any], kernels: list[Any]) -> tuple[Any, list[str]]:
     """(a kernel of the nodes, what was decided about it); Unsupported where Inductor has none, or one that is worse."""
     names = {node.get_name() for node in nodes}
     kernel = codegen.fuse_nodes(nodes)
+    if kernel is not None and comes_apart(kernel):
+        raise Unsupported(Reason.not_liftable, f"{sorted(names)}: Inductor's codegen gives each of them its own loops")
     if kernel is not None:
         return kernel, []
     kernel = codegen.fuse_nodes(nodes, tiles=False)

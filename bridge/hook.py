@@ -16,12 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from . import inductor, torch_logging
-from .attempts import attempt, boundary, try_step
+from .attempts import attempt, boundary, describe, is_faulty, try_step, without
 from .explanations import recording
 from .fuse import fuse_schedule
 from .graph_passes import change_graph
 from .inductor import graphs, reuse
 from .inductor import recording as generated
+from .inductor.again import generate_again
 from .mlir_runtime import mlir_version
 from .options import Options
 from .reasons import Reason
@@ -41,12 +42,17 @@ _scope: ContextVar[Scope | None] = ContextVar("bridge_scope", default=None)
 #: The report of a function of which Dynamo has compiled a part, up to a graph break, and that part's options.
 _unfinished: ContextVar[Scope | None] = ContextVar("bridge_unfinished", default=None)
 
+#: Whether a graph is scheduled again without Bridge, as no code could be generated with it.
+_without_bridge: ContextVar[bool] = ContextVar("bridge_without", default=False)
+
 _installed: tuple[Scope, contextlib.ExitStack] | None = None
 _install_lock = threading.Lock()
 
 
 def current() -> Scope | None:
     """The scope that a compilation in this context belongs to; None where it is plain Inductor's."""
+    if _without_bridge.get():
+        return None
     return _scope.get() or (_installed[0] if _installed else None)
 
 
@@ -172,7 +178,7 @@ def run_after_fusion(nodes: list[Any], options: Options, report: Report) -> list
 
     Raises a bug of ours in strict mode.
     """
-    before, earlier = Counter(report.counters), len(report.groups)
+    before, earlier, mark = Counter(report.counters), len(report.groups), report.mark()
     with boundary(options.strict, report.adder()):
         try:
             with report.graph(), torch_logging.timed("bridge"):
@@ -184,9 +190,45 @@ def run_after_fusion(nodes: list[Any], options: Options, report: Report) -> list
                     recording.finish_graph(changed, report, earlier)
             report.kernels_before += sum(map(generated.is_generated, nodes))
             report.kernels_after += sum(map(generated.is_generated, changed))
+            if not options.strict:
+                with attempt():
+                    generate_again(partial(_leave_faulty, report, mark))
             return changed
         finally:
             _tell(report, before)
+
+
+@contextlib.contextmanager
+def _leave_faulty(report: Report, mark: Report, error: Exception, operations: set[str]) -> Iterator[None]:
+    """Has the block schedule a graph again: without the fusion at fault, or without Bridge if it is not known.
+
+    mark: the report before the graph; operations: of the kernel for which there was no code.
+    Raises the error where Bridge has changed nothing.
+    """
+    detail = f"no code for its kernels: {describe(error)}"
+    if inductor.is_dynamos_own(error) or (report.fused == mark.fused and report.choices == mark.choices):
+        raise error
+    ours = {name for group in report.groups[len(mark.groups) :] if group.fused for name in group.nodes}
+    if not operations & ours or is_faulty(operations):
+        with _without():
+            yield
+        withdraw(report, mark, detail)
+        return
+    before = Counter(report.counters)
+    report.go_back(mark)
+    _add_counts(report, before)
+    with without(operations, detail):
+        yield
+
+
+@contextlib.contextmanager
+def _without() -> Iterator[None]:
+    """Compiles the block without Bridge."""
+    token = _without_bridge.set(True)
+    try:
+        yield
+    finally:
+        _without_bridge.reset(token)
 
 
 def _report_changes(report: Report) -> bool:
@@ -222,9 +264,7 @@ def _tell(report: Report, before: Counter) -> None:
     """Publishes a report: to `bridge.report()`, to Dynamo's counters and, for a fault, as a warning."""
     with attempt(note=report.leave_all):
         torch_logging.tell(report)
-    # Counts of what was withdrawn go down, which a difference of Counters would leave out.
-    added = {name: count - before[name] for name, count in report.counters.items() if count != before[name]}
-    inductor.add_counters(added)
+    added = _add_counts(report, before)
     publish(report)
     count = added.get(f"refused.{Reason.internal_error.name}", 0)
     details = [detail for reason, detail in report.reasons() if reason is Reason.internal_error]
@@ -232,6 +272,18 @@ def _tell(report: Report, before: Counter) -> None:
     for reason, detail in report.reasons():
         if reason in FAULTS:
             warn_once(reason.name, f"bridge leaves the code as Inductor makes it: [{reason.name}] {detail}")
+
+
+def _add_counts(report: Report, before: Counter) -> dict[str, int]:
+    """Adds to Dynamo's counters what a report has counted since `before`, and gives it.
+
+    Counts of what was withdrawn go down, which a difference of Counters would leave out.
+    """
+    names = {*before, *report.counters}
+    added = {name: report.counters.get(name, 0) - before[name] for name in names}
+    added = {name: count for name, count in added.items() if count}
+    inductor.add_counters(added)
+    return added
 
 
 #: Parts of the package that no compilation depends on.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import threading
 import time
 import warnings
@@ -208,8 +209,14 @@ class Report:
         self._count_refused(refusal)
 
     def mark(self) -> Report:
-        """What the report holds now, for `withdraw`."""
-        return replace(self, groups=list(self.groups), choices=list(self.choices))
+        """What the report holds now, for `withdraw` and `go_back`."""
+        return replace(self, **{name: copy.copy(value) for name, value in vars(self).items()})
+
+    def go_back(self, earlier: Report) -> None:
+        """Forgets everything since `earlier` but the time, as it is done again otherwise."""
+        spent = self.total_seconds - earlier.total_seconds
+        vars(self).update(vars(earlier.mark()))
+        self.seconds["again"] = self.seconds.get("again", 0.0) + spent
 
     def withdraw(self, earlier: Report, detail: str) -> None:
         """Has nothing been fused since `earlier`, as those graphs are compiled without Bridge."""

@@ -18,7 +18,7 @@ from math import prod
 from typing import Any
 
 from . import inductor
-from .attempts import attempt, try_step
+from .attempts import attempt, check_not_faulty, try_step
 from .groups import admissible, reachable
 from .inductor import codegen
 from .inductor.launches import cannot_share_launch
@@ -308,6 +308,7 @@ def _sibling(kernel: Any) -> _Sibling:
 def _check_possible(schedule: list[Any], family: list[Any]) -> None:
     """Unsupported where the kernels may not, or cannot, share a launch."""
     for kernel in family:
+        check_not_faulty(inductor.operation_names(kernel))
         reason = sharable(kernel)
         if reason is not None:
             raise Unsupported(reason, f"{kernel.get_name()} is not a kernel of plain loops that it owns")

@@ -13,7 +13,7 @@ import torch
 
 from .. import inductor
 from ..profitability import rows_and_warps
-from .kernels import lane_kernel
+from .kernels import keeping_rows, lane_kernel
 from .launches import (
     has_static_rows,
     is_inner,
@@ -109,6 +109,15 @@ class BandMixin(TritonScheduling):
         self.kernel_type = chosen
         try:
             return super().generate_kernel_code_from_nodes(nodes, *args, **kwargs)
+        finally:
+            self.kernel_type = plain
+
+    def generate_combo_kernel_code(self, *args: Any, **kwargs: Any) -> Any:
+        """Inductor's own launch of several; it makes their kernels without asking for the choices, too."""
+        plain = self.kernel_type
+        self.kernel_type = keeping_rows(plain, self.bridge_persistent_nodes)
+        try:
+            return super().generate_combo_kernel_code(*args, **kwargs)
         finally:
             self.kernel_type = plain
 

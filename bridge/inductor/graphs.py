@@ -235,8 +235,8 @@ def place(node: Node) -> str:
     return f"{node.name} ({Path(frames[-1][0]).name}:{frames[-1][1]})" if frames else node.name
 
 
-#: The key of what Bridge's passes note of a graph, in its module's `meta`.
-_NOTES = "bridge_graph_passes"
+#: The keys of what Bridge's passes note of a graph, in its module's `meta`: before it is scheduled, and after.
+_NOTES, _TAKEN = "bridge_graph_passes", "bridge_graph_passes_taken"
 
 
 def add_note(graph: Graph, note: Any) -> None:
@@ -249,4 +249,12 @@ def take_notes() -> list[Any]:
     """What was noted of the graph that is being scheduled; once."""
     from torch._inductor.virtualized import V
 
-    return V.graph.module.meta.pop(_NOTES, [])
+    notes = V.graph.module.meta.pop(_NOTES, [])
+    V.graph.module.meta[_TAKEN] = notes
+    return notes
+
+
+def give_notes_back(lowering: Any) -> None:
+    """Has them taken once more, where a graph is scheduled again."""
+    meta = lowering.module.meta
+    meta[_NOTES] = meta.pop(_TAKEN, [])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -26,13 +27,33 @@ def lane_kernel(base: type) -> type:
     return type("LaneKernel", (LaneMixin, PairMixin, base), {})
 
 
+def keeping_rows(kernel: type, names: Iterable[str]) -> type:
+    """A kernel of `lane_kernel` that keeps the rows of the named scheduler nodes."""
+    return type(kernel.__name__, (kernel,), {"bridge_kept": frozenset(names)})
+
+
 class LaneMixin(TritonKernel):
     """Some lanes of a row may store alone, and reductions may be over segments."""
+
+    #: Scheduler nodes whose rows are kept whole, for kernels that are made without asking for the choices.
+    bridge_kept: frozenset[str] = frozenset()
+
+    def __init__(self, tiling: Any, *args: Any, **kwargs: Any) -> None:
+        if self.bridge_kept & {node.get_name() for node in kwargs["features"].scheduler_nodes()}:
+            kwargs["override_persistent_reduction"] = True
+        super().__init__(tiling, *args, **kwargs)
 
     def codegen_kernel(self, name: str | None = None) -> str:
         """The source; Inductor names a kernel for the heuristic that it finds there, be it in a comment."""
         chosen, usual = "@triton_heuristics.fixed_config(", "@triton_heuristics.persistent_reduction"
         return super().codegen_kernel(name).replace(chosen, f"# In the place of {usual}\n{chosen}", 1)
+
+    def codegen_body(self) -> None:
+        """The body; Inductor asks the current kernel, which is none while it puts kernels of several parts together."""
+        from torch._inductor.virtualized import V
+
+        with V.set_kernel_handler(self):
+            super().codegen_body()
 
     def want_no_x_dim(self) -> Any:
         """Before torch 2.13 a kernel that has one row, and no dimension for it, cannot load a value of its row."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import Any
 
@@ -42,7 +42,7 @@ def estimated_peak(graph: Graph, inference: bool) -> int:
 
     module = copied(graph).owning_module
     inputs = [node.meta.get("val") for node in graph.nodes if node.op == "placeholder"]
-    with _apart(V.fake_mode.shape_env):
+    with apart(V.fake_mode.shape_env):
         lowering = GraphLowering(module, inputs, V.fake_mode.shape_env, is_inference=inference)
         with V.set_graph_handler(lowering), V.set_extern_kernel_nodes([]):
             lowering.run(*inputs)
@@ -52,19 +52,31 @@ def estimated_peak(graph: Graph, inference: bool) -> int:
 
 
 @contextlib.contextmanager
-def _apart(shape_env: Any) -> Iterator[None]:
+def apart(shape_env: Any) -> Iterator[None]:
     """Leaves no trace of what is compiled in the block: no guards, no counts."""
-    from torch._dynamo.utils import counters
-    from torch._inductor import config, metrics
+    from torch._inductor import config
 
-    counted = counters["inductor"].copy()
-    measured = {name: copy.copy(value) for name, value in vars(metrics).items() if type(value) in (int, list)}
+    restore = counts_restored()
     token = running.set(True)
     try:
         with config.patch(_NO_MEASUREMENTS), shape_env.suppress_guards() if shape_env else contextlib.nullcontext():
             yield
     finally:
         running.reset(token)
+        restore()
+
+
+def counts_restored() -> Callable[[], None]:
+    """Notes what Inductor has counted until now; what is given has it count from there again."""
+    from torch._dynamo.utils import counters
+    from torch._inductor import metrics
+
+    counted = counters["inductor"].copy()
+    measured = {name: copy.copy(value) for name, value in vars(metrics).items() if type(value) in (int, list)}
+
+    def restore() -> None:
         vars(metrics).update(measured)
         counters["inductor"].clear()
         counters["inductor"].update(counted)
+
+    return restore

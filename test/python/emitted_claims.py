@@ -15,6 +15,11 @@ def launches(code: str) -> int:
     return len(parse_wrapper(code).launches) + len(re.findall(r"^ +cpp_fused\w*\(", code, re.MULTILINE))
 
 
+def loop_nests(code: str) -> int:
+    """Loop nests of the C++ functions in a wrapper: Inductor has all kernels that follow each other in one function."""
+    return code.count("\n    {\n")
+
+
 def wrong_claims(report: Report, codes: Iterable[str], kernels: Iterable[Kernel] = ()) -> list[str]:
     """What a report says otherwise than the wrappers of its graphs.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import warnings
 
@@ -9,9 +10,10 @@ import pytest
 import sympy
 import torch
 from conftest import rows
+from test_training import rotary
 
 import bridge
-from bridge import offline
+from bridge import fuse, offline
 from bridge.backend import bridge as bridge_backend
 
 #: One of each kind: of programs, torch, sympy, MLIR and the system.
@@ -142,3 +144,92 @@ def test_a_cache_key_that_fails_is_no_key(monkeypatch, compiler):
     torch.testing.assert_close(ours, two_groups(*inputs()))
     assert len(bridge.report().fused) == 2
     assert torch._dynamo.utils.counters["bridge"]["refused.internal_error"] == 1
+
+
+@pytest.fixture
+def no_code_once(monkeypatch):
+    """Has code generation fail for the first kernel of Bridge's that it comes to; returns the kernels that failed."""
+    from torch._inductor.codegen.cpp import CppScheduling
+    from torch._inductor.virtualized import V
+
+    codegen_node, failed = CppScheduling.codegen_node, []
+
+    def codegen(self, node):
+        if node is V.graph.scheduler.current_node and not failed:  # and not one that is tried
+            report, own = bridge.report(), set(node.get_operation_names())
+            fused = [set(group.nodes) for group in report.fused if group.graph == report.graphs - 1]
+            if any(own & nodes for nodes in fused):
+                failed.append(own)
+                raise KeyError("planted")
+        return codegen_node(self, node)
+
+    monkeypatch.setattr(CppScheduling, "codegen_node", codegen)
+    return failed
+
+
+def two_backwards(x, y):
+    """Two groups of the backward."""
+    return rotary(x, torch.ones(64)), rotary(y, torch.ones(128))
+
+
+def call(function, given):
+    """Results, and gradients of those that have some."""
+    with torch.set_grad_enabled(given[0].requires_grad):
+        results = [*function(*given)]
+        if given[0].requires_grad:
+            torch.autograd.backward([result.sin().sum() for result in results])
+    return [*results, *(x.grad for x in given if x.requires_grad)]
+
+
+def compile_by(way, function, **options):
+    """Compiled as the user asked for it: (a block to call it in, the function)."""
+    if way == "backend":
+        named = {f"bridge.{name}": value for name, value in options.items()}
+        return contextlib.nullcontext(), torch.compile(function, backend="bridge", options=named)
+    return bridge.enabled(**options), torch.compile(function)
+
+
+@pytest.mark.expects_internal_error
+@pytest.mark.parametrize("train", [False, True], ids=["inference", "backward"])
+@pytest.mark.parametrize("way", ["backend", "enabled"])
+def test_a_kernel_without_code_is_left_alone(way, train, no_code_once, compiler):
+    """The other group is fused all the same; a backward is compiled when nothing of the backend's is around it."""
+    function, given = (two_backwards if train else two_groups), [x.requires_grad_(train) for x in inputs()]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        within, compiled = compile_by(way, function, strict=False, training=train)
+        with within:
+            results = call(compiled, given)
+    expected = call(function, [x.requires_grad_(train) for x in inputs()])
+    torch.testing.assert_close(results, expected, rtol=1e-4, atol=1e-5)
+    report, counted = bridge.report(), torch._dynamo.utils.counters["bridge"]
+    assert no_code_once and report.counters["refused.internal_error"] == counted["refused.internal_error"] == 1
+    (refused,) = [group for group in report.groups if group.reason is bridge.Reason.internal_error]
+    assert set(refused.nodes) & no_code_once[0] and "planted" in refused.detail and report.fused
+    assert counted["groups_fused"] == len(report.fused) and counted["groups_seen"] == len(report.groups)
+    assert sum("planted" in str(warning.message) for warning in caught) == 1
+
+
+@pytest.mark.expects_internal_error
+@pytest.mark.filterwarnings("ignore:bridge leaves the code")
+def test_a_graph_without_code_is_inductors(monkeypatch, compiler):
+    """Nobody knows the kernel at fault."""
+    replace = fuse.codegen.replace_kernels
+
+    def plant(scheduler, *arguments):
+        scheduler.codegen = lambda: {}["planted"]
+        return replace(scheduler, *arguments)
+
+    monkeypatch.setattr("bridge.inductor.codegen.replace_kernels", plant)
+    with bridge.enabled(strict=False) as report:
+        results = compiler(two_groups)(*inputs())
+    torch.testing.assert_close(results, two_groups(*inputs()))
+    assert report.fused == [] and report.kernels_after == report.kernels_before
+    assert report.counters["graphs_withdrawn"] == 1 and report.counters["groups_fused"] == 0
+
+
+@pytest.mark.parametrize("way", ["backend", "enabled"])
+def test_strict_mode_raises_what_code_generation_does(way, no_code_once, compiler):
+    within, compiled = compile_by(way, two_groups, strict=True)
+    with within, pytest.raises(Exception, match="planted"):
+        compiled(*inputs())

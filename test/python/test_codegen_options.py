@@ -38,6 +38,7 @@ OPTIONS = [
     {"assume_aligned_inputs": True, "triton.use_tensor_descriptor": True},
     {"triton.use_block_ptr": True, "max_autotune_pointwise": True},
     {"combo_kernels": True, "combo_kernels_autotune": 0, "combo_kernel_allow_mixed_sizes": 2},
+    {"triton.use_block_ptr": True, "combo_kernels": True},
     {"coordinate_descent_tuning": True, "max_autotune_pointwise": True},
     {"debug_index_asserts": True, "nan_asserts": True, "inplace_buffers": False},
     {"emulate_precision_casts": True},

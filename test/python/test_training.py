@@ -42,8 +42,9 @@ def dropped(x, weight):
     return F.dropout(swiglu(x, weight), 0.5, training=True)
 
 
-#: With whether C++ is fused, forward or backward, as it is in inference.
-FUNCTIONS = [(swiglu, True), (rotary, True), (softmax, False), (written, False)]
+#: With whether C++ is fused, forward or backward.  With what the backward needs, `swiglu` has loops that do not stay
+#: together: one over the rows by vectors stands between two over rows.
+FUNCTIONS = [(swiglu, False), (rotary, True), (softmax, False), (written, False)]
 
 
 def leaves():
