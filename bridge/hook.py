@@ -181,18 +181,11 @@ def run_after_fusion(nodes: list[Any], options: Options, report: Report) -> list
     before, earlier, mark = Counter(report.counters), len(report.groups), report.mark()
     with boundary(options.strict, report.adder()):
         try:
-            with report.graph(), torch_logging.timed("bridge"):
-                restructured = try_step(partial(_report_changes, report), False)
-                changed = _transform(nodes, options, report)
-                if restructured or changed != nodes:
-                    try_step(reuse.keep_below_peak, None)
-                with attempt():
-                    recording.finish_graph(changed, report, earlier)
+            changed = _changed(nodes, options, report, earlier)
             report.kernels_before += sum(map(generated.is_generated, nodes))
             report.kernels_after += sum(map(generated.is_generated, changed))
             if not options.strict:
-                with attempt():
-                    generate_again(partial(_leave_faulty, report, mark))
+                try_step(partial(generate_again, partial(_leave_faulty, report, mark)), None)
             return changed
         finally:
             _tell(report, before)
@@ -229,6 +222,18 @@ def _without() -> Iterator[None]:
         yield
     finally:
         _without_bridge.reset(token)
+
+
+def _changed(nodes: list[Any], options: Options, report: Report, earlier: int) -> list[Any]:
+    """The schedule after Bridge, as a graph of the report; earlier: groups of the report's graphs before."""
+    with report.graph(), torch_logging.timed("bridge"):
+        restructured = try_step(partial(_report_changes, report), False)
+        changed = _transform(nodes, options, report)
+        if restructured or changed != nodes:
+            try_step(reuse.keep_below_peak, None)
+        with attempt():
+            recording.finish_graph(changed, report, earlier)
+    return changed
 
 
 def _report_changes(report: Report) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import warnings
+from typing import Any
 
 import pytest
 import sympy
@@ -152,7 +153,8 @@ def no_code_once(monkeypatch):
     from torch._inductor.codegen.cpp import CppScheduling
     from torch._inductor.virtualized import V
 
-    codegen_node, failed = CppScheduling.codegen_node, []
+    codegen_node = CppScheduling.codegen_node
+    failed: list[Any] = []
 
     def codegen(self, node):
         if node is V.graph.scheduler.current_node and not failed:  # and not one that is tried
@@ -217,7 +219,8 @@ def test_a_graph_without_code_is_inductors(monkeypatch, compiler):
     replace = fuse.codegen.replace_kernels
 
     def plant(scheduler, *arguments):
-        scheduler.codegen = lambda: {}["planted"]
+        planted: dict[str, Any] = {}
+        scheduler.codegen = lambda: planted["planted"]
         return replace(scheduler, *arguments)
 
     monkeypatch.setattr("bridge.inductor.codegen.replace_kernels", plant)

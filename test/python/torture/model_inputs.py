@@ -52,14 +52,13 @@ def find_inputs(module: nn.Module) -> dict[str, torch.Tensor]:
     """Named inputs that a module runs on; the last error of those that the tries raised, where none did."""
     parameters = inspect.signature(module.forward).parameters
     last: BaseException = TypeError(f"no known input among {', '.join(parameters)}")
-    for names in _tries(module, parameters):
-        for given in _shapes(module, names):
-            try:
-                with torch.no_grad():
-                    tensors(module(**given, **flags(module)))
-                return given
-            except DOES_NOT_FIT as error:
-                last = error
+    for given in (shaped for names in _tries(module, parameters) for shaped in _shapes(module, names)):
+        try:
+            with torch.no_grad():
+                tensors(module(**given, **flags(module)))
+            return given
+        except DOES_NOT_FIT as error:
+            last = error
     raise last
 
 
