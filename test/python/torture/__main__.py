@@ -1,4 +1,4 @@
-"""Runs programs of others through Bridge, Inductor and eager.
+"""Run programs of others through Bridge, Inductor and eager.
 
     python -m torture op_db                           # all programs, C++ and interpreted Triton; hours
     python -m torture op_db --sample 40 --seed 7      # some of them, by seed
@@ -39,6 +39,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--shard", default="0/1", help="K/N: every N-th case, from the K-th on")
     parser.add_argument("--only", nargs="+", default=[], help="names of cases")
     parser.add_argument("--again", action="store_true", help="run failures of before once more")
+    parser.add_argument("--until-failure", action="store_true", help="end at the first program that fails")
     parser.add_argument("--minutes", type=float, default=float("inf"))
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--results", type=Path, default=Path("torture"))
@@ -63,7 +64,7 @@ def _run_target(generator: str, target: str, options: argparse.Namespace, until:
     for outcome in run_all(generator, missing, target, options.workers):
         journal.add(outcome)
         progress.show(outcome)
-        if time.monotonic() > until:
+        if time.monotonic() > until or (outcome.failed and options.until_failure):
             break
     return [journal.outcomes[name] for name in names if name in journal.outcomes]
 
