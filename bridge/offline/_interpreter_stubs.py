@@ -5,8 +5,12 @@ The companion of ``_stubs``, split off to keep both files short.
 
 from __future__ import annotations
 
+import ast
 import contextlib
+import inspect
+import itertools
 import os
+import textwrap
 from collections.abc import Iterator
 from typing import Any
 from unittest import mock
@@ -145,6 +149,61 @@ def _exact_cast(original: Any) -> Any:
     return cast
 
 
+def _along(data: np.ndarray, axis: int, part: slice) -> np.ndarray:
+    return data[(slice(None),) * axis + (part,)]
+
+
+def _combined(operation: Any, first: list[Any], second: list[Any], dtypes: list[Any]) -> list[np.ndarray]:
+    """The combine function's results of arrays, which are whole parts of blocks; in the types that those have."""
+    tensors = [operation.to_tensor(data, dtype) for data, dtype in zip(first + second, dtypes + dtypes, strict=True)]
+    results = operation.combine_fn.fn(*tensors)
+    results = results if isinstance(results, tuple) else (results,)
+    handles = [r.handle.data if isinstance(r, tl.core.tensor) else r for r in results]
+    return [np.broadcast_to(h, d.shape).astype(d.dtype) for h, d in zip(handles, first, strict=True)]
+
+
+def _takes_blocks(combine: Any) -> bool:
+    """Whether a combine function does the same with blocks: `not` is Python's here, and asks for one truth."""
+    tree = ast.parse(textwrap.dedent(inspect.getsource(combine.fn)))
+    return not any(isinstance(node, (ast.Not, ast.BoolOp)) for node in ast.walk(tree))
+
+
+_reduce_by_elements = interpreter.ReduceOps.generic_reduce
+_scan_by_elements = interpreter.ScanOps.generic_scan
+
+
+def _reduce_by_halves(self: Any, values: tuple[Any, ...]) -> list[Any]:
+    """Replace the interpreter's reduction, which calls the combine function for each element.
+
+    Neighbours are combined, then those of the results, as on the device: the order of a sum is a tree's.
+    """
+    if not _takes_blocks(self.combine_fn):
+        return _reduce_by_elements(self, values)
+    whole = self.axis is None
+    values, axis = self.unravel(values, self.axis)
+    data, dtypes = [value.handle.data for value in values], [value.dtype for value in values]
+    while (length := data[0].shape[axis]) > 1:
+        even, odd = ([_along(d, axis, slice(first, length // 2 * 2, 2)) for d in data] for first in (0, 1))
+        last = [_along(d, axis, slice(length // 2 * 2, None)) for d in data]
+        pairs = _combined(self, even, odd, dtypes)
+        data = [np.concatenate(parts, axis) for parts in zip(pairs, last, strict=True)]
+    if not self.keep_dims:
+        data = [d.item() if whole else d.squeeze(axis) for d in data]
+    return [self.to_tensor(d, dtype) for d, dtype in zip(data, dtypes, strict=True)]
+
+
+def _scan_by_slices(self: Any, values: tuple[Any, ...]) -> list[Any]:
+    """Replace the interpreter's scan, which calls the combine function for each element, by one for each index."""
+    if not _takes_blocks(self.combine_fn):
+        return _scan_by_elements(self, values)
+    dtypes = [value.dtype for value in values]
+    data = [value.handle.data for value in values]
+    slices = [[_along(d, self.axis, slice(i, i + 1)) for d in data] for i in range(data[0].shape[self.axis])]
+    scanned = itertools.accumulate(slices, lambda first, second: _combined(self, first, second, dtypes))
+    columns = zip(*scanned, strict=True)
+    return [self.to_tensor(np.concatenate(c, self.axis), dtype) for c, dtype in zip(columns, dtypes, strict=True)]
+
+
 @contextlib.contextmanager
 def interpreted_triton() -> Iterator[None]:
     """Have Triton interpret what is decorated within, and its own functions."""
@@ -157,6 +216,8 @@ def interpreted_triton() -> Iterator[None]:
         mock.patch.dict(os.environ, TRITON_INTERPRET="1"),
         mock.patch.dict(rewritten),
         mock.patch.multiple(interpreter, **replacements),
+        mock.patch.object(interpreter.ReduceOps, "generic_reduce", _reduce_by_halves),
+        mock.patch.object(interpreter.ScanOps, "generic_scan", _scan_by_slices),
         mock.patch.object(builder, "cast_impl", _exact_cast(builder.cast_impl)),
         _restored_attributes(_PATCHED_BY_INTERPRETER),
     ):
