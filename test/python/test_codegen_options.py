@@ -27,7 +27,6 @@ TRITON_OPTIONS: list[dict[str, Any]] = [
     {"multi_kernel": 3},
     {"force_cooperative_reductions": True},
     {"persistent_reductions": False},
-    {"codegen_upcast_to_fp32": False},
     {"dense_indexing": True},
     {"enable_pdl": True},
     {"nested_reduction": True},
