@@ -183,15 +183,16 @@ def bytes_beside(node: Any) -> int:
 
 
 def bytes_beside_rows(node: Any, rows: int) -> int:
-    """Bytes that a kernel whose blocks have `rows` whole rows moves and does not use, for typical sizes; for cost only.
+    """Bytes that a kernel whose blocks have `rows` whole rows loads and does not use, for typical sizes; for cost only.
 
-    They are around what it accesses in steps of a sector or more along a row: neighbours in memory are in other rows,
-    and those of the same block share a sector.
+    They are around what it reduces in steps of a sector or more along a row: neighbours in memory are in other rows, and
+    those of the same block share a sector.
     """
     from torch._inductor.virtualized import V
 
     beside, names = 0.0, node.get_operation_names()
-    for dep in _accesses({*node.read_writes.reads, *node.read_writes.writes}):
+    reducing = [own for own in loop_nodes(node) if node_sizes(own)[1]]
+    for dep in {dep for own in reducing for dep in _accesses(own.read_writes.reads)}:
         elements = SECTOR // buffer_dtype(dep.name).itemsize
         if elements > rows and _innermost_step(dep) >= elements and not stays_inside(node.scheduler, dep.name, names):
             beside += V.graph.get_dep_size_hint(dep) * (elements / rows - 1)
