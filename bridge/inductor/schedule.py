@@ -185,8 +185,8 @@ def bytes_beside(node: Any) -> int:
 def bytes_beside_rows(node: Any, rows: int) -> int:
     """Bytes that a kernel whose blocks have `rows` whole rows loads and does not use, for typical sizes; for cost only.
 
-    They are around what it reduces in steps of a sector or more along a row: neighbours in memory are in other rows, and
-    those of the same block share a sector.
+    They are around what it reduces in steps of a sector or more along a row: neighbours in memory are in other rows,
+    and those of the same block share a sector.
     """
     from torch._inductor.virtualized import V
 
