@@ -257,8 +257,8 @@ MUTANTS = [
         "repeated operand",
         "graph pass",
         "bridge/graph_passes/passing.py",
-        "        needs.append((source, None if repeated else own))",
-        "        needs.append((source, None if own < 0 else own))",
+        "    return None if repeated else own",
+        "    return None if own < 0 else own",
     ),
     Mutant(
         "last index",

@@ -20,6 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import bridge
+
 from .excused_tests import EXCUSED
 from .outcome import Outcome, Verdict
 
@@ -114,8 +116,9 @@ def _lines(file: str, tests: Sequence[str], alone: bool) -> list[dict[str, Any]]
 
 def _pytest(file: str, options: Sequence[str], tests: int = 1) -> None:
     folder = Path(os.environ[FOLDER], "inductor")
-    here = Path(__file__).parent.parent
-    path = os.pathsep.join([str(here), str(here.parent.parent), os.environ.get("PYTHONPATH", "")])
+    # The Bridge of this process, be it installed or in a checkout.
+    here, package = Path(__file__).parent.parent, Path(bridge.__file__).parent.parent
+    path = os.pathsep.join([str(here), str(package), os.environ.get("PYTHONPATH", "")])
     environment = {**os.environ, "PYTHONPATH": path, "TORCHINDUCTOR_COMPILE_THREADS": "1"}
     on_cpu = ["--bridge-on-cpu"] if file in ON_CPU else []
     command = [sys.executable, "-m", "pytest", *_PLUGIN, *_NO_SETTINGS, *options, *on_cpu, file]
