@@ -1,4 +1,4 @@
-"""Times fused kernels in blocks of so many rows and warps: what `bridge.profitability.rows_and_warps` rests on.
+"""Times fused kernels in blocks of so many rows and warps, which `profitability.rows_and_warps` rests on.
 
 python benchmarks/blocks.py --pattern mla interleaved --rows 1 4 8 16 --warps 1 2 4
 """
@@ -16,10 +16,10 @@ import torch
 from gpu import compiled, input_sets
 from patterns import LISTS, selected
 
-from bridge import Report, profitability, report
+from bridge import Report, report
 from bridge.bench.red import exit_status
 from bridge.bench.timing import replay_time
-from bridge.inductor import codegen
+from bridge.lowering.triton import codegen, profitability
 
 
 def main() -> None:

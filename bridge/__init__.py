@@ -12,11 +12,11 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from . import torch_logging
+from .diagnostics import torch_logging
 from .install import enabled, install, uninstall
 from .options import OptionError, Options
 from .reasons import InvariantError, Reason, Unsupported
-from .report import Counterexample, GroupReport, Report, report
+from .reports import Counterexample, GroupReport, Report, report
 from .version import __version__
 
 __all__ = [
@@ -43,10 +43,10 @@ __all__ = [
 #: Where to find what is loaded when it is asked for.
 _LATER = {
     "config": ("config", None),
-    "explain": ("explanations.explanation", "explain"),
-    "expect_fused": ("explanations.expect", "expect_fused"),
-    "fuse_or_explain": ("explanations.expect", "fuse_or_explain"),
-    "export": ("exporting", "export"),
+    "explain": ("diagnostics.explanation", "explain"),
+    "expect_fused": ("diagnostics.expect", "expect_fused"),
+    "fuse_or_explain": ("diagnostics.expect", "fuse_or_explain"),
+    "export": ("offline.exporting", "export"),
 }
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from . import hook, inductor
-from .attempts import BUGS
+from . import inductor
 from .options import OptionError, Options, make_options, split_options
+from .scheduling import hook
+from .support.error_boundary import BUGS
 
 
 def bridge(gm: Any, example_inputs: list[Any], *, mode: str | None = None, options: dict | None = None) -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from .options import make_options
-from .report import Report
+from .reports import Report
 
 
 def install(**options: Any) -> None:
@@ -18,7 +18,7 @@ def install(**options: Any) -> None:
     installed and a warning says so.
     """
     chosen = make_options(options)
-    from . import hook
+    from .scheduling import hook
 
     if hook.supported(Report()):
         hook.install(chosen)
@@ -26,7 +26,7 @@ def install(**options: Any) -> None:
 
 def uninstall() -> None:
     """Undoes `install`; does nothing without one."""
-    from . import hook
+    from .scheduling import hook
 
     hook.uninstall()
 
@@ -39,7 +39,7 @@ def enabled(**options: Any) -> Iterator[Report]:
     after the block is plain Inductor's.
     """
     chosen = make_options(options)
-    from . import hook
+    from .scheduling import hook
 
     report = Report()
     if not hook.supported(report):

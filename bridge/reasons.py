@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from ._native._reasons_gen import Reason
 
-__all__ = ["InvariantError", "Reason", "Unsupported"]
+__all__ = ["InvariantError", "Reason", "Refusal", "Unsupported"]
+
+
+@dataclass
+class Refusal:
+    """A kernel or a group that Bridge leaves alone, and why."""
+
+    nodes: list[str]
+    reason: Reason
+    detail: str
 
 
 class Unsupported(Exception):

@@ -8,6 +8,6 @@ from typing import Any
 def __getattr__(name: str) -> Any:
     if name != "compile_affine":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from bridge.importing import compile_affine
+    from bridge.lowering.affine_import.importing import compile_affine
 
     return compile_affine

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import torch
 
-from ..report import GroupReport, Report
+from ..reports import GroupReport, Report
 from .cases import FAILURES, Case, first_line, make_case
 from .results import case_name
 from .zoo import Architecture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from ..report import bugs
+from ..reports import bugs
 
 
 def exit_status(status: int | None = None) -> int:

@@ -26,7 +26,7 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """1 if the outputs are not those of --check's function."""
-    from ..importing import compile_affine
+    from ..lowering.affine_import.importing import compile_affine
 
     text = Path(arguments.module).read_text()
     options = {"function": arguments.function, "pipeline": arguments.pipeline, "plugins": arguments.plugin}
@@ -49,8 +49,8 @@ def _spelled(argument: Any) -> str:
 
 def _compile(program: Any, inputs: list[Any], target: str) -> tuple[list[Any], list[Any]]:
     """The kernels, and the outputs where they can be run."""
-    from ..explanations.explanation import architecture_of
-    from ..explanations.recording import recorded
+    from ..diagnostics.explanation import architecture_of
+    from ..diagnostics.recording import recorded
 
     with recorded() as recording:
         if architecture_of(target) is None:

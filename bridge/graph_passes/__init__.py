@@ -11,11 +11,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from ..attempts import attempt, boundary
 from ..inductor import graphs, trial
 from ..options import Options
-from ..reasons import Reason
-from ..report import Refusal
+from ..reasons import Reason, Refusal
+from ..support.error_boundary import attempt, boundary
 from .share_operands import share_operands
 from .shrink_domains import shrink_domains
 from .store_reread import store_reread

@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ..attempts import attempt
 from ..inductor import graphs
 from ..inductor.graphs import aten
+from ..support.error_boundary import attempt
 
 
 def share_operands(graph: Any) -> Iterator[str]:

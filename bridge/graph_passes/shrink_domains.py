@@ -22,9 +22,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from ..attempts import attempt, try_step
 from ..inductor import graphs
 from ..inductor.graphs import aten
+from ..support.error_boundary import attempt, try_step
 from . import passing
 from .loads import level, needed_in_memory
 from .passing import Move

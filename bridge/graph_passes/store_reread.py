@@ -28,8 +28,8 @@ from collections import ChainMap
 from collections.abc import Iterator
 from typing import Any
 
-from ..attempts import attempt
 from ..inductor import graphs
+from ..support.error_boundary import attempt
 from .loads import Loads, Memory, inputs_loads, level, needed_in_memory
 
 

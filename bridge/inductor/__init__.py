@@ -2,7 +2,7 @@
 
 The package sees schedules, nodes, bodies and buffers through the functions that are listed here. Beside them: `graphs`,
 the graph before Inductor lowers it; `codegen`, `kernels` and `launches`, what extends Inductor's code generators;
-`functions`, affine functions in a graph; `recording`, what explanations ask. bridge/torch_logging.py, which
+`functions`, affine functions in a graph; `recording`, what explanations ask. bridge/diagnostics/torch_logging.py, which
 `import bridge` needs, stands outside.
 """
 
@@ -21,15 +21,7 @@ from .compiling import (
     reset_compiler,
     torch_supported,
 )
-from .hooks import (
-    GRAPH_HOOK,
-    HOOK,
-    CacheIdentity,
-    graph_pass,
-    hooked,
-    scheduler_pass,
-    users_pass,
-)
+from .hooks import GRAPH_HOOK, HOOK, CacheIdentity, graph_pass, hooked, scheduler_pass, users_pass
 from .loops import (
     inductor_ops,
     make_loop_body,
@@ -41,12 +33,7 @@ from .loops import (
     save_loop_state,
     set_loop_body,
 )
-from .numerics import (
-    computes_in_16_bits,
-    emulates_eager_rounding,
-    is_deterministic,
-    unkept_promise,
-)
+from .numerics import computes_in_16_bits, emulates_eager_rounding, is_deterministic, unkept_promise
 from .schedule import (
     buffer_dtype,
     buffer_numel,
@@ -74,12 +61,5 @@ from .schedule import (
     storage_of,
     subscripts_read,
 )
-from .sizes import (
-    has_steps,
-    loop_cuts,
-    size_expressions,
-    size_facts,
-    size_hint,
-    statically_known,
-)
+from .sizes import has_steps, loop_cuts, size_expressions, size_facts, size_hint, statically_known
 from .tuning import share_choices, tuned_kernels

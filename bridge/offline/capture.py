@@ -15,7 +15,7 @@ from unittest import mock
 import torch
 from torch.utils import _pytree as pytree
 
-from ..fresh import fresh_entry
+from ..support.fresh_code import fresh_entry
 from . import _stubs
 from .arch import GpuArch, resolve_arch
 from .wrapper import TritonKernelSource, WrapperCode, parse_wrapper

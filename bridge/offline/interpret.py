@@ -23,7 +23,7 @@ if __name__ == "__main__":
 
 import torch
 
-from ..fresh import fresh_entry
+from ..support.fresh_code import fresh_entry
 from . import _interpreter_stubs, _stubs
 from .arch import resolve_arch
 from .libdevice import cpu_libdevice

@@ -1,5 +1,5 @@
 # Writes a header with the hash of generated Python files, as
-# bridge/mlir_runtime.py computes it: cmake -DINPUTS=... -DOUTPUT=... -P ...
+# bridge/affine/mlir_runtime.py computes it: cmake -DINPUTS=... -DOUTPUT=... -P ...
 set(hashes "")
 foreach(input IN LISTS INPUTS)
   file(SHA256 "${input}" hash)

@@ -15,6 +15,7 @@ import pytest
 import torch
 
 import bridge
+from bridge import reports
 
 #: Where the package that is tested is imported from: a source tree, or what is installed.
 PACKAGE = Path(bridge.__file__).parents[1]
@@ -38,7 +39,7 @@ def sample() -> torch.Tensor:
 @pytest.fixture(autouse=True)
 def no_internal_error(request):
     """A test that ends with an internal error of Bridge's fails, unless it is marked: `expects_internal_error`."""
-    from bridge.report import bugs
+    from bridge.reports import bugs
 
     known, last = len(bugs()), bridge.report()
     yield
@@ -78,11 +79,11 @@ def compiler(backend, inductor_cache, monkeypatch):
     import torch._functorch.config
     import torch._inductor.config
 
-    from bridge import hook
+    from bridge.scheduling import hook
 
     monkeypatch.delenv("BRIDGE_DUMP_DIR", raising=False)
-    monkeypatch.setattr(sys.modules["bridge.report"], "_warned", set())
-    monkeypatch.setattr(sys.modules["bridge.report"], "_last", None)
+    monkeypatch.setattr(reports, "_warned", set())
+    monkeypatch.setattr(reports, "_last", None)
     hook._unfinished.set(None)
     torch._dynamo.reset()
     torch._dynamo.utils.counters.clear()

@@ -16,9 +16,9 @@ import torch
 from torch._inductor.codecache import PyCodeCache
 
 from bridge import offline
-from bridge.fresh import fresh_entry
 from bridge.offline import _stubs
 from bridge.offline.arch import resolve_arch
+from bridge.support.fresh_code import fresh_entry
 
 #: What a wrapper and its kernels say about the device, and what makes the CPU of it.
 _MOVES = (

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from bridge import Report
-from bridge.explanations.recording import Kernel
+from bridge.diagnostics.recording import Kernel
 from bridge.offline import parse_wrapper
 
 

@@ -14,9 +14,9 @@ from typing import Any
 
 import torch
 
-from bridge import dtypes
 from bridge._native._bridge_enum_gen import CombineKind, SpecialFn
-from bridge.mlir_runtime import context, ir, load_mlir, passmanager
+from bridge.affine import dtypes
+from bridge.affine.mlir_runtime import context, ir, load_mlir, passmanager
 
 _LOWERING = (
     "lower-affine",

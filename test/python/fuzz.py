@@ -31,8 +31,8 @@ from programs import Program, generate, runs, smaller_programs
 
 import bridge
 from bridge import offline
-from bridge.fresh import fresh_entry
 from bridge.reasons import Reason
+from bridge.support.fresh_code import fresh_entry
 
 #: Below these relative errors (Frobenius norm) a result is right.
 ROUNDING = {torch.float32: 1e-5, torch.bfloat16: 1e-2}

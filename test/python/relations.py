@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bridge.mlir_runtime import context, ir
+from bridge.affine.mlir_runtime import context, ir
 
 
 def accessed(text: str, sizes: list[int]) -> dict[tuple[int, str], np.ndarray]:

@@ -7,9 +7,9 @@ import pytest
 import sympy
 from torch.utils._sympy.functions import FloorDiv, ModularIndexing
 
+from bridge.affine.translate.access import Access, Prover, bounds, delinearise, exact_quotient
+from bridge.affine.translate.trace import NestTrace, guarded_ranges, iteration_variable
 from bridge.reasons import Reason, Unsupported
-from bridge.translate.access import Access, Prover, bounds, delinearise, exact_quotient
-from bridge.translate.trace import NestTrace, guarded_ranges, iteration_variable
 
 i, j, k, r = (iteration_variable(n) for n in range(4))
 s0, s1 = (sympy.Symbol(name, integer=True, positive=True) for name in ("s0", "s1"))

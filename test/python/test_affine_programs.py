@@ -14,9 +14,9 @@ from explained import example_inputs, gated
 
 import bridge
 from bridge import offline
+from bridge.affine.pipeline import run_pipeline
 from bridge.backend import bridge as bridge_backend
 from bridge.lowering import compile_affine
-from bridge.pipeline import run_pipeline
 from bridge.reasons import Reason, Unsupported
 
 NATIVE = Path(bridge.__file__).parent / "_native"
@@ -238,9 +238,9 @@ class TestPlugins:
         assert raised.value.reason is Reason.plugin_version_mismatch
 
     def test_content_is_part_of_the_cache_key(self, tmp_path):
-        from bridge import hook
         from bridge.options import make_options
-        from bridge.report import Report
+        from bridge.reports import Report
+        from bridge.scheduling import hook
 
         library, keys = tmp_path / "lib.so", []
         for content in ("one", "other"):
@@ -254,7 +254,7 @@ class TestReproducer:
     PIPELINE = "builtin.module(func.func(canonicalize),transform-interpreter)"
 
     def test_repeats_the_failure(self, compiler, tmp_path):
-        options = {"bridge.pipeline": self.PIPELINE, "dump_dir": str(tmp_path)}
+        options = {"bridge.affine.pipeline": self.PIPELINE, "dump_dir": str(tmp_path)}
         with pytest.warns(RuntimeWarning, match=r"(?s)pass_failed.*to repeat: bridge-opt --run-reproducer"):
             compiler(gated, backend="bridge", options=options)(*example_inputs())
         (command,) = re.findall(r"--run-reproducer (\S+)", bridge.report().groups[0].detail)
@@ -264,8 +264,8 @@ class TestReproducer:
         assert 'pipeline: "builtin.module(' in Path(command).read_text()
 
     def test_without_a_dump_it_is_a_temporary_file(self, monkeypatch, tmp_path):
-        from bridge.dump import Dump
-        from bridge.mlir_runtime import context, ir
+        from bridge.affine.mlir_runtime import context, ir
+        from bridge.diagnostics.dump import Dump
 
         monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
         with context(), ir.Location.unknown():

@@ -22,7 +22,7 @@ from bridge.bench.arguments import MODES
 from bridge.bench.results import Result, Run, Side, describe, half_range, load, regressions, summary
 from bridge.bench.timing import Launch
 from bridge.reasons import Reason
-from bridge.report import GroupReport, Report
+from bridge.reports import GroupReport, Report
 
 
 def side(**values) -> Side:

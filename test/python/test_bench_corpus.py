@@ -18,7 +18,7 @@ from bridge.bench.corpus import exclusive, measured, numerics, pool, tables
 from bridge.bench.corpus.command import chosen, summary
 from bridge.bench.corpus.compiled import compile_offline
 from bridge.bench.corpus.patterns import Corpus, outline_inputs
-from bridge.report import Report
+from bridge.reports import Report
 
 NORM = """
     import torch
@@ -86,7 +86,7 @@ def test_a_pattern_that_inductor_cannot_compile_is_skipped(corpus):
 
 
 def test_a_failure_of_bridge_alone_is_a_crash(corpus):
-    with mock.patch("bridge.hook.run_after_fusion", side_effect=RuntimeError("a bug")):
+    with mock.patch("bridge.scheduling.hook.run_after_fusion", side_effect=RuntimeError("a bug")):
         record = compile_offline(corpus, "norm_1")
     assert record["status"] == "crash" and "a bug" in record["detail"]
 

@@ -14,8 +14,9 @@ from conftest import rows
 from test_training import rotary
 
 import bridge
-from bridge import fuse, offline
+from bridge import offline
 from bridge.backend import bridge as bridge_backend
+from bridge.scheduling import fuse
 
 #: One of each kind: of programs, torch, sympy, MLIR and the system.
 ERRORS = [
@@ -64,27 +65,27 @@ def generate(strict=False, **options):
 
 #: Steps, by where they are, and how many of the two groups are fused when the first call of each has failed.
 STEPS = {
-    "bridge.groups.admissible": 1,
-    "bridge.groups._single": 1,
-    "bridge.groups._is_candidate": 1,
-    "bridge.fuse.group_report": 1,
-    "bridge.fuse._loop_choices": 1,
-    "bridge.fuse._open_dump": 2,
-    "bridge.fuse._pipeline": 1,
-    "bridge.fuse._tables": 1,
-    "bridge.fuse._check_whole": 1,
-    "bridge.fuse._one_kernel": 1,
-    "bridge.fuse.rewrite": 1,
-    "bridge.fuse._replace": 1,
-    "bridge.inductor.codegen.replace_kernels": 1,
-    "bridge.inductor.codegen.keep_fused_rows": 1,
-    "bridge.explanations.recording.finish_group": 2,
-    "bridge.explanations.recording.finish_graph": 2,
-    "bridge.liveness.live_bytes": 2,
-    "bridge.siblings.sharable": 2,
-    "bridge.siblings._belongs": 2,
-    "bridge.torch_logging.tell": 2,
-    "bridge.hook._report_changes": 2,
+    "bridge.scheduling.grouping.admissible": 1,
+    "bridge.scheduling.grouping._single": 1,
+    "bridge.scheduling.grouping._is_candidate": 1,
+    "bridge.scheduling.fuse.group_report": 1,
+    "bridge.scheduling.fuse._loop_choices": 1,
+    "bridge.scheduling.fuse._open_dump": 2,
+    "bridge.scheduling.fuse._pipeline": 1,
+    "bridge.scheduling.fuse._tables": 1,
+    "bridge.scheduling.fuse._check_whole": 1,
+    "bridge.scheduling.fuse._one_kernel": 1,
+    "bridge.scheduling.fuse.rewrite": 1,
+    "bridge.scheduling.fuse._replace": 1,
+    "bridge.lowering.triton.codegen.replace_kernels": 1,
+    "bridge.lowering.triton.codegen.keep_fused_rows": 1,
+    "bridge.diagnostics.recording.finish_group": 2,
+    "bridge.diagnostics.recording.finish_graph": 2,
+    "bridge.horizontal.peak_memory.live_bytes": 2,
+    "bridge.horizontal.shared_launch.sharable": 2,
+    "bridge.horizontal.shared_launch._belongs": 2,
+    "bridge.diagnostics.torch_logging.tell": 2,
+    "bridge.scheduling.hook._report_changes": 2,
 }
 
 
@@ -113,12 +114,19 @@ def test_a_step_fails_for_one(place, monkeypatch, compiler):
 @pytest.mark.filterwarnings("ignore:bridge leaves the code")
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
 def test_any_error_fails_for_one(error, monkeypatch, compiler):
-    fail_once(monkeypatch, "bridge.fuse._tables", error)
+    fail_once(monkeypatch, "bridge.scheduling.fuse._tables", error)
     generate()
     check(1)
 
 
-@pytest.mark.parametrize("place", ["bridge.groups.admissible", "bridge.fuse.rewrite", "bridge.siblings.sharable"])
+@pytest.mark.parametrize(
+    "place",
+    [
+        "bridge.scheduling.grouping.admissible",
+        "bridge.scheduling.fuse.rewrite",
+        "bridge.horizontal.shared_launch.sharable",
+    ],
+)
 def test_strict_mode_raises(place, monkeypatch, compiler):
     fail_once(monkeypatch, place, KeyError("planted"))
     with pytest.raises(Exception, match="planted"):
@@ -127,7 +135,7 @@ def test_strict_mode_raises(place, monkeypatch, compiler):
 
 @pytest.mark.expects_internal_error
 @pytest.mark.filterwarnings("ignore:bridge leaves the code")
-@pytest.mark.parametrize("place", ["bridge.fuse._replace", "bridge.inductor.codegen.replace_kernels"])
+@pytest.mark.parametrize("place", ["bridge.scheduling.fuse._replace", "bridge.lowering.triton.codegen.replace_kernels"])
 def test_loops_are_restored_where_the_schedule_is_not_changed(place, monkeypatch, compiler):
     """The error comes after the work: the group's nodes have loops that no kernel of the schedule is made for."""
     fail_once(monkeypatch, place, KeyError("planted"), after=True)
@@ -139,7 +147,7 @@ def test_loops_are_restored_where_the_schedule_is_not_changed(place, monkeypatch
 @pytest.mark.expects_internal_error
 @pytest.mark.filterwarnings("ignore:bridge")
 def test_a_cache_key_that_fails_is_no_key(monkeypatch, compiler):
-    monkeypatch.setattr("bridge.hook.implementation_hash", lambda: 1 / 0)
+    monkeypatch.setattr("bridge.scheduling.hook.implementation_hash", lambda: 1 / 0)
     with torch._inductor.config.patch(fx_graph_cache=True):
         ours = compiler(two_groups, backend="bridge", options={"bridge.strict": False})(*inputs())
     torch.testing.assert_close(ours, two_groups(*inputs()))
@@ -223,7 +231,7 @@ def test_a_graph_without_code_is_inductors(monkeypatch, compiler):
         scheduler.codegen = lambda: planted["planted"]
         return replace(scheduler, *arguments)
 
-    monkeypatch.setattr("bridge.inductor.codegen.replace_kernels", plant)
+    monkeypatch.setattr("bridge.lowering.triton.codegen.replace_kernels", plant)
     with bridge.enabled(strict=False) as report:
         results = compiler(two_groups)(*inputs())
     torch.testing.assert_close(results, two_groups(*inputs()))

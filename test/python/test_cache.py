@@ -13,8 +13,9 @@ from conftest import rows, sample
 from torch._inductor import custom_graph_pass
 
 import bridge
-from bridge import hook, mlir_runtime
+from bridge.affine import mlir_runtime
 from bridge.options import Options
+from bridge.scheduling import hook
 
 #: A pass as the torch that runs wants it.
 PassBase: type = getattr(custom_graph_pass, "CustomSchedulerPass", custom_graph_pass.CustomGraphPass)
@@ -165,7 +166,7 @@ class TestImplementationHash:
     def test_has_every_file_that_decides(self):
         root = Path(hook.__file__).parent
         files = {str(path.relative_to(root)) for path in hook.implementation_files()}
-        assert {"fuse.py", "translate/group.py", "lowering/band.py", "_native/libBridgePasses.so"} <= files
+        assert {"fuse.py", "translate/group.py", "lowering/lift/band.py", "_native/libBridgePasses.so"} <= files
         assert not any(name.startswith(("offline", "_native/bin")) or "__pycache__" in name for name in files)
 
     def test_follows_the_content(self, tmp_path, monkeypatch):

@@ -14,10 +14,11 @@ from emitted_claims import loop_nests, wrong_claims
 from torch._inductor.utils import run_and_get_code
 
 import bridge
-from bridge import fuse, offline
+from bridge import offline
 from bridge.backend import bridge as bridge_backend
-from bridge.explanations.recording import recorded
+from bridge.diagnostics.recording import recorded
 from bridge.inductor import cpp
+from bridge.scheduling import fuse
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from patterns import TESTED

@@ -12,9 +12,9 @@ import torch
 from conftest import rows, sample
 
 import bridge
-from bridge import hook
 from bridge.backend import bridge as bridge_backend
 from bridge.reasons import Reason, Unsupported
+from bridge.scheduling import hook
 
 
 def state():
@@ -41,11 +41,11 @@ def raise_in(monkeypatch, stage, error):
 
 
 STAGES = [
-    "bridge.hook.fuse_schedule",
-    "bridge.translate.group.translate_group",
-    "bridge.pipeline.run_pipeline",
-    "bridge.lowering.band.lift_function",
-    "bridge.fuse.rewrite",
+    "bridge.scheduling.hook.fuse_schedule",
+    "bridge.affine.translate.group.translate_group",
+    "bridge.affine.pipeline.run_pipeline",
+    "bridge.lowering.lift.band.lift_function",
+    "bridge.scheduling.fuse.rewrite",
     "torch._inductor.graph.GraphLowering.codegen",
 ]
 

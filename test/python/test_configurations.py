@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from bridge.configurations import MOST_WORK, Joint, Part, joint_configurations
+from bridge.lowering.triton.configurations import MOST_WORK, Joint, Part, joint_configurations
 
 
 def config(warps, stages=1, **blocks):

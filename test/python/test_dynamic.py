@@ -14,14 +14,14 @@ from sympy import Eq, Ge, Symbol
 from torch.utils._sympy.functions import FloorDiv, Mod
 
 import bridge
-from bridge import hook
+from bridge.affine.translate.access import divide_constraint
+from bridge.affine.translate.loops import cut_rows
+from bridge.affine.translate.multiples import find_multiples
+from bridge.affine.translate.trace import iteration_variable
 from bridge.backend import bridge as bridge_backend
 from bridge.inductor.compiling import torch_release
 from bridge.reasons import Reason
-from bridge.translate.access import divide_constraint
-from bridge.translate.loops import cut_rows
-from bridge.translate.multiples import find_multiples
-from bridge.translate.trace import iteration_variable
+from bridge.scheduling import hook
 
 
 def norm(x):

@@ -8,9 +8,9 @@ import torch.nn.functional as F
 from explained import example_inputs, gated, next_row
 
 import bridge
-from bridge import hook
-from bridge.explanations import recording
-from bridge.explanations.expect import FusionError
+from bridge.diagnostics import recording
+from bridge.diagnostics.expect import FusionError
+from bridge.scheduling import hook
 
 GPU = {"backend_target": "cuda:sm_90"}
 

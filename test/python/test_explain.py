@@ -12,11 +12,11 @@ import torch
 from explained import example_inputs, gated, halves, next_row, other_lane
 
 import bridge
-from bridge.explanations.counts import count
-from bridge.explanations.explanation import explain, pass_meaning
-from bridge.explanations.guards import find_guards
-from bridge.explanations.roofline import Roofline
-from bridge.explanations.text import space
+from bridge.diagnostics.counts import count
+from bridge.diagnostics.explanation import explain, pass_meaning
+from bridge.diagnostics.guards import find_guards
+from bridge.diagnostics.roofline import Roofline
+from bridge.diagnostics.text import space
 from bridge.options import DEFAULT_PIPELINE
 
 LINES = Path(explained.__file__).read_text().splitlines()

@@ -10,10 +10,11 @@ import torch
 from torch.utils._sympy.functions import Identity
 
 import bridge
-from bridge import fuse, offline
+from bridge import offline
 from bridge.backend import bridge as bridge_backend
 from bridge.inductor import schedule
 from bridge.reasons import Reason, Unsupported
+from bridge.scheduling import fuse
 
 
 def halved_and_summed(x):

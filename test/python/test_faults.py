@@ -16,9 +16,12 @@ import torch
 from conftest import plain, rows, sample
 
 import bridge
-from bridge import dtypes, dump, hook, mlir_runtime, pipeline
-from bridge.inductor import codegen, codegen_error
+from bridge.affine import dtypes, mlir_runtime, pipeline
+from bridge.diagnostics import dump
+from bridge.inductor import codegen_error
+from bridge.lowering.triton import codegen
 from bridge.reasons import InvariantError, Reason, Unsupported
+from bridge.scheduling import hook
 
 
 @pytest.fixture
@@ -134,7 +137,7 @@ class TestGraph:
         def refuse(*_):
             raise Unsupported(Reason.unsupported_op, "frobnicate")
 
-        monkeypatch.setattr("bridge.translate.group.translate_group", refuse)
+        monkeypatch.setattr("bridge.affine.translate.group.translate_group", refuse)
         report, said = compile_checked(times=1)
         assert report.groups[0].reason is Reason.unsupported_op and said == []
         assert "[unsupported_op] frobnicate" in str(report)
@@ -294,7 +297,7 @@ class TestDump:
 
     def test_names_that_the_locale_lacks(self, python, tmp_path):
         code = f"""
-        from bridge.dump import Dump
+        from bridge.diagnostics.dump import Dump
         print(ascii(Dump({str(tmp_path)!r}, "group0").write("affine.mlir", "gr\\xf6\\xdfe").read_bytes()))
         """
         assert python(code, LC_ALL="C", PYTHONCOERCECLOCALE="0", PYTHONUTF8="0").strip() == ascii("größe".encode())
@@ -365,7 +368,7 @@ def test_a_cache_folder_that_cannot_be_written_is_inductors_error(compiler, monk
 
 
 class TestInvariant:
-    @pytest.fixture(params=["bridge.fuse.form_groups", "bridge.fuse._fuse_group"])
+    @pytest.fixture(params=["bridge.scheduling.fuse.form_groups", "bridge.scheduling.fuse._fuse_group"])
     def broken(self, request, monkeypatch):
         def break_it(*_):
             raise InvariantError("two and two")

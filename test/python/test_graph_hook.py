@@ -11,8 +11,9 @@ from test_isolation import in_thread
 from torch._inductor import config, custom_graph_pass
 
 import bridge
-from bridge import graph_passes, hook
+from bridge import graph_passes
 from bridge.options import Options
+from bridge.scheduling import hook
 
 HOOK = "post_grad_custom_post_pass"
 

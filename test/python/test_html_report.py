@@ -10,9 +10,9 @@ import pytest
 import torch
 from explained import example_inputs, gated, next_row
 
-from bridge.explanations.explanation import compiling, make_explanation
-from bridge.explanations.html_report import highlight
-from bridge.explanations.html_spaces import draw, read_spaces
+from bridge.diagnostics.explanation import compiling, make_explanation
+from bridge.diagnostics.html_report import highlight
+from bridge.diagnostics.html_spaces import draw, read_spaces
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 

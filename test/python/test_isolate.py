@@ -15,7 +15,8 @@ import torch
 from conftest import rows, sample
 
 import bridge
-from bridge import isolation, offline
+from bridge import offline
+from bridge.affine import isolation
 from bridge.backend import bridge as bridge_backend
 from bridge.reasons import Reason
 

@@ -12,8 +12,8 @@ from conftest import rows, sample
 from torch._functorch import config as functorch_config
 
 import bridge
-from bridge import hook
 from bridge.options import Options
+from bridge.scheduling import hook
 
 
 @pytest.fixture

@@ -6,13 +6,14 @@ import pytest
 import torch
 
 import bridge
-from bridge import liveness, offline, siblings
-from bridge.attempts import boundary
+from bridge import offline
 from bridge.backend import bridge as bridge_backend
+from bridge.horizontal import peak_memory, shared_launch
+from bridge.horizontal.peak_memory import Liveness
 from bridge.inductor.memory import live_bytes
-from bridge.liveness import Liveness
 from bridge.reasons import Unsupported
-from bridge.report import GroupReport
+from bridge.reports import GroupReport
+from bridge.support.error_boundary import boundary
 
 
 def launches(function, *inputs):
@@ -62,7 +63,7 @@ def test_what_a_kernel_makes_for_itself_has_no_memory(monkeypatch):
         counter.add_(1)
         return x * torch.rsqrt(x.square().sum(-1, keepdim=True)), x + 1
 
-    monkeypatch.setattr(liveness, "live_bytes", recorded)
+    monkeypatch.setattr(peak_memory, "live_bytes", recorded)
     launches(function, torch.randn(64, 128), torch.tensor(3))
     size = 2 * 64 * 128 * 4
     assert sum(made for _, made in results[0]) == max(level for level, _ in results[0]) == size
@@ -80,7 +81,7 @@ MADE = {"a": 2, "b": 2, "wide": 8, "c": 2, "d": 2}
 def test_families_have_the_parts_that_there_is_room_for(peak, parts):
     live, entry = Liveness(LEVELS, MADE, peak), GroupReport("group0", ["a", "b", "c", "d"], 4, 4)
     with boundary(strict=True, refuse=lambda refusal: None):
-        assert siblings._with_room(SCHEDULE, ["a", "b", "c", "d"], entry, live) == parts
+        assert shared_launch._with_room(SCHEDULE, ["a", "b", "c", "d"], entry, live) == parts
     assert len(entry.decisions) == (0 if peak == 14 else 1)
 
 

@@ -17,11 +17,11 @@ from fuzz import ROUNDING, error
 from test_index_maps import complaints, run
 
 import bridge
-from bridge import isolation, pipeline
-from bridge.lowering import evaluate, reductions
-from bridge.mlir_runtime import context, ir
+from bridge.affine import isolation, pipeline
+from bridge.affine.isl_verifier import Recheck
+from bridge.affine.mlir_runtime import context, ir
+from bridge.lowering.lift import evaluate, reductions
 from bridge.reasons import InvariantError, Reason
-from bridge.recheck import Recheck
 
 
 def halves(x):

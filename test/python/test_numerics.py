@@ -89,7 +89,7 @@ def test_refused(name):
 def test_deterministic_kernels_are_not_chosen_by_timing(flag, monkeypatch):
     """A launch that kernels share gets its warps by timing, and a fusion that Inductor is to time is decided by it."""
     from bridge import inductor
-    from bridge.inductor import codegen, launches
+    from bridge.lowering.triton import codegen, combo_kernels
 
     class Scheduler:
         def get_backend(self, device):
@@ -100,11 +100,11 @@ def test_deterministic_kernels_are_not_chosen_by_timing(flag, monkeypatch):
     monkeypatch.setattr(inductor, "generates_triton", lambda device: True)
     device = torch.device("cuda")
     with config.patch(benchmark_fusion=True):
-        assert codegen.times_fusions(device) and launches.cannot_share_launch(Scheduler(), device) is None
+        assert codegen.times_fusions(device) and combo_kernels.cannot_share_launch(Scheduler(), device) is None
         monkeypatch.setattr(torch, "are_deterministic_algorithms_enabled", lambda: flag == "torch")
         with config.patch(deterministic=flag == "inductor"):
             assert not codegen.times_fusions(device)
-            assert launches.cannot_share_launch(Scheduler(), device).startswith("deterministic")
+            assert combo_kernels.cannot_share_launch(Scheduler(), device).startswith("deterministic")
 
 
 def test_no_option_is_unknown():

@@ -14,8 +14,8 @@ from torch.utils._sympy.functions import FloorDiv, ModularIndexing
 import bridge
 from bridge import offline
 from bridge.backend import bridge as bridge_backend
-from bridge.inductor.kernels import PairMixin
-from bridge.pairs import WIDE_LANE, LaneVariable, find_pair
+from bridge.lowering.triton.kernels import PairMixin
+from bridge.lowering.triton.pairs import WIDE_LANE, LaneVariable, find_pair
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
@@ -212,7 +212,7 @@ class Halves(PairMixin, Stores):
 @pytest.fixture
 def kernel(monkeypatch):
     """A kernel that stores to a, whose name is b after somebody has written into it, and to c."""
-    monkeypatch.setattr("bridge.inductor.kernels.written_storage", lambda name: {"b": "a"}.get(name, name))
+    monkeypatch.setattr("bridge.lowering.triton.kernels.written_storage", lambda name: {"b": "a"}.get(name, name))
     return Halves()
 
 

@@ -14,7 +14,7 @@ from interpreted_loads import recorded_loads
 
 from bridge import offline
 from bridge.backend import bridge as bridge_backend
-from bridge.fresh import fresh_entry
+from bridge.support.fresh_code import fresh_entry
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from patterns import ROWS, TESTED, Pattern

@@ -10,11 +10,11 @@ import torch
 
 import bridge
 from bridge import offline
+from bridge.affine.isl_verifier import Recheck, read_affine
+from bridge.affine.mlir_runtime import context, ir
 from bridge.backend import bridge as bridge_backend
-from bridge.mlir_runtime import context, ir
 from bridge.options import OptionError, make_options
 from bridge.reasons import InvariantError, Reason
-from bridge.recheck import Recheck, read_affine
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from patterns import TESTED

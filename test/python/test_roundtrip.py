@@ -14,11 +14,11 @@ from torch._inductor import config as inductor_config
 from torch._inductor.dependencies import extract_read_writes
 
 from bridge import inductor
-from bridge.dump import Dump
-from bridge.lowering.band import FunctionTables, lift_band
-from bridge.pipeline import run_pipeline
+from bridge.affine.pipeline import run_pipeline
+from bridge.affine.translate.group import GroupTarget, NodeSource, make_prover, trace_group, translate_group
+from bridge.diagnostics.dump import Dump
+from bridge.lowering.lift.band import FunctionTables, lift_band
 from bridge.reasons import Unsupported
-from bridge.translate.group import GroupTarget, NodeSource, make_prover, trace_group, translate_group
 
 CANONICAL = "builtin.module(func.func(canonicalize,cse))"
 

@@ -8,8 +8,9 @@ from emitted import run_emitted
 from torch.nn import functional as F
 
 import bridge
-from bridge import offline, rows
+from bridge import offline
 from bridge.backend import bridge as bridge_backend
+from bridge.scheduling import persistent_reductions
 
 
 def rms_norm(x):
@@ -144,7 +145,7 @@ def test_a_search_in_a_buffer_has_no_subscript():
 @pytest.mark.expects_internal_error
 def test_a_kernel_that_fails_is_one_kernel(monkeypatch):
     """The other one keeps its rows."""
-    registers, seen = rows.repeated_row_registers, []
+    registers, seen = persistent_reductions.repeated_row_registers, []
 
     def fail_first(kernel):
         seen.append(kernel)
@@ -152,7 +153,7 @@ def test_a_kernel_that_fails_is_one_kernel(monkeypatch):
             raise NotImplementedError("no such subscript")
         return registers(kernel)
 
-    monkeypatch.setattr(rows, "repeated_row_registers", fail_first)
+    monkeypatch.setattr(persistent_reductions, "repeated_row_registers", fail_first)
 
     def two(x, y):
         return rms_norm(x), rms_norm(y)

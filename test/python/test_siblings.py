@@ -8,9 +8,11 @@ import pytest
 import torch
 
 import bridge
-from bridge import groups, inductor, offline, siblings
+from bridge import inductor, offline
 from bridge.backend import bridge as bridge_backend
+from bridge.horizontal import shared_launch
 from bridge.reasons import Reason, Unsupported
+from bridge.scheduling import grouping
 
 #: A pipeline that fuses nothing, so that all kernels of a group are left for a common launch.
 NO_FUSION = "builtin.module()"
@@ -188,9 +190,9 @@ def test_as_many_registers_as_alone(name, monkeypatch):
     """Joined, the kernel takes the registers of the largest part and a few for the dispatch."""
     fn, inputs = pattern(name)
     (joined,) = generate(fn, inputs).kernels
-    monkeypatch.setattr("bridge.sharing.independent_sets", lambda schedule, names: [])
-    monkeypatch.setattr("bridge.sharing.strangers", lambda schedule: [])
-    monkeypatch.setattr("bridge.sharing.small_strangers", lambda schedule: [])
+    monkeypatch.setattr("bridge.horizontal.launch_sets.independent_sets", lambda schedule, names: [])
+    monkeypatch.setattr("bridge.horizontal.launch_sets.strangers", lambda schedule: [])
+    monkeypatch.setattr("bridge.horizontal.launch_sets.small_strangers", lambda schedule: [])
     alone = generate(fn, inputs).kernels
     assert len(alone) == BEFORE[name]
     shared = offline.compile_kernel(joined)[0]
@@ -312,7 +314,7 @@ def test_kernels_that_wait_for_each_other(monkeypatch):
     def chain(x, w):
         return rms(x, w).view(64, 32, 128).transpose(0, 1).contiguous() * 2, rms(x * 2, w).sum(0)
 
-    monkeypatch.setattr("bridge.sharing.independent_sets", everything)
+    monkeypatch.setattr("bridge.horizontal.launch_sets.independent_sets", everything)
     fn, inputs = chain, tensors((2048, 128), 128)
     kernels = generate(fn, inputs, backend=None).n_kernels
     result = generate(fn, inputs)
@@ -331,9 +333,9 @@ def test_overwriting_kernel_that_waits_stays_apart(monkeypatch):
     assert generate(update, inputs, backend=None).n_kernels == 3
     source = "".join(kernel.source for kernel in generate(update, inputs).kernels if "copy_" in kernel.name)
     assert source and "num_blocks_1" not in source
-    monkeypatch.setattr("bridge.sharing.independent_sets", everything)
-    monkeypatch.setattr("bridge.sharing.small_strangers", lambda schedule: [])
-    monkeypatch.setattr("bridge.sharing.small_sources", lambda schedule: [])
+    monkeypatch.setattr("bridge.horizontal.launch_sets.independent_sets", everything)
+    monkeypatch.setattr("bridge.horizontal.launch_sets.small_strangers", lambda schedule: [])
+    monkeypatch.setattr("bridge.horizontal.launch_sets.small_sources", lambda schedule: [])
     assert launches_and_refused(update, inputs, reason=Reason.cycle_through_other_node) == (3, True), bridge.report()
 
 
@@ -347,36 +349,36 @@ def test_cpp_loops_stay_apart():
 
 
 def test_distance(monkeypatch):
-    monkeypatch.setattr(siblings, "MAX_DISTANCE", -1)
+    monkeypatch.setattr(shared_launch, "MAX_DISTANCE", -1)
     assert launches_and_refused(*pattern("rope_qk"), reason=Reason.budget_exceeded) == (2, True), bridge.report()
 
 
 def test_more_siblings_than_one_launch_may_have(monkeypatch):
-    monkeypatch.setattr(siblings, "MAX_SIBLINGS", 2)
+    monkeypatch.setattr(shared_launch, "MAX_SIBLINGS", 2)
     assert generate(*pattern("three_ropes")).n_kernels == 2
 
 
 def fake(name, reads, megabytes, reduces=False):
     reads = [SimpleNamespace(name=read) for read in reads]
     kernel = SimpleNamespace(get_name=lambda: name, read_writes=SimpleNamespace(reads=reads, writes=[]))
-    return siblings._Sibling(kernel, {name: megabytes << 20}, reduces)
+    return shared_launch._Sibling(kernel, {name: megabytes << 20}, reduces)
 
 
 def test_launch_is_noise_beside_large_kernels_without_a_common_input():
     with pytest.raises(Unsupported) as refusal:
-        siblings._worthwhile([fake("a", ["x"], 300), fake("b", ["y"], 20)])
+        shared_launch._worthwhile([fake("a", ["x"], 300), fake("b", ["y"], 20)])
     assert refusal.value.reason is Reason.not_profitable
     assert "a 300.0 MB, b 20.0 MB" in refusal.value.detail
 
 
 @pytest.mark.parametrize("family", [[("a", ["x"], 100), ("b", ["x"], 20)], [("a", ["x"], 60), ("b", ["y"], 20)]])
 def test_worthwhile(family):
-    assert len(siblings._worthwhile([fake(*member) for member in family])) == 2
+    assert len(shared_launch._worthwhile([fake(*member) for member in family])) == 2
 
 
 def test_large_one_is_left_out():
     family = [fake("a", ["x"], 300), fake("b", ["y"], 20), fake("c", ["z"], 20)]
-    assert [s.name for s in siblings._worthwhile(family)] == ["b", "c"]
+    assert [s.name for s in shared_launch._worthwhile(family)] == ["b", "c"]
 
 
 def norm_one_rope_other(q, k, weight, cos, sin):
@@ -392,9 +394,9 @@ def test_large_pointwise_kernel_beside_a_reduction(rows, kernels):
 
 
 def test_too_many_buffers(monkeypatch):
-    monkeypatch.setattr(siblings, "MAX_BUFFERS", 1)
+    monkeypatch.setattr(shared_launch, "MAX_BUFFERS", 1)
     with pytest.raises(Unsupported) as refusal:
-        siblings._worthwhile([fake("a", ["x"], 1), fake("b", ["x"], 1)])
+        shared_launch._worthwhile([fake("a", ["x"], 1), fake("b", ["x"], 1)])
     assert refusal.value.reason is Reason.budget_exceeded
 
 
@@ -404,7 +406,7 @@ def test_reach_goes_through_fused_kernels(monkeypatch):
     made = [{"a"}, {"b0", "b1"}, {"c"}]
     monkeypatch.setattr(inductor, "buffers_awaited", lambda kernel: waits[kernel])
     monkeypatch.setattr(inductor, "buffers_made", lambda kernel: made[kernel])
-    assert groups.reachable([0, 1, 2], [0, 2]) == {0: 0b0, 1: 0b1, 2: 0b11}
+    assert grouping.reachable([0, 1, 2], [0, 2]) == {0: 0b0, 1: 0b1, 2: 0b11}
 
 
 def test_the_warps_of_a_norm_are_not_those_of_rope_beside_it():

@@ -267,7 +267,7 @@ class TestCompiled:
     @pytest.mark.parametrize(("training", "graphs"), [(False, 0), (True, 2)])
     def test_training_graphs_if_asked_for(self, training, graphs, compiler, monkeypatch):
         seen = []
-        monkeypatch.setattr("bridge.hook.change_graph", lambda graph, *_: seen.append(graph))
+        monkeypatch.setattr("bridge.scheduling.hook.change_graph", lambda graph, *_: seen.append(graph))
         function = compiler(plain, backend="bridge", options={"training": training})
         with torch.enable_grad():
             function(sample().requires_grad_()).sum().backward()

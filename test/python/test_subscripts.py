@@ -13,8 +13,8 @@ import sympy
 from torch._inductor import sizevars
 from torch.utils._sympy.functions import FloorDiv, ModularIndexing
 
+from bridge.affine.mlir_runtime import context, ir, passmanager
 from bridge.inductor.loops import _join, _joining_less
-from bridge.mlir_runtime import context, ir, passmanager
 
 EXTENTS = (8, 7, 3, 14)
 PIPELINE = "builtin.module(func.func(bridge-simplify-subscripts))"

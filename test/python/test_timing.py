@@ -12,7 +12,7 @@ from emitted import emitted_for
 import bridge
 from bridge import offline
 from bridge.backend import bridge as bridge_backend
-from bridge.inductor import codegen
+from bridge.lowering.triton import codegen
 
 
 @pytest.fixture

@@ -16,8 +16,8 @@ from test_translate_ops import (  # noqa: F401
 )
 from torch._inductor.virtualized import V
 
+from bridge.affine.translate.group import GroupTarget, NodeSource, make_prover, trace_group, translate_group
 from bridge.reasons import Reason
-from bridge.translate.group import GroupTarget, NodeSource, make_prover, trace_group, translate_group
 
 
 def shifted_load(ops, indices, other, flag=None):

@@ -13,12 +13,12 @@ from torch._inductor.virtualized import V
 from torch.utils._sympy.functions import FloorDiv, ModularIndexing
 
 from bridge import inductor
-from bridge.dump import Dump
-from bridge.lowering.band import FunctionTables, lift_band
-from bridge.mlir_runtime import ir
-from bridge.pipeline import run_pipeline
+from bridge.affine.mlir_runtime import ir
+from bridge.affine.pipeline import run_pipeline
+from bridge.affine.translate.group import GroupTarget, NodeSource, make_prover, trace_group, translate_group
+from bridge.diagnostics.dump import Dump
+from bridge.lowering.lift.band import FunctionTables, lift_band
 from bridge.reasons import Reason, Unsupported
-from bridge.translate.group import GroupTarget, NodeSource, make_prover, trace_group, translate_group
 
 FLOATS = [torch.float32, torch.float64, torch.bfloat16, torch.float16]
 INTEGERS = [torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8]

@@ -20,11 +20,13 @@ import torch
 from emitted import _Interpreted
 from executed import execute
 
-from bridge import fuse, inductor, pipeline
+from bridge import inductor
 from bridge._native._bridge_enum_gen import CombineKind
-from bridge.dtypes import LOW_PRECISION
-from bridge.mlir_runtime import context, ir
+from bridge.affine import pipeline
+from bridge.affine.dtypes import LOW_PRECISION
+from bridge.affine.mlir_runtime import context, ir
 from bridge.offline import capture
+from bridge.scheduling import fuse
 
 #: Both code generators' pipelines, with every rounding to 16 bits left in.
 EXACT = [

@@ -24,7 +24,7 @@ import validate
 from executed import execute
 from programs import Program
 
-from bridge import dtypes
+from bridge.affine import dtypes
 
 #: From linalg on tensors to linalg on memrefs, results as arguments.
 _TO_MEMREFS = """builtin.module(

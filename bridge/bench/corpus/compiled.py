@@ -9,9 +9,9 @@ from typing import Any
 
 import torch
 
-from ... import hook
 from ...options import Options
-from ...report import Report
+from ...reports import Report
+from ...scheduling import hook
 from ..findings import left_apart, why
 from .patterns import Corpus
 

@@ -15,8 +15,9 @@ from unittest import mock
 
 import torch
 
-from ... import fresh, inductor, offline
-from ...report import Report
+from ... import inductor, offline
+from ...reports import Report
+from ...support import fresh_code
 from .. import timing
 from ..results import half_range
 from . import numerics
@@ -95,7 +96,7 @@ class _Pattern:
         codes: list[str] = []
         self._code.append(codes)
         compile_ = torch._dynamo.lookup_backend(backend) if isinstance(backend, str) else backend
-        call = torch.compile(fresh.fresh_entry(program.forward), backend=locked(compile_), dynamic=False)
+        call = torch.compile(fresh_code.fresh_entry(program.forward), backend=locked(compile_), dynamic=False)
         with mock.patch.object(GraphLowering, "save_output_code", codes.append):
             call(*inputs)
         return call, inductor.tuned_kernels()

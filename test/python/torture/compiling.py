@@ -26,10 +26,10 @@ from torch._inductor.codecache import PyCodeCache
 import bridge
 from bridge import offline
 from bridge.backend import bridge as bridge_backend
-from bridge.fresh import fresh_entry
 from bridge.inductor.memory import peak_bytes
 from bridge.offline import _stubs
 from bridge.offline.arch import resolve_arch
+from bridge.support.fresh_code import fresh_entry
 
 
 class NothingChanged(Exception):

@@ -12,13 +12,13 @@ import torch
 from emitted import emitted_for
 from torch import nn
 
-from bridge import hook
-from bridge.fresh import fresh_entry
 from bridge.inductor.memory import live_bytes
 from bridge.inductor.recording import is_generated
 from bridge.offline import _stubs, capture, parse_wrapper
 from bridge.offline.arch import resolve_arch
 from bridge.reasons import Reason
+from bridge.scheduling import hook
+from bridge.support.fresh_code import fresh_entry
 
 from .model_inputs import flags, tensors
 

@@ -16,8 +16,8 @@ from typing import Any
 
 import torch
 
-from bridge.groups import Refusal
-from bridge.report import FAULTS, GroupReport
+from bridge.reasons import Refusal
+from bridge.reports import FAULTS, GroupReport
 
 from . import compiling, judging
 from .compiling import Compilation, NothingChanged

@@ -143,7 +143,7 @@ def _listen(reports: list[Any], only_changed: bool) -> None:
 
     only_changed: what Bridge leaves as Inductor has it is not compiled further; this finds faults faster.
     """
-    from bridge import hook
+    from bridge.scheduling import hook
 
     publish = hook.publish
 
@@ -163,7 +163,7 @@ def _changed(report: Any) -> bool:
 
 def _sum(reports: list[Any]) -> dict[str, Any]:
     """What Bridge did: kernels before and after, fused groups, reasons of the rest and faults with their words."""
-    from bridge.report import FAULTS
+    from bridge.reports import FAULTS
 
     left = [entry for report in reports for entry in [*report.groups, *report.refusals] if entry.reason is not None]
     return {

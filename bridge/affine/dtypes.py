@@ -1,0 +1,72 @@
+"""torch dtypes and the MLIR types that stand for them.
+
+MLIR's integers are signless; `uint8` and `int8` are both `i8`, and what tells them apart is the operation
+(`arith.divui` / `arith.divsi`) or, for conversions, `bridge.convert`'s attributes.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from ..reasons import Reason, Unsupported
+
+_TYPE_NAMES: dict[torch.dtype, str] = {
+    torch.float64: "f64",
+    torch.float32: "f32",
+    torch.float16: "f16",
+    torch.bfloat16: "bf16",
+    torch.float8_e4m3fn: "f8E4M3FN",
+    torch.float8_e5m2: "f8E5M2",
+    torch.float8_e4m3fnuz: "f8E4M3FNUZ",
+    torch.float8_e5m2fnuz: "f8E5M2FNUZ",
+    torch.int64: "i64",
+    torch.int32: "i32",
+    torch.int16: "i16",
+    torch.int8: "i8",
+    torch.uint64: "i64",
+    torch.uint32: "i32",
+    torch.uint16: "i16",
+    torch.uint8: "i8",
+    torch.bool: "i1",
+}
+
+_SIGNED_DTYPES: dict[str, torch.dtype] = {
+    name: dtype for dtype, name in _TYPE_NAMES.items() if not str(dtype).startswith("torch.uint")
+}
+
+#: Stored in 16 bits, computed in float32.
+LOW_PRECISION = frozenset({torch.float16, torch.bfloat16})
+
+UNSIGNED = frozenset(d for d in _TYPE_NAMES if str(d).startswith("torch.uint"))
+
+
+def type_name(dtype: torch.dtype) -> str:
+    """The MLIR spelling of a dtype; Unsupported(unsupported_dtype) for complex and quantised ones."""
+    if dtype not in _TYPE_NAMES:
+        raise Unsupported(Reason.unsupported_dtype, str(dtype))
+    return _TYPE_NAMES[dtype]
+
+
+def signed_dtype(name: str) -> torch.dtype:
+    """The signed (or float, or bool) dtype that an MLIR type name stands for."""
+    if name not in _SIGNED_DTYPES:
+        raise Unsupported(Reason.unsupported_dtype, f"MLIR type {name}")
+    return _SIGNED_DTYPES[name]
+
+
+def dtype_name(dtype: torch.dtype) -> str:
+    """`torch.uint8` -> `uint8`, the spelling in `bridge.convert`'s attributes."""
+    return str(dtype).removeprefix("torch.")
+
+
+def dtype_from_name(name: str) -> torch.dtype:
+    return getattr(torch, name)
+
+
+def kind(dtype: torch.dtype) -> str:
+    """`float`, `bool`, `unsigned` or `signed`."""
+    if dtype.is_floating_point:
+        return "float"
+    if dtype == torch.bool:
+        return "bool"
+    return "unsigned" if dtype in UNSIGNED else "signed"

@@ -1,0 +1,348 @@
+"""Access relations: linear index expressions of Inductor recovered as subscripts of a ranked memref.
+
+Inductor addresses a buffer with one linear expression, `s0*i + j + 4096`, which is not affine when a
+stride is symbolic.  All accesses of a group to one buffer are looked at together, a chain of strides
+`S0 > S1 > ... > 1` is chosen from their coefficients, and every access becomes a list of affine
+subscripts, each proven to lie inside its dimension.  In-bounds subscripts are what makes two different
+subscript lists two different addresses, so nothing is assumed here: what is not proven is refused.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import sympy
+from torch.utils._sympy.functions import FloorDiv, Mod, ModularIndexing, PythonMod
+
+from ...reasons import Reason, Unsupported
+
+ZERO, ONE = sympy.Integer(0), sympy.Integer(1)
+
+#: Inclusive (low, high) of variables.
+Ranges = dict[sympy.Symbol, tuple[sympy.Expr, sympy.Expr]]
+
+
+@dataclass(frozen=True, eq=False)
+class Access:
+    """One read or write of a buffer inside a nest; compared by identity.
+
+    index: linear element offset, over iteration variables and size symbols.
+    ranges: of every variable of `index`, where the access executes: the same index under another guard
+    is another access.
+    guards: expressions that are at or above zero where it executes, of several variables those that `ranges` misses.
+    """
+
+    buffer: str
+    index: sympy.Expr
+    ranges: Ranges
+    is_write: bool
+    guards: tuple[sympy.Expr, ...] = ()
+
+    @functools.cached_property
+    def terms(self) -> list[tuple[sympy.Expr, sympy.Expr]]:
+        return terms(self.index)
+
+    @functools.cached_property
+    def is_dead(self) -> bool:
+        """Whether no iteration executes it: under guards that exclude each other its index may be anything."""
+        return any(expand(high - low).is_negative for low, high in self.ranges.values())
+
+
+@dataclass
+class View:
+    """A buffer seen as a ranked memref: strides in elements (row-major chain) and the extents they imply."""
+
+    buffer: str
+    strides: list[sympy.Expr]
+    sizes: list[sympy.Expr]
+    subscripts: dict[Access, list[sympy.Expr]] = field(default_factory=dict)
+
+
+class Prover:
+    """Size questions asked of Inductor's symbolic shape environment.
+
+    known(condition) -> bool: true only if the sympy relation holds for every admitted size.
+    hint(expr) -> int: a typical value, used for ordering only.
+    """
+
+    def __init__(self, known, hint):
+        self.known = functools.cache(known)
+        self.hint = hint
+
+    def over(self, multiples) -> Prover:
+        """The same, asked in the variables of a `Multiples`."""
+        return Prover(lambda c: self.known(multiples.restore(c)), lambda e: self.hint(multiples.restore(e)))
+
+    def less_equal(self, a: sympy.Expr, b: sympy.Expr) -> bool:
+        difference = expand(b - a)
+        if difference.is_Integer:
+            return bool(difference >= 0)
+        return bool(self.known(sympy.Ge(difference, 0)))
+
+
+def expand(expr: sympy.Expr) -> sympy.Expr:
+    """sympy.expand, which is slow, for what may need it.
+
+    Inductor wraps some indices (of `cat`) in `Identity` to keep sympy's hands off them: it means its argument.
+    """
+    return expr if expr.is_Atom else sympy.expand(expr, identity=True)
+
+
+def bounds(expr: sympy.Expr, ranges: Ranges) -> tuple[sympy.Expr, sympy.Expr] | None:
+    """Inclusive bounds of an affine expression over a box; None where a sign is unknown."""
+    return _sum_bounds(terms(expr), ranges)
+
+
+def _sum_bounds(parts: list[tuple[sympy.Expr, sympy.Expr]], ranges: Ranges):
+    low = high = ZERO
+    for coefficient, atom in parts:
+        term = _term_bounds(coefficient, atom, ranges)
+        if term is None:
+            return None
+        low, high = low + term[0], high + term[1]
+    return expand(low), expand(high)
+
+
+def _term_bounds(coefficient, atom, ranges: Ranges):
+    if atom == 1:
+        return coefficient, coefficient
+    span = atom_bounds(atom, ranges)
+    if span is None:
+        return None
+    if coefficient.is_nonnegative:
+        return coefficient * span[0], coefficient * span[1]
+    if coefficient.is_nonpositive:
+        return coefficient * span[1], coefficient * span[0]
+    return None
+
+
+def atom_bounds(atom: sympy.Expr, ranges: Ranges) -> tuple[sympy.Expr, sympy.Expr] | None:
+    """Inclusive bounds of an iteration variable, `x floordiv d` or `x floordiv d mod m`."""
+    if atom in ranges:
+        return ranges[atom]
+    if isinstance(atom, (ModularIndexing, Mod, PythonMod)):
+        return (ZERO, atom.args[-1] - 1) if atom.args[-1].is_positive else None
+    if isinstance(atom, FloorDiv) and atom.args[1].is_Integer and atom.args[1] > 0:
+        inner = bounds(atom.args[0], ranges)
+        return None if inner is None else tuple(sympy.floor(b / atom.args[1]) for b in inner)
+    return None
+
+
+def divide_constraint(expr: sympy.Expr, ranges: Ranges, known: Callable[[sympy.Basic], bool]) -> sympy.Expr:
+    """What is at or above zero where `expr` is, without a symbolic stride if there is such.
+
+    `t - 1 - t*p - j >= 0` with `0 <= j < t` says that `p <= 0`.
+    """
+    parts = terms(expr)
+    strides = {abs(c) for c, atom in parts if atom != 1 and not c.is_Integer}
+    for stride in sorted(strides, key=str):
+        quotients = [(exact_quotient(c, stride), c, atom) for c, atom in parts]
+        upper = [(q, atom) for q, c, atom in quotients if q is not None and atom != 1]
+        lower = [(c, atom) for q, c, atom in quotients if q is None or atom == 1]
+        span = _sum_bounds(lower, ranges)
+        if span is None:
+            continue
+        digit = _floor_quotient(span[0], stride)
+        if known(sympy.Ge(span[0] - digit * stride, 0)) and known(sympy.Gt((digit + 1) * stride - span[1], 0)):
+            return _linear([*upper, (digit, ONE)])
+    return expr
+
+
+def terms(expr: sympy.Expr) -> list[tuple[sympy.Expr, sympy.Expr]]:
+    """Splits into (coefficient, atom): atoms are variables or floordiv / mod of them, coefficients are sizes."""
+    coefficients: dict[sympy.Expr, sympy.Expr] = {}
+    for term in sympy.Add.make_args(expand(expr)):
+        coefficient, atom = _split_term(term)
+        coefficients[atom] = coefficients.get(atom, ZERO) + coefficient
+    return [(coefficient, atom) for atom, coefficient in coefficients.items()]
+
+
+def _split_term(term):
+    if term.is_Symbol and is_iteration_variable(term):
+        return ONE, term
+    if not is_iteration_atom(term):
+        return term, ONE
+    factors = sympy.Mul.make_args(term)
+    atoms = [f for f in factors if is_iteration_atom(f)]
+    if len(atoms) > 1 or not isinstance(atoms[0], (sympy.Symbol, FloorDiv, Mod, ModularIndexing, PythonMod)):
+        raise Unsupported(Reason.non_affine_index, f"{term} is not affine in the iteration variables")
+    return sympy.Mul(*[f for f in factors if f is not atoms[0]]), atoms[0]
+
+
+def is_iteration_atom(expr: sympy.Expr) -> bool:
+    """Whether an expression varies with the iteration, and not with the sizes alone."""
+    return any(is_iteration_variable(s) for s in expr.free_symbols)
+
+
+def is_iteration_variable(symbol: sympy.Symbol) -> bool:
+    """Iteration variables carry the prefix that this package gives them; sizes never do."""
+    return symbol.name.startswith("bridge_iv")
+
+
+def delinearise(buffer: str, accesses: list[Access], numel: sympy.Expr, prover: Prover) -> View:
+    """The finest stride chain under which every access is proven in bounds.
+
+    Strides that are no multiples of each other (Inductor pads rows) are looked at where the others are not enough.
+    Raises Unsupported(subscript_out_of_bounds) if even one dimension over the whole storage is not proven.
+    """
+    for quotient in (exact_quotient, _padded_quotient):
+        view = _delinearise(buffer, accesses, numel, prover, quotient)
+        if view is not None:
+            return view
+    raise Unsupported(Reason.subscript_out_of_bounds, f"{buffer}: access not proven inside {numel} elements")
+
+
+def _delinearise(buffer: str, accesses: list[Access], numel: sympy.Expr, prover: Prover, quotient) -> View | None:
+    found = {abs(c) for a in accesses if not a.is_dead for c, atom in a.terms if atom != 1}
+    while True:
+        chain = _stride_chain(found, prover, quotient)
+        sizes = [_outer_size(numel, chain[0]), *itertools.starmap(quotient, itertools.pairwise(chain))]
+        view, culprit = _try_chain(View(buffer, chain, sizes), accesses, prover)
+        if culprit <= 0:
+            return view
+        found.remove(chain[culprit - 1])
+
+
+def _stride_chain(found: set[sympy.Expr], prover: Prover, quotient) -> list[sympy.Expr]:
+    """Descending strides, each with a `quotient` by the next, ending in 1."""
+    chain: list[sympy.Expr] = [ONE]
+    for stride in sorted(found, key=lambda s: (prover.hint(s), str(s))):
+        if stride != chain[-1] and quotient(stride, chain[-1]) is not None:
+            chain.append(stride)
+    return chain[::-1]
+
+
+def _padded_quotient(value: sympy.Expr, divisor: sympy.Expr) -> sympy.Expr | None:
+    """How many rows of `divisor` elements there are in `value`, of which the last may be followed by padding."""
+    if value.is_Integer and divisor.is_Integer:
+        return value // divisor
+    return exact_quotient(value, divisor)
+
+
+def exact_quotient(value: sympy.Expr, divisor: sympy.Expr) -> sympy.Expr | None:
+    """`value / divisor` if it is a polynomial with integer coefficients, else None."""
+    if value == divisor:
+        return ONE
+    if value.is_Integer and divisor.is_Integer:
+        quotient, rest = divmod(value, divisor)
+        return quotient if rest == 0 else None
+    quotient = expand(value / divisor)
+    if divisor.is_Add:
+        quotient = expand(sympy.cancel(quotient))
+    numerator, denominator = quotient.as_numer_denom()
+    if denominator != 1 or not all(c.is_Integer for c in numerator.as_coefficients_dict().values()):
+        return None
+    return quotient
+
+
+def _try_chain(view: View, accesses: list[Access], prover: Prover) -> tuple[View | None, int]:
+    """(view, -1) if proven, (None, k) if dimension k holds a subscript that is not proven in bounds."""
+    done: dict = {}
+    for access in accesses:
+        key = access.index, tuple(access.ranges.items()), access.guards
+        if key not in done:
+            done[key] = _proven_subscripts(access, view.strides, view.sizes, prover)
+        if isinstance(done[key], int):
+            return None, done[key]
+        view.subscripts[access] = done[key]
+    return view, -1
+
+
+def _outer_size(numel: sympy.Expr, stride: sympy.Expr) -> sympy.Expr:
+    """numel / stride, rounded up where it is a number: the outermost extent takes no part in any address."""
+    exact = exact_quotient(numel, stride)
+    if exact is not None:
+        return exact
+    quotient = expand(sympy.cancel(numel / stride))
+    constant = quotient.as_coeff_Add()[0]
+    return quotient - constant + sympy.ceiling(constant)
+
+
+def _proven_subscripts(access: Access, chain, sizes, prover: Prover):
+    """The subscripts of an access, or the dimension in which they are not proven in bounds."""
+    if access.is_dead:
+        return [ZERO] * len(chain)
+    parts = _distribute(access, chain)
+    culprit = _place_constant(parts, chain, access.ranges)
+    if culprit is None:
+        culprit = _out_of_bounds(parts, access, sizes, prover)
+    return culprit if culprit is not None else [_linear(part) for part in parts]
+
+
+def _distribute(access: Access, chain) -> list[list]:
+    """The terms of each subscript: every term goes to the largest stride that divides it, constants to the last."""
+    parts: list[list] = [[] for _ in chain]
+    for coefficient, atom in access.terms:
+        position, quotient = (-1, coefficient) if atom == 1 else _position(coefficient, chain)
+        parts[position].append((quotient, atom))
+    return parts
+
+
+def _position(coefficient: sympy.Expr, chain) -> tuple[int, sympy.Expr]:
+    for position, stride in enumerate(chain):
+        quotient = exact_quotient(coefficient, stride)
+        if quotient is not None:
+            return position, quotient
+    return len(chain) - 1, coefficient
+
+
+def _place_constant(parts: list[list], chain, ranges: Ranges) -> int | None:
+    """Moves digits of the constant outward, so that every lower part starts at or above zero.
+
+    Returns the dimension whose bounds are unknown, None if there is no such.
+    """
+    for position, stride in enumerate(chain[:-1]):
+        lower = [
+            (c * s, atom)
+            for part, s in zip(parts[position + 1 :], chain[position + 1 :], strict=True)
+            for c, atom in part
+        ]
+        span = _sum_bounds(lower, ranges)
+        if span is None:
+            return position + 1
+        digit = _floor_quotient(span[0], stride)
+        if digit != 0:
+            parts[position].append((digit, ONE))
+            parts[-1].append((expand(-digit * stride), ONE))
+    return None
+
+
+def _floor_quotient(value: sympy.Expr, stride: sympy.Expr) -> sympy.Expr:
+    """floor(value / stride) where it is a polynomial in the sizes; part of it, or 0, where that cannot be told."""
+    whole = exact_quotient(value, stride)
+    if whole is not None:
+        return whole
+    exact = {term: exact_quotient(term, stride) for term in sympy.Add.make_args(value)}
+    quotient = sympy.Add(*[q for q in exact.values() if q is not None])
+    rest = sympy.Add(*[term for term, q in exact.items() if q is None])
+    return quotient + rest // stride if rest.is_Integer and stride.is_Integer else quotient
+
+
+def _linear(part: list) -> sympy.Expr:
+    return expand(sympy.Add(*[c * atom for c, atom in part]))
+
+
+def _out_of_bounds(parts: list[list], access: Access, sizes, prover: Prover) -> int | None:
+    """The innermost dimension whose subscript is not proven in bounds; None if all are."""
+    for position in reversed(range(len(sizes))):
+        if not _is_inside(parts[position], sizes[position], access, prover):
+            return position
+    return None
+
+
+def _is_inside(part: list, size: sympy.Expr, access: Access, prover: Prover) -> bool:
+    """Whether a subscript is in bounds by the box of its variables, or by a guard: `7*i + j <= 52` says more of it."""
+    box = _sum_bounds(part, access.ranges)
+    below = itertools.chain([box], _bounds_by_guards(part, access, -1))
+    above = itertools.chain([box], _bounds_by_guards(part, access, 1))
+    starts = any(span is not None and prover.less_equal(ZERO, span[0]) for span in below)
+    return starts and any(span is not None and prover.less_equal(span[1], size - 1) for span in above)
+
+
+def _bounds_by_guards(part: list, access: Access, sign: int) -> Iterator[tuple[sympy.Expr, sympy.Expr] | None]:
+    """Bounds of `part + sign * g` for each guard `g >= 0`: upper ones of `part` for sign 1, lower ones for -1."""
+    for guard in access.guards:
+        yield bounds(_linear(part) + sign * guard, access.ranges)

@@ -1,0 +1,93 @@
+"""sympy index expressions as MLIR affine expressions."""
+
+from __future__ import annotations
+
+import sympy
+from torch.utils._sympy.functions import FloorDiv, Mod, ModularIndexing, PythonMod
+
+from ...reasons import Reason, Unsupported
+from ..mlir_runtime import ir
+from .access import expand, is_iteration_atom
+
+
+class SymbolTable:
+    """Size expressions as `index` arguments of the function, appended to its entry block as they are met.
+
+    A product of sizes is no affine expression, so it is a symbol of its own; the argument's `bridge.size`
+    attribute keeps what it stands for.
+    """
+
+    def __init__(self, entry):
+        self.entry = entry
+        self.values: dict[sympy.Expr, ir.Value] = {}
+
+    def value(self, expr: sympy.Expr) -> ir.Value:
+        if expr not in self.values:
+            self.values[expr] = self.entry.add_argument(ir.IndexType.get(), ir.Location.unknown())
+        return self.values[expr]
+
+
+class AffineBuilder:
+    """Converts expressions against fixed dimensions; symbols are numbered as they are met."""
+
+    def __init__(self, dims: list[sympy.Symbol]):
+        self.dims = {v: i for i, v in enumerate(dims)}
+        self.symbols: list[sympy.Expr] = []
+
+    def convert(self, expr: sympy.Expr) -> ir.AffineExpr:
+        return self._convert(expand(expr))
+
+    def _convert(self, expr: sympy.Expr) -> ir.AffineExpr:
+        if expr.is_Integer:
+            return ir.AffineExpr.get_constant(int(expr))
+        if expr in self.dims:
+            return ir.AffineExpr.get_dim(self.dims[expr])
+        if expr.is_Symbol:
+            return self._symbol(expr)
+        if expr.is_Add:
+            return self._sum([self._convert(a) for a in expr.args])
+        if expr.is_Mul:
+            return self._product(expr)
+        return self._division(expr)
+
+    def _sum(self, parts: list[ir.AffineExpr]) -> ir.AffineExpr:
+        total = parts[0]
+        for part in parts[1:]:
+            total = total + part
+        return total
+
+    def _product(self, expr: sympy.Expr) -> ir.AffineExpr:
+        factor, rest = expr.as_coeff_Mul()
+        if not factor.is_Integer:
+            raise Unsupported(Reason.non_affine_index, f"rational coefficient in {expr}")
+        if rest.is_Mul and is_iteration_atom(rest):
+            raise Unsupported(Reason.non_affine_index, f"symbolic stride in {expr}")
+        inner = self._symbol(rest) if rest.is_Mul else self._convert(rest)
+        return inner * int(factor)
+
+    def _division(self, expr: sympy.Expr) -> ir.AffineExpr:
+        if not is_iteration_atom(expr):
+            return self._symbol(expr)
+        args = expr.args
+        if not all(d.is_Integer and d > 0 for d in args[1:]):
+            raise Unsupported(Reason.non_affine_index, f"{expr} divides by what is no positive number")
+        if isinstance(expr, FloorDiv):
+            return ir.AffineExpr.get_floor_div(self._convert(args[0]), int(args[1]))
+        if isinstance(expr, (Mod, PythonMod)):
+            return ir.AffineExpr.get_mod(self._convert(args[0]), int(args[1]))
+        if isinstance(expr, ModularIndexing):
+            quotient = ir.AffineExpr.get_floor_div(self._convert(args[0]), int(args[1]))
+            return ir.AffineExpr.get_mod(quotient, int(args[2]))
+        raise Unsupported(Reason.non_affine_index, f"{expr} is not affine in the iteration variables")
+
+    def _symbol(self, expr: sympy.Expr) -> ir.AffineExpr:
+        if not expr.is_integer:
+            raise Unsupported(Reason.non_affine_index, f"{expr} is no integer")
+        if expr not in self.symbols:
+            self.symbols.append(expr)
+        return ir.AffineExpr.get_symbol(self.symbols.index(expr))
+
+    def map(self, expressions: list[sympy.Expr]) -> ir.AffineMap:
+        """A map over all dimensions; `symbols` then lists its symbol operands in order."""
+        converted = [self.convert(e) for e in expressions]
+        return ir.AffineMap.get(len(self.dims), len(self.symbols), converted)

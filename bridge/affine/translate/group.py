@@ -1,0 +1,210 @@
+"""A group of scheduler nodes as one `func.func` of affine nests, in program order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import sympy
+import torch
+
+from ... import inductor
+from ...reasons import InvariantError, Reason, Unsupported
+from .. import dtypes
+from ..mlir_runtime import context, ir
+from .access import Access, Prover, View, delinearise
+from .affine_expr import SymbolTable
+from .elementwise import Elementwise
+from .emit import Memref, NestEmitter
+from .loops import Factors, NodeLoops, cut_rows, shared_loops
+from .multiples import Multiples, find_multiples
+from .trace import NestTrace, trace_node
+
+#: The outermost loop of every nest of a group in which a node has no iteration variables.
+UNIT_LOOP = (sympy.Symbol("bridge_iv_unit", integer=True, nonnegative=True), sympy.Integer(1))
+
+
+@dataclass(frozen=True)
+class NodeSource:
+    """What translation needs to know of one scheduler node.
+
+    name: Inductor's name of the node; kernel: which of the group's kernels Inductor put it into;
+    location: user's (file, line), or None; loops: those to translate it with, default its own;
+    multiples: variables of the sizes in which `loops` are.
+    """
+
+    name: str
+    body: Any
+    sizes: tuple[list[sympy.Expr], list[sympy.Expr]]
+    kernel: int
+    location: tuple[str, int] | None = None
+    loops: Factors | None = None
+    multiples: Multiples = field(default_factory=Multiples)
+
+
+@dataclass
+class Translation:
+    """The affine module of a group and the tables that the lift reads it back with.
+
+    keeps_roundings: it has roundings that the program, or an option of torch's, asks for: none may be left out.
+    """
+
+    module: Any
+    traces: list[NestTrace]
+    memrefs: dict[str, Memref]
+    symbols: list[sympy.Expr]
+    multiples: Multiples
+    keeps_roundings: bool = False
+
+
+def trace_group(sources: list[NodeSource]) -> list[NestTrace]:
+    return [trace_node(s.name, s.body, s.sizes, s.loops, s.multiples) for s in sources]
+
+
+def with_shared_loops(sources: list[NodeSource], assume: bool = False) -> list[list[NodeSource]]:
+    """The same nodes, with their loops as fine as those of the others: in each way that may be worth a try.
+
+    assume: take a size for a multiple of what it is divided by, proven or not.
+    """
+    expressions = [e for s in sources for e in [*s.sizes[0], *s.sizes[1], *inductor.size_expressions(s.body)]]
+    multiples = find_multiples(expressions, inductor.size_facts(), inductor.statically_known, assume)
+    factors = shared_loops([_node_loops(source, multiples) for source in sources])
+    choices = [cut_rows(factors), factors]
+    if any(inductor.has_steps(s.body) for s in sources):
+        choices.insert(1, cut_rows(factors, interleaved=True))
+    different = [choice for n, choice in enumerate(choices) if choice not in choices[:n]]
+    return [
+        [replace(s, loops=own, multiples=multiples) for s, own in zip(sources, choice, strict=True)]
+        for choice in different
+    ]
+
+
+def _node_loops(source: NodeSource, multiples: Multiples) -> NodeLoops:
+    iteration, reduction = ([multiples.rewrite(sympy.sympify(e)) for e in part] for part in source.sizes)
+    return NodeLoops(iteration, reduction, source.kernel, inductor.loop_cuts(source.body))
+
+
+def _share_unit_loop(traces: list[NestTrace]) -> None:
+    """Puts a loop of extent 1 around every nest if one of them has no loop that it could share as a band."""
+    if all(t.iter_vars for t in traces):
+        return
+    for trace in traces:
+        trace.iter_vars.insert(0, UNIT_LOOP)
+
+
+def translate_group(name: str, sources: list[NodeSource], traces: list[NestTrace], target: GroupTarget) -> Translation:
+    """Builds the module; raises Unsupported with the first reason that rules the group out."""
+    _share_unit_loop(traces)
+    multiples = sources[0].multiples
+    memrefs = _memrefs(traces, target, multiples)
+    with context(), ir.Location.name(name):
+        module = ir.Module.create()
+        function = _function(module, name, memrefs)
+        symbols = SymbolTable(function.regions[0].blocks[0])
+        ops = Elementwise(target.rounds, target.emulates)
+        for source, trace in zip(sources, traces, strict=True):
+            _emit_nest(source, trace, NestEmitter(trace, memrefs, symbols, ops))
+        sizes = [multiples.restore(symbol) for symbol in symbols.values]
+        _finish(function, _argument_labels(memrefs, sizes, target))
+        _verify(module)
+    for memref in memrefs.values():
+        memref.view.strides = [multiples.restore(stride) for stride in memref.view.strides]
+    return Translation(module, traces, memrefs, sizes, multiples, ops.keeps_roundings)
+
+
+def _verify(module) -> None:
+    try:
+        module.operation.verify()
+    except ir.MLIRError as error:
+        raise InvariantError(f"the translation is not valid: {error}") from error
+
+
+@dataclass(frozen=True)
+class GroupTarget:
+    """Facts about the graph: buffer dtypes and storage sizes (elements), provable size relations, rounding.
+
+    rounds: whether the code generator rounds at a conversion to a 16-bit float (C++ does, Triton keeps float32 until
+    the store); emulates: what a store rounds is read rounded everywhere, as in eager;
+    storage_of: the larger buffer that a buffer is a part of, or None.
+    """
+
+    dtype_of: Any
+    numel_of: Any
+    prover: Prover
+    rounds: bool
+    storage_of: Callable[[str], str | None] = lambda name: None
+    emulates: bool = False
+
+
+def _memrefs(traces: list[NestTrace], target: GroupTarget, multiples: Multiples) -> dict[str, Memref]:
+    by_buffer: dict[str, list[Access]] = {}
+    for trace in traces:
+        for access in trace.accesses:
+            by_buffer.setdefault(access.buffer, []).append(access)
+    prover = target.prover.over(multiples)
+    return {name: _memref(name, accesses, target, multiples, prover) for name, accesses in by_buffer.items()}
+
+
+def _memref(name: str, accesses: list[Access], target: GroupTarget, multiples: Multiples, prover: Prover) -> Memref:
+    dtype = target.dtype_of(name)
+    dtypes.type_name(dtype)
+    return Memref(delinearise(name, accesses, multiples.rewrite(target.numel_of(name)), prover), dtype)
+
+
+def memref_type(view: View, dtype: torch.dtype):
+    """`memref<?x8192xbf16>`: a static extent where the size is a number."""
+    extents = [str(s) if s.is_Integer else "?" for s in view.sizes]
+    return ir.Type.parse(f"memref<{'x'.join([*extents, dtypes.type_name(dtype)])}>")
+
+
+def _function(module, name: str, memrefs: dict[str, Memref]):
+    """Appends the function with one argument a buffer; arguments for sizes follow as they are met."""
+    types = [memref_type(m.view, m.dtype) for m in memrefs.values()]
+    attributes = {"sym_name": ir.StringAttr.get(name), "function_type": ir.TypeAttr.get(ir.FunctionType.get(types, []))}
+    with ir.InsertionPoint(module.body):
+        function = ir.Operation.create("func.func", attributes=attributes, regions=1)
+    entry = function.regions[0].blocks.append(*types)
+    for memref, argument in zip(memrefs.values(), entry.arguments, strict=True):
+        memref.value = argument
+    return function
+
+
+def _argument_labels(memrefs: dict[str, Memref], sizes: list[sympy.Expr], target: GroupTarget) -> list[dict[str, str]]:
+    storages = {name: target.storage_of(name) for name in memrefs}
+    labels = [{"bridge.buffer": n, **({"bridge.storage": whole} if whole else {})} for n, whole in storages.items()]
+    return labels + [{"bridge.size": str(size)} for size in sizes]
+
+
+def _finish(function, labels: list[dict[str, str]]) -> None:
+    """Gives the function its terminator, its type, and the names of its arguments."""
+    entry = function.regions[0].blocks[0]
+    names = [ir.DictAttr.get({key: ir.StringAttr.get(text) for key, text in label.items()}) for label in labels]
+    types = [a.type for a in entry.arguments]
+    function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, []))
+    function.attributes["arg_attrs"] = ir.ArrayAttr.get(names)
+    with ir.InsertionPoint(entry):
+        ir.Operation.create("func.return")
+
+
+def _emit_nest(source: NodeSource, trace: NestTrace, emitter: NestEmitter) -> None:
+    if trace.reduce_vars and not any(s.op == "reduction" for s in trace.steps):
+        raise Unsupported(Reason.unsupported_op, f"{trace.name}: reduction loops without a reduction")
+    i64 = ir.IntegerType.get_signless(64)
+    location = ir.Location.name(source.name, childLoc=_file_location(source.location))
+    attributes = {
+        "bridge.nodes": ir.ArrayAttr.get([ir.StringAttr.get(source.name)]),
+        "bridge.kernels": ir.ArrayAttr.get([ir.IntegerAttr.get(i64, source.kernel)]),
+    }
+    with location:
+        emitter.emit(ir.InsertionPoint(emitter.symbols.entry), attributes)
+
+
+def _file_location(location: tuple[str, int] | None):
+    if location is None:
+        return ir.Location.unknown()
+    return ir.Location.file(location[0], location[1], 0)
+
+
+def make_prover() -> Prover:
+    return Prover(inductor.statically_known, inductor.size_hint)

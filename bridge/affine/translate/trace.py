@@ -1,0 +1,247 @@
+"""Runs one LoopBody through an ops handler and keeps what it did: the loop IR as a list of steps.
+
+Inductor's own protocol (`OpsHandler`) is the only thing used here.  A step names its operation, its
+operands (earlier steps, constants, sympy index expressions) and, for `masked`, the steps of its region.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import sympy
+import torch
+
+from ... import inductor
+from ...reasons import Reason, Unsupported
+from .access import Access, Ranges, bounds, divide_constraint, expand
+from .loops import Factors, Sizes
+from .multiples import Multiples
+
+#: A conjunction of affine constraints, each `expr >= 0`.
+Condition = tuple[sympy.Expr, ...]
+
+#: Operations that Bridge leaves alone, and the reason it gives for each.
+REFUSED_OPS: dict[str, Reason] = {
+    "load_seed": Reason.random,
+    "rand": Reason.random,
+    "rand_eager": Reason.random,
+    "randn": Reason.random,
+    "randn_eager": Reason.random,
+    "randint64": Reason.random,
+    "indirect_indexing": Reason.indirect_index,
+    "device_assert_async": Reason.side_effect,
+    "partial_accumulate": Reason.side_effect,
+    "inline_asm_elementwise": Reason.side_effect,
+    "scan": Reason.unsupported_op,
+    "sort": Reason.unsupported_op,
+    "bucketize": Reason.unsupported_op,
+    "frexp": Reason.unsupported_op,
+    "dot": Reason.unsupported_op,
+    "value_expr": Reason.unsupported_op,
+    "halide_clamp": Reason.unsupported_op,
+    "output": Reason.unsupported_op,
+    "placeholder": Reason.unsupported_op,
+}
+
+
+@dataclass(eq=False)
+class Step:
+    """One operation of a loop body; `index` and `condition` are set where they are known symbolically.
+
+    access: of a load or a store; region: the steps of a masked block.
+    """
+
+    op: str
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    index: sympy.Expr | None = None
+    condition: Condition | None = None
+    access: Access | None = None
+    region: list[Step] | None = None
+
+
+@dataclass(eq=False)
+class Component:
+    """One of the values of a step that returns several (welford, online softmax)."""
+
+    step: Step
+    position: int
+
+
+@dataclass
+class NestTrace:
+    """The loop IR of one scheduler node.
+
+    name: the scheduler node; buffer: the buffer it defines.
+    iter_vars / reduce_vars: iteration variables with their extents, outermost first.
+    """
+
+    name: str
+    iter_vars: list[tuple[sympy.Symbol, sympy.Expr]]
+    reduce_vars: list[tuple[sympy.Symbol, sympy.Expr]]
+    steps: list[Step] = field(default_factory=list)
+    accesses: list[Access] = field(default_factory=list)
+
+
+def trace_node(
+    name: str, body: Any, sizes: Sizes, factors: Factors | None = None, multiples: Multiples | None = None
+) -> NestTrace:
+    """Traces a LoopBody over fresh iteration variables; raises Unsupported for what Bridge refuses.
+
+    factors: the loops that take the place of each loop (`loops.shared_loops`); default: the node's own;
+    multiples: variables of the sizes, in which `factors` are, too.
+    """
+    names = itertools.count()
+    factors = factors or _single([*sizes[0], *sizes[1]])
+    loops = [[(iteration_variable(next(names)), sympy.sympify(e)) for e in part] for part in factors]
+    iteration, reduction = loops[: len(sizes[0])], loops[len(sizes[0]) :]
+    trace = NestTrace(name, list(itertools.chain(*iteration)), list(itertools.chain(*reduction)))
+    indices = [[_number(part) for part in parts] for parts in (iteration, reduction)]
+    inductor.run_loop_body(body, indices, _tracer_class()(trace, multiples or Multiples()))
+    return trace
+
+
+def _single(extents: list[sympy.Expr]) -> Factors:
+    return [[extent] for extent in extents]
+
+
+def _number(loops: list[tuple[sympy.Symbol, sympy.Expr]]) -> sympy.Expr:
+    """The number of an iteration of nested loops, in order."""
+    number = sympy.Integer(0)
+    for variable, extent in loops:
+        number = number * extent + variable
+    return sympy.expand(number)
+
+
+def iteration_variable(position: int) -> sympy.Symbol:
+    return sympy.Symbol(f"bridge_iv{position}", integer=True, nonnegative=True)
+
+
+class _Tracing:
+    """What a handler of Inductor's ops does to trace them; its base comes with `_tracer_class`."""
+
+    def __init__(self, trace: NestTrace, multiples: Multiples):
+        self.trace = trace
+        self.multiples = multiples
+        self.region = trace.steps
+        self.guards: Condition = ()
+        self.ranges = guarded_ranges(trace, ())
+
+    def _default(self, name, args, kwargs):
+        if name in REFUSED_OPS:
+            raise Unsupported(REFUSED_OPS[name], f"{self.trace.name}: ops.{name}")
+        condition = _condition(name, args)
+        if condition is not None:
+            condition = tuple(divide_constraint(c, self.ranges, self._known) for c in condition)
+        return self._append(Step(name, args, kwargs, condition=condition))
+
+    def _append(self, step: Step) -> Step:
+        self.region.append(step)
+        return step
+
+    def index_expr(self, expr, dtype):
+        expr = expand(self.multiples.rewrite(expr))
+        exact = dtype in (torch.int32, torch.int64)  # a narrower one may wrap around or round
+        return self._append(Step("index_expr", (expr, dtype), {}, index=expr if exact else None))
+
+    def constant(self, value, dtype):
+        index = sympy.Integer(value) if isinstance(value, int) and not isinstance(value, bool) else None
+        return self._append(Step("constant", (value, dtype), {}, index=index))
+
+    def load(self, name, index):
+        access = self._access(name, index, is_write=False)
+        return self._append(Step("load", (), {}, access=access))
+
+    def store(self, name, index, value, mode=None):
+        if mode is not None:
+            raise Unsupported(Reason.atomics, f"{self.trace.name}: store with mode {mode}")
+        access = self._access(name, index, is_write=True)
+        self._append(Step("store", (value,), {}, access=access))
+
+    def store_reduction(self, name, index, value):
+        self.store(name, index, value)
+
+    def reduction(self, dtype, src_dtype, reduction_type, value):
+        step = self._append(Step("reduction", (dtype, src_dtype, reduction_type, value), {}))
+        count = inductor.reduction_outputs(reduction_type)
+        return step if count == 1 else tuple(Component(step, i) for i in range(count))
+
+    def masked(self, mask, body: Callable[[], Any], other):
+        condition = getattr(mask, "condition", None)
+        if condition is None:
+            raise Unsupported(Reason.non_affine_mask, f"{self.trace.name}: the mask depends on data")
+        outer = self.region, self.guards, self.ranges
+        self.region, self.guards = [], self.guards + condition
+        self.ranges = guarded_ranges(self.trace, self.guards)
+        result, inner = body(), self.region
+        self.region, self.guards, self.ranges = outer
+        return self._append(Step("masked", (mask, result, other), {}, region=inner))
+
+    def check_bounds(self, expr, size, lower, upper):
+        """A check that holds for every iteration is dropped; any other is an effect."""
+        span = bounds(expand(self.multiples.rewrite(expr)), self.ranges)
+        holds = span is not None and (
+            (not lower or self._known(sympy.Ge(span[0], 0)))
+            and (not upper or self._known(sympy.Lt(span[1], self.multiples.rewrite(size))))
+        )
+        if not holds:
+            raise Unsupported(Reason.side_effect, f"{self.trace.name}: a check that {expr} < {size}")
+
+    def _known(self, condition):
+        return inductor.statically_known(self.multiples.restore(condition))
+
+    def _access(self, name, index, is_write):
+        access = Access(name, expand(self.multiples.rewrite(index)), self.ranges, is_write, self.guards)
+        self.trace.accesses.append(access)
+        return access
+
+
+@functools.cache
+def _tracer_class() -> type:
+    """The handler's class is made late: its base is Inductor's, which must not be imported with this package."""
+    return type("Tracer", (_Tracing, inductor.ops_handler_base()), {})
+
+
+def _condition(op: str, args: tuple[Any, ...]) -> Condition | None:
+    """Symbolic meaning of a comparison of index expressions, or of a conjunction of two such."""
+    if op in ("and_", "logical_and", "bitwise_and"):
+        left, right = (getattr(a, "condition", None) for a in args)
+        return None if left is None or right is None else left + right
+    if op not in ("lt", "le", "gt", "ge", "eq"):
+        return None
+    left, right = (getattr(a, "index", None) for a in args)
+    if left is None or right is None:
+        return None
+    difference = sympy.expand(right - left)
+    return {
+        "lt": (difference - 1,),
+        "le": (difference,),
+        "gt": (-difference - 1,),
+        "ge": (-difference,),
+        "eq": (difference, -difference),
+    }[op]
+
+
+def guarded_ranges(trace: NestTrace, guards: Condition) -> Ranges:
+    """The box of the iteration domain, narrowed by every guard of the form `+-variable + constant >= 0`."""
+    ranges = {v: (sympy.Integer(0), size - 1) for v, size in trace.iter_vars + trace.reduce_vars}
+    for constraint in guards:
+        _narrow(ranges, constraint)
+    return ranges
+
+
+def _narrow(ranges: Ranges, constraint: sympy.Expr) -> None:
+    for variable in constraint.free_symbols & set(ranges):
+        rest = sympy.expand(constraint - constraint.coeff(variable) * variable)
+        span = bounds(rest, ranges) if variable not in rest.free_symbols else None
+        if span is None:
+            continue
+        low, high = ranges[variable]
+        if constraint.coeff(variable) == 1:
+            ranges[variable] = (sympy.Max(low, -span[1]), high)
+        elif constraint.coeff(variable) == -1:
+            ranges[variable] = (low, sympy.Min(high, span[1]))

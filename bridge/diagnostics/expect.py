@@ -1,0 +1,86 @@
+"""For tests and CI: a region that is to become so many kernels, or an error that explains why it did not."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import torch
+
+from ..support.fresh_code import fresh_entry
+from .explanation import Explanation, compiling, make_explanation
+
+
+class FusionError(AssertionError):
+    """A region took more kernels than it was to; `explanation` says why, and so does the message."""
+
+    def __init__(self, message: str, explanation: Explanation):
+        super().__init__(message)
+        self.explanation = explanation
+
+
+@contextlib.contextmanager
+def expect_fused(
+    n_kernels: int,
+    *,
+    backend_target: str = "cpu",
+    force: bool = True,
+    options: Mapping[str, Any] | None = None,
+) -> Iterator[None]:
+    """Everything compiled inside the block, or the decorated function, takes at most `n_kernels` kernels in all.
+
+    All of this context's `torch.compile`s go through Bridge, for inference (`no_grad`) unless option `training` says
+    otherwise.  Counted are kernels of generated code, not calls of libraries.  backend_target: as for
+    `bridge.explain`; for a GPU the code is generated, and the functions run in eager mode.  force: also fuse what is
+    legal but judged not to pay.  options: of Bridge's own.
+
+    FusionError, with the explanation, if there are more, and if nothing was compiled: what was compiled before the
+    block needs no compilation.
+    """
+    if n_kernels < 0:
+        raise ValueError(f"n_kernels must not be negative, got {n_kernels}")
+    chosen = {"force_fusion": force, **(options or {})}
+    with compiling(backend_target, chosen) as recording:
+        yield
+    explanation = make_explanation(recording, "the region", backend_target)
+    if not recording.graphs:
+        raise FusionError(
+            "nothing was compiled in the region: was it before, or is torch.compile missing?", explanation
+        )
+    if recording.kernels_after > n_kernels:
+        message = f"{recording.kernels_after} kernels where at most {n_kernels} were expected"
+        raise FusionError(f"{message}\n{explanation}", explanation)
+
+
+def fuse_or_explain(
+    function: Callable[..., Any] | None = None,
+    *,
+    n_kernels: int = 1,
+    backend_target: str = "cpu",
+    options: Mapping[str, Any] | None = None,
+    **compile_arguments: Any,
+) -> Callable[..., Any]:
+    """Decorator: compiles a function with Bridge so that each graph of it becomes at most `n_kernels` kernels.
+
+    What is legal but judged not to pay is fused, too.  Each call that compiles raises FusionError if there are more;
+    other calls run the kernels.  compile_arguments: of `torch.compile`, such as `dynamic`.
+    """
+    if function is None:
+        return functools.partial(
+            fuse_or_explain, n_kernels=n_kernels, backend_target=backend_target, options=options, **compile_arguments
+        )
+    chosen = {"force_fusion": True, **(options or {})}
+    compiled = torch.compile(fresh_entry(function), **compile_arguments)
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        with compiling(backend_target, chosen) as recording:
+            result = compiled(*args, **kwargs)
+        if recording.kernels_after > n_kernels * max(1, recording.graphs):
+            explanation = make_explanation(recording, function.__name__, backend_target)
+            raise FusionError(f"more than {n_kernels} kernels a graph\n{explanation}", explanation)
+        return result
+
+    return call

@@ -1,0 +1,111 @@
+"""What is live while each kernel runs, which no decision may raise above what Inductor's own schedule needs.
+
+A fused kernel needs all that its parts read and make at once, and a launch that kernels share makes the later ones'
+buffers earlier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+from ..inductor.memory import bytes_held, estimated_peak, live_bytes
+from ..reasons import Reason, Unsupported
+
+
+@dataclass
+class Room:
+    """most: bytes that Inductor's own schedule needs, in the order that it would have run in; levels: by kernel, bytes
+    that are live while it runs, or more."""
+
+    most: int
+    levels: dict[Any, int]
+
+    @staticmethod
+    def of(schedule: list[Any]) -> Room:
+        return Room(estimated_peak(schedule), _levels(schedule))
+
+    @staticmethod
+    def unknown() -> Room:
+        """For a schedule that has no estimate: nothing is refused."""
+        return Room(0, {})
+
+    def check(self, before: list[Any], positions: Collection[int], after: list[Any]) -> None:
+        """Unsupported for a schedule that needs more, in its own order and in the one that Inductor will give it.
+
+        positions: of kernels that have become one since the schedule before, which may have become others, too.
+        """
+        if not self.levels:
+            return
+        levels = self._bounds(before, positions, after)
+        if levels is None or max(levels.values()) > self.most:
+            levels = _levels(after)
+            above = max(levels.values()) - self.most
+            above = min(above, estimated_peak(after) - self.most) if above > 0 else above
+            if above > 0:
+                raise Unsupported(Reason.not_profitable, f"the graph would need {above:,} bytes of memory more")
+        self.levels |= levels
+
+    def _bounds(self, before: list[Any], positions: Collection[int], after: list[Any]) -> dict[Any, int] | None:
+        """What may be live while the kernels around run, if all is live there that the new one needs; None: unknown.
+
+        In a new order, other kernels' buffers may be live for longer.
+        """
+        earlier, later = set(before), set(after)
+        if [kernel for kernel in after if kernel in earlier] != [kernel for kernel in before if kernel in later]:
+            return None
+        around = before[min(positions) : max(positions) + 1]
+        if any(kernel not in self.levels for kernel in around):
+            return None
+        more = sum(bytes_held(before[position]) for position in positions)
+        made = [kernel for kernel in after if kernel not in earlier]
+        levels = {kernel: self.levels[kernel] + more for kernel in [*around, *made] if kernel in self.levels}
+        return {**dict.fromkeys(made, max(levels.values())), **levels}
+
+
+def _levels(schedule: list[Any]) -> dict[Any, int]:
+    return {kernel: level for kernel, (level, _) in zip(schedule, live_bytes(schedule), strict=True)}
+
+
+@dataclass
+class Liveness:
+    """Bytes by kernel: live while it runs (levels), of the buffers that it makes (made); peak: of the graph."""
+
+    levels: dict[Any, int]
+    made: dict[Any, int]
+    peak: int
+
+    @staticmethod
+    def of(schedule: list[Any]) -> Liveness:
+        found = dict(zip(schedule, live_bytes(schedule), strict=True))
+        levels, made = ({kernel: pair[i] for kernel, pair in found.items()} for i in (0, 1))
+        return Liveness(levels, made, max(levels.values(), default=0))
+
+    def check(self, schedule: list[Any], positions: list[int]) -> None:
+        """Unsupported if others that run meanwhile need more memory than the graph, with what waits for its readers.
+
+        No launch pays for that, as little as it may be: in decoding all buffers are small.  What the launch itself
+        needs, as its kernels' buffers are there at the same time, is the price of any launch.
+        """
+        levels, members = self._levels_of_one(schedule, positions), {schedule[p] for p in positions}
+        above = max((level for kernel, level in levels.items() if kernel not in members), default=0) - self.peak
+        if above > 0:
+            detail = f"the graph would need {above:,} bytes of memory more, as a common launch's results wait"
+            raise Unsupported(Reason.not_profitable, detail)
+
+    def join(self, schedule: list[Any], positions: list[int], joined: Any) -> None:
+        """Notes that `joined` is in the place of these kernels of a schedule."""
+        self.levels |= self._levels_of_one(schedule, positions)
+        self.levels[joined] = self.levels[schedule[positions[0]]]
+        self.made[joined] = sum(self.made[schedule[p]] for p in positions)
+
+    def _levels_of_one(self, schedule: list[Any], positions: list[int]) -> dict[Any, int]:
+        """Levels from the first to the last of kernels whose buffers are all made at the first."""
+        moved = {schedule[p] for p in positions[1:]}
+        early = sum(self.made[kernel] for kernel in moved)
+        levels = {}
+        for kernel in schedule[positions[0] : positions[-1]]:
+            early -= self.made[kernel] if kernel in moved else 0
+            levels[kernel] = self.levels[kernel] + early
+        return levels

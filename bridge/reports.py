@@ -1,0 +1,301 @@
+"""What the last compilation did: one entry a group, with the time of every stage."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from .reasons import Reason, Refusal
+
+if TYPE_CHECKING:  # It loads sympy, and `import bridge` is to be quick.
+    from .diagnostics.recording import GroupRecord
+
+#: Reasons that somebody can do something about: these are said in a warning too.
+FAULTS = frozenset(
+    {
+        Reason.mlir_missing,
+        Reason.plugin_missing,
+        Reason.plugin_version_mismatch,
+        Reason.torch_version,
+        Reason.pass_failed,
+        Reason.pass_crashed,
+        Reason.pass_timeout,
+        Reason.recheck_failed,
+        Reason.internal_error,
+    }
+)
+
+
+@dataclass(frozen=True)
+class Counterexample:
+    """Why two loops must not meet: two iterations and the element that they collide on.
+
+    reason / text / location: of the remark; accesses: what the first and the second do, as (words, location).
+    """
+
+    reason: str
+    text: str
+    location: str
+    accesses: tuple[tuple[str, str], ...]
+
+    def __str__(self) -> str:
+        return "; ".join(f"{words}, {where}" for words, where in self.accesses)
+
+
+@dataclass
+class GroupReport:
+    """One group of kernels.
+
+    nodes: scheduler nodes in it; fused: whether at least one kernel of Bridge's came out;
+    reason / detail: why not, where it was not; kernels_before / kernels_after: kernels of the group;
+    seconds: time of each stage; remarks: what the passes said, as (reason, text, location);
+    bytes_before / bytes_if_one: what its kernels move, and what one in their place would, at typical sizes;
+    certificate: with option recheck, what isl proved of the fused loops; graph: its number in the compilation;
+    counterexamples: of the remarks that are dependences; record: what `bridge.explain` asks for, else None;
+    faults: (reason, detail) of what somebody can do something about, in a part of it.
+    """
+
+    name: str
+    nodes: list[str]
+    kernels_before: int
+    kernels_after: int
+    fused: bool = False
+    reason: Reason | None = None
+    detail: str = ""
+    locations: list[tuple[str, int]] = field(default_factory=list)
+    remarks: list[tuple[str, str, str]] = field(default_factory=list)
+    seconds: dict[str, float] = field(default_factory=dict)
+    decisions: list[str] = field(default_factory=list)
+    certificate: list[str] = field(default_factory=list)
+    bytes_before: int = 0
+    bytes_if_one: int = 0
+    graph: int = 0
+    counterexamples: list[Counterexample] = field(default_factory=list)
+    record: GroupRecord | None = None
+    faults: list[tuple[Reason, str]] = field(default_factory=list)
+
+    def refuse(self, reason: Reason, detail: str) -> None:
+        """Notes why the group stays as it is."""
+        self.fused, self.reason, self.detail = False, reason, detail
+
+    def keep_apart(self, reason: Reason, detail: str) -> None:
+        """Notes why some of the group's kernels stay as they are."""
+        self.decisions.append(f"apart [{reason.name}]: {detail}")
+        self._note_fault(reason, detail)
+
+    def lack(self, reason: Reason, detail: str) -> None:
+        """Notes why something is not said of the group; its kernels are as they would be."""
+        self.decisions.append(f"not said [{reason.name}]: {detail}")
+        self._note_fault(reason, detail)
+
+    def _note_fault(self, reason: Reason, detail: str) -> None:
+        if reason in FAULTS:
+            self.faults.append((reason, detail))
+
+    @property
+    def outcomes(self) -> list[str]:
+        """What became of it, by the names of the counters: fused or why not, and the faults of its parts."""
+        reasons = {reason for reason, _ in self.faults}
+        if not self.fused and self.reason is not None:
+            reasons.add(self.reason)
+        return [*(["groups_fused"] if self.fused else []), *sorted(f"refused.{reason.name}" for reason in reasons)]
+
+    @contextlib.contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Adds the wall time of the block to `seconds[name]`, and to Dynamo's times of compilation."""
+        from .diagnostics.torch_logging import timed
+
+        start = time.perf_counter()
+        try:
+            with timed(f"bridge.{name}"):
+                yield
+        finally:
+            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
+
+
+@dataclass
+class Report:
+    """The groups of one compilation (of every graph in it) and the kernels that could not take part.
+
+    graphs: how many graphs Inductor scheduled, none where they all came from its cache;
+    kernels_before / kernels_after: kernels that code is generated for, library calls not counted;
+    choices: what was decided about kernels that stay Inductor's;
+    counters: what was added to `torch._dynamo.utils.counters["bridge"]`; seconds: time that no group took.
+    """
+
+    groups: list[GroupReport] = field(default_factory=list)
+    refusals: list[Refusal] = field(default_factory=list)
+    choices: list[str] = field(default_factory=list)
+    counters: dict[str, int] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+    graphs: int = 0
+    kernels_before: int = 0
+    kernels_after: int = 0
+
+    @property
+    def fused(self) -> list[GroupReport]:
+        return [g for g in self.groups if g.fused]
+
+    @property
+    def total_seconds(self) -> float:
+        """Time of all stages of Bridge's in the compilation."""
+        return sum(self.seconds.values()) + sum(sum(g.seconds.values()) for g in self.groups)
+
+    def count(self, name: str, amount: int = 1) -> None:
+        self.counters[name] = self.counters.get(name, 0) + amount
+
+    def adder(self) -> Callable[[Refusal], None]:
+        """Adds refusals from now on, each once: what several steps ask in vain is one fault."""
+        earlier = len(self.refusals)
+        return lambda refusal: None if refusal in self.refusals[earlier:] else self.refusals.append(refusal)
+
+    def leave(self, nodes: list[str], reason: Reason, detail: str) -> None:
+        """Adds a refusal, and counts it: for what no graph counts."""
+        self.refusals.append(Refusal(nodes, reason, detail))
+        self.count(f"refused.{reason.name}")
+
+    def leave_all(self, reason: Reason, detail: str) -> None:
+        self.leave([], reason, detail)
+
+    def reasons(self) -> Iterator[tuple[Reason, str]]:
+        """Why groups, parts of them and kernels were left alone, each with the detail."""
+        for group in self.groups:
+            if group.reason is not None:
+                yield group.reason, group.detail
+            yield from group.faults
+        yield from ((refusal.reason, refusal.detail) for refusal in self.refusals)
+
+    def count_all(self, names: Iterable[str]) -> None:
+        for name in names:
+            self.count(name)
+
+    @contextlib.contextmanager
+    def graph(self) -> Iterator[None]:
+        """Everything that the block adds belongs to one graph; refused kernels are counted, and the time."""
+        groups, refusals, start = len(self.groups), len(self.refusals), time.perf_counter()
+        try:
+            yield
+        finally:
+            for group in self.groups[groups:]:
+                group.graph = self.graphs
+            for refusal in self.refusals[refusals:]:
+                self._count_refused(refusal)
+            self.graphs += 1
+            staged = sum(sum(group.seconds.values()) for group in self.groups[groups:])
+            rest = time.perf_counter() - start - staged
+            self.seconds["other"] = self.seconds.get("other", 0.0) + rest
+
+    def _count_refused(self, refusal: Refusal) -> None:
+        self.count(f"refused.{refusal.reason.name}")
+
+    def refuse(self, refusal: Refusal) -> None:
+        """Adds a refusal after the graph that it is about; `graph` counts those of its own block."""
+        self.refusals.append(refusal)
+        self._count_refused(refusal)
+
+    def mark(self) -> Report:
+        """What the report holds now, for `withdraw` and `go_back`."""
+        return replace(self, **{name: copy.copy(value) for name, value in vars(self).items()})
+
+    def go_back(self, earlier: Report) -> None:
+        """Forgets everything since `earlier` but the time, as it is done again otherwise."""
+        spent = self.total_seconds - earlier.total_seconds
+        vars(self).update(vars(earlier.mark()))
+        self.seconds["again"] = self.seconds.get("again", 0.0) + spent
+
+    def withdraw(self, earlier: Report, detail: str) -> None:
+        """Has nothing been fused since `earlier`, as those graphs are compiled without Bridge."""
+        for group in [group for group in self.groups[len(earlier.groups) :] if group.fused]:
+            group.fused, group.reason, group.detail = False, Reason.internal_error, detail
+            group.kernels_after = group.kernels_before
+            self.count("groups_fused", -1)
+            self.count(f"refused.{group.reason.name}")
+        del self.choices[len(earlier.choices) :]
+        self.kernels_after = earlier.kernels_after + self.kernels_before - earlier.kernels_before
+        self.count("graphs_withdrawn", self.graphs - earlier.graphs)
+
+    def __str__(self) -> str:
+        if not self.graphs:
+            return "bridge: no graph was scheduled; they came from Inductor's cache, or there were none"
+        graphs = "" if self.graphs == 1 else f" in {self.graphs} graphs"
+        lines = [
+            f"bridge: {len(self.fused)} of {len(self.groups)} groups fused{graphs}, {1e3 * self.total_seconds:.1f} ms"
+        ]
+        for group in self.groups:
+            lines += _group_lines(group, self.graphs)
+        lines += [f"  {choice}" for choice in self.choices]
+        for refusal in self.refusals:
+            nodes = ", ".join(refusal.nodes) or "everything"
+            lines.append(f"  {nodes}: left alone [{refusal.reason.name}] {refusal.detail}")
+        return "\n".join(lines)
+
+
+def _group_lines(group: GroupReport, graphs: int) -> list[str]:
+    where = f"graph {group.graph} " if graphs > 1 else ""
+    head = f"  {where}{group.name} ({', '.join(group.nodes)}): "
+    if group.fused and group.kernels_after == group.kernels_before:
+        head += f"other loops, {group.kernels_after} kernel{'s' if group.kernels_after > 1 else ''} as before"
+    elif group.fused:
+        head += f"fused, {group.kernels_before} -> {group.kernels_after} kernels"
+    else:
+        name = group.reason.name if group.reason is not None else "none"
+        head += f"not fused [{name}] {group.detail}"
+    megabytes = [f"{amount / 2**20:.1f} MB" for amount in (group.bytes_before, group.bytes_if_one)]
+    lines = [head, f"    moves {megabytes[0]} in {group.kernels_before} kernels; one would move {megabytes[1]}"]
+    lines += [f"    {decision}" for decision in group.decisions]
+    lines += [f"    proven again: {line}" for line in group.certificate]
+    lines += [f"    remark [{reason}] {text} at {where}" for reason, text, where in group.remarks]
+    lines += [f"    for example: {example}" for example in group.counterexamples]
+    stages = ", ".join(f"{stage} {1e3 * s:.1f}" for stage, s in group.seconds.items())
+    return [*lines, f"    ms: {stages}"]
+
+
+_lock = threading.Lock()
+_last: Report | None = None
+
+
+def publish(report: Report) -> None:
+    """Makes a report the one that `bridge.report()` returns."""
+    global _last
+    with _lock:
+        _last = report
+
+
+def report() -> Report | None:
+    """The report of this process' last compilation through Bridge; None before the first."""
+    with _lock:
+        return _last
+
+
+_bugs: list[str] = []
+
+
+def note_bugs(details: Iterable[str]) -> None:
+    """Keeps what is known of internal errors, for `bugs`."""
+    with _lock:
+        _bugs.extend(details)
+
+
+def bugs() -> list[str]:
+    """The internal errors of all compilations of this process: tests and benchmarks are to end red on one."""
+    with _lock:
+        return list(_bugs)
+
+
+_warned: set[str] = set()
+
+
+def warn_once(subject: str, text: str) -> bool:
+    """A RuntimeWarning, once a process for each subject; whether it was this time."""
+    with _lock:
+        if subject in _warned:
+            return False
+        _warned.add(subject)
+    warnings.warn(text, RuntimeWarning, stacklevel=3)
+    return True

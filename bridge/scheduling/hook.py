@@ -1,0 +1,318 @@
+"""The passes that Inductor calls, over the graph and after its own fusion, and whose compilations they take part in."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import os
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from .. import inductor
+from ..affine.mlir_runtime import mlir_version
+from ..diagnostics import recording, torch_logging
+from ..graph_passes import change_graph
+from ..inductor import graphs, reuse
+from ..inductor import recording as generated
+from ..options import Options
+from ..reasons import Reason, Refusal
+from ..reports import FAULTS, Report, note_bugs, publish, warn_once
+from ..support.error_boundary import attempt, boundary, describe, is_faulty, try_step, without
+from .fuse import fuse_schedule
+from .regeneration import generate_again
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Compilations that are Bridge's: their options, and their report (None: each graph has its own)."""
+
+    options: Options
+    report: Report | None
+
+
+#: The compilation that runs in this context.  The pass is visible to other threads, which compile without Bridge.
+_scope: ContextVar[Scope | None] = ContextVar("bridge_scope", default=None)
+#: The report of a function of which Dynamo has compiled a part, up to a graph break, and that part's options.
+_unfinished: ContextVar[Scope | None] = ContextVar("bridge_unfinished", default=None)
+
+#: Whether a graph is scheduled again without Bridge, as no code could be generated with it.
+_without_bridge: ContextVar[bool] = ContextVar("bridge_without", default=False)
+
+_installed: tuple[Scope, contextlib.ExitStack] | None = None
+_install_lock = threading.Lock()
+
+
+def current() -> Scope | None:
+    """The scope that a compilation in this context belongs to; None where it is plain Inductor's."""
+    if _without_bridge.get():
+        return None
+    return _scope.get() or (_installed[0] if _installed else None)
+
+
+@contextlib.contextmanager
+def active(options: Options, report: Report) -> Iterator[Report]:
+    """Has the compilations of this context, until the end of the block, go through Bridge into `report`."""
+    token = _scope.set(Scope(options, report))
+    try:
+        with inductor.hooked(_graph_pass()), inductor.hooked(_scheduler_pass()):
+            yield report
+    finally:
+        _scope.reset(token)
+        publish(report)
+
+
+def supported(report: Report) -> bool:
+    """False, with a warning and the reason in the report, where Bridge does not know this torch."""
+    if inductor.torch_supported():
+        return True
+    oldest, too_new = (".".join(map(str, v)) for v in inductor.TORCH_VERSIONS)
+    with report.graph():
+        _leave([], report, Reason.torch_version, f"bridge needs torch >= {oldest}, < {too_new}")
+    _tell(report, Counter())
+    return False
+
+
+def withdraw(report: Report, earlier: Report, detail: str) -> None:
+    """Tells, and counts, that graphs which could not be compiled with Bridge since `earlier` are Inductor's own."""
+    before = Counter(report.counters)
+    report.withdraw(earlier, detail)
+    report.leave([], Reason.internal_error, detail)
+    _tell(report, before)
+
+
+def report_for(options: Options, unfinished: bool) -> Report:
+    """The report of a compile call: the one before's, where that ended in a graph break.
+
+    unfinished: whether this one does.
+    """
+    last = _unfinished.get()
+    report = last.report if last is not None and last.report is not None and last.options == options else Report()
+    _unfinished.set(Scope(options, report) if unfinished else None)
+    return report
+
+
+def install(options: Options) -> None:
+    """Has every compilation of the process go through Bridge; replaces an earlier installation."""
+    global _installed
+    uninstall()
+    with _install_lock, contextlib.ExitStack() as stack:
+        stack.enter_context(inductor.hooked(_graph_pass()))
+        stack.enter_context(inductor.hooked(_scheduler_pass()))
+        _installed = Scope(options, None), stack.pop_all()
+
+
+def uninstall() -> None:
+    """Undoes `install`; does nothing without one."""
+    global _installed
+    with _install_lock:
+        last, _installed = _installed, None
+    if last is not None:
+        last[1].close()
+
+
+@functools.cache
+def _scheduler_pass() -> Any:
+    return inductor.scheduler_pass(_AfterFusion())
+
+
+@functools.cache
+def _graph_pass() -> Any:
+    return inductor.graph_pass(_BeforeLowering())
+
+
+class _Pass:
+    """What Inductor calls; its key is part of that of Inductor's caches."""
+
+    def active(self) -> bool:
+        return current() is not None
+
+    def key(self) -> tuple[str, ...] | None:
+        """None (no caching) for a compilation that is to be dumped or explained: a hit would show nothing."""
+        scope = current()
+        assert scope is not None, "called where not active"
+        if scope.options.dump_dir is not None or recording.current() is not None:
+            return None
+        with boundary(scope.options.strict, _tell_of_key):
+            return try_step(partial(_identity, scope.options), None)
+
+
+def _identity(options: Options) -> tuple[str, ...]:
+    plugins = tuple(content_hash([Path(path)]) for path in options.plugins)
+    return ("bridge", implementation_hash(), mlir_version() or "no MLIR", repr(options.deciding()), *plugins)
+
+
+def _tell_of_key(refusal: Refusal) -> None:
+    """Counts once what Inductor's caches ask for several times: without a key, they are not used."""
+    if warn_once("key", f"bridge has no key for Inductor's caches: {refusal.detail}"):
+        inductor.add_counters({f"refused.{refusal.reason.name}": 1})
+        note_bugs([refusal.detail])
+
+
+class _AfterFusion(_Pass):
+    def __call__(self, nodes: list[Any]) -> list[Any]:
+        scope = current()
+        assert scope is not None, "called where not active"
+        return run_after_fusion(nodes, scope.options, scope.report or Report())
+
+
+class _BeforeLowering(_Pass):
+    """Has no report at hand: what it changes stands in that of the graph's schedule."""
+
+    def __call__(self, graph: Any, inference: bool) -> None:
+        scope = current()
+        assert scope is not None, "called where not active"
+        if (inference or scope.options.training) and inductor.unkept_promise() is None:
+            with torch_logging.timed("bridge.graph_passes"):
+                change_graph(graph, scope.options, inference)
+
+
+def run_after_fusion(nodes: list[Any], options: Options, report: Report) -> list[Any]:
+    """The schedule after Bridge; errors of the environment leave it as it was, with a recorded reason.
+
+    Raises a bug of ours in strict mode.
+    """
+    before, earlier, mark = Counter(report.counters), len(report.groups), report.mark()
+    with boundary(options.strict, report.adder()):
+        try:
+            changed = _changed(nodes, options, report, earlier)
+            report.kernels_before += sum(map(generated.is_generated, nodes))
+            report.kernels_after += sum(map(generated.is_generated, changed))
+            if not options.strict:
+                try_step(partial(generate_again, partial(_leave_faulty, report, mark)), None)
+            return changed
+        finally:
+            _tell(report, before)
+
+
+@contextlib.contextmanager
+def _leave_faulty(report: Report, mark: Report, error: Exception, operations: set[str]) -> Iterator[None]:
+    """Has the block schedule a graph again: without the fusion at fault, or without Bridge if it is not known.
+
+    mark: the report before the graph; operations: of the kernel for which there was no code.
+    Raises the error where Bridge has changed nothing.
+    """
+    detail = f"no code for its kernels: {describe(error)}"
+    if inductor.is_dynamos_own(error) or (report.fused == mark.fused and report.choices == mark.choices):
+        raise error
+    ours = {name for group in report.groups[len(mark.groups) :] if group.fused for name in group.nodes}
+    if not operations & ours or is_faulty(operations):
+        with _without():
+            yield
+        withdraw(report, mark, detail)
+        return
+    before = Counter(report.counters)
+    report.go_back(mark)
+    _add_counts(report, before)
+    with without(operations, detail):
+        yield
+
+
+@contextlib.contextmanager
+def _without() -> Iterator[None]:
+    """Compiles the block without Bridge."""
+    token = _without_bridge.set(True)
+    try:
+        yield
+    finally:
+        _without_bridge.reset(token)
+
+
+def _changed(nodes: list[Any], options: Options, report: Report, earlier: int) -> list[Any]:
+    """The schedule after Bridge, as a graph of the report; earlier: groups of the report's graphs before."""
+    with report.graph(), torch_logging.timed("bridge"):
+        restructured = try_step(partial(_report_changes, report), False)
+        changed = _transform(nodes, options, report)
+        if restructured or changed != nodes:
+            try_step(reuse.keep_below_peak, None)
+        with attempt():
+            recording.finish_graph(changed, report, earlier)
+    return changed
+
+
+def _report_changes(report: Report) -> bool:
+    """What the passes over the graph did; whether they changed it."""
+    earlier = len(report.choices)
+    for changes in graphs.take_notes():
+        for name, lines in changes.lines.items():
+            report.choices += lines
+            if lines:
+                report.count(name, len(lines))
+        report.refusals += [Refusal([], Reason.not_profitable, line) for line in changes.taken_back]
+        report.refusals += changes.faults
+        report.seconds["graph_passes"] = report.seconds.get("graph_passes", 0.0) + changes.seconds
+    return len(report.choices) > earlier
+
+
+def _transform(nodes: list[Any], options: Options, report: Report) -> list[Any]:
+    if not inductor.is_inference_graph() and not options.training:
+        return _leave(nodes, report, Reason.training_graph, "a training graph; option training=True allows it")
+    promise = inductor.unkept_promise()
+    if promise is not None:
+        return _leave(nodes, report, Reason.not_liftable, promise)
+    # No step of it that changes something ends it.
+    return try_step(partial(fuse_schedule, nodes, options, report), nodes, *(n.get_name() for n in nodes))
+
+
+def _leave(nodes: list[Any], report: Report, reason: Reason, detail: str) -> list[Any]:
+    report.refusals.append(Refusal([n.get_name() for n in nodes], reason, detail))
+    return nodes
+
+
+def _tell(report: Report, before: Counter) -> None:
+    """Publishes a report: to `bridge.report()`, to Dynamo's counters and, for a fault, as a warning."""
+    with attempt(note=report.leave_all):
+        torch_logging.tell(report)
+    added = _add_counts(report, before)
+    publish(report)
+    count = added.get(f"refused.{Reason.internal_error.name}", 0)
+    details = [detail for reason, detail in report.reasons() if reason is Reason.internal_error]
+    note_bugs(details[len(details) - count :] if count <= len(details) else [*details, "of no known cause"])
+    for reason, detail in report.reasons():
+        if reason in FAULTS:
+            warn_once(reason.name, f"bridge leaves the code as Inductor makes it: [{reason.name}] {detail}")
+
+
+def _add_counts(report: Report, before: Counter) -> dict[str, int]:
+    """Adds to Dynamo's counters what a report has counted since `before`, and gives it.
+
+    Counts of what was withdrawn go down, which a difference of Counters would leave out.
+    """
+    names = {*before, *report.counters}
+    added = {name: report.counters.get(name, 0) - before[name] for name in names}
+    added = {name: count for name, count in added.items() if count}
+    inductor.add_counters(added)
+    return added
+
+
+#: Parts of the package that no compilation depends on.
+_NOT_HASHED = {"__pycache__", "bench", "bin", "commands", "docs", "examples", "offline"}
+
+
+@functools.cache
+def implementation_hash() -> str:
+    """Everything of this package that decides what a compilation gives: sources and plug-in, by content."""
+    return content_hash(implementation_files())
+
+
+def content_hash(paths: list[Path]) -> str:
+    digest = hashlib.sha256()
+    for path in paths:
+        digest.update(f"{path.name} {path.stat().st_size} ".encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def implementation_files() -> list[Path]:
+    files = []
+    # A source tree has links to folders in it, which Path.rglob does not follow.
+    for folder, folders, names in os.walk(Path(__file__).parents[1], followlinks=True):
+        folders[:] = sorted(set(folders) - _NOT_HASHED)
+        files += [Path(folder, name) for name in sorted(names) if name.endswith((".py", ".so"))]
+    return files

@@ -1,0 +1,71 @@
+"""Kernels of Inductor's that were not fused and go over their rows several times: they keep them in registers.
+
+Inductor makes a reduction of more than 1024 elements a loop, which loads the row once for the reduction and again for
+what is computed with its result.  This choice is all that Bridge changes in a kernel that it did not fuse.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from math import prod
+from typing import Any
+
+from .. import inductor
+from ..lowering.triton import codegen
+from ..lowering.triton.combo_kernels import SHORT_ROW
+from ..lowering.triton.profitability import fits_in_registers
+from ..support.error_boundary import attempt
+
+#: Elements of the longest row that is kept: the longest whose gain was measured (docs/results.md).
+LONG_ROW = 16384
+
+
+def keep_repeated_rows(schedule: list[Any], fused: set[str]) -> list[str]:
+    """Makes the kernels persistent for which that pays; a line about each.
+
+    fused: names of operations whose kernels are Bridge's, and decided on.
+    """
+    lines: list[str] = []
+    for kernel in schedule:
+        with attempt(kernel.get_name()):
+            lines += _keep_repeated_rows(kernel, fused)
+    return lines
+
+
+def _keep_repeated_rows(kernel: Any, fused: set[str]) -> list[str]:
+    if not inductor.is_loop_kernel(kernel) or inductor.operation_names(kernel) & fused:
+        return []
+    device = inductor.device_of(kernel)
+    registers = repeated_row_registers(kernel) if inductor.generates_triton(device) else 0
+    if not fits_in_registers(registers):
+        return []
+    codegen.keep_inner_rows(kernel.scheduler, device, inductor.operation_names(kernel))
+    return [f"{kernel.get_name()}: persistent: a row that was read again takes {registers} registers"]
+
+
+def repeated_row_registers(kernel: Any) -> int:
+    """32-bit registers of the rows that a kernel loads, if it goes over one of them more than once; 0 if not.
+
+    Also 0 for rows that Inductor keeps by itself, that are too long, or whose length is not known; and where a loop
+    body has several subscripts for one row, as RoPE has: it would be loaded several times all the same, and its
+    registers be missed (a norm of 4096 and RoPE, of queries and keys at once: 71 us as a loop, 109 us kept, on an
+    H100).
+    """
+    nodes = inductor.loop_nodes(kernel)
+    reductions = [sizes for sizes in map(inductor.node_sizes, nodes) if sizes[1]]
+    lengths = {prod(reduced) for _, reduced in reductions}
+    length = lengths.pop() if len(lengths) == 1 else 0
+    if not getattr(length, "is_Integer", False) or not SHORT_ROW < length <= LONG_ROW:
+        return 0
+    rows = inductor.size_hint(prod(reductions[0][0]))
+    touched = inductor.bytes_touched(kernel)
+    whole = {name for name, amount in touched.items() if amount >= rows * int(length)}
+    uses = Counter(n for node in nodes for n in inductor.buffers_read(node) | inductor.buffers_written(node))
+    if not any(uses[name] > 1 for name in whole):
+        return 0
+    if any(len(inductor.subscripts_read(node, name)) > 1 for node in nodes for name in whole):
+        return 0
+    if inductor.bytes_beside_rows(kernel, 1):  # Inductor's blocks have as many rows as make up for it
+        return 0
+    padded = 1 << (int(length) - 1).bit_length()
+    return sum(padded * inductor.buffer_dtype(name).itemsize for name in whole & inductor.buffers_read(kernel)) // 4

@@ -1,0 +1,1 @@
+"""Help every stage: the boundary for errors, and functions that Dynamo has not seen."""

@@ -1,0 +1,1 @@
+"""Compile affine functions that come from elsewhere."""

@@ -1,0 +1,243 @@
+"""Affine functions that no scheduler made: read, checked, and lifted nest by nest.
+
+A function's arguments are memrefs of tensors and nothing else.  What it stores to it defines: an argument that is read
+before that, and one that two nests store to, is refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import sympy
+import torch
+
+from bridge.affine import dtypes
+from bridge.affine.mlir_runtime import context, ir
+from bridge.affine.pipeline import Remark, run_pipeline
+from bridge.diagnostics.dump import Dump
+from bridge.reasons import Reason, Unsupported
+
+from ..lift.band import FunctionTables, LiftedBand, lift_function
+
+#: What the lift expects of every loop: it starts at 0 and goes in steps of 1.
+NORMALISE = "func.func(affine-loop-normalize,canonicalize,cse)"
+
+_PROVE = "builtin.module(func.func(bridge-prove-parallel))"
+
+
+@dataclass(frozen=True)
+class Argument:
+    """A memref: its name, shape and dtype, whether the function defines it, and whether the caller gets it."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+    defined: bool
+    returned: bool
+
+
+@dataclass
+class AffineFunction:
+    """A function of a module, with its bands proven parallel.
+
+    nests: for each loop nest in order the numbers of the arguments that it stores to; reads: likewise that it loads.
+    """
+
+    module: Any
+    operation: Any
+    arguments: list[Argument]
+    nests: list[list[int]] = field(default_factory=list)
+    reads: list[list[int]] = field(default_factory=list)
+
+    @property
+    def inputs(self) -> list[int]:
+        return [i for i, argument in enumerate(self.arguments) if not argument.defined]
+
+    @property
+    def outputs(self) -> list[int]:
+        return [i for i, argument in enumerate(self.arguments) if argument.returned]
+
+    @property
+    def key(self) -> str:
+        return hashlib.sha256(str(self.module).encode()).hexdigest()
+
+    def lift(self, names: list[str], knows_lanes: bool, keeps_row: Callable[[int | None], bool]) -> list[LiftedBand]:
+        """One band for each nest, whose nodes are named by the buffer that each defines.
+
+        names: the buffer of each argument; the rest as in `FunctionTables`.
+        """
+        buffers = [(name, _strides(argument.shape)) for name, argument in zip(names, self.arguments, strict=True)]
+        tables = FunctionTables(buffers, [], knows_lanes, keeps_row)
+        labels = {self.arguments[i].name: {names[i]} for i, _ in enumerate(names)}
+        with self.module.context:
+            return lift_function(self.operation, tables, labels)
+
+
+def read_function(
+    text: str, name: str | None = None, pipeline: str | None = None, outputs: list[str] | None = None
+) -> AffineFunction:
+    """Parses a module and prepares one of its functions.
+
+    name: which, None for the only one; pipeline: passes to run first, on a module that has only that function;
+    outputs: names of the arguments to return, default those labelled `bridge.output`, or else all that are defined.
+
+    ValueError for text that MLIR does not take; Unsupported for a function that cannot be lifted.
+    """
+    with context(), ir.Location.unknown():
+        module = _only(_parse(text), name)
+        for passes in (pipeline, f"builtin.module({NORMALISE})"):
+            if passes is not None:
+                run_pipeline(module, passes, Dump(None, "import"))
+        operation = module.body.operations[0].operation
+        function = AffineFunction(module, operation, _arguments(operation, outputs))
+        _describe_nests(function)
+        _raise_first([r for r in run_pipeline(module, _PROVE, Dump(None, "import"))])
+    return function
+
+
+def _parse(text: str) -> Any:
+    try:
+        return ir.Module.parse(text)
+    except ir.MLIRError as error:
+        raise ValueError(f"MLIR does not take the module: {error}") from error
+
+
+def _only(module: Any, name: str | None) -> Any:
+    """A module with one function of another."""
+    functions = [op.operation for op in module.body.operations if op.operation.name == "func.func"]
+    names = [ir.StringAttr(f.attributes["sym_name"]).value for f in functions]
+    if name is None and len(names) != 1:
+        raise ValueError(f"the module has the functions {', '.join(names) or 'none'}: name one")
+    if name is not None and name not in names:
+        raise ValueError(f"the module has no function {name!r}, but {', '.join(names)}")
+    chosen = functions[0 if name is None else names.index(name)]
+    single = ir.Module.create()
+    single.body.append(chosen.clone())
+    return single
+
+
+def _arguments(function: Any, outputs: list[str] | None) -> list[Argument]:
+    block = function.regions[0].blocks[0]
+    labels = _labels(function, len(block.arguments))
+    stored = {store.operands[1] for store in _operations(function, "affine.store")}
+    names = [_text(own, "bridge.buffer", f"arg{i}") for i, own in enumerate(labels)]
+    for unknown in set(outputs or ()) - set(names):
+        raise ValueError(f"the function has no argument {unknown!r}, but {', '.join(names)}")
+    marked = [i for i, own in enumerate(labels) if "bridge.output" in own]
+    arguments = []
+    for i, (argument, name) in enumerate(zip(block.arguments, names, strict=True)):
+        returned = name in outputs if outputs is not None else i in marked if marked else argument in stored
+        if returned and argument not in stored:
+            raise ValueError(f"the function does not store to {name!r}, which is to be returned")
+        shape, dtype = _memref(argument, name, labels[i])
+        arguments.append(Argument(name, shape, dtype, argument in stored, returned))
+    return arguments
+
+
+def _labels(function: Any, count: int) -> list[Any]:
+    if "arg_attrs" not in function.attributes:
+        return [{}] * count
+    return [ir.DictAttr(labels) for labels in ir.ArrayAttr(function.attributes["arg_attrs"])]
+
+
+def _text(labels: Any, key: str, otherwise: str) -> str:
+    return ir.StringAttr(labels[key]).value if key in labels else otherwise
+
+
+def _memref(argument: Any, name: str, labels: Any) -> tuple[tuple[int, ...], torch.dtype]:
+    """(shape, dtype); `bridge.dtype` tells unsigned integers from signed ones, as MLIR's types do not."""
+    if not isinstance(argument.type, ir.MemRefType):
+        raise Unsupported(Reason.dynamic_extent, f"argument {name} is {argument.type}: sizes have to be constants")
+    kind = ir.MemRefType(argument.type)
+    if any(size < 0 for size in kind.shape):
+        raise Unsupported(Reason.dynamic_extent, f"argument {name} is {kind}: sizes have to be constants")
+    spelled = _text(labels, "bridge.dtype", "")
+    dtype = dtypes.dtype_from_name(spelled) if spelled else dtypes.signed_dtype(str(kind.element_type))
+    return tuple(kind.shape), dtype
+
+
+def _operations(root: Any, name: str) -> list[Any]:
+    found: list[Any] = []
+
+    def visit(operation: Any) -> Any:
+        if operation.name == name:
+            found.append(operation.operation)
+        return ir.WalkResult.ADVANCE
+
+    root.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
+
+
+def _describe_nests(function: AffineFunction) -> None:
+    """Names the nodes of every nest, one for each memref that it stores to, and marks its band."""
+    block = function.operation.regions[0].blocks[0]
+    numbers = {argument: i for i, argument in enumerate(block.arguments)}
+    defined: set[int] = set(function.inputs)
+    for root in [op.operation for op in block.operations]:
+        if root.name != "affine.for":
+            _check_free(root)
+            continue
+        stores = _numbers(_operations(root, "affine.store"), 1, numbers)
+        loads = _numbers(_operations(root, "affine.load"), 0, numbers)
+        _check_flow(function, set(stores), set(loads), defined)
+        defined |= set(stores)
+        _label(root, [function.arguments[i].name for i in stores], len(function.nests))
+        function.nests.append(stores)
+        function.reads.append(loads)
+
+
+def _check_free(operation: Any) -> None:
+    """Outside of the nests stand constants and what is computed from them."""
+    if operation.regions or operation.name.startswith(("affine.load", "affine.store", "memref.")):
+        raise Unsupported(Reason.unsupported_op, f"{operation.name} outside of the loop nests")
+
+
+def _numbers(accesses: list[Any], operand: int, numbers: dict[Any, int]) -> list[int]:
+    """The arguments that accesses go to, each once, in order."""
+    for access in accesses:
+        if access.operands[operand] not in numbers:
+            raise Unsupported(Reason.aliasing, f"{access.name} of a memref that is no argument")
+    return list(dict.fromkeys(numbers[access.operands[operand]] for access in accesses))
+
+
+def _check_flow(function: AffineFunction, stores: set[int], loads: set[int], defined: set[int]) -> None:
+    for i in stores & defined:
+        raise Unsupported(Reason.mutation, f"argument {function.arguments[i].name} is stored to by two nests")
+    for i in loads - stores - defined:
+        raise Unsupported(Reason.mutation, f"argument {function.arguments[i].name} is read before it is defined")
+
+
+def _label(root: Any, nodes: list[str], number: int) -> None:
+    root.attributes["bridge.nodes"] = ir.ArrayAttr.get([ir.StringAttr.get(node) for node in nodes])
+    i64 = ir.IntegerType.get_signless(64)
+    root.attributes["bridge.kernels"] = ir.ArrayAttr.get([ir.IntegerAttr.get(i64, number)])
+    if "bridge.band" in root.attributes:
+        return
+    for loop in _perfect_chain(root):
+        loop.attributes["bridge.band"] = ir.UnitAttr.get()
+
+
+def _perfect_chain(root: Any) -> list[Any]:
+    """The outer loops that carry no value and hold nothing but the next one."""
+    chain = [root]
+    while True:
+        body = [op.operation for op in chain[-1].regions[0].blocks[0].operations]
+        if len(body) != 2 or body[0].name != "affine.for" or len(body[0].results):
+            return chain
+        chain.append(body[0])
+
+
+def _raise_first(remarks: list[Remark]) -> None:
+    for remark in remarks:
+        example = "".join(f"; {text}" for text, _ in remark.notes)
+        raise Unsupported(Reason[remark.reason], f"{remark.text}{example} at {remark.location}")
+
+
+def _strides(shape: tuple[int, ...]) -> list[sympy.Expr]:
+    strides = [sympy.Integer(1)]
+    for size in reversed(shape[1:]):
+        strides.insert(0, strides[0] * size)
+    return strides[: len(shape)]

@@ -1,0 +1,1 @@
+"""Lift fused affine loops back to Inductor's loop bodies."""

@@ -1,0 +1,291 @@
+"""Reductions of the fused IR back to `ops.reduction`: the pieces that a split made are combined first.
+
+Source for the pairwise Welford formulas: Chan, Golub, LeVeque, "Updating formulae and a pairwise algorithm
+for computing sample variances" (1979).
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+import sympy
+import torch
+
+from bridge.affine import dtypes, ops_table
+from bridge.affine.mlir_runtime import ir
+from bridge.reasons import Reason, Unsupported
+
+if TYPE_CHECKING:
+    from .evaluate import Evaluator
+
+
+def lift_reduction(evaluator: Evaluator, loop, value) -> Any:
+    """The result of a loop with `iter_args` as `ops.reduction` over the loops' variables."""
+    position = list(loop.results).index(value)
+    innermost, position = _innermost(loop, position)
+    yielded = list(_terminator(innermost).operands)[position]
+    owner = yielded.owner
+    name = getattr(owner, "name", None)
+    if name == "bridge.combine":
+        return _structured(evaluator, innermost, owner.operation if hasattr(owner, "operation") else owner, yielded)
+    pieces = _pieces(yielded, innermost.regions[0].blocks[0].arguments[position + 1], name)
+    return _single(evaluator, name, pieces, value)
+
+
+def _terminator(loop):
+    return list(loop.regions[0].blocks[0].operations)[-1].operation
+
+
+def _innermost(loop, position: int):
+    """Follows the yields inward while a loop yields another loop's result."""
+    while True:
+        yielded = list(_terminator(loop).operands)[position]
+        owner = yielded.owner
+        if getattr(owner, "name", None) != "affine.for":
+            return loop, position
+        loop = owner.operation if hasattr(owner, "operation") else owner
+        position = list(loop.results).index(yielded)
+
+
+def _pieces(yielded, carried, name: str | None) -> list:
+    """The values that a chain of one combiner adds to the carried value, in order."""
+    pieces: list = []
+    current = yielded
+    while current != carried:
+        owner = current.owner
+        if isinstance(owner, ir.Block) or owner.name != name:
+            raise Unsupported(Reason.not_liftable, "the loop carries more than one kind of combination")
+        left, right = owner.operands
+        chain, piece = (left, right) if _reaches(left, carried, name) else (right, left)
+        pieces.append(piece)
+        current = chain
+    return pieces[::-1]
+
+
+def _reaches(value, carried, name: str | None) -> bool:
+    """Whether following the combiner's operands from `value` leads to the carried value."""
+    if value == carried:
+        return True
+    owner = value.owner
+    if isinstance(owner, ir.Block) or owner.name != name:
+        return False
+    return any(_reaches(o, carried, name) for o in owner.operands)
+
+
+def _single(evaluator: Evaluator, name: str | None, pieces: list, value) -> Any:
+    dtype = dtypes.signed_dtype(str(value.type))
+    reductions = ops_table.LIFTED_BOOL_COMBINERS if dtype == torch.bool else ops_table.LIFTED_COMBINERS
+    if name not in reductions:
+        raise Unsupported(Reason.not_liftable, f"reduction by {name} of {dtype}")
+    combine = getattr(evaluator.env.ops, ops_table.LIFTED_OPS[name])
+    combined = functools.reduce(combine, [evaluator.value(p) for p in pieces])
+    return evaluator.reduce(dtype, reductions[name], combined)
+
+
+def _structured(evaluator: Evaluator, innermost, combine, yielded) -> Any:
+    from bridge._native._bridge_enum_gen import CombineKind
+
+    kind = CombineKind(ir.IntegerAttr(combine.attributes["kind"]).value).name
+    steps = _combine_chain(combine, innermost)
+    which = list(combine.results).index(yielded)
+    key = (kind, tuple(combine.results))
+    if key not in evaluator.memo:
+        evaluator.memo[key] = _STRUCTURED[kind](evaluator, steps, innermost)
+    result = evaluator.memo[key]
+    return result[which] if isinstance(result, tuple) else result
+
+
+def _combine_chain(combine, innermost) -> list[list]:
+    """The values of each `bridge.combine` from the carried state to the yielded one."""
+    steps: list[list] = []
+    arguments = list(innermost.regions[0].blocks[0].arguments)
+    while True:
+        operands = list(combine.operands)
+        half = len(operands) // 2
+        steps.append(operands[half:])
+        if operands[0] in arguments:
+            return steps[::-1]
+        owner = operands[0].owner
+        if isinstance(owner, ir.Block) or owner.name != "bridge.combine":
+            raise Unsupported(Reason.not_liftable, "the loop carries more than one kind of combination")
+        combine = owner.operation if hasattr(owner, "operation") else owner
+
+
+def _welford(evaluator: Evaluator, steps: list[list], innermost) -> Any:
+    """One piece is `welford_reduce`; more are combined to (mean, m2, weight) of the pieces first."""
+    dtype = dtypes.signed_dtype(str(steps[0][0].type))
+    ops = evaluator.env.ops
+    parts = [tuple(evaluator.value(v) for v in step) for step in steps]
+    if evaluator.env.in_registers and all(_is_element(step) for step in steps):
+        plain = all(_is_constant(step[2], 1) for step in steps)
+        return _moments_in_two_passes(evaluator, parts, len(parts) * _iterations(innermost) if plain else None, dtype)
+    if evaluator.env.segment is not None:
+        raise Unsupported(Reason.not_liftable, "a merge of moments over segments")
+    if len(parts) == 1 and _is_constant(steps[0][1], 0) and _is_constant(steps[0][2], 1):
+        return ops.reduction(dtype, dtype, "welford_reduce", parts[0][0])
+    if not evaluator.env.knows_lanes:
+        raise Unsupported(Reason.not_liftable, "a merge of moments, which Inductor's C++ code cannot vectorise")
+    combined = functools.reduce(functools.partial(_merge_moments, ops), parts)
+    return ops.reduction(dtype, dtype, "welford_combine", combined)
+
+
+def _is_element(step: list) -> bool:
+    """Whether a state (mean, m2, weight) is that of one element, or of none (weight 0, in a lane that adds nothing)."""
+    owner = step[1].owner
+    if getattr(owner, "name", None) != "arith.select":
+        return _is_constant(step[1], 0)
+    return all(_is_constant(operand, 0) for operand in list(owner.operands)[1:])
+
+
+def _moments_in_two_passes(evaluator: Evaluator, parts: list[tuple], count: int | None, dtype: torch.dtype) -> tuple:
+    """(mean, m2, weight) by sums, as Inductor has it where a row is in registers: cheaper and more exact.
+
+    count: elements, where every lane adds all of its own; None where the weights are to be asked.
+    """
+    ops = evaluator.env.ops
+
+    def total(values: list):
+        weighted = [v if count else ops.mul(v, w) for v, (_, _, w) in zip(values, parts, strict=True)]
+        return evaluator.reduce(dtype, "sum", functools.reduce(ops.add, weighted))
+
+    one = ops.constant(1.0, dtype)
+    weight = ops.constant(float(count), dtype) if count else total([one] * len(parts))
+    mean = ops.truediv(total([x for x, _, _ in parts]), weight)
+    deviations = [ops.sub(x, mean) for x, _, _ in parts]
+    return mean, total([ops.mul(d, d) for d in deviations]), weight
+
+
+def _iterations(innermost) -> int:
+    """Iterations of the loops that carry a state; constant, since the row is in registers."""
+    count, loop = 1, innermost
+    while loop.name == "affine.for" and list(loop.results):
+        count *= loop.attributes["upperBoundMap"].value.results[0].value
+        loop = loop.parent.operation
+    return count
+
+
+def _merge_moments(ops, a: tuple, b: tuple) -> tuple:
+    delta = ops.sub(b[0], a[0])
+    weight = ops.add(a[2], b[2])
+    share = ops.truediv(b[2], weight)
+    mean = ops.add(a[0], ops.mul(delta, share))
+    m2 = ops.add(ops.add(a[1], b[1]), ops.mul(ops.mul(delta, delta), ops.mul(a[2], share)))
+    return mean, m2, weight
+
+
+def _is_constant(value, number: float) -> bool:
+    owner = value.owner
+    if getattr(owner, "name", None) != "arith.constant":
+        return False
+    return ir.FloatAttr(owner.attributes["value"]).value == number
+
+
+def _online_softmax(evaluator: Evaluator, steps: list[list], _innermost) -> Any:
+    """(maximum, sum of weighted exp(x - maximum)); each piece is reduced, then the pieces' states are merged."""
+    dtype = dtypes.signed_dtype(str(steps[0][0].type))
+    ops = evaluator.env.ops
+    weights = [None if _is_constant(step[1], 1) else evaluator.value(step[1]) for step in steps]
+    values = [evaluator.value(step[0]) for step in steps]
+    if evaluator.env.in_registers:
+        return _softmax_in_two_passes(evaluator, values, weights, dtype)
+    operands = [x if w is None else (x, w) for x, w in zip(values, weights, strict=True)]
+    states = [ops.reduction(dtype, dtype, "online_softmax_reduce", operand) for operand in operands]
+    if len(states) == 1:
+        return states[0]
+    _require_row_arithmetic(evaluator)
+    maximum = functools.reduce(ops.maximum, [state[0] for state in states])
+    return maximum, functools.reduce(ops.add, [_rescaled(ops, state, maximum, dtype) for state in states])
+
+
+def _softmax_in_two_passes(evaluator: Evaluator, values: list, weights: list, dtype: torch.dtype) -> tuple:
+    """(maximum, sum of exp(x - maximum)) of a row, or of a segment, that is in registers."""
+    ops = evaluator.env.ops
+    maximum = evaluator.reduce(dtype, "max", functools.reduce(ops.maximum, values))
+    terms = [ops.exp(ops.sub(value, maximum)) for value in values]
+    terms = [t if w is None else ops.mul(t, w) for t, w in zip(terms, weights, strict=True)]
+    return maximum, evaluator.reduce(dtype, "sum", functools.reduce(ops.add, terms))
+
+
+def _require_row_arithmetic(evaluator: Evaluator) -> None:
+    if not evaluator.env.knows_lanes or evaluator.env.looped:
+        raise Unsupported(Reason.not_liftable, "a split reduction whose pieces' results are to be merged")
+
+
+def _rescaled(ops, state: tuple, maximum, dtype: torch.dtype):
+    """A piece's sum relative to the maximum of all; a piece of nothing but -inf, whose own sum is NaN, has none."""
+    piece_maximum, total = state
+    scaled = ops.mul(total, ops.exp(ops.sub(piece_maximum, maximum)))
+    empty = ops.eq(piece_maximum, ops.constant(float("-inf"), dtype))
+    return ops.where(empty, ops.constant(0.0, dtype), scaled)
+
+
+def _argument_of_extremum(kind: str):
+    """`argmax` / `argmin`: the index of the first extremum, in the numbering of the loops before any split."""
+    extremum = {"argmax": "max", "argmin": "min"}[kind]
+
+    def lift(evaluator: Evaluator, steps: list[list], innermost) -> Any:
+        if evaluator.env.segment is not None:
+            raise Unsupported(Reason.not_liftable, f"{kind} over segments of a row")
+        dtype = dtypes.signed_dtype(str(steps[0][0].type))
+        ops = evaluator.env.ops
+        states = []
+        for value, index in steps:
+            piece = evaluator.value(value)
+            local = ops.reduction(torch.int64, dtype, kind, piece)
+            best = ops.reduction(dtype, dtype, extremum, piece) if len(steps) > 1 else None
+            states.append((best, _original_index(evaluator, innermost, index, local)))
+        return None, functools.reduce(functools.partial(_first_of, ops, kind, dtype), states)[1]
+
+    return lift
+
+
+def _original_index(evaluator: Evaluator, innermost, index, local):
+    """What the carried `index` is at the iteration number `local` of the loops that are reduced over."""
+    variable = evaluator.index(innermost.regions[0].blocks[0].arguments[0])
+    cast = index.owner
+    if isinstance(cast, ir.Block) or cast.name != "arith.index_cast":
+        raise Unsupported(Reason.not_liftable, "the index of an extremum is not affine")
+    expression = evaluator.index(cast.operands[0])
+    if sympy.expand(expression - _iteration_number(evaluator, innermost)) == 0:
+        return local
+    factor = expression.coeff(variable)
+    offset = sympy.expand(expression - factor * variable)
+    if not factor.is_Integer or not offset.is_Integer:
+        raise Unsupported(Reason.not_liftable, "the index of an extremum over several split loops")
+    _require_row_arithmetic(evaluator)
+    ops = evaluator.env.ops
+    scaled = ops.mul(local, ops.constant(int(factor), torch.int64))
+    return ops.add(scaled, ops.constant(int(offset), torch.int64))
+
+
+def _iteration_number(evaluator: Evaluator, innermost) -> sympy.Expr:
+    """The number of an iteration among those of the loops that carry the state, in order."""
+    number, stride, loop = sympy.Integer(0), sympy.Integer(1), innermost
+    while loop.name == "affine.for" and list(loop.results):
+        number += stride * evaluator.index(loop.regions[0].blocks[0].arguments[0])
+        extent = loop.attributes["upperBoundMap"].value.results[0]
+        if not isinstance(extent, ir.AffineConstantExpr):
+            break
+        stride, loop = stride * extent.value, loop.parent.operation
+    return number
+
+
+def _first_of(ops, kind: str, dtype: torch.dtype, a: tuple, b: tuple) -> tuple:
+    """The better of two (extremum, index) states; the smaller index of equal ones; a NaN is better than all."""
+    better = ops.gt(a[0], b[0]) if kind == "argmax" else ops.lt(a[0], b[0])
+    tie = ops.eq(a[0], b[0])
+    if dtype.is_floating_point:
+        nan_a, nan_b = ops.ne(a[0], a[0]), ops.ne(b[0], b[0])
+        better = ops.or_(better, ops.and_(nan_a, ops.eq(b[0], b[0])))
+        tie = ops.or_(tie, ops.and_(nan_a, nan_b))
+    takes_a = ops.or_(better, ops.and_(tie, ops.lt(a[1], b[1])))
+    return ops.where(takes_a, a[0], b[0]), ops.where(takes_a, a[1], b[1])
+
+
+_STRUCTURED = {
+    "welford": _welford,
+    "online_softmax": _online_softmax,
+    "argmax": _argument_of_extremum("argmax"),
+    "argmin": _argument_of_extremum("argmin"),
+}

@@ -1,0 +1,145 @@
+"""One launch for several kernels: Inductor's combo kernel, with blocks of each part's own."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+from collections.abc import Iterator
+from typing import Any
+
+import sympy
+import torch
+
+from ...inductor.numerics import is_deterministic
+from .configurations import Part, joint_configurations
+
+
+def tiling_and_scores(scheduling: Any, features: Any) -> tuple[Any, Any]:
+    """(extents of the tile's dimensions, their scores), as codegen_node_schedule asks for them, of two at most.
+
+    A partition of program ids has no third dimension; Inductor chooses three where it has analysed what coalesces.
+    """
+    from torch._inductor import config
+
+    schedule, numel, reduction_numel = features.node_schedule, features.numel, features.reduction_numel
+    with config.patch({"triton.max_tiles": min(config.triton.max_tiles or 2, 2)}):
+        return scheduling.get_tiling_and_scores(schedule, numel, reduction_numel, features.coalesce_analysis)
+
+
+def keeps_rows(scheduling: Any, features: Any) -> bool:
+    """Whether the kernel would be persistent alone, and may be in a shared launch: not with a symbolic length."""
+    from torch._inductor.virtualized import V
+
+    if {node.get_name() for node in features.scheduler_nodes()} & scheduling.bridge_persistent_nodes.keys():
+        return True
+    if not features.is_reduction() or not has_static_rows(features):
+        return False
+    return V.choices.should_use_persistent_reduction(features, False)
+
+
+#: Elements of a row up to which Inductor makes a reduction over contiguous elements persistent.
+SHORT_ROW = 1024
+
+
+def has_static_rows(features: Any) -> bool:
+    return isinstance(features.reduction_numel, (int, sympy.Integer))
+
+
+def is_short_inner_reduction(features: Any, tiling_scores: Any) -> bool:
+    """What Inductor would make persistent if it asked for the hint with the scores, as it does for the blocks."""
+    if not features.is_reduction() or not has_static_rows(features):
+        return False
+    return features.reduction_numel <= SHORT_ROW and is_inner(features, tiling_scores)
+
+
+def is_inner(features: Any, tiling_scores: Any) -> bool:
+    from torch._inductor.runtime.hints import ReductionHint
+
+    return features.get_reduction_hint(tiling_scores) is ReductionHint.INNER
+
+
+@contextlib.contextmanager
+def own_blocks() -> Iterator[dict[str, Any]]:
+    """Code generation in which every part of a kernel has block sizes of its own; yields arguments that say so.
+
+    torch 2.11 has a configuration for it, later ones an argument of each class.
+    """
+    from torch._inductor import config
+    from torch._inductor.codegen.triton_combo_kernel import ComboKernel
+
+    if _takes(ComboKernel.__init__, "per_subkernel_blocks"):
+        yield {"per_subkernel_blocks": True}
+        return
+    with config.patch(combo_kernel_per_subkernel_blocks=True):
+        yield {}
+
+
+def _takes(function: Any, parameter: str) -> bool:
+    return parameter in inspect.signature(function).parameters
+
+
+@functools.cache
+def shared_launch_kernel() -> type:
+    """Inductor's combo kernel; where its runtime tries one configuration only, with several to try."""
+    from torch._inductor.codegen.triton_combo_kernel import ComboKernel
+    from torch._inductor.runtime.triton_heuristics import CachingAutotuner
+
+    if hasattr(CachingAutotuner, "_combo_sequential_autotune"):
+        return ComboKernel
+
+    class SharedLaunchKernel(ComboKernel):
+        def jit_line(self, *args: Any, **kwargs: Any) -> str:
+            line = super().jit_line(*args, **kwargs)  # it also decides on the dispatch and fills in the two metas
+            joint = joint_configurations([self._configured(part) for part in self.sub_kernels])
+            options = [f"{c.blocks!r}, num_warps={c.warps}, num_stages={c.stages}" for c in joint]
+            # Inductor names the kernel for what it finds in the source: the comment keeps the name.
+            return f"""
+                # In the place of {line.split("(")[0].strip()}, which tries one configuration of each part.
+                @triton_heuristics.cached_autotune(
+                    None,
+                    configs=[{", ".join(f"triton_heuristics.Config({o})" for o in options)}],
+                    triton_meta={self.triton_meta!r},
+                    inductor_meta={self.inductor_meta!r},
+                    heuristic_type=triton_heuristics.HeuristicType.POINTWISE,
+                    filename=__file__,
+                )
+                @triton.jit
+            """
+
+        def _configured(self, part: Any) -> Part:
+            """A part with what Inductor would try for it if it stood alone."""
+            from torch._inductor.runtime import triton_heuristics
+
+            heuristics, sizes = self.select_heuristics(part)
+            counts = {"num_load": part.num_load, "num_store": part.num_store, "num_reduction": part.num_reduction}
+            meta = {**part.inductor_meta_common(), **counts, "tiling_scores": part.tiling_scores}
+            arguments = {"triton_meta": self.triton_meta, "inductor_meta": meta, "return_configs": True}
+            if part.inside_reduction:
+                arguments["reduction_hint"] = part.features.get_reduction_hint(part.tiling_scores)
+            # It takes the sizes over, and a part's R blocks out of what it gives where the part's code has them.
+            configs = getattr(triton_heuristics, heuristics)(dict(sizes), **arguments)
+            code = (part.body, part.loads, part.compute, part.stores, part.post_loop_combine, part.post_loop_store)
+            return Part(configs, sizes, sum(len(lines._lines) for lines in code))
+
+    return SharedLaunchKernel
+
+
+def cannot_share_launch(scheduler: Any, device: torch.device) -> str | None:
+    """Why this code generator, as it is configured, cannot have several kernels share a launch; None if it can."""
+    from torch._inductor import config
+    from torch._inductor.codegen.triton import TritonScheduling
+
+    triton = config.triton
+    backend = scheduler.get_backend(device)
+    if not isinstance(getattr(backend, "_triton_scheduling", backend), TritonScheduling):
+        return f"{type(backend).__name__} has no partition of program ids"
+    if is_deterministic():
+        return "deterministic: its warps would be chosen by timing, and sums are in an order by warps"
+    if triton.cooperative_reductions or triton.force_cooperative_reductions or triton.multi_kernel:
+        return "cooperative reductions and multi_kernel need launches of their own"
+    if triton.tile_reductions or triton.prefer_nd_tiling or (triton.max_tiles or 2) > 2:
+        return "three-dimensional tiles cannot be partitioned"
+    if getattr(scheduler, "_multi_stream_nodes", False):
+        return "the graph runs on several streams"
+    return None
