@@ -1,4 +1,5 @@
 # make test    install into .venv and run everything that checks Bridge
+# make test-all    as `make test`, with all parameters of the tests that it samples
 # make demo    install into .venv and run the demonstration
 # make torture    as `make test` has some of them, all programs of others; takes
 #              hours, and goes on where it was stopped: outcomes are in torture/
@@ -32,7 +33,7 @@ PY := bridge lowering passes test benchmarks examples
 # Generators of programs, see test/python/torture/generator.py.
 TORTURE ?= op_db models pytorch_tests corpus
 
-.PHONY: venv build docs test torture coverage demo lint clean
+.PHONY: venv build docs test test-all torture coverage demo lint clean
 
 venv: $(VENV)/.installed
 
@@ -48,7 +49,10 @@ $(VENV)/.installed: $(BIN)/python $(SOURCES)
 # package, not the sources beside them.
 test: lint
 	$(BIN)/lit -v test/lit
-	cd $(VENV) && $(TEST_ENV) bin/pytest -n auto --durations=10 ../test/python
+	cd $(VENV) && $(TEST_ENV) bin/pytest -n auto --durations=10 $(PYTEST_ARGS) ../test/python
+
+test-all: PYTEST_ARGS = --all
+test-all: test
 
 torture: venv
 	cd $(VENV) && $(TEST_ENV) PYTHONPATH=../test/python bin/python -m torture $(TORTURE) --results ../torture

@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import zlib
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,23 @@ def plain(x: torch.Tensor) -> torch.Tensor:
 
 def sample() -> torch.Tensor:
     return torch.arange(32 * 64, dtype=torch.float32).reshape(32, 64).sin()
+
+
+def pytest_addoption(parser):
+    parser.addoption("--all", action="store_true", help="run all parameters of tests that are marked one_in")
+
+
+def pytest_collection_modifyitems(config, items):
+    """Leaves out the parameters that `one_in` does not choose; which they are depends on the test's name only."""
+    if config.getoption("--all"):
+        return
+    config.hook.pytest_deselected(items=[item for item in items if not _is_chosen(item)])
+    items[:] = filter(_is_chosen, items)
+
+
+def _is_chosen(item) -> bool:
+    marker = item.get_closest_marker("one_in")
+    return marker is None or zlib.crc32(item.name.encode()) % marker.args[0] == 0
 
 
 @pytest.fixture(autouse=True)

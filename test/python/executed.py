@@ -20,6 +20,8 @@ from bridge.affine.mlir_runtime import context, ir, load_mlir, passmanager
 
 _LOWERING = (
     "lower-affine",
+    # A bf16 value that lives across blocks wants a function of the C library, which not every one has.
+    "control-flow-sink",
     "convert-scf-to-cf",
     "arith-expand{include-bf16=true}",
     "convert-math-to-llvm",
@@ -125,7 +127,8 @@ def execute(text: str, buffers: list[torch.Tensor], sizes: list[int]) -> None:
         for operation in calls.replaced:
             operation.erase()
         passmanager.PassManager.parse(f"builtin.module({','.join(_LOWERING)})").run(module.operation)
-        engine = load_mlir("execution_engine").ExecutionEngine(module, opt_level=1)
+        # No optimization: it would move values across blocks again.
+        engine = load_mlir("execution_engine").ExecutionEngine(module, opt_level=0)
         for symbol, callback in calls.callbacks.items():
             engine.raw_register_runtime(symbol, ctypes.cast(callback, ctypes.c_void_p))
         descriptors = [ctypes.pointer(ctypes.pointer(_descriptor(buffer))) for buffer in buffers]

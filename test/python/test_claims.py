@@ -24,6 +24,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from patterns import TESTED
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("pattern", TESTED, ids=lambda pattern: pattern.name)
 def test_triton(pattern):
     inputs = pattern.make(None, torch.bfloat16, "cpu", small=True)

@@ -82,6 +82,7 @@ def complaints(found: validate.Recorded, touched: Accesses, buffers: dict[str, t
     return lines
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("pattern", TESTED, ids=lambda pattern: pattern.name)
 def test_patterns(pattern):
     found, touched, buffers = run(pattern.function, pattern.make(None, torch.float32, "cpu", small=True))

@@ -68,6 +68,7 @@ def assert_not_above_inductors(function, inputs, keeps_more=False):
     assert ours.allocated <= (theirs.estimated if keeps_more else theirs.allocated)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("pattern", TESTED, ids=lambda pattern: pattern.name)
 def test_patterns(pattern):
     assert_not_above_inductors(pattern.function, pattern.make(None, torch.bfloat16, "cpu"))
@@ -136,6 +137,7 @@ KEEPS_MORE = {"llama3-8b", "olmo2-7b", "Starcoder2ForCausalLM", "NemotronForCaus
 MODELS = ["llama3-8b", "gpt-neox-7b", "olmo2-7b", "bert-large", "vit-base", "swin-tiny"]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", MODELS)
 def test_models(name):
     """Of the zoo, small."""

@@ -26,6 +26,7 @@ def compile_offline(dtype, columns, dynamic, backend=None):
     return offline.compile_for_gpu(swiglu_norm, inputs, compile_fx=backend, dynamic=None if dynamic else False)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
 @pytest.mark.parametrize("columns", [4096, 5120, 8192])
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)

@@ -38,6 +38,7 @@ def strict(monkeypatch):
     monkeypatch.setenv("BRIDGE_STRICT", "1")
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", CASES)
 def test_three_witnesses_agree(name):
     function, inputs = witness.float32(CASES[name])
