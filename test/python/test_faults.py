@@ -330,7 +330,7 @@ KILLED = """
 import os, signal
 import torch
 from conftest import plain, rows, sample
-from bridge import pipeline
+from bridge.affine import pipeline
 from bridge.backend import bridge as backend
 import bridge
 

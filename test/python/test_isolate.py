@@ -24,7 +24,7 @@ from bridge.reasons import Reason
 SABOTAGED = """
 import ctypes, os, signal, sys, time
 from multiprocessing.connection import Connection
-from bridge import isolation
+from bridge.affine import isolation
 
 def go_wrong(module, pipeline, tree):
     {}
@@ -194,7 +194,7 @@ FORK = """
 import os, sys
 import torch
 from conftest import rows, sample
-from bridge import isolation
+from bridge.affine import isolation
 from bridge.backend import bridge as backend
 import bridge
 

@@ -9,7 +9,7 @@ from torture.outcome import Verdict
 TESTS = """
 import os
 import unittest
-from bridge import hook
+from bridge.scheduling import hook
 
 def installed():
     return hook.current() is not None
