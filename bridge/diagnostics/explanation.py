@@ -234,7 +234,7 @@ def make_explanation(recording: Recording, name: str, target: str, registers: bo
 
 def _explain_group(entry: GroupReport, recording: Recording, line: Roofline) -> GroupExplanation:
     record = entry.record
-    assert record is not None
+    assert isinstance(record, GroupRecord), "recorded by `recording.begin_group`"
     lines = {statement.name: statement.lines for statement in record.statements}
     transformations = _transformations(record)
     first, last = _executed(record, "affine.mlir"), _executed(record, "fused.mlir" if entry.fused else "affine.mlir")
