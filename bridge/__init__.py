@@ -43,7 +43,7 @@ __all__ = [
 #: Where to find what is loaded when it is asked for.
 _LATER = {
     "config": ("config", None),
-    "explain": ("diagnostics.explanation", "explain"),
+    "explain": ("diagnostics.explaining", "explain"),
     "expect_fused": ("diagnostics.expect", "expect_fused"),
     "fuse_or_explain": ("diagnostics.expect", "fuse_or_explain"),
     "export": ("diagnostics.exporting", "export"),

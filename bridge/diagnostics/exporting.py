@@ -8,9 +8,9 @@ from typing import Any
 
 import torch
 
-from ..diagnostics.explanation import DEFAULT_TARGET, architecture_of
 from ..reasons import Unsupported
 from ..support.fresh_code import fresh_entry
+from .explaining import DEFAULT_TARGET, architecture_of
 
 
 @dataclass
