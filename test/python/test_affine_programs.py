@@ -254,7 +254,7 @@ class TestReproducer:
     PIPELINE = "builtin.module(func.func(canonicalize),transform-interpreter)"
 
     def test_repeats_the_failure(self, compiler, tmp_path):
-        options = {"bridge.affine.pipeline": self.PIPELINE, "dump_dir": str(tmp_path)}
+        options = {"bridge.pipeline": self.PIPELINE, "dump_dir": str(tmp_path)}
         with pytest.warns(RuntimeWarning, match=r"(?s)pass_failed.*to repeat: bridge-opt --run-reproducer"):
             compiler(gated, backend="bridge", options=options)(*example_inputs())
         (command,) = re.findall(r"--run-reproducer (\S+)", bridge.report().groups[0].detail)

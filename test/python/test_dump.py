@@ -74,7 +74,7 @@ class TestStages:
     def test_a_pass_that_fails_leaves_those_before(self, dumped):
         pipeline = "builtin.module(func.func(canonicalize),transform-interpreter)"
         with pytest.warns(RuntimeWarning, match="pass_failed"):
-            folder = dumped(**{"bridge.affine.pipeline": pipeline})
+            folder = dumped(**{"bridge.pipeline": pipeline})
         names = {path.name for path in folder.iterdir()}
         assert {"01-affine.mlir", "02-after-canonicalize.mlir", "replay.sh"} <= names
         assert not any("fused" in name for name in names)
