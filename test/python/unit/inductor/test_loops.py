@@ -10,14 +10,10 @@ from torch.utils._sympy.functions import FloorDiv, ModularIndexing
 from bridge.inductor.loops import _join, _joining_less
 
 X, Y = sympy.symbols("x y", integer=True, nonnegative=True)
-
-
 JOINED = (
     ModularIndexing(X + 3, 1, 7) + 7 * ModularIndexing(X + 3, 7, 8) + 56 * Y,
     3 * ModularIndexing(X, 2, 4) + 12 * FloorDiv(X, 8),
 )
-
-
 APART = (
     X + 7 * Y,
     ModularIndexing(X + 3, 1, 7) + 96 * ModularIndexing(FloorDiv(X + 3, 7) + Y, 1, 8),
