@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..diagnostics.dump import Dump
 from ..reasons import Reason, Unsupported
+from ..support.recorder import Stages
 from .mlir_runtime import ir, load_pass_plugins, passmanager
 from .reproducer import write_reproducer
 
@@ -26,7 +26,7 @@ _REMARK = re.compile(r"\[(\w+)\] (.*)", re.DOTALL)
 
 
 def run_pipeline(
-    module, pipeline: str, dump: Dump, isolate: bool = False, plugins: tuple[str, ...] = ()
+    module, pipeline: str, dump: Stages, isolate: bool = False, plugins: tuple[str, ...] = ()
 ) -> list[Remark]:
     """Transforms `module` in place; Unsupported if a pass fails, or in a helper process (`isolate`) crashes or hangs.
 

@@ -12,7 +12,7 @@ import torch
 from explained import example_inputs, gated, halves, next_row, other_lane
 
 import bridge
-from bridge.diagnostics.explanation import explain, pass_meaning
+from bridge.diagnostics.explaining import explain, pass_meaning
 from bridge.diagnostics.guards import find_guards
 from bridge.diagnostics.text import space
 from bridge.options import DEFAULT_PIPELINE
