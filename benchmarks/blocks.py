@@ -23,6 +23,7 @@ from bridge.lowering.triton import codegen, profitability
 
 
 def main() -> None:
+    """Print a line for each pattern that has a persistent kernel."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pattern", nargs="+", default=[""], help="parts of the names of those to measure")
     parser.add_argument("--list", choices=LISTS, default="engine", help="which functions (default: %(default)s)")

@@ -1,4 +1,7 @@
-"""RMSNorm + residual + chunk + SwiGLU written by hand: one program a row, all of it loaded, its halves again."""
+"""For benchmarks/gpu.py: RMSNorm + residual + chunk + SwiGLU written by hand.
+
+One program has a row: it loads all of it, and then both halves again.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +32,7 @@ def _kernel(x, residual, weight, out, width: tl.constexpr, eps: tl.constexpr, RO
 
 
 def swiglu_norm(x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, eps: float = 1e-6) -> torch.Tensor:
+    """Return the gated norm of (rows, width) tensors, as (rows, width / 2)."""
     rows, width = x.shape
     out = torch.empty(rows, width // 2, dtype=x.dtype, device=x.device)
     row = triton.next_power_of_2(width)

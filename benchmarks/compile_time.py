@@ -51,10 +51,12 @@ def fan(size: int) -> Graph:
 
 
 def norm(x):
+    """Return x over the root mean square of its rows."""
     return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)
 
 
 def attention(x, qkv, out):
+    """Return x plus its self-attention in eight heads."""
     heads = (norm(x) @ qkv).unflatten(-1, (3, 8, 64)).permute(2, 0, 3, 1, 4)
     query, key, value = heads.unbind(0)
     attended = F.scaled_dot_product_attention(query, key, value, is_causal=True)
@@ -62,12 +64,12 @@ def attention(x, qkv, out):
 
 
 def blocks(size: int) -> Graph:
-    """Transformer blocks, between whose library calls there is nothing to fuse."""
+    """Return transformer blocks, between whose library calls there is nothing to fuse."""
     return _blocks(size, 1024, lambda x, up, down: x + F.silu(norm(x) @ up) @ down)
 
 
 def gated_blocks(size: int) -> Graph:
-    """Transformer blocks whose gate is normalised first: Inductor has two kernels for that, Bridge one."""
+    """Return transformer blocks with a normalised gate: two kernels for Inductor, one for Bridge."""
 
     def feed_forward(x, up, down):
         gate, value = norm(x @ up).chunk(2, -1)
@@ -103,15 +105,18 @@ class Cost:
 
     @property
     def total(self) -> float:
+        """Return all CPU seconds."""
         return self.codegen + self.triton
 
 
 def cpu_seconds() -> float:
+    """Return the CPU seconds of this process and of its children so far."""
     times = os.times()
     return times.user + times.system + times.children_user + times.children_system
 
 
 def cost(graph: Graph, backend, with_triton: bool) -> Cost:
+    """Compile a graph once; return what it cost."""
     from bridge import offline
 
     torch._dynamo.reset()
@@ -125,7 +130,7 @@ def cost(graph: Graph, backend, with_triton: bool) -> Cost:
 
 
 def calls(graph: Graph, backend) -> int:
-    """Function calls of the interpreter in one compilation without Triton's: as good as instructions, and no noise."""
+    """Count the interpreter's function calls in one compilation without Triton's, which have no noise."""
     profile = cProfile.Profile()
     profile.enable()
     cost(graph, backend, with_triton=False)
@@ -135,7 +140,7 @@ def calls(graph: Graph, backend) -> int:
 
 
 def measure(name: str, size: int, pairs: int, with_triton: bool) -> str:
-    """A line of the table; medians over pairs, whose order alternates."""
+    """Return a line of the table; medians over pairs, whose order alternates."""
     import bridge
     from bridge.backend import bridge as backend
 
@@ -160,7 +165,7 @@ def measure(name: str, size: int, pairs: int, with_triton: bool) -> str:
 
 
 def import_milliseconds(processes: int = 9) -> tuple[float, bool]:
-    """(what `import bridge` takes after `import torch`, in new processes: the median; whether MLIR came with it)."""
+    """Return (median of what `import bridge` takes after `import torch`, in new processes; True if it loads MLIR)."""
     code = (
         "import sys, time, torch; t = time.perf_counter(); import bridge; "
         "print(time.perf_counter() - t, 'mlir' in sys.modules)"
@@ -174,6 +179,7 @@ def import_milliseconds(processes: int = 9) -> tuple[float, bool]:
 
 
 def main() -> None:
+    """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--graph", nargs="+", choices=GRAPHS, default=list(GRAPHS))
     parser.add_argument("--sizes", nargs="+", type=int, default=[10, 20, 40])

@@ -40,7 +40,7 @@ def input_sets(pattern: Pattern, rows: int | None, dtype: torch.dtype) -> list[l
 
 
 def compiled(pattern: Pattern, backend: str, **options):
-    """The pattern's function, compiled; each gets a Dynamo of its own."""
+    """Return the pattern's function, compiled; each has a fresh Dynamo."""
     from bridge.backend import bridge
 
     torch._dynamo.reset()
@@ -49,6 +49,7 @@ def compiled(pattern: Pattern, backend: str, **options):
 
 
 def measure(pattern: Pattern, rows: int | None, dtype: torch.dtype, bandwidth: float, autotune: bool) -> Row:
+    """Return one line of the table; bandwidth: bytes a second of a copy."""
     sets = input_sets(pattern, rows, dtype)
     reference = pattern.function(*[t.double() for t in sets[0]])
     times, errors, kernels = {}, {}, {}
@@ -73,11 +74,12 @@ def measure(pattern: Pattern, rows: int | None, dtype: torch.dtype, bandwidth: f
 
 
 def shape(inputs: list[torch.Tensor]) -> str:
-    """That of the first input, which tells those of the others."""
+    """Return the first input's shape in words; the other shapes follow from it."""
     return " x ".join(map(str, inputs[0].shape))
 
 
 def arguments() -> argparse.Namespace:
+    """Return the command line's arguments."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pattern", nargs="+", default=[""], help="parts of the names of those to measure")
     parser.add_argument("--list", choices=LISTS, default="engine", help="which functions (default: %(default)s)")
@@ -95,6 +97,7 @@ def arguments() -> argparse.Namespace:
 
 
 def chosen_patterns(options: argparse.Namespace) -> list[Pattern]:
+    """Return the patterns that are asked for, or the user's own function."""
     if not options.function:
         return selected(options.pattern, LISTS[options.list])
     path, name = options.function.rsplit(":", 1)
@@ -103,6 +106,7 @@ def chosen_patterns(options: argparse.Namespace) -> list[Pattern]:
 
 
 def measure_all(options: argparse.Namespace, bandwidth: float) -> Iterator[Row]:
+    """Yield a line of the table for each pattern, number of rows and dtype."""
     chosen = chosen_patterns(options)
     for number, pattern in enumerate(chosen):
         for rows, name in itertools.product(options.rows, options.dtype):
@@ -114,6 +118,7 @@ def measure_all(options: argparse.Namespace, bandwidth: float) -> Iterator[Row]:
 
 
 def main() -> None:
+    """Print the table, and write it where --out says."""
     options = arguments()
     if not torch.cuda.is_available():
         sys.exit("this benchmark needs a GPU")

@@ -19,12 +19,14 @@ NESTED = "triton.nested_reduction"
 
 
 def kernels(pattern: Pattern, compile_fx=None, **patches) -> int:
+    """Return the number of launches for a GPU."""
     torch._dynamo.reset()
     inputs = pattern.make(None, torch.bfloat16, "cpu")
     return offline.compile_for_gpu(pattern.function, inputs, compile_fx=compile_fx, config_patches=patches).n_kernels
 
 
 def main() -> None:
+    """Print the table."""
     known = hasattr(config.triton, NESTED.split(".")[1])  # from torch 2.13 on
     print(f"torch {torch.__version__}\n\n| pattern | Inductor | with nested_reduction | Bridge |\n|---|---|---|---|")
     for pattern in PATTERNS:

@@ -25,7 +25,7 @@ class Sizes:
     shapes: tuple[tuple[int, ...], ...]
 
     def make(self, rows: int | None, dtype: torch.dtype, device: str) -> list[torch.Tensor]:
-        """Normally distributed inputs; drawn in float32, so that one seed means one draw for every dtype."""
+        """Return normally distributed inputs; drawn in float32, so that a seed gives the same draw for every dtype."""
         rows = self.rows if rows is None else rows
         shapes = [[rows if size == ROWS else size for size in shape] for shape in self.shapes]
         return [torch.randn(shape, device=device, dtype=torch.float32).to(dtype) for shape in shapes]
@@ -51,7 +51,7 @@ class Pattern:
     loads_once: bool = False
 
     def make(self, rows: int | None, dtype: torch.dtype, device: str, small: bool = False) -> list[torch.Tensor]:
-        """Inputs at the full or the small size; rows: None for the default."""
+        """Return inputs at the full or the small size; rows: None for the default."""
         return (self.small if small else self.full).make(rows, dtype, device)
 
     def mark_dynamic_rows(self, inputs: list[torch.Tensor]) -> None:
@@ -61,7 +61,7 @@ class Pattern:
                 torch._dynamo.mark_dynamic(tensor, 0)
 
     def traffic(self, inputs: list[torch.Tensor]) -> int:
-        """The fewest bytes moved: every element of inputs and outputs once."""
+        """Return the fewest bytes moved: every element of inputs and outputs once."""
         outputs = self.function(*[t.to("meta") for t in inputs])
         outputs = outputs if isinstance(outputs, (tuple, list)) else [outputs]
         return sum(t.numel() * t.element_size() for t in [*inputs, *outputs])
@@ -117,7 +117,7 @@ def q_and_k_norm_rope(q, k, q_weight, k_weight, cos, sin):
 
 
 def fused_qkv(qkv, q_weight, k_weight, cos, sin):
-    """What follows one projection to four query heads for each key and value head."""
+    """Repeat key and value heads for four query heads each, after one projection."""
     size = q_weight.shape[0]
     q, k, v = qkv.view(qkv.shape[0], -1, size).split(_heads(qkv.shape[-1] // size), dim=1)
     return *q_and_k_norm_rope(q, k, q_weight, k_weight, cos, sin), v.contiguous()
@@ -151,7 +151,7 @@ def norm_fp8_blocks(x, weight, block=128):
 
 
 def swiglu_norm_int8(x, residual, weight):
-    """The RFC's function, then int8 with a scale for each row."""
+    """Compute the RFC's function, then int8 with a scale for each row."""
     y = _wide(swiglu_norm(x, residual, weight))
     scale = y.abs().amax(-1, keepdim=True) / 127.0
     return (y / scale).round().to(torch.int8), scale
@@ -163,13 +163,13 @@ def softmax_halves(x):
 
 
 def norm_head_tail(x, weight):
-    """An eighth of the row as it is, the rest scaled."""
+    """Return an eighth of the row as it is, the rest scaled."""
     normed, head = rms_norm(x, weight), x.shape[-1] // 8
     return normed[:, :head], normed[:, head:] * 2
 
 
 def mla_norms(x, q_weight, kv_weight):
-    """The parts of a row of DeepSeek's down projection: two norms, and a copy of the rest."""
+    """Split a row of DeepSeek's down projection: two norms, and a copy of the rest."""
     q, kv, position = x.split(_mla_parts(x, q_weight, kv_weight), dim=-1)
     return rms_norm(q, q_weight), rms_norm(kv, kv_weight), position.contiguous()
 
@@ -478,5 +478,5 @@ LISTS = {"engine": PATTERNS, "orders": ORDERS, "one_kernel": ONE_KERNEL, "widths
 
 
 def selected(parts: list[str], patterns: list[Pattern] = PATTERNS) -> list[Pattern]:
-    """The patterns in whose name one of the parts occurs; the empty part is in all."""
+    """List the patterns in whose name one of the parts occurs; the empty part is in all."""
     return [pattern for pattern in patterns if any(part in pattern.name for part in parts)]

@@ -41,14 +41,17 @@ class Row:
 
     @property
     def speedup(self) -> float:
+        """Return Inductor's time over Bridge's."""
         return self.inductor_us / self.bridge_us
 
     @property
     def of_copy(self) -> float:
+        """Return the time at the copy's bandwidth over Bridge's."""
         return self.floor_us / self.bridge_us
 
 
 def table(rows: list[Row]) -> str:
+    """Return the table in Markdown."""
     columns = (
         "pattern | shape | dtype | kernels | Inductor us | max-autotune us | by hand us | Bridge us | ratio | MB "
         "| of copy | error, Inductor | error, Bridge"
@@ -99,6 +102,7 @@ def plot(rows: list[Row], heading: str) -> str:
 
 
 def save(folder: Path, name: str, rows: list[Row], heading: str) -> None:
+    """Write NAME.json, NAME.svg and NAME.md."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{name}.json").write_text(
         json.dumps({"heading": heading, "rows": [asdict(r) for r in rows]}, indent=1) + "\n"
@@ -114,7 +118,7 @@ def load(path: Path) -> tuple[str, list[Row]]:
 
 
 def rendered(page: str, folder: Path) -> str:
-    """The page with what stands between `<!-- results NAME -->` and `<!-- end -->` made from NAME.json."""
+    """Return the page with each part between `<!-- results NAME -->` and `<!-- end -->` made from NAME.json."""
 
     def replace(match: re.Match) -> str:
         heading, rows = load(folder / f"{match[1]}.json")
@@ -126,12 +130,13 @@ def rendered(page: str, folder: Path) -> str:
 
 
 def _models(folder: Path, match: re.Match) -> str:
-    """What `bridge bench` wrote, between `<!-- models NAME -->` and `<!-- end -->`."""
+    """Return what `bridge bench` wrote, between `<!-- models NAME -->` and `<!-- end -->`."""
     run = describe(load_models(folder / f"{match[1]}.json"))
     return f"<!-- models {match[1]} -->\n{run}\n![{match[1]}]({folder.name}/{match[1]}.svg)\n<!-- end -->"
 
 
 def main() -> None:
+    """Bring docs/results.md and its plots up to date."""
     page, folder = DOCS / "results.md", DOCS / "results"
     for path in sorted(set(folder.glob("*.json")) - set(folder.glob("models*.json"))):
         heading, rows = load(path)

@@ -19,7 +19,7 @@ from . import options as _options
 
 
 def changed() -> dict:
-    """The options that are set here, by an assignment or by `patch`."""
+    """Return the options that are set here, by an assignment or by `patch`."""
     config = sys.modules[__name__]
     now = {name: getattr(config, name) for name in _options.DEFAULTS}
     return {name: value for name, value in now.items() if value != config._config[name].default}
@@ -36,7 +36,7 @@ def _at_import() -> dict:
 if typing.TYPE_CHECKING:
 
     def __getattr__(name: str) -> typing.Any:
-        """The options, and what torch adds to a configuration module."""
+        """Stand for the options, and for what torch adds to a configuration module."""
 
 
 globals().update((name, Config(default=value)) for name, value in _at_import().items())

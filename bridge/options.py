@@ -18,7 +18,7 @@ DEFAULT_PIPELINE = "builtin.module(bridge-fuse)"
 
 
 def default_pipeline(knows_lanes: bool, force: bool, keeps_roundings: bool = False) -> str:
-    """The passes for a code generator: one that knows lanes (Triton), or one that emits loop nests (C++).
+    """Return the passes for Triton (which emits lanes) or for C++ (which emits loop nests).
 
     force: compute transcendental functions again where a fusion needs it, which only C++ has to be told;
     keeps_roundings: what is computed again is rounded as the buffer would have rounded it.
@@ -80,15 +80,16 @@ class Options:
 
     @staticmethod
     def names() -> list[str]:
+        """Return the names of all options."""
         return [f.name for f in dataclasses.fields(Options)]
 
     @staticmethod
     def meanings() -> dict[str, str]:
-        """What each option is for, in Markdown."""
+        """Return what each option is for, in Markdown."""
         return {f.name: f.metadata["meaning"] for f in dataclasses.fields(Options)}
 
     def deciding(self) -> dict[str, Any]:
-        """The options that a compilation's result depends on."""
+        """Return the options that a compilation's result depends on."""
         return {name: getattr(self, name) for name in self.names() if name not in ("dump_dir", "strict")}
 
 
@@ -146,12 +147,12 @@ def make_options(given: Mapping[str, Any]) -> Options:
 
 
 def variable(name: str) -> str:
-    """The environment variable of an option."""
+    """Return the environment variable of an option."""
     return f"BRIDGE_{name.upper()}"
 
 
 def from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
-    """The options that have a variable that is not empty; OptionError for one that cannot be read."""
+    """Return the options that have a variable that is not empty; OptionError for one that cannot be read."""
     given = {name: environment.get(variable(name)) for name in DEFAULTS}
     return {name: _read(name, text) for name, text in given.items() if text}
 

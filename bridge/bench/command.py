@@ -1,4 +1,4 @@
-"""`bridge bench`: measures real models, Inductor and Bridge side by side in one run."""
+"""For `bridge bench`: measure real models, Inductor and Bridge side by side in one run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Job = tuple[Architecture, str, int]
 
 
 def jobs(options: argparse.Namespace) -> list[Job]:
-    """What is asked for and installed; batches beyond the first come last, for the time may not suffice."""
+    """List the jobs that are asked for and installed; larger decoding batches come last, as time may run out."""
     chosen = [a for a in zoo.selected(options.only) if a.available]
     pairs = [(a, mode) for a in chosen for mode in a.modes if mode in options.modes]
     first, *others = options.batches
@@ -35,7 +35,7 @@ def jobs(options: argparse.Namespace) -> list[Job]:
 
 
 def run(options: argparse.Namespace) -> int:
-    """The exit status: 1 for failures or regressions, 2 where nothing can be measured."""
+    """Return the exit status: 1 for failures or regressions, 2 where nothing can be measured."""
     if options.corpus:
         from .corpus import command
 
@@ -87,7 +87,7 @@ def measure_all(todo: list[Job], options: argparse.Namespace) -> Run:
 
 
 def _attempt(job: Job, done: Run, measure: Callable[..., Result]) -> str:
-    """Adds the job's result, or why there is none, and says it in a line."""
+    """Add the job's result, or why there is none; return a line that says so."""
     architecture, mode, batch = job
     try:
         module = architecture.build(torch.bfloat16, "cuda")
@@ -104,6 +104,7 @@ def _attempt(job: Job, done: Run, measure: Callable[..., Result]) -> str:
 
 
 def progress(result: Result) -> str:
+    """Return one result in a line."""
     one, two = result.inductor, result.bridge
     return (
         f"{result.name}: {one.triton_launches} -> {two.triton_launches} of {one.launches} launches, "
@@ -146,6 +147,7 @@ def _save(done: Run, folder: Path | None) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
+    """Run `bridge bench` and return its exit status."""
     parser = argparse.ArgumentParser(prog="bridge bench", description=__doc__)
     add_arguments(parser)
     return exit_status(run(parser.parse_args(arguments)))

@@ -1,7 +1,7 @@
-"""Measures one case: both compilers in one process, one after the other where they cannot alternate.
+"""For `bridge bench`: measure one case with both compilers in one process.
 
-A kernel that both make runs with one configuration, the first compiler's: two compilations of the same kernel may have
-the autotuner pick one that takes 1.3 times as long, which is nobody's doing.
+The compilers alternate wherever they can.  A kernel that both make runs with one configuration, that of the first
+compiler: otherwise the autotuner may pick two configurations for it, of which one takes 1.3 times as long.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class _Compiled:
 
 
 def warm_up() -> None:
-    """What a process does once is no part of a compilation: imports, Inductor's workers, Bridge's plug-in."""
+    """Do what a process does once, so that no compilation is charged for it: imports, workers, the plug-in."""
     from torch._inductor.async_compile import AsyncCompile
 
     def function(x: torch.Tensor) -> torch.Tensor:
@@ -67,7 +67,11 @@ def warm_up() -> None:
 
 
 def measure(case: Case, number: int = 0, compiles: int = 1) -> Result:
-    """number: of the case, which decides who begins; compiles: compilations of each, whose median counts."""
+    """Measure a case with both compilers.
+
+    number: of the case; its parity decides which compiler begins.  compiles: compilations by each; the result has
+    their median time.
+    """
     reference = case.run().clone()
     order = COMPILERS[:: 1 if number % 2 else -1]
     seconds: dict[str, list[float]] = {compiler: [] for compiler in order}
@@ -136,7 +140,7 @@ def _measure_alone(
 
 
 def _measure_in_turn(case: Case, compiled: dict[str, _Compiled]) -> None:
-    """Fills in the times: each round has one replay of each, and the order alternates."""
+    """Measure the times: each round has one replay of each compiler, and the order alternates."""
     orders = [list(compiled.values()), list(compiled.values())[::-1]]
     for number in range(WARM_UP + ROUNDS):
         for one in orders[number % 2]:

@@ -1,4 +1,4 @@
-"""The ratios of a run as an SVG: a group of horizontal bars a case."""
+"""For `bridge bench --out` and benchmarks/results.py: a run as an SVG, a group of horizontal bars a case."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Bars:
 
 
 def svg(cases: list[Bars], title: str, series: list[str], axis: Axis) -> str:
-    """An SVG document with a bar for each value of each case, in the colors of the series."""
+    """Return an SVG document with a bar for each value of each case, in the colors of the series."""
     line = _BAR * len(series) + _GAP
     height, width = 48 + line * len(cases) + 30, _NAMES + _WIDTH + 110
     lines = [

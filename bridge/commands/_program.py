@@ -1,4 +1,4 @@
-"""Users' programs on the command line: a file, a function in it, and what the function is called with."""
+"""For the commands: a user's file, a function in it, and what the function is called with."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Program:
 
 
 def add_arguments(parser: argparse.ArgumentParser, function_required: bool) -> None:
-    """The arguments that `load` reads."""
+    """Add the arguments that `load` reads."""
     what = "file.py:function" if function_required else "file.py:function, or file.py for a script that compiles itself"
     parser.add_argument("program", help=what)
     parser.add_argument(
@@ -47,7 +47,7 @@ def split(program: str) -> tuple[Path, str | None]:
 
 
 def load(arguments: argparse.Namespace) -> Program:
-    """Imports the file, whose `__name__` is not `__main__` then; ValueError for what it does not have."""
+    """Import the file and find the function; ValueError for what it does not have."""
     file, name = split(arguments.program)
     if name is None:
         raise ValueError(f"which function of {file}? write {file}:function")

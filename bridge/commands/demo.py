@@ -30,6 +30,7 @@ PAIRS = 200
 
 
 def f(x, residual, weight, eps=1e-6):
+    """Compute what the demonstration compiles: a norm with a residual, then a gate over two halves of the row."""
     x = x + residual
     variance = x.pow(2).mean(-1, keepdim=True)
     x_normed = x * torch.rsqrt(variance + eps) * weight
@@ -48,6 +49,7 @@ SOURCE = """\
 
 
 def make_inputs(shape: tuple[int, int], dtype: torch.dtype) -> list[torch.Tensor]:
+    """Return the arguments of `f`: two of `shape`, and one weight for each column."""
     generator = torch.Generator().manual_seed(0)
     random = functools.partial(torch.randn, generator=generator)
     return [t.to(dtype) for t in (random(shape), random(shape), random(shape[1]))]
@@ -59,16 +61,18 @@ def make_inputs(shape: tuple[int, int], dtype: torch.dtype) -> list[torch.Tensor
 
 
 def heading(text: str) -> None:
+    """Print the heading of a section."""
     print(f"\n== {text} {'=' * max(0, 100 - len(text))}\n", flush=True)
 
 
 def show(text: str) -> None:
+    """Print a text, indented."""
     print("\n".join(f"    {line}" for line in text.strip("\n").splitlines()))
 
 
 @contextlib.contextmanager
 def progress(text: str) -> Iterator[None]:
-    """A line that grows by a dot a second while the block runs."""
+    """Print a line that grows by a dot a second while the block runs."""
     print(f"{text} ", end="", flush=True)
     done, start = threading.Event(), time.perf_counter()
     ticker = threading.Thread(target=_tick, args=(done,), daemon=True)
@@ -112,7 +116,7 @@ def show_gpu() -> None:
 
 
 def show_warm(inputs: list[torch.Tensor]) -> None:
-    """What Bridge adds to a compilation once its imports are done."""
+    """Show what Bridge adds to a compilation once its imports are done."""
     from bridge import offline
 
     heading("bridge.report(): the same compilation once more, in a process that is warm by now")
@@ -121,11 +125,12 @@ def show_warm(inputs: list[torch.Tensor]) -> None:
 
 
 def read_stages(folder: Path) -> dict[str, str]:
-    """The module before and after the passes, by stage name, from a dump of one compilation."""
+    """Return the module before and after the passes, by stage name, from a dump of one compilation."""
     return {stage: next(folder.rglob(f"*-{stage}.mlir")).read_text() for stage in ("affine", "fused")}
 
 
 def show_stages(stages: dict[str, str]) -> None:
+    """Print the affine IR before and after the passes."""
     heading("The affine IR that Inductor's loops become: two nests")
     show(stages["affine"])
     heading("After the passes: one nest, proven parallel; the reduction reads both halves at once")
@@ -133,7 +138,7 @@ def show_stages(stages: dict[str, str]) -> None:
 
 
 def show_kernel(kernel) -> None:
-    """The Triton code of a kernel, and the registers of its cubin under each configuration."""
+    """Print the Triton code of a kernel, and the registers of its cubin under each configuration."""
     from bridge import offline
 
     heading("The Triton kernel that Inductor's code generator makes of it")
@@ -179,6 +184,7 @@ def without_caches(backend: str) -> Iterator[dict]:
 
 
 def largest_error(function: Callable, inputs: list[torch.Tensor], exact: torch.Tensor) -> float:
+    """Return the largest absolute difference from the exact result."""
     with torch.no_grad():
         return (function(*inputs).double() - exact).abs().max().item()
 
@@ -189,6 +195,7 @@ def time_pairs(first: Callable, second: Callable, inputs: list[torch.Tensor]) ->
 
 
 def seconds(function: Callable, inputs: list[torch.Tensor]) -> float:
+    """Return the wall time of one call."""
     with torch.no_grad():
         start = time.perf_counter()
         function(*inputs)
@@ -196,6 +203,7 @@ def seconds(function: Callable, inputs: list[torch.Tensor]) -> float:
 
 
 def show_times(times: list[tuple[float, float]]) -> None:
+    """Print the median times of both functions and the ratio."""
     plain, fused = (statistics.median(column) for column in zip(*times, strict=True))
     ratio = statistics.median(a / b for a, b in times)
     print(f"    inductor  {1e3 * plain:.2f} ms (median)")
@@ -204,7 +212,7 @@ def show_times(times: list[tuple[float, float]]) -> None:
 
 
 def main() -> int:
-    """The whole demonstration; 1 if the fusion that it is about did not happen on this CPU."""
+    """Run the whole demonstration; return 1 if the fusion that it shows did not happen on this CPU."""
     print(f"Bridge {bridge.__version__}, torch {torch.__version__}. The function:\n\n{SOURCE}", end="")
     if importlib.util.find_spec("triton") is None:
         print("\nThe part about the GPU is left out: Triton is not installed.")

@@ -1,4 +1,4 @@
-"""show what was fused and why the rest was not
+"""Show what was fused and why the rest was not.
 
 Of a function:  bridge explain model.py:norm --input 2048x8192:bfloat16
 Of everything that a script compiles:  bridge explain train.py
@@ -16,6 +16,7 @@ NAME = "explain"
 
 
 def register(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
     _program.add_arguments(parser, function_required=False)
     parser.add_argument("--target", default="cuda:sm_90", help="cpu, cuda:sm_90 (default) or cuda:sm_80; needs no GPU")
     parser.add_argument("--html", metavar="FILE", help="also write the report as one HTML file")
@@ -25,6 +26,7 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Print the explanation; return 1 if there are more kernels than --expect-kernels allows."""
     explanation = _explain(arguments)
     print(explanation.to_json() if arguments.json else explanation)
     if arguments.html:

@@ -1,4 +1,4 @@
-"""lift an affine module into kernels, and run them
+"""Lift an affine module into kernels, and run them.
 
 bridge import norm.mlir --pipeline 'builtin.module(bridge-fuse)' --show kernels
 """
@@ -15,6 +15,7 @@ NAME = "import"
 
 
 def register(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
     parser.add_argument("module", help="a file with an MLIR module")
     parser.add_argument("--function", help="which function of it, if there are several")
     parser.add_argument("--pipeline", help="passes to run first, as bridge-opt --pass-pipeline takes them")
@@ -48,7 +49,7 @@ def _spelled(argument: Any) -> str:
 
 
 def _compile(program: Any, inputs: list[Any], target: str) -> tuple[list[Any], list[Any]]:
-    """The kernels, and the outputs where they can be run."""
+    """Return the kernels and the outputs; without a GPU the outputs of a GPU target have no values."""
     from ..diagnostics.explanation import architecture_of
     from ..diagnostics.recording import recorded
 

@@ -1,4 +1,4 @@
-"""`bridge.export`: the loops that Inductor has after its own fusion, as affine IR."""
+"""For `bridge.export` and `bridge export`: the loops that Inductor has after its own fusion, as affine IR."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def export(
     locations: bool = False,
     **kwargs: Any,
 ) -> str:
-    """The affine module of a function: a `func.func` for each group of kernels that share buffers.
+    """Return the affine module of a function: a `func.func` for each group of kernels that share buffers.
 
     args, kwargs, backend_target, dynamic: as for `bridge.explain`.  locations: with the user's source lines, which
     MLIR prints after every operation.  Kernels that affine IR has no words for stand in a comment, with the reason.
@@ -90,7 +90,7 @@ class _Export:
         return schedule
 
     def _add(self, group: Any, schedule: list[Any]) -> int | None:
-        """Adds the text of a group; the position of a kernel that has none, if that is why there is no text."""
+        """Add the text of a group; where there is none because of one kernel, return that kernel's position."""
         name = f"group{len(self.exported.functions)}"
         try:
             self.exported.functions.append(_text(group, schedule, name))
@@ -102,7 +102,7 @@ class _Export:
 
 
 def _alone(schedule: list[Any], positions: set[int]) -> list[Any]:
-    """Groups of one kernel each, of those kernels that may have a text at all."""
+    """Return groups of one kernel each, of those kernels that may have a text at all."""
     from .. import inductor
     from ..scheduling.grouping import Group, admissible
 
@@ -113,7 +113,7 @@ def _alone(schedule: list[Any], positions: set[int]) -> list[Any]:
 
 
 def _text(group: Any, schedule: list[Any], name: str) -> str:
-    """A function with labelled arguments."""
+    """Return a function with labelled arguments."""
     from .. import inductor
     from ..diagnostics.dump import Dump
     from ..options import Options

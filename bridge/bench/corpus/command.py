@@ -1,4 +1,4 @@
-"""Runs the patterns of a corpus that are asked for, and says what became of them."""
+"""For `bridge bench --corpus`: run the patterns that are asked for, and print what became of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compiles a pattern offline for an H100, with and without Bridge, and says what came out."""
+"""For `bridge bench --corpus --offline`: compile a pattern for an H100 without one, with and without Bridge."""
 
 from __future__ import annotations
 

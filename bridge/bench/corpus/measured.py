@@ -1,4 +1,4 @@
-"""Runs a pattern on a GPU: results against eager in float64, time against Inductor's and the oracle's.
+"""For `bridge bench --corpus` on a GPU: results against eager in float64, times against Inductor and the oracle.
 
 Other processes compile meanwhile; what runs on the GPU runs alone (see `exclusive`).
 """
@@ -102,7 +102,7 @@ class _Pattern:
         return call, inductor.tuned_kernels()
 
     def _oracle(self, inputs: list[Any]) -> tuple[Callable[..., Any] | None, str]:
-        """(the hand-written kernel, or None, why there is none); its first call compiles it."""
+        """Return (the hand-written kernel or None, why there is none); its first call compiles it."""
         try:
             module = self._corpus.module(self._name, "oracle")
             # The corpus's own.

@@ -1,4 +1,4 @@
-"""A process that takes names of patterns, a line each, and writes a record for each, a line of JSON.
+"""For `bridge bench --corpus`: a process that reads names of patterns and writes a record for each, as JSON lines.
 
 Run by `pool.py`: a crash or a hang of a pattern ends this process and nothing else.
 """
