@@ -17,8 +17,8 @@ from gpu import compiled, input_sets
 from patterns import LISTS, selected
 
 from bridge import Report, report
+from bridge.bench.gpu_measurements import replay_time
 from bridge.bench.red import exit_status
-from bridge.bench.timing import replay_time
 from bridge.lowering.triton import codegen, profitability
 
 

@@ -24,8 +24,8 @@ from by_hand import swiglu_norm as swiglu_norm_by_hand
 from patterns import LISTS, Pattern, Sizes, selected, swiglu_norm
 from results import Row, save, summary, table
 
+from bridge.bench.gpu_measurements import copy_bandwidth, launches, relative_error, replay_time
 from bridge.bench.red import exit_status
-from bridge.bench.timing import copy_bandwidth, launches, relative_error, replay_time
 
 #: The inputs of one pass over all sets, as a multiple of the L2 cache.
 L2_MULTIPLE = 4

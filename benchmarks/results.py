@@ -11,7 +11,8 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
-from bridge.bench.plot import Axis, Bars, svg
+from bridge.bench.command import plot as plot_models
+from bridge.bench.plot import Axis, Bars, write_svg
 from bridge.bench.results import describe, geometric_mean
 from bridge.bench.results import load as load_models
 
@@ -88,8 +89,8 @@ def _large(rows: list[Row]) -> str:
     return f"; at 64 MB and more {min(fractions):.2f} to {max(fractions):.2f} of copy" if fractions else ""
 
 
-def plot(rows: list[Row], heading: str) -> str:
-    """Bars of the fraction of the copy's speed, at the fewest bytes."""
+def plot(path: Path, rows: list[Row], heading: str) -> None:
+    """Write an SVG: bars of the fraction of the copy's speed, at the fewest bytes."""
     cases = [
         Bars(
             f"{r.pattern} {r.shape} {r.dtype if r.dtype != 'bfloat16' else ''}",
@@ -98,7 +99,8 @@ def plot(rows: list[Row], heading: str) -> str:
         )
         for r in rows
     ]
-    return svg(cases, f"Fewest bytes at the copy's speed, over the time: {heading}", ["Inductor", "Bridge"], Axis(0, 1))
+    title = f"Fewest bytes at the copy's speed, over the time: {heading}"
+    write_svg(path, cases, title, ["Inductor", "Bridge"], Axis(0, 1))
 
 
 def save(folder: Path, name: str, rows: list[Row], heading: str) -> None:
@@ -107,7 +109,7 @@ def save(folder: Path, name: str, rows: list[Row], heading: str) -> None:
     (folder / f"{name}.json").write_text(
         json.dumps({"heading": heading, "rows": [asdict(r) for r in rows]}, indent=1) + "\n"
     )
-    (folder / f"{name}.svg").write_text(plot(rows, heading))
+    plot(folder / f"{name}.svg", rows, heading)
     (folder / f"{name}.md").write_text(f"{heading}\n\n{table(rows)}\n{summary(rows)}")
 
 
@@ -140,7 +142,9 @@ def main() -> None:
     page, folder = DOCS / "results.md", DOCS / "results"
     for path in sorted(set(folder.glob("*.json")) - set(folder.glob("models*.json"))):
         heading, rows = load(path)
-        path.with_suffix(".svg").write_text(plot(rows, heading))
+        plot(path.with_suffix(".svg"), rows, heading)
+    for path in sorted(folder.glob("models*.json")):
+        plot_models(load_models(path), path.with_suffix(".svg"))
     page.write_text(rendered(page.read_text(), folder))
 
 

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import torch
 
-from . import timing, zoo
+from . import gpu_measurements, zoo
 from .arguments import add_arguments
 from .cases import FAILURES, first_line, make_case
-from .plot import Axis, Bars, svg
+from .plot import Axis, Bars, write_svg
 from .red import exit_status
 from .results import Result, Run, case_name, describe, load, regressions
 from .zoo import Architecture
@@ -52,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
 
         findings.find_all([job for job in todo if job[2] == options.batches[0]], options.small, options.findings)
         return 0
-    if not timing.has_gpu():
+    if not gpu_measurements.has_gpu():
         print("this benchmark needs a GPU", file=sys.stderr)
         return 2
     old = load(options.compare) if options.compare else None
@@ -143,7 +143,7 @@ def _save(done: Run, folder: Path | None) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     done.save(folder / "models.json")
     (folder / "models.md").write_text(describe(done))
-    (folder / "models.svg").write_text(_plot(done))
+    plot(done, folder / "models.svg")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -153,10 +153,10 @@ def main(arguments: list[str] | None = None) -> int:
     return exit_status(run(parser.parse_args(arguments)))
 
 
-def _plot(done: Run) -> str:
-    """Bars that end left of the line at 1 are faster than Inductor."""
+def plot(done: Run, path: Path) -> None:
+    """Write the run as an SVG; bars that end left of the line at 1 are faster than Inductor."""
     cases = [
         Bars(r.name, [(r.ratio, r.spread), (r.triton_ratio, r.triton_spread)], f"{r.ratio:.3f}") for r in done.results
     ]
     title = f"Time over Inductor's: {done.heading['GPU']}"
-    return svg(cases, title, ["all kernels", "generated kernels"], Axis(0.5, 1.1))
+    write_svg(path, cases, title, ["all kernels", "generated kernels"], Axis(0.5, 1.1))

@@ -17,10 +17,10 @@ from typing import Any
 import torch
 
 from .. import inductor
-from . import timing
+from . import gpu_measurements
 from .cases import FAILURES, Case
+from .gpu_measurements import Launch
 from .results import Result, Side, half_range
-from .timing import Launch
 
 #: Replays of each before the first that counts, rounds that count, and rounds under the profiler.
 WARM_UP, ROUNDS, PROFILED = 10, 40, 7
@@ -129,13 +129,13 @@ def _measure_alone(
     shared = inductor.share_choices(kernels, tuned)
     tuned |= kernels
     report = bridge.report() if compiler == "bridge" else None
-    error = timing.relative_error(result, reference)
+    error = gpu_measurements.relative_error(result, reference)
     del result
     case.rewind()
-    peak = timing.peak_bytes(lambda: call(*case.inputs))
+    peak = gpu_measurements.peak_bytes(lambda: call(*case.inputs))
     case.rewind()
-    launches = timing.launches(lambda: call(*case.inputs))
-    graph, kept = timing.captured(lambda: case.run_steps(call), case.rewind)
+    launches = gpu_measurements.launches(lambda: call(*case.inputs))
+    graph, kept = gpu_measurements.captured(lambda: case.run_steps(call), case.rewind)
     return _Compiled([*seconds, last], error, launches, shared, peak, graph, kept, report)
 
 
@@ -144,12 +144,12 @@ def _measure_in_turn(case: Case, compiled: dict[str, _Compiled]) -> None:
     orders = [list(compiled.values()), list(compiled.values())[::-1]]
     for number in range(WARM_UP + ROUNDS):
         for one in orders[number % 2]:
-            (us,) = timing.event_times(one.graph.replay, 1, case.rewind)
+            (us,) = gpu_measurements.event_times(one.graph.replay, 1, case.rewind)
             one.times += [us / case.steps] if number >= WARM_UP else []
     for number in range(PROFILED):
         for one in orders[number % 2]:
             case.rewind()
-            launches = timing.launches(one.graph.replay)
+            launches = gpu_measurements.launches(one.graph.replay)
             one.triton.append(sum(launch.us for launch in launches if launch.triton) / case.steps)
 
 

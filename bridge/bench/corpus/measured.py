@@ -18,7 +18,7 @@ import torch
 from ... import inductor, offline
 from ...reports import Report
 from ...support import fresh_code
-from .. import timing
+from .. import gpu_measurements
 from ..results import half_range
 from . import numerics
 from .compiled import RAISED, describe, same_code
@@ -180,14 +180,14 @@ class _Timed:
                 call(*inputs)
 
         self.calls, self.times = 1, list[float]()
-        self._graph, _ = timing.captured(some)
-        once = min(timing.event_times(self._graph.replay, 3))
+        self._graph, _ = gpu_measurements.captured(some)
+        once = min(gpu_measurements.event_times(self._graph.replay, 3))
         self.calls = max(1, min(MOST_CALLS, int(LONG_ENOUGH / once)))
         if self.calls > 1:
-            self._graph, _ = timing.captured(some)
+            self._graph, _ = gpu_measurements.captured(some)
 
     def replay(self, counts: bool) -> None:
-        (us,) = timing.event_times(self._graph.replay, 1)
+        (us,) = gpu_measurements.event_times(self._graph.replay, 1)
         self.times += [us / self.calls] if counts else []
 
 

@@ -1,4 +1,4 @@
-"""For `bridge bench --corpus`: read the patterns, a folder each with a module (`repro.py`) and inputs (`shapes.json`)."""
+"""For `bridge bench --corpus`: read the patterns; each is a folder with `repro.py` and its inputs, `shapes.json`."""
 
 from __future__ import annotations
 
