@@ -72,7 +72,7 @@ lint: venv
 
 # From another folder, so that Python finds the installed package.
 demo: venv
-	cd $(VENV) && bin/python -m bridge.commands.demo
+	cd $(VENV) && bin/python -m bridge.offline.demo
 
 build:
 	cmake -S . -B build -G Ninja -DPython3_EXECUTABLE="$$(command -v $(PYTHON))"

@@ -11,7 +11,16 @@ import triton.language as tl
 
 
 @triton.jit
-def _kernel(x, residual, weight, out, width: tl.constexpr, eps: tl.constexpr, ROW: tl.constexpr, HALF: tl.constexpr):
+def _kernel(
+    x: tl.tensor,
+    residual: tl.tensor,
+    weight: tl.tensor,
+    out: tl.tensor,
+    width: tl.constexpr,
+    eps: tl.constexpr,
+    ROW: tl.constexpr,
+    HALF: tl.constexpr,
+) -> None:
     row = tl.program_id(0).to(tl.int64)
     columns = tl.arange(0, ROW)
     mask = columns < width

@@ -14,16 +14,18 @@ import json
 import statistics
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
 from patterns import Pattern, selected
 
+from bridge.backend import bridge
 from bridge.bench.red import exit_status
 
 
-def milliseconds(function, inputs: list[torch.Tensor], calls: int) -> float:
+def milliseconds(function: Callable, inputs: list[torch.Tensor], calls: int) -> float:
     """Return the mean time of a call."""
     function(*inputs)
     start = time.perf_counter()
@@ -32,10 +34,8 @@ def milliseconds(function, inputs: list[torch.Tensor], calls: int) -> float:
     return (time.perf_counter() - start) / calls * 1e3
 
 
-def compiled(pattern: Pattern, inputs: list[torch.Tensor]) -> dict:
+def compiled(pattern: Pattern, inputs: list[torch.Tensor]) -> dict[str, Callable]:
     """Return the pattern's function as each of the compilers has it."""
-    from bridge.backend import bridge
-
     functions = {}
     for name, backend in (("inductor", "inductor"), ("bridge", bridge)):
         torch._dynamo.reset()

@@ -15,15 +15,18 @@ import datetime
 import itertools
 import runpy
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
+import triton
 from by_hand import swiglu_norm as swiglu_norm_by_hand
 from patterns import LISTS, Pattern, Sizes, selected, swiglu_norm
 from results import Row, save, summary, table
 
+from bridge.backend import bridge
 from bridge.bench.gpu_measurements import copy_bandwidth, launches, relative_error, replay_time
 from bridge.bench.red import exit_status
 
@@ -39,10 +42,8 @@ def input_sets(pattern: Pattern, rows: int | None, dtype: torch.dtype) -> list[l
     return [first, *(pattern.make(rows, dtype, "cuda") for _ in range(count - 1))]
 
 
-def compiled(pattern: Pattern, backend: str, **options):
+def compiled(pattern: Pattern, backend: str, **options: str) -> Callable[..., Any]:
     """Return the pattern's function, compiled; each has a fresh Dynamo."""
-    from bridge.backend import bridge
-
     torch._dynamo.reset()
     chosen = bridge if backend == "bridge" else backend
     return torch.compile(pattern.function, backend=chosen, **options)
@@ -124,8 +125,6 @@ def main() -> None:
         sys.exit("this benchmark needs a GPU")
     torch.manual_seed(0)
     bandwidth = copy_bandwidth()
-    import triton
-
     command = " ".join(["python", "benchmarks/gpu.py", *sys.argv[1:]])
     heading = (
         f"{datetime.date.today()}, {torch.cuda.get_device_name()}, torch {torch.__version__}, triton "

@@ -99,7 +99,7 @@ class Options:
         return {name: getattr(self, name) for name in self.names() if name not in ("dump_dir", "strict")}
 
 
-DEFAULTS: dict[str, OptionValue] = {f.name: f.default for f in dataclasses.fields(Options)}
+DEFAULTS: dict[str, OptionValue] = dataclasses.asdict(Options())
 
 _PREFIX = "bridge."
 

@@ -9,13 +9,15 @@ import importlib.metadata
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import torch
 
-from . import gpu_measurements, zoo
+from . import findings, gpu_measurements, measure, zoo
 from .arguments import add_arguments
-from .cases import FAILURES, first_line, make_case
+from .cases import FAILURES, Case, first_line, make_case
+from .corpus import command as corpus
 from .plot import Axis, Bars, write_svg
 from .red import exit_status
 from .results import Result, Run, case_name, describe, load, regressions
@@ -37,9 +39,7 @@ def jobs(options: argparse.Namespace) -> list[Job]:
 def run(options: argparse.Namespace) -> int:
     """Return the exit status: 1 for failures or regressions, 2 where nothing can be measured."""
     if options.corpus:
-        from .corpus import command
-
-        return command.run(options)
+        return corpus.run(options)
     todo = jobs(options)
     missing = sorted({a.library for a in zoo.selected(options.only) if not a.available})
     if missing:
@@ -48,8 +48,6 @@ def run(options: argparse.Namespace) -> int:
         print("\n".join(_job_name(job) for job in todo) or "nothing to measure")
         return 0 if todo else 2
     if options.findings:
-        from . import findings
-
         findings.find_all([job for job in todo if job[2] == options.batches[0]], options.small, options.findings)
         return 0
     if not gpu_measurements.has_gpu():
@@ -65,20 +63,19 @@ def run(options: argparse.Namespace) -> int:
 
 
 def measure_all(todo: list[Job], options: argparse.Namespace) -> Run:
-    """Measures case after case, and saves after each."""
-    from .measure import measure, warm_up
-
+    """Measure case after case, and save after each."""
     start, done = time.monotonic(), Run(_heading())
     print("; ".join(f"{key} {value}" for key, value in done.heading.items()), flush=True)
     with torch.no_grad():
-        warm_up()
+        measure.warm_up()
         longest = 0.0
         for number, job in enumerate(todo):
             before = time.monotonic()
             if options.budget_seconds and before - start + longest > options.budget_seconds:
                 done.left_out = [_job_name(job) for job in todo[number:]]
                 break
-            line = _attempt(job, done, lambda case, n=number: measure(case, n, options.compiles))
+            measured = partial(measure.measure, number=number, compiles=options.compiles)
+            line = _attempt(job, done, measured)
             longest = max(longest, time.monotonic() - before)
             print(f"[{number + 1}/{len(todo)}, {time.monotonic() - start:.0f} s] {line}", flush=True)
             _save(done, options.out)
@@ -86,12 +83,12 @@ def measure_all(todo: list[Job], options: argparse.Namespace) -> Run:
     return done
 
 
-def _attempt(job: Job, done: Run, measure: Callable[..., Result]) -> str:
+def _attempt(job: Job, done: Run, measured: Callable[[Case], Result]) -> str:
     """Add the job's result, or why there is none; return a line that says so."""
     architecture, mode, batch = job
     try:
         module = architecture.build(torch.bfloat16, "cuda")
-        done.results.append(measure(make_case(architecture, module, mode, batch)))
+        done.results.append(measured(make_case(architecture, module, mode, batch)))
         return progress(done.results[-1])
     except FAILURES as failure:
         done.failed[_job_name(job)] = f"{type(failure).__name__}: {first_line(failure)[:300]}"

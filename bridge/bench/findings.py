@@ -13,7 +13,10 @@ from pathlib import Path
 
 import torch
 
+from .. import offline
+from ..backend import bridge
 from ..reports import GroupReport, Report
+from ..reports import report as last_report
 from .cases import FAILURES, Case, first_line, make_case
 from .results import case_name
 from .zoo import Architecture
@@ -38,10 +41,6 @@ class Finding:
 
 def find(case: Case) -> Finding:
     """Compiles a case on the CPU for an H100, twice."""
-    from .. import offline
-    from .. import report as last_report
-    from ..backend import bridge
-
     launches: list[int] = []
     for backend in (None, bridge):
         torch._dynamo.reset()

@@ -17,6 +17,9 @@ from typing import Any
 import torch
 
 from .. import inductor
+from ..backend import bridge
+from ..reports import Report
+from ..reports import report as last_report
 from . import gpu_measurements
 from .cases import FAILURES, Case
 from .gpu_measurements import Launch
@@ -41,16 +44,16 @@ class _Compiled:
     launches: list[Launch]
     shared_kernels: int
     peak_bytes: int
-    graph: Any
+    graph: torch.cuda.CUDAGraph
     kept: Any
-    report: Any = None
+    report: Report
     times: list[float] = field(default_factory=list)
     triton: list[float] = field(default_factory=list)
 
 
 def warm_up() -> None:
     """Do what a process does once, so that no compilation is charged for it: imports, workers, the plug-in."""
-    from torch._inductor.async_compile import AsyncCompile
+    from torch._inductor.async_compile import AsyncCompile  # weight: Inductor
 
     def function(x: torch.Tensor) -> torch.Tensor:
         first, second = (x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)).chunk(2, -1)
@@ -84,17 +87,14 @@ def measure(case: Case, number: int = 0, compiles: int = 1) -> Result:
     return _result(case, *(compiled[compiler] for compiler in COMPILERS))
 
 
-def _backend(compiler: str) -> Any:
-    if compiler == "inductor":
-        return compiler
-    from bridge.backend import bridge  # a source tree is not registered by its name
-
-    return bridge
+def _backend(compiler: str) -> str | Callable[..., Any]:
+    """Return what `backend=` takes; Bridge itself, as a source tree is not registered by its name."""
+    return compiler if compiler == "inductor" else bridge
 
 
 def _compile(case: Case, compiler: str) -> tuple[Callable[..., Any], float, torch.Tensor, dict[str, Any]]:
-    """(compiled call, seconds of the first call, its result, its kernels), with empty caches."""
-    from torch._inductor.utils import fresh_cache
+    """Return (compiled call, seconds of the first call, its result, its kernels), with empty caches."""
+    from torch._inductor.utils import fresh_cache  # weight: Inductor
 
     torch._dynamo.reset()
     gc.collect()
@@ -109,7 +109,7 @@ def _compile(case: Case, compiler: str) -> tuple[Callable[..., Any], float, torc
 
 
 def _attributed(case: Case, compiler: str) -> tuple[Callable[..., Any], float, torch.Tensor, dict[str, Any]]:
-    """`_compile`; CompilerFailed where it fails, by Inductor where Inductor fails without Bridge, too."""
+    """Call `_compile`; CompilerFailed where that fails, which says if Inductor also fails without Bridge."""
     try:
         return _compile(case, compiler)
     except FAILURES as failure:
@@ -122,13 +122,11 @@ def _attributed(case: Case, compiler: str) -> tuple[Callable[..., Any], float, t
 def _measure_alone(
     case: Case, compiler: str, reference: torch.Tensor, seconds: list[float], tuned: dict[str, Any]
 ) -> _Compiled:
-    """tuned: the kernels of the compilers before this one, to which its own are added."""
-    import bridge
-
+    """Measure all that needs no alternation; tuned: kernels of earlier compilers, to which this one's are added."""
     call, last, result, kernels = _attributed(case, compiler)
     shared = inductor.share_choices(kernels, tuned)
     tuned |= kernels
-    report = bridge.report() if compiler == "bridge" else None
+    report = (last_report() if compiler == "bridge" else None) or Report()
     error = gpu_measurements.relative_error(result, reference)
     del result
     case.rewind()
@@ -165,7 +163,7 @@ def _result(case: Case, theirs: _Compiled, ours: _Compiled) -> Result:
 
 
 def _ratios(ours: list[float], theirs: list[float]) -> list[float]:
-    """Of the rounds; a case without generated kernels has 1."""
+    """Return the ratio of each round; 1 for a case without generated kernels."""
     return [one / other if other else 1.0 for one, other in zip(ours, theirs, strict=True)]
 
 

@@ -87,7 +87,7 @@ def _transformers(stem: str, head: str, config: str = "Config") -> Callable[...,
     """Return a function that builds `<stem><head>` of transformers from a `<stem><config>`."""
 
     def make(**values: Any) -> nn.Module:
-        import transformers
+        import transformers  # weight: an optional package
 
         return getattr(transformers, stem + head)(getattr(transformers, stem + config)(**values))
 
@@ -98,7 +98,7 @@ def _timm(name: str) -> Callable[..., nn.Module]:
     """Return a function that builds a model that timm has under a name."""
 
     def make(**values: Any) -> nn.Module:
-        import timm
+        import timm  # weight: an optional package
 
         return timm.create_model(name, pretrained=False, **values)
 
@@ -107,7 +107,7 @@ def _timm(name: str) -> Callable[..., nn.Module]:
 
 def _mixer(**values: Any) -> nn.Module:
     """Build timm's class itself: its named mixers have a fixed depth."""
-    from timm.models.mlp_mixer import MlpMixer
+    from timm.models.mlp_mixer import MlpMixer  # weight: an optional package
 
     return MlpMixer(**values)
 

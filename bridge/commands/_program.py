@@ -9,7 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser, function_required: bool) -> N
 
 
 def split(program: str) -> tuple[Path, str | None]:
-    """(file, name of the function or None); ValueError where there is no such file."""
+    """Return (file, name of the function or None); ValueError where there is no such file."""
     file, _, function = program.rpartition(":") if ":" in program else (program, "", "")
     if not file.endswith(".py"):
         file, function = program, ""
@@ -76,9 +79,9 @@ def _inputs(given: list[str], module: ModuleType, file: Path) -> list[Any]:
     return list(module.example_inputs())
 
 
-def make_tensor(text: str) -> Any:
-    """`2048x8192:bfloat16` as a tensor of random numbers; ValueError for another form."""
-    import torch
+def make_tensor(text: str) -> Tensor:
+    """Return a tensor of random numbers for a text like `2048x8192:bfloat16`; ValueError for another form."""
+    import torch  # weight: `bridge --help` is quick without it
 
     shape, _, kind = text.partition(":")
     dtype = getattr(torch, kind or "float32", None)

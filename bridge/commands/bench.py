@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 
 from ..bench.arguments import add_arguments as register
+from ..bench.red import exit_status
 
 __all__ = ["NAME", "register", "run"]
 
@@ -17,7 +18,6 @@ NAME = "bench"
 
 def run(arguments: argparse.Namespace) -> int:
     """Return the exit status: 1 for failures or regressions, 2 where nothing can be measured."""
-    from ..bench import command
-    from ..bench.red import exit_status
+    from ..bench import command  # weight: torch
 
     return exit_status(command.run(arguments))

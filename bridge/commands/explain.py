@@ -9,8 +9,12 @@ from __future__ import annotations
 import argparse
 import runpy
 import sys
+from typing import TYPE_CHECKING
 
 from . import _program
+
+if TYPE_CHECKING:
+    from ..diagnostics.explanation import Explanation
 
 NAME = "explain"
 
@@ -35,8 +39,8 @@ def run(arguments: argparse.Namespace) -> int:
     return int(limit is not None and explanation.kernels_after > limit)
 
 
-def _explain(arguments: argparse.Namespace):
-    from ..diagnostics.explanation import compiling, explain, make_explanation
+def _explain(arguments: argparse.Namespace) -> Explanation:
+    from ..diagnostics.explanation import compiling, explain, make_explanation  # weight: torch
 
     registers = not arguments.no_registers
     file, function = _program.split(arguments.program)

@@ -23,7 +23,7 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the affine module of a function to a file or to the standard output."""
-    from ..offline.exporting import export
+    from ..offline.exporting import export  # weight: torch
 
     program = _program.load(arguments)
     text = export(

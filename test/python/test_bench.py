@@ -16,7 +16,6 @@ import torch
 from torch._inductor.codecache import PyCodeCache
 from torch._inductor.runtime.triton_heuristics import CachingAutotuner
 
-import bridge
 from bridge import inductor
 from bridge.bench import cases, command, findings, gpu_measurements, measure, zoo
 from bridge.bench.arguments import MODES
@@ -180,7 +179,7 @@ def no_gpu(monkeypatch, compiler):
     monkeypatch.setattr(command, "make_case", partial(original_case, small=True))
     monkeypatch.setattr(measure, "warm_up", lambda: None)
     monkeypatch.setattr(measure, "_backend", lambda compiler: "aot_eager")
-    monkeypatch.setattr(bridge, "report", Report)
+    monkeypatch.setattr(measure, "last_report", Report)
     monkeypatch.setattr(measure, "ROUNDS", 4)
     monkeypatch.setattr(measure, "WARM_UP", 1)
     monkeypatch.setattr(gpu_measurements, "has_gpu", lambda: True)

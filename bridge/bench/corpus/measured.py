@@ -16,7 +16,8 @@ from unittest import mock
 import torch
 
 from ... import inductor, offline
-from ...reports import Report
+from ...backend import bridge
+from ...reports import Report, report
 from ...support import fresh_code
 from .. import gpu_measurements
 from ..results import half_range
@@ -68,18 +69,16 @@ class _Pattern:
         self._code: list[list[str]] = []
 
     def measured(self) -> dict[str, Any]:
-        import bridge
-
         module = self._corpus.module(self._name)
         program = module.Repro()
         with gpu():
             inputs = _inputs(module)
         theirs, tuned = self._compiled(program, inputs, "inductor")
         self.culprit = "crash"
-        ours, kernels = self._compiled(program, inputs, bridge_backend())
+        ours, kernels = self._compiled(program, inputs, bridge)
         inductor.share_choices(kernels, tuned)
         self.culprit = "skipped"
-        record = describe(bridge.report() or Report(), *map(_launches, self._code))
+        record = describe(report() or Report(), *map(_launches, self._code))
         record["same_code"] = same_code(*self._code)
         oracle, words = self._oracle(inputs)
         with gpu():
@@ -89,8 +88,8 @@ class _Pattern:
 
     def _compiled(self, program: Any, inputs: list[Any], backend: Any) -> tuple[Callable[..., Any], dict[str, Any]]:
         """(compiled program, its tuned kernels)."""
-        from torch._inductor.codecache import PyCodeCache
-        from torch._inductor.graph import GraphLowering
+        from torch._inductor.codecache import PyCodeCache  # weight: Inductor
+        from torch._inductor.graph import GraphLowering  # weight: Inductor
 
         PyCodeCache.cache_clear()
         codes: list[str] = []
@@ -121,13 +120,6 @@ class _Pattern:
             for one in list(times.values())[:: 1 if number % 2 else -1]:
                 one.replay(number >= WARM_UP)
         return _ratios({side: one.times for side, one in times.items()})
-
-
-def bridge_backend() -> Callable[..., Any]:
-    """Return the backend itself: a source tree is not registered by its name."""
-    from ...backend import bridge
-
-    return bridge
 
 
 def _inputs(module: Any) -> list[Any]:

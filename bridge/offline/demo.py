@@ -1,4 +1,4 @@
-"""`python -m bridge.commands.demo`: what Bridge does to one function, on a machine without a GPU.
+"""For `make demo`: what Bridge does to one function, on a machine without a GPU.
 
 Root mean square norm with a residual, then a gate over the two halves of the row: Inductor launches two GPU
 kernels for it, Bridge one.
@@ -16,11 +16,16 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
+from torch import Tensor
 
 import bridge
 from bridge.backend import bridge as bridge_backend
+
+if TYPE_CHECKING:
+    from bridge.offline.wrapper import TritonKernelSource
 
 #: What `backend=` may be; "bridge" as a string serves too, where the package is installed.
 BACKENDS = {"inductor": "inductor", "bridge": bridge_backend}
@@ -29,7 +34,7 @@ GPU_SHAPE, CPU_SHAPE = (2048, 8192), (512, 8192)
 PAIRS = 200
 
 
-def f(x, residual, weight, eps=1e-6):
+def f(x: Tensor, residual: Tensor, weight: Tensor, eps: float = 1e-6) -> Tensor:
     """Compute what the demonstration compiles: a norm with a residual, then a gate over two halves of the row."""
     x = x + residual
     variance = x.pow(2).mean(-1, keepdim=True)
@@ -97,7 +102,7 @@ def _tick(done: threading.Event) -> None:
 
 def show_gpu() -> None:
     """Kernel counts, the affine IR, the fused Triton kernel and what its cubin needs."""
-    from bridge import offline
+    from bridge import offline  # weight: Triton, which may not be installed
 
     inputs = make_inputs(GPU_SHAPE, torch.bfloat16)
     heading(f"For an H100 (not needed here): bfloat16, {GPU_SHAPE[0]} x {GPU_SHAPE[1]}")
@@ -117,7 +122,7 @@ def show_gpu() -> None:
 
 def show_warm(inputs: list[torch.Tensor]) -> None:
     """Show what Bridge adds to a compilation once its imports are done."""
-    from bridge import offline
+    from bridge import offline  # weight: Triton, which may not be installed
 
     heading("bridge.report(): the same compilation once more, in a process that is warm by now")
     offline.compile_for_gpu(f, inputs, context=bridge.enabled())
@@ -137,9 +142,9 @@ def show_stages(stages: dict[str, str]) -> None:
     show(stages["fused"])
 
 
-def show_kernel(kernel) -> None:
+def show_kernel(kernel: TritonKernelSource) -> None:
     """Print the Triton code of a kernel, and the registers of its cubin under each configuration."""
-    from bridge import offline
+    from bridge import offline  # weight: Triton, which may not be installed
 
     heading("The Triton kernel that Inductor's code generator makes of it")
     show(kernel.source[kernel.source.index("@triton.jit") :])
