@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..reasons import Unsupported
+from ..support.recorder import Stages
 from .isolation import transform_isolated
 from .mlir_runtime import ir, load_pass_plugins
 from .pass_manager import Remark, transform
 from .reproducer import write_reproducer
 
-if TYPE_CHECKING:  # The stage writes into the dump that it is given.
-    from ..diagnostics.dump import Dump
-
 
 def run_pipeline(
-    module: ir.Module, pipeline: str, dump: Dump, isolate: bool = False, plugins: tuple[str, ...] = ()
+    module: ir.Module, pipeline: str, dump: Stages, isolate: bool = False, plugins: tuple[str, ...] = ()
 ) -> list[Remark]:
     """Transform `module` in place; Unsupported if a pass fails, or in a helper process (`isolate`) crashes or hangs.
 

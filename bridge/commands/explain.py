@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _explain(arguments: argparse.Namespace):
-    from ..diagnostics.explanation import compiling, explain, make_explanation
+    from ..diagnostics.explaining import compiling, explain, make_explanation
 
     registers = not arguments.no_registers
     file, function = _program.split(arguments.program)

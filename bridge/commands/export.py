@@ -21,7 +21,7 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from ..offline.exporting import export
+    from ..diagnostics.exporting import export
 
     program = _program.load(arguments)
     text = export(

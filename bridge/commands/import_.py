@@ -49,7 +49,7 @@ def _spelled(argument: Any) -> str:
 
 def _compile(program: Any, inputs: list[Any], target: str) -> tuple[list[Any], list[Any]]:
     """The kernels, and the outputs where they can be run."""
-    from ..diagnostics.explanation import architecture_of
+    from ..diagnostics.explaining import architecture_of
     from ..diagnostics.recording import recorded
 
     with recorded() as recording:

@@ -17,9 +17,9 @@ import sympy
 import torch
 
 from ... import inductor
-from ...diagnostics import recording
 from ...reasons import InvariantError, Unsupported
-from ...scheduling.fuse import rewrite
+from ...support.recorder import recorder
+from ..lift.commit import rewrite
 from ..triton import codegen
 from ..triton.profitability import fits_in_registers
 from .standalone import AffineFunction
@@ -148,7 +148,7 @@ def _fill(schedule: list[Any], function: AffineFunction, names: list[str], devic
         fused[min(positions)] = kernel
         removed.update(positions)
     changed = codegen.replace_kernels(schedule[0].scheduler, schedule, fused, removed)
-    recording.watch(changed)
+    recorder().watch(changed)
     return changed
 
 

@@ -17,8 +17,8 @@ import torch
 from bridge.affine import dtypes
 from bridge.affine.mlir_runtime import context, ir
 from bridge.affine.pipeline import Remark, run_pipeline
-from bridge.diagnostics.dump import Dump
 from bridge.reasons import Reason, Unsupported
+from bridge.support.recorder import NO_STAGES
 
 from ..lift.band import FunctionTables, LiftedBand, lift_function
 
@@ -90,11 +90,11 @@ def read_function(
         module = _only(_parse(text), name)
         for passes in (pipeline, f"builtin.module({NORMALISE})"):
             if passes is not None:
-                run_pipeline(module, passes, Dump(None, "import"))
+                run_pipeline(module, passes, NO_STAGES)
         operation = module.body.operations[0].operation
         function = AffineFunction(module, operation, _arguments(operation, outputs))
         _describe_nests(function)
-        _raise_first([r for r in run_pipeline(module, _PROVE, Dump(None, "import"))])
+        _raise_first([r for r in run_pipeline(module, _PROVE, NO_STAGES)])
     return function
 
 

@@ -242,7 +242,7 @@ MUTANTS = [
     Mutant(
         "independent kernels",
         "code generation",
-        "bridge/horizontal/shared_launch.py",
+        "bridge/horizontal/candidates.py",
         "    if any(reach[position] >> m & 1 for m in members):\n        return False\n",
         "",
     ),

@@ -16,7 +16,7 @@ from test_training import rotary
 import bridge
 from bridge import offline
 from bridge.backend import bridge as bridge_backend
-from bridge.scheduling import fuse
+from bridge.lowering.triton import codegen
 
 #: One of each kind: of programs, torch, sympy, MLIR and the system.
 ERRORS = [
@@ -65,25 +65,25 @@ def generate(strict=False, **options):
 
 #: Steps, by where they are, and how many of the two groups are fused when the first call of each has failed.
 STEPS = {
-    "bridge.scheduling.grouping.admissible": 1,
+    "bridge.scheduling.grouping.find_obstacle": 1,
     "bridge.scheduling.grouping._single": 1,
     "bridge.scheduling.grouping._is_candidate": 1,
-    "bridge.scheduling.fuse.group_report": 1,
-    "bridge.scheduling.fuse._loop_choices": 1,
-    "bridge.scheduling.fuse._open_dump": 2,
-    "bridge.scheduling.fuse._pipeline": 1,
-    "bridge.scheduling.fuse._tables": 1,
-    "bridge.scheduling.fuse._check_whole": 1,
-    "bridge.scheduling.fuse._one_kernel": 1,
-    "bridge.scheduling.fuse.rewrite": 1,
+    "bridge.scheduling.group_log.traffic": 1,
+    "bridge.scheduling.translation.loop_choices": 1,
+    "bridge.scheduling.fuse._open_stages": 2,
+    "bridge.scheduling.fuse.pipeline_of": 1,
+    "bridge.scheduling.transformation._tables": 1,
+    "bridge.scheduling.commit._check_whole": 1,
+    "bridge.lowering.lift.commit._one_kernel": 1,
+    "bridge.scheduling.commit.rewrite": 1,
     "bridge.scheduling.fuse._replace": 1,
     "bridge.lowering.triton.codegen.replace_kernels": 1,
     "bridge.lowering.triton.codegen.keep_fused_rows": 1,
     "bridge.diagnostics.recording.finish_group": 2,
     "bridge.diagnostics.recording.finish_graph": 2,
     "bridge.horizontal.peak_memory.live_bytes": 2,
-    "bridge.horizontal.shared_launch.sharable": 2,
-    "bridge.horizontal.shared_launch._belongs": 2,
+    "bridge.horizontal.candidates.find_launch_obstacle": 2,
+    "bridge.horizontal.candidates._belongs": 2,
     "bridge.diagnostics.torch_logging.tell": 2,
     "bridge.scheduling.hook._report_changes": 2,
 }
@@ -114,7 +114,7 @@ def test_a_step_fails_for_one(place, monkeypatch, compiler):
 @pytest.mark.filterwarnings("ignore:bridge leaves the code")
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
 def test_any_error_fails_for_one(error, monkeypatch, compiler):
-    fail_once(monkeypatch, "bridge.scheduling.fuse._tables", error)
+    fail_once(monkeypatch, "bridge.scheduling.transformation._tables", error)
     generate()
     check(1)
 
@@ -122,9 +122,9 @@ def test_any_error_fails_for_one(error, monkeypatch, compiler):
 @pytest.mark.parametrize(
     "place",
     [
-        "bridge.scheduling.grouping.admissible",
-        "bridge.scheduling.fuse.rewrite",
-        "bridge.horizontal.shared_launch.sharable",
+        "bridge.scheduling.grouping.find_obstacle",
+        "bridge.scheduling.commit.rewrite",
+        "bridge.horizontal.candidates.find_launch_obstacle",
     ],
 )
 def test_strict_mode_raises(place, monkeypatch, compiler):
@@ -224,7 +224,7 @@ def test_a_kernel_without_code_is_left_alone(way, train, no_code_once, compiler)
 @pytest.mark.filterwarnings("ignore:bridge leaves the code")
 def test_a_graph_without_code_is_inductors(monkeypatch, compiler):
     """Nobody knows the kernel at fault."""
-    replace = fuse.codegen.replace_kernels
+    replace = codegen.replace_kernels
 
     def plant(scheduler, *arguments):
         planted: dict[str, Any] = {}

@@ -45,7 +45,7 @@ STAGES = [
     "bridge.affine.translate.group.translate_group",
     "bridge.affine.pipeline.run_pipeline",
     "bridge.lowering.lift.band.lift_function",
-    "bridge.scheduling.fuse.rewrite",
+    "bridge.scheduling.commit.rewrite",
     "torch._inductor.graph.GraphLowering.codegen",
 ]
 

@@ -15,7 +15,7 @@ from bridge.scheduling import hook
 GPU = {"backend_target": "cuda:sm_90"}
 
 
-def siblings(x, y):
+def shared(x, y):
     """One launch for both is legal; beside a large reduction Bridge judges that it does not pay."""
     return F.layer_norm(x, x.shape[-1:]), y * 2 + x[:1, :1]
 
@@ -59,13 +59,13 @@ class TestExpectFused:
         torch.testing.assert_close(region(), gated(*example_inputs()))
 
     def test_forces_what_is_judged_not_to_pay(self, compiler):
-        # One sibling of 48 MB without a reduction, beside one with: siblings.MIXED_BYTES leaves it apart.
+        # 48 MB without a reduction beside a reduction: cost.MIXED_BYTES leaves it apart.
         inputs = torch.zeros(1024, 1024), torch.zeros(6 * 1024, 1024)
         with pytest.raises(FusionError, match="not_profitable"), bridge.expect_fused(1, force=False, **GPU):
-            compiler(siblings)(*inputs)
+            compiler(shared)(*inputs)
         torch._dynamo.reset()
         with bridge.expect_fused(1, **GPU):
-            compiler(siblings)(*inputs)
+            compiler(shared)(*inputs)
 
     def test_leaves_no_trace(self, compiler):
         with bridge.expect_fused(1, **GPU):

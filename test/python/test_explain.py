@@ -13,7 +13,7 @@ from explained import example_inputs, gated, halves, next_row, other_lane
 
 import bridge
 from bridge.diagnostics.counts import count
-from bridge.diagnostics.explanation import explain, pass_meaning
+from bridge.diagnostics.explaining import explain, pass_meaning
 from bridge.diagnostics.guards import find_guards
 from bridge.diagnostics.roofline import Roofline
 from bridge.diagnostics.text import space

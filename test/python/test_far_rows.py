@@ -13,8 +13,8 @@ import bridge
 from bridge import offline
 from bridge.backend import bridge as bridge_backend
 from bridge.inductor import schedule
+from bridge.lowering.lift import commit
 from bridge.reasons import Reason, Unsupported
-from bridge.scheduling import fuse
 
 
 def halved_and_summed(x):
@@ -54,7 +54,7 @@ def test_sums_of_columns_have_launches_of_their_own():
 def test_other_loops_alone_are_no_gain():
     kernel = SimpleNamespace(get_operation_names=lambda: {"op0"})
     with pytest.raises(Unsupported, match="nothing less to load") as refusal:
-        fuse._check_rows(kernel, [kernel], SimpleNamespace(in_registers=False))
+        commit._check_rows(kernel, [kernel], SimpleNamespace(in_registers=False))
     assert refusal.value.reason is Reason.not_profitable
 
 

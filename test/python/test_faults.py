@@ -387,13 +387,13 @@ class TestInvariant:
 
 #: Steps outside of what is tried group by group, and the groups that are fused when each has failed.
 STEPS = {
-    "fuse.form_groups": 0,
-    "fuse.group_report": 0,
-    "liveness.live_bytes": 1,
-    "sharing.strangers": 1,
-    "sharing.small_strangers": 1,
-    "sharing.small_sources": 1,
-    "fuse.keep_repeated_rows": 1,
+    "scheduling.fuse.form_groups": 0,
+    "scheduling.group_log.traffic": 0,
+    "horizontal.peak_memory.live_bytes": 1,
+    "scheduling.launches.sets_of_equal_reductions": 1,
+    "scheduling.launches.sets_of_small_kernels": 1,
+    "scheduling.launches.sets_with_common_reader": 1,
+    "scheduling.fuse.keep_repeated_rows": 1,
 }
 
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 from explained import example_inputs, gated, next_row
 
-from bridge.diagnostics.explanation import compiling, make_explanation
+from bridge.diagnostics.explaining import compiling, make_explanation
 from bridge.diagnostics.html_report import highlight
 from bridge.diagnostics.html_spaces import draw, read_spaces
 

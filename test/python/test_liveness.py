@@ -12,7 +12,6 @@ from bridge.horizontal import peak_memory, shared_launch
 from bridge.horizontal.peak_memory import Liveness
 from bridge.inductor.memory import live_bytes
 from bridge.reasons import Unsupported
-from bridge.reports import GroupReport
 from bridge.support.error_boundary import boundary
 
 
@@ -78,11 +77,11 @@ MADE = {"a": 2, "b": 2, "wide": 8, "c": 2, "d": 2}
 @pytest.mark.parametrize(
     ("peak", "parts"), [(10, [["a", "b"], ["c", "d"]]), (12, [["a", "b", "c"]]), (14, [["a", "b", "c", "d"]])]
 )
-def test_families_have_the_parts_that_there_is_room_for(peak, parts):
-    live, entry = Liveness(LEVELS, MADE, peak), GroupReport("group0", ["a", "b", "c", "d"], 4, 4)
+def test_launch_sets_have_the_parts_that_there_is_room_for(peak, parts):
+    live, progress = Liveness(LEVELS, MADE, peak), shared_launch._Progress(SCHEDULE)
     with boundary(strict=True, refuse=lambda refusal: None):
-        assert shared_launch._with_room(SCHEDULE, ["a", "b", "c", "d"], entry, live) == parts
-    assert len(entry.decisions) == (0 if peak == 14 else 1)
+        assert shared_launch._split_by_room(progress, ["a", "b", "c", "d"], live) == parts
+    assert len(progress.refused) == (0 if peak == 14 else 1)
 
 
 def test_results_are_there_from_the_launch_on():

@@ -42,7 +42,7 @@ def gate(x):
 
 
 def layer(x, residual, q, k):
-    """A fusion, siblings, a buffer that lives long, rows and columns reduced, and a concatenation."""
+    """A fusion, a shared launch, a buffer that lives long, rows and columns reduced, and a concatenation."""
     y = x + residual
     gated = gate(y)
     turned = [torch.cat([-h[..., 32:], h[..., :32]], -1) + h for h in map(norm, (q, k))]

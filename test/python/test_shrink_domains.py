@@ -179,7 +179,7 @@ def of_the_reduced_dimension(x, residual, weight, w):
     return rms(x + residual, weight)[..., :4] @ w[:4]
 
 
-def siblings(x, residual, weight, w):
+def both_halves(x, residual, weight, w):
     """One kernel has both norms; apart they would be two."""
     return rms(x, weight)[:, -1] @ w, rms(x, residual[0, 0]) @ w
 
@@ -224,7 +224,7 @@ def flattened(x, residual, weight, w):
 
 
 UNTOUCHED = [
-    other_user, two_slices, reduced_over_the_slice, scanned, of_the_reduced_dimension, siblings, inlined,
+    other_user, two_slices, reduced_over_the_slice, scanned, of_the_reduced_dimension, both_halves, inlined,
     at_a_place_unknown, random, result, strides_are_seen, users_operator,
 ]  # fmt: skip
 

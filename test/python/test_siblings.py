@@ -10,9 +10,8 @@ import torch
 import bridge
 from bridge import inductor, offline
 from bridge.backend import bridge as bridge_backend
-from bridge.horizontal import shared_launch
+from bridge.horizontal import cost, independence, shared_launch
 from bridge.reasons import Reason, Unsupported
-from bridge.scheduling import grouping
 
 #: A pipeline that fuses nothing, so that all kernels of a group are left for a common launch.
 NO_FUSION = "builtin.module()"
@@ -136,7 +135,7 @@ def test_fusion_of_loops_goes_first(name):
 def test_fused_kernels_and_a_copy():
     """The norms fuse with their rotations; the value's copy shares no element with them, only the launch."""
     (kernel,) = generate(*pattern("qkv"), backend=bridge_backend).kernels
-    assert any("one launch for 3 siblings, 2 saved" in line for line in decisions())
+    assert any("one launch for 3 kernels, 2 saved" in line for line in decisions())
     assert kernel.source.count("elif pid <") == 2
 
 
@@ -190,9 +189,9 @@ def test_as_many_registers_as_alone(name, monkeypatch):
     """Joined, the kernel takes the registers of the largest part and a few for the dispatch."""
     fn, inputs = pattern(name)
     (joined,) = generate(fn, inputs).kernels
-    monkeypatch.setattr("bridge.horizontal.launch_sets.independent_sets", lambda schedule, names: [])
-    monkeypatch.setattr("bridge.horizontal.launch_sets.strangers", lambda schedule: [])
-    monkeypatch.setattr("bridge.horizontal.launch_sets.small_strangers", lambda schedule: [])
+    monkeypatch.setattr("bridge.scheduling.launches.sets_of_group", lambda schedule, names: [])
+    monkeypatch.setattr("bridge.scheduling.launches.sets_of_equal_reductions", lambda schedule: [])
+    monkeypatch.setattr("bridge.scheduling.launches.sets_of_small_kernels", lambda schedule: [])
     alone = generate(fn, inputs).kernels
     assert len(alone) == BEFORE[name]
     shared = offline.compile_kernel(joined)[0]
@@ -314,7 +313,7 @@ def test_kernels_that_wait_for_each_other(monkeypatch):
     def chain(x, w):
         return rms(x, w).view(64, 32, 128).transpose(0, 1).contiguous() * 2, rms(x * 2, w).sum(0)
 
-    monkeypatch.setattr("bridge.horizontal.launch_sets.independent_sets", everything)
+    monkeypatch.setattr("bridge.scheduling.launches.sets_of_group", everything)
     fn, inputs = chain, tensors((2048, 128), 128)
     kernels = generate(fn, inputs, backend=None).n_kernels
     result = generate(fn, inputs)
@@ -333,9 +332,9 @@ def test_overwriting_kernel_that_waits_stays_apart(monkeypatch):
     assert generate(update, inputs, backend=None).n_kernels == 3
     source = "".join(kernel.source for kernel in generate(update, inputs).kernels if "copy_" in kernel.name)
     assert source and "num_blocks_1" not in source
-    monkeypatch.setattr("bridge.horizontal.launch_sets.independent_sets", everything)
-    monkeypatch.setattr("bridge.horizontal.launch_sets.small_strangers", lambda schedule: [])
-    monkeypatch.setattr("bridge.horizontal.launch_sets.small_sources", lambda schedule: [])
+    monkeypatch.setattr("bridge.scheduling.launches.sets_of_group", everything)
+    monkeypatch.setattr("bridge.scheduling.launches.sets_of_small_kernels", lambda schedule: [])
+    monkeypatch.setattr("bridge.scheduling.launches.sets_with_common_reader", lambda schedule: [])
     assert launches_and_refused(update, inputs, reason=Reason.cycle_through_other_node) == (3, True), bridge.report()
 
 
@@ -353,32 +352,32 @@ def test_distance(monkeypatch):
     assert launches_and_refused(*pattern("rope_qk"), reason=Reason.budget_exceeded) == (2, True), bridge.report()
 
 
-def test_more_siblings_than_one_launch_may_have(monkeypatch):
-    monkeypatch.setattr(shared_launch, "MAX_SIBLINGS", 2)
+def test_more_kernels_than_one_launch_may_have(monkeypatch):
+    monkeypatch.setattr(shared_launch, "MAX_KERNELS", 2)
     assert generate(*pattern("three_ropes")).n_kernels == 2
 
 
 def fake(name, reads, megabytes, reduces=False):
     reads = [SimpleNamespace(name=read) for read in reads]
     kernel = SimpleNamespace(get_name=lambda: name, read_writes=SimpleNamespace(reads=reads, writes=[]))
-    return shared_launch._Sibling(kernel, {name: megabytes << 20}, reduces)
+    return cost.Part(kernel, {name: megabytes << 20}, reduces)
 
 
 def test_launch_is_noise_beside_large_kernels_without_a_common_input():
     with pytest.raises(Unsupported) as refusal:
-        shared_launch._worthwhile([fake("a", ["x"], 300), fake("b", ["y"], 20)])
+        cost.choose_worthwhile([fake("a", ["x"], 300), fake("b", ["y"], 20)])
     assert refusal.value.reason is Reason.not_profitable
     assert "a 300.0 MB, b 20.0 MB" in refusal.value.detail
 
 
-@pytest.mark.parametrize("family", [[("a", ["x"], 100), ("b", ["x"], 20)], [("a", ["x"], 60), ("b", ["y"], 20)]])
-def test_worthwhile(family):
-    assert len(shared_launch._worthwhile([fake(*member) for member in family])) == 2
+@pytest.mark.parametrize("launch_set", [[("a", ["x"], 100), ("b", ["x"], 20)], [("a", ["x"], 60), ("b", ["y"], 20)]])
+def test_worthwhile(launch_set):
+    assert len(cost.choose_worthwhile([fake(*member) for member in launch_set])) == 2
 
 
 def test_large_one_is_left_out():
-    family = [fake("a", ["x"], 300), fake("b", ["y"], 20), fake("c", ["z"], 20)]
-    assert [s.name for s in shared_launch._worthwhile(family)] == ["b", "c"]
+    launch_set = [fake("a", ["x"], 300), fake("b", ["y"], 20), fake("c", ["z"], 20)]
+    assert [s.name for s in cost.choose_worthwhile(launch_set)] == ["b", "c"]
 
 
 def norm_one_rope_other(q, k, weight, cos, sin):
@@ -394,9 +393,9 @@ def test_large_pointwise_kernel_beside_a_reduction(rows, kernels):
 
 
 def test_too_many_buffers(monkeypatch):
-    monkeypatch.setattr(shared_launch, "MAX_BUFFERS", 1)
+    monkeypatch.setattr(cost, "MAX_BUFFERS", 1)
     with pytest.raises(Unsupported) as refusal:
-        shared_launch._worthwhile([fake("a", ["x"], 1), fake("b", ["x"], 1)])
+        cost.choose_worthwhile([fake("a", ["x"], 1), fake("b", ["x"], 1)])
     assert refusal.value.reason is Reason.budget_exceeded
 
 
@@ -406,7 +405,7 @@ def test_reach_goes_through_fused_kernels(monkeypatch):
     made = [{"a"}, {"b0", "b1"}, {"c"}]
     monkeypatch.setattr(inductor, "buffers_awaited", lambda kernel: waits[kernel])
     monkeypatch.setattr(inductor, "buffers_made", lambda kernel: made[kernel])
-    assert grouping.reachable([0, 1, 2], [0, 2]) == {0: 0b0, 1: 0b1, 2: 0b11}
+    assert independence.reachable([0, 1, 2], [0, 2]) == {0: 0b0, 1: 0b1, 2: 0b11}
 
 
 def test_the_warps_of_a_norm_are_not_those_of_rope_beside_it():

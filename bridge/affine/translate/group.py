@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import Any
 
 import sympy
 import torch
@@ -21,9 +21,6 @@ from .loops import Factors, NodeLoops, cut_rows, shared_loops
 from .multiples import Multiples, find_multiples
 from .trace import NestTrace, trace_node
 
-if TYPE_CHECKING:
-    from torch._inductor.loop_body import LoopBody
-
 #: The outermost loop of every nest of a group in which a node has no iteration variables.
 UNIT_LOOP = (sympy.Symbol("bridge_iv_unit", integer=True, nonnegative=True), sympy.Integer(1))
 
@@ -38,7 +35,7 @@ class NodeSource:
     """
 
     name: str
-    body: LoopBody
+    body: Any
     sizes: tuple[list[sympy.Expr], list[sympy.Expr]]
     kernel: int
     location: tuple[str, int] | None = None

@@ -10,7 +10,7 @@ import functools
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import sympy
 import torch
@@ -20,9 +20,6 @@ from ...reasons import Reason, Unsupported
 from .access import LinearAccess, Ranges, bounds, divide_constraint, expand
 from .loops import Factors, Sizes
 from .multiples import Multiples
-
-if TYPE_CHECKING:
-    from torch._inductor.loop_body import LoopBody
 
 #: A conjunction of affine constraints, each `expr >= 0`.
 Condition: TypeAlias = tuple[sympy.Expr, ...]
@@ -91,7 +88,7 @@ class NestTrace:
 
 
 def trace_node(
-    name: str, body: LoopBody, sizes: Sizes, factors: Factors | None = None, multiples: Multiples | None = None
+    name: str, body: Any, sizes: Sizes, factors: Factors | None = None, multiples: Multiples | None = None
 ) -> NestTrace:
     """Trace a LoopBody over fresh iteration variables; raises Unsupported for what Bridge refuses.
 

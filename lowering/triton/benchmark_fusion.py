@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ..lowering.triton import codegen
-from ..reasons import Reason, Unsupported
+from ...reasons import Reason, Unsupported
+from . import codegen
 
 
 class Timing:

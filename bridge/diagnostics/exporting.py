@@ -8,9 +8,9 @@ from typing import Any
 
 import torch
 
-from ..diagnostics.explanation import DEFAULT_TARGET, architecture_of
 from ..reasons import Unsupported
 from ..support.fresh_code import fresh_entry
+from .explaining import DEFAULT_TARGET, architecture_of
 
 
 @dataclass
@@ -54,7 +54,7 @@ def _compile(call: Callable, args: tuple, target: str, dynamic: bool | None, exp
     architecture = architecture_of(target)
     hook = inductor.hooked(inductor.scheduler_pass(_Export(exported)))
     if architecture is not None:
-        from . import compile_for_gpu
+        from ..offline import compile_for_gpu
 
         compile_for_gpu(call, args, arch=architecture, dynamic=dynamic, context=hook)
         return
@@ -104,9 +104,10 @@ class _Export:
 def _alone(schedule: list[Any], positions: set[int]) -> list[Any]:
     """Groups of one kernel each, of those kernels that may have a text at all."""
     from .. import inductor
-    from ..scheduling.grouping import Group, admissible
+    from ..horizontal.independence import find_obstacle
+    from ..scheduling.grouping import Group
 
-    fit = [p for p in sorted(positions) if admissible(schedule[p]) is None]
+    fit = [p for p in sorted(positions) if find_obstacle(schedule[p]) is None]
     return [
         Group([p], inductor.operation_names(schedule[p]), device=inductor.device_of(schedule[p]), nodes=1) for p in fit
     ]
@@ -115,11 +116,11 @@ def _alone(schedule: list[Any], positions: set[int]) -> list[Any]:
 def _text(group: Any, schedule: list[Any], name: str) -> str:
     """A function with labelled arguments."""
     from .. import inductor
-    from ..diagnostics.dump import Dump
     from ..options import Options
-    from ..scheduling.fuse import translate
+    from ..scheduling.translation import translate
+    from ..support.recorder import NO_STAGES
 
-    _, translation = translate(group, schedule, Options(), Dump(None, name), name)
+    _, translation = translate(group, schedule, Options(), NO_STAGES, name)
     operations = set(group.names)
     lasting = {n for p in group.positions for n in inductor.bytes_touched(schedule[p], operations)}
     written = {n for p in group.positions for n in inductor.buffers_written(schedule[p])}
