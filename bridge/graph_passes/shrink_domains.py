@@ -25,9 +25,9 @@ from typing import Any
 from ..inductor import graphs
 from ..inductor.graphs import aten
 from ..support.error_boundary import attempt, try_step
-from . import passing
+from . import slice_propagation
 from .loads import level, needed_in_memory
-from .passing import Move
+from .slice_propagation import Move
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ def _above(found: Slice, nodes: list[Any]) -> Domain:
         dims = needed.pop(node, None)
         move = None
         if dims is not None and len(dims) == 1 and inside.issuperset(node.users):
-            move = passing.move(node, next(iter(dims)), found.length)
+            move = slice_propagation.move(node, next(iter(dims)), found.length)
         if move is None:
             continue
         inside.add(node)

@@ -14,7 +14,7 @@ from ..diagnostics.dump import Dump
 from ..horizontal.launch_sets import share_launches
 from ..horizontal.peak_memory import Room
 from ..inductor.cpp import comes_apart
-from ..inductor.recording import node_location
+from ..inductor.inspection import node_location
 from ..lowering.triton import codegen
 from ..lowering.triton.profitability import (
     LAUNCH_BYTES,
@@ -30,7 +30,7 @@ from ..reports import Counterexample, GroupReport, Report
 from ..support.error_boundary import attempt, boundary, check_not_faulty, try_step
 from .benchmark_fusion import Timing
 from .grouping import Group, form_groups, group_report, stay_in_order
-from .persistent_reductions import keep_repeated_rows
+from .persistent_reductions import make_persistent_reductions
 
 
 @dataclass
@@ -92,7 +92,7 @@ def _fuse_groups(
 def _keep_rows_of_others(schedule: list[Any], groups: list[GroupReport]) -> list[str]:
     """Has kernels that no group changed keep the rows that they read several times; what was decided."""
     fused = {name for entry in groups if entry.fused for name in entry.nodes}
-    return keep_repeated_rows(schedule, fused)
+    return make_persistent_reductions(schedule, fused)
 
 
 def _replace_or_undo(schedule: list[Any], groups: list[Group], outcome: Outcome, entry: GroupReport) -> list[Any]:
@@ -395,8 +395,8 @@ def rewrite(
         if judged and inductor.generates_triton(place[1]):
             _check_rows(kernel, judged, band)
         if band.in_registers:
-            undo.callback(codegen.forget_fused_rows, *place)
-            codegen.keep_fused_rows(*place, band.registers)
+            undo.callback(codegen.undo_persistent, *place)
+            codegen.make_persistent(*place, band.registers)
             decisions.append(f"persistent: a row takes {band.registers} registers")
         if timing is not None:
             decisions.append(timing.check(kernel))

@@ -13,7 +13,7 @@ from typing import Any
 
 from .. import inductor
 from ..diagnostics import recording
-from ..inductor.recording import node_location
+from ..inductor.inspection import node_location
 from ..lowering.triton.profitability import traffic, traffic_of_one
 from ..reasons import Reason, Refusal
 from ..reports import GroupReport

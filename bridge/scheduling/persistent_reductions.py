@@ -20,7 +20,7 @@ from ..support.error_boundary import attempt
 LONG_ROW = 16384
 
 
-def keep_repeated_rows(schedule: list[Any], fused: set[str]) -> list[str]:
+def make_persistent_reductions(schedule: list[Any], fused: set[str]) -> list[str]:
     """Makes the kernels persistent for which that pays; a line about each.
 
     fused: names of operations whose kernels are Bridge's, and decided on.
@@ -28,22 +28,22 @@ def keep_repeated_rows(schedule: list[Any], fused: set[str]) -> list[str]:
     lines: list[str] = []
     for kernel in schedule:
         with attempt(kernel.get_name()):
-            lines += _keep_repeated_rows(kernel, fused)
+            lines += _make_persistent(kernel, fused)
     return lines
 
 
-def _keep_repeated_rows(kernel: Any, fused: set[str]) -> list[str]:
+def _make_persistent(kernel: Any, fused: set[str]) -> list[str]:
     if not inductor.is_loop_kernel(kernel) or inductor.operation_names(kernel) & fused:
         return []
     device = inductor.device_of(kernel)
-    registers = repeated_row_registers(kernel) if inductor.generates_triton(device) else 0
+    registers = persistent_registers(kernel) if inductor.generates_triton(device) else 0
     if not fits_in_registers(registers):
         return []
-    codegen.keep_inner_rows(kernel.scheduler, device, inductor.operation_names(kernel))
+    codegen.make_inner_persistent(kernel.scheduler, device, inductor.operation_names(kernel))
     return [f"{kernel.get_name()}: persistent: a row that was read again takes {registers} registers"]
 
 
-def repeated_row_registers(kernel: Any) -> int:
+def persistent_registers(kernel: Any) -> int:
     """32-bit registers of the rows that a kernel loads, if it goes over one of them more than once; 0 if not.
 
     Also 0 for rows that Inductor keeps by itself, that are too long, or whose length is not known; and where a loop

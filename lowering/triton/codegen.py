@@ -15,13 +15,13 @@ from ... import inductor
 from .combo_kernels import (
     has_static_rows,
     is_inner,
+    is_persistent,
     is_short_inner_reduction,
-    keeps_rows,
     own_blocks,
     shared_launch_kernel,
     tiling_and_scores,
 )
-from .kernels import keeping_rows, lane_kernel
+from .kernels import lane_kernel, persistent_kernel
 from .profitability import rows_and_warps
 
 if TYPE_CHECKING:  # Importing this loads no Inductor: `_band_scheduling` is given the class.
@@ -30,7 +30,7 @@ else:
     TritonScheduling = object
 
 
-def keep_fused_rows(scheduler: Any, device: torch.device, names: set[str], registers: int) -> None:
+def make_persistent(scheduler: Any, device: torch.device, names: set[str], registers: int) -> None:
     """Makes the fused kernel of the named scheduler nodes a persistent reduction: a row is loaded once and kept.
 
     Only this scheduler's code generator is changed.  registers: of 32 bits, that a row takes.
@@ -38,14 +38,14 @@ def keep_fused_rows(scheduler: Any, device: torch.device, names: set[str], regis
     _bridge_backend(scheduler, device).bridge_persistent_nodes.update(dict.fromkeys(names, registers))
 
 
-def forget_fused_rows(scheduler: Any, device: torch.device, names: set[str]) -> None:
-    """Undoes `keep_fused_rows`."""
+def undo_persistent(scheduler: Any, device: torch.device, names: set[str]) -> None:
+    """Undoes `make_persistent`."""
     kept = _bridge_backend(scheduler, device).bridge_persistent_nodes
     for name in names:
         kept.pop(name, None)
 
 
-def keep_inner_rows(scheduler: Any, device: torch.device, names: set[str]) -> None:
+def make_inner_persistent(scheduler: Any, device: torch.device, names: set[str]) -> None:
     """Makes a kernel of Inductor's a persistent reduction, where a row's elements are neighbours in memory."""
     _bridge_backend(scheduler, device).bridge_inner_nodes.update(names)
 
@@ -115,7 +115,7 @@ class BandMixin(TritonScheduling):
     def generate_combo_kernel_code(self, *args: Any, **kwargs: Any) -> Any:
         """Inductor's own launch of several; it makes their kernels without asking for the choices, too."""
         plain = self.kernel_type
-        self.kernel_type = keeping_rows(plain, self.bridge_persistent_nodes)
+        self.kernel_type = persistent_kernel(plain, self.bridge_persistent_nodes)
         try:
             return super().generate_combo_kernel_code(*args, **kwargs)
         finally:
@@ -158,7 +158,7 @@ class BandMixin(TritonScheduling):
         A looped reduction has the registers of its neighbours, and fewer warps at a time, without using them.
         """
         scored = [(features, tiling_and_scores(self, features)) for features in self._features(kernels)]
-        kept = any(keeps_rows(self, features) for features, _ in scored)
+        kept = any(is_persistent(self, features) for features, _ in scored)
         parts = []
         for features, (tiling, scores) in scored:
             options = {"tiling": tiling, "tiling_scores": scores}

@@ -27,7 +27,7 @@ def tiling_and_scores(scheduling: Any, features: Any) -> tuple[Any, Any]:
         return scheduling.get_tiling_and_scores(schedule, numel, reduction_numel, features.coalesce_analysis)
 
 
-def keeps_rows(scheduling: Any, features: Any) -> bool:
+def is_persistent(scheduling: Any, features: Any) -> bool:
     """Whether the kernel would be persistent alone, and may be in a shared launch: not with a symbolic length."""
     from torch._inductor.virtualized import V
 

@@ -13,7 +13,7 @@ import torch
 from ...affine import ops_table
 from ...inductor.compiling import torch_release
 from ...inductor.schedule import buffer_dtype, buffer_numel, offset_in_storage, storage_of, written_storage
-from .pairs import WIDE_LANE, LaneVariable, Pair, find_pair
+from .strided_access import WIDE_LANE, LaneVariable, StridedPair, find_strided_pair
 
 if TYPE_CHECKING:  # Importing this loads no Inductor: `lane_kernel` is given the class.
     from torch._inductor.codegen.triton import TritonKernel
@@ -24,10 +24,10 @@ else:
 @functools.cache
 def lane_kernel(base: type) -> type:
     """Inductor's Triton kernel (`base`) with guarded stores, segments and pairs of elements."""
-    return type("LaneKernel", (LaneMixin, PairMixin, base), {})
+    return type("LaneKernel", (LaneMixin, StridedAccessMixin, base), {})
 
 
-def keeping_rows(kernel: type, names: Iterable[str]) -> type:
+def persistent_kernel(kernel: type, names: Iterable[str]) -> type:
     """A kernel of `lane_kernel` that keeps the rows of the named scheduler nodes."""
     return type(kernel.__name__, (kernel,), {"bridge_kept": frozenset(names)})
 
@@ -112,7 +112,7 @@ class _Half:
     name: str
     index: Any
     value: Any
-    pair: Pair
+    pair: StridedPair
     line: Any = None
 
 
@@ -125,7 +125,7 @@ class _WideAccess:
     shape: tuple[str, ...]
 
 
-class PairMixin(TritonKernel):
+class StridedAccessMixin(TritonKernel):
     """Persistent rows of Bridge's are loaded and stored by pairs of elements."""
 
     #: Whether it is a kernel that Bridge fused: others stay as they are.
@@ -171,7 +171,7 @@ class PairMixin(TritonKernel):
             del lines[place]
         return place is not None
 
-    def _pair(self, name: str, index: Any) -> Pair | None:
+    def _pair(self, name: str, index: Any) -> StridedPair | None:
         """The access to a buffer's storage that has this one to every other element as a half."""
         if not (self.bridge_fused and self.persistent_reduction and self.inside_reduction):
             return None
@@ -182,9 +182,9 @@ class PairMixin(TritonKernel):
             return None
         nodes = [self.range_tree_nodes[v] for v in rows[0].var_list]
         variables = [LaneVariable(n.symbol(), n.divisor, n.length, rows[0].numel) for n in nodes]
-        return find_pair(index + offset_in_storage(name), variables, _is_even)
+        return find_strided_pair(index + offset_in_storage(name), variables, _is_even)
 
-    def _load_pair(self, name: str, index: Any, pair: Pair) -> tuple[Any, Any]:
+    def _load_pair(self, name: str, index: Any, pair: StridedPair) -> tuple[Any, Any]:
         """Variables of both halves."""
         from torch._inductor import config
 
@@ -218,7 +218,7 @@ class PairMixin(TritonKernel):
         self._launch_after(self.stores, first.name, consider_reads=True)
         self.stores.writeline(DeferredLine(first.name, f"tl.store({pointer} + ({wide.address}), {both}, {wide.mask})"))
 
-    def _wide_access(self, name: str, pair: Pair, indexing: Any, dense: bool = False) -> _WideAccess:
+    def _wide_access(self, name: str, pair: StridedPair, indexing: Any, dense: bool = False) -> _WideAccess:
         """The access to both halves.
 
         indexing: Inductor's, of one half; its masks of other dimensions hold for both halves.

@@ -249,14 +249,14 @@ MUTANTS = [
     Mutant(
         "sliced reduction",
         "graph pass",
-        "bridge/graph_passes/passing.py",
+        "bridge/graph_passes/slice_propagation.py",
         "return Move(((source, kept[dim]),)) if kept[dim] not in reduced else None",
         "return Move(((source, dim),)) if kept[dim] not in reduced else None",
     ),
     Mutant(
         "repeated operand",
         "graph pass",
-        "bridge/graph_passes/passing.py",
+        "bridge/graph_passes/slice_propagation.py",
         "    return None if repeated else own",
         "    return None if own < 0 else own",
     ),

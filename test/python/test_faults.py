@@ -393,7 +393,7 @@ STEPS = {
     "sharing.strangers": 1,
     "sharing.small_strangers": 1,
     "sharing.small_sources": 1,
-    "fuse.keep_repeated_rows": 1,
+    "fuse.make_persistent_reductions": 1,
 }
 
 

@@ -34,7 +34,7 @@ class LaneVariable:
 
 
 @dataclass(frozen=True)
-class Pair:
+class StridedPair:
     """The wide access that covers an address and its neighbour.
 
     address: in elements, by WIDE_LANE; half: 0 or 1, which of the two elements was asked for.
@@ -44,7 +44,9 @@ class Pair:
     half: int
 
 
-def find_pair(address: sympy.Expr, variables: list[LaneVariable], is_even: Callable[[sympy.Expr], bool]) -> Pair | None:
+def find_strided_pair(
+    address: sympy.Expr, variables: list[LaneVariable], is_even: Callable[[sympy.Expr], bool]
+) -> StridedPair | None:
     """The pair of an address (in elements) that steps by two from lane to lane; None if it does not.
 
     is_even: whether an expression is a multiple of two for all values of its variables.
@@ -60,4 +62,4 @@ def find_pair(address: sympy.Expr, variables: list[LaneVariable], is_even: Calla
     if half is None:
         return None
     outer = {v.symbol: v.in_wide_lanes(1) for v in used if v is not inner}
-    return Pair((rest - half).subs(outer) + inner.in_wide_lanes(2), half)
+    return StridedPair((rest - half).subs(outer) + inner.in_wide_lanes(2), half)
