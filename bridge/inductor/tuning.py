@@ -8,7 +8,7 @@ from typing import Any
 
 
 def tuned_kernels() -> dict[str, Any]:
-    """Source, but for the kernel's name -> what launches it; of all kernels called since the caches were emptied."""
+    """Return what launches each kernel called since the caches were emptied, by source without the kernel's name."""
     from torch._inductor.codecache import PyCodeCache
     from torch._inductor.runtime.triton_heuristics import CachingAutotuner
 
@@ -23,7 +23,7 @@ def _source(kernel: Any) -> str:
 
 
 def share_choices(kernels: Mapping[str, Any], tuned: Mapping[str, Any]) -> int:
-    """Has kernels run with the configurations of others of the same source; returns how many there are."""
+    """Have kernels run with the configurations of others of the same source; returns how many there are."""
     common = kernels.keys() & tuned.keys()
     for source in common:
         kernels[source].launchers = tuned[source].launchers

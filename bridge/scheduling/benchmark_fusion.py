@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
+from ..inductor.protocols import Kernel
 from ..lowering.triton import codegen
 from ..reasons import Reason, Unsupported
 
@@ -12,11 +12,11 @@ from ..reasons import Reason, Unsupported
 class Timing:
     """The time of kernels that a fusion would replace; taken before their nodes get new loops."""
 
-    def __init__(self, kernels: Iterable[Any]):
+    def __init__(self, kernels: Iterable[Kernel]):
         self.apart = sum(map(codegen.milliseconds, kernels))
 
-    def check(self, fused: Any) -> str:
-        """What was measured; Unsupported(not_profitable) where the fused kernel is not faster."""
+    def check(self, fused: Kernel) -> str:
+        """Return what was measured; Unsupported(not_profitable) where the fused kernel is not faster."""
         together = codegen.milliseconds(fused)
         times = f"measured {1e3 * self.apart:.1f} us apart, {1e3 * together:.1f} us fused"
         if together >= self.apart:

@@ -12,7 +12,7 @@ _counter = itertools.count()
 
 
 def fresh_entry(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that calls ``fn`` and that Dynamo has never seen.
+    """Return a function that calls ``fn`` and that Dynamo has never seen.
 
     Dynamo keeps compiled entries and recompile counts per code object, and its
     record of which sizes changed per code name. A new code object under a new

@@ -236,8 +236,8 @@ MUTANTS = [
         "guarded store",
         "code generation",
         "lowering/triton/kernels.py",
-        "        guarded.bridge_mask = mask\n",
-        "        guarded.bridge_mask = None\n",
+        "        self.bridge_guards[id(guarded)] = guarded, mask\n",
+        "        self.bridge_guards[id(guarded)] = guarded, None\n",
     ),
     Mutant(
         "independent kernels",

@@ -14,7 +14,7 @@ from torch._inductor import sizevars
 from torch.utils._sympy.functions import FloorDiv, ModularIndexing
 
 from bridge.affine.mlir_runtime import context, ir, passmanager
-from bridge.inductor.loops import _join, _joining_less
+from bridge.inductor import patches
 
 EXTENTS = (8, 7, 3, 14)
 PIPELINE = "builtin.module(func.func(bridge-simplify-subscripts))"
@@ -133,14 +133,14 @@ def test_terms_are_joined_as_by_inductor(expr):
         asked.append(e)
         return sizevars.join_dimensions(e)
 
-    assert _join(join, expr) == sizevars.join_dimensions(expr)
+    assert patches.join(join, expr) == sizevars.join_dimensions(expr)
     assert bool(asked) == (expr in JOINED) == (sizevars.join_dimensions(expr) != expr)
 
 
 def test_two_threads_at_once_leave_inductors_function():
     """The second to come would have put back what the first had put there."""
     before = sizevars.join_dimensions
-    first, second = _joining_less(), _joining_less()
+    first, second = patches.joining_less(), patches.joining_less()
     first.__enter__()
     second.__enter__()
     first.__exit__(None, None, None)
