@@ -52,6 +52,7 @@ class Memory:
 
 
 def inputs_loads(node: Node, known: Mapping[Node, Loads]) -> Loads:
+    """Return what a kernel loads for a node's inputs; known: the same for the nodes before it."""
     return frozenset().union(*(known.get(source, {source}) for source in graphs.tensor_inputs(node)))
 
 

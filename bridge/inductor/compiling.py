@@ -21,11 +21,13 @@ TORCH_VERSIONS = (2, 11), (2, 14)
 
 
 def torch_release() -> tuple[int, int]:
+    """Return torch's version, (major, minor)."""
     major, minor = re.findall(r"\d+", torch.__version__)[:2]
     return int(major), int(minor)
 
 
 def torch_supported() -> bool:
+    """True if Bridge is known to work with this torch."""
     return TORCH_VERSIONS[0] <= torch_release() < TORCH_VERSIONS[1]
 
 
@@ -72,7 +74,7 @@ def compile_graph(
     from torch._inductor.compile_fx import compile_fx, compile_fx_inner
 
     @functools.wraps(compile_fx_inner)
-    def inner_compile(*args: Any, **kwargs: Any) -> Any:
+    def inner_compile(*args: object, **kwargs: object) -> Any:
         with around():
             return compile_fx_inner(*args, **kwargs)
 

@@ -50,6 +50,7 @@ def is_pointwise(node: Node) -> bool:
 
 
 def is_reduction(node: Node) -> bool:
+    """True if Inductor makes a node a reduction loop of its own."""
     return (_has_tag(node.target, torch.Tag.reduction) and not is_library_call(node)) or str(node.target) in _REDUCTIONS
 
 
@@ -99,6 +100,7 @@ def is_erased(node: Node) -> bool:
 
 
 def is_input(node: Node) -> bool:
+    """True if a node's value is there before the graph runs: an input, or a constant."""
     return node.op in ("placeholder", "get_attr")
 
 
@@ -134,6 +136,7 @@ def is_computed_wider(node: Node) -> bool:
 
 
 def is_selection(node: Node) -> bool:
+    """True if a node gives one of its inputs' elements, or its magnitude, or zero."""
     return node.target in _SELECTIONS
 
 
@@ -155,6 +158,7 @@ class StoreLimits(NamedTuple):
 
 
 def store_limits(device: torch.device) -> StoreLimits:
+    """Return above how many tensors read Inductor stores a value, on a device."""
     from torch._inductor import config
 
     # From torch 2.12 on there are defaults by device in the place of one.
@@ -187,6 +191,7 @@ def _elements(node: Node) -> Size:
 
 
 def is_contiguous(node: Node) -> bool:
+    """True if a node's tensor is known to be contiguous."""
     from torch._prims_common import is_contiguous_or_false
 
     value = tensor(node)
@@ -224,6 +229,7 @@ def reduced_dimensions(node: Node) -> set[int]:
 
 
 def keeps_dimensions(node: Node) -> bool:
+    """True if a reduction's result has the dimensions that it reduces, of length 1."""
     return str(node.target) in _REDUCTIONS or bool(argument(node, "keepdim"))
 
 
@@ -251,6 +257,7 @@ _NOTES, _TAKEN = "bridge_graph_passes", "bridge_graph_passes_taken"
 
 
 def add_note(graph: Graph, note: object) -> None:
+    """Note something of a graph, for `take_notes` when it is scheduled."""
     module = graph.owning_module
     if module is not None:
         module.meta.setdefault(_NOTES, []).append(note)

@@ -89,6 +89,7 @@ def _scheduler_pass_class() -> type:
             return self.implementation(nodes) if self.implementation.active() else nodes
 
         def uuid(self) -> Any:
+            """Return what identifies the pass; Bridge's and the user's one."""
             users = users_pass()
             theirs = users.uuid() if hasattr(users, "uuid") else None
             ours = self.implementation.key() if self.implementation.active() else ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from .derived import derive_code_generator
 from .mixed import done_by_mixed_kernel
@@ -36,7 +36,8 @@ class _WatchedMixin:
 
     bridge_seen: Seen | None = None
 
-    def define_kernel(self, source: str, nodes: Any, *rest: Any, **keywords: Any) -> str:
+    def define_kernel(self, source: str, nodes: Iterable[object], *rest: object, **keywords: object) -> str:
+        """Define a kernel, tell of it, and return its name."""
         name = super().define_kernel(source, nodes, *rest, **keywords)  # type: ignore[misc]
         if self.bridge_seen is not None:
             self.bridge_seen(name, _node_names(nodes), _with_name(source, name))
@@ -52,7 +53,7 @@ def _with_name(source: str, name: str) -> str:
     return source
 
 
-def _node_names(nodes: Iterable[Any]) -> list[str]:
+def _node_names(nodes: Iterable[object]) -> list[str]:
     """Return the names of the loop nodes; between those of a Triton kernel stand classes, which end its loops."""
     kernels = (node for node in nodes if hasattr(node, "get_nodes") and not isinstance(node, type))
     return [part.get_name() for kernel in kernels for part in kernel.get_nodes()]

@@ -55,7 +55,7 @@ def inductor_ops() -> Any:
 
 
 def make_loop_body(
-    body: Callable[..., Any], iter_sizes: Sequence[sympy.Expr], reduce_sizes: Sequence[sympy.Expr]
+    body: Callable[..., object], iter_sizes: Sequence[sympy.Expr], reduce_sizes: Sequence[sympy.Expr]
 ) -> LoopBody:
     """Trace `body(iter_indices, reduce_indices)` into a LoopBody."""
     from torch._inductor.dependencies import index_vars_no_squeeze
@@ -71,11 +71,13 @@ def make_loop_body(
 _LOOP_STATE = ("_body", "_sizes", "group", "read_writes", "unmet_dependencies")
 
 
-def save_loop_state(node: LoopNode) -> dict[str, Any]:
+def save_loop_state(node: LoopNode) -> dict[str, object]:
+    """Return what `set_loop_body` changes of a node, for `restore_loop_state`."""
     return {name: getattr(node, name) for name in _LOOP_STATE}
 
 
-def restore_loop_state(node: LoopNode, state: dict[str, Any]) -> None:
+def restore_loop_state(node: LoopNode, state: dict[str, object]) -> None:
+    """Undo `set_loop_body`."""
     for name, value in state.items():
         setattr(node, name, value)
     _forget_loop_caches(node)

@@ -29,7 +29,7 @@ _lock = threading.RLock()
 
 
 @contextlib.contextmanager
-def _replaced(owner: object, **functions: Callable[..., Any]) -> Iterator[None]:
+def _replaced(owner: object, **functions: Callable[..., object]) -> Iterator[None]:
     """Have attributes of an object of torch's be these functions in the block."""
     with _lock:
         own = {name: value for name, value in vars(owner).items() if name in functions}
@@ -43,13 +43,13 @@ def _replaced(owner: object, **functions: Callable[..., Any]) -> Iterator[None]:
                 del vars(owner)[name]
 
 
-def replace_next_call(owner: object, name: str, replacement: Callable[..., Any]) -> None:
+def replace_next_call(owner: object, name: str, replacement: Callable[..., object]) -> None:
     """Have the next call of an object's method go to the replacement, which is given the method and its arguments.
 
     The method is the object's own again before the replacement runs. Does nothing where the next call is replaced.
     """
 
-    def once(*args: Any, **kwargs: Any) -> Any:
+    def once(*args: object, **kwargs: object) -> Any:
         with _lock:
             del vars(owner)[name]
         return replacement(getattr(owner, name), *args, **kwargs)
@@ -62,7 +62,7 @@ def replace_next_call(owner: object, name: str, replacement: Callable[..., Any])
 def allocating_nothing(wrapper: object) -> Iterator[None]:
     """Have a wrapper write no allocations in the block: for the code of a kernel that is not in its schedule."""
 
-    def nothing(*_: Any) -> None:
+    def nothing(*_: object) -> None:
         return None
 
     with _replaced(wrapper, codegen_allocation=nothing, codegen_inplace_reuse=nothing):

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 #: The extents of the iteration loops and of the reduction loops.
 Sizes: TypeAlias = "tuple[Sequence[sympy.Expr], Sequence[sympy.Expr]]"
 
-#: A value in the code that is generated, a line of it or an op's argument: Inductor's classes for them are many.
-Value: TypeAlias = Any
+#: What Inductor scores the dimensions of a tile with.
+Scores: TypeAlias = "Mapping[str, sympy.Expr] | None"
 
 
 class Dependency(Protocol):
@@ -166,7 +166,7 @@ class TritonCodeGenerator(CodeGenerator, Protocol):
     bridge_collected: list[KernelFeatures] | None
     kernel_type: Any
 
-    def get_tiling_and_scores(self, *features: Any) -> tuple[Mapping[str, sympy.Expr], Any]: ...
+    def get_tiling_and_scores(self, *features: object) -> tuple[Mapping[str, sympy.Expr], Scores]: ...
 
 
 class KernelFeatures(Protocol):
@@ -181,7 +181,7 @@ class KernelFeatures(Protocol):
 
     def is_reduction(self) -> bool: ...
 
-    def get_reduction_hint(self, tiling_scores: Any) -> Any: ...
+    def get_reduction_hint(self, tiling_scores: Scores) -> Any: ...
 
 
 class Scheduler(Protocol):

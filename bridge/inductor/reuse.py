@@ -10,9 +10,13 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from .patches import replace_next_call
+from .protocols import Wrapper
+
+if TYPE_CHECKING:
+    from torch._inductor.codegen.wrapper import EfficientPeakEstimate
 
 
 def keep_below_peak() -> None:
@@ -23,7 +27,7 @@ def keep_below_peak() -> None:
     replace_next_call(wrapper, "memory_plan_reuse", functools.partial(_plan_reuse, wrapper))
 
 
-def _plan_reuse(wrapper: Any, plan: Callable[[], None]) -> None:
+def _plan_reuse(wrapper: Wrapper, plan: Callable[[], None]) -> None:
     """Correct the estimate by which Inductor's wrapper decides what to keep, and have it decide."""
     estimate = getattr(wrapper, "estimate_peak", None)  # there is none where buffers are not used again
     if estimate is not None:
@@ -31,7 +35,7 @@ def _plan_reuse(wrapper: Any, plan: Callable[[], None]) -> None:
     plan()
 
 
-def _correct(estimate: Any, lines: Sequence[object]) -> None:
+def _correct(estimate: EfficientPeakEstimate, lines: Sequence[object]) -> None:
     """Take from the estimate what has no memory of its own; lines: the wrapper's, before it plans them."""
     from torch._inductor.codegen.segmented_tree import SegmentedTree
 

@@ -39,6 +39,7 @@ def loop_nodes(node: Kernel) -> list[LoopNode]:
 
 
 def node_body(node: LoopNode) -> LoopBody:
+    """Return the loop body of a single scheduler node."""
     return node._body
 
 
@@ -121,10 +122,12 @@ def has_masked_parts(node: LoopNode) -> bool:
 
 
 def device_of(node: Kernel) -> torch.device:
+    """Return the device that a kernel runs on."""
     return node.get_device()
 
 
 def buffers_read(node: Kernel) -> set[str]:
+    """Return the names of the buffers that a kernel reads."""
     return {dep.name for dep in node.read_writes.reads}
 
 
@@ -141,6 +144,7 @@ def subscripts_read(node: Kernel, name: str) -> set[sympy.Expr]:
 
 
 def buffers_written(node: Kernel) -> set[str]:
+    """Return the names of the buffers that a kernel writes."""
     return {dep.name for dep in node.read_writes.writes}
 
 
@@ -237,14 +241,17 @@ def buffers_awaited(node: Kernel) -> set[str]:
 
 
 def buffers_made(node: Kernel) -> set[str]:
+    """Return the names of the buffers that a kernel makes."""
     return set(node.get_buffer_names())
 
 
 def operation_names(node: Kernel) -> set[str]:
+    """Return the names of a kernel's operations."""
     return set(node.get_operation_names())
 
 
 def buffer_dtype(name: str) -> torch.dtype:
+    """Return the dtype of a buffer's elements."""
     from torch._inductor.virtualized import V
 
     return V.graph.get_dtype(name)
@@ -265,6 +272,7 @@ def buffer_numel(name: str) -> sympy.Expr:
 
 
 def is_inference_graph() -> bool:
+    """True if the graph that is being compiled is one for inference."""
     from torch._inductor.virtualized import V
 
     return bool(V.graph.is_inference)
@@ -279,4 +287,5 @@ def rounds_at_conversion(device: torch.device) -> bool:
 
 
 def generates_triton(device: torch.device) -> bool:
+    """True if Inductor generates Triton for the device."""
     return not rounds_at_conversion(device)

@@ -7,7 +7,6 @@ import copy
 from collections.abc import Callable
 from contextvars import ContextVar
 from functools import partial
-from typing import Any
 
 from ..inductor.graphs import give_notes_back
 from ..inductor.patches import replace_next_call
@@ -19,7 +18,7 @@ from ..support.error_boundary import BUGS
 Failed = Callable[[Exception, set[str]], contextlib.AbstractContextManager]
 
 #: Containers of graphs, by the name of each, as they were before code was generated.
-States = dict[Graph, dict[str, Any]]
+States = dict[Graph, dict[str, object]]
 
 #: Those of the graph whose code is being generated in this context, and of its subgraphs.
 _states: ContextVar[States | None] = ContextVar("bridge_states", default=None)
@@ -59,7 +58,7 @@ def _codegen(graph: Graph, states: States, failed: Failed, generate: Callable[[]
         return graph.scheduler.codegen()
 
 
-def _containers(graph: Graph) -> dict[str, Any]:
+def _containers(graph: Graph) -> dict[str, object]:
     """Return copies of the containers that a graph holds, and None for those that it has not yet."""
     from torch.utils._ordered_set import OrderedSet
 
@@ -79,7 +78,7 @@ def _schedule(graph: Graph, states: States) -> None:
     graph.wrapper_code.push_codegened_graph(graph)
 
 
-def _reset(graph: Graph, state: dict[str, Any]) -> None:
+def _reset(graph: Graph, state: dict[str, object]) -> None:
     """Put a graph back to a state, with nothing removed from it."""
     vars(graph).update(state)
     for removed in (graph.removed_buffers, graph.removed_operations, graph.inplaced_to_remove):

@@ -102,6 +102,7 @@ def check_not_faulty(operations: set[str]) -> None:
 
 
 def describe(bug: BaseException) -> str:
+    """Return a bug's class and message, as one text."""
     return f"{type(bug).__name__}: {bug}"
 
 

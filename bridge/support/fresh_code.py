@@ -20,7 +20,7 @@ def fresh_entry(fn: Callable[..., Any]) -> Callable[..., Any]:
     reaching the recompile limit.
     """
 
-    def entry(*args: Any, **kwargs: Any) -> Any:
+    def entry(*args: object, **kwargs: object) -> Any:
         return fn(*args, **kwargs)
 
     name = f"bridge_entry_{next(_counter)}"

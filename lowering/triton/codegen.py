@@ -88,6 +88,7 @@ class BandMixin(TritonScheduling):
     def create_kernel_choices(
         self, kernel_features: KernelFeatures, kernel_args: Sequence[Any], kernel_kwargs: dict[str, Any]
     ) -> list[TritonKernel]:
+        """Return Inductor's kernels for the features, with the blocks and persistence that Bridge decided on."""
         names = {node.get_name() for node in kernel_features.scheduler_nodes()}
         inner = names & self.bridge_inner_nodes and is_inner(kernel_features, kernel_kwargs.get("tiling_scores"))
         fused = names & self.bridge_persistent_nodes.keys()
@@ -103,11 +104,11 @@ class BandMixin(TritonScheduling):
             kernel.bridge_fused = bool(fused)
         return kernels
 
-    def generate_kernel_code_from_nodes(self, nodes: Sequence[LoopNode], *args: Any, **kwargs: Any) -> str:
+    def generate_kernel_code_from_nodes(self, nodes: Sequence[LoopNode], *args: object, **kwargs: object) -> str:
         """Generate what Inductor times; it makes a kernel without asking for the choices that are made for it."""
         plain = self.kernel_type
 
-        def chosen(tiling: Mapping[str, Any], features: KernelFeatures) -> TritonKernel:
+        def chosen(tiling: Mapping[str, sympy.Expr], features: KernelFeatures) -> TritonKernel:
             self.kernel_type = plain
             return self.create_kernel_choices(features, [tiling], {"features": features})[0]
 
@@ -117,7 +118,7 @@ class BandMixin(TritonScheduling):
         finally:
             self.kernel_type = plain
 
-    def generate_combo_kernel_code(self, *args: Any, **kwargs: Any) -> Any:
+    def generate_combo_kernel_code(self, *args: object, **kwargs: object) -> Any:
         """Generate Inductor's own launch of several; it makes their kernels without asking for the choices, too."""
         plain = self.kernel_type
         self.kernel_type = persistent_kernel(plain, self.bridge_persistent_nodes)
@@ -127,12 +128,14 @@ class BandMixin(TritonScheduling):
             self.kernel_type = plain
 
     def codegen_node_schedule(self, kernel_features: KernelFeatures) -> Any:
+        """Generate a kernel; where the features are asked for, collect them instead."""
         if self.bridge_collected is None:
             return super().codegen_node_schedule(kernel_features)
         self.bridge_collected.append(kernel_features)
         return None
 
     def codegen_combo_kernel(self, combo_kernel_node: LaunchNode) -> None:
+        """Generate a launch of several kernels: of Bridge's, with blocks of each part's own."""
         if not isinstance(combo_kernel_node, SharedLaunch):
             return super().codegen_combo_kernel(combo_kernel_node)
         with own_blocks() as arguments:
@@ -167,7 +170,7 @@ class BandMixin(TritonScheduling):
         kept = any(is_persistent(self, features) for features, _ in scored)
         parts = []
         for features, (tiling, scores) in scored:
-            options = {"tiling": tiling, "tiling_scores": scores}
+            options: dict[str, Any] = {"tiling": tiling, "tiling_scores": scores}
             if kept and is_short_inner_reduction(features, scores):
                 options["override_persistent_reduction"] = True
             elif not has_static_rows(features):  # alone it may be persistent, if its rows are bounded
@@ -184,7 +187,7 @@ class BandMixin(TritonScheduling):
         return kernel
 
 
-def _has_free_blocks(kernel_args: Sequence[Any], kernel_kwargs: Mapping[str, Any]) -> bool:
+def _has_free_blocks(kernel_args: Sequence[Mapping[str, object]], kernel_kwargs: Mapping[str, object]) -> bool:
     """True if a kernel alone over rows takes the block that it is given: nobody has asked to try several."""
     from torch._inductor import config
 

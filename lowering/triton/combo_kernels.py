@@ -6,20 +6,23 @@ import contextlib
 import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 import sympy
 import torch
 
 from ...inductor.derived import code_generator
 from ...inductor.numerics import is_deterministic
-from ...inductor.protocols import KernelFeatures, Scheduler, TritonCodeGenerator
+from ...inductor.protocols import KernelFeatures, Scheduler, Scores, TritonCodeGenerator
 from .configurations import Part, joint_configurations
+
+if TYPE_CHECKING:
+    from torch._inductor.codegen.triton import TritonKernel
 
 
 def tiling_and_scores(
     scheduling: TritonCodeGenerator, features: KernelFeatures
-) -> tuple[Mapping[str, sympy.Expr], Any]:
+) -> tuple[Mapping[str, sympy.Expr], Scores]:
     """Return (extents of the tile's dimensions, their scores), as codegen_node_schedule asks for them, of two at most.
 
     A partition of program ids has no third dimension; Inductor chooses three where it has analysed what coalesces.
@@ -47,24 +50,26 @@ SHORT_ROW = 1024
 
 
 def has_static_rows(features: KernelFeatures) -> bool:
+    """True if the length of a kernel's rows is a number."""
     return isinstance(features.reduction_numel, (int, sympy.Integer))
 
 
-def is_short_inner_reduction(features: KernelFeatures, tiling_scores: Any) -> bool:
+def is_short_inner_reduction(features: KernelFeatures, tiling_scores: Scores) -> bool:
     """True if Inductor would make a kernel persistent, were the hint asked for with the scores as for the blocks."""
     if not features.is_reduction() or not has_static_rows(features):
         return False
     return features.reduction_numel <= SHORT_ROW and is_inner(features, tiling_scores)
 
 
-def is_inner(features: KernelFeatures, tiling_scores: Any) -> bool:
+def is_inner(features: KernelFeatures, tiling_scores: Scores) -> bool:
+    """True if Inductor takes a reduction for one over contiguous elements."""
     from torch._inductor.runtime.hints import ReductionHint
 
     return features.get_reduction_hint(tiling_scores) is ReductionHint.INNER
 
 
 @contextlib.contextmanager
-def own_blocks() -> Iterator[dict[str, Any]]:
+def own_blocks() -> Iterator[dict[str, bool]]:
     """Generate code in which every part of a kernel has block sizes of its own; yields arguments that say so.
 
     torch 2.11 has a configuration for it, later ones an argument of each class.
@@ -79,7 +84,7 @@ def own_blocks() -> Iterator[dict[str, Any]]:
         yield {}
 
 
-def _takes(function: Callable[..., Any], parameter: str) -> bool:
+def _takes(function: Callable[..., object], parameter: str) -> bool:
     return parameter in inspect.signature(function).parameters
 
 
@@ -93,7 +98,8 @@ def shared_launch_kernel() -> type:
         return ComboKernel
 
     class SharedLaunchKernel(ComboKernel):
-        def jit_line(self, *args: Any, **kwargs: Any) -> str:
+        def jit_line(self, *args: object, **kwargs: object) -> str:
+            """Return the lines before the kernel, which have its configurations."""
             line = super().jit_line(*args, **kwargs)  # it also decides on the dispatch and fills in the two metas
             joint = joint_configurations([self._configured(part) for part in self.sub_kernels])
             options = [f"{c.blocks!r}, num_warps={c.warps}, num_stages={c.stages}" for c in joint]
@@ -111,7 +117,7 @@ def shared_launch_kernel() -> type:
                 @triton.jit
             """
 
-        def _configured(self, part: Any) -> Part:
+        def _configured(self, part: TritonKernel) -> Part:
             """Return a part with what Inductor would try for it if it stood alone."""
             from torch._inductor.runtime import triton_heuristics
 

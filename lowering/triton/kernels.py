@@ -72,6 +72,7 @@ class LaneMixin(TritonKernel):
         return wanted if torch_release() >= (2, 13) else wanted and False
 
     def reduction(self, dtype: torch.dtype, src_dtype: torch.dtype, reduction_type: str, value: Any) -> Any:
+        """Return the value of a reduction, of Bridge's two types or of Inductor's."""
         kind, _, rest = reduction_type.partition(":")
         if kind == ops_table.GUARDED:
             self.num_reduction -= 1  # whoever called has counted it
@@ -107,6 +108,7 @@ class LaneMixin(TritonKernel):
         )
 
     def store(self, name: str, index: sympy.Expr, value: CSEVariable, mode: str | None = None) -> None:
+        """Store a value; a guarded one under the mask that it was given."""
         if id(value) not in self.bridge_guards:
             return super().store(name, index, value, mode)
         _, mask = self.bridge_guards[id(value)]
@@ -145,19 +147,21 @@ class StridedAccessMixin(TritonKernel):
     #: Whether it is a kernel that Bridge fused: others stay as they are.
     bridge_fused = False
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: object, **kwargs: object) -> None:
         super().__init__(*args, **kwargs)
         self.bridge_wide_lanes = ""
         self.bridge_split: dict[CSEVariable, tuple[CSEVariable, CSEVariable]] = {}
         self.bridge_halves: dict[tuple[str, sympy.Expr, int], _Half] = {}
 
     def load(self, name: str, index: sympy.Expr) -> CSEVariable:
+        """Return the variable of an element that is loaded; of every other one, together with the one beside it."""
         pair = self._pair(name, index)
         if pair is None or not _is_even(buffer_numel(storage_of(name) or name)):
             return super().load(name, index)
         return self._load_pair(name, index, pair)[pair.half]
 
     def store(self, name: str, index: sympy.Expr, value: CSEVariable, mode: str | None = None) -> None:
+        """Store a value; every other element together with the one beside it, if that is stored, too."""
         pair = self._pair(name, index) if mode is None else None
         memory = written_storage(name)
         if pair is None:

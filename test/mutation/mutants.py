@@ -237,7 +237,7 @@ MUTANTS = [
         "code generation",
         "lowering/triton/kernels.py",
         "        self.bridge_guards[id(guarded)] = guarded, mask\n",
-        "        self.bridge_guards[id(guarded)] = guarded, None\n",
+        "        self.bridge_guards.pop(id(guarded), None)\n",
     ),
     Mutant(
         "independent kernels",
