@@ -11,6 +11,9 @@ Each has its reason, and is undone where the call that needs it ends; test/pytho
   (`memory_plan_reuse`) from an estimate that it makes itself just before, and the scheduler generates code (`codegen`)
   with nothing around it; neither has a hook. Both objects are those of one compilation, and are referred to from
   everywhere in it: none of a derived class can take their place.
+
+No function is replaced for longer. What is set while Bridge is installed are two values of Inductor's configuration, in
+`hooks`; offline tools stand for a GPU that is not there by mocks of their own (bridge/offline/_stubs.py).
 """
 
 from __future__ import annotations
