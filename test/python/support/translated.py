@@ -15,17 +15,9 @@ from bridge.lowering.lift.band import FunctionTables, lift_band
 from bridge.reasons import Unsupported
 
 FLOATS = [torch.float32, torch.float64, torch.bfloat16, torch.float16]
-
-
 INTEGERS = [torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8]
-
-
 DTYPES = [*FLOATS, *INTEGERS, torch.bool]
-
-
 ROWS, COLUMNS = sympy.Integer(16), sympy.Integer(48)
-
-
 CANONICAL = "builtin.module(func.func(canonicalize,cse))"
 
 

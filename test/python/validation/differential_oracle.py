@@ -1,6 +1,6 @@
-"""A differential oracle of the translation: torch-mlir's way from a function to the affine dialect.
+"""Translate functions to the affine dialect with torch-mlir, as a differential oracle of Bridge's translation.
 
-Nothing of Inductor's or of Bridge's is on that way: torch.export, torch-mlir's importer and its lowering to linalg,
+It shares no code with Inductor or Bridge: torch.export, torch-mlir's importer and its lowering to linalg,
 upstream's bufferization and loops. torch-mlir brings an LLVM of its own, of another age than Bridge's, so it works in a
 process of its own; text comes back, for `executed.execute`.
 """
@@ -65,7 +65,7 @@ def _translate(function: Callable, inputs: list[torch.Tensor]) -> str:
 
 
 def float32(case: Program | Any) -> tuple[Callable, list[torch.Tensor]]:
-    """The function and the inputs of a program, or of a pattern of the benchmarks, small.
+    """Return the function and the inputs of a program, or of a pattern of the benchmarks at its small size.
 
     In float32: torch-mlir's sums of 16-bit numbers have 16 bits, where torch's have 32. All sizes are numbers.
     """
@@ -76,7 +76,7 @@ def float32(case: Program | Any) -> tuple[Callable, list[torch.Tensor]]:
 
 
 def _serve() -> None:
-    """Answer each line, a pickled case, by a line, its IR or what was wrong, until there are none."""
+    """Answer each line of the input, a pickled case, with a line of JSON: its IR, or the error."""
     answers = os.dup(sys.stdout.fileno())
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # where others may print
     with open(answers, "w", encoding="utf-8") as out:
@@ -97,11 +97,14 @@ def _process() -> subprocess.Popen:
 
 
 class NotTranslated(RuntimeError):
-    """torch-mlir cannot translate a function, or its process died of it."""
+    """Say that torch-mlir cannot translate a function, or that its process ended."""
 
 
 def affine_ir(case: Program | Any) -> str:
-    """torch-mlir's IR of a case, in float32: a memref for each input, then one for each output."""
+    """Return torch-mlir's IR of a case, in float32: a memref for each input, then one for each output.
+
+    Raises NotTranslated.
+    """
     process = _process()
     process.stdin.write(base64.b64encode(pickle.dumps(case)).decode() + "\n")
     process.stdin.flush()
@@ -116,7 +119,7 @@ def affine_ir(case: Program | Any) -> str:
 
 
 def disagreements(recorded: validate.Recorded, text: str, inputs: list[torch.Tensor]) -> list[str]:
-    """Where torch-mlir's IR gives something else than Bridge's, as translated and as transformed; a line each."""
+    """Return a line for each output that differs between torch-mlir's IR and Bridge's, before and after the passes."""
     lines = []
     expected = outputs_of(text, inputs)
     for stage in ("before", "after"):
@@ -129,7 +132,7 @@ def disagreements(recorded: validate.Recorded, text: str, inputs: list[torch.Ten
 
 
 def outputs_of(text: str, inputs: list[torch.Tensor]) -> list[torch.Tensor]:
-    """What torch-mlir's IR makes of these inputs."""
+    """Return the outputs of torch-mlir's IR for these inputs."""
     (signature,) = re.findall(r"func\.func @oracle\((.*)\)", text)
     types = re.findall(r"memref<([^>]*)>", signature)[len(inputs) :]
     outputs = [_empty(*text.split("x")) for text in types]

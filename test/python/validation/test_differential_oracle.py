@@ -67,7 +67,7 @@ SABOTAGE = {
 
 @pytest.mark.parametrize("what", SABOTAGE)
 def test_a_wrong_translation_is_found(what):
-    """Which the comparison of the IR before the passes and after them cannot see."""
+    """Check the oracle: a comparison of the IR before and after the passes cannot see these."""
     name, old, new = SABOTAGE[what]
     function, inputs = differential_oracle.float32(CASES[name])
     found = validate.record(function, inputs, dynamic=False)

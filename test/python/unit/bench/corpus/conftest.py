@@ -23,16 +23,12 @@ NORM = """
     def make_inputs():
         return [torch.randn(8, 4096), [8, 1, 2048]]
 """
-
-
 ORACLE = """
     import torch
 
     def oracle_forward(inputs):
         return inputs[0].sum()
 """
-
-
 POINTS = {"points": [{"shape_hash": "0", "models": {}, "inputs": [[[8, 4096], "f32"], ["S", [8, 1, 2048]]]}]}
 
 
