@@ -13,7 +13,7 @@ from torch._inductor.utils import run_and_get_code
 import bridge
 from bridge.diagnostics.recording import recorded
 from bridge.inductor import cpp
-from bridge.scheduling import fuse
+from bridge.lowering.lift import commit
 
 
 def sum_and_product(x, y):
@@ -53,7 +53,7 @@ def test_cpp_trial_leaves_no_trace(compiler, monkeypatch):
         return cpp.comes_apart(kernel)
 
     for apart in (tries, lambda kernel: False):
-        monkeypatch.setattr(fuse, "comes_apart", apart)
+        monkeypatch.setattr(commit, "comes_apart", apart)
         torch._dynamo.reset()
         _, (code,) = run_and_get_code(compiler(rows, backend="bridge"), sample())
         codes.append(code.partition("\n")[2])  # below the number of the graph
