@@ -42,12 +42,12 @@ class Slice:
 
     @property
     def length(self) -> graphs.Size:
-        """Return the elements that are left of the dimension."""
+        """Return the number of elements that are left of the dimension."""
         return 1 if self.node.target is aten.select.int else graphs.tensor(self.node).shape[self.dimension]
 
     @property
     def whole(self) -> graphs.Size:
-        """Return the elements of the dimension."""
+        """Return the number of elements of the dimension."""
         return graphs.tensor(self.source).shape[self.dimension]
 
 

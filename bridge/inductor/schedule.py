@@ -100,7 +100,7 @@ def written_storage(name: str) -> str:
 
 
 def offset_in_storage(name: str) -> sympy.Expr:
-    """Return the elements from the start of a buffer's storage to its own start.
+    """Return the number of elements from the start of a buffer's storage to its own start.
 
     Not 0 for a slice of a larger buffer.
     """
@@ -221,7 +221,7 @@ def bytes_beside_rows(node: Kernel, rows: int) -> int:
 
 
 def _innermost_step(dep: Dependency) -> int:
-    """Return the elements from what the first iteration of the innermost loop accesses to what the next one does."""
+    """Return how many elements the second iteration of the innermost loop accesses after the first."""
     if not dep.var_names:
         return 0
     first = dict.fromkeys(dep.index.free_symbols & set(dep.var_names), 0)
@@ -258,7 +258,7 @@ def buffer_dtype(name: str) -> torch.dtype:
 
 
 def buffer_numel(name: str) -> sympy.Expr:
-    """Return the elements of a buffer's storage that its layout reaches, from the storage's first."""
+    """Return the number of elements of a buffer's storage that its layout reaches, from the storage's first."""
     from torch._inductor.virtualized import V
 
     if name in V.graph.constants:

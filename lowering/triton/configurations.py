@@ -68,7 +68,7 @@ class Part:
         return [size for prefix, size in self.sizes.items() if prefix.startswith("r") and prefix not in blocks]
 
     def each(self, config: Configuration, warps: int) -> float:
-        """Return the elements of a thread."""
+        """Return the number of elements of a thread."""
         return math.prod([*_blocks(config).values(), *self._rows(config)]) / (WARP * warps)
 
     def work(self, config: Configuration, warps: int) -> float:
@@ -77,7 +77,7 @@ class Part:
 
     @property
     def most(self) -> float:
-        """Return the elements of a thread in the configuration that has the most of them."""
+        """Return the number of elements of a thread in the configuration that has the most of them."""
         return max(self.each(config, config.num_warps) for config in self.tried)
 
 
