@@ -8,7 +8,8 @@
 #              package they run; the report is in coverage/
 # make build   a developer's incremental build into build/; names its Python
 #              with PYTHON=..., whose environment has the five xtc wheels
-# make docs    as `make build`, then docs/passes.md and docs/dialect.md anew
+# make docs    as `make build`, then docs/passes.md, docs/dialect.md and docs/api.md
+#              anew; that Python also needs torch and Triton
 # make venv    install into .venv
 # make clean   remove .venv and build/
 
@@ -28,7 +29,7 @@ SOURCES := $(shell find bridge lowering passes examples/plugin -type f \
            pyproject.toml CMakeLists.txt
 
 CPP := $(shell find passes examples -name '*.cpp' -o -name '*.h')
-PY := bridge lowering passes test benchmarks examples
+PY := bridge lowering passes test benchmarks docs examples
 
 # Generators of programs, see test/python/validation/torture/generator.py.
 TORTURE ?= op_db models pytorch_tests corpus
@@ -74,7 +75,7 @@ lint: venv
 
 # From another folder, so that Python finds the installed package.
 demo: venv
-	cd $(VENV) && bin/python -m bridge.commands.demo
+	cd $(VENV) && bin/python -m bridge.offline.demo
 
 build:
 	cmake -S . -B build -G Ninja -DPython3_EXECUTABLE="$$(command -v $(PYTHON))"
@@ -84,6 +85,7 @@ build:
 
 docs: build
 	cmake --build build --target bridge-doc
+	PYTHONPATH=. $(PYTHON) docs/api.py
 
 clean:
 	rm -rf $(VENV) build coverage

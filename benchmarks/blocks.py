@@ -14,15 +14,16 @@ from unittest import mock
 
 import torch
 from gpu import compiled, input_sets
-from patterns import LISTS, selected
+from patterns import LISTS, Pattern, selected
 
 from bridge import Report, report
+from bridge.bench.gpu_measurements import replay_time
 from bridge.bench.red import exit_status
-from bridge.bench.timing import replay_time
 from bridge.lowering.triton import codegen, profitability
 
 
 def main() -> None:
+    """Print a line for each pattern that has a persistent kernel."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pattern", nargs="+", default=[""], help="parts of the names of those to measure")
     parser.add_argument("--list", choices=LISTS, default="engine", help="which functions (default: %(default)s)")
@@ -45,7 +46,7 @@ def main() -> None:
         print(f"| {pattern.name} | {registers} | {block} | {chosen:.1f} | {fastest} |", flush=True)
 
 
-def microseconds(pattern, sets: list, block: tuple[int, int] | None) -> float:
+def microseconds(pattern: Pattern, sets: list[list[torch.Tensor]], block: tuple[int, int] | None) -> float:
     """Time of the pattern, compiled with such blocks; None: those that Bridge chooses."""
     choose = profitability.rows_and_warps if block is None else lambda registers: block
     uncached = torch.compiler.config.patch(force_disable_caches=True)

@@ -1,4 +1,7 @@
-"""RMSNorm + residual + chunk + SwiGLU written by hand: one program a row, all of it loaded, its halves again."""
+"""For benchmarks/gpu.py: RMSNorm + residual + chunk + SwiGLU written by hand.
+
+One program has a row: it loads all of it, and then both halves again.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,16 @@ import triton.language as tl
 
 
 @triton.jit
-def _kernel(x, residual, weight, out, width: tl.constexpr, eps: tl.constexpr, ROW: tl.constexpr, HALF: tl.constexpr):
+def _kernel(
+    x: tl.tensor,
+    residual: tl.tensor,
+    weight: tl.tensor,
+    out: tl.tensor,
+    width: tl.constexpr,
+    eps: tl.constexpr,
+    ROW: tl.constexpr,
+    HALF: tl.constexpr,
+) -> None:
     row = tl.program_id(0).to(tl.int64)
     columns = tl.arange(0, ROW)
     mask = columns < width
@@ -29,6 +41,7 @@ def _kernel(x, residual, weight, out, width: tl.constexpr, eps: tl.constexpr, RO
 
 
 def swiglu_norm(x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, eps: float = 1e-6) -> torch.Tensor:
+    """Return the gated norm of (rows, width) tensors, as (rows, width / 2)."""
     rows, width = x.shape
     out = torch.empty(rows, width // 2, dtype=x.dtype, device=x.device)
     row = triton.next_power_of_2(width)

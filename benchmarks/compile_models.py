@@ -44,14 +44,17 @@ class Side(NamedTuple):
 
     @property
     def triton(self) -> float:
+        """Return Triton's CPU seconds for all kernels."""
         return sum(kernel.seconds for kernel in self.kernels)
 
     @property
     def configurations(self) -> int:
+        """Return the number of configurations of all kernels."""
         return sum(kernel.configurations for kernel in self.kernels)
 
 
 def cpu_seconds() -> float:
+    """Return the CPU seconds of this process and of its children so far."""
     usages = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
@@ -93,7 +96,7 @@ def _compile(kernel: TritonKernelSource, arch: int, repeats: int) -> Compiled:
 
 
 def measure(architecture: Architecture, mode: str, options: argparse.Namespace) -> bool:
-    """Prints a line of the table; whether the ratio is within the limit."""
+    """Print a line of the table; return True if the ratio is within the limit."""
     try:
         case = cases.make_case(architecture, architecture.outline(torch.bfloat16), mode)
         theirs, ours = both_sides(case, options)
@@ -118,6 +121,7 @@ def measure(architecture: Architecture, mode: str, options: argparse.Namespace) 
 
 
 def main() -> int:
+    """Return the exit status: 1 if Bridge's kernels take too long to compile."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", default=[], help="parts of the names of those to compile")
     parser.add_argument("--modes", nargs="+", default=["prefill", "vision"])

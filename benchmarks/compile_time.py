@@ -22,15 +22,19 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
+from torch import Tensor
+
+from bridge import Report, offline, report
+from bridge.backend import bridge as backend
 
 #: A graph of a size: a function and its inputs.
-Graph = tuple[Callable, list[torch.Tensor]]
+Graph = tuple[Callable, list[Tensor]]
 
 
 def chain(size: int) -> Graph:
     """Norms with a gate each, one after the other."""
 
-    def run(x, weight):
+    def run(x: Tensor, weight: Tensor) -> Tensor:
         for _ in range(size):
             y = x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6) * weight
             gate, up = y.chunk(2, -1)
@@ -43,18 +47,20 @@ def chain(size: int) -> Graph:
 def fan(size: int) -> Graph:
     """Slices and softmaxes of one input."""
 
-    def run(x):
+    def run(x: Tensor) -> list[Tensor]:
         slices = [x[:, i % 7 : 256 + i % 7] * (i + 1.0) for i in range(size)]
         return slices + [torch.softmax(x * (i + 1.0), -1) for i in range(size // 2)]
 
     return run, [torch.randn(64, 512)]
 
 
-def norm(x):
+def norm(x: Tensor) -> Tensor:
+    """Return x over the root mean square of its rows."""
     return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)
 
 
-def attention(x, qkv, out):
+def attention(x: Tensor, qkv: Tensor, out: Tensor) -> Tensor:
+    """Return x plus its self-attention in eight heads."""
     heads = (norm(x) @ qkv).unflatten(-1, (3, 8, 64)).permute(2, 0, 3, 1, 4)
     query, key, value = heads.unbind(0)
     attended = F.scaled_dot_product_attention(query, key, value, is_causal=True)
@@ -62,14 +68,14 @@ def attention(x, qkv, out):
 
 
 def blocks(size: int) -> Graph:
-    """Transformer blocks, between whose library calls there is nothing to fuse."""
+    """Return transformer blocks, between whose library calls there is nothing to fuse."""
     return _blocks(size, 1024, lambda x, up, down: x + F.silu(norm(x) @ up) @ down)
 
 
 def gated_blocks(size: int) -> Graph:
-    """Transformer blocks whose gate is normalised first: Inductor has two kernels for that, Bridge one."""
+    """Return transformer blocks with a normalised gate: two kernels for Inductor, one for Bridge."""
 
-    def feed_forward(x, up, down):
+    def feed_forward(x: Tensor, up: Tensor, down: Tensor) -> Tensor:
         gate, value = norm(x @ up).chunk(2, -1)
         return x + (F.silu(gate) * value) @ down
 
@@ -77,7 +83,7 @@ def gated_blocks(size: int) -> Graph:
 
 
 def _blocks(size: int, width: int, feed_forward: Callable) -> Graph:
-    def run(x, *weights):
+    def run(x: Tensor, *weights: Tensor) -> Tensor:
         for i in range(size):
             qkv, out, up, down = weights[4 * i : 4 * i + 4]
             x = feed_forward(attention(x, qkv, out), up, down)
@@ -103,52 +109,50 @@ class Cost:
 
     @property
     def total(self) -> float:
+        """Return all CPU seconds."""
         return self.codegen + self.triton
 
 
 def cpu_seconds() -> float:
+    """Return the CPU seconds of this process and of its children so far."""
     times = os.times()
     return times.user + times.system + times.children_user + times.children_system
 
 
-def cost(graph: Graph, backend, with_triton: bool) -> Cost:
-    from bridge import offline
-
+def cost(graph: Graph, compile_fx: Callable | None, with_triton: bool) -> Cost:
+    """Compile a graph once; return what it cost."""
     torch._dynamo.reset()
     start = cpu_seconds()
     with torch.no_grad():
-        compiled = offline.compile_for_gpu(*graph, compile_fx=backend)
+        compiled = offline.compile_for_gpu(*graph, compile_fx=compile_fx)
     middle = cpu_seconds()
     for kernel in {k.source: k for k in compiled.kernels}.values() if with_triton else ():
         offline.compile_kernel(kernel)
     return Cost(middle - start, cpu_seconds() - middle, compiled.n_kernels)
 
 
-def calls(graph: Graph, backend) -> int:
-    """Function calls of the interpreter in one compilation without Triton's: as good as instructions, and no noise."""
+def calls(graph: Graph, compile_fx: Callable | None) -> int:
+    """Count the interpreter's function calls in one compilation without Triton's, which have no noise."""
     profile = cProfile.Profile()
     profile.enable()
-    cost(graph, backend, with_triton=False)
+    cost(graph, compile_fx, with_triton=False)
     profile.disable()
     stats: Any = pstats.Stats(profile)  # its type does not say what it counts
     return stats.total_calls
 
 
 def measure(name: str, size: int, pairs: int, with_triton: bool) -> str:
-    """A line of the table; medians over pairs, whose order alternates."""
-    import bridge
-    from bridge.backend import bridge as backend
-
+    """Return a line of the table; medians over pairs, whose order alternates."""
     graph = GRAPHS[name](size)
-    costs: dict[Any, list[Cost]] = {None: [], backend: []}
+    costs: dict[Callable | None, list[Cost]] = {None: [], backend: []}
     stages: list[float] = []
     for pair in range(pairs):
         for chosen in (None, backend) if pair % 2 == 0 else (backend, None):
             costs[chosen].append(cost(graph, chosen, with_triton))
-        report = bridge.report() or bridge.Report()
-        stages.append(report.total_seconds)
+        made = report() or Report()
+        stages.append(made.total_seconds)
     theirs, ours, own = costs[None], costs[backend], statistics.median(stages)
-    nodes = sum(len(group.nodes) for group in report.groups)
+    nodes = sum(len(group.nodes) for group in made.groups)
     total, with_bridge = (statistics.median(c.total for c in side) for side in (theirs, ours))
     ratio = statistics.median(two.total / one.total for one, two in zip(theirs, ours, strict=True))
     more_calls = calls(graph, backend) / calls(graph, None)
@@ -160,7 +164,7 @@ def measure(name: str, size: int, pairs: int, with_triton: bool) -> str:
 
 
 def import_milliseconds(processes: int = 9) -> tuple[float, bool]:
-    """(what `import bridge` takes after `import torch`, in new processes: the median; whether MLIR came with it)."""
+    """Return (median of what `import bridge` takes after `import torch`, in new processes; True if it loads MLIR)."""
     code = (
         "import sys, time, torch; t = time.perf_counter(); import bridge; "
         "print(time.perf_counter() - t, 'mlir' in sys.modules)"
@@ -174,6 +178,7 @@ def import_milliseconds(processes: int = 9) -> tuple[float, bool]:
 
 
 def main() -> None:
+    """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--graph", nargs="+", choices=GRAPHS, default=list(GRAPHS))
     parser.add_argument("--sizes", nargs="+", type=int, default=[10, 20, 40])

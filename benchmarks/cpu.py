@@ -14,16 +14,19 @@ import json
 import statistics
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
 from patterns import Pattern, selected
 
+from bridge.backend import bridge
 from bridge.bench.red import exit_status
 
 
-def milliseconds(function, inputs: list[torch.Tensor], calls: int) -> float:
+def milliseconds(function: Callable, inputs: list[torch.Tensor], calls: int) -> float:
+    """Return the mean time of a call."""
     function(*inputs)
     start = time.perf_counter()
     for _ in range(calls):
@@ -31,9 +34,8 @@ def milliseconds(function, inputs: list[torch.Tensor], calls: int) -> float:
     return (time.perf_counter() - start) / calls * 1e3
 
 
-def compiled(pattern: Pattern, inputs: list[torch.Tensor]) -> dict:
-    from bridge.backend import bridge
-
+def compiled(pattern: Pattern, inputs: list[torch.Tensor]) -> dict[str, Callable]:
+    """Return the pattern's function as each of the compilers has it."""
     functions = {}
     for name, backend in (("inductor", "inductor"), ("bridge", bridge)):
         torch._dynamo.reset()
@@ -56,6 +58,7 @@ class Row:
 
 
 def measure(pattern: Pattern, options: argparse.Namespace) -> Row:
+    """Return one line of the table."""
     rows = options.rows or max(1, pattern.full.rows // 8)
     inputs = pattern.make(rows, getattr(torch, options.dtype), "cpu")
     functions = compiled(pattern, inputs)
@@ -71,6 +74,7 @@ def measure(pattern: Pattern, options: argparse.Namespace) -> Row:
 
 
 def table(rows: list[Row]) -> str:
+    """Return the table in Markdown."""
     lines = ["| pattern | shape | dtype | threads | Inductor ms | Bridge ms | ratio |", "|---|---|---|---|---|---|---|"]
     for r in rows:
         lines.append(
@@ -81,6 +85,7 @@ def table(rows: list[Row]) -> str:
 
 
 def arguments() -> argparse.Namespace:
+    """Return the command line's arguments."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pattern", nargs="+", default=[""], help="parts of the names of those to measure")
     parser.add_argument("--rows", type=int, help="(default: an eighth of the pattern's own)")
@@ -92,6 +97,7 @@ def arguments() -> argparse.Namespace:
 
 
 def main() -> None:
+    """Print the table, and write it where --out says."""
     options = arguments()
     torch.manual_seed(0)
     rows, chosen = [], selected(options.pattern)

@@ -21,6 +21,7 @@ from bridge.bench.red import exit_status
 
 
 def main() -> int:
+    """Return the exit status: 1 if a kernel spills in all of its blocks."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pattern", nargs="+", default=[""], help="parts of the names of those to compile")
     parser.add_argument("--list", choices=LISTS, nargs="+", default=list(LISTS), help="which functions (default: all)")
@@ -40,7 +41,7 @@ def main() -> int:
 
 
 def print_kernels(pattern: Pattern, dtype: str, arch: int) -> bool:
-    """A line for each cubin; whether every kernel has a block in which it does not spill."""
+    """Print a line for each cubin; return True if every kernel has a block in which it does not spill."""
     torch._dynamo.reset()
     inputs = pattern.make(None, getattr(torch, dtype), "cpu")
     fine = True

@@ -15,17 +15,20 @@ import datetime
 import itertools
 import runpy
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
+import triton
 from by_hand import swiglu_norm as swiglu_norm_by_hand
 from patterns import LISTS, Pattern, Sizes, selected, swiglu_norm
 from results import Row, save, summary, table
 
+from bridge.backend import bridge
+from bridge.bench.gpu_measurements import copy_bandwidth, launches, relative_error, replay_time
 from bridge.bench.red import exit_status
-from bridge.bench.timing import copy_bandwidth, launches, relative_error, replay_time
 
 #: The inputs of one pass over all sets, as a multiple of the L2 cache.
 L2_MULTIPLE = 4
@@ -39,16 +42,15 @@ def input_sets(pattern: Pattern, rows: int | None, dtype: torch.dtype) -> list[l
     return [first, *(pattern.make(rows, dtype, "cuda") for _ in range(count - 1))]
 
 
-def compiled(pattern: Pattern, backend: str, **options):
-    """The pattern's function, compiled; each gets a Dynamo of its own."""
-    from bridge.backend import bridge
-
+def compiled(pattern: Pattern, backend: str, **options: str) -> Callable[..., Any]:
+    """Return the pattern's function, compiled; each has a fresh Dynamo."""
     torch._dynamo.reset()
     chosen = bridge if backend == "bridge" else backend
     return torch.compile(pattern.function, backend=chosen, **options)
 
 
 def measure(pattern: Pattern, rows: int | None, dtype: torch.dtype, bandwidth: float, autotune: bool) -> Row:
+    """Return one line of the table; bandwidth: bytes a second of a copy."""
     sets = input_sets(pattern, rows, dtype)
     reference = pattern.function(*[t.double() for t in sets[0]])
     times, errors, kernels = {}, {}, {}
@@ -73,11 +75,12 @@ def measure(pattern: Pattern, rows: int | None, dtype: torch.dtype, bandwidth: f
 
 
 def shape(inputs: list[torch.Tensor]) -> str:
-    """That of the first input, which tells those of the others."""
+    """Return the first input's shape in words; the other shapes follow from it."""
     return " x ".join(map(str, inputs[0].shape))
 
 
 def arguments() -> argparse.Namespace:
+    """Return the command line's arguments."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pattern", nargs="+", default=[""], help="parts of the names of those to measure")
     parser.add_argument("--list", choices=LISTS, default="engine", help="which functions (default: %(default)s)")
@@ -95,6 +98,7 @@ def arguments() -> argparse.Namespace:
 
 
 def chosen_patterns(options: argparse.Namespace) -> list[Pattern]:
+    """Return the patterns that are asked for, or the user's own function."""
     if not options.function:
         return selected(options.pattern, LISTS[options.list])
     path, name = options.function.rsplit(":", 1)
@@ -103,6 +107,7 @@ def chosen_patterns(options: argparse.Namespace) -> list[Pattern]:
 
 
 def measure_all(options: argparse.Namespace, bandwidth: float) -> Iterator[Row]:
+    """Yield a line of the table for each pattern, number of rows and dtype."""
     chosen = chosen_patterns(options)
     for number, pattern in enumerate(chosen):
         for rows, name in itertools.product(options.rows, options.dtype):
@@ -114,13 +119,12 @@ def measure_all(options: argparse.Namespace, bandwidth: float) -> Iterator[Row]:
 
 
 def main() -> None:
+    """Print the table, and write it where --out says."""
     options = arguments()
     if not torch.cuda.is_available():
         sys.exit("this benchmark needs a GPU")
     torch.manual_seed(0)
     bandwidth = copy_bandwidth()
-    import triton
-
     command = " ".join(["python", "benchmarks/gpu.py", *sys.argv[1:]])
     heading = (
         f"{datetime.date.today()}, {torch.cuda.get_device_name()}, torch {torch.__version__}, triton "

@@ -6,6 +6,7 @@ python benchmarks/kernel_counts.py
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 
 import torch
 from patterns import PATTERNS, Pattern
@@ -18,18 +19,20 @@ from bridge.bench.red import exit_status
 NESTED = "triton.nested_reduction"
 
 
-def kernels(pattern: Pattern, compile_fx=None, **patches) -> int:
+def kernels(pattern: Pattern, compile_fx: Callable | None, **patches: bool) -> int:
+    """Return the number of launches for a GPU."""
     torch._dynamo.reset()
     inputs = pattern.make(None, torch.bfloat16, "cpu")
     return offline.compile_for_gpu(pattern.function, inputs, compile_fx=compile_fx, config_patches=patches).n_kernels
 
 
 def main() -> None:
+    """Print the table."""
     known = hasattr(config.triton, NESTED.split(".")[1])  # from torch 2.13 on
     print(f"torch {torch.__version__}\n\n| pattern | Inductor | with nested_reduction | Bridge |\n|---|---|---|---|")
     for pattern in PATTERNS:
-        nested = kernels(pattern, **{NESTED: True}) if known else "-"
-        print(f"| {pattern.name} | {kernels(pattern)} | {nested} | {kernels(pattern, bridge)} |", flush=True)
+        nested = kernels(pattern, None, **{NESTED: True}) if known else "-"
+        print(f"| {pattern.name} | {kernels(pattern, None)} | {nested} | {kernels(pattern, bridge)} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,8 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
-from bridge.bench.plot import Axis, Bars, svg
+from bridge.bench.command import plot as plot_models
+from bridge.bench.plot import Axis, Bars, write_svg
 from bridge.bench.results import describe, geometric_mean
 from bridge.bench.results import load as load_models
 
@@ -41,14 +42,17 @@ class Row:
 
     @property
     def speedup(self) -> float:
+        """Return Inductor's time over Bridge's."""
         return self.inductor_us / self.bridge_us
 
     @property
     def of_copy(self) -> float:
+        """Return the time at the copy's bandwidth over Bridge's."""
         return self.floor_us / self.bridge_us
 
 
 def table(rows: list[Row]) -> str:
+    """Return the table in Markdown."""
     columns = (
         "pattern | shape | dtype | kernels | Inductor us | max-autotune us | by hand us | Bridge us | ratio | MB "
         "| of copy | error, Inductor | error, Bridge"
@@ -85,8 +89,8 @@ def _large(rows: list[Row]) -> str:
     return f"; at 64 MB and more {min(fractions):.2f} to {max(fractions):.2f} of copy" if fractions else ""
 
 
-def plot(rows: list[Row], heading: str) -> str:
-    """Bars of the fraction of the copy's speed, at the fewest bytes."""
+def plot(path: Path, rows: list[Row], heading: str) -> None:
+    """Write an SVG: bars of the fraction of the copy's speed, at the fewest bytes."""
     cases = [
         Bars(
             f"{r.pattern} {r.shape} {r.dtype if r.dtype != 'bfloat16' else ''}",
@@ -95,15 +99,17 @@ def plot(rows: list[Row], heading: str) -> str:
         )
         for r in rows
     ]
-    return svg(cases, f"Fewest bytes at the copy's speed, over the time: {heading}", ["Inductor", "Bridge"], Axis(0, 1))
+    title = f"Fewest bytes at the copy's speed, over the time: {heading}"
+    write_svg(path, cases, title, ["Inductor", "Bridge"], Axis(0, 1))
 
 
 def save(folder: Path, name: str, rows: list[Row], heading: str) -> None:
+    """Write NAME.json, NAME.svg and NAME.md."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{name}.json").write_text(
         json.dumps({"heading": heading, "rows": [asdict(r) for r in rows]}, indent=1) + "\n"
     )
-    (folder / f"{name}.svg").write_text(plot(rows, heading))
+    plot(folder / f"{name}.svg", rows, heading)
     (folder / f"{name}.md").write_text(f"{heading}\n\n{table(rows)}\n{summary(rows)}")
 
 
@@ -114,7 +120,7 @@ def load(path: Path) -> tuple[str, list[Row]]:
 
 
 def rendered(page: str, folder: Path) -> str:
-    """The page with what stands between `<!-- results NAME -->` and `<!-- end -->` made from NAME.json."""
+    """Return the page with each part between `<!-- results NAME -->` and `<!-- end -->` made from NAME.json."""
 
     def replace(match: re.Match) -> str:
         heading, rows = load(folder / f"{match[1]}.json")
@@ -126,16 +132,19 @@ def rendered(page: str, folder: Path) -> str:
 
 
 def _models(folder: Path, match: re.Match) -> str:
-    """What `bridge bench` wrote, between `<!-- models NAME -->` and `<!-- end -->`."""
+    """Return what `bridge bench` wrote, between `<!-- models NAME -->` and `<!-- end -->`."""
     run = describe(load_models(folder / f"{match[1]}.json"))
     return f"<!-- models {match[1]} -->\n{run}\n![{match[1]}]({folder.name}/{match[1]}.svg)\n<!-- end -->"
 
 
 def main() -> None:
+    """Bring docs/results.md and its plots up to date."""
     page, folder = DOCS / "results.md", DOCS / "results"
     for path in sorted(set(folder.glob("*.json")) - set(folder.glob("models*.json"))):
         heading, rows = load(path)
-        path.with_suffix(".svg").write_text(plot(rows, heading))
+        plot(path.with_suffix(".svg"), rows, heading)
+    for path in sorted(folder.glob("models*.json")):
+        plot_models(load_models(path), path.with_suffix(".svg"))
     page.write_text(rendered(page.read_text(), folder))
 
 

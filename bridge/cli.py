@@ -16,19 +16,19 @@ from .version import __version__
 
 
 def command_modules() -> list[ModuleType]:
-    """The modules of `bridge.commands`, by the names of their commands."""
+    """Return the modules of `bridge.commands`, sorted by the names of their commands."""
     names = [info.name for info in pkgutil.iter_modules(commands.__path__)]
     modules = [importlib.import_module(f"{commands.__name__}.{name}") for name in names if not name.startswith("_")]
     return sorted(modules, key=lambda module: module.NAME)
 
 
 def make_parser(argv: Sequence[str]) -> argparse.ArgumentParser:
-    """The parser; only a command that is named there is asked for its arguments, which may take imports."""
+    """Return the parser; only a command that argv names adds its arguments, as that may take imports."""
     parser = argparse.ArgumentParser(prog="bridge", description="What Bridge makes of PyTorch programs.")
     parser.add_argument("--version", action="version", version=f"Bridge {__version__}")
     subparsers = parser.add_subparsers(required=True, metavar="command")
     for module in command_modules():
-        summary = (module.__doc__ or "").strip().splitlines()[0]
+        summary = (module.__doc__ or "").strip().splitlines()[0].rstrip(".")
         own = subparsers.add_parser(module.NAME, help=summary, description=module.__doc__)
         own.formatter_class = argparse.RawDescriptionHelpFormatter
         if module.NAME in argv:
@@ -38,7 +38,7 @@ def make_parser(argv: Sequence[str]) -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs a command and returns its exit status; 2 for an error of the user's, said on stderr."""
+    """Run a command and return its exit status; 2 for an error of the user's, which is printed on stderr."""
     argv = sys.argv[1:] if argv is None else argv
     arguments = make_parser(argv).parse_args(argv)
     try:

@@ -18,15 +18,15 @@ from torch.utils._config_module import Config, install_config_module
 from . import options as _options
 
 
-def changed() -> dict:
-    """The options that are set here, by an assignment or by `patch`."""
+def changed() -> dict[str, typing.Any]:
+    """Return the options that are set here, by an assignment or by `patch`."""
     config = sys.modules[__name__]
     now = {name: getattr(config, name) for name in _options.DEFAULTS}
     return {name: value for name, value in now.items() if value != config._config[name].default}
 
 
-def _at_import() -> dict:
-    """Defaults and environment.  What cannot be read is the error of the compilation that asks for it."""
+def _at_import() -> dict[str, _options.OptionValue]:
+    """Return defaults and environment; where a variable cannot be read, the next compilation raises for it."""
     try:
         return {**_options.DEFAULTS, **_options.from_environment(os.environ)}
     except _options.OptionError:
@@ -36,8 +36,9 @@ def _at_import() -> dict:
 if typing.TYPE_CHECKING:
 
     def __getattr__(name: str) -> typing.Any:
-        """The options, and what torch adds to a configuration module."""
+        """Stand for the options, and for what torch adds to a configuration module."""
 
 
 globals().update((name, Config(default=value)) for name, value in _at_import().items())
 install_config_module(sys.modules[__name__])
+_options.read_configuration(changed)

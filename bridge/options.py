@@ -1,6 +1,7 @@
 """Bridge's options: one dataclass, validated.
 
-Their values come from `options=` or `bridge.enabled(...)`, else from `bridge.config`, else from the environment.
+The value of an option comes from `options=` or `bridge.enabled(...)`, else from `bridge.config`, else from the
+environment.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import importlib.util
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,10 +19,11 @@ DEFAULT_PIPELINE = "builtin.module(bridge-fuse)"
 
 
 def default_pipeline(knows_lanes: bool, force: bool, keeps_roundings: bool = False) -> str:
-    """The passes for a code generator: one that knows lanes (Triton), or one that emits loop nests (C++).
+    """Return the passes for a code generator.
 
-    force: compute transcendental functions again where a fusion needs it, which only C++ has to be told;
-    keeps_roundings: what is computed again is rounded as the buffer would have rounded it.
+    knows_lanes: True for Triton, False for C++, which emits loop nests; force: also compute transcendental functions
+    again where a fusion needs it, which only C++ has to be told; keeps_roundings: a value that is computed again is
+    rounded as the buffer would have rounded it.
     """
     chosen = [] if knows_lanes else ["share-row-values=true", "lane-guards=false"]
     chosen += ["recompute-math=true"] if force and not knows_lanes else []
@@ -33,7 +35,11 @@ class OptionError(ValueError):
     """An option that is unknown or has a bad value; the message names it and what is valid."""
 
 
-def _option(default: Any, meaning: str) -> Any:
+#: A value of an option of Bridge's.
+OptionValue = bool | int | str | tuple[str, ...] | None
+
+
+def _option(default: OptionValue, meaning: str) -> Any:
     return dataclasses.field(default=default, metadata={"meaning": meaning})
 
 
@@ -80,32 +86,33 @@ class Options:
 
     @staticmethod
     def names() -> list[str]:
+        """Return the names of all options."""
         return [f.name for f in dataclasses.fields(Options)]
 
     @staticmethod
     def meanings() -> dict[str, str]:
-        """What each option is for, in Markdown."""
+        """Return what each option is for, in Markdown."""
         return {f.name: f.metadata["meaning"] for f in dataclasses.fields(Options)}
 
-    def deciding(self) -> dict[str, Any]:
-        """The options that a compilation's result depends on."""
+    def deciding(self) -> dict[str, OptionValue]:
+        """Return the options that a compilation's result depends on."""
         return {name: getattr(self, name) for name in self.names() if name not in ("dump_dir", "strict")}
 
 
-DEFAULTS: dict[str, Any] = {f.name: f.default for f in dataclasses.fields(Options)}
+DEFAULTS: dict[str, OptionValue] = dataclasses.asdict(Options())
 
 _PREFIX = "bridge."
 
 
 def split_options(
-    options: Mapping[str, Any] | None, inductors: Collection[str]
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """(ours, Inductor's); `bridge.x` is always ours, a bare `x` is where Inductor (`inductors`) has no such option.
+    options: Mapping[str, object] | None, inductors: Collection[str]
+) -> tuple[dict[str, object], dict[str, object]]:
+    """Return (Bridge's options, Inductor's); `bridge.x` is Bridge's, as is `x` where Inductor has no such option.
 
-    OptionError for an option that is neither's, both's, or given twice.
+    inductors: the names of Inductor's options.  OptionError for an option that is unknown, of both, or given twice.
     """
-    ours: dict[str, Any] = {}
-    theirs: dict[str, Any] = {}
+    ours: dict[str, object] = {}
+    theirs: dict[str, object] = {}
     for key, value in (options or {}).items():
         name = key.replace("-", "_")
         if not _is_ours(name, inductors):
@@ -134,29 +141,37 @@ def _valid() -> str:
     return ", ".join(sorted(Options.names()))
 
 
-def make_options(given: Mapping[str, Any]) -> Options:
-    """Options over `bridge.config` over the environment over the defaults.
+#: What `bridge.config` sets: nothing as long as nobody has loaded that module, which loads torch.
+_configured: Callable[[], Mapping[str, OptionValue]] = dict
+
+
+def read_configuration(configured: Callable[[], Mapping[str, OptionValue]]) -> None:
+    """Have `make_options` ask a function for the options that `bridge.config` sets."""
+    global _configured
+    _configured = configured
+
+
+def make_options(given: Mapping[str, object]) -> Options:
+    """Return the options: those given, else of `bridge.config`, else of the environment, else the defaults.
 
     OptionError for an unknown name or a bad value.
     """
-    from . import config
-
-    values = {**from_environment(os.environ), **config.changed(), **given}
+    values = {**from_environment(os.environ), **_configured(), **given}
     return Options(**{name: _checked(name, value) for name, value in values.items()})
 
 
 def variable(name: str) -> str:
-    """The environment variable of an option."""
+    """Return the environment variable of an option."""
     return f"BRIDGE_{name.upper()}"
 
 
-def from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
-    """The options that have a variable that is not empty; OptionError for one that cannot be read."""
+def from_environment(environment: Mapping[str, str]) -> dict[str, OptionValue]:
+    """Return the options that have a variable that is not empty; OptionError for one that cannot be read."""
     given = {name: environment.get(variable(name)) for name in DEFAULTS}
     return {name: _read(name, text) for name, text in given.items() if text}
 
 
-def _read(name: str, text: str) -> Any:
+def _read(name: str, text: str) -> OptionValue:
     default = DEFAULTS[name]
     if isinstance(default, bool):
         if text not in ("0", "1"):
@@ -169,7 +184,7 @@ def _read(name: str, text: str) -> Any:
     return tuple(text.split(os.pathsep)) if isinstance(default, tuple) else text
 
 
-def _checked(name: str, value: Any) -> Any:
+def _checked(name: str, value: object) -> Any:
     if name not in DEFAULTS:
         raise OptionError(f"unknown bridge option {name!r}; valid: {_valid()}")
     if name == "dump_dir" and isinstance(value, os.PathLike):
@@ -182,12 +197,12 @@ def _checked(name: str, value: Any) -> Any:
         raise OptionError(f"bridge option {name!r} must be {kinds}, got {value!r}")
     if name == "recheck" and value and importlib.util.find_spec("islpy") is None:
         raise OptionError("bridge option 'recheck' needs islpy: pip install 'bridge-inductor[recheck]'")
-    if name in ("max_accesses", "max_nodes") and value < 1:
+    if name in ("max_accesses", "max_nodes") and isinstance(value, int) and value < 1:
         raise OptionError(f"bridge option {name!r} must be at least 1, got {value!r}")
     return value
 
 
-def _checked_plugins(value: Any) -> tuple[str, ...]:
+def _checked_plugins(value: object) -> tuple[str, ...]:
     if not isinstance(value, (list, tuple)) or not all(isinstance(path, (str, os.PathLike)) for path in value):
         raise OptionError(f"bridge option 'plugins' must be a list of paths, got {value!r}")
     for path in value:

@@ -1,1 +1,1 @@
-"""Real models on a GPU, Inductor and Bridge side by side: `bridge bench`, `python -m bridge.bench`."""
+"""For `bridge bench`, `python -m bridge.bench`: real models on a GPU, Inductor and Bridge side by side."""

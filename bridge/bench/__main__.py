@@ -1,3 +1,5 @@
+"""For `python -m bridge.bench`, which is `bridge bench`."""
+
 import sys
 
 from .command import main

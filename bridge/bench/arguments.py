@@ -1,4 +1,4 @@
-"""The arguments of `bridge bench`; without torch, so that `bridge --help` is quick."""
+"""For `bridge bench`: its arguments; without torch, so that `bridge --help` is quick."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ MODES = ("prefill", "decode", "vision")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `bridge bench` to a parser."""
     parser.add_argument("--only", nargs="+", default=[], metavar="PART", help="models with such a part in their name")
     parser.add_argument("--modes", nargs="+", choices=MODES, default=list(MODES))
     parser.add_argument("--batches", nargs="+", type=int, default=[1, 16], help="sequences that are decoded together")

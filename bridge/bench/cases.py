@@ -1,4 +1,4 @@
-"""One way to run one model: the call that is compiled, and what has to be as it was before each call."""
+"""For `bridge bench`: one way to run one model, with the call to compile and the state to reset before each call."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ FAILURES = (
 
 
 def first_line(failure: BaseException) -> str:
+    """Return the first line of an exception's message."""
     return (str(failure).strip() or "no message").splitlines()[0]
 
 
@@ -29,8 +30,11 @@ STEPS = 8
 
 @dataclass(frozen=True)
 class Sizes:
-    """prompt: its tokens; sequences, encoded: those of an encoder, and the tokens of each; cached, cache: tokens in a
-    static cache, and those that it has room for; images: in a batch, or samples whose noise is predicted."""
+    """The sizes of the inputs of all models.
+
+    prompt: tokens of a prompt; sequences, encoded: number of sequences for an encoder, and tokens of each; cached,
+    cache: tokens in a static cache, and its capacity; images: in a batch, or samples for a diffusion model.
+    """
 
     prompt: int
     sequences: int
@@ -67,15 +71,16 @@ class Case:
 
     @property
     def name(self) -> str:
+        """Return the model's name, the mode and, for decoding, the batch."""
         return case_name(self.model, self.mode, self.batch)
 
     def run(self, call: Callable[..., torch.Tensor] | None = None) -> torch.Tensor:
-        """The result of the first step, of `call` in the place of the case's own."""
+        """Return the result of the first step; `call` takes the place of the case's own call."""
         self.rewind()
         return (call or self.call)(*self.inputs)
 
     def run_steps(self, call: Callable[..., torch.Tensor]) -> torch.Tensor:
-        """The result of the last of all steps; the case has to be rewound before."""
+        """Return the result of the last of all steps; the case has to be rewound before."""
         for _ in range(self.steps):
             self.between()
             result = call(*self.inputs)
@@ -85,7 +90,7 @@ class Case:
 def make_case(
     architecture: Architecture, module: nn.Module, mode: str, batch: int | None = None, small: bool = False
 ) -> Case:
-    """The case of a module that `architecture.build` made; batch: sequences that are decoded (default: 1)."""
+    """Return the case of a module that `architecture.build` made; batch: sequences decoded together (default: 1)."""
     make = {
         "decoder": _decode if mode == "decode" else _prefill,
         "recurrent": _prefill,
@@ -105,7 +110,7 @@ def _tokens(module: nn.Module, batch: int, length: int) -> torch.Tensor:
 
 
 def _prefill(module: nn.Module, batch: int, sizes: Sizes) -> tuple:
-    """The next token's logits after a prompt; with a cache, as for a prompt that is to be continued.
+    """Return a call for the next token's logits after a prompt, with a cache, and its inputs.
 
     Without one, transformers would look for several sequences packed into one, and mask them.
     """
@@ -118,7 +123,7 @@ def _prefill(module: nn.Module, batch: int, sizes: Sizes) -> tuple:
 
 def _decode(module: nn.Module, batch: int, sizes: Sizes) -> tuple:
     """One token more, with a static cache that a prompt has filled."""
-    from transformers import StaticCache
+    from transformers import StaticCache  # weight: an optional package
 
     cache = StaticCache(config=module.config, max_cache_len=sizes.cache)
     prompt = _tokens(module, batch, sizes.cached)
@@ -132,7 +137,7 @@ def _decode(module: nn.Module, batch: int, sizes: Sizes) -> tuple:
 
 
 def _rewinders(layers: list[Any]) -> tuple[Callable[[], None], Callable[[], None]]:
-    """(puts the cache's position back, that as far as Python knows it); keys and values are written over by a call.
+    """Return (rewind all of the cache's state, restore the numbers that Python counts); keys and values stay.
 
     A number that Python counts would be another at the second call, and Dynamo compile it anew.
     """

@@ -1,4 +1,4 @@
-"""`bridge bench`: measures real models, Inductor and Bridge side by side in one run."""
+"""For `bridge bench`: measure real models, Inductor and Bridge side by side in one run."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ import importlib.metadata
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import torch
 
-from . import timing, zoo
+from . import findings, gpu_measurements, measure, zoo
 from .arguments import add_arguments
-from .cases import FAILURES, first_line, make_case
-from .plot import Axis, Bars, svg
+from .cases import FAILURES, Case, first_line, make_case
+from .corpus import command as corpus
+from .plot import Axis, Bars, write_svg
 from .red import exit_status
 from .results import Result, Run, case_name, describe, load, regressions
 from .zoo import Architecture
@@ -26,7 +28,7 @@ Job = tuple[Architecture, str, int]
 
 
 def jobs(options: argparse.Namespace) -> list[Job]:
-    """What is asked for and installed; batches beyond the first come last, for the time may not suffice."""
+    """List the jobs that are asked for and installed; larger decoding batches come last, as time may run out."""
     chosen = [a for a in zoo.selected(options.only) if a.available]
     pairs = [(a, mode) for a in chosen for mode in a.modes if mode in options.modes]
     first, *others = options.batches
@@ -35,11 +37,9 @@ def jobs(options: argparse.Namespace) -> list[Job]:
 
 
 def run(options: argparse.Namespace) -> int:
-    """The exit status: 1 for failures or regressions, 2 where nothing can be measured."""
+    """Return the exit status: 1 for failures or regressions, 2 where nothing can be measured."""
     if options.corpus:
-        from .corpus import command
-
-        return command.run(options)
+        return corpus.run(options)
     todo = jobs(options)
     missing = sorted({a.library for a in zoo.selected(options.only) if not a.available})
     if missing:
@@ -48,11 +48,9 @@ def run(options: argparse.Namespace) -> int:
         print("\n".join(_job_name(job) for job in todo) or "nothing to measure")
         return 0 if todo else 2
     if options.findings:
-        from . import findings
-
         findings.find_all([job for job in todo if job[2] == options.batches[0]], options.small, options.findings)
         return 0
-    if not timing.has_gpu():
+    if not gpu_measurements.has_gpu():
         print("this benchmark needs a GPU", file=sys.stderr)
         return 2
     old = load(options.compare) if options.compare else None
@@ -65,20 +63,19 @@ def run(options: argparse.Namespace) -> int:
 
 
 def measure_all(todo: list[Job], options: argparse.Namespace) -> Run:
-    """Measures case after case, and saves after each."""
-    from .measure import measure, warm_up
-
+    """Measure case after case, and save after each."""
     start, done = time.monotonic(), Run(_heading())
     print("; ".join(f"{key} {value}" for key, value in done.heading.items()), flush=True)
     with torch.no_grad():
-        warm_up()
+        measure.warm_up()
         longest = 0.0
         for number, job in enumerate(todo):
             before = time.monotonic()
             if options.budget_seconds and before - start + longest > options.budget_seconds:
                 done.left_out = [_job_name(job) for job in todo[number:]]
                 break
-            line = _attempt(job, done, lambda case, n=number: measure(case, n, options.compiles))
+            measured = partial(measure.measure, number=number, compiles=options.compiles)
+            line = _attempt(job, done, measured)
             longest = max(longest, time.monotonic() - before)
             print(f"[{number + 1}/{len(todo)}, {time.monotonic() - start:.0f} s] {line}", flush=True)
             _save(done, options.out)
@@ -86,12 +83,12 @@ def measure_all(todo: list[Job], options: argparse.Namespace) -> Run:
     return done
 
 
-def _attempt(job: Job, done: Run, measure: Callable[..., Result]) -> str:
-    """Adds the job's result, or why there is none, and says it in a line."""
+def _attempt(job: Job, done: Run, measured: Callable[[Case], Result]) -> str:
+    """Add the job's result, or why there is none; return a line that says so."""
     architecture, mode, batch = job
     try:
         module = architecture.build(torch.bfloat16, "cuda")
-        done.results.append(measure(make_case(architecture, module, mode, batch)))
+        done.results.append(measured(make_case(architecture, module, mode, batch)))
         return progress(done.results[-1])
     except FAILURES as failure:
         done.failed[_job_name(job)] = f"{type(failure).__name__}: {first_line(failure)[:300]}"
@@ -104,6 +101,7 @@ def _attempt(job: Job, done: Run, measure: Callable[..., Result]) -> str:
 
 
 def progress(result: Result) -> str:
+    """Return one result in a line."""
     one, two = result.inductor, result.bridge
     return (
         f"{result.name}: {one.triton_launches} -> {two.triton_launches} of {one.launches} launches, "
@@ -142,19 +140,20 @@ def _save(done: Run, folder: Path | None) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     done.save(folder / "models.json")
     (folder / "models.md").write_text(describe(done))
-    (folder / "models.svg").write_text(_plot(done))
+    plot(done, folder / "models.svg")
 
 
 def main(arguments: list[str] | None = None) -> int:
+    """Run `bridge bench` and return its exit status."""
     parser = argparse.ArgumentParser(prog="bridge bench", description=__doc__)
     add_arguments(parser)
     return exit_status(run(parser.parse_args(arguments)))
 
 
-def _plot(done: Run) -> str:
-    """Bars that end left of the line at 1 are faster than Inductor."""
+def plot(done: Run, path: Path) -> None:
+    """Write the run as an SVG; bars that end left of the line at 1 are faster than Inductor."""
     cases = [
         Bars(r.name, [(r.ratio, r.spread), (r.triton_ratio, r.triton_spread)], f"{r.ratio:.3f}") for r in done.results
     ]
     title = f"Time over Inductor's: {done.heading['GPU']}"
-    return svg(cases, title, ["all kernels", "generated kernels"], Axis(0.5, 1.1))
+    write_svg(path, cases, title, ["all kernels", "generated kernels"], Axis(0.5, 1.1))

@@ -1,4 +1,7 @@
-"""A diffusion transformer (Peebles and Xie, "Scalable Diffusion Models with Transformers"), with adaLN-Zero blocks."""
+"""For `bridge bench`: a diffusion transformer with adaLN-Zero blocks.
+
+Peebles and Xie, "Scalable Diffusion Models with Transformers".
+"""
 
 from __future__ import annotations
 
@@ -38,12 +41,14 @@ class Block(nn.Module):
         self.condition = nn.Linear(width, 6 * width)
 
     def forward(self, x: Tensor, condition: Tensor) -> Tensor:
+        """Return tokens of the shape of x: (batch, tokens, width); condition: (batch, width)."""
         shift1, scale1, gate1, shift2, scale2, gate2 = self.condition(F.silu(condition)).chunk(6, -1)
         x = x + gate1[:, None] * self.attend(modulate(self.norm1(x), shift1, scale1))
         hidden = F.gelu(self.up(modulate(self.norm2(x), shift2, scale2)), approximate="tanh")
         return x + gate2[:, None] * self.down(hidden)
 
     def attend(self, x: Tensor) -> Tensor:
+        """Return the self-attention of x: (batch, tokens, width)."""
         q, k, v = self.qkv(x).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4).unbind(0)
         return self.out(F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(-2))
 
@@ -63,6 +68,7 @@ class DiffusionTransformer(nn.Module):
         self.noise = nn.Linear(width, patch * patch * channels)
 
     def forward(self, latents: Tensor, steps: Tensor) -> Tensor:
+        """Return the noise in latents of (batch, channels, size, size) at time steps of (batch,)."""
         x = self.patches(latents).flatten(2).transpose(1, 2) + self.positions
         condition = self.time(embed_time(steps, x.dtype))
         for block in self.blocks:

@@ -1,4 +1,7 @@
-"""What stays apart in each model, and why: from the reports of compilations for a GPU that is not there."""
+"""For `bridge bench --findings`, which writes docs/models.md: what stays apart in each model, and why.
+
+Read from the reports of compilations for a GPU that is not there.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,10 @@ from pathlib import Path
 
 import torch
 
+from .. import offline
+from ..backend import bridge
 from ..reports import GroupReport, Report
+from ..reports import report as last_report
 from .cases import FAILURES, Case, first_line, make_case
 from .results import case_name
 from .zoo import Architecture
@@ -35,10 +41,6 @@ class Finding:
 
 def find(case: Case) -> Finding:
     """Compiles a case on the CPU for an H100, twice."""
-    from .. import offline
-    from .. import report as last_report
-    from ..backend import bridge
-
     launches: list[int] = []
     for backend in (None, bridge):
         torch._dynamo.reset()
@@ -49,7 +51,7 @@ def find(case: Case) -> Finding:
 
 
 def find_all(jobs: list[tuple[Architecture, str, int]], small: bool, path: Path) -> None:
-    """Writes the findings of all cases, in bfloat16, to a file; after each, for they take minutes."""
+    """Write the findings of all cases, in bfloat16, to a file; it is written after each, as they take minutes."""
     findings: list[Finding] = []
     failed: dict[str, str] = {}
     for number, (architecture, mode, batch) in enumerate(jobs, 1):
@@ -89,7 +91,7 @@ def describe(findings: list[Finding], failed: dict[str, str] | None = None) -> s
 
 
 def write(findings: list[Finding], path: Path, failed: dict[str, str] | None = None) -> None:
-    """Replaces what a file has from "Launches" on; what is written by hand stands before."""
+    """Replace what a file has from "Launches" on; the part before it is written by hand and stays."""
     before = path.read_text().partition("## Launches")[0] if path.exists() else _HEAD + "\n"
     path.write_text(before + describe(findings, failed))
 
@@ -103,7 +105,7 @@ def _table(findings: list[Finding]) -> Iterator[str]:
 
 
 def left_apart(report: Report) -> Iterator[GroupReport]:
-    """Groups of neighbours of which more than one kernel is left."""
+    """Yield the groups of which more than one kernel is left."""
     return (group for group in report.groups if group.kernels_after > 1)
 
 

@@ -1,7 +1,7 @@
-"""Measures one case: both compilers in one process, one after the other where they cannot alternate.
+"""For `bridge bench`: measure one case with both compilers in one process.
 
-A kernel that both make runs with one configuration, the first compiler's: two compilations of the same kernel may have
-the autotuner pick one that takes 1.3 times as long, which is nobody's doing.
+The compilers alternate wherever they can.  A kernel that both make runs with one configuration, that of the first
+compiler: otherwise the autotuner may pick two configurations for it, of which one takes 1.3 times as long.
 """
 
 from __future__ import annotations
@@ -17,10 +17,13 @@ from typing import Any
 import torch
 
 from .. import inductor
-from . import timing
+from ..backend import bridge
+from ..reports import Report
+from ..reports import report as last_report
+from . import gpu_measurements
 from .cases import FAILURES, Case
+from .gpu_measurements import Launch
 from .results import Result, Side, half_range
-from .timing import Launch
 
 #: Replays of each before the first that counts, rounds that count, and rounds under the profiler.
 WARM_UP, ROUNDS, PROFILED = 10, 40, 7
@@ -41,16 +44,16 @@ class _Compiled:
     launches: list[Launch]
     shared_kernels: int
     peak_bytes: int
-    graph: Any
+    graph: torch.cuda.CUDAGraph
     kept: Any
-    report: Any = None
+    report: Report
     times: list[float] = field(default_factory=list)
     triton: list[float] = field(default_factory=list)
 
 
 def warm_up() -> None:
-    """What a process does once is no part of a compilation: imports, Inductor's workers, Bridge's plug-in."""
-    from torch._inductor.async_compile import AsyncCompile
+    """Do what a process does once, so that no compilation is charged for it: imports, workers, the plug-in."""
+    from torch._inductor.async_compile import AsyncCompile  # weight: Inductor
 
     def function(x: torch.Tensor) -> torch.Tensor:
         first, second = (x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)).chunk(2, -1)
@@ -67,7 +70,11 @@ def warm_up() -> None:
 
 
 def measure(case: Case, number: int = 0, compiles: int = 1) -> Result:
-    """number: of the case, which decides who begins; compiles: compilations of each, whose median counts."""
+    """Measure a case with both compilers.
+
+    number: of the case; its parity decides which compiler begins.  compiles: compilations by each; the result has
+    their median time.
+    """
     reference = case.run().clone()
     order = COMPILERS[:: 1 if number % 2 else -1]
     seconds: dict[str, list[float]] = {compiler: [] for compiler in order}
@@ -80,17 +87,14 @@ def measure(case: Case, number: int = 0, compiles: int = 1) -> Result:
     return _result(case, *(compiled[compiler] for compiler in COMPILERS))
 
 
-def _backend(compiler: str) -> Any:
-    if compiler == "inductor":
-        return compiler
-    from bridge.backend import bridge  # a source tree is not registered by its name
-
-    return bridge
+def _backend(compiler: str) -> str | Callable[..., Any]:
+    """Return what `backend=` takes; Bridge itself, as a source tree is not registered by its name."""
+    return compiler if compiler == "inductor" else bridge
 
 
 def _compile(case: Case, compiler: str) -> tuple[Callable[..., Any], float, torch.Tensor, dict[str, Any]]:
-    """(compiled call, seconds of the first call, its result, its kernels), with empty caches."""
-    from torch._inductor.utils import fresh_cache
+    """Return (compiled call, seconds of the first call, its result, its kernels), with empty caches."""
+    from torch._inductor.utils import fresh_cache  # weight: Inductor
 
     torch._dynamo.reset()
     gc.collect()
@@ -105,7 +109,7 @@ def _compile(case: Case, compiler: str) -> tuple[Callable[..., Any], float, torc
 
 
 def _attributed(case: Case, compiler: str) -> tuple[Callable[..., Any], float, torch.Tensor, dict[str, Any]]:
-    """`_compile`; CompilerFailed where it fails, by Inductor where Inductor fails without Bridge, too."""
+    """Call `_compile`; CompilerFailed where that fails, which says if Inductor also fails without Bridge."""
     try:
         return _compile(case, compiler)
     except FAILURES as failure:
@@ -118,34 +122,32 @@ def _attributed(case: Case, compiler: str) -> tuple[Callable[..., Any], float, t
 def _measure_alone(
     case: Case, compiler: str, reference: torch.Tensor, seconds: list[float], tuned: dict[str, Any]
 ) -> _Compiled:
-    """tuned: the kernels of the compilers before this one, to which its own are added."""
-    import bridge
-
+    """Measure all that needs no alternation; tuned: kernels of earlier compilers, to which this one's are added."""
     call, last, result, kernels = _attributed(case, compiler)
     shared = inductor.share_choices(kernels, tuned)
     tuned |= kernels
-    report = bridge.report() if compiler == "bridge" else None
-    error = timing.relative_error(result, reference)
+    report = (last_report() if compiler == "bridge" else None) or Report()
+    error = gpu_measurements.relative_error(result, reference)
     del result
     case.rewind()
-    peak = timing.peak_bytes(lambda: call(*case.inputs))
+    peak = gpu_measurements.peak_bytes(lambda: call(*case.inputs))
     case.rewind()
-    launches = timing.launches(lambda: call(*case.inputs))
-    graph, kept = timing.captured(lambda: case.run_steps(call), case.rewind)
+    launches = gpu_measurements.launches(lambda: call(*case.inputs))
+    graph, kept = gpu_measurements.captured(lambda: case.run_steps(call), case.rewind)
     return _Compiled([*seconds, last], error, launches, shared, peak, graph, kept, report)
 
 
 def _measure_in_turn(case: Case, compiled: dict[str, _Compiled]) -> None:
-    """Fills in the times: each round has one replay of each, and the order alternates."""
+    """Measure the times: each round has one replay of each compiler, and the order alternates."""
     orders = [list(compiled.values()), list(compiled.values())[::-1]]
     for number in range(WARM_UP + ROUNDS):
         for one in orders[number % 2]:
-            (us,) = timing.event_times(one.graph.replay, 1, case.rewind)
+            (us,) = gpu_measurements.event_times(one.graph.replay, 1, case.rewind)
             one.times += [us / case.steps] if number >= WARM_UP else []
     for number in range(PROFILED):
         for one in orders[number % 2]:
             case.rewind()
-            launches = timing.launches(one.graph.replay)
+            launches = gpu_measurements.launches(one.graph.replay)
             one.triton.append(sum(launch.us for launch in launches if launch.triton) / case.steps)
 
 
@@ -161,7 +163,7 @@ def _result(case: Case, theirs: _Compiled, ours: _Compiled) -> Result:
 
 
 def _ratios(ours: list[float], theirs: list[float]) -> list[float]:
-    """Of the rounds; a case without generated kernels has 1."""
+    """Return the ratio of each round; 1 for a case without generated kernels."""
     return [one / other if other else 1.0 for one, other in zip(ours, theirs, strict=True)]
 
 

@@ -1,28 +1,40 @@
-"""The ratios of a run as an SVG: a group of horizontal bars a case."""
+"""For `bridge bench --out` and benchmarks/results.py: a run as an SVG, a group of horizontal bars a case.
+
+matplotlib draws it: the extra `plots`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import importlib.util
+import sys
+import textwrap
 from dataclasses import dataclass
-from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-#: Pixels: a bar, the gap below a case, what names take on the left, and the axis.
-_BAR, _GAP, _NAMES, _WIDTH = 8, 6, 250, 600
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+#: Inches: a bar, what is above and below the bars, and the width; the bars' part of the width.
+_BAR, _MARGINS, _WIDTH = 0.09, 1.1, 10.0
+_LEFT, _RIGHT = 0.36, 0.92
+
+#: Characters in a line of the title.
+_TITLE = 130
 
 _COLORS = ("#2166ac", "#92c5de", "#d6604d")
+
+#: Text stays text, and a file is the same each time that it is made from the same figures.
+_STYLE = {"font.size": 8, "svg.fonttype": "none", "svg.hashsalt": "bridge"}
 
 
 @dataclass(frozen=True)
 class Axis:
-    """What the bars are along: from and to which ratio, where 1 is marked."""
+    """What the bars are along: from and to which ratio; a line marks 1."""
 
     start: float
     end: float
-
-    def x(self, ratio: float) -> float:
-        """Pixels from the left; what is outside is drawn at the end."""
-        inside = min(max(ratio, self.start), self.end)
-        return _NAMES + (inside - self.start) / (self.end - self.start) * _WIDTH
 
 
 @dataclass(frozen=True)
@@ -34,46 +46,49 @@ class Bars:
     note: str
 
 
-def svg(cases: list[Bars], title: str, series: list[str], axis: Axis) -> str:
-    """An SVG document with a bar for each value of each case, in the colors of the series."""
-    line = _BAR * len(series) + _GAP
-    height, width = 48 + line * len(cases) + 30, _NAMES + _WIDTH + 110
-    lines = [
-        (
-            f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" font-family="sans-serif" '
-            'font-size="11">'
-        ),
-        f'<rect width="{width}" height="{height}" fill="white"/>',
-        f'<text x="8" y="18">{escape(title)}</text>',
-    ]
-    lines += _legend(series)
-    for number, case in enumerate(cases):
-        lines += _bars(case, 48 + line * number, axis)
-    return "\n".join([*lines, *_ticks(height - 26, axis), "</svg>"]) + "\n"
+def write_svg(path: Path, cases: list[Bars], title: str, series: list[str], axis: Axis) -> None:
+    """Write an SVG with a bar for each value of each case; say so on stderr where matplotlib is not installed."""
+    if importlib.util.find_spec("matplotlib") is None:
+        print(f"no {path.name}, for which matplotlib is missing: pip install 'bridge-inductor[plots]'", file=sys.stderr)
+        return
+    import matplotlib  # weight: an optional package
+
+    with matplotlib.rc_context(_STYLE):
+        _figure(cases, title, series, axis).savefig(path, format="svg", metadata={"Date": None})
 
 
-def _legend(series: list[str]) -> Iterator[str]:
+def _figure(cases: list[Bars], title: str, series: list[str], axis: Axis) -> Figure:
+    from matplotlib.figure import Figure  # weight: an optional package
+
+    height = _MARGINS + _BAR * (len(series) + 1) * len(cases)
+    figure = Figure(figsize=(_WIDTH, height))
+    axes = figure.add_axes((_LEFT, 0.35 / height, _RIGHT - _LEFT, 1 - _MARGINS / height))
+    figure.text(0.01, 1 - 0.1 / height, textwrap.fill(title, _TITLE), verticalalignment="top")
+    thickness = 1 / (len(series) + 1)  # of a bar, where that of a case with the gap below it is 1
     for number, name in enumerate(series):
-        x = 8 + 140 * number
-        yield f'<rect x="{x}" y="28" width="10" height="10" fill="{_COLORS[number]}"/>'
-        yield f'<text x="{x + 14}" y="37">{escape(name)}</text>'
+        _draw_series(axes, cases, number, name, thickness)
+    _draw_axis(axes, cases, axis, (len(series) - 1) / 2 * thickness)
+    axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=len(series), frameon=False)
+    return figure
 
 
-def _bars(case: Bars, top: int, axis: Axis) -> Iterator[str]:
-    middle = top + _BAR * len(case.values) // 2 + 4
-    yield f'<text x="{_NAMES - 6}" y="{middle}" text-anchor="end">{escape(case.name)}</text>'
-    for number, (ratio, spread) in enumerate(case.values):
-        y = top + _BAR * number
-        width = axis.x(ratio) - _NAMES
-        yield f'<rect x="{_NAMES}" y="{y}" width="{width:.1f}" height="{_BAR - 1}" fill="{_COLORS[number]}"/>'
-        if spread:
-            low, high = axis.x(ratio - spread), axis.x(ratio + spread)
-            yield f'<line x1="{low:.1f}" y1="{y + 3.5}" x2="{high:.1f}" y2="{y + 3.5}" stroke="black"/>'
-    yield f'<text x="{_NAMES + _WIDTH + 6}" y="{middle}">{escape(case.note)}</text>'
+def _draw_series(axes: Axes, cases: list[Bars], number: int, name: str, thickness: float) -> None:
+    ratios, spreads = zip(*(case.values[number] for case in cases), strict=True)
+    places = [position + number * thickness for position in range(len(cases))]
+    axes.barh(places, ratios, thickness, color=_COLORS[number], label=name)
+    if any(spreads):
+        axes.errorbar(ratios, places, xerr=spreads, fmt="none", ecolor="black", elinewidth=0.8)
 
 
-def _ticks(bottom: int, axis: Axis) -> Iterator[str]:
-    for tenth in range(round(axis.start * 10), round(axis.end * 10) + 1):
-        x, stroke = axis.x(tenth / 10), "black" if tenth == 10 else "#cccccc"
-        yield f'<line x1="{x:.1f}" y1="44" x2="{x:.1f}" y2="{bottom}" stroke="{stroke}" stroke-opacity="0.6"/>'
-        yield f'<text x="{x:.1f}" y="{bottom + 14}" text-anchor="middle">{tenth / 10:.1f}</text>'
+def _draw_axis(axes: Axes, cases: list[Bars], axis: Axis, middle: float) -> None:
+    """Draw what is not a bar; middle: of a case's bars, from the first one's."""
+    places = [position + middle for position in range(len(cases))]
+    axes.set_yticks(places, [case.name for case in cases])
+    axes.set_xticks([tenth / 10 for tenth in range(round(axis.start * 10), round(axis.end * 10) + 1)])
+    axes.set_xlim(axis.start, axis.end)
+    axes.set_ylim(len(cases) - 1 + 2 * middle + 0.5, -0.5)
+    axes.grid(axis="x", color="#cccccc", linewidth=0.5)
+    axes.axvline(1, color="black", linewidth=0.8)
+    for place, case in zip(places, cases, strict=True):
+        axes.annotate(case.note, (axis.end, place), xytext=(4, 0), textcoords="offset points", va="center")
+    axes.spines[["top", "right"]].set_visible(False)

@@ -1,4 +1,7 @@
-"""Benchmarks end red on an internal error of Bridge's: what they measured is Inductor's code then."""
+"""For `bridge bench` and benchmarks/: end with exit status 1 on an internal error of Bridge's.
+
+After such an error the code is Inductor's, so what was measured is not Bridge.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from ..reports import bugs
 
 
 def exit_status(status: int | None = None) -> int:
-    """A benchmark's exit status: 1 if it was 0 (or None) and a compilation of this process had an internal error."""
+    """Return a benchmark's exit status: 1 if it was 0 (or None) and this process had an internal error of Bridge."""
     for bug in bugs():
         print(f"internal_error: {bug}", file=sys.stderr)
     return status or (1 if bugs() else 0)

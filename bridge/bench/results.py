@@ -1,4 +1,4 @@
-"""What was measured, as data: one line a model and mode, written as JSON and as a table, beside an earlier run."""
+"""For `bridge bench` and docs/results.md: what was measured, as JSON and as tables, and the comparison with a run."""
 
 from __future__ import annotations
 
@@ -60,10 +60,12 @@ class Result:
 
     @property
     def name(self) -> str:
+        """Return the case's name."""
         return case_name(self.model, self.mode, self.batch)
 
     @property
     def compile_ratio(self) -> float:
+        """Return Bridge's compile time over Inductor's."""
         return self.bridge.compile_s / self.inductor.compile_s
 
 
@@ -77,6 +79,7 @@ class Run:
     left_out: list[str] = field(default_factory=list)
 
     def save(self, path: Path) -> None:
+        """Write the run as JSON."""
         path.write_text(json.dumps(asdict(self), indent=1) + "\n")
 
 
@@ -86,7 +89,7 @@ def case_name(model: str, mode: str, batch: int) -> str:
 
 
 def load(path: Path) -> Run:
-    """What `Run.save` wrote; ValueError for anything else."""
+    """Return what `Run.save` wrote; ValueError for anything else."""
     data = json.loads(path.read_text())
     try:
         results = [_result(entry) for entry in data.pop("results")]
@@ -107,7 +110,7 @@ def half_range(ratios: list[float]) -> float:
 
 
 def regressions(new: Run, old: Run) -> list[str]:
-    """What is worse than it was, by more than both runs' noise; cases that only one of them has are not compared.
+    """List what is worse than it was, by more than both runs' noise; cases of one run only are not compared.
 
     Times are compared as ratios to Inductor's in the same run: GPUs and versions may differ.
     """
@@ -196,7 +199,7 @@ def _line(r: Result) -> str:
 
 
 def describe(run: Run) -> str:
-    """The whole run in Markdown."""
+    """Return the whole run in Markdown."""
     heading = "; ".join(f"{key} {value}" for key, value in run.heading.items())
     parts = [heading + "\n", table(run.results), summary(run.results)]
     if run.failed:

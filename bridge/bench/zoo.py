@@ -1,4 +1,4 @@
-"""The models that are measured: architectures of transformers and timm with random weights and few layers.
+"""For `bridge bench`: architectures of transformers and timm with random weights and few layers.
 
 Nothing is downloaded.  Widths, heads and positions are those of the models whose name each carries; layers repeat, so
 there are few of them, and the vocabulary shrinks with them, for the last projection to keep its share of the time.
@@ -37,6 +37,7 @@ class Architecture:
 
     @property
     def modes(self) -> tuple[str, ...]:
+        """Return the modes that this kind of model is run in."""
         if self.kind == "decoder":
             return ("prefill", "decode")
         return ("prefill",) if self.kind in ("encoder", "recurrent") else ("vision",)
@@ -47,7 +48,7 @@ class Architecture:
         return importlib.util.find_spec(self.library) is not None
 
     def build(self, dtype: torch.dtype, device: str, small: bool = False) -> nn.Module:
-        """The module with random weights, for inference; AttributeError where the library is too old to have it."""
+        """Return the module with random weights, for inference; AttributeError where the library is too old for it."""
         torch.manual_seed(0)
         with torch.device(device), _default_dtype(dtype):
             module = self.make(**self._arguments(small))
@@ -55,7 +56,7 @@ class Architecture:
         return module.eval().requires_grad_(False)
 
     def outline(self, dtype: torch.dtype, small: bool = False) -> nn.Module:
-        """The module on the CPU, to be compiled and not run: its memory is allocated, and nothing is written to it."""
+        """Return the module on the CPU, to be compiled and not run: its memory is allocated and never written to."""
         with torch.device("meta"), _default_dtype(dtype):
             module = self.make(**self._arguments(small))
         return module.to_empty(device="cpu").eval().requires_grad_(False)
@@ -83,10 +84,10 @@ def _default_dtype(dtype: torch.dtype) -> Iterator[None]:
 
 
 def _transformers(stem: str, head: str, config: str = "Config") -> Callable[..., nn.Module]:
-    """Builds `<stem><head>` of transformers from a `<stem><config>`."""
+    """Return a function that builds `<stem><head>` of transformers from a `<stem><config>`."""
 
     def make(**values: Any) -> nn.Module:
-        import transformers
+        import transformers  # weight: an optional package
 
         return getattr(transformers, stem + head)(getattr(transformers, stem + config)(**values))
 
@@ -94,10 +95,10 @@ def _transformers(stem: str, head: str, config: str = "Config") -> Callable[...,
 
 
 def _timm(name: str) -> Callable[..., nn.Module]:
-    """Builds a model that timm has under a name."""
+    """Return a function that builds a model that timm has under a name."""
 
     def make(**values: Any) -> nn.Module:
-        import timm
+        import timm  # weight: an optional package
 
         return timm.create_model(name, pretrained=False, **values)
 
@@ -105,8 +106,8 @@ def _timm(name: str) -> Callable[..., nn.Module]:
 
 
 def _mixer(**values: Any) -> nn.Module:
-    """timm's class: its named mixers have a fixed depth."""
-    from timm.models.mlp_mixer import MlpMixer
+    """Build timm's class itself: its named mixers have a fixed depth."""
+    from timm.models.mlp_mixer import MlpMixer  # weight: an optional package
 
     return MlpMixer(**values)
 
@@ -114,7 +115,7 @@ def _mixer(**values: Any) -> nn.Module:
 def _decoder(
     name: str, stem: str, small: dict[str, Any] | None = None, config: str = "Config", **full: Any
 ) -> Architecture:
-    """A causal language model of two layers."""
+    """Describe a causal language model of two layers."""
     full = {"num_hidden_layers": 2, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, **full}
     make = _transformers(stem, "ForCausalLM", config)
     return Architecture(name, "decoder", "transformers", make, full, small or _SMALL_DECODER)
@@ -241,5 +242,5 @@ ZOO = [*DECODERS, *ENCODERS, *RECURRENT, *VISION]
 
 
 def selected(parts: list[str]) -> list[Architecture]:
-    """The architectures in whose name one of the parts occurs; all, for no parts."""
+    """List the architectures in whose name one of the parts occurs; all of them, for no parts."""
     return [a for a in ZOO if not parts or any(part in a.name for part in parts)]

@@ -1,4 +1,4 @@
-"""Users' programs on the command line: a file, a function in it, and what the function is called with."""
+"""For the commands: a user's file, a function in it, and what the function is called with."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass(frozen=True)
@@ -22,7 +25,7 @@ class Program:
 
 
 def add_arguments(parser: argparse.ArgumentParser, function_required: bool) -> None:
-    """The arguments that `load` reads."""
+    """Add the arguments that `load` reads."""
     what = "file.py:function" if function_required else "file.py:function, or file.py for a script that compiles itself"
     parser.add_argument("program", help=what)
     parser.add_argument(
@@ -37,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser, function_required: bool) -> N
 
 
 def split(program: str) -> tuple[Path, str | None]:
-    """(file, name of the function or None); ValueError where there is no such file."""
+    """Return (file, name of the function or None); ValueError where there is no such file."""
     file, _, function = program.rpartition(":") if ":" in program else (program, "", "")
     if not file.endswith(".py"):
         file, function = program, ""
@@ -47,7 +50,7 @@ def split(program: str) -> tuple[Path, str | None]:
 
 
 def load(arguments: argparse.Namespace) -> Program:
-    """Imports the file, whose `__name__` is not `__main__` then; ValueError for what it does not have."""
+    """Import the file and find the function; ValueError for what it does not have."""
     file, name = split(arguments.program)
     if name is None:
         raise ValueError(f"which function of {file}? write {file}:function")
@@ -76,9 +79,9 @@ def _inputs(given: list[str], module: ModuleType, file: Path) -> list[Any]:
     return list(module.example_inputs())
 
 
-def make_tensor(text: str) -> Any:
-    """`2048x8192:bfloat16` as a tensor of random numbers; ValueError for another form."""
-    import torch
+def make_tensor(text: str) -> Tensor:
+    """Return a tensor of random numbers for a text like `2048x8192:bfloat16`; ValueError for another form."""
+    import torch  # weight: `bridge --help` is quick without it
 
     shape, _, kind = text.partition(":")
     dtype = getattr(torch, kind or "float32", None)

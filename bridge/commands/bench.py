@@ -1,4 +1,4 @@
-"""time real models with random weights on a GPU, Inductor and Bridge in turn
+"""Time real models with random weights on a GPU, Inductor and Bridge in turn.
 
 For each model and mode: launches, time in generated kernels and in all, compile time, peak memory, and the error
 against eager.  The results are written after every case: what ends early has them up to there.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 
 from ..bench.arguments import add_arguments as register
+from ..bench.red import exit_status
 
 __all__ = ["NAME", "register", "run"]
 
@@ -16,8 +17,7 @@ NAME = "bench"
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """The exit status: 1 for failures or regressions, 2 where nothing can be measured."""
-    from ..bench import command
-    from ..bench.red import exit_status
+    """Return the exit status: 1 for failures or regressions, 2 where nothing can be measured."""
+    from ..bench import command  # weight: torch
 
     return exit_status(command.run(arguments))

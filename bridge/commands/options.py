@@ -1,4 +1,4 @@
-"""print the configuration reference, in Markdown
+"""Print the configuration reference, in Markdown.
 
 docs/configuration.md is its output.
 """
@@ -31,10 +31,11 @@ a flag is 0 or 1, and a list is separated by `:`.
 
 
 def register(parser: argparse.ArgumentParser) -> None:
-    """It takes no arguments."""
+    """Add nothing: the command takes no arguments."""
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Print the reference."""
     print(reference(), end="")
     return 0
 

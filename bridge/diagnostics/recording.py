@@ -165,7 +165,7 @@ def finish_graph(schedule: Schedule, report: Report, earlier: int) -> None:
 
 def watch(schedule: Schedule) -> None:
     """Records the kernels that code is yet to be generated for."""
-    from ..inductor import recording as generated
+    from ..inductor import inspection as generated
 
     recording = current()
     if recording is not None and schedule:
@@ -185,7 +185,7 @@ def _nodes(kernel: ScheduledKernel) -> list[LoopNode]:
 
 def _statement(node: LoopNode, kernel: int) -> Statement:
     from .. import inductor
-    from ..inductor import recording as generated
+    from ..inductor import inspection as generated
 
     iterations, reduced = inductor.node_sizes(node)
     reads, writes = inductor.buffers_read(node), inductor.buffers_written(node)
@@ -205,7 +205,7 @@ def _buffers(statements: list[Statement], kernels: Sequence[ScheduledKernel]) ->
 
 def _buffer(name: str, temporary: bool) -> Buffer:
     from .. import inductor
-    from ..inductor import recording as generated
+    from ..inductor import inspection as generated
 
     dtype = inductor.buffer_dtype(name)
     amount = inductor.size_hint(inductor.buffer_numel(name)) * dtype.itemsize
@@ -214,7 +214,7 @@ def _buffer(name: str, temporary: bool) -> Buffer:
 
 def _bytes(schedule: Schedule, nodes: set[str]) -> int:
     from .. import inductor
-    from ..inductor import recording as generated
+    from ..inductor import inspection as generated
     from ..lowering.triton.profitability import traffic
 
     own = [k for k in schedule if generated.is_generated(k) and inductor.operation_names(k) & nodes]

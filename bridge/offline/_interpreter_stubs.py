@@ -1,4 +1,4 @@
-"""Access to the internals of Triton's interpreter and Inductor's helpers.
+"""For `interpret`: access to the internals of Triton's interpreter and of Inductor's helpers.
 
 The companion of ``_stubs``, split off to keep both files short.
 """
@@ -95,7 +95,7 @@ _FLOATS = {
 
 
 def _round_to(values: torch.Tensor, output_dtype: tl.dtype) -> np.ndarray:
-    """The bits of ``values`` rounded to nearest, ties to even, as on the device."""
+    """Return the bits of ``values`` rounded to nearest, ties to even, as on the device."""
     dtype, integer, largest = _FLOATS[output_dtype]
     if largest is not None:
         values = values.clamp(-largest, largest)
@@ -154,7 +154,7 @@ def _along(data: np.ndarray, axis: int, part: slice) -> np.ndarray:
 
 
 def _combined(operation: Any, first: list[Any], second: list[Any], dtypes: list[Any]) -> list[np.ndarray]:
-    """The combine function's results of arrays, which are whole parts of blocks; in the types that those have."""
+    """Apply the combine function to arrays, which are whole parts of blocks; keep the arrays' types."""
     tensors = [operation.to_tensor(data, dtype) for data, dtype in zip(first + second, dtypes + dtypes, strict=True)]
     results = operation.combine_fn.fn(*tensors)
     results = results if isinstance(results, tuple) else (results,)
@@ -234,7 +234,7 @@ def _handle_to_torch(value: Any) -> torch.Tensor:
 
 
 def to_torch(args: tuple[Any, ...]) -> list[torch.Tensor]:
-    """The interpreter's tensors, and numbers among them, as torch tensors."""
+    """Convert the interpreter's tensors, and numbers among them, to torch tensors."""
     args = tuple(a.value if isinstance(a, tl.constexpr) else a for a in args)
     tensors = [_handle_to_torch(a) for a in args if isinstance(a, tl.tensor)]
     dtype = tensors[0].dtype if tensors else torch.float32
@@ -252,7 +252,7 @@ _TRITON_DTYPES = {
 
 
 def from_torch(result: torch.Tensor) -> tl.tensor:
-    """A torch tensor as one of the interpreter's."""
+    """Convert a torch tensor to one of the interpreter's."""
     scalar = _TRITON_DTYPES[result.dtype]
     handle = interpreter.TensorHandle(result.numpy(), scalar)
     shape = list(result.shape)

@@ -1,4 +1,4 @@
-"""Move a graph that AOTAutograd traced on the CPU to a GPU that is not there.
+"""For `compile_for_gpu`: move a graph that AOTAutograd traced on the CPU to a GPU that is not there.
 
 Part of ``_stubs``, like it bound to PyTorch's internals.
 """
@@ -27,7 +27,7 @@ def _fused_attention(  # noqa: PLR0913 - the arguments of the operator
     is_causal: bool = False,
     scale: float | None = None,
 ) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
-    """The operator, arguments and keywords of a GPU's scaled dot product attention.
+    """Return the operator, arguments and keywords of a GPU's scaled dot product attention.
 
     ``half`` says whether the tensors are of 16 bits.
     """

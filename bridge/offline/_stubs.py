@@ -1,4 +1,4 @@
-"""Everything of ``bridge.offline`` that reaches into PyTorch or Triton internals.
+"""For `bridge.offline`: everything that reaches into the internals of PyTorch or Triton.
 
 The stubs make a process without a GPU look, to Inductor only, like one that
 holds a given GPU. Each is a context manager that restores what it replaced, on
@@ -93,7 +93,7 @@ _NO_STATIC_LAUNCHER = {"use_static_cuda_launcher": False}
 
 
 def _resolve(path: str) -> Any | None:
-    """The object at ``module:attr.attr``, or None where this version lacks it."""
+    """Return the object at ``module:attr.attr``, or None where this version lacks it."""
     module_name, _, attributes = path.partition(":")
     try:
         target: Any = importlib.import_module(module_name)
@@ -121,7 +121,7 @@ def _cleared_device_caches() -> Iterator[None]:
 
 
 def device_properties(arch: GpuArch) -> types.SimpleNamespace:
-    """What ``torch.cuda.get_device_properties`` would return for ``arch``."""
+    """Return what ``torch.cuda.get_device_properties`` would return for ``arch``."""
     return types.SimpleNamespace(
         name=arch.name,
         major=arch.major,
@@ -191,7 +191,7 @@ def _on_cpu(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _lookup_seed(seeds: torch.Tensor, index: int) -> Any:
-    """The shape of one random seed; subscripting would ask for the device."""
+    """Return the shape of one random seed; subscripting would ask for the device."""
     return torch._prims.TensorMeta(seeds.select(0, index).clone())
 
 
@@ -351,7 +351,7 @@ def scratch_caches() -> Iterator[str]:
 
 
 def run_fake(gm: torch.fx.GraphModule, args: tuple[Any, ...]) -> Any:
-    """The outputs of ``gm`` as fake tensors of concrete size."""
+    """Return the outputs of ``gm`` as fake tensors of concrete size."""
     # With a shape environment, ``item()`` yields a symbol instead of an error:
     # Dynamo passes floats that may change as tensors.
     mode = fake_tensor.FakeTensorMode(allow_non_fake_inputs=True, shape_env=ShapeEnv(allow_scalar_outputs=True))
@@ -373,7 +373,7 @@ class _NeverLaunched:
 
 
 def _capture_module(codes: list[str], graph: Any) -> _NeverLaunched:
-    """Replaces ``GraphLowering.compile_to_module``: codegen, but no import."""
+    """Stand for ``GraphLowering.compile_to_module``: generate the code, but do not import it."""
     wrapper_code, _ = graph.codegen()
     codes.append(wrapper_code.value)
     graph.cache_key, graph.cache_path = PyCodeCache.write(wrapper_code.value)
@@ -444,10 +444,10 @@ def compile_config(autotuner: Any, config: Any) -> Any:
 
 
 def triton_config(kwargs: dict[str, int], num_warps: int, num_stages: int) -> Any:
-    """A ``triton.Config``."""
+    """Return a ``triton.Config``."""
     return triton.Config(kwargs, num_warps=num_warps, num_stages=num_stages)
 
 
 def cuobjdump_path() -> str:
-    """The ``cuobjdump`` that comes with Triton."""
+    """Return the path of the ``cuobjdump`` that comes with Triton."""
     return triton.knobs.nvidia.cuobjdump.path

@@ -1,4 +1,4 @@
-"""Descriptions of the GPUs that ``bridge.offline`` can pretend to have."""
+"""For `bridge.explain` and `compile_for_gpu`: descriptions of the GPUs that need not be there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run Inductor for a GPU that is not there and keep the code it generates."""
+"""For `bridge.explain`, `bridge bench --findings` and tests: run Inductor for an absent GPU and keep the code."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class OfflineResult:
 
 
 def _materialize(value: Any) -> Any:
-    """A CPU tensor of zeros in place of a fake one; the system gives it memory where it is written or read."""
+    """Return a CPU tensor of zeros in place of a fake one; only what is touched takes memory."""
     if not isinstance(value, torch.Tensor):
         return value
     size, stride = tuple(map(int, value.size())), tuple(map(int, value.stride()))
@@ -69,7 +69,7 @@ def _materialize(value: Any) -> Any:
 
 
 def _shape_only(gm: torch.fx.GraphModule) -> Callable[..., Any]:
-    """A function with the outputs' shapes of ``gm`` that computes nothing."""
+    """Return a function that has the outputs' shapes of ``gm`` and computes nothing."""
 
     def run(*args: Any) -> Any:
         return pytree.tree_map(_materialize, _stubs.run_fake(gm, args))
@@ -78,7 +78,7 @@ def _shape_only(gm: torch.fx.GraphModule) -> Callable[..., Any]:
 
 
 def _offline_backend(compile_fx: Callable[..., Any]) -> Callable[..., Any]:
-    """A Dynamo backend that compiles with ``compile_fx`` but runs nothing."""
+    """Return a Dynamo backend that compiles with ``compile_fx`` but runs nothing."""
 
     def backend(gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Any:
         # compile_fx takes ownership of its argument.

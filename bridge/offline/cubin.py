@@ -1,4 +1,4 @@
-"""Compile Inductor's Triton kernels to cubins without a GPU."""
+"""For `bridge.explain` and benchmarks/cubins.py: compile Inductor's Triton kernels to cubins without a GPU."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Cubin:
 
 
 def _resource_usage(cubin: bytes) -> dict[str, int]:
-    """What ``cuobjdump --dump-resource-usage`` says: REG, STACK, LOCAL, ..."""
+    """Return what ``cuobjdump --dump-resource-usage`` prints: REG, STACK, LOCAL, ..."""
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory, "kernel.cubin")
         path.write_bytes(cubin)
@@ -66,7 +66,7 @@ def _describe(config: Any) -> dict[str, int]:
 
 
 def _override(default: Any, config: dict[str, int]) -> Any:
-    """The heuristic's own config with the given values in place of its own."""
+    """Return the heuristic's own config with the given values in place of its own."""
     merged = {**_describe(default), **config}
     options = {key: merged.pop(key) for key in _COMPILER_OPTIONS}
     unknown = merged.keys() - default.kwargs.keys()

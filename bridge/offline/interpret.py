@@ -1,4 +1,4 @@
-"""Run Inductor's Triton kernels on CPU tensors, in Triton's interpreter.
+"""For tests, and `python -m bridge.offline.interpret`: run Inductor's Triton kernels on CPU tensors.
 
 No subprocess is needed: ``interpreter`` swaps the functions that Triton and
 Inductor decorated when they were imported for interpreted ones, and swaps them

@@ -1,4 +1,4 @@
-"""CPU versions of CUDA's libdevice functions for Triton's interpreter.
+"""For `interpret`: CPU versions of CUDA's libdevice functions for Triton's interpreter.
 
 The interpreter has none: ``libdevice.f`` is a Python stub that returns None.
 """
@@ -77,7 +77,7 @@ TORCH_FUNCTIONS = {name: getattr(torch, name) for name in _SAME_NAME.split()} | 
 
 
 def _elementwise(function: Callable[..., torch.Tensor]) -> Callable[..., Any]:
-    """A torch function as one on the interpreter's tensors."""
+    """Return a torch function as one on the interpreter's tensors."""
 
     def apply(*args: Any, **kwargs: Any) -> Any:
         # Triton passes _semantic and the like by keyword; they mean nothing here.

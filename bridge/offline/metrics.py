@@ -1,4 +1,4 @@
-"""Count the memory accesses written in a Triton kernel's source."""
+"""For tests: count the memory accesses written in a Triton kernel's source."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _ATOMICS = "tl.atomic_"
 
 
 def _assignments(function: ast.FunctionDef) -> dict[str, ast.expr]:
-    """The expression last assigned to each local name."""
+    """Return the expression last assigned to each local name."""
     return {
         node.targets[0].id: node.value
         for node in ast.walk(function)
@@ -21,7 +21,7 @@ def _assignments(function: ast.FunctionDef) -> dict[str, ast.expr]:
 
 
 def _leftmost(node: ast.expr) -> ast.expr:
-    """The base of a pointer expression: ``p`` in ``p + (i + n*j)``."""
+    """Return the base of a pointer expression: ``p`` in ``p + (i + n*j)``."""
     while isinstance(node, (ast.BinOp, ast.Call)):
         if isinstance(node, ast.BinOp):
             node = node.left
@@ -33,7 +33,7 @@ def _leftmost(node: ast.expr) -> ast.expr:
 
 
 def _pointer_name(node: ast.expr, parameters: set[str], assigned: dict[str, ast.expr]) -> str:
-    """The kernel parameter that a pointer expression starts from, or ``""``.
+    """Return the kernel parameter that a pointer expression starts from, or ``""``.
 
     Block pointers and descriptors are local names: follow their assignments.
     """
@@ -49,7 +49,7 @@ def _pointer_name(node: ast.expr, parameters: set[str], assigned: dict[str, ast.
 
 
 def _accessed(call: ast.Call, operation: str) -> ast.expr | None:
-    """The pointer that ``call`` accesses if it is a ``load`` (or ``store``)."""
+    """Return the pointer that ``call`` accesses if it is a ``load`` (or ``store``), else None."""
     name = dotted_name(call.func)
     atomic = operation == "store" and name.startswith(_ATOMICS)
     if name == f"tl.{operation}" or atomic:
@@ -77,10 +77,10 @@ def _count(kernel: TritonKernelSource | str, operation: str) -> dict[str, int]:
 
 
 def count_loads(kernel: TritonKernelSource | str) -> dict[str, int]:
-    """Loads written per pointer argument (a load in a loop counts once)."""
+    """Count the loads written per pointer argument; a load in a loop counts once."""
     return _count(kernel, "load")
 
 
 def count_stores(kernel: TritonKernelSource | str) -> dict[str, int]:
-    """Stores and atomics written per pointer argument."""
+    """Count the stores and atomics written per pointer argument."""
     return _count(kernel, "store")

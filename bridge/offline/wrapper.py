@@ -1,4 +1,4 @@
-"""Read kernels, launches and library calls from Inductor's wrapper source."""
+"""For `compile_for_gpu` and `bridge bench --corpus`: read kernels, launches and library calls from a wrapper."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def dotted_name(node: ast.expr) -> str:
 
 
 def _literal(node: ast.expr) -> Any:
-    """The value of a literal, the source of anything else."""
+    """Return the value of a literal, the source of anything else."""
     try:
         return ast.literal_eval(node)
     except ValueError:
@@ -58,7 +58,7 @@ def _literal(node: ast.expr) -> Any:
 
 
 def _literal_items(node: ast.expr | None) -> dict[Any, Any]:
-    """A dict display, each value by itself: some are no literals."""
+    """Return the items of a dict display; each value is read by itself, as some are no literals."""
     if not isinstance(node, ast.Dict):
         return {}
     return {_literal(k): _literal(v) for k, v in zip(node.keys, node.values, strict=True) if k}
@@ -74,7 +74,7 @@ def _dict_entry(node: ast.expr | None, key: str) -> ast.expr | None:
 
 
 def kernel_function(tree: ast.Module) -> ast.FunctionDef:
-    """The function of a kernel's module that is the kernel."""
+    """Return the function of a kernel's module that is the kernel."""
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
     # Helpers (combine functions of scans and reductions) come before it.
     return functions[-1]

@@ -19,7 +19,7 @@ from .. import inductor
 from ..affine.mlir_runtime import mlir_version
 from ..graph_passes import change_graph
 from ..inductor import graphs, reuse
-from ..inductor import recording as generated
+from ..inductor import inspection as generated
 from ..options import Options
 from ..reasons import Reason, Refusal
 from ..reports import FAULTS, Report, note_bugs, publish, warn_once

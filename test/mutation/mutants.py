@@ -236,8 +236,8 @@ MUTANTS = [
         "guarded store",
         "code generation",
         "lowering/triton/kernels.py",
-        "        guarded.bridge_mask = mask\n",
-        "        guarded.bridge_mask = None\n",
+        "        self.bridge_guards[id(guarded)] = guarded, mask\n",
+        "        self.bridge_guards.pop(id(guarded), None)\n",
     ),
     Mutant(
         "independent kernels",
@@ -249,14 +249,14 @@ MUTANTS = [
     Mutant(
         "sliced reduction",
         "graph pass",
-        "bridge/graph_passes/passing.py",
+        "bridge/graph_passes/slice_propagation.py",
         "return Move(((source, kept[dim]),)) if kept[dim] not in reduced else None",
         "return Move(((source, dim),)) if kept[dim] not in reduced else None",
     ),
     Mutant(
         "repeated operand",
         "graph pass",
-        "bridge/graph_passes/passing.py",
+        "bridge/graph_passes/slice_propagation.py",
         "    return None if repeated else own",
         "    return None if own < 0 else own",
     ),

@@ -1,4 +1,4 @@
-"""Runs the patterns of a corpus that are asked for, and says what became of them."""
+"""For `bridge bench --corpus`: run the patterns that are asked for, and print what became of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from .. import timing
+from .. import gpu_measurements
 from . import tables
 from .journal import Journal
 from .patterns import Corpus
@@ -30,7 +30,7 @@ def run(options: argparse.Namespace) -> int:
     if options.list:
         print("\n".join(names))
         return 0
-    device = "gpu" if timing.has_gpu() and not options.offline else "offline"
+    device = "gpu" if gpu_measurements.has_gpu() and not options.offline else "offline"
     journal = Journal((options.out or Path("corpus")) / f"{device}.jsonl")
     _run_missing(corpus, [n for n in names if n not in journal.records], journal, (device, options))
     records = [journal.records[name] for name in names if name in journal.records]

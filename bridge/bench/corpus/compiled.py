@@ -1,4 +1,4 @@
-"""Compiles a pattern offline for an H100, with and without Bridge, and says what came out."""
+"""For `bridge bench --corpus --offline`: compile a pattern for an H100 without one, with and without Bridge."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import Any
 
 import torch
 
+from ... import offline
 from ...options import Options
-from ...reports import Report
+from ...reports import GroupReport, Report
 from ...scheduling import hook
 from ..findings import left_apart, why
 from .patterns import Corpus
@@ -32,8 +33,6 @@ def compile_offline(corpus: Corpus, name: str, point: int = 0) -> dict[str, Any]
 
 
 def _compiled(corpus: Corpus, name: str, point: int) -> dict[str, Any]:
-    from ... import offline
-
     both = _Both()
     torch._dynamo.reset()
     try:
@@ -66,14 +65,14 @@ class _Both:
         self.culprit = "skipped"
         self.report = Report()
 
-    def __call__(self, gm: Any, inputs: Any) -> Any:
-        from torch._inductor.compile_fx import compile_fx
+    def __call__(self, gm: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> Any:
+        from torch._inductor.compile_fx import compile_fx  # weight: Inductor
 
         return compile_fx(gm, inputs, inner_compile=self._generate)
 
-    def _generate(self, gm: Any, inputs: Any, **keywords: Any) -> Any:
-        from torch._guards import TracingContext
-        from torch._inductor.compile_fx import compile_fx_inner
+    def _generate(self, gm: torch.fx.GraphModule, inputs: list[torch.Tensor], **keywords: Any) -> Any:
+        from torch._guards import TracingContext  # weight: Inductor
+        from torch._inductor.compile_fx import compile_fx_inner  # weight: Inductor
 
         with TracingContext.report_output_strides():  # of this compilation; the caller asks for the other's
             compile_fx_inner(copy.deepcopy(gm), inputs, **keywords)
@@ -105,7 +104,7 @@ def describe(report: Report, inductor: int, bridge: int) -> dict[str, Any]:
     }
 
 
-def _group(group: Any) -> dict[str, Any]:
+def _group(group: GroupReport) -> dict[str, Any]:
     return {
         "kernels": [group.kernels_before, group.kernels_after],
         "bytes": [group.bytes_before, group.bytes_if_one],

@@ -1,4 +1,4 @@
-"""One process at a time on the GPU: many compile, and each runs and measures alone."""
+"""For `bridge bench --corpus`: many processes compile, and one at a time runs on the GPU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records of patterns in a file, a line each, so that a run goes on where it was stopped."""
+"""For `bridge bench --corpus`: records of patterns in a file, a line each, so that a stopped run can go on."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ class Journal:
         self.records: dict[str, dict[str, Any]] = {r["pattern"]: r for r in map(json.loads, lines)}
 
     def add(self, record: dict[str, Any]) -> None:
+        """Append a record to the file; an earlier one of the same pattern no longer counts."""
         self.records[record["pattern"]] = record
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("a", encoding="utf-8") as file:

@@ -1,4 +1,4 @@
-"""Runs a pattern on a GPU: results against eager in float64, time against Inductor's and the oracle's.
+"""For `bridge bench --corpus` on a GPU: results against eager in float64, times against Inductor and the oracle.
 
 Other processes compile meanwhile; what runs on the GPU runs alone (see `exclusive`).
 """
@@ -16,9 +16,10 @@ from unittest import mock
 import torch
 
 from ... import inductor, offline
-from ...reports import Report
+from ...backend import bridge
+from ...reports import Report, report
 from ...support import fresh_code
-from .. import timing
+from .. import gpu_measurements
 from ..results import half_range
 from . import numerics
 from .compiled import RAISED, describe, same_code
@@ -68,18 +69,16 @@ class _Pattern:
         self._code: list[list[str]] = []
 
     def measured(self) -> dict[str, Any]:
-        import bridge
-
         module = self._corpus.module(self._name)
         program = module.Repro()
         with gpu():
             inputs = _inputs(module)
         theirs, tuned = self._compiled(program, inputs, "inductor")
         self.culprit = "crash"
-        ours, kernels = self._compiled(program, inputs, bridge_backend())
+        ours, kernels = self._compiled(program, inputs, bridge)
         inductor.share_choices(kernels, tuned)
         self.culprit = "skipped"
-        record = describe(bridge.report() or Report(), *map(_launches, self._code))
+        record = describe(report() or Report(), *map(_launches, self._code))
         record["same_code"] = same_code(*self._code)
         oracle, words = self._oracle(inputs)
         with gpu():
@@ -89,8 +88,8 @@ class _Pattern:
 
     def _compiled(self, program: Any, inputs: list[Any], backend: Any) -> tuple[Callable[..., Any], dict[str, Any]]:
         """(compiled program, its tuned kernels)."""
-        from torch._inductor.codecache import PyCodeCache
-        from torch._inductor.graph import GraphLowering
+        from torch._inductor.codecache import PyCodeCache  # weight: Inductor
+        from torch._inductor.graph import GraphLowering  # weight: Inductor
 
         PyCodeCache.cache_clear()
         codes: list[str] = []
@@ -102,7 +101,7 @@ class _Pattern:
         return call, inductor.tuned_kernels()
 
     def _oracle(self, inputs: list[Any]) -> tuple[Callable[..., Any] | None, str]:
-        """(the hand-written kernel, or None, why there is none); its first call compiles it."""
+        """Return (the hand-written kernel or None, why there is none); its first call compiles it."""
         try:
             module = self._corpus.module(self._name, "oracle")
             # The corpus's own.
@@ -121,13 +120,6 @@ class _Pattern:
             for one in list(times.values())[:: 1 if number % 2 else -1]:
                 one.replay(number >= WARM_UP)
         return _ratios({side: one.times for side, one in times.items()})
-
-
-def bridge_backend() -> Callable[..., Any]:
-    """Return the backend itself: a source tree is not registered by its name."""
-    from ...backend import bridge
-
-    return bridge
 
 
 def _inputs(module: Any) -> list[Any]:
@@ -180,14 +172,14 @@ class _Timed:
                 call(*inputs)
 
         self.calls, self.times = 1, list[float]()
-        self._graph, _ = timing.captured(some)
-        once = min(timing.event_times(self._graph.replay, 3))
+        self._graph, _ = gpu_measurements.captured(some)
+        once = min(gpu_measurements.event_times(self._graph.replay, 3))
         self.calls = max(1, min(MOST_CALLS, int(LONG_ENOUGH / once)))
         if self.calls > 1:
-            self._graph, _ = timing.captured(some)
+            self._graph, _ = gpu_measurements.captured(some)
 
     def replay(self, counts: bool) -> None:
-        (us,) = timing.event_times(self._graph.replay, 1)
+        (us,) = gpu_measurements.event_times(self._graph.replay, 1)
         self.times += [us / self.calls] if counts else []
 
 

@@ -1,4 +1,4 @@
-"""What a pattern gives in float64, and how far a compiler's results are from it."""
+"""For `bridge bench --corpus`: what a pattern gives in float64, and how far a compiler's results are from it."""
 
 from __future__ import annotations
 

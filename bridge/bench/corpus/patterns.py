@@ -1,4 +1,4 @@
-"""Reads the corpus: a folder for each pattern, with its module (`repro.py`) and its inputs (`shapes.json`)."""
+"""For `bridge bench --corpus`: read the patterns; each is a folder with `repro.py` and its inputs, `shapes.json`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Corpus:
         )
 
     def points(self, name: str) -> list[dict[str, Any]]:
-        """The sets of inputs that the pattern was met with."""
+        """Return the sets of inputs that the pattern was met with."""
         return json.loads((self._patterns / name / "shapes.json").read_text())["points"]
 
     def module(self, name: str, file: str = "repro") -> ModuleType:
@@ -73,7 +73,7 @@ def outline_inputs(point: dict[str, Any]) -> list[Any]:
 
 
 def _outline(entry: list[Any], storages: list[torch.Tensor]) -> Any:
-    """An entry is [shape, dtype, options], or a letter for what it is and its value."""
+    """Return one input; an entry is [shape, dtype, options], or [a letter for the kind, the value]."""
     if isinstance(entry[0], str):
         return entry[1]
     shape, name, *rest = entry

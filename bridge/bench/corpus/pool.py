@@ -1,4 +1,4 @@
-"""Hands patterns to worker processes; one that crashes or hangs is replaced."""
+"""For `bridge bench --corpus`: hand patterns to worker processes, and replace one that crashes or hangs."""
 
 from __future__ import annotations
 

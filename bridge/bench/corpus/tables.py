@@ -1,4 +1,4 @@
-"""Records as tables: kernels and reasons in Markdown, and a line for each pattern."""
+"""For `bridge bench --corpus` and docs/results/corpus.md: records as tables, and a line for each pattern."""
 
 from __future__ import annotations
 

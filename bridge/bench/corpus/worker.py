@@ -1,4 +1,4 @@
-"""A process that takes names of patterns, a line each, and writes a record for each, a line of JSON.
+"""For `bridge bench --corpus`: a process that reads names of patterns and writes a record for each, as JSON lines.
 
 Run by `pool.py`: a crash or a hang of a pattern ends this process and nothing else.
 """
@@ -16,7 +16,7 @@ from .patterns import Corpus
 
 
 def main(folder: str, device: str) -> None:
-    """device: "offline", or what `bridge.bench.corpus.measured` knows."""
+    """Answer until the input ends; device: "offline", or what `bridge.bench.corpus.measured` knows."""
     # What patterns and compilers print must not mix with the records.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
@@ -28,10 +28,10 @@ def main(folder: str, device: str) -> None:
 
 def _maker(device: str) -> Callable[[Corpus, str], dict[str, Any]]:
     if device == "offline":
-        from .compiled import compile_offline
+        from .compiled import compile_offline  # weight: the other of the two is not needed
 
         return compile_offline
-    from .measured import measure
+    from .measured import measure  # weight: the other of the two is not needed
 
     return measure
 

@@ -4,7 +4,7 @@ import re
 
 
 def test_demo_shows_the_fusion(python):
-    shown = python("from bridge.commands.demo import main; raise SystemExit(main())")
+    shown = python("from bridge.offline.demo import main; raise SystemExit(main())")
     assert "Kernels with Inductor: 2\n" in shown
     assert "Kernels with Bridge:   1\n" in shown
     assert shown.count("@triton.jit") == 1
@@ -25,7 +25,7 @@ def test_demo_does_without_triton(python):
         import importlib.util
         find = importlib.util.find_spec
         importlib.util.find_spec = lambda name, *rest: None if name == "triton" else find(name, *rest)
-        from bridge.commands.demo import main
+        from bridge.offline.demo import main
         raise SystemExit(main())
     """)
     assert "Triton is not installed" in shown

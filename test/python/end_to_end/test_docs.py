@@ -107,6 +107,11 @@ def test_configuration_reference_is_current():
     assert (ROOT / "docs" / "configuration.md").read_text() == reference(), "run `bridge options`"
 
 
+def test_api_reference_is_current(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    assert (ROOT / "docs" / "api.md").read_text() == importlib.import_module("api").page(), "run `make docs`"
+
+
 def test_reasons_exist():
     section = README.split("## Reading the report")[1].split("\n## ")[0]
     spelled = {name for name in re.findall(r"[`\[]([a-z]+(?:_[a-z]+)+|atomics|random)[`\]]", section)}

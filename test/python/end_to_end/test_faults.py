@@ -393,7 +393,7 @@ STEPS = {
     "scheduling.launches.sets_of_equal_reductions": 1,
     "scheduling.launches.sets_of_small_kernels": 1,
     "scheduling.launches.sets_with_common_reader": 1,
-    "scheduling.fuse.keep_repeated_rows": 1,
+    "scheduling.fuse.make_persistent_reductions": 1,
 }
 
 

@@ -11,7 +11,7 @@ from bridge import offline
 from bridge.backend import bridge as bridge_backend
 from bridge.bench import zoo
 from bridge.bench.cases import make_case
-from bridge.bench.timing import relative_error
+from bridge.bench.gpu_measurements import relative_error
 from bridge.inductor.compiling import torch_release
 from bridge.offline import parse_wrapper
 from bridge.reasons import Reason

@@ -130,7 +130,7 @@ def test_a_crash_is_survived(monkeypatch, code, fate):
     "code", ["time.sleep(600)", "signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 32))\n    while True: pass"]
 )
 def test_a_hang_is_survived(monkeypatch, code):
-    monkeypatch.setattr(isolation, "PATIENCE", 1.0)
+    monkeypatch.setattr(isolation, "TIMEOUT", 1.0)
     sabotage(monkeypatch, code)
     helpers = []
     end = isolation._Helper.end

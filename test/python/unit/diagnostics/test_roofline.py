@@ -6,7 +6,7 @@ import pytest
 import torch
 from explained import next_row
 
-from bridge.diagnostics.explanation import explain
+from bridge.diagnostics.explaining import explain
 from bridge.diagnostics.roofline import Roofline
 
 

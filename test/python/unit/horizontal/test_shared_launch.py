@@ -318,7 +318,7 @@ def test_kernels_that_wait_for_each_other(monkeypatch):
 
 
 def test_overwriting_kernel_that_waits_stays_apart(monkeypatch):
-    """The copy into an input needs what the rotation before it computes; test_launch_sets.py has those that do not."""
+    """The copy into an input needs what the rotation before it computes; test_launches.py has those that do not."""
 
     def update(q, k, cos, sin):
         q.copy_(rotate(q, cos, sin))

@@ -142,7 +142,7 @@ def test_a_search_in_a_buffer_has_no_subscript():
 @pytest.mark.expects_internal_error
 def test_a_kernel_that_fails_is_one_kernel(monkeypatch):
     """The other one keeps its rows."""
-    registers, seen = persistent_reductions.repeated_row_registers, []
+    registers, seen = persistent_reductions.persistent_registers, []
 
     def fail_first(kernel):
         seen.append(kernel)
@@ -150,7 +150,7 @@ def test_a_kernel_that_fails_is_one_kernel(monkeypatch):
             raise NotImplementedError("no such subscript")
         return registers(kernel)
 
-    monkeypatch.setattr(persistent_reductions, "repeated_row_registers", fail_first)
+    monkeypatch.setattr(persistent_reductions, "persistent_registers", fail_first)
 
     def two(x, y):
         return norm(x), norm(y)

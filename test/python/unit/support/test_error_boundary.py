@@ -77,7 +77,7 @@ STEPS = {
     "bridge.scheduling.commit.rewrite": 1,
     "bridge.scheduling.fuse._replace": 1,
     "bridge.lowering.triton.codegen.replace_kernels": 1,
-    "bridge.lowering.triton.codegen.keep_fused_rows": 1,
+    "bridge.lowering.triton.codegen.make_persistent": 1,
     "bridge.diagnostics.recording.finish_group": 2,
     "bridge.diagnostics.recording.finish_graph": 2,
     "bridge.horizontal.peak_memory.live_bytes": 2,

@@ -12,8 +12,8 @@ import torch
 from emitted import emitted_for
 from torch import nn
 
+from bridge.inductor.inspection import is_generated
 from bridge.inductor.memory import live_bytes
-from bridge.inductor.recording import is_generated
 from bridge.offline import _stubs, capture, parse_wrapper
 from bridge.offline.arch import resolve_arch
 from bridge.reasons import Reason

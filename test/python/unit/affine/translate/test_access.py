@@ -7,7 +7,7 @@ import pytest
 import sympy
 from torch.utils._sympy.functions import FloorDiv, ModularIndexing
 
-from bridge.affine.translate.access import Access, Prover, bounds, delinearise, divide_constraint, exact_quotient
+from bridge.affine.translate.access import LinearAccess, Prover, bounds, delinearise, divide_constraint, exact_quotient
 from bridge.affine.translate.trace import NestTrace, guarded_ranges, iteration_variable
 from bridge.reasons import Reason, Unsupported
 
@@ -31,7 +31,7 @@ def access(index, extents, guards=()):
     """An access over loops of the given extents, under constraints `expr >= 0`."""
     trace = NestTrace("op0", [(v, sympy.sympify(e)) for v, e in extents.items()], [])
     ranges = guarded_ranges(trace, tuple(guards))
-    return Access("buf0", sympy.expand(sympy.sympify(index)), ranges, is_write=False, guards=tuple(guards))
+    return LinearAccess("buf0", sympy.expand(sympy.sympify(index)), ranges, is_write=False, guards=tuple(guards))
 
 
 def strides_of(accesses, numel):

@@ -10,7 +10,7 @@ from unittest import mock
 import pytest
 import torch
 
-from bridge.bench import timing
+from bridge.bench import gpu_measurements
 from bridge.bench.corpus import measured
 from bridge.reports import Report
 
@@ -22,8 +22,8 @@ def stub_gpu(monkeypatch):
     def captured(call):
         return SimpleNamespace(replay=call), None
 
-    monkeypatch.setattr(timing, "captured", captured)
-    monkeypatch.setattr(timing, "event_times", lambda call, count: [(call(), 100.0)[1] for _ in range(count)])
+    monkeypatch.setattr(gpu_measurements, "captured", captured)
+    monkeypatch.setattr(gpu_measurements, "event_times", lambda call, count: [(call(), 100.0)[1] for _ in range(count)])
     for name in ("synchronize", "empty_cache"):
         monkeypatch.setattr(torch.cuda, name, lambda: None)
     monkeypatch.setitem(sys.modules, "oracle_harness", SimpleNamespace(resolve_oracle=lambda f, inputs: (f, None)))

@@ -1,4 +1,4 @@
-"""What a call takes on a GPU: times in CUDA graphs, launches, memory, and the copy bandwidth to hold them against."""
+"""For `bridge bench` and benchmarks/: times in CUDA graphs, launches, memory, and the bandwidth of a copy."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ class Launch(NamedTuple):
 
 
 def has_gpu() -> bool:
+    """Return True if this machine has a GPU that torch can use."""
     return torch.cuda.is_available()
 
 
@@ -56,7 +57,7 @@ def event_times(call: Callable[[], Any], count: int, prepare: Callable[[], Any] 
 
 
 def captured(call: Callable[[], Any], prepare: Callable[[], Any] | None = None) -> tuple[torch.cuda.CUDAGraph, Any]:
-    """(a CUDA graph of one call, what the call returned: its memory is the graph's).
+    """Return (a CUDA graph of one call, what the call returned); the graph owns the memory of both.
 
     prepare: called before each call, and not captured.  The call runs once before, on another stream, as capturing
     wants it.
@@ -93,7 +94,7 @@ def replay_time(calls_of: list[Callable[[], Any]], calls: int, replays: int = 30
 
 
 def launches(call: Callable[[], Any]) -> list[Launch]:
-    """The kernels, copies and fills that a call starts, in the order in which they begin."""
+    """Return the kernels, copies and fills that a call starts, in the order in which they begin."""
     torch.cuda.synchronize()
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
         call()
@@ -117,7 +118,7 @@ def peak_bytes(call: Callable[[], Any]) -> int:
 
 
 def relative_error(result: Any, reference: Any) -> float:
-    """The largest norm of a difference, over its reference's norm, of all outputs."""
+    """Return the largest relative error of all outputs: the norm of the difference over the reference's norm."""
     results, references = (r if isinstance(r, (tuple, list)) else (r,) for r in (result, reference))
     errors = []
     for got, expected in zip(results, references, strict=True):

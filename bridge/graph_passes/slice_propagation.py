@@ -1,4 +1,4 @@
-"""Which operations a slice may pass: of what slices of its inputs an operation makes a slice of its result."""
+"""Slice propagation: from which slices of its inputs an operation makes a slice of its result."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import math
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+
+from torch.fx import Node
+from torch.fx.node import Argument
 
 from ..inductor import graphs
 from ..inductor.graphs import aten
@@ -23,11 +25,11 @@ class Move:
     size: (dimension, length) of the result where that is an argument of the operation.
     """
 
-    needs: tuple[tuple[Any, int | None], ...]
+    needs: tuple[tuple[Node, int | None], ...]
     size: tuple[int, int] | None = None
 
-    def arguments(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The operation's, changed where they have the size of its result."""
+    def arguments(self, args: tuple[Argument, ...]) -> tuple[Argument, ...]:
+        """Return the operation's arguments, changed where they have the size of its result."""
         if self.size is None:
             return args
         dim, length = self.size
@@ -36,8 +38,8 @@ class Move:
         return (args[0], sizes, *args[2:])
 
 
-def move(node: Any, dim: int | None, length: Any) -> Move | None:
-    """How a slice of a dimension passes an operation; None where it does not, or all of the result is needed."""
+def move(node: Node, dim: int | None, length: graphs.Size) -> Move | None:
+    """Return how a slice of a dimension passes an operation; None where it does not, or all of the result is needed."""
     if dim is None:
         return None
     if node.target is operator.getitem:
@@ -50,9 +52,9 @@ def move(node: Any, dim: int | None, length: Any) -> Move | None:
     return _through_view(node, dim, length) if graphs.is_view(node) else None
 
 
-def _through_pointwise(node: Any, dim: int) -> Move | None:
-    """Inputs that are repeated along the dimension stay whole."""
-    needs: list[tuple[Any, int | None]] = []
+def _through_pointwise(node: Node, dim: int) -> Move | None:
+    """Have a slice pass a pointwise operation; inputs that are repeated along the dimension stay whole."""
+    needs: list[tuple[Node, int | None]] = []
     sizes = graphs.tensor(node).shape
     for source in graphs.tensor_inputs(node):
         theirs = graphs.tensor(source).shape
@@ -63,8 +65,10 @@ def _through_pointwise(node: Any, dim: int) -> Move | None:
     return Move(tuple(needs))
 
 
-def _sliced(theirs: Sequence[Any], sizes: Sequence[Any], dim: int) -> int | None:
-    """The dimension of an input that one of the result's is, if they are aligned at the end; None if it is repeated.
+def _sliced(theirs: Sequence[graphs.Size], sizes: Sequence[graphs.Size], dim: int) -> int | None:
+    """Return the dimension of an input that one of the result's is, if they are aligned at the end.
+
+    Return None if the input is repeated.
 
     Where both are 1 it is not: a slice may be empty.
     """
@@ -73,14 +77,14 @@ def _sliced(theirs: Sequence[Any], sizes: Sequence[Any], dim: int) -> int | None
     return None if repeated else own
 
 
-def _through_reduction(node: Any, dim: int) -> Move | None:
+def _through_reduction(node: Node, dim: int) -> Move | None:
     reduced, source = graphs.reduced_dimensions(node), node.args[0]
     rank = graphs.tensor(source).dim()
     kept = list(range(rank)) if graphs.keeps_dimensions(node) else [d for d in range(rank) if d not in reduced]
     return Move(((source, kept[dim]),)) if kept[dim] not in reduced else None
 
 
-def _through_view(node: Any, dim: int, length: Any) -> Move | None:
+def _through_view(node: Node, dim: int, length: graphs.Size) -> Move | None:
     source, target = node.args[0], node.target
     theirs, sizes = graphs.tensor(source).shape, graphs.tensor(node).shape
     if target in _SIZED and not isinstance(length, int):
@@ -100,8 +104,8 @@ def _through_view(node: Any, dim: int, length: Any) -> Move | None:
     return Move(((source, same),), size) if same is not None else None
 
 
-def _order(node: Any, rank: int) -> list[int]:
-    """The dimensions of its input that those of a permutation's result are."""
+def _order(node: Node, rank: int) -> list[int]:
+    """Return the dimensions of its input that those of a permutation's result are."""
     if node.target is aten.permute.default:
         return [d % rank for d in node.args[1]]
     order = list(range(rank))
@@ -110,8 +114,11 @@ def _order(node: Any, rank: int) -> list[int]:
     return order
 
 
-def _same_dimension(theirs: Sequence[Any], sizes: Sequence[Any], dim: int) -> int | None:
-    """The dimension of the input that a dimension of a reshaped result is: as long, and as many elements before it."""
+def _same_dimension(theirs: Sequence[graphs.Size], sizes: Sequence[graphs.Size], dim: int) -> int | None:
+    """Return the dimension of the input that a dimension of a reshaped result is.
+
+    Both are as long, and have as many elements before them.
+    """
     before = math.prod(sizes[:dim])
     same = (own for own in range(len(theirs)) if graphs.known(theirs[own] == sizes[dim]))
     return next((own for own in same if graphs.known(math.prod(theirs[:own]) == before)), None)

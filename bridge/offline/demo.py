@@ -1,4 +1,4 @@
-"""`python -m bridge.commands.demo`: what Bridge does to one function, on a machine without a GPU.
+"""For `make demo`: what Bridge does to one function, on a machine without a GPU.
 
 Root mean square norm with a residual, then a gate over the two halves of the row: Inductor launches two GPU
 kernels for it, Bridge one.
@@ -16,11 +16,16 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
+from torch import Tensor
 
 import bridge
 from bridge.backend import bridge as bridge_backend
+
+if TYPE_CHECKING:
+    from bridge.offline.wrapper import TritonKernelSource
 
 #: What `backend=` may be; "bridge" as a string serves too, where the package is installed.
 BACKENDS = {"inductor": "inductor", "bridge": bridge_backend}
@@ -29,7 +34,8 @@ GPU_SHAPE, CPU_SHAPE = (2048, 8192), (512, 8192)
 PAIRS = 200
 
 
-def f(x, residual, weight, eps=1e-6):
+def f(x: Tensor, residual: Tensor, weight: Tensor, eps: float = 1e-6) -> Tensor:
+    """Compute what the demonstration compiles: a norm with a residual, then a gate over two halves of the row."""
     x = x + residual
     variance = x.pow(2).mean(-1, keepdim=True)
     x_normed = x * torch.rsqrt(variance + eps) * weight
@@ -48,6 +54,7 @@ SOURCE = """\
 
 
 def make_inputs(shape: tuple[int, int], dtype: torch.dtype) -> list[torch.Tensor]:
+    """Return the arguments of `f`: two of `shape`, and one weight for each column."""
     generator = torch.Generator().manual_seed(0)
     random = functools.partial(torch.randn, generator=generator)
     return [t.to(dtype) for t in (random(shape), random(shape), random(shape[1]))]
@@ -59,16 +66,18 @@ def make_inputs(shape: tuple[int, int], dtype: torch.dtype) -> list[torch.Tensor
 
 
 def heading(text: str) -> None:
+    """Print the heading of a section."""
     print(f"\n== {text} {'=' * max(0, 100 - len(text))}\n", flush=True)
 
 
 def show(text: str) -> None:
+    """Print a text, indented."""
     print("\n".join(f"    {line}" for line in text.strip("\n").splitlines()))
 
 
 @contextlib.contextmanager
 def progress(text: str) -> Iterator[None]:
-    """A line that grows by a dot a second while the block runs."""
+    """Print a line that grows by a dot a second while the block runs."""
     print(f"{text} ", end="", flush=True)
     done, start = threading.Event(), time.perf_counter()
     ticker = threading.Thread(target=_tick, args=(done,), daemon=True)
@@ -93,7 +102,7 @@ def _tick(done: threading.Event) -> None:
 
 def show_gpu() -> None:
     """Kernel counts, the affine IR, the fused Triton kernel and what its cubin needs."""
-    from bridge import offline
+    from bridge import offline  # weight: Triton, which may not be installed
 
     inputs = make_inputs(GPU_SHAPE, torch.bfloat16)
     heading(f"For an H100 (not needed here): bfloat16, {GPU_SHAPE[0]} x {GPU_SHAPE[1]}")
@@ -112,8 +121,8 @@ def show_gpu() -> None:
 
 
 def show_warm(inputs: list[torch.Tensor]) -> None:
-    """What Bridge adds to a compilation once its imports are done."""
-    from bridge import offline
+    """Show what Bridge adds to a compilation once its imports are done."""
+    from bridge import offline  # weight: Triton, which may not be installed
 
     heading("bridge.report(): the same compilation once more, in a process that is warm by now")
     offline.compile_for_gpu(f, inputs, context=bridge.enabled())
@@ -121,20 +130,21 @@ def show_warm(inputs: list[torch.Tensor]) -> None:
 
 
 def read_stages(folder: Path) -> dict[str, str]:
-    """The module before and after the passes, by stage name, from a dump of one compilation."""
+    """Return the module before and after the passes, by stage name, from a dump of one compilation."""
     return {stage: next(folder.rglob(f"*-{stage}.mlir")).read_text() for stage in ("affine", "fused")}
 
 
 def show_stages(stages: dict[str, str]) -> None:
+    """Print the affine IR before and after the passes."""
     heading("The affine IR that Inductor's loops become: two nests")
     show(stages["affine"])
     heading("After the passes: one nest, proven parallel; the reduction reads both halves at once")
     show(stages["fused"])
 
 
-def show_kernel(kernel) -> None:
-    """The Triton code of a kernel, and the registers of its cubin under each configuration."""
-    from bridge import offline
+def show_kernel(kernel: TritonKernelSource) -> None:
+    """Print the Triton code of a kernel, and the registers of its cubin under each configuration."""
+    from bridge import offline  # weight: Triton, which may not be installed
 
     heading("The Triton kernel that Inductor's code generator makes of it")
     show(kernel.source[kernel.source.index("@triton.jit") :])
@@ -179,6 +189,7 @@ def without_caches(backend: str) -> Iterator[dict]:
 
 
 def largest_error(function: Callable, inputs: list[torch.Tensor], exact: torch.Tensor) -> float:
+    """Return the largest absolute difference from the exact result."""
     with torch.no_grad():
         return (function(*inputs).double() - exact).abs().max().item()
 
@@ -189,6 +200,7 @@ def time_pairs(first: Callable, second: Callable, inputs: list[torch.Tensor]) ->
 
 
 def seconds(function: Callable, inputs: list[torch.Tensor]) -> float:
+    """Return the wall time of one call."""
     with torch.no_grad():
         start = time.perf_counter()
         function(*inputs)
@@ -196,6 +208,7 @@ def seconds(function: Callable, inputs: list[torch.Tensor]) -> float:
 
 
 def show_times(times: list[tuple[float, float]]) -> None:
+    """Print the median times of both functions and the ratio."""
     plain, fused = (statistics.median(column) for column in zip(*times, strict=True))
     ratio = statistics.median(a / b for a, b in times)
     print(f"    inductor  {1e3 * plain:.2f} ms (median)")
@@ -204,7 +217,7 @@ def show_times(times: list[tuple[float, float]]) -> None:
 
 
 def main() -> int:
-    """The whole demonstration; 1 if the fusion that it is about did not happen on this CPU."""
+    """Run the whole demonstration; return 1 if the fusion that it shows did not happen on this CPU."""
     print(f"Bridge {bridge.__version__}, torch {torch.__version__}. The function:\n\n{SOURCE}", end="")
     if importlib.util.find_spec("triton") is None:
         print("\nThe part about the GPU is left out: Triton is not installed.")

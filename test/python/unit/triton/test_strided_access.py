@@ -12,8 +12,8 @@ from torch.utils._sympy.functions import FloorDiv, ModularIndexing
 import bridge
 from bridge import offline
 from bridge.backend import bridge as bridge_backend
-from bridge.lowering.triton.kernels import PairMixin
-from bridge.lowering.triton.pairs import WIDE_LANE, LaneVariable, find_pair
+from bridge.lowering.triton.kernels import StridedAccessMixin
+from bridge.lowering.triton.strided_access import WIDE_LANE, LaneVariable, find_strided_pair
 
 ROW, LANE, HEAD = sympy.symbols("x0 r0_1 r0_2", integer=True, nonnegative=True)
 ONE_LOOP = [LaneVariable(LANE, 1, 64, 64)]
@@ -40,14 +40,14 @@ def is_even(expression) -> bool:
     ],
 )
 def test_find_pair(address, variables, wide, half):
-    pair = find_pair(address, variables, is_even)
+    pair = find_strided_pair(address, variables, is_even)
     assert (pair and pair.address, pair and pair.half) == (wide, half)
 
 
 @pytest.mark.parametrize("variables, extents", [(ONE_LOOP, {LANE: 64}), (TWO_LOOPS, {LANE: 8, HEAD: 8})])
 def test_both_halves_are_the_addresses_of_their_lanes(variables, extents):
     address = 2 * LANE + 1 + (20 * HEAD if HEAD in extents else 0)
-    pair = find_pair(address, variables, is_even)
+    pair = find_strided_pair(address, variables, is_even)
     for lane in range(64):
         values = {v.symbol: lane // v.divisor % v.length for v in variables}
         assert pair.address.subs(WIDE_LANE, 2 * lane + pair.half) == address.subs(values)
@@ -195,9 +195,9 @@ class Stores:
         self._lines.append([f"{name}[{index}] = {value}"])
 
 
-class Halves(PairMixin, Stores):
+class Halves(StridedAccessMixin, Stores):
     def _pair(self, name, index):
-        return find_pair(index, ONE_LOOP, is_even)
+        return find_strided_pair(index, ONE_LOOP, is_even)
 
     def _store_pair(self, first, second):
         self._lines.append([f"{first.name}[pairs] = {first.value}, {second.value}"])

@@ -1,4 +1,4 @@
-"""Every other element: where lanes step by two, one access of twice the width serves both neighbours.
+"""Strided access pairs: where lanes step by two, one access of twice the width serves each element and the next.
 
 A load of every other 16-bit element costs as many instructions and sectors as a load of all of them.  Here is the
 arithmetic of it, on Inductor's linear addresses; lowering/triton/kernels.py emits the accesses.
@@ -26,7 +26,10 @@ class LaneVariable:
     lanes: sympy.Expr
 
     def in_wide_lanes(self, step: int) -> sympy.Expr:
-        """`step` times the variable, by the wide lane; step: 1, or 2 for that of the innermost loop plus the half."""
+        """Return `step` times the variable, by the wide lane.
+
+        step: 1, or 2 for that of the innermost loop plus the half.
+        """
         divisor, length = sympy.sympify(self.divisor * 2 // step), self.length * step
         if self.divisor * self.length == self.lanes:
             return FloorDiv(WIDE_LANE, divisor)
@@ -34,8 +37,8 @@ class LaneVariable:
 
 
 @dataclass(frozen=True)
-class Pair:
-    """The wide access that covers an address and its neighbour.
+class StridedPair:
+    """The wide access that covers an address and the one beside it.
 
     address: in elements, by WIDE_LANE; half: 0 or 1, which of the two elements was asked for.
     """
@@ -44,10 +47,12 @@ class Pair:
     half: int
 
 
-def find_pair(address: sympy.Expr, variables: list[LaneVariable], is_even: Callable[[sympy.Expr], bool]) -> Pair | None:
-    """The pair of an address (in elements) that steps by two from lane to lane; None if it does not.
+def find_strided_pair(
+    address: sympy.Expr, variables: list[LaneVariable], is_even: Callable[[sympy.Expr], bool]
+) -> StridedPair | None:
+    """Return the pair of an address (in elements) that steps by two from lane to lane; None if it does not.
 
-    is_even: whether an expression is a multiple of two for all values of its variables.
+    is_even: true for an expression that is a multiple of two for all values of its variables.
     """
     used = [v for v in variables if v.symbol in address.free_symbols]
     inner = next((v for v in used if v.divisor == 1), None)
@@ -60,4 +65,4 @@ def find_pair(address: sympy.Expr, variables: list[LaneVariable], is_even: Calla
     if half is None:
         return None
     outer = {v.symbol: v.in_wide_lanes(1) for v in used if v is not inner}
-    return Pair((rest - half).subs(outer) + inner.in_wide_lanes(2), half)
+    return StridedPair((rest - half).subs(outer) + inner.in_wide_lanes(2), half)
