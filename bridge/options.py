@@ -49,40 +49,49 @@ class Options:
 
     dump_dir: str | None = _option(
         None,
-        "folder for every stage of every compilation, each one replayable; Inductor's caches are not used then, as a "
-        "compilation that they answer has no stages",
+        "folder for every stage of every compilation, with a script that replays it; Inductor's caches are "
+        "off then, as a cached compilation has no stages",
     )
     force_fusion: bool = _option(
-        False, "also fuse what is legal and judged not to pay, and compute transcendental functions again for it"
+        False, "also fuse what is legal and judged not to pay; for that, transcendental functions may be computed again"
     )
     isolate: bool = _option(
-        False, "run the passes in a helper process: a crash or a hang of theirs leaves the kernels apart, and no more"
+        False,
+        "run the passes in a helper process: if they crash or hang, the kernels stay apart and the compilation goes on",
     )
-    max_accesses: int = _option(2048, "groups with more loads and stores are left alone")
+    max_accesses: int = _option(2048, "leave groups alone that have more loads and stores")
     persistent: bool = _option(True, "let a fused kernel keep its row in registers where that is expected to be faster")
     pipeline: str = _option(DEFAULT_PIPELINE, "the passes, as `bridge-opt --pass-pipeline` takes them")
     plugins: tuple[str, ...] = _option(
-        (), "libraries with MLIR passes of your own, for `pipeline`; a list, in the environment separated by `:`"
+        (), "libraries with your own MLIR passes for `pipeline`: a list, in the environment separated by `:`"
     )
     recheck: bool = _option(
-        False, "have isl prove every fusion again, and leave apart what it does not; needs `bridge-inductor[recheck]`"
+        False,
+        "prove every fusion a second time, by isl, and leave apart what it cannot prove; needs "
+        "`bridge-inductor[recheck]`",
     )
     share_operands: bool = _option(
         True,
-        "have library calls that read the same value read one buffer, where Inductor would pad it and make several",
+        "let library calls that read the same value share one buffer, where Inductor would pad it and make several",
     )
     shrink_domains: bool = _option(
-        True, "compute of a value only the part that is read of it, where that is a slice and a whole kernel's work"
+        True,
+        "compute only the part of a value that is read, where that is a slice and the value takes a kernel of its own",
     )
     store_reread: bool = _option(
-        True, "store a value that several kernels would compute again from several tensors, as sums of residuals"
+        True,
+        "store a value that several kernels would each compute again from several tensors, such as a sum of residuals",
     )
-    strict: bool = _option(False, "raise where Bridge breaks an invariant of its own instead of falling back")
+    strict: bool = _option(
+        False, "raise an error where Bridge breaks an invariant of its own, instead of falling back to Inductor"
+    )
     training: bool = _option(False, "also look at training graphs")
     unfused_rows: bool = _option(
-        True, "with `persistent`, also a kernel that Bridge does not fuse keeps a row that it reads several times"
+        True,
+        "with `persistent`: also a kernel that Bridge does not fuse keeps a row in registers that it reads "
+        "several times",
     )
-    max_nodes: int = _option(64, "groups with more scheduler nodes are left alone")
+    max_nodes: int = _option(64, "leave groups alone that have more scheduler nodes")
 
     @staticmethod
     def names() -> list[str]:

@@ -1,8 +1,17 @@
 """The package's version, as pyproject.toml states it."""
 
+import re
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 
-try:
-    __version__ = version("bridge-inductor")
-except PackageNotFoundError:  # A source tree that was not installed.
-    __version__ = "0.1.0"
+
+def _version() -> str:
+    """Return the version of the installed package, or of the source tree where it is not installed."""
+    try:
+        return version("bridge-inductor")
+    except PackageNotFoundError:
+        text = (Path(__file__).parents[1] / "pyproject.toml").read_text()
+        return re.findall(r'^version = "(.+)"$', text, re.MULTILINE)[0]
+
+
+__version__ = _version()

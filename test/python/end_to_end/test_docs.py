@@ -12,6 +12,7 @@ import torch
 from paths import ROOT
 
 import bridge
+from bridge import inductor
 from bridge.cli import main
 from bridge.commands.options import reference
 
@@ -110,6 +111,14 @@ def test_configuration_reference_is_current():
 def test_api_reference_is_current(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "docs"))
     assert (ROOT / "docs" / "api.md").read_text() == importlib.import_module("api").page(), "run `make docs`"
+
+
+def test_torch_versions_are_those_of_pyproject():
+    text = (ROOT / "pyproject.toml").read_text()
+    (first,), (tested,) = (re.findall(rf'"torch{sign}(\d+)\.(\d+)', text) for sign in (">=", "=="))
+    oldest, too_new = inductor.TORCH_VERSIONS
+    assert oldest == tuple(map(int, first))
+    assert too_new == (int(tested[0]), int(tested[1]) + 1)
 
 
 def test_reasons_exist():
