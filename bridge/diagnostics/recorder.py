@@ -38,8 +38,7 @@ class Diagnostics:
         self, record: recorder.GroupRecord | None, fused: bool, sizes: Sequence[sympy.Symbol], pipeline: str
     ) -> None:
         """Record the sizes of a group, and which values of theirs would make it fuse if it did not."""
-        if record is not None:
-            recording.finish_group(cast("recording.GroupRecord", record), fused, sizes, pipeline)
+        recording.finish_group(cast("recording.GroupRecord | None", record), fused, sizes, pipeline)
 
     def finish_graph(self, schedule: Schedule, report: Report, earlier: int) -> None:
         """Record what became of a report's groups from number `earlier` on."""

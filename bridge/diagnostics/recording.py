@@ -137,11 +137,13 @@ def begin_group(kernels: Sequence[ScheduledKernel]) -> GroupRecord | None:
     return GroupRecord(statements, _buffers(statements, kernels))
 
 
-def finish_group(record: GroupRecord, fused: bool, sizes: Sequence[sympy.Symbol], pipeline: str) -> None:
+def finish_group(record: GroupRecord | None, fused: bool, sizes: Sequence[sympy.Symbol], pipeline: str) -> None:
     """Record sizes of a group, and which values of theirs would make it fuse if it did not."""
     from .. import inductor
     from .guards import find_guards
 
+    if record is None:
+        return
     record.sizes = {str(size): inductor.size_hint(size) for size in sizes}
     if not fused:
         record.guards = find_guards(record.stages["affine.mlir"], record.sizes, pipeline)
