@@ -137,6 +137,6 @@ def _lift_and_commit(translation: Translation, commit: Commit, options: Options,
     with translation.module.context:
         tables, bands = lift(translation, options, group)
         judged = options.persistent and not options.force_fusion
-        if tables.knows_lanes and judged and not codegen.times_fusions(group.device):
+        if tables.simt_target and judged and not codegen.times_fusions(group.device):
             bands = [band for band in bands if pays(band, log)]
         commit.commit_all(bands, log)

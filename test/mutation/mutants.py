@@ -159,7 +159,7 @@ MUTANTS = [
         "lifted guard",
         "guard",
         "lowering/lift/band.py",
-        "        masks = [evaluator.condition(guard) for guard in statement.guards[store]]",
+        "        masks = [evaluator.condition(guard) for guard in nest.guards[store]]",
         "        masks = []",
     ),
     Mutant(
