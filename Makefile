@@ -3,7 +3,7 @@
 # make demo    install into .venv and run the demonstration
 # make torture    as `make test` has some of them, all programs of others; takes
 #              hours, and goes on where it was stopped: outcomes are in torture/
-# make lint    ruff, clang-format and mypy alone
+# make lint    ruff, clang-format, mypy and import-linter alone
 # make coverage    the Python tests, and which lines and branches of the
 #              package they run; the report is in coverage/
 # make build   a developer's incremental build into build/; names its Python
@@ -31,7 +31,7 @@ SOURCES := $(shell find bridge lowering passes examples/plugin -type f \
 CPP := $(shell find passes examples -name '*.cpp' -o -name '*.h')
 PY := bridge lowering passes test benchmarks docs examples
 
-# Generators of programs, see test/python/torture/generator.py.
+# Generators of programs, see test/python/validation/torture/generator.py.
 TORTURE ?= op_db models pytorch_tests corpus
 
 .PHONY: venv build docs test test-all torture coverage demo lint clean
@@ -56,7 +56,8 @@ test-all: PYTEST_ARGS = --all
 test-all: test
 
 torture: venv
-	cd $(VENV) && $(TEST_ENV) PYTHONPATH=../test/python bin/python -m torture $(TORTURE) --results ../torture
+	cd $(VENV) && $(TEST_ENV) PYTHONPATH=../test/python/validation:../test/python/support \
+	  bin/python -m torture $(TORTURE) --results ../torture
 
 coverage: venv
 	cd $(VENV) && $(TEST_ENV) bin/pytest -n auto --cov --cov-config=../pyproject.toml \
@@ -70,6 +71,7 @@ lint: venv
 	ln -sfn ../lowering bridge/lowering # a part of the package, as `make build` has it
 	$(BIN)/mypy
 	$(BIN)/mypy --no-strict-optional test/python # a None fails a test by itself
+	$(BIN)/lint-imports
 
 # From another folder, so that Python finds the installed package.
 demo: venv

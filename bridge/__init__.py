@@ -12,7 +12,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from .diagnostics import torch_logging
+from .diagnostics import recorder
 from .install import enabled, install, uninstall
 from .options import OptionError, Options
 from .reasons import InvariantError, Reason, Unsupported
@@ -43,10 +43,10 @@ __all__ = [
 #: Where to find what is loaded when it is asked for.
 _LATER = {
     "config": ("config", None),
-    "explain": ("diagnostics.explanation", "explain"),
+    "explain": ("diagnostics.explaining", "explain"),
     "expect_fused": ("diagnostics.expect", "expect_fused"),
     "fuse_or_explain": ("diagnostics.expect", "fuse_or_explain"),
-    "export": ("offline.exporting", "export"),
+    "export": ("diagnostics.exporting", "export"),
 }
 
 
@@ -59,4 +59,4 @@ def __getattr__(name: str) -> Any:
     return globals()[name]
 
 
-torch_logging.register()
+recorder.register()

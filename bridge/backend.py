@@ -41,5 +41,17 @@ def _options(mode: str | None, options: dict | None) -> tuple[Options, dict[str,
     return make_options(ours), inductor.config_patches(mode, theirs)
 
 
+def __getattr__(name: str) -> None:
+    """Return None for `registered`, which the package's entry point names, after the backend is registered.
+
+    Threads that ask at once for a backend that Dynamo knows by its entry point each load it, and each register what
+    they got; torch raises at the second. So it is registered here, under a lock, and torch gets None, of which it
+    registers nothing.
+    """
+    if name != "registered":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    inductor.register_once("bridge", bridge)
+
+
 #: Dynamo calls this in `torch._dynamo.reset()`.
 cast("Any", bridge).reset = inductor.reset_compiler

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from .reasons import Reason, Refusal
 
 if TYPE_CHECKING:  # It loads sympy, and `import bridge` is to be quick.
-    from .diagnostics.recording import GroupRecord
+    from .support.recorder import GroupRecord
 
 #: Reasons that somebody can do something about: these are said in a warning too.
 FAULTS = frozenset(
@@ -48,9 +48,9 @@ class Counterexample:
         return "; ".join(f"{words}, {where}" for words, where in self.accesses)
 
 
-@dataclass
+@dataclass(frozen=True)
 class GroupReport:
-    """One group of kernels.
+    """One group of kernels, as it was left.
 
     nodes: scheduler nodes in it; fused: whether at least one kernel of Bridge's came out;
     reason / detail: why not, where it was not; kernels_before / kernels_after: kernels of the group;
@@ -80,24 +80,6 @@ class GroupReport:
     record: GroupRecord | None = None
     faults: list[tuple[Reason, str]] = field(default_factory=list)
 
-    def refuse(self, reason: Reason, detail: str) -> None:
-        """Notes why the group stays as it is."""
-        self.fused, self.reason, self.detail = False, reason, detail
-
-    def keep_apart(self, reason: Reason, detail: str) -> None:
-        """Notes why some of the group's kernels stay as they are."""
-        self.decisions.append(f"apart [{reason.name}]: {detail}")
-        self._note_fault(reason, detail)
-
-    def lack(self, reason: Reason, detail: str) -> None:
-        """Notes why something is not said of the group; its kernels are as they would be."""
-        self.decisions.append(f"not said [{reason.name}]: {detail}")
-        self._note_fault(reason, detail)
-
-    def _note_fault(self, reason: Reason, detail: str) -> None:
-        if reason in FAULTS:
-            self.faults.append((reason, detail))
-
     @property
     def outcomes(self) -> list[str]:
         """What became of it, by the names of the counters: fused or why not, and the faults of its parts."""
@@ -106,17 +88,11 @@ class GroupReport:
             reasons.add(self.reason)
         return [*(["groups_fused"] if self.fused else []), *sorted(f"refused.{reason.name}" for reason in reasons)]
 
-    @contextlib.contextmanager
-    def stage(self, name: str) -> Iterator[None]:
-        """Adds the wall time of the block to `seconds[name]`, and to Dynamo's times of compilation."""
-        from .diagnostics.torch_logging import timed
-
-        start = time.perf_counter()
-        try:
-            with timed(f"bridge.{name}"):
-                yield
-        finally:
-            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
+    def withdrawn(self, detail: str) -> GroupReport:
+        """Return the entry of a group that was fused in a graph for which there was no code then."""
+        return replace(
+            self, fused=False, reason=Reason.internal_error, detail=detail, kernels_after=self.kernels_before
+        )
 
 
 @dataclass
@@ -182,8 +158,6 @@ class Report:
         try:
             yield
         finally:
-            for group in self.groups[groups:]:
-                group.graph = self.graphs
             for refusal in self.refusals[refusals:]:
                 self._count_refused(refusal)
             self.graphs += 1
@@ -211,11 +185,11 @@ class Report:
 
     def withdraw(self, earlier: Report, detail: str) -> None:
         """Has nothing been fused since `earlier`, as those graphs are compiled without Bridge."""
-        for group in [group for group in self.groups[len(earlier.groups) :] if group.fused]:
-            group.fused, group.reason, group.detail = False, Reason.internal_error, detail
-            group.kernels_after = group.kernels_before
+        since = self.groups[len(earlier.groups) :]
+        self.groups[len(earlier.groups) :] = [g.withdrawn(detail) if g.fused else g for g in since]
+        for _ in filter(lambda group: group.fused, since):
             self.count("groups_fused", -1)
-            self.count(f"refused.{group.reason.name}")
+            self.count(f"refused.{Reason.internal_error.name}")
         del self.choices[len(earlier.choices) :]
         self.kernels_after = earlier.kernels_after + self.kernels_before - earlier.kernels_before
         self.count("graphs_withdrawn", self.graphs - earlier.graphs)

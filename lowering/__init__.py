@@ -1,13 +1,22 @@
-"""How kernels are lowered; `compile_affine` does it for affine IR that comes from elsewhere."""
+"""Everything after the passes: the lift to loop bodies, code generation, and affine IR that comes from elsewhere.
+
+In: affine IR that the passes transformed.  Out: kernels in Inductor's schedule, and the classes that generate their
+code.  The rooms are `lift`, `triton` and `affine_import`; they may import `bridge.affine`, `bridge.support`, the
+adapter to Inductor and `bridge.reasons`, and nothing of `bridge.scheduling`.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> Callable[..., object]:
+    """Return `compile_affine`, whose module is loaded when it is asked for."""
     if name != "compile_affine":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from bridge.lowering.affine_import.importing import compile_affine
+    from bridge.lowering.affine_import.importing import compile_affine  # loads torch
 
     return compile_affine

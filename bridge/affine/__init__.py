@@ -1,1 +1,6 @@
-"""Translate Inductor's loops to MLIR's affine dialect, run the passes, and verify what they made by isl."""
+"""The room from Inductor's loops to transformed affine IR.
+
+In: the loop bodies of a group of kernels, with dtypes and sizes of the buffers (`translate/`).  Out: a module in MLIR's
+affine dialect, the tables that the lift reads it back with, the remarks of the passes (`pipeline`), and what isl proved
+of the result (`isl_verifier`).  It may import `support`, the adapter to Inductor and `reasons`.
+"""

@@ -41,30 +41,31 @@ UNSIGNED = frozenset(d for d in _TYPE_NAMES if str(d).startswith("torch.uint"))
 
 
 def type_name(dtype: torch.dtype) -> str:
-    """The MLIR spelling of a dtype; Unsupported(unsupported_dtype) for complex and quantised ones."""
+    """Return the MLIR spelling of a dtype; Unsupported(unsupported_dtype) for complex and quantised ones."""
     if dtype not in _TYPE_NAMES:
         raise Unsupported(Reason.unsupported_dtype, str(dtype))
     return _TYPE_NAMES[dtype]
 
 
 def signed_dtype(name: str) -> torch.dtype:
-    """The signed (or float, or bool) dtype that an MLIR type name stands for."""
+    """Return the signed (or float, or bool) dtype that an MLIR type name stands for."""
     if name not in _SIGNED_DTYPES:
         raise Unsupported(Reason.unsupported_dtype, f"MLIR type {name}")
     return _SIGNED_DTYPES[name]
 
 
 def dtype_name(dtype: torch.dtype) -> str:
-    """`torch.uint8` -> `uint8`, the spelling in `bridge.convert`'s attributes."""
+    """Return the spelling of a dtype in the attributes of `bridge.convert`: `uint8` for `torch.uint8`."""
     return str(dtype).removeprefix("torch.")
 
 
 def dtype_from_name(name: str) -> torch.dtype:
+    """Return the dtype that `dtype_name` spells so."""
     return getattr(torch, name)
 
 
 def kind(dtype: torch.dtype) -> str:
-    """`float`, `bool`, `unsigned` or `signed`."""
+    """Return the kind of numbers: `float`, `bool`, `unsigned` or `signed`."""
     if dtype.is_floating_point:
         return "float"
     if dtype == torch.bool:

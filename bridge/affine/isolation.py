@@ -1,4 +1,4 @@
-"""The passes in a helper process (option `isolate`): a crash or a hang of theirs is a refusal, and no more.
+"""Runs the passes in a helper process (option `isolate`), where a crash or a hang is one refusal and no more.
 
 A process has one helper, started at the first request and again after a loss, which answers one request at a time.
 What goes back and forth is pickled text: IR and a pipeline in, IR and remarks out.  The helper ends when the process
@@ -16,20 +16,27 @@ import tempfile
 import threading
 from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
-from typing import Any
+from typing import TypeAlias
 
 from ..reasons import Reason, Unsupported
-from .pipeline import Remark, transform
+from .mlir_runtime import context, ir, load_pass_plugins, mlir_errors_are_bugs
+from .pass_manager import Remark, transform
 
 #: Seconds until an answer is no longer waited for: thousands of times what the passes take for the largest group.
-PATIENCE = 120.0
+TIMEOUT = 120.0
+
+#: IR, a pipeline, the folder to print into, and libraries with passes.
+Request: TypeAlias = tuple[str, str, "Path | None", tuple[str, ...]]
+
+#: Arguments of an `Unsupported` or None, IR, and remarks.
+Answer: TypeAlias = tuple["tuple[Reason, str] | None", str, list[Remark]]
 
 
 class _Helper:
-    """A process that runs `serve`, and this end of the pipe to it."""
+    """Hold a process that runs `serve`, and this end of the pipe to it."""
 
     def __init__(self) -> None:
-        """Unsupported(pass_crashed) if no process can be started."""
+        """Start the process; Unsupported(pass_crashed) if it cannot be started."""
         self.connection, theirs = Pipe()
         self.errors = tempfile.TemporaryFile()  # noqa: SIM115 - it is there for as long as the process
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
@@ -47,18 +54,19 @@ class _Helper:
             raise Unsupported(Reason.pass_crashed, f"the helper process does not start: {error}") from error
 
     def alive(self) -> bool:
+        """Return True if the process has not ended."""
         return self.process.poll() is None
 
-    def ask(self, request: Any) -> Any:
-        """The answer; Unsupported(pass_crashed) or Unsupported(pass_timeout), and the helper is gone.
+    def ask(self, request: Request) -> Answer:
+        """Return the answer; Unsupported(pass_crashed) or Unsupported(pass_timeout) end the helper.
 
-        So it is after an interrupt: the next question must not get this one's answer.
+        So does an interrupt: the next request must not get the answer to this one.
         """
         answered = False
         try:
             self.connection.send(request)
-            if not self.connection.poll(PATIENCE):
-                raise Unsupported(Reason.pass_timeout, f"the helper process gave no answer in {PATIENCE:g} seconds")
+            if not self.connection.poll(TIMEOUT):
+                raise Unsupported(Reason.pass_timeout, f"the helper process gave no answer in {TIMEOUT:g} seconds")
             answer = self.connection.recv()
             answered = True
             return answer
@@ -70,7 +78,7 @@ class _Helper:
                 self.end()
 
     def end(self) -> None:
-        """Waits for the helper, which ends as its pipe is closed, or kills it."""
+        """Wait for the helper, which ends as its pipe is closed, or kill it."""
         self.connection.close()
         try:
             self.process.wait(1)
@@ -79,6 +87,7 @@ class _Helper:
             self.process.wait()
 
     def _fate(self) -> str:
+        """Return how the process ended, and the last line that it wrote."""
         code = self.process.returncode
         how = f"died of {signal.Signals(-code).name}" if code < 0 else f"ended with status {code}"
         self.errors.seek(0)
@@ -93,7 +102,7 @@ _helper: _Helper | None = None
 
 
 def _forget() -> None:
-    """In a forked child: the helper is the parent's, and another thread may have held the lock."""
+    """Start anew in a forked child: the helper is the parent's, and another thread may have held the lock."""
     global _lock, _helper
     _lock, _helper = threading.Lock(), None
 
@@ -103,12 +112,15 @@ os.register_at_fork(after_in_child=_forget)
 
 @atexit.register
 def _end() -> None:
+    """End the helper with this process."""
     if _helper is not None:
         _helper.end()
 
 
-def transform_isolated(module: Any, pipeline: str, tree: Path | None, plugins: tuple[str, ...] = ()) -> list[Remark]:
-    """As `pipeline.transform`; also Unsupported(pass_crashed) and Unsupported(pass_timeout).
+def transform_isolated(
+    module: ir.Module, pipeline: str, tree: Path | None, plugins: tuple[str, ...] = ()
+) -> list[Remark]:
+    """Transform as `pass_manager.transform`; also Unsupported(pass_crashed) and Unsupported(pass_timeout).
 
     plugins: libraries with passes of the pipeline.
     """
@@ -120,7 +132,8 @@ def transform_isolated(module: Any, pipeline: str, tree: Path | None, plugins: t
     return remarks
 
 
-def _ask(request: Any) -> Any:
+def _ask(request: Request) -> Answer:
+    """Return the answer of the one helper, which is started if there is none."""
     global _helper
     with _lock:
         if _helper is None or not _helper.alive():
@@ -128,10 +141,8 @@ def _ask(request: Any) -> Any:
         return _helper.ask(request)
 
 
-def _replace(module: Any, text: str) -> None:
-    """Puts the functions of the module in `text` in the place of those of `module`."""
-    from .mlir_runtime import ir, mlir_errors_are_bugs
-
+def _replace(module: ir.Module, text: str) -> None:
+    """Put the functions of the module in `text` in the place of those of `module`."""
     with mlir_errors_are_bugs(), module.context:
         transformed = ir.Module.parse(text)
         for function in list(module.body.operations):
@@ -142,7 +153,7 @@ def _replace(module: Any, text: str) -> None:
 
 
 def serve(connection: Connection) -> None:
-    """The helper's side: answers requests until the pipe is closed."""
+    """Answer requests until the pipe is closed: the side of the helper."""
     while True:
         try:
             request = connection.recv()
@@ -151,12 +162,8 @@ def serve(connection: Connection) -> None:
         connection.send(_answer(*request))
 
 
-def _answer(
-    text: str, pipeline: str, tree: Path | None, plugins: tuple[str, ...] = ()
-) -> tuple[tuple[Reason, str] | None, str, list[Remark]]:
-    """(arguments of an `Unsupported` or None, IR, remarks)."""
-    from .mlir_runtime import context, ir, load_pass_plugins
-
+def _answer(text: str, pipeline: str, tree: Path | None, plugins: tuple[str, ...] = ()) -> Answer:
+    """Run a pipeline on IR and return what goes back."""
     try:
         load_pass_plugins(plugins)
         with context():

@@ -15,9 +15,11 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from ..reasons import InvariantError, Reason, Unsupported
+from ..version import __version__
 
 PLUGIN_NAME = "libBridgePasses.so"
 WHEEL = "xtc-mlir-python-bindings"
@@ -25,10 +27,14 @@ _BINDINGS = ("_bridge_ops_gen.py", "_bridge_enum_gen.py", "_reasons_gen.py")
 
 
 class _LazyModule:
+    """Stand in for a module of MLIR's until something of it is used."""
+
     def __init__(self, name: str):
+        """Stand in for `mlir.<name>`."""
         self._name = name
 
-    def __getattr__(self, attribute: str):
+    def __getattr__(self, attribute: str) -> Any:
+        """Load the module and return what it has under that name."""
         return getattr(load_mlir(self._name), attribute)
 
 
@@ -40,8 +46,8 @@ passmanager = _LazyModule("passmanager")
 
 
 @functools.cache
-def load_mlir(name: str):
-    """Imports `mlir.<name>`; Unsupported(mlir_missing) where the wheel is not installed."""
+def load_mlir(name: str) -> ModuleType:
+    """Import `mlir.<name>`; Unsupported(mlir_missing) where the wheel is not installed."""
     try:
         return importlib.import_module(f"mlir.{name}")
     except ImportError as error:
@@ -49,16 +55,18 @@ def load_mlir(name: str):
 
 
 def plugin_folder() -> Path:
+    """Return the folder of the plug-in and of its generated Python files."""
     return Path(__file__).parents[1] / "_native"
 
 
 def plugin_path() -> Path:
+    """Return the file of the plug-in."""
     return plugin_folder() / PLUGIN_NAME
 
 
 @functools.cache
 def load_plugin() -> ctypes.CDLL:
-    """Loads the plug-in into the process' one MLIR and registers its passes and pipelines.
+    """Load the plug-in into the process' one MLIR and register its passes and pipelines.
 
     Raises Unsupported(plugin_missing) or Unsupported(plugin_version_mismatch).
     """
@@ -81,14 +89,14 @@ def load_plugin() -> ctypes.CDLL:
 
 
 def bindings_hash() -> str:
-    """The hash of the generated Python files, whose numbers are those of one build (see BindingsHash.cmake)."""
+    """Return the hash of the generated Python files, whose numbers are those of one build (see BindingsHash.cmake)."""
     files = [plugin_folder() / name for name in _BINDINGS]
     digests = [hashlib.sha256(file.read_bytes()).hexdigest() for file in files]
     return hashlib.sha256("".join(digests).encode()).hexdigest()
 
 
 class _PluginInfo(ctypes.Structure):
-    """MLIR's PassPluginLibraryInfo."""
+    """Lay out MLIR's PassPluginLibraryInfo."""
 
     _fields_ = (
         ("api_version", ctypes.c_uint32),
@@ -104,7 +112,7 @@ PLUGIN_API = 1
 
 @functools.cache
 def load_pass_plugins(paths: tuple[str, ...]) -> None:
-    """Registers the passes of libraries that have MLIR's interface for plug-ins, once a process.
+    """Register the passes of libraries that have MLIR's interface for plug-ins, once a process.
 
     They have to be linked against the `libMLIRPythonCAPI.so` of the wheel.  Raises Unsupported(plugin_missing) for a
     file that does not load, Unsupported(plugin_version_mismatch) for one that is no plug-in of this release.
@@ -116,6 +124,7 @@ def load_pass_plugins(paths: tuple[str, ...]) -> None:
 
 @functools.cache
 def _load_pass_plugin(path: str) -> None:
+    """Register the passes of one library."""
     try:
         library = ctypes.CDLL(path)
     except OSError as error:
@@ -133,12 +142,10 @@ def _load_pass_plugin(path: str) -> None:
 
 
 def check_versions(plugin: str, mlir: str) -> None:
-    """The plug-in speaks C++ with the wheel's MLIR, so both must be the release that it was built with.
+    """Raise Unsupported(plugin_version_mismatch) unless plug-in, package and MLIR belong together.
 
-    Raises Unsupported(plugin_version_mismatch).
+    The plug-in speaks C++ with the wheel's MLIR, so both must be the release that it was built with.
     """
-    from ..version import __version__
-
     installed = mlir_version()
     if plugin != __version__:
         raise Unsupported(Reason.plugin_version_mismatch, f"plug-in {plugin}, package {__version__}")
@@ -147,7 +154,7 @@ def check_versions(plugin: str, mlir: str) -> None:
 
 
 def mlir_version() -> str | None:
-    """The version of the wheel with MLIR's Python bindings, which is not loaded for it; None without one."""
+    """Return the version of the wheel with MLIR's Python bindings, which is not loaded for it; None without one."""
     if "mlir" in sys.modules and sys.modules["mlir"] is None:  # Python's way to forbid an import.
         return None
     try:
@@ -158,7 +165,7 @@ def mlir_version() -> str | None:
 
 @contextlib.contextmanager
 def mlir_errors_are_bugs() -> Iterator[None]:
-    """Raises InvariantError for an error of MLIR's in the block: Bridge has built IR that does not verify."""
+    """Raise InvariantError for an error of MLIR's in the block: Bridge has built IR that does not verify."""
     try:
         yield
     except load_mlir("ir").MLIRError as error:
@@ -168,8 +175,8 @@ def mlir_errors_are_bugs() -> Iterator[None]:
 _contexts = threading.local()
 
 
-def context():
-    """This thread's MLIR context, with the bridge dialect; without MLIR's thread pool, so that fork is safe."""
+def context() -> ir.Context:
+    """Return this thread's MLIR context, with the bridge dialect; without MLIR's thread pool, so that fork is safe."""
     if not hasattr(_contexts, "value"):
         library = load_plugin()
         value = ir.Context()
@@ -179,7 +186,8 @@ def context():
     return _contexts.value
 
 
-def _pointer(value) -> int:
+def _pointer(value: ir.Context) -> int:
+    """Return the address of a context in C."""
     get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
     get_pointer.restype, get_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     get_name = ctypes.pythonapi.PyCapsule_GetName

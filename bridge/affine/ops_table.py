@@ -142,7 +142,7 @@ BOOL_COMBINERS = {"any": "arith.ori", "max": "arith.ori", "min": "arith.andi", "
 
 
 def _inverse(*tables: dict[str, str]) -> dict[str, str]:
-    """First spelling wins: `bitwise_and` and `and_` are one MLIR operation."""
+    """Return MLIR operation -> name; of several names the first: `bitwise_and` and `and_` are one operation."""
     inverse: dict[str, str] = {}
     for table in tables:
         for name, operation in table.items():
@@ -156,8 +156,8 @@ LIFTED_OPS = _inverse(
 LIFTED_COMBINERS = _inverse(FLOAT_COMBINERS, SIGNED_COMBINERS)
 LIFTED_BOOL_COMBINERS = _inverse(BOOL_COMBINERS)
 
-#: Reduction types of Bridge's own, which `inductor/kernels.py` generates: `ops.reduction` with (value, mask) is the
-#: value for a store that the lanes under the mask execute; `"{SEGMENTED}:{kind}:{lanes}"` gives every lane the
+#: Reduction types of Bridge's own, which `lowering/triton/kernels.py` generates: `ops.reduction` with (value, mask) is
+#: the value for a store that the lanes under the mask execute; `"{SEGMENTED}:{kind}:{lanes}"` gives every lane the
 #: reduction of its own segment.
 GUARDED = "bridge_guarded"
 SEGMENTED = "bridge_segmented"

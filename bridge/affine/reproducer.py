@@ -20,7 +20,7 @@ _RESOURCES = """
 
 
 def write_reproducer(module: str, pipeline: str, folder: Path | None) -> str:
-    """Writes the module and the pipeline into one file and returns the command that runs it.
+    """Write the module and the pipeline into one file and return the command that runs it.
 
     module: the text before the passes; folder: where to, None for a temporary file.  Where nothing can be written
     the command says so.
@@ -35,6 +35,7 @@ def write_reproducer(module: str, pipeline: str, folder: Path | None) -> str:
 
 
 def _new_file(folder: Path | None) -> Path:
+    """Return a file in the folder, or a temporary one."""
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
         return folder / "reproducer.mlir"

@@ -10,7 +10,8 @@ from typing import Any
 import torch
 
 from ..support.fresh_code import fresh_entry
-from .explanation import Explanation, compiling, make_explanation
+from .explaining import compiling, make_explanation
+from .explanation import Explanation
 
 
 class FusionError(AssertionError):

@@ -5,12 +5,15 @@ from __future__ import annotations
 import html
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .counts import Counts, count
-from .explanation import Explanation, GroupExplanation, Refusal
 from .html_spaces import draw, read_spaces
-from .recording import Statement
 from .text import amount, space
+
+if TYPE_CHECKING:
+    from .explanation import ExplainedRefusal, Explanation, GroupExplanation
+    from .recording import Statement
 
 _ASSETS = Path(__file__).parent / "html"
 
@@ -99,7 +102,7 @@ def _refusals(group: GroupExplanation) -> str:
     return _card("Refused" if not group.fused else "Refused on the way", body)
 
 
-def _refusal(refusal: Refusal) -> str:
+def _refusal(refusal: ExplainedRefusal) -> str:
     accesses = "".join(
         f"<li><b>{_e(a.node)}</b> {_e(a.words)} <code class=dim>{_e(a.source)}</code></li>" for a in refusal.accesses
     )

@@ -6,13 +6,19 @@ Without that nothing here runs.  Inductor's caches are not used meanwhile: what 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ..reports import GroupReport, Report
+
+if TYPE_CHECKING:  # Inductor and sympy are heavy, and `import bridge` is to be quick.
+    import sympy
+
+    from ..inductor.protocols import Kernel as ScheduledKernel
+    from ..inductor.protocols import LoopNode, Schedule
 
 
 @dataclass(frozen=True)
@@ -123,26 +129,27 @@ def recorded() -> Iterator[Recording]:
         _current.reset(token)
 
 
-def begin_group(entry: GroupReport, kernels: list[Any]) -> None:
-    """Records a group as it arrives."""
-    if current() is not None:
-        statements = [_statement(node, k) for k, kernel in enumerate(kernels) for node in _nodes(kernel)]
-        entry.record = GroupRecord(statements, _buffers(statements, kernels))
+def begin_group(kernels: Sequence[ScheduledKernel]) -> GroupRecord | None:
+    """Record a group as it arrives; None outside of `recorded`."""
+    if current() is None:
+        return None
+    statements = [_statement(node, k) for k, kernel in enumerate(kernels) for node in _nodes(kernel)]
+    return GroupRecord(statements, _buffers(statements, kernels))
 
 
-def finish_group(entry: GroupReport, sizes: list[Any], pipeline: str) -> None:
-    """Records sizes of a group, and which values of theirs would make it fuse if it did not."""
+def finish_group(record: GroupRecord | None, fused: bool, sizes: Sequence[sympy.Symbol], pipeline: str) -> None:
+    """Record sizes of a group, and which values of theirs would make it fuse if it did not."""
     from .. import inductor
     from .guards import find_guards
 
-    if entry.record is None:
+    if record is None:
         return
-    entry.record.sizes = {str(size): inductor.size_hint(size) for size in sizes}
-    if not entry.fused:
-        entry.record.guards = find_guards(entry.record.stages["affine.mlir"], entry.record.sizes, pipeline)
+    record.sizes = {str(size): inductor.size_hint(size) for size in sizes}
+    if not fused:
+        record.guards = find_guards(record.stages["affine.mlir"], record.sizes, pipeline)
 
 
-def finish_graph(schedule: list[Any], report: Report, earlier: int) -> None:
+def finish_graph(schedule: Schedule, report: Report, earlier: int) -> None:
     """Records what became of the groups from number `earlier` on, and the code that is yet to be generated."""
     recording = current()
     if recording is None or not schedule:
@@ -150,15 +157,15 @@ def finish_graph(schedule: list[Any], report: Report, earlier: int) -> None:
     if all(report is not known for known in recording.reports):
         recording.reports.append(report)
     for entry in report.groups[earlier:]:
-        if entry.record is not None:
+        if isinstance(entry.record, GroupRecord):
             entry.record.bytes_after = _bytes(schedule, set(entry.nodes))
             entry.record.graph = recording.schedules
     watch(schedule)
 
 
-def watch(schedule: list[Any]) -> None:
+def watch(schedule: Schedule) -> None:
     """Records the kernels that code is yet to be generated for."""
-    from ..inductor import recording as generated
+    from ..inductor import inspection as generated
 
     recording = current()
     if recording is not None and schedule:
@@ -170,15 +177,15 @@ def _keep_kernel(recording: Recording, graph: int, name: str, nodes: list[str], 
     recording.kernels.append(Kernel(name, nodes, source, graph))
 
 
-def _nodes(kernel: Any) -> list[Any]:
+def _nodes(kernel: ScheduledKernel) -> list[LoopNode]:
     from .. import inductor
 
     return inductor.loop_nodes(kernel)
 
 
-def _statement(node: Any, kernel: int) -> Statement:
+def _statement(node: LoopNode, kernel: int) -> Statement:
     from .. import inductor
-    from ..inductor import recording as generated
+    from ..inductor import inspection as generated
 
     iterations, reduced = inductor.node_sizes(node)
     reads, writes = inductor.buffers_read(node), inductor.buffers_written(node)
@@ -187,7 +194,7 @@ def _statement(node: Any, kernel: int) -> Statement:
     return Statement(node.get_name(), kernel, lines, outer, inner, sorted(reads), sorted(writes))
 
 
-def _buffers(statements: list[Statement], kernels: list[Any]) -> dict[str, Buffer]:
+def _buffers(statements: list[Statement], kernels: Sequence[ScheduledKernel]) -> dict[str, Buffer]:
     from .. import inductor
 
     names = {name for statement in statements for name in (*statement.reads, *statement.writes)}
@@ -198,16 +205,16 @@ def _buffers(statements: list[Statement], kernels: list[Any]) -> dict[str, Buffe
 
 def _buffer(name: str, temporary: bool) -> Buffer:
     from .. import inductor
-    from ..inductor import recording as generated
+    from ..inductor import inspection as generated
 
     dtype = inductor.buffer_dtype(name)
     amount = inductor.size_hint(inductor.buffer_numel(name)) * dtype.itemsize
     return Buffer(str(dtype).removeprefix("torch."), generated.buffer_shape(name), amount, temporary)
 
 
-def _bytes(schedule: list[Any], nodes: set[str]) -> int:
+def _bytes(schedule: Schedule, nodes: set[str]) -> int:
     from .. import inductor
-    from ..inductor import recording as generated
+    from ..inductor import inspection as generated
     from ..lowering.triton.profitability import traffic
 
     own = [k for k in schedule if generated.is_generated(k) and inductor.operation_names(k) & nodes]

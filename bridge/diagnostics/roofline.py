@@ -8,7 +8,7 @@ from functools import cache
 
 import torch
 
-#: Seconds that a launch takes in a graph on an H100, as `siblings.py` has it.
+#: Seconds that a launch takes in a graph on an H100, as `horizontal/cost.py` has it.
 LAUNCH = 2e-6
 
 

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from .explanation import Access, Explanation, GroupExplanation, Refusal, source_line
-from .recording import Buffer, Statement
+from typing import TYPE_CHECKING
+
+from .source_lines import source_line
+
+if TYPE_CHECKING:
+    from .explanation import ExampleAccess, ExplainedRefusal, Explanation, GroupExplanation
+    from .recording import Buffer, Statement
 
 
 def as_text(explanation: Explanation) -> str:
@@ -72,7 +77,7 @@ def _buffer(name: str, buffer: Buffer, group: GroupExplanation) -> str:
     return f"{name}: {shape}, {amount(buffer.bytes)}, written by {writers}, read by {readers}; {kept}"
 
 
-def _refusals(refusals: list[Refusal]) -> list[str]:
+def _refusals(refusals: list[ExplainedRefusal]) -> list[str]:
     lines = []
     for refusal in refusals:
         lines.append(f"[{refusal.reason}] {refusal.node}: {refusal.text}{_at(refusal.source)}")
@@ -82,7 +87,7 @@ def _refusals(refusals: list[Refusal]) -> list[str]:
     return lines
 
 
-def _access(access: Access) -> str:
+def _access(access: ExampleAccess) -> str:
     return f"{access.node} {access.words}{_at(access.source)}"
 
 

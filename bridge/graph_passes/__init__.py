@@ -9,7 +9,8 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+
+from torch.fx import Graph
 
 from ..inductor import graphs, trial
 from ..options import Options
@@ -20,7 +21,7 @@ from .shrink_domains import shrink_domains
 from .store_reread import store_reread
 
 #: By the option that has them run; it is also what is counted in the report.
-PASSES: dict[str, Callable[[Any], Iterator[str]]] = {
+PASSES: dict[str, Callable[[Graph], Iterator[str]]] = {
     "shrink_domains": shrink_domains,
     "store_reread": store_reread,
     "share_operands": share_operands,  # the last, as it has strides in the graph
@@ -44,13 +45,13 @@ class Changes:
     seconds: float = 0.0
 
     def add_fault(self, fault: Refusal) -> None:
-        """Adds what ended, once: a pass that is run again ends in the same place."""
+        """Add what ended, once: a pass that is run again ends in the same place."""
         if fault not in self.faults:
             self.faults.append(fault)
 
 
-def change_graph(graph: Any, options: Options, inference: bool) -> None:
-    """Runs the passes that the options ask for, and notes what they did for the report of the graph's schedule.
+def change_graph(graph: Graph, options: Options, inference: bool) -> None:
+    """Run the passes that the options ask for, and notes what they did for the report of the graph's schedule.
 
     What would raise Inductor's estimate of the graph's peak of memory is taken back.  A bug of ours ends a pass for a
     node, or at the least a pass: production leaves there what is as it is, strict mode raises.
@@ -70,15 +71,15 @@ def _end(changes: Changes, name: str, reason: Reason, detail: str) -> None:
     changes.add_fault(Refusal([], reason, f"{name}: {detail}"))
 
 
-def _run(names: list[str], graph: Any, changes: Changes) -> None:
+def _run(names: list[str], graph: Graph, changes: Changes) -> None:
     for name in names:
         lines = changes.lines[name] = []
         with attempt(note=partial(_end, changes, name)):
             lines += PASSES[name](graph)
 
 
-def _run_within_peak(names: list[str], graph: Any, changes: Changes, inference: bool) -> None:
-    """Runs passes; where one raises the peak, or a trial fails, a copy of the graph as it was is put in its place."""
+def _run_within_peak(names: list[str], graph: Graph, changes: Changes, inference: bool) -> None:
+    """Run passes; where one raises the peak, or a trial fails, a copy of the graph as it was is put in its place."""
     owner, before = graph.owning_module, trial.copied(graph) if names else graph
     found = Changes(faults=changes.faults)
     _run(names, graph, found)
@@ -92,8 +93,8 @@ def _run_within_peak(names: list[str], graph: Any, changes: Changes, inference: 
     changes.taken_back += found.taken_back
 
 
-def _one_by_one(before: Any, changes: Changes, most: int, inference: bool) -> Any:
-    """The graph with the passes that do not raise its peak, each seen after those that stay; most: bytes."""
+def _one_by_one(before: Graph, changes: Changes, most: int, inference: bool) -> Graph:
+    """Return the graph with the passes that do not raise its peak, each seen after those that stay; most: bytes."""
     kept = before
     for name in [name for name, lines in changes.lines.items() if lines]:
         changed = trial.copied(kept)

@@ -9,31 +9,32 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+
+from torch.fx import Node
 
 from ..inductor import graphs
 
 #: The tensors in memory that a value is computed from.
-Loads = frozenset[Any]
+Loads = frozenset[Node]
 
 
 @dataclass
 class Memory:
     """Which values are in memory.  stored: nodes; limits: those of Inductor's choice."""
 
-    stored: set[Any]
+    stored: set[Node]
     limits: graphs.StoreLimits
 
-    def loads(self, node: Any, known: Mapping[Any, Loads]) -> Loads:
-        """What a kernel loads for a node's value; known: the same for the nodes before it."""
+    def loads(self, node: Node, known: Mapping[Node, Loads]) -> Loads:
+        """Return what a kernel loads for a node's value; known: the same for the nodes before it."""
         return frozenset([node]) if not self.computed_again(node) else inputs_loads(node, known)
 
-    def computed_again(self, node: Any) -> bool:
-        """Whether a node's value is computed where it is needed, as far as is known."""
+    def computed_again(self, node: Node) -> bool:
+        """True if a node's value is computed where it is needed, as far as is known."""
         return node not in self.stored and (graphs.is_pointwise(node) or node.target in graphs.WHOLE_VIEWS)
 
-    def exact(self, node: Any, known: set[Any]) -> bool:
-        """Whether a node's dtype has all digits that a kernel computes of it; known: the nodes before of which it has.
+    def exact(self, node: Node, known: set[Node]) -> bool:
+        """True if a node's dtype has all digits that a kernel computes of it; known: the nodes before of which it has.
 
         Only then is what a store leaves as precise as what Inductor's kernels compute again.
         """
@@ -44,33 +45,34 @@ class Memory:
         selects = graphs.is_selection(node) or graphs.is_view(node)
         return selects and known.issuperset(graphs.tensor_inputs(node))
 
-    def inductor_stores(self, node: Any, loads: Loads) -> bool:
-        """Whether Inductor will by itself store a value that a kernel would need these loads for."""
+    def inductor_stores(self, node: Node, loads: Loads) -> bool:
+        """True if Inductor will by itself store a value that a kernel would need these loads for."""
         limit = self.limits.reused if len(node.users) > 1 else self.limits.any
         return graphs.is_pointwise(node) and len(loads) > limit
 
 
-def inputs_loads(node: Any, known: Mapping[Any, Loads]) -> Loads:
+def inputs_loads(node: Node, known: Mapping[Node, Loads]) -> Loads:
+    """Return what a kernel loads for a node's inputs; known: the same for the nodes before it."""
     return frozenset().union(*(known.get(source, {source}) for source in graphs.tensor_inputs(node)))
 
 
-def needed_in_memory(nodes: list[Any]) -> set[Any]:
-    """The nodes whose values somebody wants in memory who is no kernel of loops, or who is not known to be one."""
-    needed: set[Any] = set()
+def needed_in_memory(nodes: list[Node]) -> set[Node]:
+    """Return the nodes whose values are wanted in memory: by users that are not known to be kernels of loops."""
+    needed: set[Node] = set()
     for node in reversed(nodes):
         if any(_wants_memory(user, needed) for user in node.users):
             needed.add(node)
     return needed
 
 
-def _wants_memory(user: Any, needed: set[Any]) -> bool:
+def _wants_memory(user: Node, needed: set[Node]) -> bool:
     if graphs.is_view(user):
         return user in needed
     return not graphs.is_pointwise(user) and not graphs.is_reduction(user)
 
 
-def level(node: Any, levels: Mapping[Any, int]) -> int | None:
-    """How many library calls lie between a first node and this one's value, on the way that has the most of them.
+def level(node: Node, levels: Mapping[Node, int]) -> int | None:
+    """Count how many library calls lie between a first node and this one's value, on the way that has the most of them.
 
     levels: the same for the nodes before, the first at 0.  None for a node that does not depend on the first.
     Kernels that read the first at different levels cannot be one: the one waits for a call that waits for the other.

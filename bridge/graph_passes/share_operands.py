@@ -12,21 +12,22 @@ keep their own.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+
+from torch.fx import Graph, Node
 
 from ..inductor import graphs
 from ..inductor.graphs import aten
 from ..support.error_boundary import attempt
 
 
-def share_operands(graph: Any) -> Iterator[str]:
-    """Has Inductor store one buffer where it would store several; yields a line about each."""
+def share_operands(graph: Graph) -> Iterator[str]:
+    """Have Inductor store one buffer where it would store several; yields a line about each."""
     for node in list(graph.nodes):
         with attempt(node.name):
             yield from _share_operand(graph, node)
 
 
-def _share_operand(graph: Any, node: Any) -> Iterator[str]:
+def _share_operand(graph: Graph, node: Node) -> Iterator[str]:
     read = _read_by_calls(node) if graphs.is_pointwise(node) and graphs.is_contiguous(node) else []
     views = [view for view in dict.fromkeys(read) if view is not node]
     # What Inductor would pad it counts whenever it is asked: asked last.
@@ -37,8 +38,11 @@ def _share_operand(graph: Any, node: Any) -> Iterator[str]:
     yield f"{graphs.place(node)}: one buffer without padding for {len(read)} library calls"
 
 
-def _read_by_calls(node: Any) -> list[Any]:
-    """What each library call reads that reads all of a node's value in its order: the node itself, or a view of it."""
+def _read_by_calls(node: Node) -> list[Node]:
+    """Return what each library call reads that reads all of a node's value in its order.
+
+    It is the node itself, or a view of it.
+    """
     found = []
     for user in node.users:
         if graphs.is_library_call(user):
@@ -48,20 +52,20 @@ def _read_by_calls(node: Any) -> list[Any]:
     return found
 
 
-def _loses_digits(node: Any) -> bool:
-    """Whether a kernel that computes a node's value again might have more of it than a buffer has."""
+def _loses_digits(node: Node) -> bool:
+    """True if a kernel that computes a node's value again might have more of it than a buffer has."""
     return graphs.is_computed_wider(node) and not graphs.is_rounded(node) and not _only_stored(node)
 
 
-def _only_stored(node: Any) -> bool:
-    """Whether all that reads a value wants it in memory: library calls, whoever called the graph."""
+def _only_stored(node: Node) -> bool:
+    """True if all that reads a value wants it in memory: library calls, whoever called the graph."""
     ends = (graphs.is_library_call, graphs.is_result)
     return all(
         any(is_end(user) for is_end in ends) or (graphs.is_view(user) and _only_stored(user)) for user in node.users
     )
 
 
-def _take_as_strided(graph: Any, view: Any, node: Any) -> None:
+def _take_as_strided(graph: Graph, view: Node, node: Node) -> None:
     value = graphs.tensor(view)
     with graph.inserting_before(view):
         strided = graph.call_function(aten.as_strided.default, (node, list(value.shape), list(value.stride()), 0))

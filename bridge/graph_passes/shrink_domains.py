@@ -17,36 +17,37 @@ kernel with the operations, their domain stays as it is.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+
+from torch.fx import Graph, Node
 
 from ..inductor import graphs
 from ..inductor.graphs import aten
 from ..support.error_boundary import attempt, try_step
-from . import passing
+from . import slice_propagation
 from .loads import level, needed_in_memory
-from .passing import Move
+from .slice_propagation import Move
 
 
 @dataclass(frozen=True)
 class Slice:
     """A slice or select node: of which dimension of its source, and the arguments of a slice of the same elements."""
 
-    node: Any
-    source: Any
+    node: Node
+    source: Node
     dimension: int
-    bounds: tuple[Any, ...]
+    bounds: tuple[int | None, ...]
 
     @property
-    def length(self) -> Any:
-        """Elements that are left of the dimension."""
+    def length(self) -> graphs.Size:
+        """Return the number of elements that are left of the dimension."""
         return 1 if self.node.target is aten.select.int else graphs.tensor(self.node).shape[self.dimension]
 
     @property
-    def whole(self) -> Any:
-        """Elements of the dimension."""
+    def whole(self) -> graphs.Size:
+        """Return the number of elements of the dimension."""
         return graphs.tensor(self.source).shape[self.dimension]
 
 
@@ -55,11 +56,11 @@ class Domain:
     """Operations to be computed for a slice only; moved: each with what it needs then, in the graph's order."""
 
     slice: Slice
-    moved: dict[Any, Move] = field(default_factory=dict)
+    moved: dict[Node, Move] = field(default_factory=dict)
 
     @property
-    def above(self) -> set[tuple[Any, int]]:
-        """The tensors that get a slice of their own, with its dimension."""
+    def above(self) -> set[tuple[Node, int]]:
+        """Return the tensors that get a slice of their own, with its dimension."""
         return {
             (source, dim)
             for move in self.moved.values()
@@ -68,8 +69,8 @@ class Domain:
         }
 
 
-def shrink_domains(graph: Any) -> Iterator[str]:
-    """Shrinks what can be shrunk and pays; yields a line about each."""
+def shrink_domains(graph: Graph) -> Iterator[str]:
+    """Shrink what can be shrunk and pays; yields a line about each."""
     nodes = list(graph.nodes)
     # Each slice once: those that are made on the way have arrived where they stay.
     for node in [node for node in nodes if try_step(partial(_as_slice, node), None, node.name) is not None]:
@@ -78,8 +79,8 @@ def shrink_domains(graph: Any) -> Iterator[str]:
         nodes = list(graph.nodes)
 
 
-def _shrink_domain(graph: Any, node: Any, nodes: list[Any]) -> Iterator[str]:
-    domain = None if node._erased else _find_domain(node, nodes)
+def _shrink_domain(graph: Graph, node: Node, nodes: list[Node]) -> Iterator[str]:
+    domain = None if graphs.is_erased(node) else _find_domain(node, nodes)
     if domain is None:
         return
     done, whole = domain.slice.length, domain.slice.whole
@@ -88,8 +89,8 @@ def _shrink_domain(graph: Any, node: Any, nodes: list[Any]) -> Iterator[str]:
     yield line
 
 
-def _find_domain(node: Any, nodes: list[Any]) -> Domain | None:
-    """What is to be computed for a slice only, if anything can be, and pays; changes nothing."""
+def _find_domain(node: Node, nodes: list[Node]) -> Domain | None:
+    """Return what is to be computed for a slice only, if anything can be, and pays; changes nothing."""
     found = _as_slice(node)
     if found is None or graphs.known(found.length == found.whole) or _depends_on_strides(node):
         return None
@@ -101,8 +102,8 @@ def _find_domain(node: Any, nodes: list[Any]) -> Domain | None:
     return domain if pays and not _would_part(domain, nodes, in_memory) else None
 
 
-def _as_slice(node: Any) -> Slice | None:
-    """A node that takes a part of one dimension, at places that the graph knows; else None."""
+def _as_slice(node: Node) -> Slice | None:
+    """Return a node that takes a part of one dimension, at places that the graph knows; else None."""
     if node.target not in (aten.select.int, aten.slice.Tensor):
         return None
     source, dim = node.args[0], graphs.argument(node, "dim")
@@ -117,22 +118,22 @@ def _as_slice(node: Any) -> Slice | None:
     return Slice(node, source, dim % graphs.tensor(source).dim(), bounds)
 
 
-def _depends_on_strides(node: Any) -> bool:
-    """Whether somebody sees that a slice has the strides of the whole: the user does, of the graph's results."""
+def _depends_on_strides(node: Node) -> bool:
+    """True if somebody sees that a slice has the strides of the whole: the user does, of the graph's results."""
     return any(graphs.sees_strides(user) or (graphs.is_view(user) and _depends_on_strides(user)) for user in node.users)
 
 
-def _above(found: Slice, nodes: list[Any]) -> Domain:
-    """The operations above a slice of which only that slice is read: nothing is moved where there are none."""
-    needed: dict[Any, set[int | None]] = {found.source: {found.dimension}}
-    inside, moved, position = {found.node}, dict[Any, Move](), nodes.index(found.node)
+def _above(found: Slice, nodes: list[Node]) -> Domain:
+    """Return the operations above a slice of which only that slice is read: nothing is moved where there are none."""
+    needed: dict[Node, set[int | None]] = {found.source: {found.dimension}}
+    inside, moved, position = {found.node}, dict[Node, Move](), nodes.index(found.node)
     while needed and position:
         position -= 1
         node = nodes[position]
         dims = needed.pop(node, None)
         move = None
         if dims is not None and len(dims) == 1 and inside.issuperset(node.users):
-            move = passing.move(node, next(iter(dims)), found.length)
+            move = slice_propagation.move(node, next(iter(dims)), found.length)
         if move is None:
             continue
         inside.add(node)
@@ -144,12 +145,12 @@ def _above(found: Slice, nodes: list[Any]) -> Domain:
     return domain if all(graphs.tensor(source) is not None for source, _ in domain.above) else Domain(found)
 
 
-def _would_part(domain: Domain, nodes: list[Any], in_memory: set[Any]) -> bool:
-    """Whether a kernel that reads a tensor at the upper end for others, too, might have had the operations in it."""
+def _would_part(domain: Domain, nodes: list[Node], in_memory: set[Node]) -> bool:
+    """True if a kernel that reads a tensor at the upper end for others, too, might have had the operations in it."""
     return any(_shares_kernel(source, domain, nodes, in_memory) for source, _ in domain.above)
 
 
-def _shares_kernel(source: Any, domain: Domain, nodes: list[Any], in_memory: set[Any]) -> bool:
+def _shares_kernel(source: Node, domain: Domain, nodes: list[Node], in_memory: set[Node]) -> bool:
     levels, flows, others = {source: 0}, {source}, set[int]()
     ours = {domain.slice.node, *domain.moved}
     for node in nodes[nodes.index(source) + 1 :]:
@@ -166,8 +167,8 @@ def _shares_kernel(source: Any, domain: Domain, nodes: list[Any], in_memory: set
     return levels[domain.slice.source] in others
 
 
-def _shrink(graph: Any, domain: Domain) -> None:
-    """Puts copies that work on the slice beside the operations, and then in their place; else changes nothing."""
+def _shrink(graph: Graph, domain: Domain) -> None:
+    """Put copies that work on the slice beside the operations, and then in their place; else changes nothing."""
     copies = _Copies(graph, domain)
     try:
         last = copies.result()
@@ -183,14 +184,14 @@ def _shrink(graph: Any, domain: Domain) -> None:
 class _Copies:
     """Copies of the operations, each before its original; made: all nodes that are new."""
 
-    def __init__(self, graph: Any, domain: Domain):
+    def __init__(self, graph: Graph, domain: Domain):
         self.graph, self.slice, self.moved = graph, domain.slice, domain.moved
-        self.made: list[Any] = []
-        self.copies: dict[Any, Any] = {}
-        self.slices: dict[tuple[Any, int], Any] = {}
+        self.made: list[Node] = []
+        self.copies: dict[Node, Node] = {}
+        self.slices: dict[tuple[Node, int], Node] = {}
 
-    def result(self) -> Any:
-        """The node that has the slice's value."""
+    def result(self) -> Node:
+        """Return the node that has the slice's value."""
         for node, move in self.moved.items():
             with self.graph.inserting_before(node):
                 self.copies[node] = self._copy(node, move)
@@ -200,21 +201,21 @@ class _Copies:
         with self.graph.inserting_before(self.slice.node):
             return self._call(aten.select.int, last, self.slice.dimension, 0)
 
-    def _copy(self, node: Any, move: Move) -> Any:
+    def _copy(self, node: Node, move: Move) -> Node:
         inputs = {source: self._input(source, dim) for source, dim in move.needs}
         copy = self.graph.node_copy(node, lambda source: inputs.get(source, source))
         self.made.append(copy)
         copy.args = move.arguments(copy.args)
         return graphs.retrace(copy)
 
-    def _input(self, source: Any, dim: int | None) -> Any:
+    def _input(self, source: Node, dim: int | None) -> Node:
         if dim is None or source in self.moved:
             return self.copies.get(source, source)
         if (source, dim) not in self.slices:
             self.slices[source, dim] = self._call(aten.slice.Tensor, source, dim, *self.slice.bounds)
         return self.slices[source, dim]
 
-    def _call(self, target: Any, *args: Any) -> Any:
+    def _call(self, target: Callable[..., object], *args: Node | int | None) -> Node:
         self.made.append(self.graph.call_function(target, args))
         self.made[-1].meta = dict(self.slice.node.meta)
         return graphs.retrace(self.made[-1])

@@ -26,23 +26,24 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Iterator
-from typing import Any
+
+from torch.fx import Graph, Node
 
 from ..inductor import graphs
 from ..support.error_boundary import attempt
 from .loads import Loads, Memory, inputs_loads, level, needed_in_memory
 
 
-def store_reread(graph: Any) -> Iterator[str]:
-    """Has Inductor store what is worth it; yields a line about each."""
+def store_reread(graph: Graph) -> Iterator[str]:
+    """Have Inductor store what is worth it; yields a line about each."""
     for node, loads in list(_find_reread(graph)):
         graphs.store(node)
         yield f"{graphs.place(node)}: stored, so that later kernels read 1 tensor of its size for it and not {loads:g}"
 
 
-def _find_reread(graph: Any) -> Iterator[tuple[Any, float]]:
-    """The nodes to store, in order, with the tensors that each kernel would load for it; changes nothing."""
-    nodes, known, exact = list(graph.nodes), dict[Any, Loads](), set[Any]()
+def _find_reread(graph: Graph) -> Iterator[tuple[Node, float]]:
+    """Return the nodes to store, in order, with the tensors that each kernel would load for it; changes nothing."""
+    nodes, known, exact = list(graph.nodes), dict[Node, Loads](), set[Node]()
     positions = {node: position for position, node in enumerate(nodes)}
     convolution, needed = graphs.has_convolution(graph), needed_in_memory(nodes)
     for node in nodes:
@@ -68,32 +69,32 @@ def _find_reread(graph: Any) -> Iterator[tuple[Any, float]]:
             known[node] = frozenset([node])
 
 
-def _may_pay(node: Any, convolution: bool) -> bool:
-    """What the node itself says; of images Inductor may choose another layout than the graph's."""
+def _may_pay(node: Node, convolution: bool) -> bool:
+    """True if the node itself allows it; of images Inductor may choose another layout than the graph's."""
     value = graphs.tensor(node)
     if not graphs.is_pointwise(node) or len(node.users) < 2 or not value.dtype.is_floating_point:
         return False
     return graphs.is_contiguous(node) and not (convolution and value.dim() == 4)
 
 
-def _amount(loads: Loads, node: Any) -> float:
-    """The bytes of loads that are of a node's size, over the node's bytes; smaller ones do not count."""
+def _amount(loads: Loads, node: Node) -> float:
+    """Return the bytes of loads that are of a node's size, over the node's bytes; smaller ones do not count."""
     whole = [graphs.tensor(load) for load in loads if graphs.tensor(load) is not None and graphs.same_size(load, node)]
     return sum(value.dtype.itemsize for value in whole) / graphs.tensor(node).dtype.itemsize
 
 
-def _spares(node: Any, saved: Loads, memory: Memory) -> bool:
-    """Whether storing a node spares traffic, or else memory that the graph itself takes."""
+def _spares(node: Node, saved: Loads, memory: Memory) -> bool:
+    """True if storing a node spares traffic, or else memory that the graph itself takes."""
     made = frozenset(load for load in saved if load in memory.stored or graphs.is_made_by_library(load))
     return _amount(saved, node) > 2 or _amount(made, node) >= 2
 
 
-def _saved(node: Any, loads: Loads, memory: Memory, positions: dict[Any, int]) -> Loads:
-    """The loads for a node that no later one needs but through it."""
+def _saved(node: Node, loads: Loads, memory: Memory, positions: dict[Node, int]) -> Loads:
+    """Return the loads for a node that no later one needs but through it."""
     return frozenset(load for load in loads if not _read_later(load, node, memory, positions))
 
 
-def _read_later(load: Any, node: Any, memory: Memory, positions: dict[Any, int]) -> bool:
+def _read_later(load: Node, node: Node, memory: Memory, positions: dict[Node, int]) -> bool:
     waiting, seen = [load], {load, node}
     while waiting:
         for user in waiting.pop().users:
@@ -111,19 +112,19 @@ def _read_later(load: Any, node: Any, memory: Memory, positions: dict[Any, int])
 class _Readers:
     """The kernels that would compute a node's value, by level: kernels of a level may turn out to be one."""
 
-    def __init__(self, node: Any, memory: Memory, known: dict[Any, Loads], positions: dict[Any, int]):
+    def __init__(self, node: Node, memory: Memory, known: dict[Node, Loads], positions: dict[Node, int]):
         self.node, self.memory, self.positions = node, memory, positions
-        self.loads = ChainMap[Any, Loads]({}, known)
+        self.loads = ChainMap[Node, Loads]({}, known)
         self.levels = {node: 0}
         #: The nodes that are computed again with the value in them, and those of them that have its elements in order.
         self.carriers, self.in_order = {node}, {node}
         #: Parts of the value: views, and what is computed again from one.
-        self.parts: set[Any] = set()
+        self.parts: set[Node] = set()
         self.found: set[int] = set()
         self.last = self._last_user(node)
 
-    def several(self, nodes: list[Any]) -> bool:
-        """Whether there are kernels of more than one level, and those of the first can store the value."""
+    def several(self, nodes: list[Node]) -> bool:
+        """True if there are kernels of more than one level, and those of the first can store the value."""
         for node in nodes[self.positions[self.node] + 1 :]:
             if self.positions[node] > self.last:
                 break
@@ -131,10 +132,10 @@ class _Readers:
                 return False
         return 0 in self.found and len(self.found) > 1
 
-    def _last_user(self, node: Any) -> int:
+    def _last_user(self, node: Node) -> int:
         return max((self.positions[user] for user in node.users), default=0)
 
-    def _visit(self, node: Any) -> bool:
+    def _visit(self, node: Node) -> bool:
         """False for a kernel of the first level that cannot store the value."""
         at, loads = level(node, self.levels), inputs_loads(node, self.loads)
         if at is not None:
@@ -153,7 +154,7 @@ class _Readers:
             self.found.add(self.levels[node])
         return not whole or self.levels[node] > 0 or self._goes_over_all(node)
 
-    def _carry(self, node: Any, whole: bool, part: bool) -> None:
+    def _carry(self, node: Node, whole: bool, part: bool) -> None:
         if whole or part:
             (self.carriers if whole else self.parts).add(node)
             self.last = max(self.last, self._last_user(node))
@@ -161,8 +162,8 @@ class _Readers:
         if whole and ordered and self._from_in_order(node) and graphs.same_size(node, self.node):
             self.in_order.add(node)
 
-    def _goes_over_all(self, node: Any) -> bool:
-        """Whether a kernel for this node has the value's elements in its loops, in their order."""
+    def _goes_over_all(self, node: Node) -> bool:
+        """True if a kernel for this node has the value's elements in its loops, in their order."""
         if not self._from_in_order(node):
             return False
         if graphs.is_pointwise(node):
@@ -170,5 +171,5 @@ class _Readers:
         rank, reduced = graphs.tensor(node.args[0]).dim(), graphs.reduced_dimensions(node)
         return len(reduced) < rank and reduced == set(range(rank - len(reduced), rank))
 
-    def _from_in_order(self, node: Any) -> bool:
+    def _from_in_order(self, node: Node) -> bool:
         return not self.in_order.isdisjoint(node.all_input_nodes)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
 
 from ..inductor.memory import bytes_held, estimated_peak, live_bytes
+from ..inductor.protocols import Kernel, Schedule
 from ..reasons import Reason, Unsupported
 
 
@@ -20,10 +20,10 @@ class Room:
     that are live while it runs, or more."""
 
     most: int
-    levels: dict[Any, int]
+    levels: dict[Kernel, int]
 
     @staticmethod
-    def of(schedule: list[Any]) -> Room:
+    def of(schedule: Schedule) -> Room:
         return Room(estimated_peak(schedule), _levels(schedule))
 
     @staticmethod
@@ -31,7 +31,7 @@ class Room:
         """For a schedule that has no estimate: nothing is refused."""
         return Room(0, {})
 
-    def check(self, before: list[Any], positions: Collection[int], after: list[Any]) -> None:
+    def check(self, before: Schedule, positions: Collection[int], after: Schedule) -> None:
         """Unsupported for a schedule that needs more, in its own order and in the one that Inductor will give it.
 
         positions: of kernels that have become one since the schedule before, which may have become others, too.
@@ -47,7 +47,7 @@ class Room:
                 raise Unsupported(Reason.not_profitable, f"the graph would need {above:,} bytes of memory more")
         self.levels |= levels
 
-    def _bounds(self, before: list[Any], positions: Collection[int], after: list[Any]) -> dict[Any, int] | None:
+    def _bounds(self, before: Schedule, positions: Collection[int], after: Schedule) -> dict[Kernel, int] | None:
         """What may be live while the kernels around run, if all is live there that the new one needs; None: unknown.
 
         In a new order, other kernels' buffers may be live for longer.
@@ -64,7 +64,7 @@ class Room:
         return {**dict.fromkeys(made, max(levels.values())), **levels}
 
 
-def _levels(schedule: list[Any]) -> dict[Any, int]:
+def _levels(schedule: Schedule) -> dict[Kernel, int]:
     return {kernel: level for kernel, (level, _) in zip(schedule, live_bytes(schedule), strict=True)}
 
 
@@ -72,17 +72,17 @@ def _levels(schedule: list[Any]) -> dict[Any, int]:
 class Liveness:
     """Bytes by kernel: live while it runs (levels), of the buffers that it makes (made); peak: of the graph."""
 
-    levels: dict[Any, int]
-    made: dict[Any, int]
+    levels: dict[Kernel, int]
+    made: dict[Kernel, int]
     peak: int
 
     @staticmethod
-    def of(schedule: list[Any]) -> Liveness:
+    def of(schedule: Schedule) -> Liveness:
         found = dict(zip(schedule, live_bytes(schedule), strict=True))
         levels, made = ({kernel: pair[i] for kernel, pair in found.items()} for i in (0, 1))
         return Liveness(levels, made, max(levels.values(), default=0))
 
-    def check(self, schedule: list[Any], positions: list[int]) -> None:
+    def check(self, schedule: Schedule, positions: list[int]) -> None:
         """Unsupported if others that run meanwhile need more memory than the graph, with what waits for its readers.
 
         No launch pays for that, as little as it may be: in decoding all buffers are small.  What the launch itself
@@ -94,13 +94,13 @@ class Liveness:
             detail = f"the graph would need {above:,} bytes of memory more, as a common launch's results wait"
             raise Unsupported(Reason.not_profitable, detail)
 
-    def join(self, schedule: list[Any], positions: list[int], joined: Any) -> None:
+    def join(self, schedule: Schedule, positions: list[int], joined: Kernel) -> None:
         """Notes that `joined` is in the place of these kernels of a schedule."""
         self.levels |= self._levels_of_one(schedule, positions)
         self.levels[joined] = self.levels[schedule[positions[0]]]
         self.made[joined] = sum(self.made[schedule[p]] for p in positions)
 
-    def _levels_of_one(self, schedule: list[Any], positions: list[int]) -> dict[Any, int]:
+    def _levels_of_one(self, schedule: Schedule, positions: list[int]) -> dict[Kernel, int]:
         """Levels from the first to the last of kernels whose buffers are all made at the first."""
         moved = {schedule[p] for p in positions[1:]}
         early = sum(self.made[kernel] for kernel in moved)

@@ -1,9 +1,10 @@
-"""The rooms that know torch's private API, and every difference between torch 2.11, 2.12 and 2.13.
+"""The adapter to torch's private API: it knows every difference between torch 2.11, 2.12 and 2.13.
 
-The package sees schedules, nodes, bodies and buffers through the functions that are listed here. Beside them: `graphs`,
-the graph before Inductor lowers it; `codegen`, `kernels` and `launches`, what extends Inductor's code generators;
-`functions`, affine functions in a graph; `recording`, what explanations ask. bridge/diagnostics/torch_logging.py, which
-`import bridge` needs, stands outside.
+The package sees schedules, nodes, bodies and buffers through the functions that are listed here. Beside them:
+`protocols`, types of Inductor's objects; `graphs`, the graph before Inductor lowers it; `trial`, what Inductor would
+make of one; `inspection`, what diagnostics ask; `derived` and `patches`, how Inductor's objects are given more to do.
+lowering/triton extends Inductor's Triton code generator. bridge/diagnostics/torch_logging.py, which `import bridge`
+needs, stands outside.
 """
 
 from .compiling import (

@@ -7,6 +7,8 @@ import copy
 from collections.abc import Iterator
 from typing import Any
 
+from .patches import allocating_nothing
+from .protocols import Graph, Kernel
 from .trial import apart
 
 #: What code generation changes in a graph: where its code goes, and which buffers have no memory.
@@ -14,8 +16,8 @@ _GRAPH_STATE = ("wrapper_code", "device_ops", "device_type", "removed_buffers", 
 _SIZES_STATE = ("precomputed_replacements", "inv_precomputed_replacements")
 
 
-def comes_apart(kernel: Any) -> bool:
-    """Whether a kernel of nodes that share outer loops only is going to be emitted as a loop nest for each of them.
+def comes_apart(kernel: Kernel) -> bool:
+    """True if a kernel of nodes that share outer loops only is going to be emitted as a loop nest for each of them.
 
     Inductor finds out as it generates the code: what it splits a loop for, to use vectors, has to be the same in all.
     """
@@ -25,26 +27,28 @@ def comes_apart(kernel: Any) -> bool:
     from torch._inductor.virtualized import V
 
     scheduler = kernel.scheduler
-    backend: Any = type(scheduler.get_backend(kernel.get_device()))(scheduler)
-    with apart(V.graph.sizevars.shape_env), _same_graph(V.graph), _same_bodies(kernel):
-        _set_wrapper_aside(V.graph)
+    kind: Any = type(scheduler.get_backend(kernel.get_device()))
+    backend = kind(scheduler)
+    with apart(V.graph.sizevars.shape_env), _same_graph(V.graph), _same_bodies(kernel), _wrapper_aside(V.graph):
         merged = len(metrics.cpp_outer_loop_fused_inner_counts)
         with V.graph.set_current_device(kernel.get_device()):
             backend.codegen_node(kernel)
         return len(metrics.cpp_outer_loop_fused_inner_counts) == merged
 
 
-def _set_wrapper_aside(graph: Any) -> None:
-    """Gives a graph a wrapper for the code of a kernel that is not in its schedule: it allocates nothing."""
+@contextlib.contextmanager
+def _wrapper_aside(graph: Graph) -> Iterator[None]:
+    """Give a graph a wrapper for the code of a kernel that is not in its schedule: it allocates nothing."""
     from torch._inductor.graph import GraphLowering
 
     GraphLowering.init_wrapper_code(graph)  # a subgraph's own writes to that of the graph around it
-    graph.wrapper_code.codegen_allocation = graph.wrapper_code.codegen_inplace_reuse = lambda *_: None
+    with allocating_nothing(graph.wrapper_code):
+        yield
 
 
 @contextlib.contextmanager
-def _same_graph(graph: Any) -> Iterator[None]:
-    """Undoes what the block changes in the state of a graph."""
+def _same_graph(graph: Graph) -> Iterator[None]:
+    """Undo what the block changes in the state of a graph."""
     owners = [(graph, _GRAPH_STATE), (graph.sizevars, _SIZES_STATE)]
     kept = [(owner, name, getattr(owner, name)) for owner, names in owners for name in names]
     for owner, name, value in kept:
@@ -58,8 +62,8 @@ def _same_graph(graph: Any) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _same_bodies(kernel: Any) -> Iterator[None]:
-    """Has the block work on copies of the loop bodies' graphs: types are written into them."""
+def _same_bodies(kernel: Kernel) -> Iterator[None]:
+    """Have the block work on copies of the loop bodies' graphs: types are written into them."""
     bodies = [node._body for node in kernel.get_nodes()]
     kept = [(block, block.graph) for body in bodies for block in (body.root_block, *body.subblocks.values())]
     for block, graph in kept:

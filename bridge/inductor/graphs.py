@@ -7,12 +7,18 @@ import operator
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
+import sympy
 import torch
 from torch.fx import Graph, Node
 
+from .protocols import Graph as LoweredGraph
+
 aten = torch.ops.aten
+
+#: An extent of a tensor, or a number of its elements.
+Size: TypeAlias = int | torch.SymInt
 
 #: Other subscripts for the same elements, all of them; `aten.expand` repeats them.
 WHOLE_VIEWS = {
@@ -26,40 +32,41 @@ _OTHER_ORDER = {aten.permute.default, aten.transpose.int, aten.t.default}
 _REDUCTIONS = {"prims.prepare_softmax_online.default"}
 
 
-def tensor(node: Any) -> Any:
-    """The fake tensor that stands for a node's value; None for several values, and for sizes."""
+def tensor(node: object) -> Any:
+    """Return the fake tensor that stands for a node's value; None for several values, and for sizes."""
     value = node.meta.get("val") if isinstance(node, Node) else None
     return value if isinstance(value, torch.Tensor) else None
 
 
 def tensor_inputs(node: Node) -> list[Node]:
-    """What a node reads, each once; the source of a getitem, too."""
+    """Return what a node reads, each once; the source of a getitem, too."""
     return [a for a in node.all_input_nodes if tensor(a) is not None or node.target is operator.getitem]
 
 
 def is_pointwise(node: Node) -> bool:
-    """Whether Inductor computes an element of the result from one of each input, wherever it is needed."""
+    """True if Inductor computes an element of the result from one of each input, wherever it is needed."""
     random = _has_tag(node.target, torch.Tag.nondeterministic_seeded)
     return _has_tag(node.target, torch.Tag.pointwise) and not random and tensor(node) is not None
 
 
 def is_reduction(node: Node) -> bool:
+    """True if Inductor makes a node a reduction loop of its own."""
     return (_has_tag(node.target, torch.Tag.reduction) and not is_library_call(node)) or str(node.target) in _REDUCTIONS
 
 
 @functools.cache
-def _has_tag(target: Any, tag: torch.Tag) -> bool:
+def _has_tag(target: object, tag: torch.Tag) -> bool:
     return isinstance(target, torch._ops.OpOverload) and tag in target.tags and not target._schema.is_mutable
 
 
 def is_view(node: Node) -> bool:
-    """Whether a node has elements of its input under other subscripts."""
+    """True if a node has elements of its input under other subscripts."""
     target = node.target
     return target in WHOLE_VIEWS or (isinstance(target, torch._ops.OpOverload) and target.is_view)
 
 
 def keeps_order(node: Node) -> bool:
-    """Whether a view of all elements has them in the order of its input."""
+    """True if a view of all elements has them in the order of its input."""
     return node.target in WHOLE_VIEWS - _OTHER_ORDER
 
 
@@ -68,7 +75,7 @@ _SEE_STRIDES = {"aten.as_strided", "aten.sym_stride", "aten.sym_storage_offset",
 
 
 def sees_strides(node: Node) -> bool:
-    """Whether other strides of its inputs may give another result: so do the user's operators and kernels."""
+    """True if other strides of its inputs may give another result: so do the user's operators and kernels."""
     target = node.target
     if not isinstance(target, torch._ops.OpOverload):
         return target is not operator.getitem
@@ -76,7 +83,7 @@ def sees_strides(node: Node) -> bool:
 
 
 def is_library_call(node: Node) -> bool:
-    """Whether a node is never a part of a kernel of loops: its inputs are in memory, and so is its result."""
+    """True if a node is never a part of a kernel of loops: its inputs are in memory, and so is its result."""
     from torch._inductor.lowering import fallbacks, lowerings
     from torch.utils.flop_counter import flop_registry
 
@@ -87,22 +94,28 @@ def is_library_call(node: Node) -> bool:
     return not known or target in fallbacks or target in flop_registry or target.overloadpacket in flop_registry
 
 
+def is_erased(node: Node) -> bool:
+    """True if a node is in no graph any more."""
+    return bool(node._erased)
+
+
 def is_input(node: Node) -> bool:
+    """True if a node's value is there before the graph runs: an input, or a constant."""
     return node.op in ("placeholder", "get_attr")
 
 
 def is_result(node: Node) -> bool:
-    """Whether a node is what the graph returns its values by."""
+    """True if a node is what the graph returns its values by."""
     return node.op == "output"
 
 
 def is_made_by_library(node: Node) -> bool:
-    """Whether a node is what a library call gives, or one of several."""
+    """True if a node is what a library call gives, or one of several."""
     return is_library_call(node.args[0] if node.target is operator.getitem else node)
 
 
 def has_convolution(graph: Graph) -> bool:
-    """Whether Inductor may have four-dimensional tensors in another layout than the graph says."""
+    """True if Inductor may have four-dimensional tensors in another layout than the graph says."""
     return any(node.target is aten.convolution.default for node in graph.nodes)
 
 
@@ -117,17 +130,18 @@ _SELECTIONS = {
 
 
 def is_computed_wider(node: Node) -> bool:
-    """Whether a kernel that computes a value may have more digits of it than its dtype has."""
+    """True if a kernel that computes a value may have more digits of it than its dtype has."""
     value = tensor(node)
     return value is None or (value.dtype.is_floating_point and (value.dtype in _COMPUTED_WIDER or value.itemsize < 2))
 
 
 def is_selection(node: Node) -> bool:
+    """True if a node gives one of its inputs' elements, or its magnitude, or zero."""
     return node.target in _SELECTIONS
 
 
 def is_rounded(node: Node) -> bool:
-    """Whether Inductor rounds a value to its dtype as it computes it, as its option `emulate_precision_casts` asks."""
+    """True if Inductor rounds a value to its dtype as it computes it, as its option `emulate_precision_casts` asks."""
     from torch._inductor import config
 
     if not config.emulate_precision_casts:
@@ -144,6 +158,7 @@ class StoreLimits(NamedTuple):
 
 
 def store_limits(device: torch.device) -> StoreLimits:
+    """Return above how many tensors read Inductor stores a value, on a device."""
     from torch._inductor import config
 
     # From torch 2.12 on there are defaults by device in the place of one.
@@ -154,11 +169,11 @@ def store_limits(device: torch.device) -> StoreLimits:
 
 
 def store(node: Node) -> None:
-    """Has Inductor store a node's value, in the layout that the graph says, in a kernel that needs it."""
+    """Have Inductor store a node's value, in the layout that the graph says, in a kernel that needs it."""
     node.meta["inductor_realize_to_strides"] = True
 
 
-def known(condition: Any) -> bool:
+def known(condition: torch.SymBool | sympy.Basic | bool) -> bool:
     """True only if a relation of sizes holds for every size that the guards admit; adds no guard."""
     from torch.fx.experimental.symbolic_shapes import statically_known_true
 
@@ -166,16 +181,17 @@ def known(condition: Any) -> bool:
 
 
 def same_size(one: Node, other: Node) -> bool:
-    """Whether two tensors have as many elements."""
+    """True if two tensors have as many elements."""
     return known(_elements(one) == _elements(other))
 
 
-def _elements(node: Node) -> Any:
+def _elements(node: Node) -> Size:
     value = tensor(node)
     return value.numel() if value is not None else 0
 
 
 def is_contiguous(node: Node) -> bool:
+    """True if a node's tensor is known to be contiguous."""
     from torch._prims_common import is_contiguous_or_false
 
     value = tensor(node)
@@ -183,7 +199,7 @@ def is_contiguous(node: Node) -> bool:
 
 
 def is_padded(node: Node) -> bool:
-    """Whether Inductor would store a node's value with longer strides than it has; not known of symbolic sizes."""
+    """True if Inductor would store a node's value with longer strides than it has; not known of symbolic sizes."""
     from torch._inductor import config
     from torch._inductor.ir import Layout
 
@@ -195,7 +211,7 @@ def is_padded(node: Node) -> bool:
 
 
 def argument(node: Node, name: str) -> Any:
-    """An argument of an operator by its name in the schema; None where it has none of that name."""
+    """Return an argument of an operator by its name in the schema; None where it has none of that name."""
     assert isinstance(node.target, torch._ops.OpOverload)
     for position, parameter in enumerate(node.target._schema.arguments):
         if parameter.name == name:
@@ -205,7 +221,7 @@ def argument(node: Node, name: str) -> Any:
 
 
 def reduced_dimensions(node: Node) -> set[int]:
-    """The dimensions of its input that a reduction reduces."""
+    """Return the dimensions of its input that a reduction reduces."""
     rank, given = tensor(node.args[0]).dim(), argument(node, "dim")
     if given is None or given == []:
         return set(range(rank))
@@ -213,11 +229,12 @@ def reduced_dimensions(node: Node) -> set[int]:
 
 
 def keeps_dimensions(node: Node) -> bool:
+    """True if a reduction's result has the dimensions that it reduces, of length 1."""
     return str(node.target) in _REDUCTIONS or bool(argument(node, "keepdim"))
 
 
 def retrace(node: Node) -> Node:
-    """Gives a node the fake value that its inputs' have, computed as torch does in tracing."""
+    """Give a node the fake value that its inputs' have, computed as torch does in tracing."""
     from torch._dispatch.python import enable_python_dispatcher
     from torch._inductor.fx_utils import get_fake_args_kwargs
     from torch._inductor.virtualized import V
@@ -230,7 +247,7 @@ def retrace(node: Node) -> Node:
 
 
 def place(node: Node) -> str:
-    """A node's name and the user's line that it comes from."""
+    """Return a node's name and the user's line that it comes from."""
     frames = re.findall(r'File "([^"]+)", line (\d+)', node.meta.get("stack_trace") or "")
     return f"{node.name} ({Path(frames[-1][0]).name}:{frames[-1][1]})" if frames else node.name
 
@@ -239,14 +256,15 @@ def place(node: Node) -> str:
 _NOTES, _TAKEN = "bridge_graph_passes", "bridge_graph_passes_taken"
 
 
-def add_note(graph: Graph, note: Any) -> None:
+def add_note(graph: Graph, note: object) -> None:
+    """Note something of a graph, for `take_notes` when it is scheduled."""
     module = graph.owning_module
     if module is not None:
         module.meta.setdefault(_NOTES, []).append(note)
 
 
 def take_notes() -> list[Any]:
-    """What was noted of the graph that is being scheduled; once."""
+    """Return what was noted of the graph that is being scheduled; once."""
     from torch._inductor.virtualized import V
 
     notes = V.graph.module.meta.pop(_NOTES, [])
@@ -254,7 +272,7 @@ def take_notes() -> list[Any]:
     return notes
 
 
-def give_notes_back(lowering: Any) -> None:
-    """Has them taken once more, where a graph is scheduled again."""
+def give_notes_back(lowering: LoweredGraph) -> None:
+    """Have them taken once more, where a graph is scheduled again."""
     meta = lowering.module.meta
     meta[_NOTES] = meta.pop(_TAKEN, [])

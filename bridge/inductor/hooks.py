@@ -12,44 +12,61 @@ import functools
 import threading
 from collections.abc import Iterator
 from contextvars import ContextVar
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from . import trial
+from .protocols import Schedule
+
+if TYPE_CHECKING:
+    from torch.fx import Graph
+
+#: What identifies a pass in the keys of Inductor's caches; None for no caching.
+Identity: TypeAlias = "tuple[object, ...] | None"
 
 #: Inductor's option for the pass over the schedule, and for the one over the graph.
 HOOK = "_post_fusion_custom_pass"
 GRAPH_HOOK = "post_grad_custom_post_pass"
 
 
+class Implementation(Protocol):
+    """What Bridge does in a hook: it is called where it is active; its key may be None, for no caching."""
+
+    def active(self) -> bool: ...
+
+    def key(self) -> Identity: ...
+
+    def __call__(self, *args: Any) -> Any: ...
+
+
 class _Ours:
-    """A pass that Bridge puts into a hook; implementation: an object with `active()`, `key()` and `__call__`."""
+    """A pass that Bridge puts into a hook."""
 
     hook: str
 
-    def __init__(self, implementation: Any):
+    def __init__(self, implementation: Implementation):
         self.implementation = implementation
 
-    def __deepcopy__(self, memo: Any) -> Any:
+    def __deepcopy__(self, memo: dict[int, object]) -> Any:
         return copy.deepcopy(users_pass(self.hook), memo)
 
 
 class CacheIdentity:
     """Stands for the hook in the configuration that torch 2.11 pickles into its cache key."""
 
-    def __init__(self, key: Any):
+    def __init__(self, key: object):
         self.key = key
 
-    def __call__(self, nodes: list[Any]) -> list[Any]:
+    def __call__(self, nodes: Schedule) -> Schedule:
         return nodes
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
         return CacheIdentity, (self.key() if callable(self.key) else self.key,)
 
 
-def scheduler_pass(implementation: Any) -> Any:
-    """Makes what `hooked` takes of an object with `active()`, `key()` and `__call__(nodes)`.
+def scheduler_pass(implementation: Implementation) -> _Ours:
+    """Make a pass for HOOK, which `hooked` takes; it calls `implementation(nodes)`.
 
-    Where it is not active it is as if it were not there; its key may be None, for no caching.
+    Where it is not active it is as if it were not there.
     """
     return _scheduler_pass_class()(implementation)
 
@@ -64,7 +81,7 @@ def _scheduler_pass_class() -> type:
     class BridgeSchedulerPass(_Ours, keyed or object):  # type: ignore[misc]
         hook = HOOK
 
-        def __call__(self, nodes: list[Any]) -> list[Any]:
+        def __call__(self, nodes: Schedule) -> Schedule:
             if trial.running.get():
                 return nodes
             users = users_pass()
@@ -72,6 +89,7 @@ def _scheduler_pass_class() -> type:
             return self.implementation(nodes) if self.implementation.active() else nodes
 
         def uuid(self) -> Any:
+            """Return what identifies the pass; Bridge's and the user's one."""
             users = users_pass()
             theirs = users.uuid() if hasattr(users, "uuid") else None
             ours = self.implementation.key() if self.implementation.active() else ()
@@ -79,7 +97,7 @@ def _scheduler_pass_class() -> type:
                 raise codecache.BypassFxGraphCache("bridge dumps or explains, or a pass in its hook has no uuid()")
             return (*ours, theirs) if ours else theirs
 
-        def __deepcopy__(self, memo: Any) -> Any:
+        def __deepcopy__(self, memo: dict[int, object]) -> Any:
             if keyed is None and self.implementation.active():
                 return CacheIdentity(self.uuid)
             return super().__deepcopy__(memo)
@@ -87,10 +105,10 @@ def _scheduler_pass_class() -> type:
     return BridgeSchedulerPass
 
 
-def graph_pass(implementation: Any) -> Any:
-    """Makes what `hooked` takes for GRAPH_HOOK of an object with `active()`, `key()` and `__call__(graph, inference)`.
+def graph_pass(implementation: Implementation) -> _Ours:
+    """Make a pass for GRAPH_HOOK, which `hooked` takes; it calls `implementation(graph, inference)`.
 
-    Where it is not active it is as if it were not there; its key may be None, for no caching.
+    Where it is not active it is as if it were not there.
     """
     return _graph_pass_class()(implementation)
 
@@ -102,7 +120,7 @@ def _graph_pass_class() -> type:
     class BridgeGraphPass(_Ours, _told_of_inference() or custom_graph_pass.CustomGraphPass):  # type: ignore[misc]
         hook = GRAPH_HOOK
 
-        def __call__(self, graph: Any, is_inference: bool | None = None) -> None:
+        def __call__(self, graph: Graph, is_inference: bool | None = None) -> None:
             inference = _traced_for_inference() if is_inference is None else is_inference
             for users in _one_by_one(users_pass(GRAPH_HOOK)):
                 told = isinstance(users, _told_of_inference() or ())
@@ -115,7 +133,7 @@ def _graph_pass_class() -> type:
             return self.implementation.active() or bool(users_pass(GRAPH_HOOK))
 
         def uuid(self) -> Any:
-            """None is what Inductor takes for a pass that must not be cached."""
+            """Return None, which Inductor takes, for a pass that must not be cached."""
             theirs = _users_identity()
             ours = self.implementation.key() if self.implementation.active() else ()
             if theirs is None or ours is None:
@@ -126,14 +144,17 @@ def _graph_pass_class() -> type:
 
 
 def _told_of_inference() -> Any:
-    """The class of the passes that are told whether the graph is one for inference; None before torch 2.13."""
+    """Return the class of the passes that are told whether the graph is one for inference; None before torch 2.13."""
     from torch._inductor import custom_graph_pass
 
     return getattr(custom_graph_pass, "CustomInferenceAwareGraphPass", None)
 
 
 def _users_identity() -> Any:
-    """As torch makes it of what the user put into the hook of the graph; () for nothing, None for one that has none."""
+    """Identify, as torch does, what the user put into the hook of the graph.
+
+    Return () for nothing, None for a pass that has no identity.
+    """
     from torch._inductor.custom_graph_pass import CustomGraphPass
 
     users = users_pass(GRAPH_HOOK)
@@ -150,7 +171,7 @@ def _one_by_one(users: Any) -> tuple[Any, ...]:
 
 
 def _traced_for_inference() -> bool:
-    """What AOTAutograd noted of the graph that is being compiled; False where it had no part in it."""
+    """Return what AOTAutograd noted of the graph that is being compiled; False where it had no part in it."""
     from torch._guards import TracingContext
 
     context = TracingContext.try_get()
@@ -165,12 +186,12 @@ def _entry(hook: str) -> Any:
 
 
 def _configured(hook: str) -> Any:
-    """The value that the user's code gave a hook: of this context, or of the process in torch 2.11."""
+    """Return the value that the user's code gave a hook: of this context, or of the process in torch 2.11."""
     override = _entry(hook).user_override
     return override.get() if isinstance(override, ContextVar) else override
 
 
-def _configure(hook: str, value: Any) -> None:
+def _configure(hook: str, value: object) -> None:
     entry = _entry(hook)
     if isinstance(entry.user_override, ContextVar):
         entry.user_override.set(value)
@@ -179,19 +200,19 @@ def _configure(hook: str, value: Any) -> None:
 
 
 def users_pass(hook: str = HOOK) -> Any:
-    """The pass in a hook that is not Bridge's (or a list of them, in that of the graph), or None."""
+    """Return the pass in a hook that is not Bridge's (or a list of them, in that of the graph), or None."""
     value = _configured(hook)
     unset = type(value) is object or isinstance(value, _Ours)  # torch marks it by an object()
     return None if unset else value
 
 
-_held: dict[str, list[Any]] = {HOOK: [], GRAPH_HOOK: []}
+_held: dict[str, list[_Ours]] = {HOOK: [], GRAPH_HOOK: []}
 _held_lock = threading.Lock()
 
 
 @contextlib.contextmanager
-def hooked(ours: Any) -> Iterator[None]:
-    """Has Inductor call a pass of `scheduler_pass` or `graph_pass` in every thread meanwhile.
+def hooked(ours: _Ours) -> Iterator[None]:
+    """Have Inductor call a pass of `scheduler_pass` or `graph_pass` in every thread meanwhile.
 
     What the user put into the hook is not touched.  The value is set where torch keeps those that an environment
     variable forces: it is above the user's, which `users_pass` still reads, and there is one for the process, while
@@ -208,7 +229,7 @@ def hooked(ours: Any) -> Iterator[None]:
             _configure(ours.hook, before)
 
 
-def _hold(hook: str, added: list[Any], removed: list[Any]) -> None:
+def _hold(hook: str, added: list[_Ours], removed: list[_Ours]) -> None:
     from torch.utils._config_module import _UNSET_SENTINEL
 
     with _held_lock:

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-import contextlib
-import functools
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import sympy
 import torch
-from torch.utils._sympy.functions import FloorDiv, ModularIndexing
 
+from .patches import joining_less
+from .protocols import LoopBody, LoopNode
 from .schedule import buffers_read
 
 
 def ops_handler_base() -> type:
-    """The base class of an ops handler: every `ops.x` that it does not define goes to `_default`."""
+    """Return the base class of an ops handler: every `ops.x` that it does not define goes to `_default`."""
     from torch._inductor.ops_handler import DefaultHandler
 
     return DefaultHandler
 
 
-def run_loop_body(body: Any, indices: list[list[sympy.Symbol]], handler: Any) -> None:
-    """Calls a LoopBody on index variables with `handler` in the place of the code generator."""
+def run_loop_body(body: LoopBody, indices: Sequence[Sequence[sympy.Symbol]], handler: object) -> None:
+    """Call a LoopBody on index variables with `handler` in the place of the code generator."""
     from torch._inductor.virtualized import V
 
     with V.set_ops_handler(handler):
@@ -31,14 +29,14 @@ def run_loop_body(body: Any, indices: list[list[sympy.Symbol]], handler: Any) ->
 
 
 def reduction_outputs(reduction_type: str) -> int:
-    """How many values `ops.reduction` returns."""
+    """Return how many values `ops.reduction` returns."""
     from torch._inductor.utils import reduction_num_outputs
 
     return reduction_num_outputs(reduction_type)
 
 
-def reduction_identity(reduction_type: str, dtype: torch.dtype) -> tuple:
-    """Inductor's initial state of a reduction, one entry a value of the state."""
+def reduction_identity(reduction_type: str, dtype: torch.dtype) -> tuple[Any, ...]:
+    """Return Inductor's initial state of a reduction, one entry a value of the state."""
     from torch._inductor.ir import Reduction
 
     if reduction_type == "online_softmax_reduce":
@@ -50,74 +48,43 @@ def reduction_identity(reduction_type: str, dtype: torch.dtype) -> tuple:
 
 
 def inductor_ops() -> Any:
-    """The `ops` namespace that records into the LoopBody being traced."""
+    """Return the `ops` namespace that records into the LoopBody being traced."""
     from torch._inductor.virtualized import ops
 
     return ops
 
 
-def make_loop_body(body: Any, iter_sizes: list[sympy.Expr], reduce_sizes: list[sympy.Expr]) -> Any:
-    """Traces `body(iter_indices, reduce_indices)` into a LoopBody."""
+def make_loop_body(
+    body: Callable[..., object], iter_sizes: Sequence[sympy.Expr], reduce_sizes: Sequence[sympy.Expr]
+) -> LoopBody:
+    """Trace `body(iter_indices, reduce_indices)` into a LoopBody."""
     from torch._inductor.dependencies import index_vars_no_squeeze
     from torch._inductor.loop_body import LoopBody
 
     # Over the variables that later loop transformations expect.  Inductor goes through others where the body is one
     # of its own, whose variables would be mistaken for these; and each pass simplifies every index anew.
     (iter_vars, reduce_vars), ranges = index_vars_no_squeeze(iter_sizes, reduce_sizes, prefix="p")
-    with _joining_less():
+    with joining_less():
         return LoopBody(body, (iter_vars, reduce_vars), ranges, iter_vars, reduce_vars)
-
-
-_joins = 0
-_join_lock = threading.Lock()
-
-
-@contextlib.contextmanager
-def _joining_less() -> Iterator[None]:
-    """Has Inductor join dimensions by `_join`; the last of the threads that are in here at once puts its own back."""
-    from torch._inductor import sizevars
-
-    _count_joins(sizevars, 1)
-    try:
-        yield
-    finally:
-        _count_joins(sizevars, -1)
-
-
-def _count_joins(sizevars: Any, more: int) -> None:
-    global _joins
-    with _join_lock:
-        before, _joins = _joins, _joins + more
-        if before == 0:
-            sizevars.join_dimensions = functools.partial(_join, sizevars.join_dimensions)
-        elif _joins == 0:
-            sizevars.join_dimensions = sizevars.join_dimensions.args[0]
-
-
-def _join(join_dimensions: Callable[[sympy.Expr], sympy.Expr], expr: sympy.Expr) -> sympy.Expr:
-    """What Inductor's function gives, which matches every two terms by patterns: only where two divide the same so that
-    they may be joined, as `x // 7 % 8` and `x % 7`."""
-    factors = [factor for term in sympy.Add.make_args(expr) for factor in sympy.Mul.make_args(term)]
-    dividends = {factor.args[:2] for factor in factors if isinstance(factor, (ModularIndexing, FloorDiv))}
-    upper = {(f.args[0], f.args[1] * f.args[2]) for f in factors if isinstance(f, ModularIndexing)}
-    return expr if dividends.isdisjoint(upper) else join_dimensions(expr)
 
 
 _LOOP_STATE = ("_body", "_sizes", "group", "read_writes", "unmet_dependencies")
 
 
-def save_loop_state(node: Any) -> dict[str, Any]:
+def save_loop_state(node: LoopNode) -> dict[str, object]:
+    """Return what `set_loop_body` changes of a node, for `restore_loop_state`."""
     return {name: getattr(node, name) for name in _LOOP_STATE}
 
 
-def restore_loop_state(node: Any, state: dict[str, Any]) -> None:
+def restore_loop_state(node: LoopNode, state: dict[str, object]) -> None:
+    """Undo `set_loop_body`."""
     for name, value in state.items():
         setattr(node, name, value)
     _forget_loop_caches(node)
 
 
-def set_loop_body(node: Any, body: Any) -> None:
-    """Gives a scheduler node other loops; its dependencies follow from them."""
+def set_loop_body(node: LoopNode, body: LoopBody) -> None:
+    """Give a scheduler node other loops; its dependencies follow from them."""
     from torch._inductor import config
     from torch._inductor.utils import is_gpu
 
@@ -133,8 +100,8 @@ def set_loop_body(node: Any, body: Any) -> None:
     _add_to_users(node)
 
 
-def _add_to_users(node: Any) -> None:
-    """Makes the node a user of what it did not read before: a kernel that overwrites an input that it may
+def _add_to_users(node: LoopNode) -> None:
+    """Make the node a user of what it did not read before: a kernel that overwrites an input that it may
     reuse asks the users whether all of them read just the element that is written."""
     from torch._inductor.scheduler import NodeUser
 

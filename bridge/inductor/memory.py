@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Set as AbstractSet
 
+from .protocols import Kernel, Schedule
 from .schedule import buffers_read, operation_names, stays_inside
 
 
-def live_bytes(schedule: list[Any]) -> list[tuple[int, int]]:
-    """For each kernel (bytes that are live while it runs, of these the bytes of the buffers that it makes).
+def live_bytes(schedule: Schedule) -> list[tuple[int, int]]:
+    """Return for each kernel (bytes that are live while it runs, of these the bytes of the buffers that it makes).
 
     What a kernel makes for itself alone has no memory; Inductor's estimate counts it while the kernel runs.
     """
@@ -17,8 +18,8 @@ def live_bytes(schedule: list[Any]) -> list[tuple[int, int]]:
     if not schedule:
         return []
     scheduler = schedule[0].scheduler
-    names, inputs, outputs = scheduler.name_to_fused_node, *_ends()
-    _, freeable = memory.prepare_planning_info(schedule, scheduler.name_to_buf, names, inputs, outputs)
+    kernels, inputs, outputs = scheduler.name_to_fused_node, *_ends()
+    _, freeable = memory.prepare_planning_info(schedule, scheduler.name_to_buf, kernels, inputs, outputs)
     _, levels = memory.estimate_peak_memory(schedule, freeable, outputs)
     found = []
     for kernel, level in zip(schedule, levels, strict=False):  # there is one more level, after the last kernel
@@ -29,8 +30,8 @@ def live_bytes(schedule: list[Any]) -> list[tuple[int, int]]:
     return found
 
 
-def bytes_held(kernel: Any) -> int:
-    """The most that a kernel can need: what it reads and makes; of a schedule that `live_bytes` has seen."""
+def bytes_held(kernel: Kernel) -> int:
+    """Return the most that a kernel can need: what it reads and makes; of a schedule that `live_bytes` has seen."""
     from torch._inductor.virtualized import V
 
     buffers, reads = kernel.scheduler.name_to_buf, kernel.read_writes.reads
@@ -39,13 +40,13 @@ def bytes_held(kernel: Any) -> int:
     return made + read + sum(V.graph.get_dep_size_hint(dep) for dep in reads if dep.name not in buffers)
 
 
-def peak_bytes(schedule: list[Any]) -> int:
-    """The most that is live at a time, with the kernels in this order."""
+def peak_bytes(schedule: Schedule) -> int:
+    """Return the most that is live at a time, with the kernels in this order."""
     return max((level for level, _ in live_bytes(schedule)), default=0)
 
 
-def estimated_peak(schedule: list[Any]) -> int:
-    """The most that is live at a time in the order that Inductor is going to give the kernels."""
+def estimated_peak(schedule: Schedule) -> int:
+    """Return the most that is live at a time in the order that Inductor is going to give the kernels."""
     from torch._inductor import config, memory
 
     if schedule and config.reorder_for_peak_memory:
@@ -55,8 +56,8 @@ def estimated_peak(schedule: list[Any]) -> int:
     return peak_bytes(schedule)
 
 
-def _ends() -> tuple[Any, Any]:
-    """The names of the graph's inputs and of its outputs."""
+def _ends() -> tuple[AbstractSet[str], AbstractSet[str]]:
+    """Return the names of the graph's inputs and of its outputs."""
     from torch._inductor.virtualized import V
     from torch.utils._ordered_set import OrderedSet
 

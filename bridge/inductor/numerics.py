@@ -13,35 +13,35 @@ from .schedule import generates_triton
 
 
 def emulates_eager_rounding() -> bool:
-    """Whether each operation on 16-bit floats rounds its result, whatever is fused."""
+    """True if each operation on 16-bit floats rounds its result, whatever is fused."""
     from torch._inductor import config
 
     return bool(config.emulate_precision_casts)
 
 
 def is_deterministic() -> bool:
-    """Whether no choice that results depend on may be made by timing, as that of a reduction's block or warps."""
+    """True if no choice that results depend on may be made by timing, as that of a reduction's block or warps."""
     from torch._inductor import config
 
     return bool(config.deterministic or torch.are_deterministic_algorithms_enabled() or _is_batch_invariant())
 
 
 def unkept_promise() -> str | None:
-    """What this compilation promises that a graph which Bridge has changed would not keep; None if nothing is."""
+    """Return what this compilation promises that a graph which Bridge has changed would not keep; else None."""
     if _is_batch_invariant():
         return "batch_invariant: which kernels are one, and the order of their sums, may differ between batch sizes"
     return None
 
 
 def computes_in_16_bits(device: torch.device) -> bool:
-    """Whether the device's code rounds after each operation on 16-bit floats; the affine IR computes in float32."""
+    """True if the device's code rounds after each operation on 16-bit floats; the affine IR computes in float32."""
     from torch._inductor import config
 
     return generates_triton(device) and not config.triton.codegen_upcast_to_fp32
 
 
 def _is_batch_invariant() -> bool:
-    """Before torch 2.13 there was no such option."""
+    """Read the option `batch_invariant`, which there was not before torch 2.13."""
     from torch._inductor import config
 
     return bool(getattr(config, "batch_invariant", False))

@@ -22,12 +22,15 @@ class LoopNode(Named, Protocol):
     """One loop nest: Inductor's SchedulerNode."""
 
     node: Any
+    scheduler: Any
 
 
 class Kernel(Named, Protocol):
     """What becomes one kernel: Inductor's BaseSchedulerNode."""
 
     scheduler: Any
+
+    def get_operation_names(self) -> set[str]: ...
 
     def get_nodes(self) -> Sequence[LoopNode]: ...
 

@@ -9,40 +9,34 @@ from __future__ import annotations
 
 import functools
 import operator
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from .patches import replace_next_call
+from .protocols import Wrapper
+
+if TYPE_CHECKING:
+    from torch._inductor.codegen.wrapper import EfficientPeakEstimate
 
 
 def keep_below_peak() -> None:
-    """Has the code of the graph that is being compiled keep no buffers above the peak that it has without them."""
+    """Have the code of the graph that is being compiled keep no buffers above the peak that it has without them."""
     from torch._inductor.virtualized import V
 
     wrapper = V.graph.wrapper_code
-    if not getattr(wrapper, "bridge_reuse", False):
-        base: type = type(wrapper)
-        wrapper.__class__ = _derived(base)
+    replace_next_call(wrapper, "memory_plan_reuse", functools.partial(_plan_reuse, wrapper))
 
 
-@functools.cache
-def _derived(base: type) -> type:
-    return type(f"Bridge{base.__name__}", (_ReuseMixin, base), {})
+def _plan_reuse(wrapper: Wrapper, plan: Callable[[], None]) -> None:
+    """Correct the estimate by which Inductor's wrapper decides what to keep, and have it decide."""
+    estimate = getattr(wrapper, "estimate_peak", None)  # there is none where buffers are not used again
+    if estimate is not None:
+        _correct(estimate, wrapper.lines)
+    plan()
 
 
-class _ReuseMixin:
-    """Corrects the estimate by which Inductor's wrapper decides what to keep."""
-
-    bridge_reuse = True
-    lines: list[Any]
-    estimate_peak: Any
-
-    def memory_plan_reuse(self) -> None:
-        estimate = getattr(self, "estimate_peak", None)  # there is none where buffers are not used again
-        if estimate is not None:
-            _correct(estimate, self.lines)
-        super().memory_plan_reuse()  # type: ignore[misc]
-
-
-def _correct(estimate: Any, lines: list[Any]) -> None:
-    """Takes from the estimate what has no memory of its own; lines: the wrapper's, before it plans them."""
+def _correct(estimate: EfficientPeakEstimate, lines: Sequence[object]) -> None:
+    """Take from the estimate what has no memory of its own; lines: the wrapper's, before it plans them."""
     from torch._inductor.codegen.segmented_tree import SegmentedTree
 
     levels = _levels(lines)
@@ -50,8 +44,11 @@ def _correct(estimate: Any, lines: list[Any]) -> None:
     estimate.segmented_tree = SegmentedTree(levels, operator.add, max, 0)
 
 
-def _levels(lines: list[Any]) -> list[int]:
-    """Bytes that are live while each kernel runs, where results are in their inputs' place, or in registers only."""
+def _levels(lines: Sequence[object]) -> list[int]:
+    """Return the bytes that are live while each kernel runs.
+
+    A result in its input's place, or in registers only, counts nothing.
+    """
     from torch._inductor import memory
     from torch._inductor.codegen.wrapper import ReuseLine
     from torch._inductor.virtualized import V

@@ -9,10 +9,11 @@ import sympy
 import torch
 
 from .mixed import done_by_mixed_kernel
+from .protocols import Buffer, Dependency, Kernel, LaunchNode, LoopBody, LoopNode, Scheduler
 from .sizes import size_hint
 
 
-def is_loop_kernel(node: Any) -> bool:
+def is_loop_kernel(node: Kernel) -> bool:
     """True for a kernel of pointwise and reduction loops that is emitted; templates, extern and launches are none."""
     from torch._inductor import ir, scheduler
 
@@ -32,56 +33,66 @@ def is_loop_kernel(node: Any) -> bool:
     )
 
 
-def loop_nodes(node: Any) -> list[Any]:
-    """The single scheduler nodes of a kernel, in the order of its code."""
+def loop_nodes(node: Kernel) -> list[LoopNode]:
+    """Return the single scheduler nodes of a kernel, in the order of its code."""
     return list(node.get_nodes())
 
 
-def node_body(node: Any) -> Any:
+def node_body(node: LoopNode) -> LoopBody:
+    """Return the loop body of a single scheduler node."""
     return node._body
 
 
-def node_sizes(node: Any) -> tuple[list[sympy.Expr], list[sympy.Expr]]:
-    """(iteration extents, reduction extents) of a single scheduler node."""
+def node_sizes(node: LoopNode) -> tuple[list[sympy.Expr], list[sympy.Expr]]:
+    """Return (iteration extents, reduction extents) of a single scheduler node."""
     sizes = node._sizes
     return list(sizes[0]), list(sizes[1])
 
 
-def mutates_or_aliases(node: Any) -> bool:
-    """Whether a kernel writes into, or is a view of, a buffer that it does not own; a slice of a `cat` is its own."""
+def mutates_or_aliases(node: Kernel) -> bool:
+    """True if a kernel writes into, or is a view of, a buffer that it does not own; a slice of a `cat` is its own."""
     return any(
         output.get_mutations() or (output.get_aliases() and not _slices_cat(output)) for output in node.get_outputs()
     )
 
 
-def only_overwrites(node: Any) -> bool:
-    """Whether all that a kernel does to buffers that it does not own is to store into them: no views, no atomics."""
+def only_overwrites(node: Kernel) -> bool:
+    """True if all that a kernel does to buffers that it does not own is to store into them: no views, no atomics."""
     if any(o.get_aliases() and not o.get_mutations() and not _slices_cat(o) for o in node.get_outputs()):
         return False
     accesses = (entry for n in loop_nodes(node) for entries in n._body.memory_usage.values() for entry in entries)
     return all(access.mode is None for access in accesses)
 
 
-def launch_parts(node: Any) -> list[Any]:
-    """The kernels that share a launch of Bridge's making; of any other kernel itself."""
-    return list(node.snodes) if getattr(node, "bridge_siblings", False) else [node]
+class SharedLaunch:
+    """Marks the scheduler node of a launch of Bridge's making; a class of such nodes has it as a base."""
+
+    snodes: list[Kernel]
 
 
-def _slices_cat(output: Any) -> bool:
-    """Whether a buffer is a part of a larger one that nothing else writes, and nobody reads before all parts are."""
+def launch_parts(node: Kernel | LaunchNode) -> list[Kernel]:
+    """Return the kernels that share a launch of Bridge's making; of any other kernel itself."""
+    return list(node.snodes) if isinstance(node, SharedLaunch) else [node]
+
+
+def _slices_cat(output: Buffer) -> bool:
+    """True if a buffer is a part of a larger one that nothing else writes, and nobody reads before all parts are."""
     from torch._inductor import ir
 
     return isinstance(output.node, ir.ComputedBuffer) and isinstance(output.node.layout, ir.NonOwningLayout)
 
 
 def storage_of(name: str) -> str | None:
-    """The larger buffer that a buffer is a slice of, if it is one."""
+    """Return the larger buffer that a buffer is a slice of, if it is one."""
     view = _view_of_storage(name)
     return None if view is None else view.get_name()
 
 
 def written_storage(name: str) -> str:
-    """The buffer whose memory a store goes to: one that is written into has another name after every such store."""
+    """Return the buffer whose memory a store goes to.
+
+    A buffer that is written into has another name after every such store.
+    """
     from torch._inductor.virtualized import V
 
     real = V.graph.scheduler.mutation_real_name.get(name, name)
@@ -89,7 +100,10 @@ def written_storage(name: str) -> str:
 
 
 def offset_in_storage(name: str) -> sympy.Expr:
-    """Elements from the start of a buffer's storage to its own start: not 0 for a slice of a larger buffer."""
+    """Return the number of elements from the start of a buffer's storage to its own start.
+
+    Not 0 for a slice of a larger buffer.
+    """
     view = _view_of_storage(name)
     return sympy.S.Zero if view is None else view.get_layout().offset
 
@@ -102,37 +116,40 @@ def _view_of_storage(name: str) -> Any | None:
     return layout.view if isinstance(layout, ir.NonOwningLayout) else None
 
 
-def has_masked_parts(node: Any) -> bool:
-    """Whether a part of the loop body is only for some iterations."""
+def has_masked_parts(node: LoopNode) -> bool:
+    """True if a part of the loop body is only for some iterations."""
     return bool(node_body(node).subblocks)
 
 
-def device_of(node: Any) -> torch.device:
+def device_of(node: Kernel) -> torch.device:
+    """Return the device that a kernel runs on."""
     return node.get_device()
 
 
-def buffers_read(node: Any) -> set[str]:
+def buffers_read(node: Kernel) -> set[str]:
+    """Return the names of the buffers that a kernel reads."""
     return {dep.name for dep in node.read_writes.reads}
 
 
-def readers(node: Any) -> set[str]:
-    """The kernels that read what a kernel writes, by name."""
+def readers(node: Kernel) -> set[str]:
+    """Return the kernels that read what a kernel writes, by name."""
     kernels = node.scheduler.name_to_fused_node
     users = {user.node.get_name() for output in node.get_outputs() for user in output.users if not user.is_weak}
     return {kernels[name].get_name() for name in users & kernels.keys()}  # what is returned has a user of its own
 
 
-def subscripts_read(node: Any, name: str) -> set[Any]:
-    """The linear addresses at which a node's loop body loads from a buffer."""
+def subscripts_read(node: Kernel, name: str) -> set[sympy.Expr]:
+    """Return the linear addresses at which a node's loop body loads from a buffer."""
     return {dep.index for dep in _accesses(node.read_writes.reads) if dep.name == name}
 
 
-def buffers_written(node: Any) -> set[str]:
+def buffers_written(node: Kernel) -> set[str]:
+    """Return the names of the buffers that a kernel writes."""
     return {dep.name for dep in node.read_writes.writes}
 
 
-def _accesses(dependencies: Iterable[Any]) -> list[Any]:
-    """Those that are loads and stores at a subscript.
+def _accesses(dependencies: Iterable[Dependency]) -> list[Dependency]:
+    """Return those that are loads and stores at a subscript.
 
     The others have no subscript to ask for: of a whole buffer (a search in it, the order of a kernel that writes in
     place and the readers before it), and of nothing but order.
@@ -142,8 +159,10 @@ def _accesses(dependencies: Iterable[Any]) -> list[Any]:
     return [dependency for dependency in dependencies if isinstance(dependency, MemoryDep)]
 
 
-def bytes_touched(node: Any, together: set[str] | None = None) -> dict[str, int]:
-    """Bytes of each buffer that a kernel reads from memory or writes to it, for typical sizes; for cost only.
+def bytes_touched(node: Kernel, together: set[str] | None = None) -> dict[str, int]:
+    """Return the bytes of each buffer that a kernel reads from memory or writes to it.
+
+    For typical sizes, and for cost only.
 
     together: names of the operations of the kernel that it would be in, default its own.
     """
@@ -167,8 +186,8 @@ def bytes_touched(node: Any, together: set[str] | None = None) -> dict[str, int]
 SECTOR = 32
 
 
-def bytes_beside(node: Any) -> int:
-    """Bytes that a kernel of rows moves and does not use, for typical sizes; for cost only.
+def bytes_beside(node: Kernel) -> int:
+    """Return the bytes that a kernel of rows moves and does not use, for typical sizes; for cost only.
 
     They are around those that it reads or writes in larger steps, along its innermost loop.
     """
@@ -182,8 +201,10 @@ def bytes_beside(node: Any) -> int:
     return beside
 
 
-def bytes_beside_rows(node: Any, rows: int) -> int:
-    """Bytes that a kernel whose blocks have `rows` whole rows loads and does not use, for typical sizes; for cost only.
+def bytes_beside_rows(node: Kernel, rows: int) -> int:
+    """Return the bytes that a kernel whose blocks have `rows` whole rows loads and does not use.
+
+    For typical sizes, and for cost only.
 
     They are around what it reduces in steps of a sector or more along a row: neighbours in memory are in other rows,
     and those of the same block share a sector.
@@ -199,8 +220,8 @@ def bytes_beside_rows(node: Any, rows: int) -> int:
     return int(beside)
 
 
-def _innermost_step(dep: Any) -> int:
-    """Elements from what the first iteration of the innermost loop accesses to what the next one does."""
+def _innermost_step(dep: Dependency) -> int:
+    """Return how many elements the second iteration of the innermost loop accesses after the first."""
     if not dep.var_names:
         return 0
     first = dict.fromkeys(dep.index.free_symbols & set(dep.var_names), 0)
@@ -208,33 +229,36 @@ def _innermost_step(dep: Any) -> int:
     return abs(size_hint(step.expand(identity=True)))
 
 
-def stays_inside(scheduler: Any, name: str, operations: set[str]) -> bool:
-    """Whether a kernel of the operations makes the buffer, and nothing else uses it."""
+def stays_inside(scheduler: Scheduler, name: str, operations: set[str]) -> bool:
+    """True if a kernel of the operations makes the buffer, and nothing else uses it."""
     own = name in scheduler.name_to_buf and scheduler.name_to_buf[name].defining_op_name() in operations
     return own and scheduler.can_buffer_be_removed_through_fusion(name, operations)
 
 
-def buffers_awaited(node: Any) -> set[str]:
-    """Buffers of other kernels that have to be there before this one, for whatever reason."""
+def buffers_awaited(node: Kernel) -> set[str]:
+    """Return the buffers of other kernels that have to be there before this one, for whatever reason."""
     return {dep.name for dep in node.unmet_dependencies}
 
 
-def buffers_made(node: Any) -> set[str]:
+def buffers_made(node: Kernel) -> set[str]:
+    """Return the names of the buffers that a kernel makes."""
     return set(node.get_buffer_names())
 
 
-def operation_names(node: Any) -> set[str]:
+def operation_names(node: Kernel) -> set[str]:
+    """Return the names of a kernel's operations."""
     return set(node.get_operation_names())
 
 
 def buffer_dtype(name: str) -> torch.dtype:
+    """Return the dtype of a buffer's elements."""
     from torch._inductor.virtualized import V
 
     return V.graph.get_dtype(name)
 
 
 def buffer_numel(name: str) -> sympy.Expr:
-    """Elements of a buffer's storage that its layout reaches, from the storage's first."""
+    """Return the number of elements of a buffer's storage that its layout reaches, from the storage's first."""
     from torch._inductor.virtualized import V
 
     if name in V.graph.constants:
@@ -248,13 +272,14 @@ def buffer_numel(name: str) -> sympy.Expr:
 
 
 def is_inference_graph() -> bool:
+    """True if the graph that is being compiled is one for inference."""
     from torch._inductor.virtualized import V
 
     return bool(V.graph.is_inference)
 
 
 def rounds_at_conversion(device: torch.device) -> bool:
-    """Whether the code generator rounds at a conversion to a 16-bit float (C++) or at the store only (Triton)."""
+    """True if the code generator rounds at a conversion to a 16-bit float (C++) or at the store only (Triton)."""
     from torch._inductor import config
 
     triton = device.type != "cpu" or config.cpu_backend == "triton"
@@ -262,4 +287,5 @@ def rounds_at_conversion(device: torch.device) -> bool:
 
 
 def generates_triton(device: torch.device) -> bool:
+    """True if Inductor generates Triton for the device."""
     return not rounds_at_conversion(device)

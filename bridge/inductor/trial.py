@@ -6,11 +6,14 @@ import contextlib
 import copy
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
-from typing import Any
+from typing import TYPE_CHECKING
 
 from torch.fx import Graph, GraphModule
 
 from .memory import peak_bytes
+
+if TYPE_CHECKING:
+    from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 #: Whether what is scheduled in this context is a trial: no pass of a hook takes part.
 running: ContextVar[bool] = ContextVar("bridge_trial", default=False)
@@ -27,7 +30,7 @@ _NO_MEASUREMENTS = {
 
 
 def copied(graph: Graph) -> Graph:
-    """A graph with the same nodes, of a module of its own, in the place of which it can be put."""
+    """Return a copy of a graph, of a module of its own; it can be put in the graph's place."""
     owner = graph.owning_module
     assert owner is not None, "a graph that Inductor compiles has a module"
     module = GraphModule(owner, copy.deepcopy(graph))
@@ -36,7 +39,7 @@ def copied(graph: Graph) -> Graph:
 
 
 def estimated_peak(graph: Graph, inference: bool) -> int:
-    """Inductor's estimate of the most that is live at a time, in the order that it gives the kernels of a graph."""
+    """Return Inductor's estimate of the most bytes live at a time, in the order that it gives a graph's kernels."""
     from torch._inductor.graph import GraphLowering
     from torch._inductor.virtualized import V
 
@@ -52,8 +55,8 @@ def estimated_peak(graph: Graph, inference: bool) -> int:
 
 
 @contextlib.contextmanager
-def apart(shape_env: Any) -> Iterator[None]:
-    """Leaves no trace of what is compiled in the block: no guards, no counts."""
+def apart(shape_env: ShapeEnv | None) -> Iterator[None]:
+    """Leave no trace of what is compiled in the block: no guards, no counts."""
     from torch._inductor import config
 
     restore = counts_restored()
@@ -67,7 +70,7 @@ def apart(shape_env: Any) -> Iterator[None]:
 
 
 def counts_restored() -> Callable[[], None]:
-    """Notes what Inductor has counted until now; what is given has it count from there again."""
+    """Return what puts Inductor's counts back to what they are now."""
     from torch._dynamo.utils import counters
     from torch._inductor import metrics
 

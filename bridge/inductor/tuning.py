@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from torch._inductor.runtime.triton_heuristics import CachingAutotuner
 
 
-def tuned_kernels() -> dict[str, Any]:
-    """Source, but for the kernel's name -> what launches it; of all kernels called since the caches were emptied."""
+def tuned_kernels() -> dict[str, CachingAutotuner]:
+    """Return what launches each kernel called since the caches were emptied, by source without the kernel's name."""
     from torch._inductor.codecache import PyCodeCache
     from torch._inductor.runtime.triton_heuristics import CachingAutotuner
 
@@ -17,13 +20,13 @@ def tuned_kernels() -> dict[str, Any]:
     return {_source(kernel): kernel for kernel in kernels}
 
 
-def _source(kernel: Any) -> str:
+def _source(kernel: CachingAutotuner) -> str:
     text = Path(kernel.filename).read_text(encoding="utf-8")
     return text.replace(kernel.inductor_meta["kernel_name"], "kernel")
 
 
-def share_choices(kernels: Mapping[str, Any], tuned: Mapping[str, Any]) -> int:
-    """Has kernels run with the configurations of others of the same source; returns how many there are."""
+def share_choices(kernels: Mapping[str, CachingAutotuner], tuned: Mapping[str, CachingAutotuner]) -> int:
+    """Have kernels run with the configurations of others of the same source; returns how many there are."""
     common = kernels.keys() & tuned.keys()
     for source in common:
         kernels[source].launchers = tuned[source].launchers

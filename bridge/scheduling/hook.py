@@ -17,14 +17,14 @@ from typing import Any
 
 from .. import inductor
 from ..affine.mlir_runtime import mlir_version
-from ..diagnostics import recording, torch_logging
 from ..graph_passes import change_graph
 from ..inductor import graphs, reuse
-from ..inductor import recording as generated
+from ..inductor import inspection as generated
 from ..options import Options
 from ..reasons import Reason, Refusal
 from ..reports import FAULTS, Report, note_bugs, publish, warn_once
 from ..support.error_boundary import attempt, boundary, describe, is_faulty, try_step, without
+from ..support.recorder import recorder
 from .fuse import fuse_schedule
 from .regeneration import generate_again
 
@@ -137,7 +137,7 @@ class _Pass:
         """None (no caching) for a compilation that is to be dumped or explained: a hit would show nothing."""
         scope = current()
         assert scope is not None, "called where not active"
-        if scope.options.dump_dir is not None or recording.current() is not None:
+        if scope.options.dump_dir is not None or recorder().is_recording():
             return None
         with boundary(scope.options.strict, _tell_of_key):
             return try_step(partial(_identity, scope.options), None)
@@ -169,7 +169,7 @@ class _BeforeLowering(_Pass):
         scope = current()
         assert scope is not None, "called where not active"
         if (inference or scope.options.training) and inductor.unkept_promise() is None:
-            with torch_logging.timed("bridge.graph_passes"):
+            with recorder().timed("bridge.graph_passes"):
                 change_graph(graph, scope.options, inference)
 
 
@@ -226,13 +226,13 @@ def _without() -> Iterator[None]:
 
 def _changed(nodes: list[Any], options: Options, report: Report, earlier: int) -> list[Any]:
     """The schedule after Bridge, as a graph of the report; earlier: groups of the report's graphs before."""
-    with report.graph(), torch_logging.timed("bridge"):
+    with report.graph(), recorder().timed("bridge"):
         restructured = try_step(partial(_report_changes, report), False)
         changed = _transform(nodes, options, report)
         if restructured or changed != nodes:
             try_step(reuse.keep_below_peak, None)
         with attempt():
-            recording.finish_graph(changed, report, earlier)
+            recorder().finish_graph(changed, report, earlier)
     return changed
 
 
@@ -268,7 +268,7 @@ def _leave(nodes: list[Any], report: Report, reason: Reason, detail: str) -> lis
 def _tell(report: Report, before: Counter) -> None:
     """Publishes a report: to `bridge.report()`, to Dynamo's counters and, for a fault, as a warning."""
     with attempt(note=report.leave_all):
-        torch_logging.tell(report)
+        recorder().tell(report)
     added = _add_counts(report, before)
     publish(report)
     count = added.get(f"refused.{Reason.internal_error.name}", 0)

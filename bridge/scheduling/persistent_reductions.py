@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 from math import prod
-from typing import Any
 
 from .. import inductor
+from ..inductor.protocols import Kernel, Schedule
 from ..lowering.triton import codegen
 from ..lowering.triton.combo_kernels import SHORT_ROW
 from ..lowering.triton.profitability import fits_in_registers
@@ -20,31 +20,33 @@ from ..support.error_boundary import attempt
 LONG_ROW = 16384
 
 
-def keep_repeated_rows(schedule: list[Any], fused: set[str]) -> list[str]:
-    """Makes the kernels persistent for which that pays; a line about each.
+def make_persistent_reductions(schedule: Schedule, fused: set[str]) -> list[str]:
+    """Make the kernels persistent for which that pays; a line about each.
 
     fused: names of operations whose kernels are Bridge's, and decided on.
     """
     lines: list[str] = []
     for kernel in schedule:
         with attempt(kernel.get_name()):
-            lines += _keep_repeated_rows(kernel, fused)
+            lines += _make_persistent(kernel, fused)
     return lines
 
 
-def _keep_repeated_rows(kernel: Any, fused: set[str]) -> list[str]:
+def _make_persistent(kernel: Kernel, fused: set[str]) -> list[str]:
     if not inductor.is_loop_kernel(kernel) or inductor.operation_names(kernel) & fused:
         return []
     device = inductor.device_of(kernel)
-    registers = repeated_row_registers(kernel) if inductor.generates_triton(device) else 0
+    registers = persistent_registers(kernel) if inductor.generates_triton(device) else 0
     if not fits_in_registers(registers):
         return []
-    codegen.keep_inner_rows(kernel.scheduler, device, inductor.operation_names(kernel))
+    codegen.make_inner_persistent(kernel.scheduler, device, inductor.operation_names(kernel))
     return [f"{kernel.get_name()}: persistent: a row that was read again takes {registers} registers"]
 
 
-def repeated_row_registers(kernel: Any) -> int:
-    """32-bit registers of the rows that a kernel loads, if it goes over one of them more than once; 0 if not.
+def persistent_registers(kernel: Kernel) -> int:
+    """Return the 32-bit registers of the rows that a kernel loads, if it goes over one of them more than once.
+
+    0 if not.
 
     Also 0 for rows that Inductor keeps by itself, that are too long, or whose length is not known; and where a loop
     body has several subscripts for one row, as RoPE has: it would be loaded several times all the same, and its

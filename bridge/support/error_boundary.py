@@ -1,6 +1,6 @@
 """Steps that a refusal or a bug of ours may end: in production the user's compilation goes on without them.
 
-A step is as small as it can be: one kernel, one group, one family of siblings, one node of a graph.  It changes nothing
+A step is as small as it can be: one kernel, one group, one shared launch, one node of a graph.  It changes nothing
 before it is done, or undoes what it has changed; so all other steps are as if it had been refused.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TypeVar
 
 from ..reasons import Reason, Refusal, Unsupported
 
@@ -24,6 +24,9 @@ _faulty: ContextVar[dict[str, str]] = ContextVar("bridge_faulty", default={})  #
 
 #: Takes why a step ended: the reason, and the detail.
 Note = Callable[[Reason, str], None]
+
+Result = TypeVar("Result")
+Fallback = TypeVar("Fallback")
 
 
 @dataclass(frozen=True)
@@ -40,7 +43,7 @@ _current: ContextVar[_Boundary | None] = ContextVar("bridge_boundary", default=N
 
 @contextlib.contextmanager
 def boundary(strict: bool, refuse: Callable[[Refusal], None]) -> Iterator[None]:
-    """Has the attempts of the block end in refusals; strict: a bug is raised all the same."""
+    """Have the attempts of the block end in refusals; strict: a bug is raised all the same."""
     token = _current.set(_Boundary(strict, refuse))
     try:
         yield
@@ -50,7 +53,7 @@ def boundary(strict: bool, refuse: Callable[[Refusal], None]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def attempt(*nodes: str, note: Note | None = None) -> Iterator[None]:
-    """Ends the block, and nothing else, where a refusal or a bug of ours ends it.
+    """End the block, and nothing else, where a refusal or a bug of ours ends it.
 
     nodes: what the block is about; note: takes the reason, by default the boundary, as a refusal of the nodes.
     Raises the bug in strict mode.
@@ -70,8 +73,8 @@ def attempt(*nodes: str, note: Note | None = None) -> Iterator[None]:
         note(Reason.internal_error, describe(bug))
 
 
-def try_step(step: Callable[[], Any], fallback: Any, *nodes: str) -> Any:
-    """What a step gives; in production the fallback, where a refusal or a bug ends it."""
+def try_step(step: Callable[[], Result], fallback: Fallback, *nodes: str) -> Result | Fallback:
+    """Return what a step gives; in production the fallback, where a refusal or a bug ends it."""
     with attempt(*nodes):
         return step()
     return fallback
@@ -79,7 +82,7 @@ def try_step(step: Callable[[], Any], fallback: Any, *nodes: str) -> Any:
 
 @contextlib.contextmanager
 def without(operations: set[str], detail: str) -> Iterator[None]:
-    """Has the block leave kernels of these operations alone; those of the blocks around it, too."""
+    """Have the block leave kernels of these operations alone; those of the blocks around it, too."""
     token = _faulty.set({**_faulty.get(), **dict.fromkeys(operations, detail)})
     try:
         yield
@@ -88,17 +91,18 @@ def without(operations: set[str], detail: str) -> Iterator[None]:
 
 
 def is_faulty(operations: set[str]) -> bool:
-    """Whether all of them are already left alone."""
+    """True if all of them are already left alone."""
     return operations <= _faulty.get().keys()
 
 
 def check_not_faulty(operations: set[str]) -> None:
-    """Unsupported(internal_error) for operations that are to be left alone."""
+    """Raise Unsupported(internal_error) for operations that are to be left alone."""
     for name in sorted(operations & _faulty.get().keys()):
         raise Unsupported(Reason.internal_error, _faulty.get()[name])
 
 
 def describe(bug: BaseException) -> str:
+    """Return a bug's class and message, as one text."""
     return f"{type(bug).__name__}: {bug}"
 
 

@@ -12,7 +12,7 @@ _counter = itertools.count()
 
 
 def fresh_entry(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that calls ``fn`` and that Dynamo has never seen.
+    """Return a function that calls ``fn`` and that Dynamo has never seen.
 
     Dynamo keeps compiled entries and recompile counts per code object, and its
     record of which sizes changed per code name. A new code object under a new
@@ -20,7 +20,7 @@ def fresh_entry(fn: Callable[..., Any]) -> Callable[..., Any]:
     reaching the recompile limit.
     """
 
-    def entry(*args: Any, **kwargs: Any) -> Any:
+    def entry(*args: object, **kwargs: object) -> Any:
         return fn(*args, **kwargs)
 
     name = f"bridge_entry_{next(_counter)}"

@@ -1,4 +1,4 @@
-"""Affine functions that no scheduler made: read, checked, and lifted nest by nest.
+"""Reads, checks and lifts affine functions that no scheduler made, nest by nest.
 
 A function's arguments are memrefs of tensors and nothing else.  What it stores to it defines: an argument that is read
 before that, and one that two nests store to, is refused.
@@ -7,18 +7,18 @@ before that, and one that two nests store to, is refused.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import sympy
 import torch
 
 from bridge.affine import dtypes
 from bridge.affine.mlir_runtime import context, ir
-from bridge.affine.pipeline import Remark, run_pipeline
-from bridge.diagnostics.dump import Dump
+from bridge.affine.pass_manager import Remark
+from bridge.affine.pipeline import run_pipeline
 from bridge.reasons import Reason, Unsupported
+from bridge.support.recorder import NO_STAGES
 
 from ..lift.band import FunctionTables, LiftedBand, lift_function
 
@@ -30,7 +30,7 @@ _PROVE = "builtin.module(func.func(bridge-prove-parallel))"
 
 @dataclass(frozen=True)
 class Argument:
-    """A memref: its name, shape and dtype, whether the function defines it, and whether the caller gets it."""
+    """Describe a memref: its name, shape and dtype, whether the function defines it, and whether the caller gets it."""
 
     name: str
     shape: tuple[int, ...]
@@ -41,36 +41,39 @@ class Argument:
 
 @dataclass
 class AffineFunction:
-    """A function of a module, with its bands proven parallel.
+    """Hold a function of a module, with its bands proven parallel.
 
     nests: for each loop nest in order the numbers of the arguments that it stores to; reads: likewise that it loads.
     """
 
-    module: Any
-    operation: Any
+    module: ir.Module
+    operation: ir.Operation
     arguments: list[Argument]
     nests: list[list[int]] = field(default_factory=list)
     reads: list[list[int]] = field(default_factory=list)
 
     @property
     def inputs(self) -> list[int]:
+        """Return the numbers of the arguments that the caller gives."""
         return [i for i, argument in enumerate(self.arguments) if not argument.defined]
 
     @property
     def outputs(self) -> list[int]:
+        """Return the numbers of the arguments that the caller gets."""
         return [i for i, argument in enumerate(self.arguments) if argument.returned]
 
     @property
     def key(self) -> str:
+        """Return the hash of the module."""
         return hashlib.sha256(str(self.module).encode()).hexdigest()
 
-    def lift(self, names: list[str], knows_lanes: bool, keeps_row: Callable[[int | None], bool]) -> list[LiftedBand]:
-        """One band for each nest, whose nodes are named by the buffer that each defines.
+    def lift(self, names: list[str], simt_target: bool, keeps_row: Callable[[int | None], bool]) -> list[LiftedBand]:
+        """Lift one band for each nest, whose nodes are named by the buffer that each defines.
 
         names: the buffer of each argument; the rest as in `FunctionTables`.
         """
         buffers = [(name, _strides(argument.shape)) for name, argument in zip(names, self.arguments, strict=True)]
-        tables = FunctionTables(buffers, [], knows_lanes, keeps_row)
+        tables = FunctionTables(buffers, [], simt_target, keeps_row)
         labels = {self.arguments[i].name: {names[i]} for i, _ in enumerate(names)}
         with self.module.context:
             return lift_function(self.operation, tables, labels)
@@ -79,7 +82,7 @@ class AffineFunction:
 def read_function(
     text: str, name: str | None = None, pipeline: str | None = None, outputs: list[str] | None = None
 ) -> AffineFunction:
-    """Parses a module and prepares one of its functions.
+    """Parse a module and prepare one of its functions.
 
     name: which, None for the only one; pipeline: passes to run first, on a module that has only that function;
     outputs: names of the arguments to return, default those labelled `bridge.output`, or else all that are defined.
@@ -90,23 +93,24 @@ def read_function(
         module = _only(_parse(text), name)
         for passes in (pipeline, f"builtin.module({NORMALISE})"):
             if passes is not None:
-                run_pipeline(module, passes, Dump(None, "import"))
+                run_pipeline(module, passes, NO_STAGES)
         operation = module.body.operations[0].operation
         function = AffineFunction(module, operation, _arguments(operation, outputs))
         _describe_nests(function)
-        _raise_first([r for r in run_pipeline(module, _PROVE, Dump(None, "import"))])
+        _raise_first([r for r in run_pipeline(module, _PROVE, NO_STAGES)])
     return function
 
 
-def _parse(text: str) -> Any:
+def _parse(text: str) -> ir.Module:
+    """Parse a module; ValueError for text that MLIR does not take."""
     try:
         return ir.Module.parse(text)
     except ir.MLIRError as error:
         raise ValueError(f"MLIR does not take the module: {error}") from error
 
 
-def _only(module: Any, name: str | None) -> Any:
-    """A module with one function of another."""
+def _only(module: ir.Module, name: str | None) -> ir.Module:
+    """Return a module with one function of another."""
     functions = [op.operation for op in module.body.operations if op.operation.name == "func.func"]
     names = [ir.StringAttr(f.attributes["sym_name"]).value for f in functions]
     if name is None and len(names) != 1:
@@ -119,7 +123,8 @@ def _only(module: Any, name: str | None) -> Any:
     return single
 
 
-def _arguments(function: Any, outputs: list[str] | None) -> list[Argument]:
+def _arguments(function: ir.Operation, outputs: list[str] | None) -> list[Argument]:
+    """Describe the arguments; ValueError for outputs that the function does not define."""
     block = function.regions[0].blocks[0]
     labels = _labels(function, len(block.arguments))
     stored = {store.operands[1] for store in _operations(function, "affine.store")}
@@ -137,18 +142,20 @@ def _arguments(function: Any, outputs: list[str] | None) -> list[Argument]:
     return arguments
 
 
-def _labels(function: Any, count: int) -> list[Any]:
+def _labels(function: ir.Operation, count: int) -> list[Mapping[str, ir.Attribute]]:
+    """Return the attributes of each argument."""
     if "arg_attrs" not in function.attributes:
         return [{}] * count
     return [ir.DictAttr(labels) for labels in ir.ArrayAttr(function.attributes["arg_attrs"])]
 
 
-def _text(labels: Any, key: str, otherwise: str) -> str:
+def _text(labels: Mapping[str, ir.Attribute], key: str, otherwise: str) -> str:
+    """Return a string attribute."""
     return ir.StringAttr(labels[key]).value if key in labels else otherwise
 
 
-def _memref(argument: Any, name: str, labels: Any) -> tuple[tuple[int, ...], torch.dtype]:
-    """(shape, dtype); `bridge.dtype` tells unsigned integers from signed ones, as MLIR's types do not."""
+def _memref(argument: ir.Value, name: str, labels: Mapping[str, ir.Attribute]) -> tuple[tuple[int, ...], torch.dtype]:
+    """Return (shape, dtype); `bridge.dtype` tells unsigned integers from signed ones, as MLIR's types do not."""
     if not isinstance(argument.type, ir.MemRefType):
         raise Unsupported(Reason.dynamic_extent, f"argument {name} is {argument.type}: sizes have to be constants")
     kind = ir.MemRefType(argument.type)
@@ -159,10 +166,12 @@ def _memref(argument: Any, name: str, labels: Any) -> tuple[tuple[int, ...], tor
     return tuple(kind.shape), dtype
 
 
-def _operations(root: Any, name: str) -> list[Any]:
-    found: list[Any] = []
+def _operations(root: ir.Operation, name: str) -> list[ir.Operation]:
+    """Return the operations of that name inside another, in order."""
+    found: list[ir.Operation] = []
 
-    def visit(operation: Any) -> Any:
+    def visit(operation: ir.Operation) -> ir.WalkResult:
+        """Keep an operation of that name."""
         if operation.name == name:
             found.append(operation.operation)
         return ir.WalkResult.ADVANCE
@@ -172,7 +181,7 @@ def _operations(root: Any, name: str) -> list[Any]:
 
 
 def _describe_nests(function: AffineFunction) -> None:
-    """Names the nodes of every nest, one for each memref that it stores to, and marks its band."""
+    """Name the nodes of every nest, one for each memref that it stores to, and mark its band."""
     block = function.operation.regions[0].blocks[0]
     numbers = {argument: i for i, argument in enumerate(block.arguments)}
     defined: set[int] = set(function.inputs)
@@ -189,14 +198,14 @@ def _describe_nests(function: AffineFunction) -> None:
         function.reads.append(loads)
 
 
-def _check_free(operation: Any) -> None:
-    """Outside of the nests stand constants and what is computed from them."""
+def _check_free(operation: ir.Operation) -> None:
+    """Raise Unsupported for what is no computation from constants, outside of the nests."""
     if operation.regions or operation.name.startswith(("affine.load", "affine.store", "memref.")):
         raise Unsupported(Reason.unsupported_op, f"{operation.name} outside of the loop nests")
 
 
-def _numbers(accesses: list[Any], operand: int, numbers: dict[Any, int]) -> list[int]:
-    """The arguments that accesses go to, each once, in order."""
+def _numbers(accesses: list[ir.Operation], operand: int, numbers: dict[ir.Value, int]) -> list[int]:
+    """Return the arguments that accesses go to, each once, in order."""
     for access in accesses:
         if access.operands[operand] not in numbers:
             raise Unsupported(Reason.aliasing, f"{access.name} of a memref that is no argument")
@@ -204,13 +213,15 @@ def _numbers(accesses: list[Any], operand: int, numbers: dict[Any, int]) -> list
 
 
 def _check_flow(function: AffineFunction, stores: set[int], loads: set[int], defined: set[int]) -> None:
+    """Raise Unsupported(mutation) for an argument that is stored to twice, or read before it is defined."""
     for i in stores & defined:
         raise Unsupported(Reason.mutation, f"argument {function.arguments[i].name} is stored to by two nests")
     for i in loads - stores - defined:
         raise Unsupported(Reason.mutation, f"argument {function.arguments[i].name} is read before it is defined")
 
 
-def _label(root: Any, nodes: list[str], number: int) -> None:
+def _label(root: ir.Operation, nodes: list[str], number: int) -> None:
+    """Give a nest the attributes of a band: its nodes, its kernel, its loops."""
     root.attributes["bridge.nodes"] = ir.ArrayAttr.get([ir.StringAttr.get(node) for node in nodes])
     i64 = ir.IntegerType.get_signless(64)
     root.attributes["bridge.kernels"] = ir.ArrayAttr.get([ir.IntegerAttr.get(i64, number)])
@@ -220,8 +231,8 @@ def _label(root: Any, nodes: list[str], number: int) -> None:
         loop.attributes["bridge.band"] = ir.UnitAttr.get()
 
 
-def _perfect_chain(root: Any) -> list[Any]:
-    """The outer loops that carry no value and hold nothing but the next one."""
+def _perfect_chain(root: ir.Operation) -> list[ir.Operation]:
+    """Return the outer loops that carry no value and hold nothing but the next one."""
     chain = [root]
     while True:
         body = [op.operation for op in chain[-1].regions[0].blocks[0].operations]
@@ -231,12 +242,14 @@ def _perfect_chain(root: Any) -> list[Any]:
 
 
 def _raise_first(remarks: list[Remark]) -> None:
+    """Raise Unsupported for the first remark."""
     for remark in remarks:
         example = "".join(f"; {text}" for text, _ in remark.notes)
         raise Unsupported(Reason[remark.reason], f"{remark.text}{example} at {remark.location}")
 
 
 def _strides(shape: tuple[int, ...]) -> list[sympy.Expr]:
+    """Return the strides of contiguous memory."""
     strides = [sympy.Integer(1)]
     for size in reversed(shape[1:]):
         strides.insert(0, strides[0] * size)

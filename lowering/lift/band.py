@@ -1,25 +1,31 @@
-"""Fused bands of the affine IR as loop bodies: one for each scheduler node in the band."""
+"""Lifts fused bands of the affine IR to loop bodies: one for each scheduler node in the band."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import sympy
 from torch.utils._sympy.functions import ModularIndexing
 
 from bridge.affine.mlir_runtime import ir
+from bridge.inductor import inductor_ops
 from bridge.reasons import Reason, Unsupported
 
-from .evaluate import Environment, Evaluator
+from .environment import Environment
+from .evaluate import Evaluator
 from .footprint import row_registers
 from .index import apply_map
-from .lanes import Statement, digits, known_extents, make_statement, segment_length
+from .lanes import StoreNest, digits, find_store_nest, known_extents, segment_length
+
+#: A buffer: its name, and its strides in elements.
+StridedBuffer: TypeAlias = tuple[str, list[sympy.Expr]]
 
 
 @dataclass(frozen=True)
 class LiftedNode:
-    """A scheduler node rewritten by the passes.
+    """Describe a scheduler node rewritten by the passes.
 
     iter_sizes / reduce_sizes: extents of its loops, outermost first.
     body: called as `body(iter_indices, reduce_indices)` inside a trace of Inductor's ops.
@@ -33,7 +39,7 @@ class LiftedNode:
 
 @dataclass(frozen=True)
 class LiftedBand:
-    """One kernel: the scheduler nodes in it, in order, and the kernels they were in before.
+    """Describe one kernel: the scheduler nodes in it, in order, and the kernels they were in before.
 
     registers: 32-bit registers that hold what one band iteration reduces, None where that is symbolic.
     in_registers: the bodies rely on it that a row is kept there.
@@ -47,24 +53,24 @@ class LiftedBand:
 
 @dataclass(frozen=True)
 class FunctionTables:
-    """What the arguments of the function stand for, by position: buffers with strides, then sizes.
+    """Tell what the arguments of the function stand for, by position: buffers with strides, then sizes.
 
-    knows_lanes: whether the code generator is Triton's, as Bridge extends it: a body can compute with the results
-    of its own reductions, reduce segments of a row, and store in some lanes alone.
-    keeps_row: whether a kernel keeps in registers a row that takes as many of 32 bits (None: unknown);
+    simt_target: the code generator is Triton's, as Bridge extends it: a body can compute with the results of its own
+        reductions, reduce segments of a row, and store in some lanes alone;
+    keeps_row: true if a kernel keeps in registers a row that takes as many of 32 bits (None: unknown);
         None where it does not matter, as nothing is generated;
     extent: an expression of `sizes` as Inductor writes a loop's extent.
     """
 
-    buffers: list[tuple[str, list[sympy.Expr]]]
+    buffers: list[StridedBuffer]
     sizes: list[sympy.Expr]
-    knows_lanes: bool = True
+    simt_target: bool = True
     keeps_row: Callable[[int | None], bool] | None = None
     extent: Callable[[sympy.Expr], sympy.Expr] = sympy.expand
 
 
-def lift_function(function, tables: FunctionTables, stores_of: dict[str, set[str]]) -> list[LiftedBand]:
-    """Every band of several nodes in `function`; `stores_of` names the buffers that each node writes."""
+def lift_function(function: ir.Operation, tables: FunctionTables, stores_of: dict[str, set[str]]) -> list[LiftedBand]:
+    """Lift every band of several nodes in `function`; `stores_of` names the buffers that each node writes."""
     entry = function.regions[0].blocks[0]
     roots = [op.operation for op in entry.operations if op.operation.name == "affine.for"]
     # A band loop that names no nodes is what code motion took out of a band.
@@ -72,8 +78,10 @@ def lift_function(function, tables: FunctionTables, stores_of: dict[str, set[str
     return [lift_band(root, entry, tables, stores_of) for root in bands]
 
 
-def lift_band(root, entry, tables: FunctionTables, stores_of: dict[str, set[str]]) -> LiftedBand:
-    """Reads one fused nest back.  InvariantError if a loop of the band was not proven parallel."""
+def lift_band(
+    root: ir.Operation, entry: ir.Block, tables: FunctionTables, stores_of: dict[str, set[str]]
+) -> LiftedBand:
+    """Read one fused nest back.  InvariantError if a loop of the band was not proven parallel."""
     names = [ir.StringAttr(n).value for n in ir.ArrayAttr(root.attributes["bridge.nodes"])]
     kernels = [ir.IntegerAttr(k).value for k in ir.ArrayAttr(root.attributes["bridge.kernels"])]
     stores = _stores(root)
@@ -82,34 +90,37 @@ def lift_band(root, entry, tables: FunctionTables, stores_of: dict[str, set[str]
     sizes = dict(zip(arguments[len(tables.buffers) :], tables.sizes, strict=True))
     by_node = {name: _stores_to(stores, stores_of[name], buffers) for name in names}
     _check_complete(by_node, stores_of, buffers)
-    statements = {name: make_statement(name, own, _reduction_loops(own)) for name, own in by_node.items()}
+    nests = {name: find_store_nest(name, own, _reduction_loops(own)) for name, own in by_node.items()}
     # Found from the stores: code motion may have taken a reduction that no band variable touches out of the band.
     registers = row_registers({loops[0] for s in stores if (loops := _reduction_loops([s]))})
-    in_registers = tables.knows_lanes and tables.keeps_row is not None and tables.keeps_row(registers)
-    row = _lanes_of_row(statements.values())
+    in_registers = tables.simt_target and tables.keeps_row is not None and tables.keeps_row(registers)
+    row = _lanes_of_row(nests.values())
     scope = _Scope(
         buffers,
         sizes,
-        tables.knows_lanes,
+        tables.simt_target,
         row,
         in_registers,
         tables.keeps_row is not None and not in_registers,
         tables.extent,
     )
-    nodes = [_lift_node(name, by_node[name], statements[name], scope) for name in names]
+    nodes = [_lift_node(name, by_node[name], nests[name], scope) for name in names]
     return LiftedBand(nodes, kernels, registers, in_registers)
 
 
-def _lanes_of_row(statements: Iterable[Statement]) -> int | None:
-    counts = [s.count for s in statements if s.lanes or s.reduction]
+def _lanes_of_row(nests: Iterable[StoreNest]) -> int | None:
+    """Return the most lanes of any node, which are the row's; None where they are not known."""
+    counts = [s.count for s in nests if s.lanes or s.reduction]
     known = [count for count in counts if count is not None]
     return max(known) if known and len(known) == len(counts) else None
 
 
-def _stores(root) -> list:
-    found: list = []
+def _stores(root: ir.Operation) -> list[ir.Operation]:
+    """Return the stores in a nest, in order."""
+    found: list[ir.Operation] = []
 
-    def visit(operation):
+    def visit(operation: ir.Operation) -> ir.WalkResult:
+        """Keep a store."""
         if operation.name == "affine.store":
             found.append(operation.operation)
         return ir.WalkResult.ADVANCE
@@ -118,12 +129,17 @@ def _stores(root) -> list:
     return found
 
 
-def _stores_to(stores: list, written: set, buffers: dict) -> list:
+def _stores_to(
+    stores: list[ir.Operation], written: set[str], buffers: dict[ir.Value, StridedBuffer]
+) -> list[ir.Operation]:
+    """Return the stores to buffers of those names."""
     return [s for s in stores if buffers[s.operands[1]][0] in written]
 
 
-def _check_complete(by_node: dict[str, list], stores_of: dict[str, set[str]], buffers: dict) -> None:
-    """Unsupported where code motion took a store out of a band whose loops it does not depend on."""
+def _check_complete(
+    by_node: dict[str, list[ir.Operation]], stores_of: dict[str, set[str]], buffers: dict[ir.Value, StridedBuffer]
+) -> None:
+    """Raise Unsupported where code motion took a store out of a band whose loops it does not depend on."""
     for name, stores in by_node.items():
         if {buffers[store.operands[1]][0] for store in stores} != stores_of[name]:
             raise Unsupported(Reason.not_liftable, f"{name}: a part of it has left the band")
@@ -131,108 +147,116 @@ def _check_complete(by_node: dict[str, list], stores_of: dict[str, set[str]], bu
 
 @dataclass(frozen=True)
 class _Scope:
-    """What every node of a band is lifted with: the function's tables by SSA value, the lanes of a row, and whether
-    a kernel keeps the row in registers; looped: it may go over the row in a loop; `extent` as in `FunctionTables`."""
+    """Hold what every node of a band is lifted with.
 
-    buffers: dict
-    sizes: dict
-    knows_lanes: bool
+    buffers, sizes: the function's tables by SSA value; row: lanes of a row; in_registers: a kernel keeps the row in
+    registers; looped: it may go over the row in a loop; simt_target, extent: as in `FunctionTables`.
+    """
+
+    buffers: dict[ir.Value, StridedBuffer]
+    sizes: dict[ir.Value, sympy.Expr]
+    simt_target: bool
     row: int | None
     in_registers: bool
     looped: bool
     extent: Callable[[sympy.Expr], sympy.Expr]
 
 
-def _lift_node(name: str, stores: list, statement: Statement, scope: _Scope) -> LiftedNode:
-    if not scope.knows_lanes and any(statement.guards.values()):
+def _lift_node(name: str, stores: list[ir.Operation], nest: StoreNest, scope: _Scope) -> LiftedNode:
+    """Lift one node; Unsupported if its loops cannot be Inductor's."""
+    if not scope.simt_target and any(nest.guards.values()):
         raise Unsupported(Reason.not_liftable, f"{name}: a store under a guard")
-    segment = segment_length(statement, scope.row) if scope.knows_lanes else None
+    segment = segment_length(nest, scope.row) if scope.simt_target else None
     if segment is None:
-        return _lift_whole(name, stores, statement, scope)
-    return _lift_segments(name, stores, statement, scope, segment)
+        return _lift_whole(name, stores, nest, scope)
+    return _lift_segments(name, stores, nest, scope, segment)
 
 
-def _lift_whole(name: str, stores: list, statement: Statement, scope: _Scope) -> LiftedNode:
-    """A node whose loops Inductor runs as they are."""
-    loops = [*statement.band, *statement.lanes]
+def _lift_whole(name: str, stores: list[ir.Operation], nest: StoreNest, scope: _Scope) -> LiftedNode:
+    """Lift a node whose loops Inductor runs as they are."""
+    loops = [*nest.band, *nest.lanes]
     extents = [_extent(loop, scope) for loop in loops]
     kept = [(loop, extent) for loop, extent in zip(loops, extents, strict=True) if extent != 1]
 
-    def body(iter_indices, reduce_indices):
+    def body(iter_indices: list[sympy.Expr], reduce_indices: list[sympy.Expr]) -> None:
+        """Run the stores in the loops."""
         indices = {**scope.sizes, **{_variable(loop): sympy.Integer(0) for loop in loops}}
         indices.update(_bind([loop for loop, _ in kept], iter_indices))
-        indices.update(_bind(statement.reduction, reduce_indices))
-        _run(stores, statement, _environment(scope, indices), None)
+        indices.update(_bind(nest.reduction, reduce_indices))
+        _run(stores, nest, _environment(scope, indices), None)
 
-    return LiftedNode(name, [e for _, e in kept], [_extent(loop, scope) for loop in statement.reduction], body)
+    return LiftedNode(name, [e for _, e in kept], [_extent(loop, scope) for loop in nest.reduction], body)
 
 
-def _lift_segments(name: str, stores: list, statement: Statement, scope: _Scope, segment: int) -> LiftedNode:
-    """A node that works on segments of a row: the row is its one inner loop, the first lane of a segment stores."""
+def _lift_segments(name: str, stores: list[ir.Operation], nest: StoreNest, scope: _Scope, segment: int) -> LiftedNode:
+    """Lift a node that works on segments of a row: the row is its one inner loop, and one lane a segment stores."""
     if not scope.in_registers:
         raise Unsupported(Reason.not_liftable, f"{name}: a row to work on in segments does not fit in registers")
     row = sympy.Integer(scope.row)
-    band = [_extent(loop, scope) for loop in statement.band]
-    reduces = bool(statement.reduction)
+    band = [_extent(loop, scope) for loop in nest.band]
+    reduces = bool(nest.reduction)
 
     def body(iter_indices: list[sympy.Expr], reduce_indices: list[sympy.Expr]) -> None:
+        """Run the stores in the first lane of each segment."""
         *outer, lane = [*iter_indices, *reduce_indices]
-        indices = {**scope.sizes, **_bind(statement.band, outer)}
-        loops = [*statement.lanes, *statement.reduction]
+        indices = {**scope.sizes, **_bind(nest.band, outer)}
+        loops = [*nest.lanes, *nest.reduction]
         extents = known_extents(loops)
         extents += [] if reduces else [segment]
         indices.update(zip(map(_variable, loops), digits(lane, extents), strict=False))
         environment = _environment(scope, indices, segment if reduces else None)
         first = ModularIndexing(lane, sympy.Integer(1), sympy.Integer(segment))
-        _run(stores, statement, environment, first)
+        _run(stores, nest, environment, first)
 
     if reduces:
         return LiftedNode(name, band, [row], body)
     return LiftedNode(name, [*band, row], [], body)
 
 
-def _environment(scope: _Scope, indices: dict, segment: int | None = None) -> Environment:
-    from bridge.inductor import inductor_ops
-
+def _environment(scope: _Scope, indices: dict[ir.Value, sympy.Expr], segment: int | None = None) -> Environment:
+    """Return the meaning of values in one lane."""
     return Environment(
-        inductor_ops(), scope.buffers, indices, scope.knows_lanes, segment, scope.in_registers, scope.looped
+        inductor_ops(), scope.buffers, indices, scope.simt_target, segment, scope.in_registers, scope.looped
     )
 
 
-def _variable(loop):
+def _variable(loop: ir.Operation) -> ir.Value:
+    """Return the induction variable of a loop."""
     return loop.regions[0].blocks[0].arguments[0]
 
 
-def _bind(loops: list, indices: list[sympy.Expr]) -> dict:
+def _bind(loops: list[ir.Operation], indices: list[sympy.Expr]) -> dict[ir.Value, sympy.Expr]:
+    """Return the value of each loop's variable."""
     return {_variable(loop): i for loop, i in zip(loops, indices, strict=True)}
 
 
-def _run(stores: list, statement: Statement, environment: Environment, first: sympy.Expr | None) -> None:
-    """Stores everything; `first` is zero in the lanes that do, None if all do."""
+def _run(stores: list[ir.Operation], nest: StoreNest, environment: Environment, first: sympy.Expr | None) -> None:
+    """Store everything; `first` is zero in the lanes that do, None if all do."""
     evaluator = Evaluator(environment)
     for store in stores:
         value = evaluator.stored(store)
         name, index = evaluator.location(store, 1)
-        masks = [evaluator.condition(guard) for guard in statement.guards[store]]
+        masks = [evaluator.condition(guard) for guard in nest.guards[store]]
         masks += [] if first is None else [evaluator.is_zero(first)]
         if masks:
             environment.ops.store(name, index, evaluator.guarded(store, value, masks))
             continue
-        write = environment.ops.store_reduction if statement.reduction and _reduces(store) else environment.ops.store
+        write = environment.ops.store_reduction if nest.reduction and _reduces(store) else environment.ops.store
         write(name, index, value)
 
 
-def _reduction_loops(stores: list) -> list:
-    """The loops of the reduction that the stored value depends on, outermost first; empty if there is none."""
+def _reduction_loops(stores: list[ir.Operation]) -> list[ir.Operation]:
+    """Return the loops of the reduction that the stored value depends on, outermost first; empty if there is none."""
     for store in stores:
-        seen: set = set()
+        seen: set[ir.Value] = set()
         loop = _find_reduction(store.operands[0], seen)
         if loop is not None:
             return _reduction_chain(loop)
     return []
 
 
-def _find_reduction(value, seen: set):
+def _find_reduction(value: ir.Value, seen: set[ir.Value]) -> ir.Operation | None:
+    """Return a loop that a value depends on; None if there is none."""
     owner = value.owner
     if isinstance(owner, ir.Block) or value in seen:
         return None
@@ -247,7 +271,8 @@ def _find_reduction(value, seen: set):
     return None
 
 
-def _reduction_chain(loop) -> list:
+def _reduction_chain(loop: ir.Operation) -> list[ir.Operation]:
+    """Return a loop and the loops inside it, outermost first."""
     chain = [loop]
     while True:
         inner = [o.operation for o in chain[-1].regions[0].blocks[0].operations if o.operation.name == "affine.for"]
@@ -256,12 +281,13 @@ def _reduction_chain(loop) -> list:
         chain.append(inner[0])
 
 
-def _reduces(store) -> bool:
+def _reduces(store: ir.Operation) -> bool:
+    """Return True if the stored value depends on a reduction."""
     return _find_reduction(store.operands[0], set()) is not None
 
 
-def _extent(loop, scope: _Scope) -> sympy.Expr:
-    """The trip count of a loop that starts at 0 with step 1."""
+def _extent(loop: ir.Operation, scope: _Scope) -> sympy.Expr:
+    """Return the trip count of a loop that starts at 0 with step 1."""
     lower = loop.attributes["lowerBoundMap"].value
     if list(lower.results) != [ir.AffineConstantExpr.get(0)]:
         raise Unsupported(Reason.not_liftable, "a loop that does not start at 0")

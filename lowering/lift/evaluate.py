@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Hashable
 
 import sympy
 import torch
@@ -20,42 +18,27 @@ from bridge.affine import dtypes, ops_table
 from bridge.affine.mlir_runtime import ir
 from bridge.reasons import Reason, Unsupported
 
+from .environment import Environment, OpsValue
 from .index import apply_map, constraints
-
-
-@dataclass(frozen=True)
-class Environment:
-    """What IR values outside the loops mean.
-
-    ops: Inductor's `ops` namespace; buffers: (name, strides in elements) of each memref argument;
-    indices: sympy value of induction variables and size arguments; names of values are `ir.Value`s.
-    knows_lanes: see `band.FunctionTables`; segment: lanes that one reduction is over, None for the whole row.
-    in_registers: a reduction may use the result of another, since the row is read once;
-    looped: a kernel may go over the row in a loop, in which the result of a reduction is not there yet.
-    """
-
-    ops: Any
-    buffers: dict[Any, tuple[str, list[sympy.Expr]]]
-    indices: dict[Any, sympy.Expr]
-    knows_lanes: bool = True
-    segment: int | None = None
-    in_registers: bool = False
-    looped: bool = False
+from .reductions import lift_reduction
 
 
 class Evaluator:
-    def __init__(self, environment: Environment):
-        self.env = environment
-        self.memo: dict[Any, Any] = {}
+    """Evaluate SSA values in one scope: a loop body, or a masked block in it."""
 
-    def value(self, value) -> Any:
-        """The `ops` value of an SSA value; Unsupported(not_liftable) for an operation without a meaning there."""
+    def __init__(self, environment: Environment):
+        """Start without values."""
+        self.env = environment
+        self.memo: dict[Hashable, OpsValue] = {}
+
+    def value(self, value: ir.Value) -> OpsValue:
+        """Return the `ops` value of an SSA value; Unsupported(not_liftable) for an operation that `ops` lacks."""
         if value not in self.memo:
             self.memo[value] = self._evaluate(value)
         return self.memo[value]
 
-    def stored(self, store) -> Any:
-        """What a store is given: its own rounding to 16 bits is left to it, as Inductor's bodies do.
+    def stored(self, store: ir.Operation) -> OpsValue:
+        """Return what a store is given: its own rounding to 16 bits is left to it, as Inductor's bodies do.
 
         A rounding that is meant is done before, and the value extended again: what else reads the buffer in the same
         Triton kernel gets what the store was given.
@@ -67,10 +50,10 @@ class Evaluator:
         if ops_table.ROUNDING_MODE not in operation.attributes:
             return self.value(operation.operands[0])
         value = self.value(store.operands[0])
-        return self.env.ops.to_dtype(value, torch.float32, src_dtype=rounded) if self.env.knows_lanes else value
+        return self.env.ops.to_dtype(value, torch.float32, src_dtype=rounded) if self.env.simt_target else value
 
-    def index(self, value) -> sympy.Expr:
-        """The sympy value of an `index`-typed SSA value."""
+    def index(self, value: ir.Value) -> sympy.Expr:
+        """Return the sympy value of an `index`-typed SSA value."""
         if value in self.env.indices:
             return self.env.indices[value]
         operation = _owner(value)
@@ -80,14 +63,15 @@ class Evaluator:
             return sympy.Integer(ir.IntegerAttr(operation.attributes["value"]).value)
         raise Unsupported(Reason.not_liftable, f"index value of {operation.name}")
 
-    def location(self, operation, first_operand: int) -> tuple[str, sympy.Expr]:
-        """(buffer, linear element offset) of an affine load or store; memref at `first_operand`."""
+    def location(self, operation: ir.Operation, first_operand: int) -> tuple[str, sympy.Expr]:
+        """Return (buffer, linear element offset) of an affine load or store; memref at `first_operand`."""
         name, strides = self.env.buffers[operation.operands[first_operand]]
         operands = [self.index(o) for o in list(operation.operands)[first_operand + 1 :]]
         subscripts = apply_map(operation.attributes["map"].value, operands)
         return name, sympy.expand(sum((s * k for s, k in zip(subscripts, strides, strict=True)), sympy.Integer(0)))
 
-    def _evaluate(self, value):
+    def _evaluate(self, value: ir.Value) -> OpsValue:
+        """Apply the defining operation of a value."""
         operation = _owner(value)
         handler = _HANDLERS.get(operation.name)
         if handler is not None:
@@ -96,25 +80,29 @@ class Evaluator:
             return self._call(ops_table.LIFTED_OPS[operation.name], operation)
         raise Unsupported(Reason.not_liftable, operation.name)
 
-    def _call(self, name: str, operation):
+    def _call(self, name: str, operation: ir.Operation) -> OpsValue:
+        """Call one of `ops` on the operands of an operation."""
         return getattr(self.env.ops, name)(*[self.value(o) for o in operation.operands])
 
-    def _load(self, operation, _):
+    def _load(self, operation: ir.Operation, _: ir.Value) -> OpsValue:
+        """Load an element."""
         return self.env.ops.load(*self.location(operation, 0))
 
-    def _constant(self, operation, value):
+    def _constant(self, operation: ir.Operation, value: ir.Value) -> OpsValue:
+        """Return a constant."""
         dtype = dtypes.signed_dtype(str(value.type))
         return self.env.ops.constant(number(operation), dtype)
 
-    def _index_cast(self, operation, value):
+    def _index_cast(self, operation: ir.Operation, value: ir.Value) -> OpsValue:
+        """Return an index as a number."""
         dtype = dtypes.signed_dtype(str(value.type))
         return self.env.ops.index_expr(self.index(operation.operands[0]), dtype)
 
-    def _cast(self, operation, value):
-        """A conversion between floats, signed integers and (as a source) bool."""
+    def _cast(self, operation: ir.Operation, value: ir.Value) -> OpsValue:
+        """Convert between floats, signed integers and (as a source) bool."""
         source = dtypes.signed_dtype(str(operation.operands[0].type))
         target = dtypes.signed_dtype(str(value.type))
-        if self.env.knows_lanes and _extends_load(operation, source, target):
+        if self.env.simt_target and _extends_load(operation, source, target):
             return self.value(operation.operands[0])  # Triton's loads extend by themselves
         zero_extends = operation.name in ("arith.uitofp", "arith.extui")
         if zero_extends != (source == torch.bool) or target == torch.bool:
@@ -123,46 +111,51 @@ class Evaluator:
         rounding = {"use_compute_types": False} if target in dtypes.LOW_PRECISION else {}
         return self.env.ops.to_dtype(self.value(operation.operands[0]), target, src_dtype=source, **rounding)
 
-    def _bitcast(self, operation, value):
+    def _bitcast(self, operation: ir.Operation, value: ir.Value) -> OpsValue:
+        """Reinterpret the bits of a value."""
         source = dtypes.signed_dtype(str(operation.operands[0].type))
         target = dtypes.signed_dtype(str(value.type))
         return self.env.ops.to_dtype_bitcast(self.value(operation.operands[0]), target, source)
 
-    def _convert(self, operation, _):
+    def _convert(self, operation: ir.Operation, _: ir.Value) -> OpsValue:
+        """Convert as `bridge.convert` says."""
         source = dtypes.dtype_from_name(ir.StringAttr(operation.attributes["from"]).value)
         target = dtypes.dtype_from_name(ir.StringAttr(operation.attributes["to"]).value)
         return self.env.ops.to_dtype(self.value(operation.operands[0]), target, src_dtype=source)
 
-    def _special(self, operation, _):
-        from bridge._native._bridge_enum_gen import SpecialFn
+    def _special(self, operation: ir.Operation, _: ir.Value) -> OpsValue:
+        """Call the function that `bridge.special` names."""
+        from bridge._native._bridge_enum_gen import SpecialFn  # loads MLIR
 
         return self._call(SpecialFn(ir.IntegerAttr(operation.attributes["fn"]).value).name, operation)
 
-    def _float_compare(self, operation, _):
+    def _float_compare(self, operation: ir.Operation, _: ir.Value) -> OpsValue:
+        """Compare floats."""
         return self._compare(operation, ops_table.LIFTED_FLOAT_PREDICATES)
 
-    def _int_compare(self, operation, _):
+    def _int_compare(self, operation: ir.Operation, _: ir.Value) -> OpsValue:
+        """Compare integers."""
         return self._compare(operation, ops_table.LIFTED_INT_PREDICATES)
 
-    def _compare(self, operation, predicates: dict[int, str]):
+    def _compare(self, operation: ir.Operation, predicates: dict[int, str]) -> OpsValue:
+        """Compare by a table of predicates."""
         predicate = ir.IntegerAttr(operation.attributes["predicate"]).value
         if predicate not in predicates:
             raise Unsupported(Reason.not_liftable, f"{operation.name} predicate {predicate}")
         return self._call(predicates[predicate], operation)
 
-    def _loop(self, operation, value):
-        from .reductions import lift_reduction
-
+    def _loop(self, operation: ir.Operation, value: ir.Value) -> OpsValue:
+        """Return the result of a reduction."""
         return lift_reduction(self, operation, value)
 
-    def _guard(self, operation, value):
-        """`affine.if` with a result: the first region under a mask, a constant elsewhere."""
+    def _guard(self, operation: ir.Operation, value: ir.Value) -> OpsValue:
+        """Evaluate the first region of an `affine.if` under a mask; elsewhere the result is a constant."""
         position = list(operation.results).index(value)
         inside, outside = (list(region.blocks[0].operations)[-1].operands[position] for region in operation.regions)
         return self.env.ops.masked(self.condition(operation), self._fresh(inside), _other(outside))
 
-    def _fresh(self, value) -> Callable[[], Any]:
-        """What a masked block computes.
+    def _fresh(self, value: ir.Value) -> Callable[[], OpsValue]:
+        """Return a function that evaluates a value anew, for a masked block.
 
         Inductor leaves the mask to a block's load.  But a load of what the kernel has stored is none: it is the stored
         value, and needs the mask like any other.
@@ -171,24 +164,25 @@ class Evaluator:
             return lambda: self.env.ops.identity(Evaluator(self.env).value(value))
         return lambda: Evaluator(self.env).value(value)
 
-    def condition(self, operation):
-        """The mask of an `affine.if`: the conjunction of its constraints on index expressions."""
+    def condition(self, operation: ir.Operation) -> OpsValue:
+        """Return the mask of an `affine.if`: the conjunction of its constraints on index expressions."""
         operands = [self.index(o) for o in operation.operands]
         flags = [self._constraint(*c) for c in constraints(operation.attributes["condition"], operands)]
         return functools.reduce(self.env.ops.and_, flags)
 
-    def is_zero(self, expr: sympy.Expr):
+    def is_zero(self, expr: sympy.Expr) -> OpsValue:
+        """Return the mask of the lanes in which an index is zero."""
         return self._constraint(expr, True)
 
-    def guarded(self, store, value, masks: list):
-        """The value as a store takes it that only the lanes under all masks execute."""
+    def guarded(self, store: ir.Operation, value: object, masks: list[OpsValue]) -> OpsValue:
+        """Return the value for a store that only the lanes under all masks execute."""
         dtype = dtypes.signed_dtype(str(store.operands[0].type))
         compute = torch.float32 if dtype in dtypes.LOW_PRECISION else dtype
         mask = functools.reduce(self.env.ops.and_, masks)
         return self.env.ops.reduction(compute, compute, ops_table.GUARDED, (value, mask))
 
-    def reduce(self, dtype: torch.dtype, kind: str, value):
-        """`ops.reduction` over the row, or over each lane's segment of it."""
+    def reduce(self, dtype: torch.dtype, kind: str, value: object) -> OpsValue:
+        """Reduce by `ops.reduction` over the row, or over each lane's segment of it."""
         segment = self.env.segment
         if segment is None:
             return self.env.ops.reduction(dtype, dtype, kind, value)
@@ -196,9 +190,11 @@ class Evaluator:
             raise Unsupported(Reason.not_liftable, f"{kind} over segments of {segment} lanes")
         return self.env.ops.reduction(dtype, dtype, f"{ops_table.SEGMENTED}:{kind}:{segment}", value)
 
-    def _constraint(self, expr: sympy.Expr, is_equality: bool):
-        """`expr == 0`, or `expr >= 0` as `variables >= bound` or `variables < bound`: Triton sees of those, for a
-        bound that a power of two divides, that neighbouring lanes agree, and keeps its vector accesses."""
+    def _constraint(self, expr: sympy.Expr, is_equality: bool) -> OpsValue:
+        """Return the mask of `expr == 0`, or of `expr >= 0` as `variables >= bound` or `variables < bound`.
+
+        Of a bound that a power of two divides Triton sees that neighbouring lanes agree, and keeps vector accesses.
+        """
         ops = self.env.ops
         constant, variables = sympy.expand(expr).as_coeff_Add()
         if is_equality or not constant.is_Integer:
@@ -207,7 +203,8 @@ class Evaluator:
             return ops.lt(self._integer(-variables), ops.constant(int(constant) + 1, torch.int64))
         return ops.ge(self._integer(variables), ops.constant(-int(constant), torch.int64))
 
-    def _integer(self, expr: sympy.Expr):
+    def _integer(self, expr: sympy.Expr) -> OpsValue:
+        """Return an index as an integer."""
         return self.env.ops.index_expr(expr, torch.int64)
 
 
@@ -233,8 +230,8 @@ _HANDLERS = {
 }
 
 
-def number(constant) -> bool | int | float:
-    """The value of an `arith.constant`; a float32 in its shortest spelling, as Inductor was given it."""
+def number(constant: ir.Operation) -> bool | int | float:
+    """Return the value of an `arith.constant`; a float32 in its shortest spelling, as Inductor was given it."""
     attribute, name = constant.attributes["value"], str(constant.results[0].type)
     if name == "i1":
         return bool(ir.IntegerAttr(attribute).value)
@@ -245,18 +242,20 @@ def number(constant) -> bool | int | float:
     return shortest if name == "f32" and _to_float32(shortest) == exact else exact
 
 
-def _extends_load(operation, source: torch.dtype, target: torch.dtype) -> bool:
+def _extends_load(operation: ir.Operation, source: torch.dtype, target: torch.dtype) -> bool:
+    """Return True if a conversion extends 16 bits that have just been loaded."""
     owner = operation.operands[0].owner
     is_load = not isinstance(owner, ir.Block) and owner.name == "affine.load"
     return is_load and source in dtypes.LOW_PRECISION and target == torch.float32
 
 
 def _to_float32(value: float) -> float:
+    """Round to float32."""
     return ctypes.c_float(value).value
 
 
-def _other(value) -> bool | int | float:
-    """What stands for a masked block where the mask is off: a constant, converted if it is unsigned."""
+def _other(value: ir.Value) -> bool | int | float:
+    """Return what stands for a masked block where the mask is off: a constant, converted if it is unsigned."""
     operation = _owner(value)
     if operation.name == "arith.constant":
         return number(operation)
@@ -267,15 +266,16 @@ def _other(value) -> bool | int | float:
     return number(source) % (1 << 8 * target.itemsize)
 
 
-def _owner(value):
+def _owner(value: ir.Value) -> ir.Operation:
+    """Return the defining operation of a value; Unsupported(not_liftable) for an argument of a block."""
     owner = value.owner
     if isinstance(owner, ir.Block):
         raise Unsupported(Reason.not_liftable, "a value carried by a loop is used outside its combiner")
     return owner.operation if hasattr(owner, "operation") else owner
 
 
-def _loads_stored(value) -> bool:
-    """Whether a value is loaded from a memref that the function also stores to; a load of Inductor's extends it."""
+def _loads_stored(value: ir.Value) -> bool:
+    """Return True if a value is loaded from a memref that the function also stores to, as it is or extended."""
     operation = _owner(value)
     while operation.name == "arith.extf":
         operation = _owner(operation.operands[0])

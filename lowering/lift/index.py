@@ -5,12 +5,13 @@ from __future__ import annotations
 import sympy
 from torch.utils._sympy.functions import CeilDiv, FloorDiv, ModularIndexing
 
+from bridge.affine.integer_sets import read_integer_set
 from bridge.affine.mlir_runtime import ir
 from bridge.reasons import Reason, Unsupported
 
 
-def to_sympy(expr, dims: list[sympy.Expr], symbols: list[sympy.Expr]) -> sympy.Expr:
-    """An MLIR affine expression with its dimensions and symbols replaced."""
+def to_sympy(expr: ir.AffineExpr, dims: list[sympy.Expr], symbols: list[sympy.Expr]) -> sympy.Expr:
+    """Return an MLIR affine expression with its dimensions and symbols replaced."""
     if isinstance(expr, ir.AffineConstantExpr):
         return sympy.Integer(expr.value)
     if isinstance(expr, ir.AffineDimExpr):
@@ -20,7 +21,8 @@ def to_sympy(expr, dims: list[sympy.Expr], symbols: list[sympy.Expr]) -> sympy.E
     return _binary(expr, to_sympy(expr.lhs, dims, symbols), to_sympy(expr.rhs, dims, symbols))
 
 
-def _binary(expr, left: sympy.Expr, right: sympy.Expr) -> sympy.Expr:
+def _binary(expr: ir.AffineExpr, left: sympy.Expr, right: sympy.Expr) -> sympy.Expr:
+    """Return the operation of a binary affine expression on its operands."""
     if isinstance(expr, ir.AffineAddExpr):
         return left + right
     if isinstance(expr, ir.AffineMulExpr):
@@ -35,27 +37,27 @@ def _binary(expr, left: sympy.Expr, right: sympy.Expr) -> sympy.Expr:
 
 
 def _modulo(dividend: sympy.Expr, divisor: sympy.Expr) -> sympy.Expr:
-    """Of the divisor's sign, as MLIR's is; the remainder in code for a `ModularIndexing` has its dividend's."""
+    """Return the remainder with the divisor's sign, as MLIR's; code for a `ModularIndexing` gives the dividend's."""
     if may_be_negative(dividend):
         return dividend - divisor * FloorDiv(dividend, divisor)
     return ModularIndexing(dividend, sympy.Integer(1), divisor)
 
 
 def may_be_negative(expr: sympy.Expr) -> bool:
-    """Whether the signs of a sum's terms leave that open; loops' variables and sizes are not negative."""
+    """Return True if a sum, or an operand of a division in it, has a negative term; variables are not negative."""
     if any(may_be_negative(atom.args[0]) for atom in expr.atoms(FloorDiv, CeilDiv, ModularIndexing)):
         return True
     return any(term.as_coeff_Mul()[0].is_negative for term in sympy.Add.make_args(sympy.expand(expr)))
 
 
-def apply_map(affine_map, operands: list[sympy.Expr]) -> list[sympy.Expr]:
-    """The results of a map on operands given as sympy expressions: dimensions first, then symbols."""
+def apply_map(affine_map: ir.AffineMap, operands: list[sympy.Expr]) -> list[sympy.Expr]:
+    """Return the results of a map on operands given as sympy expressions: dimensions first, then symbols."""
     dims, symbols = operands[: affine_map.n_dims], operands[affine_map.n_dims :]
     return [with_modulo(to_sympy(result, dims, symbols)) for result in affine_map.results]
 
 
 def with_modulo(expr: sympy.Expr) -> sympy.Expr:
-    """MLIR simplifies `x mod d` to `x - d * (x floordiv d)`; the shorter form is the one that Inductor knows."""
+    """Write `x mod d` for `x - d * (x floordiv d)`, which MLIR makes of it: Inductor knows the shorter form."""
     if not expr.is_Add or not expr.has(FloorDiv):
         return expr
     for term in expr.args:
@@ -72,11 +74,7 @@ def with_modulo(expr: sympy.Expr) -> sympy.Expr:
     return expr
 
 
-def constraints(integer_set, operands: list[sympy.Expr]) -> list[tuple[sympy.Expr, bool]]:
-    """The constraints of an `affine_set` attribute: (expression, True for `== 0` / False for `>= 0`)."""
-    # The attribute does not give its set to Python, but a map with the same expressions can be read.
-    dims, _, body = str(integer_set).removeprefix("affine_set<").removesuffix(")>").partition(" : (")
-    texts = body.split(", ")
-    expressions = ", ".join(t.rsplit(" ", 2)[0] for t in texts)
-    results = apply_map(ir.AffineMapAttr.parse(f"affine_map<{dims} -> ({expressions})>").value, operands)
-    return [(e, t.endswith("== 0")) for e, t in zip(results, texts, strict=True)]
+def constraints(integer_set: ir.Attribute, operands: list[sympy.Expr]) -> list[tuple[sympy.Expr, bool]]:
+    """Return the constraints of an `affine_set` attribute: (expression, True for `== 0` / False for `>= 0`)."""
+    affine_map, are_equalities = read_integer_set(integer_set)
+    return list(zip(apply_map(affine_map, operands), are_equalities, strict=True))

@@ -1,14 +1,13 @@
-"""Lanes: the loops of a statement below its band as one index of Inductor's.
+"""Lanes: the loops around the stores of a node, below its band, as one index of Inductor's.
 
-A kernel of Inductor's runs one band iteration over a row of lanes.  A statement whose loops are fewer than the row
-has lanes is executed by the first lane of each segment; a reduction inside such loops is over its segment.
+A kernel of Inductor's runs one band iteration over a row of lanes.  Stores in loops of fewer iterations than the row
+has lanes are executed by the first lane of each segment; a reduction inside such loops is over its segment.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
 
 import sympy
 from torch.utils._sympy.functions import FloorDiv, ModularIndexing
@@ -18,39 +17,39 @@ from bridge.reasons import InvariantError, Reason, Unsupported
 
 
 @dataclass(frozen=True)
-class Statement:
-    """The loops around the stores of one scheduler node, outermost first.
+class StoreNest:
+    """Hold the loops around the stores of one scheduler node, outermost first.
 
     band: loops of the band; lanes: loops below it; reduction: loops that the stored values are reduced over;
     guards: the `affine.if`s around each store.
     """
 
-    band: list[Any]
-    lanes: list[Any]
-    reduction: list[Any]
-    guards: dict[Any, list[Any]] = field(default_factory=dict)
+    band: list[ir.Operation]
+    lanes: list[ir.Operation]
+    reduction: list[ir.Operation]
+    guards: dict[ir.Operation, list[ir.Operation]] = field(default_factory=dict)
 
     @property
     def count(self) -> int | None:
-        """Lanes of the statement; None where an extent is symbolic."""
+        """Return the number of lanes; None where an extent is symbolic."""
         loops = [*self.lanes, *self.reduction]
         extents = known_extents(loops)
         return math.prod(extents) if len(extents) == len(loops) else None
 
 
-def make_statement(name: str, stores: list, reduction: list) -> Statement:
-    """Unsupported if the stores are not all in the same loops."""
+def find_store_nest(name: str, stores: list[ir.Operation], reduction: list[ir.Operation]) -> StoreNest:
+    """Find the loops around the stores of a node; Unsupported if the stores are not all in the same loops."""
     around = [_around(store) for store in stores]
     if not around or any(loops != around[0][0] for loops, _ in around):
         raise Unsupported(Reason.not_liftable, f"{name}: its stores stand in different loops")
     loops = around[0][0]
     band = [loop for loop in loops if "bridge.band" in loop.attributes] or loops  # one nest alone: no lanes
     guards = {store: conditions for store, (_, conditions) in zip(stores, around, strict=True)}
-    return Statement(band, [loop for loop in loops if loop not in band], reduction, guards)
+    return StoreNest(band, [loop for loop in loops if loop not in band], reduction, guards)
 
 
-def _around(store) -> tuple[list, list]:
-    """(loops, guards) around a store, outermost first."""
+def _around(store: ir.Operation) -> tuple[list[ir.Operation], list[ir.Operation]]:
+    """Return (loops, guards) around a store, outermost first."""
     loops, guards = [], []
     operation = store.parent
     while operation.operation.name != "func.func":
@@ -66,33 +65,34 @@ def _around(store) -> tuple[list, list]:
     return loops[::-1], guards[::-1]
 
 
-def constant_extent(loop) -> int | None:
+def constant_extent(loop: ir.Operation) -> int | None:
+    """Return the extent of a loop from 0; None where it is symbolic."""
     (upper,) = loop.attributes["upperBoundMap"].value.results
     return upper.value if isinstance(upper, ir.AffineConstantExpr) else None
 
 
-def known_extents(loops: list) -> list[int]:
-    """The extents of those loops whose extent is constant."""
+def known_extents(loops: list[ir.Operation]) -> list[int]:
+    """Return the extents of those loops whose extent is constant."""
     return [extent for extent in map(constant_extent, loops) if extent is not None]
 
 
-def segment_length(statement: Statement, row: int | None) -> int | None:
-    """Lanes of a row of `row` that belong to one iteration of the statement's lane loops; None if it is one.
+def segment_length(nest: StoreNest, row: int | None) -> int | None:
+    """Return how many lanes of a row of `row` belong to one iteration of a nest's lane loops; None if it is one.
 
     Unsupported if the row is no whole number of segments.
     """
-    if not statement.lanes or row is None or statement.count is None:
+    if not nest.lanes or row is None or nest.count is None:
         return None
-    if not statement.reduction and statement.count == row:
+    if not nest.reduction and nest.count == row:
         return None
-    segments = math.prod(known_extents(statement.lanes))  # which are all, as there is a count
-    if statement.reduction and statement.count != row or row % segments:
-        raise Unsupported(Reason.not_liftable, f"{statement.count} lanes in a row of {row}")
+    segments = math.prod(known_extents(nest.lanes))  # which are all, as there is a count
+    if nest.reduction and nest.count != row or row % segments:
+        raise Unsupported(Reason.not_liftable, f"{nest.count} lanes in a row of {row}")
     return row // segments
 
 
 def digits(index: sympy.Expr, extents: list[int]) -> list[sympy.Expr]:
-    """The digits of `index` in the mixed radix of `extents`, the most significant first."""
+    """Return the digits of `index` in the mixed radix of `extents`, the most significant first."""
     found: list[sympy.Expr] = []
     stride = 1
     for extent in reversed(extents[1:]):

@@ -7,7 +7,8 @@ for computing sample variances" (1979).
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TypeAlias
 
 import sympy
 import torch
@@ -16,12 +17,17 @@ from bridge.affine import dtypes, ops_table
 from bridge.affine.mlir_runtime import ir
 from bridge.reasons import Reason, Unsupported
 
-if TYPE_CHECKING:
-    from .evaluate import Evaluator
+from .environment import Ops, OpsValue, State, ValueEvaluator
+
+#: The values that one `bridge.combine` adds to the state.
+Step: TypeAlias = "list[ir.Value]"
+
+#: Evaluator, steps and innermost loop -> the state after the reduction.
+StructuredLift: TypeAlias = "Callable[[ValueEvaluator, list[Step], ir.Operation], OpsValue]"
 
 
-def lift_reduction(evaluator: Evaluator, loop, value) -> Any:
-    """The result of a loop with `iter_args` as `ops.reduction` over the loops' variables."""
+def lift_reduction(evaluator: ValueEvaluator, loop: ir.Operation, value: ir.Value) -> OpsValue:
+    """Return the result of a loop with `iter_args` as `ops.reduction` over the loops' variables."""
     position = list(loop.results).index(value)
     innermost, position = _innermost(loop, position)
     yielded = list(_terminator(innermost).operands)[position]
@@ -33,12 +39,13 @@ def lift_reduction(evaluator: Evaluator, loop, value) -> Any:
     return _single(evaluator, name, pieces, value)
 
 
-def _terminator(loop):
+def _terminator(loop: ir.Operation) -> ir.Operation:
+    """Return the yield of a loop."""
     return list(loop.regions[0].blocks[0].operations)[-1].operation
 
 
-def _innermost(loop, position: int):
-    """Follows the yields inward while a loop yields another loop's result."""
+def _innermost(loop: ir.Operation, position: int) -> tuple[ir.Operation, int]:
+    """Follow the yields inward while a loop yields another loop's result."""
     while True:
         yielded = list(_terminator(loop).operands)[position]
         owner = yielded.owner
@@ -48,9 +55,9 @@ def _innermost(loop, position: int):
         position = list(loop.results).index(yielded)
 
 
-def _pieces(yielded, carried, name: str | None) -> list:
-    """The values that a chain of one combiner adds to the carried value, in order."""
-    pieces: list = []
+def _pieces(yielded: ir.Value, carried: ir.Value, name: str | None) -> list[ir.Value]:
+    """Return the values that a chain of one combiner adds to the carried value, in order."""
+    pieces: list[ir.Value] = []
     current = yielded
     while current != carried:
         owner = current.owner
@@ -63,8 +70,8 @@ def _pieces(yielded, carried, name: str | None) -> list:
     return pieces[::-1]
 
 
-def _reaches(value, carried, name: str | None) -> bool:
-    """Whether following the combiner's operands from `value` leads to the carried value."""
+def _reaches(value: ir.Value, carried: ir.Value, name: str | None) -> bool:
+    """Return True if following the combiner's operands from `value` leads to the carried value."""
     if value == carried:
         return True
     owner = value.owner
@@ -73,7 +80,8 @@ def _reaches(value, carried, name: str | None) -> bool:
     return any(_reaches(o, carried, name) for o in owner.operands)
 
 
-def _single(evaluator: Evaluator, name: str | None, pieces: list, value) -> Any:
+def _single(evaluator: ValueEvaluator, name: str | None, pieces: list[ir.Value], value: ir.Value) -> OpsValue:
+    """Combine the pieces of a reduction whose state is one value, and reduce."""
     dtype = dtypes.signed_dtype(str(value.type))
     reductions = ops_table.LIFTED_BOOL_COMBINERS if dtype == torch.bool else ops_table.LIFTED_COMBINERS
     if name not in reductions:
@@ -83,8 +91,11 @@ def _single(evaluator: Evaluator, name: str | None, pieces: list, value) -> Any:
     return evaluator.reduce(dtype, reductions[name], combined)
 
 
-def _structured(evaluator: Evaluator, innermost, combine, yielded) -> Any:
-    from bridge._native._bridge_enum_gen import CombineKind
+def _structured(
+    evaluator: ValueEvaluator, innermost: ir.Operation, combine: ir.Operation, yielded: ir.Value
+) -> OpsValue:
+    """Lift a reduction whose state is several values, once for all of them."""
+    from bridge._native._bridge_enum_gen import CombineKind  # loads MLIR
 
     kind = CombineKind(ir.IntegerAttr(combine.attributes["kind"]).value).name
     steps = _combine_chain(combine, innermost)
@@ -96,9 +107,9 @@ def _structured(evaluator: Evaluator, innermost, combine, yielded) -> Any:
     return result[which] if isinstance(result, tuple) else result
 
 
-def _combine_chain(combine, innermost) -> list[list]:
-    """The values of each `bridge.combine` from the carried state to the yielded one."""
-    steps: list[list] = []
+def _combine_chain(combine: ir.Operation, innermost: ir.Operation) -> list[Step]:
+    """Return the values of each `bridge.combine` from the carried state to the yielded one."""
+    steps: list[Step] = []
     arguments = list(innermost.regions[0].blocks[0].arguments)
     while True:
         operands = list(combine.operands)
@@ -112,8 +123,8 @@ def _combine_chain(combine, innermost) -> list[list]:
         combine = owner.operation if hasattr(owner, "operation") else owner
 
 
-def _welford(evaluator: Evaluator, steps: list[list], innermost) -> Any:
-    """One piece is `welford_reduce`; more are combined to (mean, m2, weight) of the pieces first."""
+def _welford(evaluator: ValueEvaluator, steps: list[Step], innermost: ir.Operation) -> OpsValue:
+    """Reduce one piece by `welford_reduce`; combine several to their (mean, m2, weight) first."""
     dtype = dtypes.signed_dtype(str(steps[0][0].type))
     ops = evaluator.env.ops
     parts = [tuple(evaluator.value(v) for v in step) for step in steps]
@@ -124,28 +135,31 @@ def _welford(evaluator: Evaluator, steps: list[list], innermost) -> Any:
         raise Unsupported(Reason.not_liftable, "a merge of moments over segments")
     if len(parts) == 1 and _is_constant(steps[0][1], 0) and _is_constant(steps[0][2], 1):
         return ops.reduction(dtype, dtype, "welford_reduce", parts[0][0])
-    if not evaluator.env.knows_lanes:
+    if not evaluator.env.simt_target:
         raise Unsupported(Reason.not_liftable, "a merge of moments, which Inductor's C++ code cannot vectorise")
     combined = functools.reduce(functools.partial(_merge_moments, ops), parts)
     return ops.reduction(dtype, dtype, "welford_combine", combined)
 
 
-def _is_element(step: list) -> bool:
-    """Whether a state (mean, m2, weight) is that of one element, or of none (weight 0, in a lane that adds nothing)."""
+def _is_element(step: Step) -> bool:
+    """Return True if a state (mean, m2, weight) is of one element, or of none (weight 0, of an idle lane)."""
     owner = step[1].owner
     if getattr(owner, "name", None) != "arith.select":
         return _is_constant(step[1], 0)
     return all(_is_constant(operand, 0) for operand in list(owner.operands)[1:])
 
 
-def _moments_in_two_passes(evaluator: Evaluator, parts: list[tuple], count: int | None, dtype: torch.dtype) -> tuple:
-    """(mean, m2, weight) by sums, as Inductor has it where a row is in registers: cheaper and more exact.
+def _moments_in_two_passes(
+    evaluator: ValueEvaluator, parts: list[State], count: int | None, dtype: torch.dtype
+) -> State:
+    """Return (mean, m2, weight) by sums, as Inductor has it where a row is in registers: cheaper and more exact.
 
     count: elements, where every lane adds all of its own; None where the weights are to be asked.
     """
     ops = evaluator.env.ops
 
-    def total(values: list):
+    def total(values: list[OpsValue]) -> OpsValue:
+        """Sum the values by their weights over the row."""
         weighted = [v if count else ops.mul(v, w) for v, (_, _, w) in zip(values, parts, strict=True)]
         return evaluator.reduce(dtype, "sum", functools.reduce(ops.add, weighted))
 
@@ -156,8 +170,8 @@ def _moments_in_two_passes(evaluator: Evaluator, parts: list[tuple], count: int 
     return mean, total([ops.mul(d, d) for d in deviations]), weight
 
 
-def _iterations(innermost) -> int:
-    """Iterations of the loops that carry a state; constant, since the row is in registers."""
+def _iterations(innermost: ir.Operation) -> int:
+    """Return the number of iterations of the loops that carry a state; constant, since the row is in registers."""
     count, loop = 1, innermost
     while loop.name == "affine.for" and list(loop.results):
         count *= loop.attributes["upperBoundMap"].value.results[0].value
@@ -165,7 +179,8 @@ def _iterations(innermost) -> int:
     return count
 
 
-def _merge_moments(ops, a: tuple, b: tuple) -> tuple:
+def _merge_moments(ops: Ops, a: State, b: State) -> State:
+    """Merge two states (mean, m2, weight) by the pairwise formulas."""
     delta = ops.sub(b[0], a[0])
     weight = ops.add(a[2], b[2])
     share = ops.truediv(b[2], weight)
@@ -174,15 +189,16 @@ def _merge_moments(ops, a: tuple, b: tuple) -> tuple:
     return mean, m2, weight
 
 
-def _is_constant(value, number: float) -> bool:
+def _is_constant(value: ir.Value, number: float) -> bool:
+    """Return True if a value is that constant."""
     owner = value.owner
     if getattr(owner, "name", None) != "arith.constant":
         return False
     return ir.FloatAttr(owner.attributes["value"]).value == number
 
 
-def _online_softmax(evaluator: Evaluator, steps: list[list], _innermost) -> Any:
-    """(maximum, sum of weighted exp(x - maximum)); each piece is reduced, then the pieces' states are merged."""
+def _online_softmax(evaluator: ValueEvaluator, steps: list[Step], _innermost: ir.Operation) -> OpsValue:
+    """Return (maximum, sum of weighted exp(x - maximum)): reduce each piece, then merge the states."""
     dtype = dtypes.signed_dtype(str(steps[0][0].type))
     ops = evaluator.env.ops
     weights = [None if _is_constant(step[1], 1) else evaluator.value(step[1]) for step in steps]
@@ -198,8 +214,10 @@ def _online_softmax(evaluator: Evaluator, steps: list[list], _innermost) -> Any:
     return maximum, functools.reduce(ops.add, [_rescaled(ops, state, maximum, dtype) for state in states])
 
 
-def _softmax_in_two_passes(evaluator: Evaluator, values: list, weights: list, dtype: torch.dtype) -> tuple:
-    """(maximum, sum of exp(x - maximum)) of a row, or of a segment, that is in registers."""
+def _softmax_in_two_passes(
+    evaluator: ValueEvaluator, values: list[OpsValue], weights: list[OpsValue], dtype: torch.dtype
+) -> State:
+    """Return (maximum, sum of exp(x - maximum)) of a row, or of a segment, that is in registers."""
     ops = evaluator.env.ops
     maximum = evaluator.reduce(dtype, "max", functools.reduce(ops.maximum, values))
     terms = [ops.exp(ops.sub(value, maximum)) for value in values]
@@ -207,24 +225,26 @@ def _softmax_in_two_passes(evaluator: Evaluator, values: list, weights: list, dt
     return maximum, evaluator.reduce(dtype, "sum", functools.reduce(ops.add, terms))
 
 
-def _require_row_arithmetic(evaluator: Evaluator) -> None:
-    if not evaluator.env.knows_lanes or evaluator.env.looped:
+def _require_row_arithmetic(evaluator: ValueEvaluator) -> None:
+    """Raise Unsupported(not_liftable) where a body cannot compute with the results of its reductions."""
+    if not evaluator.env.simt_target or evaluator.env.looped:
         raise Unsupported(Reason.not_liftable, "a split reduction whose pieces' results are to be merged")
 
 
-def _rescaled(ops, state: tuple, maximum, dtype: torch.dtype):
-    """A piece's sum relative to the maximum of all; a piece of nothing but -inf, whose own sum is NaN, has none."""
+def _rescaled(ops: Ops, state: State, maximum: object, dtype: torch.dtype) -> OpsValue:
+    """Return a piece's sum relative to the maximum of all; zero for a piece of -inf alone, whose own sum is NaN."""
     piece_maximum, total = state
     scaled = ops.mul(total, ops.exp(ops.sub(piece_maximum, maximum)))
     empty = ops.eq(piece_maximum, ops.constant(float("-inf"), dtype))
     return ops.where(empty, ops.constant(0.0, dtype), scaled)
 
 
-def _argument_of_extremum(kind: str):
-    """`argmax` / `argmin`: the index of the first extremum, in the numbering of the loops before any split."""
+def _argument_of_extremum(kind: str) -> StructuredLift:
+    """Return the lift of `argmax` or `argmin`: the index of the first extremum, as numbered before any split."""
     extremum = {"argmax": "max", "argmin": "min"}[kind]
 
-    def lift(evaluator: Evaluator, steps: list[list], innermost) -> Any:
+    def lift(evaluator: ValueEvaluator, steps: list[Step], innermost: ir.Operation) -> OpsValue:
+        """Reduce each piece, and take the first extremum of all."""
         if evaluator.env.segment is not None:
             raise Unsupported(Reason.not_liftable, f"{kind} over segments of a row")
         dtype = dtypes.signed_dtype(str(steps[0][0].type))
@@ -240,8 +260,8 @@ def _argument_of_extremum(kind: str):
     return lift
 
 
-def _original_index(evaluator: Evaluator, innermost, index, local):
-    """What the carried `index` is at the iteration number `local` of the loops that are reduced over."""
+def _original_index(evaluator: ValueEvaluator, innermost: ir.Operation, index: ir.Value, local: object) -> OpsValue:
+    """Return what the carried `index` is at the iteration number `local` of the loops that are reduced over."""
     variable = evaluator.index(innermost.regions[0].blocks[0].arguments[0])
     cast = index.owner
     if isinstance(cast, ir.Block) or cast.name != "arith.index_cast":
@@ -259,8 +279,8 @@ def _original_index(evaluator: Evaluator, innermost, index, local):
     return ops.add(scaled, ops.constant(int(offset), torch.int64))
 
 
-def _iteration_number(evaluator: Evaluator, innermost) -> sympy.Expr:
-    """The number of an iteration among those of the loops that carry the state, in order."""
+def _iteration_number(evaluator: ValueEvaluator, innermost: ir.Operation) -> sympy.Expr:
+    """Return the number of an iteration among those of the loops that carry the state, in order."""
     number, stride, loop = sympy.Integer(0), sympy.Integer(1), innermost
     while loop.name == "affine.for" and list(loop.results):
         number += stride * evaluator.index(loop.regions[0].blocks[0].arguments[0])
@@ -271,8 +291,8 @@ def _iteration_number(evaluator: Evaluator, innermost) -> sympy.Expr:
     return number
 
 
-def _first_of(ops, kind: str, dtype: torch.dtype, a: tuple, b: tuple) -> tuple:
-    """The better of two (extremum, index) states; the smaller index of equal ones; a NaN is better than all."""
+def _first_of(ops: Ops, kind: str, dtype: torch.dtype, a: State, b: State) -> State:
+    """Return the better of two (extremum, index) states: of equal ones the smaller index, and a NaN before all."""
     better = ops.gt(a[0], b[0]) if kind == "argmax" else ops.lt(a[0], b[0])
     tie = ops.eq(a[0], b[0])
     if dtype.is_floating_point:
@@ -283,7 +303,7 @@ def _first_of(ops, kind: str, dtype: torch.dtype, a: tuple, b: tuple) -> tuple:
     return ops.where(takes_a, a[0], b[0]), ops.where(takes_a, a[1], b[1])
 
 
-_STRUCTURED = {
+_STRUCTURED: dict[str, StructuredLift] = {
     "welford": _welford,
     "online_softmax": _online_softmax,
     "argmax": _argument_of_extremum("argmax"),

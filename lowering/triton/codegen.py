@@ -1,88 +1,94 @@
 """Inductor's Triton scheduling with what Bridge decided for its kernels.
 
-A scheduler object gets a class derived from its own; no class of torch's is changed, and no other compilation sees it.
+In a scheduler, one of a derived class takes the place of its Triton code generator; no other compilation sees it.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import sympy
 import torch
 
 from ... import inductor
+from ...inductor.derived import derive_code_generator, derived_class
+from ...inductor.protocols import Kernel, KernelFeatures, LaunchNode, LoopNode, Schedule, Scheduler, TritonCodeGenerator
+from ...inductor.schedule import SharedLaunch
 from .combo_kernels import (
     has_static_rows,
     is_inner,
+    is_persistent,
     is_short_inner_reduction,
-    keeps_rows,
     own_blocks,
     shared_launch_kernel,
     tiling_and_scores,
 )
-from .kernels import keeping_rows, lane_kernel
+from .kernels import lane_kernel, persistent_kernel
 from .profitability import rows_and_warps
 
-if TYPE_CHECKING:  # Importing this loads no Inductor: `_band_scheduling` is given the class.
-    from torch._inductor.codegen.triton import TritonScheduling
+if TYPE_CHECKING:  # Importing this loads no Inductor: `derive_code_generator` finds the class.
+    from torch._inductor.codegen.triton import FixedTritonConfig, TritonKernel, TritonScheduling
 else:
     TritonScheduling = object
 
 
-def keep_fused_rows(scheduler: Any, device: torch.device, names: set[str], registers: int) -> None:
-    """Makes the fused kernel of the named scheduler nodes a persistent reduction: a row is loaded once and kept.
+def make_persistent(scheduler: Scheduler, device: torch.device, names: set[str], registers: int) -> None:
+    """Make the fused kernel of the named scheduler nodes a persistent reduction: a row is loaded once and kept.
 
     Only this scheduler's code generator is changed.  registers: of 32 bits, that a row takes.
     """
     _bridge_backend(scheduler, device).bridge_persistent_nodes.update(dict.fromkeys(names, registers))
 
 
-def forget_fused_rows(scheduler: Any, device: torch.device, names: set[str]) -> None:
-    """Undoes `keep_fused_rows`."""
+def undo_persistent(scheduler: Scheduler, device: torch.device, names: set[str]) -> None:
+    """Undo `make_persistent`."""
     kept = _bridge_backend(scheduler, device).bridge_persistent_nodes
     for name in names:
         kept.pop(name, None)
 
 
-def keep_inner_rows(scheduler: Any, device: torch.device, names: set[str]) -> None:
-    """Makes a kernel of Inductor's a persistent reduction, where a row's elements are neighbours in memory."""
+def make_inner_persistent(scheduler: Scheduler, device: torch.device, names: set[str]) -> None:
+    """Make a kernel of Inductor's a persistent reduction, where a row is contiguous in memory."""
     _bridge_backend(scheduler, device).bridge_inner_nodes.update(names)
 
 
-def run_in_lanes(scheduler: Any, device: torch.device) -> None:
-    """Has kernels of this scheduler know `ops_table.GUARDED` and `ops_table.SEGMENTED`."""
+def run_in_lanes(scheduler: Scheduler, device: torch.device) -> None:
+    """Have kernels of this scheduler know `ops_table.GUARDED` and `ops_table.SEGMENTED`."""
     _bridge_backend(scheduler, device)
 
 
-def _bridge_backend(scheduler: Any, device: torch.device) -> Any:
-    """The scheduler's Triton code generator, of Bridge's class from now on."""
-    backend = scheduler.get_backend(device)
-    backend = getattr(backend, "_triton_scheduling", backend)  # CUDA's delegates to several
-    if not hasattr(backend, "bridge_persistent_nodes"):
-        base: type = type(backend)
-        scheduling, kernel_type = _band_scheduling(base), lane_kernel(backend.kernel_type)
-        backend.__class__ = scheduling
-        backend.bridge_persistent_nodes = {}
-        backend.bridge_inner_nodes = set()
-        backend.bridge_collected = None
-        backend.kernel_type = kernel_type
-    return backend
-
-
-@functools.cache
-def _band_scheduling(base: type) -> type:
-    """Inductor's Triton scheduling (`base`) with what Bridge decided for its kernels."""
-    return type("BandScheduling", (BandMixin, base), {})
+def _bridge_backend(scheduler: Scheduler, device: torch.device) -> TritonCodeGenerator:
+    """Return the scheduler's Triton code generator, of Bridge's class from now on."""
+    return derive_code_generator(scheduler, device, BandMixin)
 
 
 class BandMixin(TritonScheduling):
     """What Bridge decided for its kernels: persistent rows, blocks, shared launches."""
 
-    bridge_collected: list[Any] | None
-    kernel_type: Any
+    #: What the kernels of a shared launch would be generated from, while that is asked for.
+    bridge_collected: list[KernelFeatures] | None = None
 
-    def create_kernel_choices(self, kernel_features: Any, kernel_args: Any, kernel_kwargs: Any) -> Any:
+    @functools.cached_property
+    def bridge_persistent_nodes(self) -> dict[str, int]:
+        """Return the nodes of persistent reductions of Bridge's, with the registers of 32 bits that a row takes."""
+        return {}
+
+    @functools.cached_property
+    def bridge_inner_nodes(self) -> set[str]:
+        """Return the nodes of reductions of Inductor's, which are persistent where a row is contiguous."""
+        return set()
+
+    @functools.cached_property
+    def kernel_type(self) -> Any:
+        """Return the class of the kernels, with what Bridge adds to it."""
+        return lane_kernel(super().kernel_type)
+
+    def create_kernel_choices(
+        self, kernel_features: KernelFeatures, kernel_args: Sequence[Any], kernel_kwargs: dict[str, Any]
+    ) -> list[TritonKernel]:
+        """Return Inductor's kernels for the features, with the blocks and persistence that Bridge decided on."""
         names = {node.get_name() for node in kernel_features.scheduler_nodes()}
         inner = names & self.bridge_inner_nodes and is_inner(kernel_features, kernel_kwargs.get("tiling_scores"))
         fused = names & self.bridge_persistent_nodes.keys()
@@ -98,11 +104,11 @@ class BandMixin(TritonScheduling):
             kernel.bridge_fused = bool(fused)
         return kernels
 
-    def generate_kernel_code_from_nodes(self, nodes: Any, *args: Any, **kwargs: Any) -> str:
-        """What Inductor times; it makes a kernel without asking for the choices that are made for it."""
+    def generate_kernel_code_from_nodes(self, nodes: Sequence[LoopNode], *args: object, **kwargs: object) -> str:
+        """Generate what Inductor times; it makes a kernel without asking for the choices that are made for it."""
         plain = self.kernel_type
 
-        def chosen(tiling: Any, features: Any) -> Any:
+        def chosen(tiling: Mapping[str, sympy.Expr], features: KernelFeatures) -> TritonKernel:
             self.kernel_type = plain
             return self.create_kernel_choices(features, [tiling], {"features": features})[0]
 
@@ -112,23 +118,25 @@ class BandMixin(TritonScheduling):
         finally:
             self.kernel_type = plain
 
-    def generate_combo_kernel_code(self, *args: Any, **kwargs: Any) -> Any:
-        """Inductor's own launch of several; it makes their kernels without asking for the choices, too."""
+    def generate_combo_kernel_code(self, *args: object, **kwargs: object) -> Any:
+        """Generate Inductor's own launch of several; it makes their kernels without asking for the choices, too."""
         plain = self.kernel_type
-        self.kernel_type = keeping_rows(plain, self.bridge_persistent_nodes)
+        self.kernel_type = persistent_kernel(plain, self.bridge_persistent_nodes)
         try:
             return super().generate_combo_kernel_code(*args, **kwargs)
         finally:
             self.kernel_type = plain
 
-    def codegen_node_schedule(self, kernel_features: Any) -> Any:
+    def codegen_node_schedule(self, kernel_features: KernelFeatures) -> Any:
+        """Generate a kernel; where the features are asked for, collect them instead."""
         if self.bridge_collected is None:
             return super().codegen_node_schedule(kernel_features)
         self.bridge_collected.append(kernel_features)
         return None
 
-    def codegen_combo_kernel(self, combo_kernel_node: Any) -> None:
-        if not getattr(combo_kernel_node, "bridge_siblings", False):
+    def codegen_combo_kernel(self, combo_kernel_node: LaunchNode) -> None:
+        """Generate a launch of several kernels: of Bridge's, with blocks of each part's own."""
+        if not isinstance(combo_kernel_node, SharedLaunch):
             return super().codegen_combo_kernel(combo_kernel_node)
         with own_blocks() as arguments:
             kernel = shared_launch_kernel()(self.kernel_type, enable_autotune=True, mixed_sizes=True, **arguments)
@@ -142,9 +150,10 @@ class BandMixin(TritonScheduling):
         self.free_buffers_in_scheduler()
         return None
 
-    def _features(self, kernels: list[Any]) -> list[Any]:
-        """What the kernels would be generated from alone: codegen_node comes to codegen_node_schedule above."""
-        collected = self.bridge_collected = []
+    def _features(self, kernels: Sequence[Kernel]) -> list[KernelFeatures]:
+        """Return what the kernels would be generated from alone: codegen_node comes to codegen_node_schedule above."""
+        collected: list[KernelFeatures] = []
+        self.bridge_collected = collected
         try:
             for kernel in kernels:
                 self.codegen_node(kernel)
@@ -152,16 +161,16 @@ class BandMixin(TritonScheduling):
         finally:
             self.bridge_collected = None
 
-    def _parts(self, kernels: list[Any]) -> list[tuple[Any, dict[str, Any]]]:
-        """Features and options of each part; where one keeps its rows in registers, all do that can.
+    def _parts(self, kernels: Sequence[Kernel]) -> list[tuple[KernelFeatures, dict[str, Any]]]:
+        """Return features and options of each part; where one keeps its rows in registers, all do that can.
 
-        A looped reduction has the registers of its neighbours, and fewer warps at a time, without using them.
+        A looped reduction has the registers of the parts beside it, and fewer warps at a time, without using them.
         """
         scored = [(features, tiling_and_scores(self, features)) for features in self._features(kernels)]
-        kept = any(keeps_rows(self, features) for features, _ in scored)
+        kept = any(is_persistent(self, features) for features, _ in scored)
         parts = []
         for features, (tiling, scores) in scored:
-            options = {"tiling": tiling, "tiling_scores": scores}
+            options: dict[str, Any] = {"tiling": tiling, "tiling_scores": scores}
             if kept and is_short_inner_reduction(features, scores):
                 options["override_persistent_reduction"] = True
             elif not has_static_rows(features):  # alone it may be persistent, if its rows are bounded
@@ -169,8 +178,8 @@ class BandMixin(TritonScheduling):
             parts.append((features, options))
         return parts
 
-    def _part(self, features: Any, options: dict[str, Any]) -> Any:
-        """The kernel that would stand alone, over its share of the program ids."""
+    def _part(self, features: KernelFeatures, options: dict[str, Any]) -> TritonKernel:
+        """Return the kernel that would stand alone, over its share of the program ids."""
         tiling = options.pop("tiling")
         options |= {"features": features, "is_combo_kernel": True, "override_cooperative_reduction": False}
         options["pid_cache"] = {"tl.program_id(0)": "x_pid_offset", "tl.program_id(1)": "y_pid_offset"}
@@ -178,8 +187,8 @@ class BandMixin(TritonScheduling):
         return kernel
 
 
-def _has_free_blocks(kernel_args: list[Any], kernel_kwargs: dict[str, Any]) -> bool:
-    """Whether a kernel alone over rows takes the block that it is given: nobody has asked to try several."""
+def _has_free_blocks(kernel_args: Sequence[Mapping[str, object]], kernel_kwargs: Mapping[str, object]) -> bool:
+    """True if a kernel alone over rows takes the block that it is given: nobody has asked to try several."""
     from torch._inductor import config
 
     triton = config.triton
@@ -192,31 +201,30 @@ def _has_free_blocks(kernel_args: list[Any], kernel_kwargs: dict[str, Any]) -> b
 class _Blocks(dict):
     """A fixed configuration of a kernel that keeps its rows: Inductor may ask for a row's block, and has no choice."""
 
-    def __init__(self, chosen: dict[str, int], tiling: dict[str, Any]) -> None:
+    def __init__(self, chosen: dict[str, int], tiling: Mapping[str, sympy.Expr]) -> None:
         super().__init__(chosen)
         self._tiling = tiling
 
     def __missing__(self, name: str) -> int:
-        """The block that Inductor gives a row that is kept whole: its length, rounded up to a power of 2."""
+        """Return the block that Inductor gives a row that is kept whole: its length, rounded up to a power of 2."""
         return 1 << (int(self._tiling[name.removesuffix("BLOCK").lower()]) - 1).bit_length()
 
 
-def _fixed_block(tiling: dict[str, Any], rows: int, warps: int) -> Any:
-    """A configuration of so many rows a block; tiling: sizes by prefix."""
+def _fixed_block(tiling: Mapping[str, sympy.Expr], rows: int, warps: int) -> FixedTritonConfig:
+    """Return a configuration of so many rows a block; tiling: sizes by prefix."""
     from torch._inductor.codegen.triton import FixedTritonConfig
 
     return FixedTritonConfig(_Blocks({"XBLOCK": rows, "num_warps": warps, "num_stages": 1}, tiling))
 
 
-def share_launch(kernels: list[Any]) -> Any:
-    """One scheduler node for independent kernels: one launch, whose program ids are divided among them."""
+def share_launch(kernels: Schedule) -> LaunchNode:
+    """Make one scheduler node for independent kernels: one launch, whose program ids are divided among them."""
     from torch._inductor.scheduler import ForeachKernelSchedulerNode
 
     scheduler = kernels[0].scheduler
     _bridge_backend(scheduler, kernels[0].get_device())
-    node = ForeachKernelSchedulerNode(scheduler, kernels, use_custom_partition_algo=True, enable_autotune=True)
-    node.bridge_siblings = True
-    return node
+    launch: Any = derived_class(ForeachKernelSchedulerNode, SharedLaunch)
+    return launch(scheduler, kernels, use_custom_partition_algo=True, enable_autotune=True)
 
 
 # ---------------------------------------------------------------------------------------------------------
@@ -224,8 +232,8 @@ def share_launch(kernels: list[Any]) -> Any:
 # ---------------------------------------------------------------------------------------------------------
 
 
-def fuse_nodes(nodes: list[Any], tiles: bool = True) -> Any | None:
-    """One kernel of single scheduler nodes, if Inductor's code generator can run them together; else None.
+def fuse_nodes(nodes: Sequence[LoopNode], tiles: bool = True) -> Kernel | None:
+    """Make one kernel of single scheduler nodes, if Inductor's code generator can run them together; else None.
 
     tiles: nodes that would have tiles of two dimensions alone are not put beside a reduction, which has none.
     """
@@ -236,15 +244,15 @@ def fuse_nodes(nodes: list[Any], tiles: bool = True) -> Any | None:
     return fused if fused is not None and all(_fits(fused, node) for node in nodes) else None
 
 
-def _by_loops(nodes: list[Any]) -> list[Any]:
-    """The nodes, of which C++ gets those that follow each other and have the same loops as one.
+def _by_loops(nodes: Sequence[Kernel]) -> Sequence[Kernel]:
+    """Return the nodes, of which C++ gets those that follow each other and have the same loops as one.
 
     A node that it puts beside others with which it shares only outer loops has inner loops of its own: it would read
     from memory, rounded, what a node of the same loops hands on as it was computed.
     """
     if inductor.generates_triton(nodes[0].get_device()):
         return nodes
-    parts = nodes[:1]
+    parts = [nodes[0]]
     for node in nodes[1:]:
         fused = _fuse_two(parts[-1], node) if _share_loops(parts[-1], node) else None
         if fused is None or hasattr(fused, "get_outer_nodes"):  # loops of their own, below common ones
@@ -254,31 +262,32 @@ def _by_loops(nodes: list[Any]) -> list[Any]:
     return parts
 
 
-def _share_loops(one: Any, other: Any) -> bool:
-    """Whether both go over the same elements, in the same order, before `other` has reduced any."""
+def _share_loops(one: Kernel, other: Kernel) -> bool:
+    """True if both go over the same elements, in the same order, before `other` has reduced any."""
     (mine, my_reduced), (others, other_reduced) = one.group[1], other.group[1]
     return (mine, my_reduced) == (others, other_reduced) or (not my_reduced and mine == (*others, *other_reduced))
 
 
-def _fuse_all(nodes: list[Any]) -> Any | None:
+def _fuse_all(nodes: Sequence[Kernel]) -> Kernel | None:
     fused = nodes[0]
     for node in nodes[1:]:
-        fused = _fuse_two(fused, node)
-        if fused is None:
+        both = _fuse_two(fused, node)
+        if both is None:
             return None
+        fused = both
     return fused
 
 
-def _fuse_two(one: Any, other: Any) -> Any | None:
-    """A kernel of two, `one` first; None where Inductor's code generator has none."""
+def _fuse_two(one: Kernel, other: Kernel) -> Kernel | None:
+    """Return a kernel of two, `one` first; None where Inductor's code generator has none."""
     backend = one.scheduler.get_backend(one.get_device())
     feeds = bool(inductor.buffers_written(one) & inductor.buffers_read(other))
     can_fuse = backend.can_fuse_vertical if feeds else backend.can_fuse_horizontal
     return backend.fuse(one, other) if can_fuse(one, other) else None
 
 
-def _fits(kernel: Any, node: Any) -> bool:
-    """Whether a kernel of Triton's can go over a node's loops, as Inductor is going to merge them.
+def _fits(kernel: Kernel, node: LoopNode) -> bool:
+    """True if a kernel of Triton's can go over a node's loops, as Inductor is going to merge them.
 
     It splits them into the kernel's, which it can always prove right for numbers, but not for symbols.
     """
@@ -291,19 +300,19 @@ def _fits(kernel: Any, node: Any) -> bool:
 
 
 def times_fusions(device: torch.device) -> bool:
-    """Whether Inductor is told to decide on fusions by timing them, and can."""
+    """True if Inductor is told to decide on fusions by timing them, and can."""
     from torch._inductor import config
 
     return config.benchmark_fusion and inductor.generates_triton(device) and not inductor.is_deterministic()
 
 
-def milliseconds(kernel: Any) -> float:
-    """Time of one kernel on random inputs; infinite where registers spill or it cannot be compiled."""
+def milliseconds(kernel: Kernel) -> float:
+    """Return the time of one kernel on random inputs; infinite where registers spill or it cannot be compiled."""
     return kernel.scheduler.benchmark_fused_nodes(kernel.get_nodes())[0]
 
 
-def replace_kernels(scheduler: Any, nodes: list[Any], fused: dict[int, Any], removed: set[int]) -> list[Any]:
-    """The schedule with fused kernels in the place of those they replace.
+def replace_kernels(scheduler: Scheduler, nodes: Schedule, fused: Mapping[int, Kernel], removed: set[int]) -> Schedule:
+    """Return the schedule with fused kernels in the place of those they replace.
 
     fused: position of the first kernel replaced -> the new one; removed: positions of all replaced.
     """
@@ -316,8 +325,8 @@ def replace_kernels(scheduler: Any, nodes: list[Any], fused: dict[int, Any], rem
     return changed
 
 
-def put_back(kernels: Iterable[Any]) -> None:
-    """Undoes `replace_kernels`, whose schedule is not used, for the kernels that were replaced."""
+def put_back(kernels: Iterable[Kernel]) -> None:
+    """Undo `replace_kernels`, whose schedule is not used, for the kernels that were replaced."""
     for kernel in kernels:
         kernel.scheduler.name_to_fused_node.update({n.get_name(): kernel for n in kernel.get_nodes()})
         kernel.scheduler.name_to_fused_node[kernel.get_name()] = kernel

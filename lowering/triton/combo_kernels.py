@@ -5,18 +5,25 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 import sympy
 import torch
 
+from ...inductor.derived import code_generator
 from ...inductor.numerics import is_deterministic
+from ...inductor.protocols import KernelFeatures, Scheduler, Scores, TritonCodeGenerator
 from .configurations import Part, joint_configurations
 
+if TYPE_CHECKING:
+    from torch._inductor.codegen.triton import TritonKernel
 
-def tiling_and_scores(scheduling: Any, features: Any) -> tuple[Any, Any]:
-    """(extents of the tile's dimensions, their scores), as codegen_node_schedule asks for them, of two at most.
+
+def tiling_and_scores(
+    scheduling: TritonCodeGenerator, features: KernelFeatures
+) -> tuple[Mapping[str, sympy.Expr], Scores]:
+    """Return (extents of the tile's dimensions, their scores), as codegen_node_schedule asks for them, of two at most.
 
     A partition of program ids has no third dimension; Inductor chooses three where it has analysed what coalesces.
     """
@@ -27,8 +34,8 @@ def tiling_and_scores(scheduling: Any, features: Any) -> tuple[Any, Any]:
         return scheduling.get_tiling_and_scores(schedule, numel, reduction_numel, features.coalesce_analysis)
 
 
-def keeps_rows(scheduling: Any, features: Any) -> bool:
-    """Whether the kernel would be persistent alone, and may be in a shared launch: not with a symbolic length."""
+def is_persistent(scheduling: TritonCodeGenerator, features: KernelFeatures) -> bool:
+    """True if the kernel would be persistent alone, and may be in a shared launch: not with a symbolic length."""
     from torch._inductor.virtualized import V
 
     if {node.get_name() for node in features.scheduler_nodes()} & scheduling.bridge_persistent_nodes.keys():
@@ -42,26 +49,28 @@ def keeps_rows(scheduling: Any, features: Any) -> bool:
 SHORT_ROW = 1024
 
 
-def has_static_rows(features: Any) -> bool:
+def has_static_rows(features: KernelFeatures) -> bool:
+    """True if the length of a kernel's rows is a number."""
     return isinstance(features.reduction_numel, (int, sympy.Integer))
 
 
-def is_short_inner_reduction(features: Any, tiling_scores: Any) -> bool:
-    """What Inductor would make persistent if it asked for the hint with the scores, as it does for the blocks."""
+def is_short_inner_reduction(features: KernelFeatures, tiling_scores: Scores) -> bool:
+    """True if Inductor would make a kernel persistent, were the hint asked for with the scores as for the blocks."""
     if not features.is_reduction() or not has_static_rows(features):
         return False
     return features.reduction_numel <= SHORT_ROW and is_inner(features, tiling_scores)
 
 
-def is_inner(features: Any, tiling_scores: Any) -> bool:
+def is_inner(features: KernelFeatures, tiling_scores: Scores) -> bool:
+    """True if Inductor takes a reduction for one over contiguous elements."""
     from torch._inductor.runtime.hints import ReductionHint
 
     return features.get_reduction_hint(tiling_scores) is ReductionHint.INNER
 
 
 @contextlib.contextmanager
-def own_blocks() -> Iterator[dict[str, Any]]:
-    """Code generation in which every part of a kernel has block sizes of its own; yields arguments that say so.
+def own_blocks() -> Iterator[dict[str, bool]]:
+    """Generate code in which every part of a kernel has block sizes of its own; yields arguments that say so.
 
     torch 2.11 has a configuration for it, later ones an argument of each class.
     """
@@ -75,13 +84,13 @@ def own_blocks() -> Iterator[dict[str, Any]]:
         yield {}
 
 
-def _takes(function: Any, parameter: str) -> bool:
+def _takes(function: Callable[..., object], parameter: str) -> bool:
     return parameter in inspect.signature(function).parameters
 
 
 @functools.cache
 def shared_launch_kernel() -> type:
-    """Inductor's combo kernel; where its runtime tries one configuration only, with several to try."""
+    """Return Inductor's combo kernel; where its runtime tries one configuration only, with several to try."""
     from torch._inductor.codegen.triton_combo_kernel import ComboKernel
     from torch._inductor.runtime.triton_heuristics import CachingAutotuner
 
@@ -89,7 +98,8 @@ def shared_launch_kernel() -> type:
         return ComboKernel
 
     class SharedLaunchKernel(ComboKernel):
-        def jit_line(self, *args: Any, **kwargs: Any) -> str:
+        def jit_line(self, *args: object, **kwargs: object) -> str:
+            """Return the lines before the kernel, which have its configurations."""
             line = super().jit_line(*args, **kwargs)  # it also decides on the dispatch and fills in the two metas
             joint = joint_configurations([self._configured(part) for part in self.sub_kernels])
             options = [f"{c.blocks!r}, num_warps={c.warps}, num_stages={c.stages}" for c in joint]
@@ -107,8 +117,8 @@ def shared_launch_kernel() -> type:
                 @triton.jit
             """
 
-        def _configured(self, part: Any) -> Part:
-            """A part with what Inductor would try for it if it stood alone."""
+        def _configured(self, part: TritonKernel) -> Part:
+            """Return a part with what Inductor would try for it if it stood alone."""
             from torch._inductor.runtime import triton_heuristics
 
             heuristics, sizes = self.select_heuristics(part)
@@ -125,14 +135,17 @@ def shared_launch_kernel() -> type:
     return SharedLaunchKernel
 
 
-def cannot_share_launch(scheduler: Any, device: torch.device) -> str | None:
-    """Why this code generator, as it is configured, cannot have several kernels share a launch; None if it can."""
+def cannot_share_launch(scheduler: Scheduler, device: torch.device) -> str | None:
+    """Return why this code generator, as it is configured, cannot have several kernels share a launch.
+
+    None if it can.
+    """
     from torch._inductor import config
     from torch._inductor.codegen.triton import TritonScheduling
 
     triton = config.triton
     backend = scheduler.get_backend(device)
-    if not isinstance(getattr(backend, "_triton_scheduling", backend), TritonScheduling):
+    if not isinstance(code_generator(scheduler, device), TritonScheduling):
         return f"{type(backend).__name__} has no partition of program ids"
     if is_deterministic():
         return "deterministic: its warps would be chosen by timing, and sums are in an order by warps"

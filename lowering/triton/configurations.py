@@ -13,7 +13,7 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple, Protocol
 
 #: Threads of a warp.
 WARP = 32
@@ -28,6 +28,14 @@ MOST_WORK = 1.125
 MOST_ELEMENTS = 32
 
 
+class Configuration(Protocol):
+    """What is asked of triton.Config."""
+
+    kwargs: dict[str, int]
+    num_warps: int
+    num_stages: int
+
+
 class Joint(NamedTuple):
     """A configuration of the launch; blocks: by name, each with the number of its kernel."""
 
@@ -40,46 +48,46 @@ class Joint(NamedTuple):
 class Part:
     """A kernel of the launch.
 
-    configs: what it would try alone (of triton.Config's attributes); sizes: elements of its dimensions by prefix ("x",
+    configs: what it would try alone; sizes: elements of its dimensions by prefix ("x",
     "r0_"), rounded up to powers of 2; lines: of its code.
     """
 
-    configs: Sequence[Any]
+    configs: Sequence[Configuration]
     sizes: dict[str, int]
     lines: int
 
     @functools.cached_property
-    def tried(self) -> Sequence[Any]:
-        """The configurations without those whose rows do not fit in registers; the first where none does."""
+    def tried(self) -> Sequence[Configuration]:
+        """Return the configurations without those whose rows do not fit in registers; the first where none does."""
         fitting = [c for c in self.configs if not self._rows(c) or self.each(c, c.num_warps) <= MOST_ELEMENTS]
         return fitting or self.configs[:1]
 
-    def _rows(self, config: Any) -> list[int]:
-        """A persistent reduction has a whole row, whose size is in no configuration."""
+    def _rows(self, config: Configuration) -> list[int]:
+        """Return the length of a persistent reduction's row, whose size is in no configuration."""
         blocks = _blocks(config)
         return [size for prefix, size in self.sizes.items() if prefix.startswith("r") and prefix not in blocks]
 
-    def each(self, config: Any, warps: int) -> float:
-        """Elements of a thread."""
+    def each(self, config: Configuration, warps: int) -> float:
+        """Return the number of elements of a thread."""
         return math.prod([*_blocks(config).values(), *self._rows(config)]) / (WARP * warps)
 
-    def work(self, config: Any, warps: int) -> float:
-        """What compiling takes, in lines for one element: a part of it does not depend on the elements."""
+    def work(self, config: Configuration, warps: int) -> float:
+        """Return what compiling takes, in lines for one element: a part of it does not depend on the elements."""
         return self.lines * (1 + max(1.0, self.each(config, warps)))
 
     @property
     def most(self) -> float:
-        """Elements of a thread in the configuration that has the most of them."""
+        """Return the number of elements of a thread in the configuration that has the most of them."""
         return max(self.each(config, config.num_warps) for config in self.tried)
 
 
-def _blocks(config: Any) -> dict[str, int]:
-    """Block sizes by prefix."""
+def _blocks(config: Configuration) -> dict[str, int]:
+    """Return block sizes by prefix."""
     return {k.removesuffix("BLOCK").lower(): size for k, size in config.kwargs.items() if k.endswith("BLOCK")}
 
 
 def joint_configurations(parts: list[Part]) -> list[Joint]:
-    """The n-th configuration of every part, with the most warps of them; then, while it lasts, with fewer.
+    """Return the n-th configuration of every part, with the most warps of them; then, while it lasts, with fewer.
 
     All together take not much more work to compile than the parts alone would in theirs, and a thread never has more
     elements of a part than it might alone.  The first is always among them.
@@ -95,25 +103,25 @@ def joint_configurations(parts: list[Part]) -> list[Joint]:
     return joint
 
 
-def _rows(parts: list[Part]) -> list[list[Any]]:
-    """The n-th configuration of every part; its last, for a part that has fewer."""
+def _rows(parts: list[Part]) -> list[list[Configuration]]:
+    """Return the n-th configuration of every part; its last, for a part that has fewer."""
     longest = max(len(part.tried) for part in parts)
     return [[part.tried[min(n, len(part.tried) - 1)] for part in parts] for n in range(longest)]
 
 
-def _with_most_warps(parts: list[Part]) -> Iterator[tuple[list[Any], int]]:
+def _with_most_warps(parts: list[Part]) -> Iterator[tuple[list[Configuration], int]]:
     for chosen in _rows(parts):
         yield chosen, max(config.num_warps for config in chosen)
 
 
-def _with_fewer_warps(parts: list[Part]) -> Iterator[tuple[list[Any], int]]:
-    """Those in which no thread has more elements than it might alone."""
+def _with_fewer_warps(parts: list[Part]) -> Iterator[tuple[list[Configuration], int]]:
+    """Yield those in which no thread has more elements than it might alone."""
     for chosen in _rows(parts):
         for warps in sorted({config.num_warps for config in chosen}, reverse=True)[1:]:
             if all(part.each(config, warps) <= part.most for part, config in zip(parts, chosen, strict=True)):
                 yield chosen, warps
 
 
-def _joint(chosen: list[Any], warps: int) -> Joint:
+def _joint(chosen: list[Configuration], warps: int) -> Joint:
     blocks = {f"{key}_{i}": size for i, config in enumerate(chosen) for key, size in config.kwargs.items()}
     return Joint(blocks, warps, max(config.num_stages for config in chosen))

@@ -8,27 +8,30 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import sympy
 import torch
 
 from ...affine import ops_table
 from ...inductor.compiling import torch_release
 from ...inductor.schedule import buffer_dtype, buffer_numel, offset_in_storage, storage_of, written_storage
-from .pairs import WIDE_LANE, LaneVariable, Pair, find_pair
+from .strided_access import WIDE_LANE, LaneVariable, StridedPair, find_strided_pair
 
 if TYPE_CHECKING:  # Importing this loads no Inductor: `lane_kernel` is given the class.
-    from torch._inductor.codegen.triton import TritonKernel
+    from torch._inductor.codegen.common import CSEVariable, IndentedBuffer
+    from torch._inductor.codegen.simd import IterationRangesRoot
+    from torch._inductor.codegen.triton import IndexingOptions, TritonKernel
 else:
     TritonKernel = object
 
 
 @functools.cache
 def lane_kernel(base: type) -> type:
-    """Inductor's Triton kernel (`base`) with guarded stores, segments and pairs of elements."""
-    return type("LaneKernel", (LaneMixin, PairMixin, base), {})
+    """Return Inductor's Triton kernel (`base`) with guarded stores, segments and pairs of elements."""
+    return type("LaneKernel", (LaneMixin, StridedAccessMixin, base), {})
 
 
-def keeping_rows(kernel: type, names: Iterable[str]) -> type:
-    """A kernel of `lane_kernel` that keeps the rows of the named scheduler nodes."""
+def persistent_kernel(kernel: type, names: Iterable[str]) -> type:
+    """Return a kernel of `lane_kernel` that keeps the rows of the named scheduler nodes."""
     return type(kernel.__name__, (kernel,), {"bridge_kept": frozenset(names)})
 
 
@@ -38,29 +41,38 @@ class LaneMixin(TritonKernel):
     #: Scheduler nodes whose rows are kept whole, for kernels that are made without asking for the choices.
     bridge_kept: frozenset[str] = frozenset()
 
-    def __init__(self, tiling: Any, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, tiling: dict[str, sympy.Expr], *args: Any, **kwargs: Any) -> None:
         if self.bridge_kept & {node.get_name() for node in kwargs["features"].scheduler_nodes()}:
             kwargs["override_persistent_reduction"] = True
         super().__init__(tiling, *args, **kwargs)
+        #: Copies of values, by identity (their own equality is that of their names), each with the mask of its store.
+        self.bridge_guards: dict[int, tuple[CSEVariable, CSEVariable]] = {}
 
     def codegen_kernel(self, name: str | None = None) -> str:
-        """The source; Inductor names a kernel for the heuristic that it finds there, be it in a comment."""
+        """Return the source; Inductor names a kernel for the heuristic that it finds there, be it in a comment."""
         chosen, usual = "@triton_heuristics.fixed_config(", "@triton_heuristics.persistent_reduction"
         return super().codegen_kernel(name).replace(chosen, f"# In the place of {usual}\n{chosen}", 1)
 
     def codegen_body(self) -> None:
-        """The body; Inductor asks the current kernel, which is none while it puts kernels of several parts together."""
+        """Generate the body.
+
+        Inductor asks the current kernel, which is none while it puts kernels of several parts together.
+        """
         from torch._inductor.virtualized import V
 
         with V.set_kernel_handler(self):
             super().codegen_body()
 
-    def want_no_x_dim(self) -> Any:
-        """Before torch 2.13 a kernel that has one row, and no dimension for it, cannot load a value of its row."""
+    def want_no_x_dim(self) -> bool | None:
+        """Return what is wanted.
+
+        Before torch 2.13 a kernel that has one row, and no dimension for it, cannot load a value of its row.
+        """
         wanted = super().want_no_x_dim()  # None where nobody asked: what is said of the kernel stays as it was
         return wanted if torch_release() >= (2, 13) else wanted and False
 
-    def reduction(self, dtype: Any, src_dtype: Any, reduction_type: Any, value: Any) -> Any:
+    def reduction(self, dtype: torch.dtype, src_dtype: torch.dtype, reduction_type: str, value: Any) -> Any:
+        """Return the value of a reduction, of Bridge's two types or of Inductor's."""
         kind, _, rest = reduction_type.partition(":")
         if kind == ops_table.GUARDED:
             self.num_reduction -= 1  # whoever called has counted it
@@ -70,14 +82,17 @@ class LaneMixin(TritonKernel):
             return self._segmented(operation, lanes, value)
         return super().reduction(dtype, src_dtype, reduction_type, value)
 
-    def _guarded(self, value: Any, mask: Any) -> Any:
-        """The same variable, with the mask for the store that it is made for; other uses do not see it."""
+    def _guarded(self, value: CSEVariable, mask: CSEVariable) -> CSEVariable:
+        """Return a copy of a variable, with the mask for the store that it is made for; other uses do not see it."""
         guarded = copy.copy(value)
-        guarded.bridge_mask = mask
+        self.bridge_guards[id(guarded)] = guarded, mask
         return guarded
 
-    def _segmented(self, kind: str, lanes: str, value: Any) -> Any:
-        """Every lane's value is the reduction of its segment: consecutive lanes of the innermost dimension."""
+    def _segmented(self, kind: str, lanes: str, value: CSEVariable) -> CSEVariable:
+        """Reduce by segments: every lane's value is the reduction of its segment.
+
+        Consecutive lanes of the innermost dimension.
+        """
         from torch._inductor.codegen.triton import get_triton_reduction_function
 
         *outer, row = self.dense_size_list()
@@ -92,10 +107,11 @@ class LaneMixin(TritonKernel):
             self.compute, f"tl.reshape({kept}, {tile})", dtype=value.dtype, shape=tuple(self.dense_size_list())
         )
 
-    def store(self, name: str, index: Any, value: Any, mode: Any = None) -> None:
-        mask = getattr(value, "bridge_mask", None)
-        if mask is None:
+    def store(self, name: str, index: sympy.Expr, value: CSEVariable, mode: str | None = None) -> None:
+        """Store a value; a guarded one under the mask that it was given."""
+        if id(value) not in self.bridge_guards:
             return super().store(name, index, value, mode)
+        _, mask = self.bridge_guards[id(value)]
         with self.mask_loads(mask, None):
             return super().store(name, index, value, mode)
 
@@ -107,13 +123,13 @@ class LaneMixin(TritonKernel):
 
 @dataclass
 class _Half:
-    """A store of every other element; line: its own among the kernel's stores, while it has not met its neighbours'."""
+    """A store of every other element; line: its own among the kernel's stores, while the other half is missing."""
 
     name: str
-    index: Any
-    value: Any
-    pair: Pair
-    line: Any = None
+    index: sympy.Expr
+    value: CSEVariable
+    pair: StridedPair
+    line: object = None
 
 
 @dataclass(frozen=True)
@@ -125,25 +141,27 @@ class _WideAccess:
     shape: tuple[str, ...]
 
 
-class PairMixin(TritonKernel):
+class StridedAccessMixin(TritonKernel):
     """Persistent rows of Bridge's are loaded and stored by pairs of elements."""
 
     #: Whether it is a kernel that Bridge fused: others stay as they are.
     bridge_fused = False
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: object, **kwargs: object) -> None:
         super().__init__(*args, **kwargs)
         self.bridge_wide_lanes = ""
-        self.bridge_split: dict[Any, tuple[Any, Any]] = {}
-        self.bridge_halves: dict[Any, _Half] = {}
+        self.bridge_split: dict[CSEVariable, tuple[CSEVariable, CSEVariable]] = {}
+        self.bridge_halves: dict[tuple[str, sympy.Expr, int], _Half] = {}
 
-    def load(self, name: str, index: Any) -> Any:
+    def load(self, name: str, index: sympy.Expr) -> CSEVariable:
+        """Return the variable of an element that is loaded; of every other one, together with the one beside it."""
         pair = self._pair(name, index)
         if pair is None or not _is_even(buffer_numel(storage_of(name) or name)):
             return super().load(name, index)
         return self._load_pair(name, index, pair)[pair.half]
 
-    def store(self, name: str, index: Any, value: Any, mode: Any = None) -> None:
+    def store(self, name: str, index: sympy.Expr, value: CSEVariable, mode: str | None = None) -> None:
+        """Store a value; every other element together with the one beside it, if that is stored, too."""
         pair = self._pair(name, index) if mode is None else None
         memory = written_storage(name)
         if pair is None:
@@ -160,19 +178,19 @@ class PairMixin(TritonKernel):
         return None
 
     def _keep_in_order(self, memory: str) -> None:
-        """Halves that were stored to a buffer stay before what is stored to it now."""
+        """Have halves that were stored to a buffer stay before what is stored to it now."""
         self.bridge_halves = {key: half for key, half in self.bridge_halves.items() if key[0] != memory}
 
     def _take_back(self, half: _Half) -> bool:
-        """Removes a half's own store; False where code that may load what it stored comes after it already."""
+        """Remove a half's own store; False where code that may load what it stored comes after it already."""
         lines = self.stores._lines
         place = next((i for i, line in enumerate(lines) if line is half.line), None)
         if place is not None:
             del lines[place]
         return place is not None
 
-    def _pair(self, name: str, index: Any) -> Pair | None:
-        """The access to a buffer's storage that has this one to every other element as a half."""
+    def _pair(self, name: str, index: sympy.Expr) -> StridedPair | None:
+        """Return the access to a buffer's storage that has this one to every other element as a half."""
         if not (self.bridge_fused and self.persistent_reduction and self.inside_reduction):
             return None
         rows = [tree for tree in self.range_trees if tree.is_reduction]
@@ -182,10 +200,10 @@ class PairMixin(TritonKernel):
             return None
         nodes = [self.range_tree_nodes[v] for v in rows[0].var_list]
         variables = [LaneVariable(n.symbol(), n.divisor, n.length, rows[0].numel) for n in nodes]
-        return find_pair(index + offset_in_storage(name), variables, _is_even)
+        return find_strided_pair(index + offset_in_storage(name), variables, _is_even)
 
-    def _load_pair(self, name: str, index: Any, pair: Pair) -> tuple[Any, Any]:
-        """Variables of both halves."""
+    def _load_pair(self, name: str, index: sympy.Expr, pair: StridedPair) -> tuple[CSEVariable, CSEVariable]:
+        """Load a pair; return the variables of both halves."""
         from torch._inductor import config
 
         indexing = self.indexing(index)
@@ -218,8 +236,8 @@ class PairMixin(TritonKernel):
         self._launch_after(self.stores, first.name, consider_reads=True)
         self.stores.writeline(DeferredLine(first.name, f"tl.store({pointer} + ({wide.address}), {both}, {wide.mask})"))
 
-    def _wide_access(self, name: str, pair: Pair, indexing: Any, dense: bool = False) -> _WideAccess:
-        """The access to both halves.
+    def _wide_access(self, name: str, pair: StridedPair, indexing: IndexingOptions, dense: bool = False) -> _WideAccess:
+        """Return the access to both halves.
 
         indexing: Inductor's, of one half; its masks of other dimensions hold for both halves.
         dense: over all dimensions of the kernel, also those that the address does not depend on, as what is stored is.
@@ -240,18 +258,18 @@ class PairMixin(TritonKernel):
             text = f"tl.broadcast_to({text}, [{', '.join(_doubled(shape))}])"
         return _WideAccess(text, " & ".join(masks) or "None", shape)
 
-    def _launch_after(self, lines: Any, name: str, consider_reads: bool) -> None:
-        """Has an access wait for the kernel before, as Inductor does where kernels overlap (`triton.enable_pdl`)."""
+    def _launch_after(self, lines: IndentedBuffer, name: str, consider_reads: bool) -> None:
+        """Have an access wait for the kernel before, as Inductor does where kernels overlap (`triton.enable_pdl`)."""
         if hasattr(self, "_handle_pdl_before_access"):
             self._handle_pdl_before_access(lines, name, consider_reads=consider_reads)
 
-    def _launch_next(self, lines: Any, loaded: Any) -> None:
-        """Lets the next kernel start, in the same case."""
+    def _launch_next(self, lines: IndentedBuffer, loaded: CSEVariable) -> None:
+        """Let the next kernel start, in the same case."""
         if hasattr(self, "_handle_pdl_after_load"):
             self._handle_pdl_after_load(lines, loaded)
 
-    def _wide_lanes(self, row: Any) -> str:
-        """The variable that counts the elements of a row by pairs, defined on first use."""
+    def _wide_lanes(self, row: IterationRangesRoot) -> str:
+        """Return the variable that counts the elements of a row by pairs, defined on first use."""
         if not self.bridge_wide_lanes:
             self.bridge_wide_lanes = str(WIDE_LANE)
             size = self.indexing_size_str(row.tensor_dim)
@@ -260,16 +278,16 @@ class PairMixin(TritonKernel):
 
 
 def _doubled(shape: tuple[str, ...]) -> tuple[str, ...]:
-    """The sizes of a tile of pairs; the row is its last dimension."""
+    """Return the sizes of a tile of pairs; the row is its last dimension."""
     return (*shape[:-1], f"2 * {shape[-1]}")
 
 
 def _has_pairs(dtype: torch.dtype) -> bool:
-    """Whether Triton loads and stores elements as they are: bool and float8 may be of other types in memory."""
+    """True if Triton loads and stores elements as they are: bool and float8 may be of other types in memory."""
     return dtype != torch.bool and (dtype.itemsize > 1 or not dtype.is_floating_point)
 
 
-def _is_even(expression: Any) -> bool:
+def _is_even(expression: sympy.Expr) -> bool:
     from torch._inductor.virtualized import V
 
     return V.graph.sizevars.statically_known_multiple_of(expression, 2)

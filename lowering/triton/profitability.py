@@ -8,7 +8,7 @@ MAX_ROW_REGISTERS = 32768
 
 
 def fits_in_registers(registers: int | None) -> bool:
-    """Whether a kernel can load a row once and keep it; a symbolic or empty row cannot."""
+    """True if a kernel can load a row once and keep it; a symbolic or empty row cannot."""
     return registers is not None and 0 < registers <= MAX_ROW_REGISTERS
 
 
@@ -22,7 +22,10 @@ LONGEST_IN_BLOCKS = 2048
 
 
 def rows_and_warps(registers: int) -> tuple[int, int] | None:
-    """(rows a block, warps a block) for a persistent kernel whose rows take so many registers; None: Inductor's."""
+    """Return (rows a block, warps a block) for a persistent kernel whose rows take so many registers.
+
+    None: Inductor's.
+    """
     if not 0 < registers <= LONGEST_IN_BLOCKS:
         return None
     rows = BLOCK_WARPS * 32 * THREAD_REGISTERS // registers
@@ -36,12 +39,12 @@ LAUNCH_BYTES = 5 << 20
 
 
 def traffic(kernels: list[dict[str, int]]) -> int:
-    """Bytes that kernels move, each from the bytes of the buffers that it touches."""
+    """Return the bytes that kernels move, each from the bytes of the buffers that it touches."""
     return sum(sum(touched.values()) for touched in kernels)
 
 
 def traffic_of_one(kernels: list[dict[str, int]]) -> int:
-    """Bytes that one kernel in their place would move, which touches each buffer once.
+    """Return the bytes that one kernel in their place would move, which touches each buffer once.
 
     kernels: without the buffers that nothing else would touch.
     """

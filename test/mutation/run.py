@@ -30,16 +30,16 @@ _PATTERNS = (
 
 #: The parts of the suite, each an independent way to see a fault, as arguments of pytest; `lit` is lit's.
 SUITES = {
-    "controls": ["test_mutants.py", "-k", "nothing_is_broken"],
-    "execution": ["test_validate.py", "-k", f"test_patterns and not 16_bits and ({_PATTERNS})"],
-    "isl": ["test_recheck.py", "-k", f"static and ({_PATTERNS})"],
-    "index maps": ["test_index_maps.py", "-k", f"test_patterns and ({_PATTERNS})"],
-    "numerics": ["test_patterns.py", "-k", f"gpu_numerics and float32 and ({_PATTERNS})"],
-    "roundtrip": ["test_roundtrip.py"],
-    "siblings": ["test_siblings.py"],
-    "subscripts": ["test_access.py"],
-    "padded rows": ["test_sketches.py", "-k", "padded"],
-    "fuzz": ["test_fuzz.py", "-k", "gpu"],
+    "controls": ["validation/test_mutants.py", "-k", "nothing_is_broken"],
+    "execution": ["validation/test_validate.py", "-k", f"test_patterns and not 16_bits and ({_PATTERNS})"],
+    "isl": ["validation/test_isl.py", "-k", f"static and ({_PATTERNS})"],
+    "index maps": ["validation/test_index_maps.py", "-k", f"test_patterns and ({_PATTERNS})"],
+    "numerics": ["end_to_end/test_patterns.py", "-k", f"gpu_numerics and float32 and ({_PATTERNS})"],
+    "roundtrip": ["unit/lift/test_band.py"],
+    "shared launches": ["unit/horizontal/test_shared_launch.py"],
+    "subscripts": ["unit/affine/translate/test_access.py"],
+    "padded rows": ["end_to_end/test_sketches.py", "-k", "padded"],
+    "fuzz": ["validation/test_fuzz.py", "-k", "gpu"],
     "lit": None,
 }
 
@@ -88,7 +88,8 @@ class Copy:
         tests = self.folder / "test" / "python"
         arguments = SUITES.get(suite)
         if suite in GENERATORS:
-            environment["PYTHONPATH"] += os.pathsep + str(tests)
+            folders = [environment["PYTHONPATH"], str(tests / "validation"), str(tests / "support")]
+            environment["PYTHONPATH"] = os.pathsep.join(folders)
             results = self.folder.parent / f"{self.folder.name}-torture"
             shutil.rmtree(results, ignore_errors=True)
             command = [sys.executable, "-m", "torture", *GENERATORS[suite], "--until-failure", f"--results={results}"]

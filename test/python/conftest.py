@@ -1,6 +1,6 @@
-"""What the tests of a whole compilation share: the backend, a cache folder, and functions to compile.
+"""What the tests of a whole compilation share: the backend, a cache folder, and processes of their own.
 
-Inductor's compiled C++ is kept from one test to the next; its graph caches are off, but in test_cache.py.
+Inductor's compiled C++ is kept from one test to the next; its graph caches are off, but in test_cache_key.py.
 """
 
 from __future__ import annotations
@@ -10,31 +10,13 @@ import subprocess
 import sys
 import textwrap
 import zlib
-from pathlib import Path
 
+import processes
 import pytest
 import torch
 
 import bridge
 from bridge import reports
-
-#: Where the package that is tested is imported from: a source tree, or what is installed.
-PACKAGE = Path(bridge.__file__).parents[1]
-
-
-def rows(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    """Inductor leaves its loops apart, as their extents differ, and Bridge fuses them."""
-    gate, up = (x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)).chunk(2, dim=-1)
-    return (torch.nn.functional.silu(gate) * up,)
-
-
-def plain(x: torch.Tensor) -> torch.Tensor:
-    """Leaves nothing to fuse."""
-    return torch.relu(x) * 2 + 1
-
-
-def sample() -> torch.Tensor:
-    return torch.arange(32 * 64, dtype=torch.float32).reshape(32, 64).sin()
 
 
 def pytest_addoption(parser):
@@ -124,11 +106,11 @@ def counters():
 def python(inductor_cache):
     """Runs Python code in a process of its own and returns what it printed."""
 
-    def run(code: str, **environment: str) -> str:
-        path = os.pathsep.join([str(PACKAGE), str(Path(__file__).parent)])
-        variables = {**os.environ, "PYTHONPATH": path, **environment}
+    def run(code: str, **variables: str) -> str:
         command = [sys.executable, "-c", textwrap.dedent(code)]
-        done = subprocess.run(command, check=False, env=variables, capture_output=True, text=True, timeout=300)
+        done = subprocess.run(
+            command, check=False, env=processes.environment(**variables), capture_output=True, text=True, timeout=300
+        )
         assert done.returncode == 0, done.stderr
         return done.stdout
 

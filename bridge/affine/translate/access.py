@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import sympy
 from torch.utils._sympy.functions import FloorDiv, Mod, ModularIndexing, PythonMod
@@ -21,12 +22,21 @@ from ...reasons import Reason, Unsupported
 
 ZERO, ONE = sympy.Integer(0), sympy.Integer(1)
 
-#: Inclusive (low, high) of variables.
-Ranges = dict[sympy.Symbol, tuple[sympy.Expr, sympy.Expr]]
+#: Inclusive (low, high).
+Span: TypeAlias = tuple[sympy.Expr, sympy.Expr]
+
+#: Spans of variables.
+Ranges: TypeAlias = dict[sympy.Symbol, Span]
+
+#: (coefficient, atom): a linear expression is the sum of their products.
+Term: TypeAlias = tuple[sympy.Expr, sympy.Expr]
+
+#: (value, divisor) -> their quotient, None where there is none.
+Quotient: TypeAlias = Callable[[sympy.Expr, sympy.Expr], "sympy.Expr | None"]
 
 
 @dataclass(frozen=True, eq=False)
-class Access:
+class LinearAccess:
     """One read or write of a buffer inside a nest; compared by identity.
 
     index: linear element offset, over iteration variables and size symbols.
@@ -42,12 +52,13 @@ class Access:
     guards: tuple[sympy.Expr, ...] = ()
 
     @functools.cached_property
-    def terms(self) -> list[tuple[sympy.Expr, sympy.Expr]]:
+    def terms(self) -> list[Term]:
+        """Return the terms of the index."""
         return terms(self.index)
 
     @functools.cached_property
     def is_dead(self) -> bool:
-        """Whether no iteration executes it: under guards that exclude each other its index may be anything."""
+        """Return True if no iteration executes it: under guards that exclude each other its index may be anything."""
         return any(expand(high - low).is_negative for low, high in self.ranges.values())
 
 
@@ -58,25 +69,27 @@ class View:
     buffer: str
     strides: list[sympy.Expr]
     sizes: list[sympy.Expr]
-    subscripts: dict[Access, list[sympy.Expr]] = field(default_factory=dict)
+    subscripts: dict[LinearAccess, list[sympy.Expr]] = field(default_factory=dict)
 
 
 class Prover:
-    """Size questions asked of Inductor's symbolic shape environment.
+    """Prove relations of sizes by Inductor's symbolic shape environment.
 
     known(condition) -> bool: true only if the sympy relation holds for every admitted size.
     hint(expr) -> int: a typical value, used for ordering only.
     """
 
-    def __init__(self, known, hint):
+    def __init__(self, known: Callable[[sympy.Basic], bool], hint: Callable[[sympy.Expr], int]):
+        """Remember the answers of `known`."""
         self.known = functools.cache(known)
         self.hint = hint
 
-    def over(self, multiples) -> Prover:
-        """The same, asked in the variables of a `Multiples`."""
-        return Prover(lambda c: self.known(multiples.restore(c)), lambda e: self.hint(multiples.restore(e)))
+    def over(self, restore: Callable[[sympy.Basic], sympy.Basic]) -> Prover:
+        """Return the same prover, asked in other variables, which `restore` replaces by those of this one."""
+        return Prover(lambda condition: self.known(restore(condition)), lambda expr: self.hint(restore(expr)))
 
     def less_equal(self, a: sympy.Expr, b: sympy.Expr) -> bool:
+        """Return True if `a <= b` is proven for every size."""
         difference = expand(b - a)
         if difference.is_Integer:
             return bool(difference >= 0)
@@ -84,19 +97,20 @@ class Prover:
 
 
 def expand(expr: sympy.Expr) -> sympy.Expr:
-    """sympy.expand, which is slow, for what may need it.
+    """Return the expanded expression; sympy.expand, which is slow, is called only where it may be needed.
 
     Inductor wraps some indices (of `cat`) in `Identity` to keep sympy's hands off them: it means its argument.
     """
     return expr if expr.is_Atom else sympy.expand(expr, identity=True)
 
 
-def bounds(expr: sympy.Expr, ranges: Ranges) -> tuple[sympy.Expr, sympy.Expr] | None:
-    """Inclusive bounds of an affine expression over a box; None where a sign is unknown."""
+def bounds(expr: sympy.Expr, ranges: Ranges) -> Span | None:
+    """Return inclusive bounds of an affine expression over a box; None where a sign is unknown."""
     return _sum_bounds(terms(expr), ranges)
 
 
-def _sum_bounds(parts: list[tuple[sympy.Expr, sympy.Expr]], ranges: Ranges):
+def _sum_bounds(parts: list[Term], ranges: Ranges) -> Span | None:
+    """Return inclusive bounds of a sum of terms; None where a sign is unknown."""
     low = high = ZERO
     for coefficient, atom in parts:
         term = _term_bounds(coefficient, atom, ranges)
@@ -106,7 +120,8 @@ def _sum_bounds(parts: list[tuple[sympy.Expr, sympy.Expr]], ranges: Ranges):
     return expand(low), expand(high)
 
 
-def _term_bounds(coefficient, atom, ranges: Ranges):
+def _term_bounds(coefficient: sympy.Expr, atom: sympy.Expr, ranges: Ranges) -> Span | None:
+    """Return inclusive bounds of one term; None where its sign is unknown."""
     if atom == 1:
         return coefficient, coefficient
     span = atom_bounds(atom, ranges)
@@ -119,8 +134,8 @@ def _term_bounds(coefficient, atom, ranges: Ranges):
     return None
 
 
-def atom_bounds(atom: sympy.Expr, ranges: Ranges) -> tuple[sympy.Expr, sympy.Expr] | None:
-    """Inclusive bounds of an iteration variable, `x floordiv d` or `x floordiv d mod m`."""
+def atom_bounds(atom: sympy.Expr, ranges: Ranges) -> Span | None:
+    """Return inclusive bounds of an iteration variable, `x floordiv d` or `x floordiv d mod m`."""
     if atom in ranges:
         return ranges[atom]
     if isinstance(atom, (ModularIndexing, Mod, PythonMod)):
@@ -132,7 +147,7 @@ def atom_bounds(atom: sympy.Expr, ranges: Ranges) -> tuple[sympy.Expr, sympy.Exp
 
 
 def divide_constraint(expr: sympy.Expr, ranges: Ranges, known: Callable[[sympy.Basic], bool]) -> sympy.Expr:
-    """What is at or above zero where `expr` is, without a symbolic stride if there is such.
+    """Return an expression that is at least zero where `expr` is, without a symbolic stride where possible.
 
     `t - 1 - t*p - j >= 0` with `0 <= j < t` says that `p <= 0`.
     """
@@ -151,8 +166,8 @@ def divide_constraint(expr: sympy.Expr, ranges: Ranges, known: Callable[[sympy.B
     return expr
 
 
-def terms(expr: sympy.Expr) -> list[tuple[sympy.Expr, sympy.Expr]]:
-    """Splits into (coefficient, atom): atoms are variables or floordiv / mod of them, coefficients are sizes."""
+def terms(expr: sympy.Expr) -> list[Term]:
+    """Split into (coefficient, atom): atoms are variables or floordiv / mod of them, coefficients are sizes."""
     coefficients: dict[sympy.Expr, sympy.Expr] = {}
     for term in sympy.Add.make_args(expand(expr)):
         coefficient, atom = _split_term(term)
@@ -160,7 +175,8 @@ def terms(expr: sympy.Expr) -> list[tuple[sympy.Expr, sympy.Expr]]:
     return [(coefficient, atom) for atom, coefficient in coefficients.items()]
 
 
-def _split_term(term):
+def _split_term(term: sympy.Expr) -> Term:
+    """Split a product; Unsupported(non_affine_index) if it is not affine in the iteration variables."""
     if term.is_Symbol and is_iteration_variable(term):
         return ONE, term
     if not is_iteration_atom(term):
@@ -173,17 +189,17 @@ def _split_term(term):
 
 
 def is_iteration_atom(expr: sympy.Expr) -> bool:
-    """Whether an expression varies with the iteration, and not with the sizes alone."""
+    """Return True if an expression varies with the iteration, and not with the sizes alone."""
     return any(is_iteration_variable(s) for s in expr.free_symbols)
 
 
 def is_iteration_variable(symbol: sympy.Symbol) -> bool:
-    """Iteration variables carry the prefix that this package gives them; sizes never do."""
+    """Return True if a symbol has the prefix that this package gives iteration variables; sizes never do."""
     return symbol.name.startswith("bridge_iv")
 
 
-def delinearise(buffer: str, accesses: list[Access], numel: sympy.Expr, prover: Prover) -> View:
-    """The finest stride chain under which every access is proven in bounds.
+def delinearise(buffer: str, accesses: list[LinearAccess], numel: sympy.Expr, prover: Prover) -> View:
+    """Return the finest stride chain under which every access is proven in bounds.
 
     Strides that are no multiples of each other (Inductor pads rows) are looked at where the others are not enough.
     Raises Unsupported(subscript_out_of_bounds) if even one dimension over the whole storage is not proven.
@@ -195,7 +211,10 @@ def delinearise(buffer: str, accesses: list[Access], numel: sympy.Expr, prover: 
     raise Unsupported(Reason.subscript_out_of_bounds, f"{buffer}: access not proven inside {numel} elements")
 
 
-def _delinearise(buffer: str, accesses: list[Access], numel: sympy.Expr, prover: Prover, quotient) -> View | None:
+def _delinearise(
+    buffer: str, accesses: list[LinearAccess], numel: sympy.Expr, prover: Prover, quotient: Quotient
+) -> View | None:
+    """Return the finest view by strides with a `quotient` by each other; None if an access is not proven in bounds."""
     found = {abs(c) for a in accesses if not a.is_dead for c, atom in a.terms if atom != 1}
     while True:
         chain = _stride_chain(found, prover, quotient)
@@ -206,8 +225,8 @@ def _delinearise(buffer: str, accesses: list[Access], numel: sympy.Expr, prover:
         found.remove(chain[culprit - 1])
 
 
-def _stride_chain(found: set[sympy.Expr], prover: Prover, quotient) -> list[sympy.Expr]:
-    """Descending strides, each with a `quotient` by the next, ending in 1."""
+def _stride_chain(found: set[sympy.Expr], prover: Prover, quotient: Quotient) -> list[sympy.Expr]:
+    """Return descending strides, each with a `quotient` by the next, ending in 1."""
     chain: list[sympy.Expr] = [ONE]
     for stride in sorted(found, key=lambda s: (prover.hint(s), str(s))):
         if stride != chain[-1] and quotient(stride, chain[-1]) is not None:
@@ -216,14 +235,14 @@ def _stride_chain(found: set[sympy.Expr], prover: Prover, quotient) -> list[symp
 
 
 def _padded_quotient(value: sympy.Expr, divisor: sympy.Expr) -> sympy.Expr | None:
-    """How many rows of `divisor` elements there are in `value`, of which the last may be followed by padding."""
+    """Return how many rows of `divisor` elements are in `value`; padding may follow the last."""
     if value.is_Integer and divisor.is_Integer:
         return value // divisor
     return exact_quotient(value, divisor)
 
 
 def exact_quotient(value: sympy.Expr, divisor: sympy.Expr) -> sympy.Expr | None:
-    """`value / divisor` if it is a polynomial with integer coefficients, else None."""
+    """Return `value / divisor` if it is a polynomial with integer coefficients, else None."""
     if value == divisor:
         return ONE
     if value.is_Integer and divisor.is_Integer:
@@ -238,21 +257,22 @@ def exact_quotient(value: sympy.Expr, divisor: sympy.Expr) -> sympy.Expr | None:
     return quotient
 
 
-def _try_chain(view: View, accesses: list[Access], prover: Prover) -> tuple[View | None, int]:
-    """(view, -1) if proven, (None, k) if dimension k holds a subscript that is not proven in bounds."""
-    done: dict = {}
+def _try_chain(view: View, accesses: list[LinearAccess], prover: Prover) -> tuple[View | None, int]:
+    """Return (view, -1) if proven, (None, k) if dimension k holds a subscript that is not proven in bounds."""
+    done: dict[Hashable, list[sympy.Expr] | int] = {}
     for access in accesses:
         key = access.index, tuple(access.ranges.items()), access.guards
         if key not in done:
             done[key] = _proven_subscripts(access, view.strides, view.sizes, prover)
-        if isinstance(done[key], int):
-            return None, done[key]
-        view.subscripts[access] = done[key]
+        subscripts = done[key]
+        if isinstance(subscripts, int):
+            return None, subscripts
+        view.subscripts[access] = subscripts
     return view, -1
 
 
 def _outer_size(numel: sympy.Expr, stride: sympy.Expr) -> sympy.Expr:
-    """numel / stride, rounded up where it is a number: the outermost extent takes no part in any address."""
+    """Return numel / stride, rounded up where it is a number: the outermost extent takes no part in any address."""
     exact = exact_quotient(numel, stride)
     if exact is not None:
         return exact
@@ -261,8 +281,10 @@ def _outer_size(numel: sympy.Expr, stride: sympy.Expr) -> sympy.Expr:
     return quotient - constant + sympy.ceiling(constant)
 
 
-def _proven_subscripts(access: Access, chain, sizes, prover: Prover):
-    """The subscripts of an access, or the dimension in which they are not proven in bounds."""
+def _proven_subscripts(
+    access: LinearAccess, chain: list[sympy.Expr], sizes: list[sympy.Expr], prover: Prover
+) -> list[sympy.Expr] | int:
+    """Return the subscripts of an access, or the dimension in which they are not proven in bounds."""
     if access.is_dead:
         return [ZERO] * len(chain)
     parts = _distribute(access, chain)
@@ -272,16 +294,17 @@ def _proven_subscripts(access: Access, chain, sizes, prover: Prover):
     return culprit if culprit is not None else [_linear(part) for part in parts]
 
 
-def _distribute(access: Access, chain) -> list[list]:
-    """The terms of each subscript: every term goes to the largest stride that divides it, constants to the last."""
-    parts: list[list] = [[] for _ in chain]
+def _distribute(access: LinearAccess, chain: list[sympy.Expr]) -> list[list[Term]]:
+    """Return the terms of each subscript: a term goes to the largest stride that divides it, constants to the last."""
+    parts: list[list[Term]] = [[] for _ in chain]
     for coefficient, atom in access.terms:
         position, quotient = (-1, coefficient) if atom == 1 else _position(coefficient, chain)
         parts[position].append((quotient, atom))
     return parts
 
 
-def _position(coefficient: sympy.Expr, chain) -> tuple[int, sympy.Expr]:
+def _position(coefficient: sympy.Expr, chain: list[sympy.Expr]) -> tuple[int, sympy.Expr]:
+    """Return the position of the largest stride that divides a coefficient, and the quotient."""
     for position, stride in enumerate(chain):
         quotient = exact_quotient(coefficient, stride)
         if quotient is not None:
@@ -289,8 +312,8 @@ def _position(coefficient: sympy.Expr, chain) -> tuple[int, sympy.Expr]:
     return len(chain) - 1, coefficient
 
 
-def _place_constant(parts: list[list], chain, ranges: Ranges) -> int | None:
-    """Moves digits of the constant outward, so that every lower part starts at or above zero.
+def _place_constant(parts: list[list[Term]], chain: list[sympy.Expr], ranges: Ranges) -> int | None:
+    """Move digits of the constant outward, so that every lower part starts at or above zero.
 
     Returns the dimension whose bounds are unknown, None if there is no such.
     """
@@ -311,7 +334,7 @@ def _place_constant(parts: list[list], chain, ranges: Ranges) -> int | None:
 
 
 def _floor_quotient(value: sympy.Expr, stride: sympy.Expr) -> sympy.Expr:
-    """floor(value / stride) where it is a polynomial in the sizes; part of it, or 0, where that cannot be told."""
+    """Return floor(value / stride) if it is a polynomial in the sizes; else a part of it, or 0."""
     whole = exact_quotient(value, stride)
     if whole is not None:
         return whole
@@ -321,20 +344,23 @@ def _floor_quotient(value: sympy.Expr, stride: sympy.Expr) -> sympy.Expr:
     return quotient + rest // stride if rest.is_Integer and stride.is_Integer else quotient
 
 
-def _linear(part: list) -> sympy.Expr:
+def _linear(part: list[Term]) -> sympy.Expr:
+    """Return the sum of the terms."""
     return expand(sympy.Add(*[c * atom for c, atom in part]))
 
 
-def _out_of_bounds(parts: list[list], access: Access, sizes, prover: Prover) -> int | None:
-    """The innermost dimension whose subscript is not proven in bounds; None if all are."""
+def _out_of_bounds(
+    parts: list[list[Term]], access: LinearAccess, sizes: list[sympy.Expr], prover: Prover
+) -> int | None:
+    """Return the innermost dimension whose subscript is not proven in bounds; None if all are."""
     for position in reversed(range(len(sizes))):
         if not _is_inside(parts[position], sizes[position], access, prover):
             return position
     return None
 
 
-def _is_inside(part: list, size: sympy.Expr, access: Access, prover: Prover) -> bool:
-    """Whether a subscript is in bounds by the box of its variables, or by a guard: `7*i + j <= 52` says more of it."""
+def _is_inside(part: list[Term], size: sympy.Expr, access: LinearAccess, prover: Prover) -> bool:
+    """Return True if a subscript is proven in bounds, by its variables' ranges or a guard such as `7*i + j <= 52`."""
     box = _sum_bounds(part, access.ranges)
     below = itertools.chain([box], _bounds_by_guards(part, access, -1))
     above = itertools.chain([box], _bounds_by_guards(part, access, 1))
@@ -342,7 +368,7 @@ def _is_inside(part: list, size: sympy.Expr, access: Access, prover: Prover) -> 
     return starts and any(span is not None and prover.less_equal(span[1], size - 1) for span in above)
 
 
-def _bounds_by_guards(part: list, access: Access, sign: int) -> Iterator[tuple[sympy.Expr, sympy.Expr] | None]:
-    """Bounds of `part + sign * g` for each guard `g >= 0`: upper ones of `part` for sign 1, lower ones for -1."""
+def _bounds_by_guards(part: list[Term], access: LinearAccess, sign: int) -> Iterator[Span | None]:
+    """Yield bounds of `part + sign * g` for each guard `g >= 0`: upper ones of `part` for sign 1, lower ones for -1."""
     for guard in access.guards:
         yield bounds(_linear(part) + sign * guard, access.ranges)

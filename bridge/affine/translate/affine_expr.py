@@ -11,33 +11,38 @@ from .access import expand, is_iteration_atom
 
 
 class SymbolTable:
-    """Size expressions as `index` arguments of the function, appended to its entry block as they are met.
+    """Append size expressions as `index` arguments to the entry block of the function as they are met.
 
     A product of sizes is no affine expression, so it is a symbol of its own; the argument's `bridge.size`
     attribute keeps what it stands for.
     """
 
-    def __init__(self, entry):
+    def __init__(self, entry: ir.Block):
+        """Start without arguments for sizes."""
         self.entry = entry
         self.values: dict[sympy.Expr, ir.Value] = {}
 
     def value(self, expr: sympy.Expr) -> ir.Value:
+        """Return the argument that stands for a size expression."""
         if expr not in self.values:
             self.values[expr] = self.entry.add_argument(ir.IndexType.get(), ir.Location.unknown())
         return self.values[expr]
 
 
 class AffineBuilder:
-    """Converts expressions against fixed dimensions; symbols are numbered as they are met."""
+    """Convert expressions against fixed dimensions; symbols are numbered as they are met."""
 
     def __init__(self, dims: list[sympy.Symbol]):
+        """Give each dimension its number."""
         self.dims = {v: i for i, v in enumerate(dims)}
         self.symbols: list[sympy.Expr] = []
 
     def convert(self, expr: sympy.Expr) -> ir.AffineExpr:
+        """Return an expression in affine form; Unsupported(non_affine_index) if it has none."""
         return self._convert(expand(expr))
 
     def _convert(self, expr: sympy.Expr) -> ir.AffineExpr:
+        """Convert an expanded expression."""
         if expr.is_Integer:
             return ir.AffineExpr.get_constant(int(expr))
         if expr in self.dims:
@@ -51,12 +56,14 @@ class AffineBuilder:
         return self._division(expr)
 
     def _sum(self, parts: list[ir.AffineExpr]) -> ir.AffineExpr:
+        """Return the sum of converted terms."""
         total = parts[0]
         for part in parts[1:]:
             total = total + part
         return total
 
     def _product(self, expr: sympy.Expr) -> ir.AffineExpr:
+        """Convert a product of a number and a variable or size."""
         factor, rest = expr.as_coeff_Mul()
         if not factor.is_Integer:
             raise Unsupported(Reason.non_affine_index, f"rational coefficient in {expr}")
@@ -66,6 +73,7 @@ class AffineBuilder:
         return inner * int(factor)
 
     def _division(self, expr: sympy.Expr) -> ir.AffineExpr:
+        """Convert a quotient or a remainder."""
         if not is_iteration_atom(expr):
             return self._symbol(expr)
         args = expr.args
@@ -81,6 +89,7 @@ class AffineBuilder:
         raise Unsupported(Reason.non_affine_index, f"{expr} is not affine in the iteration variables")
 
     def _symbol(self, expr: sympy.Expr) -> ir.AffineExpr:
+        """Return the symbol that stands for a size expression."""
         if not expr.is_integer:
             raise Unsupported(Reason.non_affine_index, f"{expr} is no integer")
         if expr not in self.symbols:
@@ -88,6 +97,6 @@ class AffineBuilder:
         return ir.AffineExpr.get_symbol(self.symbols.index(expr))
 
     def map(self, expressions: list[sympy.Expr]) -> ir.AffineMap:
-        """A map over all dimensions; `symbols` then lists its symbol operands in order."""
+        """Return a map over all dimensions; `symbols` then lists its symbol operands in order."""
         converted = [self.convert(e) for e in expressions]
         return ir.AffineMap.get(len(self.dims), len(self.symbols), converted)

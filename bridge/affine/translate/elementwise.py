@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 
@@ -16,14 +17,18 @@ from ..mlir_runtime import ir
 
 @dataclass(frozen=True)
 class Typed:
-    """An SSA value and the torch dtype that Inductor computes it in."""
+    """Hold an SSA value and the torch dtype that Inductor computes it in."""
 
-    value: Any
+    value: ir.Value
     dtype: torch.dtype
 
 
+#: A number of Python's (bool, int or float), as Inductor's ops take it in the place of a value.
+Number: TypeAlias = float
+
+
 class Elementwise:
-    """Emits elementwise operations at `ip`.
+    """Emit elementwise operations at `ip`.
 
     rounds: conversions to float16 / bfloat16 round (C++ codegen); else they only do so at a store (Triton).
     emulates: what a store rounds is read rounded everywhere, as in eager.
@@ -31,31 +36,42 @@ class Elementwise:
     """
 
     def __init__(self, rounds: bool, emulates: bool = False):
+        """Start without an insertion point."""
         self.rounds = rounds
         self.emulates = emulates
         self.casts: set[tuple[str, torch.dtype, torch.dtype, bool]] = set()
-        self.ip = None
-        self.types: dict[torch.dtype, Any] = {}
+        self.ip: ir.InsertionPoint | None = None
+        self.types: dict[torch.dtype, ir.Type] = {}
 
     @property
     def keeps_roundings(self) -> bool:
-        """Whether a rounding that may be undone later is more than how a 16-bit buffer keeps a value."""
+        """Return True if a rounding that could be undone later is more than how a 16-bit buffer keeps a value."""
         widened = {source for operation, source, _, _ in self.casts if operation == "arith.extf"}
         narrowed = {target for operation, _, target, _ in self.casts if operation == "arith.truncf"}
         meant = any(is_meant for *_, is_meant in self.casts)
         return meant or bool((narrowed & widened) - dtypes.LOW_PRECISION)
 
-    def create(self, name: str, operands: list, results: list, attributes=None, regions: int = 0):
+    def create(
+        self,
+        name: str,
+        operands: Sequence[ir.Value],
+        results: Sequence[ir.Type],
+        attributes: dict[str, ir.Attribute] | None = None,
+        regions: int = 0,
+    ) -> ir.Operation:
+        """Create an operation of that name at the insertion point."""
         return ir.Operation.create(
             name, results=results, operands=operands, attributes=attributes or {}, regions=regions, ip=self.ip
         )
 
-    def type(self, dtype: torch.dtype):
+    def type(self, dtype: torch.dtype) -> ir.Type:
+        """Return the MLIR type of a dtype."""
         if dtype not in self.types:
             self.types[dtype] = ir.Type.parse(dtypes.type_name(dtype))
         return self.types[dtype]
 
-    def emit(self, name: str, args: list, kwargs: dict) -> Typed:
+    def emit(self, name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Typed:
+        """Emit one of Inductor's ops; Unsupported(unsupported_op) for one that MLIR does not have."""
         handler = getattr(self, f"_op_{name}", None)
         if handler is not None:
             return handler(*args, **kwargs)
@@ -69,32 +85,36 @@ class Elementwise:
 
     @staticmethod
     def compute_dtype(dtype: torch.dtype) -> torch.dtype:
-        """16-bit floats are computed in float32, as both of Inductor's code generators do."""
+        """Return the dtype to compute in: float32 for 16-bit floats, as in both of Inductor's code generators."""
         return torch.float32 if dtype in dtypes.LOW_PRECISION else dtype
 
     def to_compute(self, typed: Typed) -> Typed:
+        """Convert a value to the dtype that it is computed in."""
         return self._cast(typed, self.compute_dtype(typed.dtype))
 
-    def to_storage(self, typed: Typed, dtype: torch.dtype):
-        """The value as a buffer of `dtype` keeps it; a rounding that has just been done is not done again."""
+    def to_storage(self, typed: Typed, dtype: torch.dtype) -> ir.Value:
+        """Return the value as a buffer of `dtype` keeps it; a rounding that has just been done is not done again."""
         stored = self._before_extension(typed, dtype)
         return self._cast(stored, dtype, meant=self.emulates).value
 
     def _before_extension(self, typed: Typed, dtype: torch.dtype) -> Typed:
-        """The value of the 16-bit `dtype` that was extended to `typed`, or `typed` where there was none."""
+        """Return the value of the 16-bit `dtype` that was extended to `typed`, or `typed` where there was none."""
         owner = typed.value.owner
         if isinstance(owner, ir.Block) or owner.name != "arith.extf":
             return typed
         source = owner.operands[0]
         return Typed(source, dtype) if source.type == self.type(dtype) else typed
 
-    def constant(self, value, dtype: torch.dtype) -> Typed:
+    def constant(self, value: Number, dtype: torch.dtype) -> Typed:
+        """Emit a constant in the dtype that `dtype` is computed in."""
         return self._op_constant(value, dtype)
 
     def convert(self, typed: Typed, dtype: torch.dtype) -> Typed:
+        """Convert a value to the dtype that `dtype` is computed in."""
         return self._cast(typed, self.compute_dtype(dtype))
 
-    def _op_constant(self, value, dtype: torch.dtype) -> Typed:
+    def _op_constant(self, value: Number, dtype: torch.dtype) -> Typed:
+        """Emit a constant; an unsigned one as a signed one with the same bits, converted."""
         compute = self.compute_dtype(dtype)
         if compute in dtypes.UNSIGNED:
             signed = dtypes.signed_dtype(dtypes.type_name(compute))
@@ -108,8 +128,10 @@ class Elementwise:
             attribute = ir.IntegerAttr.get(element, int(value))
         return Typed(self.create("arith.constant", [], [element], {"value": attribute}).result, compute)
 
-    def _op_to_dtype(self, x: Typed, dtype, src_dtype=None, use_compute_types=True) -> Typed:
-        """A conversion to a 16-bit float is none on Triton unless `use_compute_types` is off.
+    def _op_to_dtype(
+        self, x: Typed, dtype: torch.dtype, src_dtype: torch.dtype | None = None, use_compute_types: bool = True
+    ) -> Typed:
+        """Convert; on Triton, to a 16-bit float only where `use_compute_types` is off.
 
         C++ rounds there, but takes the value from before the rounding where it is converted back: such a
         conversion is `bridge.convert`, which stays the one `ops.to_dtype` that this follows from.
@@ -125,8 +147,8 @@ class Elementwise:
         rounded = self._cast(x, dtype, meant=True)
         return self.to_compute(rounded) if self.rounds else rounded
 
-    def _op_to_dtype_bitcast(self, x: Typed, dtype, src_dtype) -> Typed:
-        """The bits of the value as it is stored; bool is one bit here and eight in memory."""
+    def _op_to_dtype_bitcast(self, x: Typed, dtype: torch.dtype, src_dtype: torch.dtype) -> Typed:
+        """Reinterpret the bits of the value as it is stored; bool is one bit here and eight in memory."""
         if dtype.itemsize != src_dtype.itemsize or torch.bool in (dtype, src_dtype):
             raise Unsupported(Reason.unsupported_op, f"bit cast {src_dtype} -> {dtype}")
         bits = Typed(self.to_storage(x, src_dtype), src_dtype)
@@ -137,59 +159,75 @@ class Elementwise:
         return self.to_compute(self._cast(bits, dtype))
 
     def _op_identity(self, x: Typed) -> Typed:
+        """Return the value."""
         return x
 
-    def _op_where(self, condition: Typed, a, b) -> Typed:
+    def _op_where(self, condition: Typed, a: Typed | Number, b: Typed | Number) -> Typed:
+        """Select one of two values."""
         a, b = self._promote([a, b])
         mask = self._cast(condition, torch.bool)
         return Typed(self.create("arith.select", [mask.value, a.value, b.value], [a.value.type]).result, a.dtype)
 
     def _op_square(self, x: Typed) -> Typed:
+        """Multiply a value by itself."""
         return self._arithmetic("mul", [x, x])
 
     def _op_reciprocal(self, x: Typed) -> Typed:
+        """Divide one by a value."""
         return self._arithmetic("truediv", [self._op_constant(1, x.dtype), x])
 
     def _op_neg(self, x: Typed) -> Typed:
+        """Negate a value; an integer is subtracted from zero."""
         if dtypes.kind(x.dtype) == "float":
             return self._arithmetic("neg", [x])
         return self._arithmetic("sub", [self._op_constant(0, x.dtype), x])
 
     def _op_logical_not(self, x: Typed) -> Typed:
+        """Negate a truth value."""
         return self._arithmetic("bitwise_xor", [self._cast(x, torch.bool), self._op_constant(True, torch.bool)])
 
     def _op_bitwise_not(self, x: Typed) -> Typed:
+        """Complement the bits of a value."""
         return self._arithmetic("bitwise_xor", [x, self._op_constant(1 if x.dtype == torch.bool else -1, x.dtype)])
 
     def _op_abs(self, x: Typed) -> Typed:
+        """Return the magnitude of a value."""
         return x if dtypes.kind(x.dtype) == "unsigned" else self._arithmetic("abs", [x])
 
     def _op_isnan(self, x: Typed) -> Typed:
+        """Test for NaN."""
         return self._predicate("math.isnan", x)
 
     def _op_isinf(self, x: Typed) -> Typed:
+        """Test for infinities."""
         return self._predicate("math.isinf", x)
 
     def _predicate(self, operation: str, x: Typed) -> Typed:
+        """Test a float; the test is false for other kinds of numbers."""
         if dtypes.kind(x.dtype) != "float":
             return self._op_constant(False, torch.bool)
         return Typed(self.create(operation, [x.value], [ir.IntegerType.get_signless(1)]).result, torch.bool)
 
     def _op_signbit(self, x: Typed) -> Typed:
+        """Return the sign bit of a value."""
         return self._special("signbit", [x], torch.bool)
 
     def _op_int_truediv(self, x: Typed, y: Typed) -> Typed:
+        """Divide integers to a float."""
         return self._special("int_truediv", self._promote([x, y]), torch.get_default_dtype())
 
     def _op_ldexp(self, x: Typed, n: Typed) -> Typed:
+        """Multiply by a power of two."""
         return self._special("ldexp", [x, n], x.dtype)
 
     def _logical(self, name: str, *args: Typed) -> Typed:
+        """Combine truth values."""
         flags = [self._cast(a, torch.bool) for a in args]
         result = self.create(table.LOGICAL_OPS[name], [f.value for f in flags], [flags[0].value.type]).result
         return Typed(result, torch.bool)
 
-    def _compare(self, name: str, a, b) -> Typed:
+    def _compare(self, name: str, a: Typed | Number, b: Typed | Number) -> Typed:
+        """Compare two values in one dtype."""
         a, b = self._promote([a, b])
         operation, predicates = {
             "float": ("arith.cmpf", table.FLOAT_PREDICATES),
@@ -202,16 +240,17 @@ class Elementwise:
         flag = ir.IntegerType.get_signless(1)
         return Typed(self.create(operation, [a.value, b.value], [flag], attributes).result, torch.bool)
 
-    def _round_to_int(self, name: str, x: Typed, dtype) -> Typed:
+    def _round_to_int(self, name: str, x: Typed, dtype: torch.dtype) -> Typed:
+        """Round a float to an integer."""
         if dtypes.kind(x.dtype) != "float":
             return self._cast(x, dtype)
         rounded = self.create(table.ROUND_TO_INT[name], [x.value], [x.value.type]).result
         return self._cast(Typed(rounded, x.dtype), dtype)
 
-    def _arithmetic(self, name: str, args: list) -> Typed:
-        """Table-driven: upstream's operation for the operands' kind, else `bridge.special`."""
-        args = self._promote(args)
-        dtype = args[0].dtype
+    def _arithmetic(self, name: str, args: Sequence[Typed | Number]) -> Typed:
+        """Emit upstream's operation for the operands' kind, else `bridge.special`."""
+        operands = self._promote(args)
+        dtype = operands[0].dtype
         tables = {
             "float": table.FLOAT_OPS,
             "signed": table.SIGNED_OPS,
@@ -220,12 +259,12 @@ class Elementwise:
         }
         operation = tables[dtypes.kind(dtype)].get(name)
         if operation is None:
-            return self._special(name, args, dtype)
-        return Typed(self.create(operation, [a.value for a in args], [args[0].value.type]).result, dtype)
+            return self._special(name, operands, dtype)
+        return Typed(self.create(operation, [x.value for x in operands], [operands[0].value.type]).result, dtype)
 
-    def _special(self, name: str, args: list, dtype: torch.dtype) -> Typed:
-        """`bridge.special`: for floats whatever the dialect knows, for other kinds only what is exact there."""
-        from ..._native._bridge_enum_gen import SpecialFn
+    def _special(self, name: str, args: Sequence[Typed], dtype: torch.dtype) -> Typed:
+        """Emit `bridge.special`: for floats whatever the dialect knows, for other kinds only what is exact there."""
+        from ..._native._bridge_enum_gen import SpecialFn  # loads MLIR
 
         integers_allowed = ("relu", "sign", "remainder", "int_truediv", "floordiv", "truncdiv", "signbit")
         if name not in SpecialFn.__members__ or (
@@ -237,13 +276,16 @@ class Elementwise:
         result = self.type(dtype)
         return Typed(self.create("bridge.special", [a.value for a in args], [result], attributes).result, dtype)
 
-    def _promote(self, args: list) -> list[Typed]:
-        """Operands in one dtype; Inductor has promoted nearly all of them in its lowering already."""
+    def _promote(self, args: Sequence[Typed | Number]) -> list[Typed]:
+        """Return the operands in one dtype; Inductor has promoted nearly all of them in its lowering already."""
         dtype = _common_dtype(args)
         return [self._cast(a, dtype) if isinstance(a, Typed) else self._op_constant(a, dtype) for a in args]
 
     def _cast(self, x: Typed, dtype: torch.dtype, meant: bool = False) -> Typed:
-        """meant: a rounding to 16 bits that no pass may leave out, and not just how a buffer keeps a value."""
+        """Convert a value.
+
+        meant: a rounding to 16 bits is not just how a buffer keeps the value; no pass may leave it out.
+        """
         if x.dtype == dtype:
             return x
         kinds = dtypes.kind(x.dtype), dtypes.kind(dtype)
@@ -258,6 +300,7 @@ class Elementwise:
         return Typed(self.create(operation, [x.value], [self.type(dtype)], attributes).result, dtype)
 
     def _bridge_convert(self, x: Typed, dtype: torch.dtype) -> Typed:
+        """Emit `bridge.convert`, which names both dtypes."""
         if x.dtype == dtype:
             return x
         attributes = {
@@ -268,13 +311,13 @@ class Elementwise:
         return Typed(self.create("bridge.convert", [x.value], [element], attributes).result, dtype)
 
 
-def _rounding_mode() -> dict[str, Any]:
-    """What tells a rounding that is meant from a store's own: it names its mode, to nearest even."""
+def _rounding_mode() -> dict[str, ir.Attribute]:
+    """Return the attribute that tells a rounding that is meant from a store's own: its mode, to nearest even."""
     return {table.ROUNDING_MODE: ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 0)}
 
 
-def _common_dtype(args: list) -> torch.dtype:
-    """Promotion as torch does it: a Python number decides nothing but whether the result is a float."""
+def _common_dtype(args: Sequence[Typed | Number]) -> torch.dtype:
+    """Promote dtypes as torch does: a Python number decides nothing but whether the result is a float."""
     known = [a.dtype for a in args if isinstance(a, Typed)]
     numbers = [torch.tensor(a).dtype for a in args if not isinstance(a, Typed)]
     found = known + [n for n in numbers if n.is_floating_point or not known]
@@ -286,7 +329,7 @@ def _common_dtype(args: list) -> torch.dtype:
 
 
 def _signed_cast(kinds: tuple[str, str], source: torch.dtype, target: torch.dtype) -> str:
-    """The arith conversion between floats, signed integers and (as a source) bool."""
+    """Return the arith conversion between floats, signed integers and (as a source) bool."""
     if kinds == ("float", "float"):
         return "arith.extf" if source.itemsize < target.itemsize else "arith.truncf"
     if kinds[0] == "float":

@@ -13,7 +13,7 @@ from ... import inductor
 from ...reasons import InvariantError, Reason, Unsupported
 from .. import dtypes
 from ..mlir_runtime import context, ir
-from .access import Access, Prover, View, delinearise
+from .access import LinearAccess, Prover, View, delinearise
 from .affine_expr import SymbolTable
 from .elementwise import Elementwise
 from .emit import Memref, NestEmitter
@@ -27,7 +27,7 @@ UNIT_LOOP = (sympy.Symbol("bridge_iv_unit", integer=True, nonnegative=True), sym
 
 @dataclass(frozen=True)
 class NodeSource:
-    """What translation needs to know of one scheduler node.
+    """Hold what translation needs to know of one scheduler node.
 
     name: Inductor's name of the node; kernel: which of the group's kernels Inductor put it into;
     location: user's (file, line), or None; loops: those to translate it with, default its own;
@@ -45,12 +45,12 @@ class NodeSource:
 
 @dataclass
 class Translation:
-    """The affine module of a group and the tables that the lift reads it back with.
+    """Hold the affine module of a group and the tables that the lift reads it back with.
 
     keeps_roundings: it has roundings that the program, or an option of torch's, asks for: none may be left out.
     """
 
-    module: Any
+    module: ir.Module
     traces: list[NestTrace]
     memrefs: dict[str, Memref]
     symbols: list[sympy.Expr]
@@ -59,11 +59,12 @@ class Translation:
 
 
 def trace_group(sources: list[NodeSource]) -> list[NestTrace]:
+    """Trace every node; Unsupported for what Bridge refuses."""
     return [trace_node(s.name, s.body, s.sizes, s.loops, s.multiples) for s in sources]
 
 
 def with_shared_loops(sources: list[NodeSource], assume: bool = False) -> list[list[NodeSource]]:
-    """The same nodes, with their loops as fine as those of the others: in each way that may be worth a try.
+    """Return the nodes with loops as fine as those of the others, in each way that may be worth a try.
 
     assume: take a size for a multiple of what it is divided by, proven or not.
     """
@@ -81,12 +82,13 @@ def with_shared_loops(sources: list[NodeSource], assume: bool = False) -> list[l
 
 
 def _node_loops(source: NodeSource, multiples: Multiples) -> NodeLoops:
+    """Return the loops of a node, in the new variables of the sizes."""
     iteration, reduction = ([multiples.rewrite(sympy.sympify(e)) for e in part] for part in source.sizes)
     return NodeLoops(iteration, reduction, source.kernel, inductor.loop_cuts(source.body))
 
 
 def _share_unit_loop(traces: list[NestTrace]) -> None:
-    """Puts a loop of extent 1 around every nest if one of them has no loop that it could share as a band."""
+    """Put a loop of extent 1 around every nest if one of them has no loop that it could share as a band."""
     if all(t.iter_vars for t in traces):
         return
     for trace in traces:
@@ -94,7 +96,7 @@ def _share_unit_loop(traces: list[NestTrace]) -> None:
 
 
 def translate_group(name: str, sources: list[NodeSource], traces: list[NestTrace], target: GroupTarget) -> Translation:
-    """Builds the module; raises Unsupported with the first reason that rules the group out."""
+    """Build the module; raises Unsupported with the first reason that rules the group out."""
     _share_unit_loop(traces)
     multiples = sources[0].multiples
     memrefs = _memrefs(traces, target, multiples)
@@ -113,7 +115,8 @@ def translate_group(name: str, sources: list[NodeSource], traces: list[NestTrace
     return Translation(module, traces, memrefs, sizes, multiples, ops.keeps_roundings)
 
 
-def _verify(module) -> None:
+def _verify(module: ir.Module) -> None:
+    """Raise InvariantError if MLIR does not accept the module."""
     try:
         module.operation.verify()
     except ir.MLIRError as error:
@@ -122,15 +125,15 @@ def _verify(module) -> None:
 
 @dataclass(frozen=True)
 class GroupTarget:
-    """Facts about the graph: buffer dtypes and storage sizes (elements), provable size relations, rounding.
+    """Hold facts about the graph: buffer dtypes and storage sizes (elements), provable size relations, rounding.
 
     rounds: whether the code generator rounds at a conversion to a 16-bit float (C++ does, Triton keeps float32 until
     the store); emulates: what a store rounds is read rounded everywhere, as in eager;
     storage_of: the larger buffer that a buffer is a part of, or None.
     """
 
-    dtype_of: Any
-    numel_of: Any
+    dtype_of: Callable[[str], torch.dtype]
+    numel_of: Callable[[str], sympy.Expr]
     prover: Prover
     rounds: bool
     storage_of: Callable[[str], str | None] = lambda name: None
@@ -138,28 +141,32 @@ class GroupTarget:
 
 
 def _memrefs(traces: list[NestTrace], target: GroupTarget, multiples: Multiples) -> dict[str, Memref]:
-    by_buffer: dict[str, list[Access]] = {}
+    """Return the memref of each buffer that is accessed."""
+    by_buffer: dict[str, list[LinearAccess]] = {}
     for trace in traces:
         for access in trace.accesses:
             by_buffer.setdefault(access.buffer, []).append(access)
-    prover = target.prover.over(multiples)
+    prover = target.prover.over(multiples.restore)
     return {name: _memref(name, accesses, target, multiples, prover) for name, accesses in by_buffer.items()}
 
 
-def _memref(name: str, accesses: list[Access], target: GroupTarget, multiples: Multiples, prover: Prover) -> Memref:
+def _memref(
+    name: str, accesses: list[LinearAccess], target: GroupTarget, multiples: Multiples, prover: Prover
+) -> Memref:
+    """Return the memref of one buffer; Unsupported for a dtype or an access that Bridge refuses."""
     dtype = target.dtype_of(name)
     dtypes.type_name(dtype)
     return Memref(delinearise(name, accesses, multiples.rewrite(target.numel_of(name)), prover), dtype)
 
 
-def memref_type(view: View, dtype: torch.dtype):
-    """`memref<?x8192xbf16>`: a static extent where the size is a number."""
+def memref_type(view: View, dtype: torch.dtype) -> ir.Type:
+    """Return a type such as `memref<?x8192xbf16>`: a static extent where the size is a number."""
     extents = [str(s) if s.is_Integer else "?" for s in view.sizes]
     return ir.Type.parse(f"memref<{'x'.join([*extents, dtypes.type_name(dtype)])}>")
 
 
-def _function(module, name: str, memrefs: dict[str, Memref]):
-    """Appends the function with one argument a buffer; arguments for sizes follow as they are met."""
+def _function(module: ir.Module, name: str, memrefs: dict[str, Memref]) -> ir.Operation:
+    """Append the function with one argument a buffer; arguments for sizes follow as they are met."""
     types = [memref_type(m.view, m.dtype) for m in memrefs.values()]
     attributes = {"sym_name": ir.StringAttr.get(name), "function_type": ir.TypeAttr.get(ir.FunctionType.get(types, []))}
     with ir.InsertionPoint(module.body):
@@ -171,13 +178,14 @@ def _function(module, name: str, memrefs: dict[str, Memref]):
 
 
 def _argument_labels(memrefs: dict[str, Memref], sizes: list[sympy.Expr], target: GroupTarget) -> list[dict[str, str]]:
+    """Return the attributes of each argument."""
     storages = {name: target.storage_of(name) for name in memrefs}
     labels = [{"bridge.buffer": n, **({"bridge.storage": whole} if whole else {})} for n, whole in storages.items()]
     return labels + [{"bridge.size": str(size)} for size in sizes]
 
 
-def _finish(function, labels: list[dict[str, str]]) -> None:
-    """Gives the function its terminator, its type, and the names of its arguments."""
+def _finish(function: ir.Operation, labels: list[dict[str, str]]) -> None:
+    """Give the function its terminator, its type, and the names of its arguments."""
     entry = function.regions[0].blocks[0]
     names = [ir.DictAttr.get({key: ir.StringAttr.get(text) for key, text in label.items()}) for label in labels]
     types = [a.type for a in entry.arguments]
@@ -188,6 +196,7 @@ def _finish(function, labels: list[dict[str, str]]) -> None:
 
 
 def _emit_nest(source: NodeSource, trace: NestTrace, emitter: NestEmitter) -> None:
+    """Append the nest of one node, with its names for the passes and for messages."""
     if trace.reduce_vars and not any(s.op == "reduction" for s in trace.steps):
         raise Unsupported(Reason.unsupported_op, f"{trace.name}: reduction loops without a reduction")
     i64 = ir.IntegerType.get_signless(64)
@@ -200,11 +209,13 @@ def _emit_nest(source: NodeSource, trace: NestTrace, emitter: NestEmitter) -> No
         emitter.emit(ir.InsertionPoint(emitter.symbols.entry), attributes)
 
 
-def _file_location(location: tuple[str, int] | None):
+def _file_location(location: tuple[str, int] | None) -> ir.Location:
+    """Return a (file, line) of the user's as a location."""
     if location is None:
         return ir.Location.unknown()
     return ir.Location.file(location[0], location[1], 0)
 
 
 def make_prover() -> Prover:
+    """Return the prover of the graph that is compiled."""
     return Prover(inductor.statically_known, inductor.size_hint)

@@ -29,8 +29,11 @@ MAX_PARTS = 16
 
 @dataclass(frozen=True)
 class NodeLoops:
-    """The extents of a node's loops, the kernel that Inductor has put it into, and by what its indices divide each
-    iteration loop (`inductor.loop_cuts`)."""
+    """The loops of one node.
+
+    iteration / reduction: their extents; kernel: the one that Inductor has put the node into; cuts: for each
+    iteration loop the numbers that its indices divide it by (`inductor.loop_cuts`).
+    """
 
     iteration: list[sympy.Expr]
     reduction: list[sympy.Expr]
@@ -39,14 +42,14 @@ class NodeLoops:
 
 
 def shared_loops(nodes: list[NodeLoops]) -> list[Factors]:
-    """One entry a node, loops of a reduction after the others: its own, or what other nodes' split them into."""
+    """Return the loops of each node, those of a reduction last: its own, or those of other nodes that factor them."""
     targets = [target for node in nodes for target in _targets(node)]
     rows = [_finest(node, targets, [n.iteration for n in nodes if n.kernel == node.kernel]) for node in nodes]
     return [_arranged(own, node.cuts) + [[e] for e in node.reduction] for own, node in zip(rows, nodes, strict=True)]
 
 
 def cut_rows(nodes: list[Factors], interleaved: bool = False) -> list[Factors]:
-    """Every symbolic extent but a node's outermost as a number of the smallest one that divides it.
+    """Split every symbolic extent but a node's outermost into a number and the smallest extent that divides it.
 
     interleaved: the parts are every so-manieth element, and not contiguous ones.
 
@@ -60,38 +63,44 @@ def cut_rows(nodes: list[Factors], interleaved: bool = False) -> list[Factors]:
 
 
 def _parts(extent: sympy.Expr, symbolic: set[sympy.Expr]) -> list[sympy.Expr]:
+    """Return (number, extent of a part), or the extent alone if none of `symbolic` divides it."""
     quotients = [exact_quotient(extent, part) for part in symbolic]
     number = max([q for q in quotients if q is not None and q.is_Integer and 1 <= q <= MAX_PARTS])
     return [extent] if number == 1 else [number, exact_quotient(extent, number)]
 
 
 def _cut(loops: list[sympy.Expr], parts: dict[sympy.Expr, list[sympy.Expr]], first: bool) -> list[sympy.Expr]:
+    """Replace extents by their parts; first: keep the outermost."""
     kept = loops[:1] if first else []
     return kept + [part for extent in loops[len(kept) :] for part in parts.get(extent, [extent])]
 
 
 def _targets(node: NodeLoops) -> list[list[sympy.Expr]]:
+    """Return the factorisations that other nodes may take over from a node."""
     return [node.iteration, [*node.iteration, *node.reduction]] if node.reduction else [node.iteration]
 
 
-def _finest(node: NodeLoops, targets: list[list[sympy.Expr]], near: list[list[sympy.Expr]]) -> Factors:
-    """near: iteration loops of the kernel, which may be the rows of the node and then what it reduces."""
+def _finest(node: NodeLoops, targets: list[list[sympy.Expr]], same_kernel: list[list[sympy.Expr]]) -> Factors:
+    """Return the finest factors of a node's iteration loops.
+
+    same_kernel: iteration loops of the nodes in its kernel, which may go over its rows and then what it reduces.
+    """
     own = node.iteration
     refined = [factors for target in targets if (factors := refine(own, target)) is not None]
     if node.reduction:
-        both = (refine([*own, *node.reduction], target) for target in near)
+        both = (refine([*own, *node.reduction], target) for target in same_kernel)
         refined += [factors[: len(own)] for factors in both if factors is not None]
     return max(refined, key=lambda factors: sum(map(len, factors)), default=[[extent] for extent in own])
 
 
 def _arranged(factors: Factors, cuts: list[set[int]]) -> Factors:
-    """The factors of each loop in an order in which loops end where indices divide it, if there is one."""
+    """Order the factors of each loop so that loops end where indices divide it, if there is such an order."""
     pairs = zip(factors, cuts or [set() for _ in factors], strict=True)
     return [(arrange(part, sorted(cut)) if cut else None) or part for part, cut in pairs]
 
 
 def arrange(factors: list[sympy.Expr], cuts: list[int]) -> list[sympy.Expr] | None:
-    """`factors` with the products of some innermost ones at the ascending `cuts`, else in their order; None: no way.
+    """Order `factors` so that products of innermost ones are the ascending `cuts`; None if there is no such order.
 
     >>> arrange([sympy.Integer(n) for n in (64, 8, 7, 8, 7)], [49])
     [64, 8, 8, 7, 7]
@@ -110,7 +119,7 @@ def arrange(factors: list[sympy.Expr], cuts: list[int]) -> list[sympy.Expr] | No
 
 
 def _take(rest: list[sympy.Expr], product: sympy.Expr) -> list[sympy.Expr] | None:
-    """Takes factors of a product out of `rest`, the first that fit; None if they do not make it."""
+    """Take factors of a product out of `rest`, the first that fit; None if they do not make it."""
     part = []
     for factor in list(rest):
         if product % factor == 0:
@@ -121,7 +130,7 @@ def _take(rest: list[sympy.Expr], product: sympy.Expr) -> list[sympy.Expr] | Non
 
 
 def refine(own: list[sympy.Expr], target: list[sympy.Expr]) -> Factors | None:
-    """`target` cut where the loops of `own` end, so that each is the product of its part; None if that cannot be.
+    """Cut `target` where the loops of `own` end, so that each is the product of its part; None if that cannot be.
 
     >>> refine([24, 8], [6, 4, 8])
     [[6, 4], [8]]

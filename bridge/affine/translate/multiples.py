@@ -25,7 +25,7 @@ _DIVISIONS = (FloorDiv, ModularIndexing, Mod, PythonMod)
 
 @dataclass(frozen=True)
 class Multiples:
-    """A change of variables: some sizes are each a number times a new variable.
+    """Change variables: some sizes are each a number times a new variable.
 
     wholes: `s -> k*t`, and what equals something of the new variables, `u -> t`; parts: `t -> (s, k)`; unproven:
     conditions under which more sizes would be multiples.
@@ -36,12 +36,12 @@ class Multiples:
     unproven: tuple[sympy.Eq, ...] = ()
 
     def rewrite(self, expr: sympy.Expr) -> sympy.Expr:
-        """An expression of Inductor's in the new variables."""
+        """Return an expression of Inductor's in the new variables."""
         expr = sympy.sympify(expr)
         return expr.xreplace(self.wholes) if self.wholes else expr
 
     def restore(self, expr: sympy.Expr) -> sympy.Expr:
-        """An expression in Inductor's variables: `k*t` is `s` again, and `t` alone `s // k`."""
+        """Return an expression in Inductor's variables: `k*t` is `s` again, and `t` alone `s // k`."""
         if not self.parts or not expr.free_symbols & self.parts.keys():
             return expr
         if isinstance(expr, sympy.core.relational.Relational):
@@ -49,10 +49,11 @@ class Multiples:
         return sympy.Add(*map(self._restore_term, sympy.Add.make_args(expand(expr))))
 
     def same(self, expr: sympy.Expr) -> sympy.Expr:
-        """An expression of Inductor's as `restore` writes it."""
+        """Return an expression of Inductor's as `restore` writes it."""
         return self.restore(expand(self.rewrite(expr)))
 
     def _restore_term(self, term: sympy.Expr) -> sympy.Expr:
+        """Return a term in Inductor's variables."""
         exact = {t: s / k for t, (s, k) in self.parts.items()}
         if term.is_polynomial(*self.parts) and (whole := term.xreplace(exact)).as_coeff_Mul()[0].is_Integer:
             return whole
@@ -65,7 +66,7 @@ def find_multiples(
     known: Callable[[sympy.Basic], bool],
     assume: bool = False,
 ) -> Multiples:
-    """The sizes that are divided in `expressions` and proven to be multiples of their divisors.
+    """Return the sizes that are divided in `expressions` and proven to be multiples of their divisors.
 
     facts: relations that hold for every size; known(condition): whether one follows by other means;
     assume: take those that are not proven for multiples too.
@@ -90,7 +91,7 @@ def find_multiples(
 
 
 def _equal_sizes(facts: list[sympy.Basic], found: Multiples) -> dict[sympy.Symbol, sympy.Expr]:
-    """Sizes by another name: of a weight for half a row of `s` elements, `u` with `u == s // 2`."""
+    """Return sizes that equal an expression of others: of a weight for half a row of `s` elements, `u == s // 2`."""
     sides = [side for fact in facts if isinstance(fact, sympy.Eq) for side in (fact.args, fact.args[::-1])]
     values = {name: expand(found.rewrite(value)) for name, value in sides if name.is_Symbol}
     return {
@@ -101,7 +102,7 @@ def _equal_sizes(facts: list[sympy.Basic], found: Multiples) -> dict[sympy.Symbo
 
 
 def _without_sign(expressions: list[sympy.Expr], known: Callable[[sympy.Basic], bool]) -> dict[sympy.Symbol, int]:
-    """Sizes that are not negative, which only `known` knows."""
+    """Return the sizes that only `known` knows not to be negative, each as a multiple of 1."""
     sizes = set().union(*[sympy.sympify(expr).free_symbols for expr in expressions])
     return {s: 1 for s in sorted(sizes, key=str) if s.is_nonnegative is None and known(sympy.Ge(s, 0))}
 
@@ -109,12 +110,13 @@ def _without_sign(expressions: list[sympy.Expr], known: Callable[[sympy.Basic], 
 def _multiples(
     divisors: dict[sympy.Symbol, int], unproven: tuple[sympy.Eq, ...], known: Callable[[sympy.Basic], bool]
 ) -> Multiples:
+    """Return the change of variables for sizes that are multiples of `divisors`."""
     parts = {sympy.Symbol(f"{s}_{k}", integer=True, **_sign(s, known)): (s, k) for s, k in divisors.items()}
     return Multiples({s: k * t for t, (s, k) in parts.items()}, parts, unproven)
 
 
 def _divisors(expressions: Iterable[sympy.Expr]) -> dict[tuple[sympy.Symbol, int], None]:
-    """(size, divisor) for every size that decides about the remainder of a division by a number."""
+    """Return (size, divisor) for every size that decides about the remainder of a division by a number."""
     pairs = {}
     for division in set().union(*[expr.atoms(*_DIVISIONS) for expr in expressions]):
         divided = expand(division.args[0])
@@ -126,9 +128,10 @@ def _divisors(expressions: Iterable[sympy.Expr]) -> dict[tuple[sympy.Symbol, int
 
 
 def _by_quotients(fact: sympy.Basic) -> sympy.Basic:
-    """The same, a remainder as what the quotient leaves: sympy takes whole multiples out of a quotient only."""
+    """Return the fact with remainders written by quotients: sympy takes whole multiples out of quotients only."""
 
     def quotient(division: sympy.Basic) -> sympy.Expr:
+        """Return a remainder written by a quotient."""
         *inner, divisor = division.args
         value = FloorDiv(*inner) if len(inner) > 1 else inner[0]
         return value - divisor * FloorDiv(value, divisor)
@@ -137,11 +140,12 @@ def _by_quotients(fact: sympy.Basic) -> sympy.Basic:
 
 
 def _sign(size: sympy.Symbol, known: Callable[[sympy.Basic], bool]) -> dict[str, bool]:
+    """Return the assumption about the sign of a size, for the symbol of its part."""
     return {"positive": True} if size.is_positive or known(sympy.Ge(size, 1)) else {"nonnegative": True}
 
 
 def _leave_no_remainder(facts: list[sympy.Eq], size: sympy.Symbol, divisor: int) -> bool:
-    """Whether each remainder but 0 contradicts a fact."""
+    """Return True if each remainder but 0 contradicts a fact."""
     facts = [fact for fact in facts if size in fact.free_symbols]
     quotient = sympy.Dummy("quotient", integer=True, nonnegative=True)
     return bool(facts) and all(
@@ -151,6 +155,7 @@ def _leave_no_remainder(facts: list[sympy.Eq], size: sympy.Symbol, divisor: int)
 
 
 def _is_false(fact: sympy.Basic) -> bool:
+    """Return True if a fact holds for no size."""
     if not isinstance(fact, sympy.Eq):
         return fact == sympy.false
     return expand(fact.lhs - fact.rhs).is_zero is False

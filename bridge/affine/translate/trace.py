@@ -10,19 +10,19 @@ import functools
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import sympy
 import torch
 
 from ... import inductor
 from ...reasons import Reason, Unsupported
-from .access import Access, Ranges, bounds, divide_constraint, expand
+from .access import LinearAccess, Ranges, bounds, divide_constraint, expand
 from .loops import Factors, Sizes
 from .multiples import Multiples
 
 #: A conjunction of affine constraints, each `expr >= 0`.
-Condition = tuple[sympy.Expr, ...]
+Condition: TypeAlias = tuple[sympy.Expr, ...]
 
 #: Operations that Bridge leaves alone, and the reason it gives for each.
 REFUSED_OPS: dict[str, Reason] = {
@@ -50,7 +50,7 @@ REFUSED_OPS: dict[str, Reason] = {
 
 @dataclass(eq=False)
 class Step:
-    """One operation of a loop body; `index` and `condition` are set where they are known symbolically.
+    """Hold one operation of a loop body; `index` and `condition` are set where they are known symbolically.
 
     access: of a load or a store; region: the steps of a masked block.
     """
@@ -60,13 +60,13 @@ class Step:
     kwargs: dict[str, Any]
     index: sympy.Expr | None = None
     condition: Condition | None = None
-    access: Access | None = None
+    access: LinearAccess | None = None
     region: list[Step] | None = None
 
 
 @dataclass(eq=False)
 class Component:
-    """One of the values of a step that returns several (welford, online softmax)."""
+    """Name one of the values of a step that returns several (welford, online softmax)."""
 
     step: Step
     position: int
@@ -74,7 +74,7 @@ class Component:
 
 @dataclass
 class NestTrace:
-    """The loop IR of one scheduler node.
+    """Hold the loop IR of one scheduler node.
 
     name: the scheduler node; buffer: the buffer it defines.
     iter_vars / reduce_vars: iteration variables with their extents, outermost first.
@@ -84,15 +84,15 @@ class NestTrace:
     iter_vars: list[tuple[sympy.Symbol, sympy.Expr]]
     reduce_vars: list[tuple[sympy.Symbol, sympy.Expr]]
     steps: list[Step] = field(default_factory=list)
-    accesses: list[Access] = field(default_factory=list)
+    accesses: list[LinearAccess] = field(default_factory=list)
 
 
 def trace_node(
     name: str, body: Any, sizes: Sizes, factors: Factors | None = None, multiples: Multiples | None = None
 ) -> NestTrace:
-    """Traces a LoopBody over fresh iteration variables; raises Unsupported for what Bridge refuses.
+    """Trace a LoopBody over fresh iteration variables; raises Unsupported for what Bridge refuses.
 
-    factors: the loops that take the place of each loop (`loops.shared_loops`); default: the node's own;
+    factors: the loops that replace each loop (`loops.shared_loops`), default the node's own;
     multiples: variables of the sizes, in which `factors` are, too.
     """
     names = itertools.count()
@@ -106,11 +106,12 @@ def trace_node(
 
 
 def _single(extents: list[sympy.Expr]) -> Factors:
+    """Replace each loop by itself."""
     return [[extent] for extent in extents]
 
 
 def _number(loops: list[tuple[sympy.Symbol, sympy.Expr]]) -> sympy.Expr:
-    """The number of an iteration of nested loops, in order."""
+    """Return the number of an iteration of nested loops, in order."""
     number = sympy.Integer(0)
     for variable, extent in loops:
         number = number * extent + variable
@@ -118,20 +119,23 @@ def _number(loops: list[tuple[sympy.Symbol, sympy.Expr]]) -> sympy.Expr:
 
 
 def iteration_variable(position: int) -> sympy.Symbol:
+    """Return the variable of the loop at a position."""
     return sympy.Symbol(f"bridge_iv{position}", integer=True, nonnegative=True)
 
 
 class _Tracing:
-    """What a handler of Inductor's ops does to trace them; its base comes with `_tracer_class`."""
+    """Trace Inductor's ops as a handler of them; its base comes with `_tracer_class`."""
 
     def __init__(self, trace: NestTrace, multiples: Multiples):
+        """Start outside of guards."""
         self.trace = trace
         self.multiples = multiples
         self.region = trace.steps
         self.guards: Condition = ()
         self.ranges = guarded_ranges(trace, ())
 
-    def _default(self, name, args, kwargs):
+    def _default(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Step:
+        """Keep an op that has no method of its own here."""
         if name in REFUSED_OPS:
             raise Unsupported(REFUSED_OPS[name], f"{self.trace.name}: ops.{name}")
         condition = _condition(name, args)
@@ -140,37 +144,47 @@ class _Tracing:
         return self._append(Step(name, args, kwargs, condition=condition))
 
     def _append(self, step: Step) -> Step:
+        """Add a step to the region."""
         self.region.append(step)
         return step
 
-    def index_expr(self, expr, dtype):
+    def index_expr(self, expr: sympy.Expr, dtype: torch.dtype) -> Step:
+        """Keep an index as a number."""
         expr = expand(self.multiples.rewrite(expr))
         exact = dtype in (torch.int32, torch.int64)  # a narrower one may wrap around or round
         return self._append(Step("index_expr", (expr, dtype), {}, index=expr if exact else None))
 
-    def constant(self, value, dtype):
+    def constant(self, value: bool | float, dtype: torch.dtype) -> Step:
+        """Keep a constant."""
         index = sympy.Integer(value) if isinstance(value, int) and not isinstance(value, bool) else None
         return self._append(Step("constant", (value, dtype), {}, index=index))
 
-    def load(self, name, index):
+    def load(self, name: str, index: sympy.Expr) -> Step:
+        """Keep a load."""
         access = self._access(name, index, is_write=False)
         return self._append(Step("load", (), {}, access=access))
 
-    def store(self, name, index, value, mode=None):
+    def store(self, name: str, index: sympy.Expr, value: object, mode: str | None = None) -> None:
+        """Keep a store; Unsupported(atomics) for one that adds to memory."""
         if mode is not None:
             raise Unsupported(Reason.atomics, f"{self.trace.name}: store with mode {mode}")
         access = self._access(name, index, is_write=True)
         self._append(Step("store", (value,), {}, access=access))
 
-    def store_reduction(self, name, index, value):
+    def store_reduction(self, name: str, index: sympy.Expr, value: object) -> None:
+        """Keep the store of a reduction's result."""
         self.store(name, index, value)
 
-    def reduction(self, dtype, src_dtype, reduction_type, value):
+    def reduction(
+        self, dtype: torch.dtype, src_dtype: torch.dtype, reduction_type: str, value: object
+    ) -> Step | tuple[Component, ...]:
+        """Keep a reduction, and return its results."""
         step = self._append(Step("reduction", (dtype, src_dtype, reduction_type, value), {}))
         count = inductor.reduction_outputs(reduction_type)
         return step if count == 1 else tuple(Component(step, i) for i in range(count))
 
-    def masked(self, mask, body: Callable[[], Any], other):
+    def masked(self, mask: object, body: Callable[[], object], other: object) -> Step:
+        """Keep a masked block; Unsupported(non_affine_mask) if the mask depends on data."""
         condition = getattr(mask, "condition", None)
         if condition is None:
             raise Unsupported(Reason.non_affine_mask, f"{self.trace.name}: the mask depends on data")
@@ -181,8 +195,8 @@ class _Tracing:
         self.region, self.guards, self.ranges = outer
         return self._append(Step("masked", (mask, result, other), {}, region=inner))
 
-    def check_bounds(self, expr, size, lower, upper):
-        """A check that holds for every iteration is dropped; any other is an effect."""
+    def check_bounds(self, expr: sympy.Expr, size: sympy.Expr, lower: bool, upper: bool) -> None:
+        """Drop a check that holds for every iteration; Unsupported(side_effect) for any other."""
         span = bounds(expand(self.multiples.rewrite(expr)), self.ranges)
         holds = span is not None and (
             (not lower or self._known(sympy.Ge(span[0], 0)))
@@ -191,23 +205,25 @@ class _Tracing:
         if not holds:
             raise Unsupported(Reason.side_effect, f"{self.trace.name}: a check that {expr} < {size}")
 
-    def _known(self, condition):
+    def _known(self, condition: sympy.Basic) -> bool:
+        """Return True if a condition in the new variables of the sizes holds for every size."""
         return inductor.statically_known(self.multiples.restore(condition))
 
-    def _access(self, name, index, is_write):
-        access = Access(name, expand(self.multiples.rewrite(index)), self.ranges, is_write, self.guards)
+    def _access(self, name: str, index: sympy.Expr, is_write: bool) -> LinearAccess:
+        """Add an access of the nest."""
+        access = LinearAccess(name, expand(self.multiples.rewrite(index)), self.ranges, is_write, self.guards)
         self.trace.accesses.append(access)
         return access
 
 
 @functools.cache
 def _tracer_class() -> type:
-    """The handler's class is made late: its base is Inductor's, which must not be imported with this package."""
+    """Return the class of the handler, made late: its base is Inductor's, which is not imported with this package."""
     return type("Tracer", (_Tracing, inductor.ops_handler_base()), {})
 
 
 def _condition(op: str, args: tuple[Any, ...]) -> Condition | None:
-    """Symbolic meaning of a comparison of index expressions, or of a conjunction of two such."""
+    """Return the symbolic meaning of a comparison of index expressions, or of a conjunction of two such."""
     if op in ("and_", "logical_and", "bitwise_and"):
         left, right = (getattr(a, "condition", None) for a in args)
         return None if left is None or right is None else left + right
@@ -227,7 +243,7 @@ def _condition(op: str, args: tuple[Any, ...]) -> Condition | None:
 
 
 def guarded_ranges(trace: NestTrace, guards: Condition) -> Ranges:
-    """The box of the iteration domain, narrowed by every guard of the form `+-variable + constant >= 0`."""
+    """Return the ranges of the iteration variables, narrowed by guards of the form `+-variable + constant >= 0`."""
     ranges = {v: (sympy.Integer(0), size - 1) for v, size in trace.iter_vars + trace.reduce_vars}
     for constraint in guards:
         _narrow(ranges, constraint)
@@ -235,6 +251,7 @@ def guarded_ranges(trace: NestTrace, guards: Condition) -> Ranges:
 
 
 def _narrow(ranges: Ranges, constraint: sympy.Expr) -> None:
+    """Narrow ranges by a constraint that is at least zero."""
     for variable in constraint.free_symbols & set(ranges):
         rest = sympy.expand(constraint - constraint.coeff(variable) * variable)
         span = bounds(rest, ranges) if variable not in rest.free_symbols else None

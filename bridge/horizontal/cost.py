@@ -1,0 +1,100 @@
+"""What a shared launch costs and saves, in bytes.
+
+Each kernel keeps its loops, its block sizes and its choice of a persistent reduction; only, a short reduction that
+looped becomes persistent beside one that is. A shared launch saves the time of a launch, and the tail of a kernel that
+leaves multiprocessors idle; it costs that all share one number of warps and the registers of the largest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .. import inductor
+from ..inductor.protocols import Kernel
+from ..reasons import Reason, Unsupported
+
+#: Kernels in one launch; Inductor's own limit for its combo kernels.
+MAX_KERNELS = 8
+
+#: Buffers of one launch: a kernel's parameters are limited to 4 KB, and sizes take some of them.
+MAX_BUFFERS = 250
+
+#: Bytes that a kernel moves in many times what a launch takes (2 us in a graph on an H100, where 256 MB take 100).
+LARGE_BYTES = 256 << 20
+
+#: Bytes that kernels without reductions, and without a common group, may move in one launch: their inputs were written
+#: just before, and are all in the L2 cache still (50 MB on an H100).
+FRESH_BYTES = 32 << 20
+
+#: Bytes that a kernel without reductions may move in a launch with some.  It runs with their registers, so fewer of
+#: its warps at a time: on an H100, RoPE of 16 MB beside a norm gained 1 us, of 66 MB lost 0.6 us, of 260 MB 8 us.
+MIXED_BYTES = 32 << 20
+
+
+@dataclass(frozen=True)
+class Part:
+    """A kernel, or an earlier launch of several, that may become a part of a launch.
+
+    moved: bytes by buffer; reduces: whether it reduces.
+    """
+
+    kernel: Kernel
+    moved: dict[str, int]
+    reduces: bool
+
+    @property
+    def total(self) -> int:
+        """Bytes that it moves."""
+        return sum(self.moved.values())
+
+    @property
+    def name(self) -> str:
+        """Name of the kernel in the schedule."""
+        return self.kernel.get_name()
+
+
+def measure(kernel: Kernel) -> Part:
+    """Return a kernel with the bytes that it moves."""
+    reduces = any(inductor.node_sizes(node)[1] for node in inductor.loop_nodes(kernel))
+    return Part(kernel, inductor.bytes_touched(kernel), reduces)
+
+
+def choose_worthwhile(parts: list[Part]) -> list[Part]:
+    """Return the parts that gain by a common launch; Unsupported, with the numbers, if there are no two.
+
+    A reduction along which memory is far apart needs blocks of many rows, which it has alone: in common launches such
+    took up to three times as long (docs/results.md, "A public corpus").
+    """
+    near = [p for p in parts if not (p.reduces and inductor.bytes_beside_rows(p.kernel, 1))]
+    reduces = any(part.reduces for part in near)
+    chosen = [p for p in near if p.reduces or not reduces or p.total <= MIXED_BYTES]
+    chosen = [
+        p
+        for p in chosen
+        if p.total <= LARGE_BYTES or any(share_input(p.kernel, o.kernel) for o in chosen if o is not p)
+    ]
+    if len(chosen) < 2:
+        raise Unsupported(Reason.not_profitable, f"{_list(parts)}: a launch saved is less than is lost")
+    check_buffers(chosen)
+    return chosen
+
+
+def check_buffers(parts: list[Part]) -> None:
+    """Raise Unsupported where a launch would have more buffers than a kernel may have parameters."""
+    buffers = {name for part in parts for name in part.moved}
+    if len(buffers) > MAX_BUFFERS:
+        raise Unsupported(Reason.budget_exceeded, f"{len(buffers)} buffers, at most {MAX_BUFFERS}")
+
+
+def describe_launch(parts: list[Part]) -> str:
+    """Return one line about a launch, for the report."""
+    return f"one launch for {len(parts)} kernels, {len(parts) - 1} saved: {_list(parts)}"
+
+
+def share_input(one: Kernel, other: Kernel) -> bool:
+    """True if both read a common buffer."""
+    return bool(inductor.buffers_read(one) & inductor.buffers_read(other))
+
+
+def _list(parts: list[Part]) -> str:
+    return ", ".join(f"{p.name}{' (reduces)' if p.reduces else ''} {p.total / 2**20:.1f} MB" for p in parts)

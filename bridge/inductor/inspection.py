@@ -1,0 +1,79 @@
+"""What diagnostics ask of Inductor: the source of its kernels, the shapes of buffers, the user's lines."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import TypeAlias
+
+from .derived import derive_code_generator
+from .mixed import done_by_mixed_kernel
+from .protocols import Kernel, LoopNode, Schedule
+
+#: Takes a kernel's name, the names of its nodes, and its source.
+Seen: TypeAlias = Callable[[str, list[str], str], None]
+
+
+def is_generated(kernel: Kernel) -> bool:
+    """True if Inductor generates the code of a kernel, and does not call a library's or a template's for it."""
+    from torch._inductor import scheduler
+
+    kinds = scheduler.SchedulerNode, scheduler.FusedSchedulerNode, scheduler.ForeachKernelSchedulerNode
+    if not isinstance(kernel, kinds) or kernel.is_template():
+        return False
+    return not all(done_by_mixed_kernel(part) for part in kernel.get_nodes())
+
+
+def watch_kernels(schedule: Schedule, seen: Seen) -> None:
+    """Have the code generators of this schedule's devices tell of each kernel: its name, its nodes, its source."""
+    scheduler = schedule[0].scheduler
+    for device in {kernel.get_device() for kernel in schedule if is_generated(kernel)}:
+        derive_code_generator(scheduler, device, _WatchedMixin).bridge_seen = seen
+
+
+class _WatchedMixin:
+    """A code generator that tells of the kernels that it defines."""
+
+    bridge_seen: Seen | None = None
+
+    def define_kernel(self, source: str, nodes: Iterable[object], *rest: object, **keywords: object) -> str:
+        """Define a kernel, tell of it, and return its name."""
+        name = super().define_kernel(source, nodes, *rest, **keywords)  # type: ignore[misc]
+        if self.bridge_seen is not None:
+            self.bridge_seen(name, _node_names(nodes), _with_name(source, name))
+        return name
+
+
+def _with_name(source: str, name: str) -> str:
+    """Return a kernel's source with its name in the place of what stands for it until it is known."""
+    from torch._inductor.utils import Placeholder
+
+    for stands_for_name in (Placeholder.KERNEL_NAME, Placeholder.DESCRIPTIVE_NAME):
+        source = source.replace(str(stands_for_name), name)
+    return source
+
+
+def _node_names(nodes: Iterable[object]) -> list[str]:
+    """Return the names of the loop nodes; between those of a Triton kernel stand classes, which end its loops."""
+    kernels = (node for node in nodes if hasattr(node, "get_nodes") and not isinstance(node, type))
+    return [part.get_name() for kernel in kernels for part in kernel.get_nodes()]
+
+
+def buffer_shape(name: str) -> list[str]:
+    """Return a buffer's extents, as text."""
+    from torch._inductor.virtualized import V
+
+    constant = V.graph.constants.get(name)
+    return list(map(str, V.graph.get_buffer(name).get_size() if constant is None else constant.size()))
+
+
+def node_locations(node: LoopNode) -> list[tuple[str, int]]:
+    """Return the user's source lines of a node: the last frames of the stack traces that tracing kept, each once."""
+    traces = [origin.meta.get("stack_trace") or "" for origin in sorted(node.node.get_origins(), key=lambda o: o.name)]
+    frames = [re.findall(r'File "([^"]+)", line (\d+)', trace)[-1:] for trace in traces]
+    return list(dict.fromkeys((file, int(line)) for last in frames for file, line in last))
+
+
+def node_location(node: LoopNode) -> tuple[str, int] | None:
+    """Return one of them, or None."""
+    return next(iter(node_locations(node)), None)

@@ -1,0 +1,111 @@
+"""The commit of a group's bands into the schedule."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING
+
+from .. import inductor
+from ..horizontal.independence import stay_in_order
+from ..horizontal.peak_memory import Room
+from ..inductor.protocols import Kernel, LoopNode, Schedule
+from ..lowering.lift.commit import rewrite
+from ..lowering.triton import codegen
+from ..lowering.triton.profitability import MAX_ROW_REGISTERS
+from ..reasons import Reason, Unsupported
+from ..support.error_boundary import attempt, check_not_faulty
+from .group_log import GroupLog
+from .grouping import Group
+from .results import Fused
+
+if TYPE_CHECKING:
+    from ..lowering.lift.band import LiftedBand
+
+
+@dataclass
+class Commit:
+    """Gives the nodes of each band their new loops and makes one kernel of them, or restores them.
+
+    room: in memory, None where whether a band pays is not asked; done: the bands that became kernels.
+    """
+
+    nodes: dict[str, LoopNode]
+    group: Group
+    schedule: Schedule
+    room: Room | None
+    done: list[Fused] = field(default_factory=list)
+
+    def commit_all(self, bands: Iterable[LiftedBand], log: GroupLog) -> None:
+        """Commit each band by itself; bands that are committed stay."""
+        for band in bands:
+            with attempt(note=log.refuse_band):
+                fused = self._commit(band)
+                if fused is not None:
+                    self.done.append(fused)
+                    log.take(fused)
+
+    @property
+    def kernels(self) -> dict[int, Kernel]:
+        """New kernels by the position of the first that each replaces."""
+        return {min(fused.positions): fused.kernel for fused in self.done}
+
+    @property
+    def removed(self) -> set[int]:
+        """Positions of all kernels that are replaced."""
+        return set().union(*(fused.positions for fused in self.done))
+
+    def undo(self) -> None:
+        """Give the nodes of the new kernels their old loops."""
+        for fused in reversed(self.done):
+            fused.undo.close()
+
+    def _commit(self, band: LiftedBand) -> Fused | None:
+        positions = {self.group.positions[k] for k in band.kernels}
+        if len(positions) == 1 and _has_loops_of(band, self.nodes):
+            return None
+        replaced = [self.schedule[p] for p in positions]
+        check_not_faulty({node.name for node in band.nodes})
+        _check_whole(band, replaced)
+        _check_order(band, self.schedule, [*(set(fused.positions) for fused in self.done), positions])
+        check = None if self.room is None else partial(self._check_room, self.room, positions)
+        kernel, decisions, undo = rewrite(band, self.nodes, [] if self.room is None else replaced, check)
+        return Fused(kernel, frozenset(positions), tuple(decisions), undo)
+
+    def _check_room(self, room: Room, positions: set[int], kernel: Kernel) -> None:
+        """Raise Unsupported, with the schedule as it was, where the graph needs more memory with a new kernel."""
+        removed = {position: self.schedule[position] for position in positions}
+        fused, replaced = {**self.kernels, min(positions): kernel}, self.removed | positions
+        with contextlib.ExitStack() as undo:
+            undo.callback(codegen.put_back, removed.values())
+            changed = codegen.replace_kernels(kernel.scheduler, self.schedule, fused, replaced)
+            room.check(self.schedule, positions, changed)
+            undo.pop_all()
+
+
+def _check_whole(band: LiftedBand, kernels: list[Kernel]) -> None:
+    names = {node.name for node in band.nodes}
+    if names != {n.get_name() for kernel in kernels for n in inductor.loop_nodes(kernel)}:
+        raise Unsupported(Reason.not_liftable, f"{sorted(names)}: only a part of a kernel of Inductor's")
+
+
+def _check_order(band: LiftedBand, schedule: Schedule, merged: list[set[int]]) -> None:
+    if not stay_in_order(schedule, merged):
+        detail = "a path leads from one to another through other kernels"
+        raise Unsupported(Reason.cycle_through_other_node, f"{sorted(n.name for n in band.nodes)}: {detail}")
+
+
+def pays(band: LiftedBand, log: GroupLog) -> bool:
+    """True if a fused kernel may be faster than Inductor's: not where it reads its rows twice as well."""
+    if band.in_registers or not band.registers:
+        return True
+    size = f"a row takes {band.registers} registers, of which {MAX_ROW_REGISTERS} can be kept: it would be read again"
+    log.refuse_band(Reason.not_profitable, f"{sorted(n.name for n in band.nodes)}: {size}")
+    return False
+
+
+def _has_loops_of(band: LiftedBand, nodes: dict[str, LoopNode]) -> bool:
+    """True if the passes left every extent of a kernel of Inductor's as it was: then there is nothing to gain."""
+    return all(inductor.node_sizes(nodes[n.name]) == (n.iter_sizes, n.reduce_sizes) for n in band.nodes)

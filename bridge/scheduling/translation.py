@@ -1,0 +1,98 @@
+"""Translation of one group: its loops, as the affine dialect has them."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from .. import inductor
+from ..inductor.protocols import Kernel, LoopNode, Schedule
+from ..inductor.recording import node_location
+from ..options import DEFAULT_PIPELINE, Options, default_pipeline
+from ..reasons import Reason, Unsupported
+from ..support.recorder import Stages
+from .grouping import Group
+
+if TYPE_CHECKING:
+    from ..affine.translate.group import NodeSource, Translation
+
+
+def translate(
+    group: Group, schedule: Schedule, options: Options, stages: Stages, name: str
+) -> tuple[dict[str, LoopNode], Translation]:
+    """Return (the group's scheduler nodes by name, the affine function of their loops)."""
+    nodes = _nodes(group, schedule)
+    if len(nodes) > options.max_nodes:
+        raise Unsupported(Reason.budget_exceeded, f"{len(nodes)} nodes, at most {options.max_nodes}")
+    if inductor.computes_in_16_bits(group.device):
+        raise Unsupported(Reason.unsupported_dtype, "triton.codegen_upcast_to_fp32 is off: no float32 between 16 bits")
+    stages.loop_bodies("loop-ir.txt", loop_bodies(schedule[p] for p in group.positions))
+    translation = translate_somehow(name, group, loop_choices(group, schedule), options.max_accesses)
+    if stages.active:
+        path = stages.write("affine.mlir", str(translation.module))
+        stages.replay(path.name if path else "", pipeline_of(options, group, translation))
+    return nodes, translation
+
+
+def pipeline_of(options: Options, group: Group, translation: Translation) -> str:
+    """Return the user's pipeline, or the default for the group's code generator and roundings."""
+    if options.pipeline != DEFAULT_PIPELINE:
+        return options.pipeline
+    triton = inductor.generates_triton(group.device)
+    return default_pipeline(triton, options.force_fusion, translation.keeps_roundings)
+
+
+def _nodes(group: Group, schedule: Schedule) -> dict[str, LoopNode]:
+    return {n.get_name(): n for p in group.positions for n in inductor.loop_nodes(schedule[p])}
+
+
+def loop_choices(group: Group, schedule: Schedule, assume: bool = False) -> list[list[NodeSource]]:
+    """Return the choices of loops for all nodes of a group, the best first; assume: sizes are what would help."""
+    from ..affine.translate.group import with_shared_loops
+
+    kernels = [(k, inductor.loop_nodes(schedule[p])) for k, p in enumerate(group.positions)]
+    return with_shared_loops([_source(node, kernel) for kernel, own in kernels for node in own], assume)
+
+
+def translate_somehow(name: str, group: Group, choices: list[list[NodeSource]], max_accesses: int) -> Translation:
+    """Return the translation with the first choice of loops that has one; Unsupported with the last's reason."""
+    for sources in choices[:-1]:
+        with contextlib.suppress(Unsupported):
+            return _translate_sources(name, group, sources, max_accesses)
+    return _translate_sources(name, group, choices[-1], max_accesses)
+
+
+def _translate_sources(name: str, group: Group, sources: list[NodeSource], max_accesses: int) -> Translation:
+    from ..affine.translate.group import GroupTarget, make_prover, trace_group, translate_group
+
+    traces = []
+    for kernel, position in enumerate(group.positions):
+        group.culprit = position
+        traces += trace_group([s for s in sources if s.kernel == kernel])
+    group.culprit = None
+    accesses = sum(len(trace.accesses) for trace in traces)
+    if accesses > max_accesses:
+        raise Unsupported(Reason.budget_exceeded, f"{accesses} loads and stores, at most {max_accesses}")
+    target = GroupTarget(
+        inductor.buffer_dtype,
+        inductor.buffer_numel,
+        make_prover(),
+        inductor.rounds_at_conversion(group.device),
+        inductor.storage_of,
+        inductor.emulates_eager_rounding(),
+    )
+    return translate_group(name, sources, traces, target)
+
+
+def loop_bodies(kernels: Iterable[Kernel]) -> Iterator[tuple[str, Any, Any]]:
+    """Yield (name, sizes, LoopBody) of every scheduler node in the kernels."""
+    for node in (n for kernel in kernels for n in inductor.loop_nodes(kernel)):
+        yield node.get_name(), inductor.node_sizes(node), inductor.node_body(node)
+
+
+def _source(node: LoopNode, kernel: int) -> NodeSource:
+    from ..affine.translate.group import NodeSource
+
+    body, sizes = inductor.node_body(node), inductor.node_sizes(node)
+    return NodeSource(node.get_name(), body, sizes, kernel, node_location(node))

@@ -1,0 +1,107 @@
+"""The commit of a fused band: its nodes get their new loops, and Inductor makes one kernel of them."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ... import inductor
+from ...inductor.cpp import comes_apart
+from ...inductor.protocols import Kernel, LoopNode
+from ...reasons import Reason, Unsupported
+from ..triton import codegen
+from ..triton.benchmark_fusion import Timing
+from ..triton.profitability import LAUNCH_BYTES, rows_and_warps, traffic, traffic_of_one
+
+if TYPE_CHECKING:
+    from .band import LiftedBand
+
+
+def rewrite(
+    band: LiftedBand,
+    nodes: dict[str, LoopNode],
+    kernels: list[Kernel],
+    check: Callable[[Kernel], None] | None = None,
+) -> tuple[Kernel, list[str], contextlib.ExitStack]:
+    """Return (one kernel of the band's nodes over their new loops, decisions about it, what undoes it).
+
+    kernels: those that it replaces, and has to be better than; none where that is not asked; check: raises Unsupported
+    for a kernel that is not wanted.
+    Where it ends in an error, Unsupported or another, nothing is changed.
+    """
+    names = {n.name for n in band.nodes}
+    first = nodes[band.nodes[0].name]
+    place = first.scheduler, inductor.device_of(first), names
+    timing = Timing(kernels) if kernels and codegen.times_fusions(place[1]) else None
+    with contextlib.ExitStack() as undo:
+        for lifted in band.nodes:
+            node = nodes[lifted.name]
+            undo.callback(inductor.restore_loop_state, node, inductor.save_loop_state(node))
+            inductor.set_loop_body(node, inductor.make_loop_body(lifted.body, lifted.iter_sizes, lifted.reduce_sizes))
+        if inductor.generates_triton(inductor.device_of(first)):
+            codegen.run_in_lanes(*place[:2])
+        judged = [] if timing else kernels
+        kernel, decisions = _one_kernel([nodes[n.name] for n in band.nodes], judged)
+        if judged and inductor.generates_triton(place[1]):
+            _check_rows(kernel, judged, band)
+        if band.in_registers and band.registers is not None:
+            undo.callback(codegen.forget_fused_rows, *place)
+            codegen.keep_fused_rows(*place, band.registers)
+            decisions.append(f"persistent: a row takes {band.registers} registers")
+        if timing is not None:
+            decisions.append(timing.check(kernel))
+        if check is not None:
+            check(kernel)
+        return kernel, decisions, undo.pop_all()
+
+
+def _check_rows(kernel: Kernel, kernels: list[Kernel], band: LiftedBand) -> None:
+    """Raise Unsupported where a kernel that keeps whole rows moves more bytes beside them than it saves.
+
+    A row along which memory is far apart is for a tile of many rows, as Inductor has it: a block has too few.  In the
+    place of one kernel it saves nothing but what is loaded again, and other loops alone only cost it its tiles.
+    """
+    names, alone = sorted(kernel.get_operation_names()), len(kernels) == 1
+    if alone and not band.in_registers:
+        raise Unsupported(Reason.not_profitable, f"{names}: other loops, and nothing less to load")
+    if not band.in_registers or band.registers is None:
+        return
+    rows, _ = rows_and_warps(band.registers) or (1, 0)
+    beside, saved = inductor.bytes_beside_rows(kernel, 1 if alone else rows), _saved(kernel, kernels)
+    if beside > max(saved, 0):
+        amounts = f"saves {saved / 2**20:.1f} MB, a launch counted as {LAUNCH_BYTES >> 20}"
+        detail = f"one kernel {amounts}, and moves {beside / 2**20:.1f} MB beside the rows that it keeps"
+        raise Unsupported(Reason.not_profitable, f"{names}: {detail}")
+
+
+def _saved(kernel: Kernel, kernels: list[Kernel]) -> int:
+    """Return the bytes that one kernel in the place of others saves, and what a launch counts for."""
+    apart, together = (
+        [inductor.bytes_touched(k, own) for k in kernels] for own in (None, kernel.get_operation_names())
+    )
+    return traffic(apart) - traffic_of_one(together) + (len(kernels) - 1) * LAUNCH_BYTES
+
+
+def _one_kernel(nodes: list[LoopNode], kernels: list[Kernel]) -> tuple[Kernel, list[str]]:
+    """Return (a kernel of the nodes, what was decided about it).
+
+    Unsupported where Inductor has none, or one that is worse.
+    """
+    names = {node.get_name() for node in nodes}
+    kernel = codegen.fuse_nodes(nodes)
+    if kernel is not None and comes_apart(kernel):
+        raise Unsupported(Reason.not_liftable, f"{sorted(names)}: Inductor's codegen gives each of them its own loops")
+    if kernel is not None:
+        return kernel, []
+    kernel = codegen.fuse_nodes(nodes, tiles=False)
+    if kernel is None:
+        raise Unsupported(Reason.not_liftable, f"{sorted(names)}: Inductor's codegen cannot run them together")
+    if not kernels:
+        return kernel, ["no tiles"]
+    saved, beside = _saved(kernel, kernels), inductor.bytes_beside(kernel)
+    amounts = f"saves {saved / 2**20:.1f} MB, a launch counted as {LAUNCH_BYTES >> 20},"
+    detail = f"{amounts} and without tiles moves {beside / 2**20:.1f} MB beside what it uses"
+    if beside >= saved:
+        raise Unsupported(Reason.not_profitable, f"{sorted(names)}: one kernel {detail}")
+    return kernel, [f"no tiles: {detail}"]

@@ -1,0 +1,55 @@
+"""What IR values outside the loops mean, and what the lift of a reduction asks of the evaluation of values."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+import sympy
+import torch
+
+from bridge.affine.mlir_runtime import ir
+
+#: Inductor's `ops` namespace, and a value of it: what they are depends on the handler that is installed.
+Ops: TypeAlias = Any
+OpsValue: TypeAlias = Any
+
+#: The values that a reduction carries.
+State: TypeAlias = tuple[OpsValue, ...]
+
+
+@dataclass(frozen=True)
+class Environment:
+    """Hold what IR values outside the loops mean.
+
+    ops: Inductor's `ops` namespace; buffers: (name, strides in elements) of each memref argument;
+    indices: sympy value of induction variables and size arguments; names of values are `ir.Value`s.
+    simt_target: see `band.FunctionTables`; segment: lanes that one reduction is over, None for the whole row.
+    in_registers: a reduction may use the result of another, since the row is read once;
+    looped: a kernel may go over the row in a loop, in which the result of a reduction is not there yet.
+    """
+
+    ops: Ops
+    buffers: dict[ir.Value, tuple[str, list[sympy.Expr]]]
+    indices: dict[ir.Value, sympy.Expr]
+    simt_target: bool = True
+    segment: int | None = None
+    in_registers: bool = False
+    looped: bool = False
+
+
+class ValueEvaluator(Protocol):
+    """Ask of an evaluator (evaluate.Evaluator) what the lift of a reduction needs."""
+
+    env: Environment
+    memo: dict[Hashable, OpsValue]
+
+    def value(self, value: ir.Value) -> OpsValue:
+        """Return the `ops` value of an SSA value."""
+
+    def index(self, value: ir.Value) -> sympy.Expr:
+        """Return the sympy value of an `index`-typed SSA value."""
+
+    def reduce(self, dtype: torch.dtype, kind: str, value: object) -> OpsValue:
+        """Reduce over the row, or over each lane's segment of it."""

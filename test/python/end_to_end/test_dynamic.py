@@ -1,0 +1,292 @@
+"""Dynamic shapes: what fuses for one size fuses for all, with the guards and recompilations of Inductor's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from emitted import run_emitted
+from functions import gate, norm
+
+import bridge
+from bridge.backend import bridge as bridge_backend
+from bridge.inductor.compiling import torch_release
+from bridge.reasons import Reason
+from bridge.scheduling import hook
+
+
+def softmax_of_four(x):
+    a, b, c, d = torch.softmax(x, -1).chunk(4, -1)
+    return a * b + c * d
+
+
+def thirds(x):
+    a, b, c = norm(x).chunk(3, -1)
+    return a * b + c
+
+
+def residual(x):
+    y = x + x.sin()
+    first, second = norm(y).chunk(2, -1)
+    return y, F.gelu(first) * second
+
+
+def neighbours(x):
+    y = norm(x)
+    return y[..., ::2] * y[..., 1::2]
+
+
+def neighbours_checked(x):
+    torch._check(x.shape[-1] % 2 == 0)
+    return neighbours(x)
+
+
+def quantised(x):
+    y = gate(x)
+    scale = y.abs().amax(-1, keepdim=True) / 127
+    return y / scale, scale
+
+
+def heads(x):
+    return gate(x.unflatten(-1, (2, -1)))
+
+
+def halves_and_quarters(x):
+    y = norm(x)
+    a, b, c, d = y.chunk(4, -1)
+    first, second = y.chunk(2, -1)
+    return a * b + c * d, first * second
+
+
+def half(x):
+    return norm(x)[..., : x.shape[-1] // 2] * 2
+
+
+def half_checked(x):
+    torch._check(x.shape[-1] % 2 == 0)
+    return half(x)
+
+
+def half_of_heads(x):
+    torch._check(x.shape[-1] % 4 == 0)
+    return half(x.unflatten(-1, (4, -1)))
+
+
+def rotated_checked(x):
+    """The other half of a row, under guards."""
+    torch._check(x.shape[-1] % 2 == 0)
+    y = norm(x)
+    first, second = y.chunk(2, -1)
+    turned = torch.cat([-second, first], -1)
+    return first * 0.5, y * 0.5 + turned * 0.25
+
+
+@dataclass(frozen=True)
+class Case:
+    """A function with the sizes that it is compiled for and those that it is called with after that.
+
+    dims: dynamic dimensions of the input; kernels: of Bridge's for a GPU, None where that depends on torch's release;
+    on_cpu: whether C++ is tested, too.
+    """
+
+    function: Any
+    dims: tuple[int, ...]
+    sizes: tuple[tuple[int, ...], ...]
+    kernels: int | None = 1
+    on_cpu: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.function.__name__}-{'x'.join(map(str, self.dims))}"
+
+    def inputs(self) -> list[torch.Tensor]:
+        first, *others = [torch.randn(size, generator=torch.Generator().manual_seed(0)) for size in self.sizes]
+        for dim in self.dims:
+            torch._dynamo.mark_dynamic(first, dim)
+        return [first, *others]
+
+
+WIDTHS = ((5, 96), (5, 48), (5, 312))
+BATCHES = ((2, 5, 48), (3, 7, 24), (4, 2, 96))
+CASES = [
+    Case(gate, (0,), ((5, 96), (9, 96))),
+    Case(gate, (0,), ((2, 5, 48), (3, 5, 48))),
+    Case(gate, (1,), ((2, 5, 48), (2, 9, 48))),
+    Case(gate, (0, 1), ((2, 5, 48), (4, 9, 48))),
+    Case(gate, (1,), WIDTHS, on_cpu=True),
+    Case(gate, (0, 1), ((5, 96), (3, 48), (7, 312))),
+    Case(gate, (0, 1, 2), BATCHES, on_cpu=True),
+    Case(softmax_of_four, (1,), WIDTHS),
+    Case(thirds, (1,), WIDTHS, on_cpu=True),
+    Case(residual, (0, 1), WIDTHS, on_cpu=True),
+    Case(neighbours, (1,), WIDTHS),  # in C++ each of its loops stays by itself, and so it is refused there
+    Case(neighbours_checked, (1,), WIDTHS),
+    Case(quantised, (1,), WIDTHS),
+    Case(heads, (1,), WIDTHS, on_cpu=True),
+    Case(halves_and_quarters, (1,), WIDTHS),
+    Case(half_checked, (1,), WIDTHS),
+    Case(rotated_checked, (1,), WIDTHS, kernels=None),
+]
+
+
+def close(actual, expected):
+    """To float64's result; the last bits are lost in reductions that were reassociated."""
+    actual, expected = ((t,) if isinstance(t, torch.Tensor) else t for t in (actual, expected))
+    for one, other in zip(actual, expected, strict=True):
+        torch.testing.assert_close(one.double(), other, rtol=1e-4, atol=1e-5)
+
+
+def launches(case, backend):
+    """(kernels emitted for a GPU, result for the size that it was compiled for), run by Triton's interpreter."""
+    result, (code,) = run_emitted(case.function, case.inputs()[:1], backend, dynamic=None)
+    return code.count(".run("), result
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_gpu_kernels(case):
+    theirs, _ = launches(case, "inductor")
+    ours, result = launches(case, bridge_backend)
+    if case.function is rotated_checked and torch_release() < (2, 13):
+        pytest.skip("this torch joins halves of symbolic width in a loop over all of the row")
+    assert ours < theirs
+    assert ours == case.kernels or case.kernels is None
+    assert any(group.fused for group in bridge.report().groups), bridge.report()
+    close(result, case.function(case.inputs()[0].double()))
+
+
+def two_batches(x):
+    torch._check(x.shape[-1] % 8 == 0)
+    x = x - torch.logsumexp(x, -1, keepdim=True)
+    first, second = (x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-5)).chunk(2, -1)
+    return F.silu(first - 0.5 * second)
+
+
+def test_loops_that_inductor_could_not_split():
+    """Of symbols it cannot prove that its merged loops over a half, `8 * (s // 2)`, are 8 rows of the kernel's."""
+    x = torch.randn(2, 8, 104, generator=torch.Generator().manual_seed(0))
+    torch._dynamo.mark_dynamic(x, 2)
+    result, _ = run_emitted(two_batches, [x], bridge_backend, dynamic=None)
+    assert [group.reason for group in bridge.report().groups] == [Reason.not_liftable], bridge.report()
+    close(result, two_batches(x.double()))
+
+
+@pytest.fixture
+def added_guards(monkeypatch):
+    """The guards on sizes that Bridge's pass has added, one list a graph."""
+    from torch._inductor.virtualized import V
+
+    added: list[Any] = []
+
+    def fuse_and_record(*args):
+        before = [str(guard.expr) for guard in V.graph.sizevars.shape_env.guards]
+        schedule = fuse_schedule(*args)
+        added.append([str(guard.expr) for guard in V.graph.sizevars.shape_env.guards[len(before) :]])
+        return schedule
+
+    fuse_schedule = hook.fuse_schedule
+    monkeypatch.setattr(hook, "fuse_schedule", fuse_and_record)
+    return added
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case.on_cpu], ids=str)
+def test_cpu_one_graph_serves_all_sizes(case, compiler, added_guards):
+    first, *others = case.inputs()
+    compiled = compiler(case.function, backend="bridge")
+    close(compiled(first), case.function(first.double()))
+    assert bridge.report().fused, bridge.report()
+    with torch._dynamo.config.patch(error_on_recompile=True):
+        for x in others:
+            close(compiled(x), case.function(x.double()))
+    assert added_guards == [[]]
+
+
+@pytest.mark.parametrize("dim", [1, 2])
+def test_automatic_dynamic_shapes(dim, compiler, added_guards):
+    """The first size is compiled for itself, the second for all: then there is nothing left to compile."""
+    compiled = compiler(gate, backend="bridge")
+    for extent in (4, 6, 8, 10):
+        x = torch.randn([extent if n == dim else 12 for n in range(3)])
+        close(compiled(x), gate(x.double()))
+    assert torch._dynamo.utils.counters["stats"]["unique_graphs"] == 2
+    assert torch._dynamo.utils.counters["bridge"]["groups_fused"] == 2
+    assert added_guards == [[], []]
+
+
+@pytest.mark.parametrize("function, condition", [(half, "% 2 == 0"), (half_of_heads, "% 8 == 0")])
+def test_missing_guard_is_named(function, condition):
+    """What the row's length would have to be, and no guard says that it is."""
+    case = Case(function, (1,), WIDTHS)
+    assert launches(case, bridge_backend)[0] == 2
+    (group,) = bridge.report().groups
+    assert group.reason is Reason.dynamic_extent and condition in group.detail
+    assert "torch._check" in group.detail
+
+
+def test_proven_again():
+    """isl, which shares no code with the passes, has the same opinion about rows of symbolic length."""
+    pytest.importorskip("islpy")
+
+    def backend(gm, inputs):
+        return bridge_backend(gm, inputs, options={"recheck": True})
+
+    for function in (gate, neighbours, heads):
+        assert launches(Case(function, (0, 1), WIDTHS), backend)[0] == 1
+        (group,) = bridge.report().groups
+        assert group.fused and group.certificate
+
+
+@pytest.mark.parametrize("said", [False, True])
+def test_weight_of_half_a_row_kept_the_kernels_apart(said):
+    """Its length is a symbol of its own, which only a guard relates to the row's."""
+
+    def weighted(x, w):
+        torch._check(not said or x.shape[-1] % 2 == 0)
+        first, second = norm(x).chunk(2, -1)
+        return (torch.sigmoid(first) + second) * w
+
+    x, w = torch.randn(5, 96), torch.randn(48)
+    for tensor in (x, w):
+        torch._dynamo.mark_dynamic(tensor, tensor.dim() - 1)
+    result, (code,) = run_emitted(weighted, [x, w], bridge_backend, dynamic=None)
+    assert code.count(".run(") == 1 and bridge.report().fused
+    close(result, weighted(x.double(), w.double()))
+
+
+def test_merged_moments_had_no_vectors_in_cpp(compiler):
+    """The variance of a row of two parts: Inductor has a reduction for it, which only Triton's code generator takes."""
+
+    def halves(x):
+        first, second = (x / (1 + x.var(-1, keepdim=True))).chunk(2, -1)
+        return F.silu(first) * second
+
+    case = Case(halves, (1,), WIDTHS)
+    (x, *_) = case.inputs()
+    close(compiler(halves, backend="bridge")(x), halves(x.double()))
+    (group,) = bridge.report().groups
+    assert group.reason is Reason.not_liftable and "moments" in group.detail
+    assert launches(case, bridge_backend)[0] == 1
+
+
+def test_what_no_guard_would_help_is_not_blamed_on_guards():
+    """A row that starts in the middle of another."""
+
+    def shifted(x):
+        y = norm(x)
+        return y[..., 1 : x.shape[-1] // 2] * 2
+
+    launches(Case(shifted, (1,), WIDTHS), bridge_backend)
+    (group,) = bridge.report().groups
+    assert not group.fused and group.reason is not Reason.dynamic_extent
+
+
+def test_lengths_that_do_not_divide_are_compiled_anew(compiler):
+    """The guard that Inductor has for two halves of one shape holds for Bridge's kernel, too."""
+    case = Case(gate, (1,), ((5, 96), (5, 50)))
+    compiled = compiler(case.function, backend="bridge")
+    for x in case.inputs():
+        close(compiled(x), gate(x.double()))
+    odd = torch.randn(5, 51)
+    with pytest.raises(Exception, match="must match the size"):
+        compiled(odd)

@@ -1,0 +1,33 @@
+"""Every file of examples/ runs."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+from paths import ROOT
+
+import bridge
+
+EXAMPLES = ROOT / "examples"
+NEEDS = {"transformers_model": "transformers"}
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in EXAMPLES.glob("*.py")))
+def test_runs(name, compiler, monkeypatch, tmp_path, capsys):
+    library = NEEDS.get(name)
+    if library is not None and importlib.util.find_spec(library) is None:
+        pytest.skip(f"{library} is not installed")
+    plugin = Path(bridge.__file__).parent / "_native" / "examples" / "libExactReciprocals.so"
+    if name == "own_pass" and not plugin.exists():
+        pytest.skip("built without BRIDGE_BUILD_EXAMPLES")
+    monkeypatch.chdir(tmp_path)
+    # Not as `__main__`, which Dynamo takes for one and the same module.
+    spec = importlib.util.spec_from_file_location(f"example_{name}", EXAMPLES / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, spec.name, module)
+    spec.loader.exec_module(module)
+    module.main()
+    assert capsys.readouterr().out

@@ -1,0 +1,52 @@
+"""Graphs of many kernels: groups are bounded, and what is done for them grows no faster than the graph."""
+
+from __future__ import annotations
+
+import pytest
+from compile_time import blocks, chain, fan
+
+import bridge
+from bridge import offline
+from bridge.backend import bridge as bridge_backend
+
+
+def compiled(graph, **options):
+    def backend(gm, inputs):
+        return bridge_backend(gm, inputs, options=options)
+
+    kernels = offline.compile_for_gpu(*graph, compile_fx=backend).n_kernels
+    return kernels, bridge.report()
+
+
+@pytest.mark.parametrize("limit", [4, 8])
+@pytest.mark.parametrize("graph", [chain(12), fan(12)], ids=["chain", "fan"])
+def test_no_group_is_larger_than_allowed(graph, limit):
+    """But for a single kernel of Inductor's that is: it is left alone.  Launches are shared without translation."""
+    _, report = compiled(graph, max_nodes=limit)
+    translated = [group for group in report.groups if "translate" in group.seconds]
+    sizes = [len(group.nodes) for group in translated if group.kernels_before > 1]
+    assert len(sizes) > 1 and max(sizes) <= limit
+
+
+def test_one_buffer_with_many_readers_still_fuses():
+    graph = fan(40)
+    kernels, report = compiled(graph)
+    assert report.counters["groups_seen"] >= 1 and report.counters["groups_fused"] > 0
+    assert kernels < offline.compile_for_gpu(*graph).n_kernels
+
+
+def test_groups_grow_as_the_graph():
+    seen = [compiled(chain(size), max_nodes=8)[1].counters["groups_seen"] for size in (4, 8, 16)]
+    assert seen == [1, 2, 4]
+
+
+def test_recomputation_along_a_chain_has_an_end():
+    """Each link reads two lanes of the one before: without a limit, 24 links would be computed 2 ** 24 times."""
+    kernels, report = compiled(chain(24))
+    assert 1 < kernels < 24
+    assert any(reason == "budget_exceeded" for group in report.groups for reason, *_ in group.remarks)
+
+
+def test_blocks_of_library_calls_stay_as_they_are():
+    graph = blocks(2)
+    assert compiled(graph)[0] == offline.compile_for_gpu(*graph).n_kernels

@@ -1,0 +1,210 @@
+"""The second opinion: isl agrees with what the passes make of every pattern, and finds what is wrong in others."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from patterns import TESTED
+
+import bridge
+from bridge import offline
+from bridge.affine.isl_verifier import Recheck
+from bridge.affine.mlir_runtime import context, ir
+from bridge.backend import bridge as bridge_backend
+from bridge.options import OptionError, make_options
+from bridge.reasons import InvariantError, Reason
+
+BEFORE = """
+func.func @f(%in: memref<8x16xf32>, %t: memref<8x16xf32>, %out: memref<8x16xf32>) {
+  affine.for %i = 0 to 8 {
+    affine.for %j = 0 to 16 {
+      %x = affine.load %in[%i, %j] : memref<8x16xf32>
+      affine.store %x, %t[%i, %j] : memref<8x16xf32>
+    }
+  }
+  affine.for %i = 0 to 8 {
+    affine.for %j = 0 to 16 {
+      %x = affine.load %t[%i, %j] : memref<8x16xf32>
+      affine.store %x, %out[%i, %j] : memref<8x16xf32>
+    }
+  }
+  return
+}
+"""
+
+FUSED = """
+func.func @f(%in: memref<8x16xf32>, %t: memref<8x16xf32>, %out: memref<8x16xf32>) {
+  affine.for %i = 0 to 8 {
+    affine.for %j = 0 to 16 {
+      %x = affine.load %in[%i, %j] : memref<8x16xf32>
+      affine.store %x, %t[TEMPORARY] : memref<8x16xf32>
+    }
+    affine.for %j = 0 to 16 {
+      %x = affine.load %t[READ] : memref<8x16xf32>
+      affine.store %x, %out[WRITTEN] : memref<8x16xf32>
+    }
+  } {bridge.band}
+  return
+}
+"""
+
+
+def verify(temporary="%i, %j", read="%i, %j", written="%i, %j"):
+    text = FUSED.replace("TEMPORARY", temporary).replace("READ", read).replace("WRITTEN", written)
+    with context(), ir.Location.unknown():
+        return Recheck(ir.Module.parse(BEFORE)).verify(ir.Module.parse(text))
+
+
+def test_what_is_right_is_certified():
+    assert verify() == [
+        "writes: 2 buffers, every element as before and once",
+        "bounds: 4 accesses inside their buffers",
+        "band of 1 loops: 3 pairs of accesses, no two iterations meet",
+        "lanes: 1 pairs of a store and a load, each in one lane",
+    ]
+
+
+def test_any_order_of_rows_and_lanes_is_right():
+    mirrored = "7 - %i, 15 - %j"
+    assert verify(mirrored, mirrored, "%i, (%j + 3) mod 16")
+    assert verify("%i, -%j + 15", "%i, %j * -1 + 15")
+
+
+@pytest.mark.parametrize(
+    ("accesses", "complaint"),
+    [
+        ({"read": "7 - %i, %j"}, "two iterations of a band meet"),
+        ({"read": "%i, 15 - %j"}, "two iterations of a band meet"),
+        ({"written": "%i, %j floordiv 2"}, "elements of argument 2"),
+        ({"written": "%i, 0"}, "elements of argument 2"),
+        ({"read": "%i, %j + 1"}, "outside its buffer"),
+        ({"temporary": "%i, 2 * (%j floordiv 2)"}, "elements of argument 1"),
+    ],
+    ids=lambda value: str(value),
+)
+def test_what_is_wrong_is_found(accesses, complaint):
+    with pytest.raises(InvariantError, match=complaint):
+        verify(**accesses)
+
+
+TWICE = """
+func.func @f(%in: memref<8x16xf32>, %t: memref<8x16xf32>, %out: memref<8x16xf32>) {
+  affine.for %i = 0 to 8 {
+    affine.for %j = 0 to 16 {
+      %x = affine.load %in[%i, %j] : memref<8x16xf32>
+      affine.store %x, %t[%i, %j] : memref<8x16xf32>
+      affine.if affine_set<(d0) : (d0 - 8 >= 0)>(%j) {
+        affine.store %x, %t[%i, %j] : memref<8x16xf32>
+      }
+      affine.store %x, %out[%i, %j] : memref<8x16xf32>
+    }
+  } {bridge.band}
+  return
+}
+"""
+
+
+def test_two_stores_to_one_element_are_found():
+    with context(), ir.Location.unknown():
+        recheck = Recheck(ir.Module.parse(BEFORE))
+        with pytest.raises(InvariantError, match="written by two stores"):
+            recheck.verify(ir.Module.parse(TWICE))
+
+
+def test_guards_and_their_other_branch():
+    """The two branches share the elements: each is written once."""
+    text = TWICE.replace("      affine.store %x, %t[%i, %j] : memref<8x16xf32>\n      affine.if", "      affine.if")
+    text = text.replace(
+        "      }\n", "      } else {\n        affine.store %x, %t[%i, %j] : memref<8x16xf32>\n      }\n", 1
+    )
+    with context(), ir.Location.unknown():
+        assert Recheck(ir.Module.parse(BEFORE)).verify(ir.Module.parse(text))
+
+
+def test_refusal_of_isl_leaves_the_kernels_apart(monkeypatch):
+    def refuse(self, module):
+        raise InvariantError("no")
+
+    monkeypatch.setattr(Recheck, "verify", refuse)
+    pattern = TESTED[0]
+
+    def lenient(gm, inputs):
+        return bridge_backend(gm, inputs, options={"recheck": True, "strict": False})
+
+    inputs = pattern.make(None, torch.bfloat16, "cpu", small=True)
+    with pytest.warns(RuntimeWarning, match="recheck_failed"):
+        assert offline.compile_for_gpu(pattern.function, inputs, compile_fx=lenient).n_kernels == 2
+    assert bridge.report().groups[0].reason is Reason.recheck_failed
+
+
+def test_islpy_is_asked_for(monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(OptionError, match="needs islpy"):
+        make_options({"recheck": True})
+
+
+#: What bridge-share-row-values makes of the second loop: an iteration computes two elements, of each half of the row.
+SHARED = FUSED.replace(
+    """    affine.for %j = 0 to 16 {
+      %x = affine.load %t[READ] : memref<8x16xf32>
+      affine.store %x, %out[WRITTEN] : memref<8x16xf32>
+    }
+  } {bridge.band}""",
+    """    affine.for %j = 0 to 8 {
+      %x = affine.load %t[FIRST] : memref<8x16xf32>
+      affine.store %x, %out[%i, %j] : memref<8x16xf32>
+      %y = affine.load %t[SECOND] : memref<8x16xf32>
+      affine.store %y, %out[WRITTEN] : memref<8x16xf32>
+    }
+  } {bridge.band}""",
+)
+
+
+def verify_shared(first="%i, %j", second="%i, %j + 8", written="%i, %j + 8", temporary="%i, %j"):
+    text = SHARED.replace("TEMPORARY", temporary).replace("FIRST", first).replace("SECOND", second)
+    with context(), ir.Location.unknown():
+        return Recheck(ir.Module.parse(BEFORE)).verify(ir.Module.parse(text.replace("WRITTEN", written)))
+
+
+def test_a_row_value_for_several_elements_is_certified():
+    assert verify_shared()[-1] == "lanes: 2 pairs of a store and a load, each in one lane"
+
+
+@pytest.mark.parametrize(
+    ("accesses", "complaint"),
+    [
+        ({"second": "%i, %j"}, "two iterations of a band meet"),
+        ({"first": "%i, %j + 8"}, "two iterations of a band meet"),
+        ({"first": "%i, %j + 8", "second": "%i, %j"}, "two iterations of a band meet"),
+        ({"second": "%i, 15 - %j"}, "two iterations of a band meet"),
+        ({"written": "%i, %j"}, "elements of argument 2"),
+        ({"temporary": "%i, 15 - %j"}, "two iterations of a band meet"),
+    ],
+    ids=str,
+)
+def test_a_row_value_for_the_wrong_elements_is_found(accesses, complaint):
+    with pytest.raises(InvariantError, match=complaint):
+        verify_shared(**accesses)
+
+
+def rechecked(gm, inputs):
+    return bridge_backend(gm, inputs, options={"recheck": True, "strict": True})
+
+
+def residual_layer_norm(x, residual):
+    hidden = x + residual
+    return hidden, torch.nn.functional.layer_norm(hidden, hidden.shape[-1:])
+
+
+def test_residual_and_layer_norm_is_certified_on_a_cpu(compiler):
+    """C++ computes several elements of a row for one value of the row.
+
+    Whether it is emitted then is another question: the loops of halves come apart in Inductor's C++.
+    """
+    inputs = [torch.randn(128, 768, dtype=torch.bfloat16) for _ in range(2)]
+    ours = compiler(residual_layer_norm, backend=rechecked, dynamic=False)(*inputs)
+    (group,) = bridge.report().groups
+    assert any(line.startswith("lanes: ") for line in group.certificate)
+    assert group.fused or "its own loops" in group.detail
+    expected = residual_layer_norm(*(x.double() for x in inputs))
+    torch.testing.assert_close(ours, expected, check_dtype=False, rtol=1e-2, atol=1e-2)

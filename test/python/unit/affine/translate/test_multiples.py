@@ -1,0 +1,78 @@
+"""Sizes that are known to be multiples of a number."""
+
+from __future__ import annotations
+
+import pytest
+import sympy
+from sympy import Eq, Ge, Symbol
+from torch.utils._sympy.functions import FloorDiv, Mod
+
+from bridge.affine.translate.multiples import find_multiples
+
+
+class TestMultiples:
+    s, u = (Symbol(name, integer=True, positive=True) for name in ("s", "u"))
+
+    def find(self, expressions, facts=(), known=lambda condition: False, **options):
+        return find_multiples(expressions, facts, known, **options)
+
+    def test_no_division(self):
+        found = self.find([self.s, 2 * self.u])
+        assert not found.parts and not found.unproven
+        assert found.rewrite(self.s) is self.s
+
+    @pytest.mark.parametrize("k", [2, 3, 7, 16])
+    def test_remainders_that_contradict_a_guard(self, k):
+        part = FloorDiv(self.s + k - 1, k)
+        found = self.find([part], [Eq(part, self.s - (k - 1) * part)])
+        (t,) = found.parts
+        assert found.rewrite(part) == t and found.rewrite(self.s) == k * t
+        assert found.restore(t) == FloorDiv(self.s, k) and found.restore(3 * k * t) == 3 * self.s
+
+    @pytest.mark.parametrize("fact", [Eq(Mod(Symbol("s", integer=True, positive=True), 2), 0), None])
+    def test_a_guard_or_what_is_known(self, fact):
+        found = self.find([FloorDiv(self.s, 2)], [fact] if fact is not None else [], lambda c: fact is None)
+        assert found.wholes and not found.unproven
+
+    @pytest.mark.parametrize(
+        "fact",
+        [
+            sympy.true,
+            Ge(Symbol("s", integer=True, positive=True), 6),
+            Eq(Mod(Symbol("s", integer=True, positive=True), 3), 0),
+            Eq(Mod(Symbol("u", integer=True, positive=True), 2), 0),
+            Eq(Mod(Symbol("s", integer=True, positive=True), 4), 1),
+        ],
+        ids=str,
+    )
+    def test_facts_that_leave_another_remainder(self, fact):
+        found = self.find([FloorDiv(self.s, 2)], [fact])
+        assert not found.parts and found.unproven == (Eq(Mod(self.s, 2), 0),)
+
+    def test_division_of_a_part(self):
+        """A fourth of the row, in halves."""
+        fourth = FloorDiv(self.s, 4)
+        facts = [Eq(Mod(self.s, 4), 0), Eq(FloorDiv(fourth + 1, 2), fourth - FloorDiv(fourth + 1, 2))]
+        found = self.find([fourth, FloorDiv(fourth + 1, 2)], facts)
+        assert list(found.parts.values()) == [(self.s, 8)]
+        assert self.find([fourth, FloorDiv(fourth + 1, 2)], facts[:1]).unproven == (Eq(Mod(self.s, 8), 0),)
+
+    def test_products_of_sizes(self):
+        found = self.find([FloorDiv(self.s, 2), FloorDiv(self.u, 2)], known=lambda c: True)
+        t, v = found.parts
+        assert found.restore(4 * t * v) == self.s * self.u
+        assert found.restore(t * v) == FloorDiv(self.s, 2) * FloorDiv(self.u, 2)
+        assert found.restore(Ge(2 * t - v, 1)) == Ge(self.s - FloorDiv(self.u, 2), 1)
+
+    def test_equal_sizes(self):
+        """u is half a row, v that and one more, w a row of which nothing is divided."""
+        v, w = (Symbol(name, integer=True, positive=True) for name in ("v", "w"))
+        facts = [Eq(Mod(self.s, 2), 0), Eq(FloorDiv(self.s + 1, 2), self.u), Eq(v, self.u + 1), Eq(w, 2 * v)]
+        found = self.find([FloorDiv(self.s, 2)], facts)
+        (t,) = found.parts
+        assert found.rewrite(self.u) == t and found.restore(t) == FloorDiv(self.s, 2)
+        assert found.rewrite(w) is w and found.rewrite(v) is v
+
+    def test_assumed(self):
+        found = self.find([FloorDiv(self.s, 2)], assume=True)
+        assert found.wholes and found.unproven

@@ -1,0 +1,97 @@
+"""Bridge in torch's own tools: TORCH_LOGS, TORCH_TRACE, TORCH_COMPILE_DEBUG, compile_times."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import processes
+import pytest
+import torch
+from functions import rows, sample
+
+import bridge
+
+PROGRAM = """
+from functions import rows, sample
+from bridge import offline
+from bridge.backend import bridge
+offline.compile_for_gpu(rows, [sample()], compile_fx=bridge)
+"""
+
+
+def said(folder: Path, **variables: str) -> str:
+    """What a process with such an environment says on stderr."""
+    command = [sys.executable, "-c", PROGRAM]
+    done = subprocess.run(
+        command,
+        env=processes.environment(**variables),
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
+@pytest.fixture(scope="module")
+def everything(tmp_path_factory):
+    """(stderr, folder) of a process in which all of it is on."""
+    folder = tmp_path_factory.mktemp("everything")
+    logs, trace = {"TORCH_LOGS": "+bridge,bridge_ir"}, {"TORCH_TRACE": str(folder / "trace")}
+    return said(folder, TORCH_COMPILE_DEBUG="1", **logs, **trace), folder
+
+
+def test_log_has_the_decisions(tmp_path):
+    text = said(tmp_path, TORCH_LOGS="bridge")
+    assert "bridge: 1 of 1 groups fused" in text and "group0 (op0, op1): fused" in text
+    assert "ms: translate" not in text and "affine.for" not in text
+
+
+def test_debug_log_has_the_details(everything):
+    assert "ms: translate" in everything[0]
+
+
+def test_artifact_has_the_affine_ir(everything):
+    lines = [line for line in everything[0].splitlines() if "[__bridge_ir]" in line]
+    assert [line.split()[-1] for line in lines if " group0 " in line] == ["affine.mlir", "fused.mlir"]
+    assert any("affine.for" in line for line in lines)
+
+
+def test_trace_has_an_artifact_for_each_stage(everything):
+    (log,) = (everything[1] / "trace").glob("*.log")
+    text = log.read_text()
+    names = re.findall(r'"artifact": {"name": "(bridge_[^"]*)", "encoding": "string"}', text)
+    assert {"bridge_group0_affine.mlir", "bridge_group0_fused.mlir", "bridge_report"} <= set(names)
+    assert "bridge: 1 of 1 groups fused" in text
+
+
+def test_debug_folder_has_the_stages_beside_inductors(everything):
+    (affine,) = everything[1].glob("torch_compile_debug/*/torchinductor/*/bridge/*/01-affine.mlir")
+    assert "affine.for" in affine.read_text()
+    assert list(affine.parents[2].glob("*.py"))
+
+
+def test_set_logs():
+    assert bridge.__version__  # the import has registered the artifact
+    torch._logging.set_logs(modules={"bridge_ir": True})
+    try:
+        assert torch._logging._internal.log_state.is_artifact_enabled("bridge_ir")
+    finally:
+        torch._logging.set_logs()
+
+
+def test_naming_the_package_in_torch_logs_loads_little(python):
+    loaded = "import torch, sys; print([n for n in ('torch._inductor', 'triton', 'mlir') if n in sys.modules])"
+    assert python(loaded, TORCH_LOGS="bridge").strip() == "[]"
+
+
+def test_compile_times_and_counters(compiler, counters):
+    compiler(rows, backend="bridge")(sample())
+    times = torch._dynamo.utils.compile_times()
+    assert all(re.search(rf"^{name}\b", times, re.MULTILINE) for name in ("bridge", "bridge.passes", "bridge.lift"))
+    assert counters()["groups_fused"] == 1

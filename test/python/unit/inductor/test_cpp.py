@@ -1,0 +1,61 @@
+"""What Inductor's C++ code generator makes of a kernel, found out by a trial."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import torch
+from emitted_claims import loop_nests, wrong_claims
+from functions import rows, sample
+from torch._inductor.utils import run_and_get_code
+
+import bridge
+from bridge.diagnostics.recording import recorded
+from bridge.inductor import cpp
+from bridge.lowering.lift import commit
+
+
+def sum_and_product(x, y):
+    """A sum of planes, whose loops have no vectors, and a product with each of its rows, which has them in one."""
+    return (x.sum(dim=-1) + 1) @ y
+
+
+def planes(size):
+    apart = torch.empty_strided([size, size, 30], [30 * size + 300, 30, 1]).normal_()
+    return [apart, torch.randn(size, size)]
+
+
+@pytest.mark.parametrize("size", [20, 32])
+def test_cpp_loops_that_come_apart_are_not_claimed(size, compiler):
+    """Inductor's C++ code generator gives up on common loops where it splits one of them for one member only."""
+    _, (inductors,) = run_and_get_code(compiler(sum_and_product, backend="inductor"), *planes(size))
+    torch._dynamo.reset()
+    with recorded() as recording:
+        _, (code,) = run_and_get_code(compiler(sum_and_product, backend="bridge"), *planes(size))
+    report = bridge.report()
+    assert loop_nests(code) == loop_nests(inductors) == report.kernels_before == report.kernels_after == 2
+    assert [(group.fused, group.reason) for group in report.groups] == [(False, bridge.Reason.not_liftable)]
+    assert "own loops" in report.groups[0].detail and wrong_claims(report, [], recording.kernels)[1:] == []
+    assert _cpp_functions(code) == _cpp_functions(inductors)
+
+
+def _cpp_functions(code):
+    return re.findall(r"^    \{\n.*?^    \}\n", code, re.MULTILINE | re.DOTALL)
+
+
+def test_cpp_trial_leaves_no_trace(compiler, monkeypatch):
+    """Where the loops stay together, the code is that of a compilation that did not try."""
+    codes, tried = [], []
+
+    def tries(kernel):
+        tried.append(hasattr(kernel, "get_outer_nodes"))
+        return cpp.comes_apart(kernel)
+
+    for apart in (tries, lambda kernel: False):
+        monkeypatch.setattr(commit, "comes_apart", apart)
+        torch._dynamo.reset()
+        _, (code,) = run_and_get_code(compiler(rows, backend="bridge"), sample())
+        codes.append(code.partition("\n")[2])  # below the number of the graph
+    assert loop_nests(code) == bridge.report().kernels_after == len(bridge.report().fused) == 1
+    assert tried == [True] and codes[0] == codes[1]

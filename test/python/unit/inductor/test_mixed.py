@@ -1,0 +1,40 @@
+"""Reductions of rows and columns that Inductor computes in one mix-order kernel, and what it then drops."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from functions import norm
+
+import bridge
+from bridge import offline
+from bridge.backend import bridge as backend
+
+
+def column_sums(x, w):
+    return norm(x) * w, (x * w).sum(0), x.sum(0)
+
+
+def read_again(x, m):
+    total = x.sum(0)
+    return norm(x), total, total[:, None] * m
+
+
+def rounded(x, m):
+    total = x.sum(0).to(torch.bfloat16)
+    return norm(x), total, total[:, None] * m
+
+
+@pytest.mark.parametrize("function, kernels", [(column_sums, 1), (read_again, 2), (rounded, 3)])
+def test_a_second_stage_that_a_mixed_kernel_computes_is_left_alone(function, kernels):
+    inputs = torch.randn(16384, 768), torch.randn(768, 64) if function is not column_sums else torch.randn(768)
+    counts = []
+    for compile_fx in (None, backend):
+        torch._dynamo.reset()
+        result = offline.compile_for_gpu(function, inputs, compile_fx=compile_fx)
+        assert "workspace_0" in result.code, "no mix-order kernel"
+        counts.append(result.n_kernels)
+    report = bridge.report()
+    assert "internal_error" not in str(report) and not report.fused, report
+    assert counts[1] <= counts[0] and counts[1] == kernels
+    assert report.kernels_after == counts[1]

@@ -1,0 +1,232 @@
+"""Undo of what Bridge replaces in torch (bridge/inductor/patches.py), and classes that stay as they are."""
+
+import ast
+from pathlib import Path
+
+import pytest
+import sympy
+import torch
+from torch._inductor import sizevars
+from torch.utils._sympy.functions import FloorDiv, ModularIndexing
+
+import bridge
+from bridge.inductor import derived, patches
+
+PACKAGE = Path(bridge.__file__).parent
+
+
+class Wrapper:
+    """Stands for an object of torch's."""
+
+    def __init__(self):
+        self.allocated = []
+
+    def codegen_allocation(self, buffer):
+        self.allocated.append(buffer)
+
+    def codegen_inplace_reuse(self, one, other):
+        self.allocated.append((one, other))
+
+
+def test_joining_is_inductors_own_after_the_block():
+    before = sizevars.join_dimensions
+    with pytest.raises(RuntimeError, match="stop"), patches.joining_less():
+        assert sizevars.join_dimensions is not before
+        raise RuntimeError("stop")
+    assert sizevars.join_dimensions is before
+
+
+def test_wrapper_allocates_again_after_the_block():
+    wrapper = Wrapper()
+    with pytest.raises(RuntimeError, match="stop"), patches.allocating_nothing(wrapper):
+        wrapper.codegen_allocation("a")
+        wrapper.codegen_inplace_reuse("a", "b")
+        raise RuntimeError("stop")
+    assert wrapper.allocated == [] and vars(wrapper).keys() == {"allocated"}
+    wrapper.codegen_allocation("a")
+    assert wrapper.allocated == ["a"]
+
+
+class TestNextCall:
+    def test_only_the_next_call_is_replaced(self):
+        wrapper, seen = Wrapper(), []
+        patches.replace_next_call(
+            wrapper, "codegen_allocation", lambda method, buffer: (seen.append(buffer), method(buffer))
+        )
+        wrapper.codegen_allocation("a")
+        wrapper.codegen_allocation("b")
+        assert seen == ["a"] and wrapper.allocated == ["a", "b"]
+
+    def test_it_is_undone_where_the_replacement_fails(self):
+        def fail(method):
+            raise RuntimeError("stop")
+
+        wrapper = Wrapper()
+        patches.replace_next_call(wrapper, "codegen_allocation", fail)
+        with pytest.raises(RuntimeError, match="stop"):
+            wrapper.codegen_allocation()
+        assert vars(wrapper).keys() == {"allocated"}
+
+    def test_the_first_replacement_stays(self):
+        wrapper, seen = Wrapper(), []
+        for number in (1, 2):
+            patches.replace_next_call(wrapper, "codegen_allocation", lambda _, number=number: seen.append(number))
+        wrapper.codegen_allocation()
+        assert seen == [1]
+
+
+def test_compiled_graph_leaves_no_patch(monkeypatch):
+    """Its wrapper and its scheduler, which are patched for one call each, have had that call."""
+    owners, replace = [], patches.replace_next_call
+
+    def watched(owner, name, replacement):
+        owners.append((owner, name))
+        replace(owner, name, replacement)
+
+    monkeypatch.setattr("bridge.inductor.reuse.replace_next_call", watched)
+    monkeypatch.setattr("bridge.scheduling.regeneration.replace_next_call", watched)
+    before = sizevars.join_dimensions
+
+    def norm_twice(x):
+        x = x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)
+        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)
+
+    with bridge.config.patch(strict=False), torch.no_grad():
+        torch.compile(norm_twice, backend="bridge")(torch.randn(4, 32))
+    assert bridge.report().fused
+    assert {name for _, name in owners} == {"codegen", "memory_plan_reuse"}
+    assert not any(name in vars(owner) for owner, name in owners)
+    assert sizevars.join_dimensions is before
+
+
+class Backend:
+    name = "own"
+
+
+class Scheduler:
+    """Has the code generator of a device in another one, as that of CUDA is, or not."""
+
+    def __init__(self, delegates):
+        self.own = Backend()
+        around = Backend()
+        around._triton_scheduling = self.own
+        self.backends = {"device": around if delegates else self.own}
+
+    def get_backend(self, device):
+        return self.backends[device]
+
+
+class Mixin:
+    name = "Bridge's"
+
+
+@pytest.mark.parametrize("delegates", [False, True])
+def test_code_generator_keeps_its_class(delegates):
+    """Another object takes its place, with what it has; no class changes, and that only once."""
+    scheduler = Scheduler(delegates)
+    scheduler.own.state = ["kept"]
+    backend = derived.derive_code_generator(scheduler, "device", Mixin)
+    assert type(scheduler.own) is Backend and Backend.name == "own"
+    assert backend.name == "Bridge's" and backend.state is scheduler.own.state
+    assert derived.code_generator(scheduler, "device") is backend
+    assert derived.derive_code_generator(scheduler, "device", Mixin) is backend
+
+
+FILES = [
+    file
+    for folder in (PACKAGE, PACKAGE / "lowering")  # the second is a link in a source tree
+    for file in folder.rglob("*.py")
+    if "_native" not in file.parts
+]
+
+
+def assigned(tree):
+    """Return the attributes that a file assigns, and those that it has mock or setattr assign."""
+    yield from (n for n in ast.walk(tree) if isinstance(n, ast.Attribute) and not isinstance(n.ctx, ast.Load))
+    for call in (n for n in ast.walk(tree) if isinstance(n, ast.Call) and n.args):
+        if ast.unparse(call.func) in ("setattr", "mock.patch.object", "mock.patch.multiple"):
+            yield ast.Attribute(call.args[0], "...", lineno=call.lineno)
+
+
+def torchs_names(tree):
+    """Return the names under which a file has torch's modules, classes and functions."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and not node.level and (node.module or "").split(".")[0] == "torch":
+            yield from (alias.asname or alias.name for alias in node.names)
+        elif isinstance(node, ast.Import):
+            yield from ((a.asname or "torch") for a in node.names if a.name.split(".")[0] == "torch")
+
+
+def replaced_in_torch(source):
+    """Return lines of a program in which an attribute of what it imports from torch is assigned."""
+    tree = ast.parse(source)
+    names = set(torchs_names(tree))
+    roots = ((node.lineno, ast.unparse(node.value).split(".")[0]) for node in assigned(tree))
+    return [line for line, root in roots if root in names]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import torch\ntorch._inductor.sizevars.join = f",
+        "from torch._inductor import sizevars as s\ns.join = f",
+        "from torch._inductor import sizevars\nsetattr(sizevars, 'join', f)",
+        "from torch._inductor import sizevars\nwith mock.patch.object(sizevars, 'join', f): pass",
+    ],
+)
+def test_replacements_are_found(line):
+    assert replaced_in_torch(line) == [2]
+
+
+def test_nothing_else_is_replaced():
+    """The offline tools, which stand for a GPU, and the benchmarks have mocks of their own, for one call each."""
+    files = [f for f in FILES if not {"offline", "bench"} & {*f.relative_to(PACKAGE).parts}]
+    found = {str(f): replaced_in_torch(f.read_text(encoding="utf-8")) for f in files}
+    assert len(files) > 50 and {f for f, lines in found.items() if lines} == set()
+
+
+def test_no_class_of_an_instance_is_swapped():
+    attributes = (n for f in FILES for n in ast.walk(ast.parse(f.read_text(encoding="utf-8"))))
+    stores = (n for n in attributes if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store))
+    assert "__class__" not in {n.attr for n in stores}
+
+
+X, Y = sympy.symbols("x y", integer=True, nonnegative=True)
+
+
+JOINED = (
+    ModularIndexing(X + 3, 1, 7) + 7 * ModularIndexing(X + 3, 7, 8) + 56 * Y,
+    3 * ModularIndexing(X, 2, 4) + 12 * FloorDiv(X, 8),
+)
+
+
+APART = (
+    X + 7 * Y,
+    ModularIndexing(X + 3, 1, 7) + 96 * ModularIndexing(FloorDiv(X + 3, 7) + Y, 1, 8),
+    ModularIndexing(X, 1, 7) + 7 * ModularIndexing(Y, 7, 8),
+)
+
+
+@pytest.mark.parametrize("expr", [*JOINED, *APART], ids=str)
+def test_terms_are_joined_as_by_inductor(expr):
+    """Its patterns, which take milliseconds an index, are asked only where two terms divide the same."""
+    asked = []
+
+    def join(e):
+        asked.append(e)
+        return sizevars.join_dimensions(e)
+
+    assert patches.join(join, expr) == sizevars.join_dimensions(expr)
+    assert bool(asked) == (expr in JOINED) == (sizevars.join_dimensions(expr) != expr)
+
+
+def test_two_threads_at_once_leave_inductors_function():
+    """The second to come would have put back what the first had put there."""
+    before = sizevars.join_dimensions
+    first, second = patches.joining_less(), patches.joining_less()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert sizevars.join_dimensions is not before
+    second.__exit__(None, None, None)
+    assert sizevars.join_dimensions is before

@@ -1,0 +1,275 @@
+"""What Bridge changes of Inductor is changed for its own compilations only."""
+
+from __future__ import annotations
+
+import copy
+import json
+import threading
+
+import pytest
+import torch
+from functions import rows, sample
+from threads import in_thread
+
+import bridge
+from bridge.options import Options
+from bridge.scheduling import hook
+
+
+@pytest.fixture
+def config():
+    from torch._inductor import config
+
+    yield config
+    bridge.uninstall()
+    assert config._post_fusion_custom_pass is None, "a test or Bridge left something in the hook"
+
+
+def compile_and_run(backend="inductor", function=rows):
+    """Compiles anew, from the graph on, and returns the counters of Bridge that this adds."""
+    from torch._dynamo.utils import counters
+
+    before = counters["bridge"].copy()
+    torch._dynamo.reset()
+    with torch.no_grad():
+        torch.testing.assert_close(torch.compile(function, backend=backend)(sample()), function(sample()))
+    return dict(counters["bridge"] - before)
+
+
+FUSED = {"groups_seen": 1, "groups_fused": 1}
+
+
+class UsersPass:
+    """A pass that somebody else has put into the hook."""
+
+    def __init__(self, error=None):
+        self.calls = 0
+        self.error = error
+
+    def __call__(self, nodes):
+        self.calls += 1
+        if self.error is not None:
+            raise self.error
+        return nodes
+
+
+class TestOneCompilation:
+    def test_nothing_is_left(self, compiler, config):
+        before = config.get_config_copy()
+        assert compile_and_run("bridge") == FUSED
+        assert config.get_config_copy() == before
+        assert hook.current() is None
+        assert compile_and_run() == {}
+
+    def test_nothing_is_left_by_an_error(self, compiler, config):
+        users = config.patch(_post_fusion_custom_pass=UsersPass(KeyError("broken")))
+        with users, pytest.raises(torch._dynamo.exc.TorchDynamoException, match="broken"):
+            compile_and_run("bridge")
+        assert config._post_fusion_custom_pass is None
+        assert hook.current() is None
+
+    def test_users_pass_runs_and_stays(self, compiler, config):
+        users = UsersPass()
+        with config.patch(_post_fusion_custom_pass=users):
+            assert compile_and_run("bridge") == FUSED
+            assert config._post_fusion_custom_pass is users
+        assert users.calls == 1
+
+    def test_users_pass_in_the_options(self, compiler, config):
+        users = UsersPass()
+        torch.compile(rows, backend="bridge", options={"_post_fusion_custom_pass": users})(sample())
+        assert users.calls == 1 and bridge.report().fused
+        assert config._post_fusion_custom_pass is None
+
+    def test_users_pass_is_first(self, compiler, config, monkeypatch):
+        order = []
+        first = UsersPass()
+
+        def users(nodes):
+            order.append("user")
+            return first(nodes)
+
+        def ours(nodes, *_):
+            order.append("bridge")
+            return nodes
+
+        monkeypatch.setattr(hook, "fuse_schedule", ours)
+        with config.patch(_post_fusion_custom_pass=users):
+            compile_and_run("bridge")
+        assert order == ["user", "bridge"]
+
+
+class TestThreads:
+    def test_a_compilation_is_invisible_to_other_threads(self, compiler, config):
+        with hook.active(Options(), bridge.Report()) as report:
+            assert in_thread(compile_and_run) == {}
+            assert in_thread(lambda: copy.deepcopy(config._post_fusion_custom_pass)) is None
+            assert compile_and_run() == FUSED
+        assert report.graphs == 1
+
+    def test_scopes_that_do_not_nest_leave_nothing(self, config):
+        first_in, second_in = threading.Event(), threading.Event()
+
+        def other():
+            assert first_in.wait(60)
+            with hook.active(Options(max_nodes=2), bridge.Report()):
+                second_in.set()
+                assert first_out.wait(60)
+                return hook.current().options.max_nodes
+
+        first_out = threading.Event()
+        results = []
+        thread = threading.Thread(target=lambda: results.append(other()))
+        thread.start()
+        with hook.active(Options(max_nodes=1), bridge.Report()):
+            first_in.set()
+            assert second_in.wait(60)
+            assert hook.current().options.max_nodes == 1
+        first_out.set()
+        thread.join(60)
+        assert results == [2]
+        assert config._post_fusion_custom_pass is None
+
+    def test_two_compilations_at_once(self, compiler, config):
+        # Dynamo lets one thread compile at a time: torch's tracing has state of the process.
+        both = threading.Barrier(2)
+        reports = {}
+
+        def compile_in(number, function):
+            both.wait(60)
+            options = {"bridge.max_nodes": number}
+            with torch.no_grad(), config.patch(fx_graph_cache=False), bridge.enabled(max_nodes=number + 1) as outer:
+                torch.compile(rows, backend="bridge", options=options)(sample())
+                torch.compile(function)(sample())
+            reports[number] = outer
+
+        # Two functions: Dynamo keeps what it has compiled for both threads.
+        work = [(1, lambda x: rows(x)), (64, lambda x: rows(x))]
+        threads = [threading.Thread(target=compile_in, args=arguments) for arguments in work]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(240)
+        assert {number: len(report.fused) for number, report in reports.items()} == {1: 1, 64: 1}
+        assert sum(torch._dynamo.utils.counters["bridge"].values()) == 8
+
+
+class TestWholeProcess:
+    def test_enabled_takes_every_way_into_inductor(self, compiler, config):
+        with bridge.enabled() as report:
+            assert compile_and_run() == FUSED
+            assert compile_and_run("bridge") == FUSED
+            graph = torch.fx.symbolic_trace(rows)
+            torch.testing.assert_close(tuple(torch._inductor.compile(graph, [sample()])(sample())), rows(sample()))
+        assert report.graphs == 2, "the one with a backend of its own has its own report"
+        assert len(report.fused) == 2
+        assert compile_and_run() == {}
+
+    def test_enabled_nests_and_is_undone_by_an_error(self, compiler, config):
+        with bridge.enabled(max_nodes=1):
+            with bridge.enabled():
+                assert compile_and_run() == FUSED
+            assert compile_and_run() == {"groups_seen": 1, "refused.budget_exceeded": 1}
+            with pytest.raises(KeyError), bridge.enabled():
+                raise KeyError
+            assert hook.current().options.max_nodes == 1
+        assert hook.current() is None
+
+    def test_install_holds_in_every_thread(self, compiler, config):
+        bridge.install(max_nodes=1)
+        bridge.install()
+        bridge.install()
+        assert compile_and_run() == FUSED
+        assert in_thread(compile_and_run) == FUSED
+        in_thread(bridge.uninstall)
+        assert compile_and_run() == {}
+        assert in_thread(compile_and_run) == {}
+
+    def test_uninstall_without_install(self, config):
+        bridge.uninstall()
+        assert config._post_fusion_custom_pass is None
+
+    @pytest.mark.parametrize("enter", [bridge.install, lambda **o: bridge.enabled(**o).__enter__()])
+    def test_bad_options_change_nothing(self, config, enter):
+        with pytest.raises(bridge.OptionError, match="'nonsense'.*max_nodes"):
+            enter(nonsense=1)
+        assert config._post_fusion_custom_pass is None
+
+    def test_users_pass_before(self, compiler, config):
+        users = UsersPass()
+        with config.patch(_post_fusion_custom_pass=users):
+            with bridge.enabled():
+                assert compile_and_run() == FUSED
+            assert config._post_fusion_custom_pass is users
+            bridge.install()
+            assert compile_and_run() == FUSED
+            bridge.uninstall()
+            assert config._post_fusion_custom_pass is users
+            assert compile_and_run() == {}
+        assert users.calls == 3
+
+    def test_users_pass_after(self, compiler, config):
+        users = UsersPass()
+        with bridge.enabled():
+            with config.patch(_post_fusion_custom_pass=users):
+                assert compile_and_run() == FUSED
+            assert users.calls == 1
+            assert compile_and_run() == FUSED
+            assert users.calls == 1
+        bridge.install()
+        with config.patch(_post_fusion_custom_pass=users):
+            assert compile_and_run() == FUSED
+        assert users.calls == 2
+        bridge.uninstall()
+
+
+SCRIPT = """
+import json, sys
+import torch
+import torch._dynamo
+from torch._inductor.utils import run_and_get_code
+
+def rows(x):
+    gate, up = (x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)).chunk(2, dim=-1)
+    return torch.nn.functional.silu(gate) * up
+
+def pointwise(x):
+    return torch.relu(x) * 2 + 1
+
+def product(x):
+    return x @ x.T
+
+def attention(x):
+    heads = x.reshape(1, 2, 16, 64)
+    return torch.nn.functional.scaled_dot_product_attention(heads, heads, heads)
+
+def code(function, backend):
+    torch._dynamo.reset()
+    x = torch.arange(32 * 64, dtype=torch.float32).reshape(32, 64).sin()
+    with torch.no_grad():
+        _, (text,) = run_and_get_code(torch.compile(function, backend=backend), x)
+    # The first line has the number of the compilation in this process.
+    return text.partition("\\n")[2]
+
+def codes(backend):
+    return [code(function, backend) for function in (rows, pointwise, product, attention)]
+"""
+#: run_and_get_code sees what is generated, and nothing is where a cache has the graph.
+NO_CACHES = {"TORCHINDUCTOR_FX_GRAPH_CACHE": "0", "TORCHINDUCTOR_AUTOGRAD_CACHE": "0"}
+
+
+class TestOutputCode:
+    def test_identical_to_a_process_without_bridge(self, python):
+        without = "print(json.dumps(codes('inductor')))\nassert 'bridge' not in sys.modules"
+        untouched = json.loads(python(SCRIPT + without, **NO_CACHES))
+        within = """
+from bridge.backend import bridge
+runs = [codes("inductor"), codes(bridge), codes("inductor"), codes(bridge), codes("inductor")]
+print(json.dumps(runs))
+"""
+        before, first, between, second, after = json.loads(python(SCRIPT + within, **NO_CACHES))
+        assert before == between == after == untouched
+        assert first == second
+        rows_code, *others = first
+        assert rows_code != untouched[0], "the function that Bridge fuses"
+        assert others == untouched[1:]

@@ -1,0 +1,162 @@
+"""Kernels that Bridge does not fuse and that read their rows several times: which are kept in registers."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from emitted import run_emitted
+from functions import norm
+from torch.nn import functional as F
+
+import bridge
+from bridge import offline
+from bridge.backend import bridge as bridge_backend
+from bridge.scheduling import persistent_reductions
+
+
+def layer_norm(x):
+    return F.layer_norm(x, x.shape[-1:])
+
+
+def residual_norm(x):
+    hidden = x + 1
+    return hidden, norm(hidden)
+
+
+def softmax(x):
+    return torch.softmax(x, -1)
+
+
+def norm_and_rotate(x):
+    """What olmo2 does with queries: the norm is over all heads, the rotation in each."""
+    heads = norm(x).unflatten(-1, (-1, 128))
+    first, second = heads.chunk(2, -1)
+    return heads + torch.cat([-second, first], -1)
+
+
+READ_AGAIN = [norm, layer_norm, residual_norm, softmax]
+
+
+def generate(fn, *shape, dynamic=False, **options):
+    x = torch.randn(shape)
+    if dynamic:
+        torch._dynamo.mark_dynamic(x, 0)
+    return generate_of(fn, [x], None if dynamic else False, **options)
+
+
+def generate_of(fn, inputs, dynamic=False, **options):
+    def backend(gm, inputs):
+        return bridge_backend(gm, inputs, options={"strict": True, **options})
+
+    return offline.compile_for_gpu(fn, inputs, compile_fx=backend, dynamic=dynamic)
+
+
+def is_persistent(result):
+    (kernel,) = result.kernels
+    return kernel.heuristic == "persistent_reduction"
+
+
+def sources(result):
+    return [kernel.source for kernel in result.kernels]
+
+
+@pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
+@pytest.mark.parametrize("fn", READ_AGAIN)
+def test_row_is_kept(fn, dynamic):
+    assert is_persistent(generate(fn, 4096, 4096, dynamic=dynamic))
+    assert any("registers" in choice for choice in bridge.report().choices)
+
+
+def test_inductor_would_not():
+    assert not is_persistent(offline.compile_for_gpu(norm, [torch.randn(4096, 4096)]))
+
+
+@pytest.mark.parametrize("options", [{"unfused_rows": False}, {"persistent": False}], ids=str)
+def test_options_turn_it_off(options):
+    theirs = offline.compile_for_gpu(norm, [torch.randn(4096, 4096)])
+    assert sources(generate(norm, 4096, 4096, **options)) == sources(theirs)
+    assert not bridge.report().choices
+
+
+@pytest.mark.parametrize(
+    ("fn", "shape"),
+    [
+        (lambda x: x.sum(-1), (4096, 4096)),
+        (norm, (4096, 32768)),
+        (lambda x: x - x.mean(0), (4096, 4096)),
+        (norm_and_rotate, (4096, 4096)),
+    ],
+    ids=["one pass", "too long", "not neighbours", "several subscripts"],
+)
+def test_loop_stays(fn, shape):
+    theirs = offline.compile_for_gpu(fn, [torch.randn(shape)])
+    assert sources(generate(fn, *shape)) == sources(theirs)
+
+
+@pytest.mark.parametrize("fn", READ_AGAIN)
+def test_numerics(fn):
+    torch.manual_seed(0)
+    x = torch.randn(3, 1536)
+    ours, _ = run_emitted(fn, [x], bridge_backend)
+    expected = fn(x.double())
+    torch.testing.assert_close(ours, expected, check_dtype=False, rtol=1e-5, atol=1e-5)
+
+
+# ---------------------------------------------------------------------------------------------------------
+# Kernels that update a tensor in place
+# ---------------------------------------------------------------------------------------------------------
+
+
+def in_place_then_norm(total, y):
+    """The first kernel waits for all that read `total` before: a dependency that has no subscript."""
+    n = norm(y)
+    total.add_(n)
+    return n, norm(total)
+
+
+def test_a_kernel_that_updates_in_place_keeps_its_rows_and_ends_nothing():
+    result = generate_of(in_place_then_norm, [torch.randn(4, 2048) for _ in range(2)])
+    assert {refusal.reason.name for refusal in bridge.report().refusals} == {"mutation"}
+    assert {kernel.heuristic for kernel in result.kernels} == {"persistent_reduction"}
+
+
+def test_in_place_numerics():
+    torch.manual_seed(0)
+    total, y = torch.randn(2, 4, 2048)
+    expected_total = total.double()
+    expected = in_place_then_norm(expected_total, y.double())
+    ours, _ = run_emitted(in_place_then_norm, [total, y], bridge_backend)
+    torch.testing.assert_close([*ours, total], [*expected, expected_total], check_dtype=False, rtol=1e-5, atol=1e-5)
+
+
+def test_a_search_in_a_buffer_has_no_subscript():
+    """`bucketize` reads a whole buffer, wherever it likes."""
+
+    def search(x, boundaries):
+        return norm(x) + torch.bucketize(x, boundaries)
+
+    inputs = [torch.randn(64, 2048), torch.linspace(-1, 1, 9)]
+    assert is_persistent(generate_of(search, inputs))
+
+
+@pytest.mark.expects_internal_error
+def test_a_kernel_that_fails_is_one_kernel(monkeypatch):
+    """The other one keeps its rows."""
+    registers, seen = persistent_reductions.persistent_registers, []
+
+    def fail_first(kernel):
+        seen.append(kernel)
+        if len(seen) == 1:
+            raise NotImplementedError("no such subscript")
+        return registers(kernel)
+
+    monkeypatch.setattr(persistent_reductions, "persistent_registers", fail_first)
+
+    def two(x, y):
+        return norm(x), norm(y)
+
+    with pytest.warns(RuntimeWarning, match="no such subscript"):
+        result = generate_of(two, [torch.randn(64, 2048), torch.randn(32, 4096)], strict=False)
+    assert len(bridge.report().choices) == 1 and len(seen) == 2
+    assert bridge.report().counters["refused.internal_error"] == 1
+    assert [kernel.heuristic for kernel in result.kernels].count("persistent_reduction") == 1

@@ -1,0 +1,70 @@
+"""The rules of the house that ruff does not count: lines of a file, and of a function."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from paths import ROOT
+
+FOLDERS = ["bridge", "lowering", "passes", "test", "benchmarks", "examples"]
+
+MOST_LINES = 500
+MOST_LINES_OF_A_FUNCTION = 80
+
+#: What opens a block, at the start of a line and formatted by clang-format, and is no function.
+_NO_FUNCTION = re.compile(r" *(namespace|struct|class|enum|union|extern)\b")
+
+
+def sources(*suffixes: str) -> list[Path]:
+    """Sources by suffix; a developer's links into the build tree are not followed."""
+    found = (path for folder in FOLDERS for path in (ROOT / folder).rglob("*") if path.suffix in suffixes)
+    links = [ROOT / "bridge" / name for name in ("_native", "lowering")]
+    return sorted(path for path in found if not any(link in path.parents for link in links))
+
+
+def python_functions(text: str) -> Iterator[tuple[str, int]]:
+    """(name, lines) of all functions."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield node.name, (node.end_lineno or 0) - node.lineno + 1
+
+
+def cpp_functions(text: str) -> Iterator[tuple[str, int]]:
+    """(opening line, lines) of all blocks; they end with the next brace that is indented no more than they are."""
+    lines = text.splitlines()
+    for start, line in enumerate(lines):
+        if line.endswith("{") and not line.lstrip().startswith(("}", "//")) and not _NO_FUNCTION.match(line):
+            closing = re.compile(f" {{0,{len(line) - len(line.lstrip())}}}}}")
+            end = next((n for n in range(start + 1, len(lines)) if closing.match(lines[n])), start)
+            yield line.strip(), end - start + 1
+
+
+def too_long(functions: Iterator[tuple[str, int]]) -> list[str]:
+    return [f"{name}: {lines} lines" for name, lines in functions if lines > MOST_LINES_OF_A_FUNCTION]
+
+
+@pytest.mark.parametrize("suffixes", [(".py",), (".cpp", ".h", ".td")], ids=["Python", "C++"])
+def test_no_file_is_too_long(suffixes):
+    lengths = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in sources(*suffixes)}
+    assert len(lengths) > 20
+    assert [f"{path}: {lines} lines" for path, lines in lengths.items() if lines > MOST_LINES] == []
+
+
+@pytest.mark.parametrize(
+    ("functions", "suffixes"), [(python_functions, (".py",)), (cpp_functions, (".cpp", ".h"))], ids=["Python", "C++"]
+)
+def test_no_function_is_too_long(functions, suffixes):
+    texts = {path: path.read_text(encoding="utf-8") for path in sources(*suffixes)}
+    assert sum(len(list(functions(text))) for text in texts.values()) > 100
+    assert [f"{path}: {found}" for path, text in texts.items() for found in too_long(functions(text))] == []
+
+
+def test_a_function_that_is_too_long_is_found():
+    body = MOST_LINES_OF_A_FUNCTION * ["  x = 1;"]
+    assert too_long(python_functions("\n".join(["def f():", *body]))) == ["f: 81 lines"]
+    method = ["struct S {", "  int f() {", *("  " + line for line in body), "  }", "};"]
+    assert too_long(cpp_functions("\n".join(method))) == ["int f() {: 82 lines"]

@@ -1,0 +1,39 @@
+"""A claim is what was emitted: the report's kernels are those of the wrapper."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from emitted_claims import wrong_claims
+from functions import rows, sample
+from patterns import TESTED
+from torch._inductor.utils import run_and_get_code
+
+import bridge
+from bridge import offline
+from bridge.backend import bridge as bridge_backend
+from bridge.diagnostics.recording import recorded
+
+
+@pytest.mark.one_in(2)
+@pytest.mark.parametrize("pattern", TESTED, ids=lambda pattern: pattern.name)
+def test_triton(pattern):
+    inputs = pattern.make(None, torch.bfloat16, "cpu", small=True)
+    with recorded() as recording:
+        result = offline.compile_for_gpu(pattern.function, inputs, compile_fx=bridge_backend, dynamic=False)
+    assert wrong_claims(bridge.report(), [graph.code for graph in result.graphs], recording.kernels) == []
+
+
+def test_cpp(compiler):
+    with recorded() as recording:
+        _, codes = run_and_get_code(compiler(rows, backend="bridge"), sample())
+    assert wrong_claims(bridge.report(), codes, recording.kernels) == []
+    assert bridge.report().kernels_after == 1
+
+
+def test_a_wrong_claim_is_found(compiler):
+    _, codes = run_and_get_code(compiler(rows, backend="bridge"), sample())
+    claimed = replace(bridge.report(), kernels_after=2)
+    assert len(wrong_claims(claimed, codes)) == 2

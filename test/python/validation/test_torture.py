@@ -1,0 +1,124 @@
+"""A sample of what `make torture` runs: programs that the project did not design, on both targets.
+
+A failure names the programs; TORTURE_SEED=N in the environment chooses others.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+
+import pytest
+import torch
+from torture import compiling, contexts, judging, op_db, table
+from torture.__main__ import chosen
+from torture.outcome import Outcome, Verdict
+from torture.pool import run_all
+
+#: Programs by generator and target.
+SAMPLES = {("op_db", "triton"): 25, ("op_db", "cpp"): 12}
+
+SEED = int(os.environ.get("TORTURE_SEED", "15"))
+
+NAME = "abs/-/f32/norm-chunk/wide/0"
+
+
+@pytest.mark.parametrize("generator, target", SAMPLES)
+def test_no_worse_than_inductor(generator, target):
+    names = chosen(generator, target, SAMPLES[generator, target], SEED)
+    outcomes = list(run_all(generator, names, target, workers=1))
+    failed = [outcome for outcome in outcomes if outcome.failed]
+    again = (
+        f"PYTHONPATH=test/python/validation:test/python/support python -m torture {generator} --target {target} --only"
+    )
+    assert not failed, "\n".join(f"{o.verdict.name}: {o.detail}\n  {again} '{o.case}'" for o in failed)
+    assert any(outcome.verdict is Verdict.fused for outcome in outcomes)
+
+
+def test_names_of_operators_are_many_and_none_twice():
+    names = op_db.names("cpp")
+    assert len(set(names)) == len(names) > 25_000
+    assert NAME.split("/")[0] in {name.split("/")[0] for name in names[:20_000]}
+
+
+def test_an_operator_between_a_norm_and_its_halves_is_fused(compiler):
+    assert op_db.run(NAME, "triton").verdict is Verdict.fused
+
+
+@pytest.mark.parametrize(
+    "spoil, verdict",
+    [
+        (lambda t: t * 1.001, Verdict.wrong),
+        (lambda t: torch.where(t == t.max(), torch.nan, t), Verdict.wrong),
+        (lambda t: t.double(), Verdict.wrong),
+        (lambda t: t.t().contiguous().t(), Verdict.wrong),
+        (lambda t: 1 / 0, Verdict.crash),
+    ],
+    ids=["number", "nan", "dtype", "strides", "exception"],
+)
+def test_a_spoiled_result_is_found(spoil, verdict, compiler, monkeypatch):
+    """Strides and types are compared with Inductor's in a part of the programs; here in all."""
+    original = compiling.run
+
+    def run(function, execute, target, compilation, options, training=False):
+        results = original(function, execute, target, compilation, options, training)
+        return [spoil(t) for t in results] if options is not None else results
+
+    monkeypatch.setattr(compiling, "run", run)
+    monkeypatch.setattr(op_db, "_BESIDE", 1)
+    assert op_db.run(NAME, "triton").verdict is verdict
+
+
+def test_integers_that_are_not_inductors_are_found():
+    theirs = torch.arange(5)
+    ours = theirs.clone()
+    ours[3] = 7
+    assert judging.problem([ours], [theirs], [theirs], list, torch.float32) is not None
+    assert judging.problem([theirs], [theirs], [ours], list, torch.float32) is None
+
+
+def added_in_a_row(t):
+    """A sum as a thread makes it that has all terms: each addition rounds in the same direction."""
+    total = t.new_zeros(t.shape[:-1])
+    for term in t.unbind(-1):
+        total = total + term
+    return total.unsqueeze(-1)
+
+
+@pytest.mark.parametrize(
+    "name, scale",
+    [("nn.functional.celu/-/f32/chunk/wide+expanded-last/5", 1e-5**-0.5), ("atan/-/i8/consumers/expanded-last/5", 1)],
+)
+def test_roundings_that_are_all_that_is_left_are_excused(name, scale, monkeypatch):
+    """Rows of equal numbers, less their mean: a GPU's is that of a sum one by one, Inductor's another or exact."""
+    case = op_db._build(name, "triton")
+    monkeypatch.setattr(contexts, "_NORMS", [lambda t: (t - added_in_a_row(t) / t.shape[-1]) * scale])
+    with torch.no_grad():
+        ours = case.program.function(*case.program.inputs)
+    theirs = [torch.zeros_like(t) for t in ours]
+
+    def judged(results):
+        expected = case.reference[: len(ours)]
+        return judging.problem(results, theirs, expected, case.nudged, case.program.dtype, case.terms)
+
+    monkeypatch.undo()
+    assert judged(ours) is None
+    assert judged([t + 1 for t in ours]) is not None
+
+
+def test_an_index_among_equal_numbers_is_excused():
+    theirs = torch.tensor([3, 5, 7, 9])
+    ours = torch.tensor([4, 6, 7, 9])
+    moved = [[torch.tensor([4, 5, 7, 9])], [torch.tensor([3, 6, 7, 9])]]
+    assert judging.problem([ours], [theirs], [theirs], lambda: moved[:0], torch.float64) is not None
+    assert judging.problem([ours], [theirs], [theirs], lambda: moved, torch.float64) is None
+
+
+def test_table_has_no_blank_cell():
+    outcome = Outcome(NAME, Verdict.refused, reasons=("not_liftable",))
+    wrong = replace(outcome, case=NAME.replace("f32", "bf16"), verdict=Verdict.wrong)
+    names = {o.case.rsplit("/", 2)[0]: o for o in (outcome, wrong)}
+    outcomes = {n: names[n.rsplit("/", 2)[0]] for n in op_db.names("cpp") if n.rsplit("/", 2)[0] in names}
+    lines = table.table(outcomes, "cpp").splitlines()
+    cells = next(line for line in lines if line.startswith("abs/-\t")).split("\t")
+    assert cells[5] == ".a.W.....-." and all(len(cell) == 11 and " " not in cell for cell in cells[1:])
