@@ -21,11 +21,14 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-import bridge
-from bridge.backend import bridge as bridge_backend
+from .. import offline
+from ..backend import bridge as bridge_backend
+from ..install import enabled
+from ..reports import report as last_report
+from ..version import __version__
 
 if TYPE_CHECKING:
-    from bridge.offline.wrapper import TritonKernelSource
+    from .wrapper import TritonKernelSource
 
 #: What `backend=` may be; "bridge" as a string serves too, where the package is installed.
 BACKENDS = {"inductor": "inductor", "bridge": bridge_backend}
@@ -102,15 +105,13 @@ def _tick(done: threading.Event) -> None:
 
 def show_gpu() -> None:
     """Kernel counts, the affine IR, the fused Triton kernel and what its cubin needs."""
-    from bridge import offline  # weight: Triton, which may not be installed
-
     inputs = make_inputs(GPU_SHAPE, torch.bfloat16)
     heading(f"For an H100 (not needed here): bfloat16, {GPU_SHAPE[0]} x {GPU_SHAPE[1]}")
     with progress("Compiling with Inductor"):
         plain = offline.compile_for_gpu(f, inputs)
     with tempfile.TemporaryDirectory() as folder:
         with progress("Compiling with Bridge"):
-            fused = offline.compile_for_gpu(f, inputs, context=bridge.enabled(dump_dir=folder))
+            fused = offline.compile_for_gpu(f, inputs, context=enabled(dump_dir=folder))
         stages = read_stages(Path(folder))
     print(f"\nKernels with Inductor: {plain.n_kernels}")
     print(f"Kernels with Bridge:   {fused.n_kernels}")
@@ -122,11 +123,9 @@ def show_gpu() -> None:
 
 def show_warm(inputs: list[torch.Tensor]) -> None:
     """Show what Bridge adds to a compilation once its imports are done."""
-    from bridge import offline  # weight: Triton, which may not be installed
-
     heading("bridge.report(): the same compilation once more, in a process that is warm by now")
-    offline.compile_for_gpu(f, inputs, context=bridge.enabled())
-    show(str(bridge.report()))
+    offline.compile_for_gpu(f, inputs, context=enabled())
+    show(str(last_report()))
 
 
 def read_stages(folder: Path) -> dict[str, str]:
@@ -144,8 +143,6 @@ def show_stages(stages: dict[str, str]) -> None:
 
 def show_kernel(kernel: TritonKernelSource) -> None:
     """Print the Triton code of a kernel, and the registers of its cubin under each configuration."""
-    from bridge import offline  # weight: Triton, which may not be installed
-
     heading("The Triton kernel that Inductor's code generator makes of it")
     show(kernel.source[kernel.source.index("@triton.jit") :])
     print()
@@ -218,14 +215,14 @@ def show_times(times: list[tuple[float, float]]) -> None:
 
 def main() -> int:
     """Run the whole demonstration; return 1 if the fusion that it shows did not happen on this CPU."""
-    print(f"Bridge {bridge.__version__}, torch {torch.__version__}. The function:\n\n{SOURCE}", end="")
+    print(f"Bridge {__version__}, torch {torch.__version__}. The function:\n\n{SOURCE}", end="")
     if importlib.util.find_spec("triton") is None:
         print("\nThe part about the GPU is left out: Triton is not installed.")
     else:
         show_gpu()
     show_cpu()
     heading("bridge.report(): what the last compilation did")
-    report = bridge.report()
+    report = last_report()
     show(str(report))
     print("\nTry it: torch.compile(your_function, backend='bridge'); options={'dump_dir': ...} keeps every stage.")
     return 0 if report is not None and report.fused else 1
