@@ -10,7 +10,6 @@ import torch
 import bridge
 from bridge import offline
 from bridge.backend import bridge as bridge_backend
-from bridge.inductor import schedule
 from bridge.lowering.lift import commit
 from bridge.reasons import Reason, Unsupported
 
