@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import sympy
@@ -52,7 +53,7 @@ def count(text: str, sizes: dict[str, int]) -> Counts:
     )
 
 
-def argument_sizes(function, sizes: dict[str, int]) -> dict:
+def argument_sizes(function: ir.Operation, sizes: dict[str, int]) -> dict:
     """The function's arguments for sizes, with their values."""
     arguments = function.regions[0].blocks[0].arguments
     labels = [ir.DictAttr(a) for a in ir.ArrayAttr(function.attributes["arg_attrs"])] if sizes else []
@@ -60,7 +61,7 @@ def argument_sizes(function, sizes: dict[str, int]) -> dict:
     return {a: sizes[ir.StringAttr(d["bridge.size"]).value] for a, d in named if "bridge.size" in d}
 
 
-def _visit(block, times: int, sizes: dict, found: Counter, executed: Counter) -> None:
+def _visit(block: ir.Block, times: int, sizes: dict, found: Counter, executed: Counter) -> None:
     for view in block.operations:
         operation = view.operation
         found[operation.name] += 1
@@ -71,7 +72,7 @@ def _visit(block, times: int, sizes: dict, found: Counter, executed: Counter) ->
                 _visit(nested, inner, sizes, found, executed)
 
 
-def trip_count(loop, sizes: dict) -> int:
+def trip_count(loop: ir.Operation, sizes: dict) -> int:
     """Iterations of an affine.for at the given sizes; 1 where a bound depends on an outer loop."""
     lower, upper = loop.attributes["lowerBoundMap"].value, loop.attributes["upperBoundMap"].value
     operands = list(loop.operands)
@@ -82,7 +83,7 @@ def trip_count(loop, sizes: dict) -> int:
     return max(0, -(-(high - low) // ir.IntegerAttr(loop.attributes["step"]).value))
 
 
-def _bound(affine_map, operands: list, sizes: dict, choose) -> int | None:
+def _bound(affine_map: ir.Attribute, operands: list, sizes: dict, choose: Callable[[Iterable[int]], int]) -> int | None:
     values = [sizes.get(operand) for operand in operands]
     if None in values:
         return None

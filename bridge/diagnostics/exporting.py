@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from ..reasons import Unsupported
 from ..support.fresh_code import fresh_entry
 from .explaining import DEFAULT_TARGET, architecture_of
+
+if TYPE_CHECKING:
+    from ..affine.mlir_runtime import ir
+    from ..inductor.protocols import Schedule
+    from ..scheduling.grouping import Group
 
 
 @dataclass
@@ -74,7 +79,7 @@ class _Export:
     def key(self) -> None:
         return None
 
-    def __call__(self, schedule: list[Any]) -> list[Any]:
+    def __call__(self, schedule: Schedule) -> Schedule:
         from ..options import Options
         from ..scheduling.grouping import form_groups
 
@@ -89,7 +94,7 @@ class _Export:
             pending = _alone(schedule, rest) + pending
         return schedule
 
-    def _add(self, group: Any, schedule: list[Any]) -> int | None:
+    def _add(self, group: Group, schedule: Schedule) -> int | None:
         """Adds the text of a group; the position of a kernel that has none, if that is why there is no text."""
         name = f"group{len(self.exported.functions)}"
         try:
@@ -101,7 +106,7 @@ class _Export:
         return None
 
 
-def _alone(schedule: list[Any], positions: set[int]) -> list[Any]:
+def _alone(schedule: Schedule, positions: set[int]) -> list[Group]:
     """Groups of one kernel each, of those kernels that may have a text at all."""
     from .. import inductor
     from ..horizontal.independence import find_obstacle
@@ -113,7 +118,7 @@ def _alone(schedule: list[Any], positions: set[int]) -> list[Any]:
     ]
 
 
-def _text(group: Any, schedule: list[Any], name: str) -> str:
+def _text(group: Group, schedule: Schedule, name: str) -> str:
     """A function with labelled arguments."""
     from .. import inductor
     from ..options import Options
@@ -130,7 +135,7 @@ def _text(group: Any, schedule: list[Any], name: str) -> str:
         return function.get_asm(enable_debug_info=True)
 
 
-def _label(function: Any, dtypes: dict[str, torch.dtype], outputs: set[str]) -> None:
+def _label(function: ir.Operation, dtypes: dict[str, torch.dtype], outputs: set[str]) -> None:
     from ..affine.dtypes import UNSIGNED, dtype_name
     from ..affine.mlir_runtime import ir
 

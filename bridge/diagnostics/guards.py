@@ -58,7 +58,7 @@ def _fuses(text: str, fixed: dict[str, int], pipeline: str) -> bool:
         return len(loops) == 1 and "bridge.parallel" in loops[0].attributes
 
 
-def _fix(function, fixed: dict[str, int]) -> None:
+def _fix(function: ir.Operation, fixed: dict[str, int]) -> None:
     """Puts constants in the place of arguments for sizes."""
     block = function.regions[0].blocks[0]
     for argument, labels in zip(block.arguments, ir.ArrayAttr(function.attributes["arg_attrs"]), strict=True):

@@ -47,7 +47,7 @@ def read_spaces(text: str, sizes: dict[str, int]) -> list[Space]:
         return [Space(_nodes(root), _read(root, values, names)) for root in roots]
 
 
-def _buffer_names(function) -> dict:
+def _buffer_names(function: ir.Operation) -> dict:
     arguments = function.regions[0].blocks[0].arguments
     if "arg_attrs" not in function.attributes:
         return {}
@@ -56,13 +56,13 @@ def _buffer_names(function) -> dict:
     return {a: ir.StringAttr(d["bridge.buffer"]).value for a, d in named if "bridge.buffer" in d}
 
 
-def _nodes(root) -> list[str]:
+def _nodes(root: ir.Operation) -> list[str]:
     if "bridge.nodes" not in root.attributes:
         return []
     return [ir.StringAttr(node).value for node in ir.ArrayAttr(root.attributes["bridge.nodes"])]
 
 
-def _read(loop, sizes: dict, names: dict) -> Block:
+def _read(loop: ir.Operation, sizes: dict, names: dict) -> Block:
     block = Block([trip_count(loop, sizes)], "bridge.band" in loop.attributes, len(loop.results) > 0)
     _collect(loop, block, sizes, names)
     if len(block.inner) == 1 and not block.pieces and not block.guards and block.inner[0].band == block.band:
@@ -72,7 +72,7 @@ def _read(loop, sizes: dict, names: dict) -> Block:
     return block
 
 
-def _collect(operation, block: Block, sizes: dict, names: dict) -> None:
+def _collect(operation: ir.Operation, block: Block, sizes: dict, names: dict) -> None:
     for region in operation.regions:
         for nested in (op.operation for inner in region.blocks for op in inner.operations):
             if nested.name == "affine.for":
@@ -90,11 +90,11 @@ def _add_piece(known: list[str], subscripts: str) -> None:
         known.append(subscripts)
 
 
-def _map_text(attribute) -> str:
+def _map_text(attribute: ir.Attribute) -> str:
     return re.sub(r".*-> \((.*)\)>$", r"[\1]", str(attribute))
 
 
-def _set_text(attribute) -> str:
+def _set_text(attribute: ir.Attribute) -> str:
     return re.sub(r".*: \((.*)\)>$", r"\1", str(attribute))
 
 

@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from .. import inductor
 from ..affine.mlir_runtime import mlir_version
@@ -27,6 +27,12 @@ from ..support.error_boundary import attempt, boundary, describe, is_faulty, try
 from ..support.recorder import recorder
 from .fuse import fuse_schedule
 from .regeneration import generate_again
+
+if TYPE_CHECKING:
+    import torch
+
+    from ..inductor.hooks import InstalledPass
+    from ..inductor.protocols import Schedule
 
 
 @dataclass(frozen=True)
@@ -118,12 +124,12 @@ def uninstall() -> None:
 
 
 @functools.cache
-def _scheduler_pass() -> Any:
+def _scheduler_pass() -> InstalledPass:
     return inductor.scheduler_pass(_AfterFusion())
 
 
 @functools.cache
-def _graph_pass() -> Any:
+def _graph_pass() -> InstalledPass:
     return inductor.graph_pass(_BeforeLowering())
 
 
@@ -156,7 +162,7 @@ def _tell_of_key(refusal: Refusal) -> None:
 
 
 class _AfterFusion(_Pass):
-    def __call__(self, nodes: list[Any]) -> list[Any]:
+    def __call__(self, nodes: Schedule) -> Schedule:
         scope = current()
         assert scope is not None, "called where not active"
         return run_after_fusion(nodes, scope.options, scope.report or Report())
@@ -165,7 +171,7 @@ class _AfterFusion(_Pass):
 class _BeforeLowering(_Pass):
     """Has no report at hand: what it changes stands in that of the graph's schedule."""
 
-    def __call__(self, graph: Any, inference: bool) -> None:
+    def __call__(self, graph: torch.fx.Graph, inference: bool) -> None:
         scope = current()
         assert scope is not None, "called where not active"
         if (inference or scope.options.training) and inductor.unkept_promise() is None:
@@ -173,7 +179,7 @@ class _BeforeLowering(_Pass):
                 change_graph(graph, scope.options, inference)
 
 
-def run_after_fusion(nodes: list[Any], options: Options, report: Report) -> list[Any]:
+def run_after_fusion(nodes: Schedule, options: Options, report: Report) -> Schedule:
     """The schedule after Bridge; errors of the environment leave it as it was, with a recorded reason.
 
     Raises a bug of ours in strict mode.
@@ -224,7 +230,7 @@ def _without() -> Iterator[None]:
         _without_bridge.reset(token)
 
 
-def _changed(nodes: list[Any], options: Options, report: Report, earlier: int) -> list[Any]:
+def _changed(nodes: Schedule, options: Options, report: Report, earlier: int) -> Schedule:
     """The schedule after Bridge, as a graph of the report; earlier: groups of the report's graphs before."""
     with report.graph(), recorder().timed("bridge"):
         restructured = try_step(partial(_report_changes, report), False)
@@ -250,7 +256,7 @@ def _report_changes(report: Report) -> bool:
     return len(report.choices) > earlier
 
 
-def _transform(nodes: list[Any], options: Options, report: Report) -> list[Any]:
+def _transform(nodes: Schedule, options: Options, report: Report) -> Schedule:
     if not inductor.is_inference_graph() and not options.training:
         return _leave(nodes, report, Reason.training_graph, "a training graph; option training=True allows it")
     promise = inductor.unkept_promise()
@@ -260,7 +266,7 @@ def _transform(nodes: list[Any], options: Options, report: Report) -> list[Any]:
     return try_step(partial(fuse_schedule, nodes, options, report), nodes, *(n.get_name() for n in nodes))
 
 
-def _leave(nodes: list[Any], report: Report, reason: Reason, detail: str) -> list[Any]:
+def _leave(nodes: Schedule, report: Report, reason: Reason, detail: str) -> Schedule:
     report.refusals.append(Refusal([n.get_name() for n in nodes], reason, detail))
     return nodes
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
+from ...inductor.protocols import Kernel
 from ...reasons import Reason, Unsupported
 from . import codegen
 
@@ -12,10 +12,10 @@ from . import codegen
 class Timing:
     """The time of kernels that a fusion would replace; taken before their nodes get new loops."""
 
-    def __init__(self, kernels: Iterable[Any]):
+    def __init__(self, kernels: Iterable[Kernel]):
         self.apart = sum(map(codegen.milliseconds, kernels))
 
-    def check(self, fused: Any) -> str:
+    def check(self, fused: Kernel) -> str:
         """What was measured; Unsupported(not_profitable) where the fused kernel is not faster."""
         together = codegen.milliseconds(fused)
         times = f"measured {1e3 * self.apart:.1f} us apart, {1e3 * together:.1f} us fused"
