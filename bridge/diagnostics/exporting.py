@@ -1,4 +1,4 @@
-"""`bridge.export`: the loops that Inductor has after its own fusion, as affine IR."""
+"""For `bridge.export` and `bridge export`: the loops that Inductor has after its own fusion, as affine IR."""
 
 from __future__ import annotations
 
@@ -8,14 +8,23 @@ from typing import Any
 
 import torch
 
+from .. import inductor
+from ..affine.dtypes import UNSIGNED, dtype_name
+from ..affine.mlir_runtime import context, ir
+from ..horizontal.independence import find_obstacle
+from ..inductor.protocols import Schedule
+from ..options import Options
 from ..reasons import Unsupported
+from ..scheduling.grouping import Group, form_groups
+from ..scheduling.translation import translate
 from ..support.fresh_code import fresh_entry
+from ..support.recorder import NO_STAGES
 from .explaining import DEFAULT_TARGET, architecture_of
 
 
 @dataclass
 class Exported:
-    """functions: the text of each; left_out: kernels that have none, and why."""
+    """What `export` found: the text of each function, and the kernels left out, with the reason."""
 
     functions: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
@@ -29,7 +38,7 @@ def export(
     locations: bool = False,
     **kwargs: Any,
 ) -> str:
-    """The affine module of a function: a `func.func` for each group of kernels that share buffers.
+    """Return the affine module of a function: a `func.func` for each group of kernels that share buffers.
 
     args, kwargs, backend_target, dynamic: as for `bridge.explain`.  locations: with the user's source lines, which
     MLIR prints after every operation.  Kernels that affine IR has no words for stand in a comment, with the reason.
@@ -49,12 +58,10 @@ def export(
 
 
 def _compile(call: Callable, args: tuple, target: str, dynamic: bool | None, exported: Exported) -> None:
-    from .. import inductor
-
     architecture = architecture_of(target)
     hook = inductor.hooked(inductor.scheduler_pass(_Export(exported)))
     if architecture is not None:
-        from ..offline import compile_for_gpu
+        from ..offline import compile_for_gpu  # weight: Triton, which may not be installed
 
         compile_for_gpu(call, args, arch=architecture, dynamic=dynamic, context=hook)
         return
@@ -74,10 +81,7 @@ class _Export:
     def key(self) -> None:
         return None
 
-    def __call__(self, schedule: list[Any]) -> list[Any]:
-        from ..options import Options
-        from ..scheduling.grouping import form_groups
-
+    def __call__(self, schedule: Schedule) -> Schedule:
         pending, refusals = form_groups(schedule, Options().max_nodes)
         self.exported.left_out += [f"{', '.join(r.nodes)} [{r.reason.name}] {r.detail}" for r in refusals]
         grouped = {position for group in pending for position in group.positions}
@@ -89,8 +93,8 @@ class _Export:
             pending = _alone(schedule, rest) + pending
         return schedule
 
-    def _add(self, group: Any, schedule: list[Any]) -> int | None:
-        """Adds the text of a group; the position of a kernel that has none, if that is why there is no text."""
+    def _add(self, group: Group, schedule: Schedule) -> int | None:
+        """Add the text of a group; where there is none because of one kernel, return that kernel's position."""
         name = f"group{len(self.exported.functions)}"
         try:
             self.exported.functions.append(_text(group, schedule, name))
@@ -101,25 +105,16 @@ class _Export:
         return None
 
 
-def _alone(schedule: list[Any], positions: set[int]) -> list[Any]:
-    """Groups of one kernel each, of those kernels that may have a text at all."""
-    from .. import inductor
-    from ..horizontal.independence import find_obstacle
-    from ..scheduling.grouping import Group
-
+def _alone(schedule: Schedule, positions: set[int]) -> list[Group]:
+    """Return groups of one kernel each, of those kernels that may have a text at all."""
     fit = [p for p in sorted(positions) if find_obstacle(schedule[p]) is None]
     return [
         Group([p], inductor.operation_names(schedule[p]), device=inductor.device_of(schedule[p]), nodes=1) for p in fit
     ]
 
 
-def _text(group: Any, schedule: list[Any], name: str) -> str:
-    """A function with labelled arguments."""
-    from .. import inductor
-    from ..options import Options
-    from ..scheduling.translation import translate
-    from ..support.recorder import NO_STAGES
-
+def _text(group: Group, schedule: Schedule, name: str) -> str:
+    """Return a function with labelled arguments."""
     _, translation = translate(group, schedule, Options(), NO_STAGES, name)
     operations = set(group.names)
     lasting = {n for p in group.positions for n in inductor.bytes_touched(schedule[p], operations)}
@@ -130,10 +125,7 @@ def _text(group: Any, schedule: list[Any], name: str) -> str:
         return function.get_asm(enable_debug_info=True)
 
 
-def _label(function: Any, dtypes: dict[str, torch.dtype], outputs: set[str]) -> None:
-    from ..affine.dtypes import UNSIGNED, dtype_name
-    from ..affine.mlir_runtime import ir
-
+def _label(function: ir.Operation, dtypes: dict[str, torch.dtype], outputs: set[str]) -> None:
     labelled = []
     for labels in ir.ArrayAttr(function.attributes["arg_attrs"]):
         own = {entry.name: entry.attr for entry in ir.DictAttr(labels)}
@@ -147,9 +139,7 @@ def _label(function: Any, dtypes: dict[str, torch.dtype], outputs: set[str]) -> 
 
 
 def _joined(functions: list[str], locations: bool) -> str:
-    """One module of all functions."""
-    from ..affine.mlir_runtime import context, ir
-
+    """Return one module of all functions."""
     with context(), ir.Location.unknown():
         module = ir.Module.create()
         for text in functions:
