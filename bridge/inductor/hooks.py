@@ -38,7 +38,7 @@ class Implementation(Protocol):
     def __call__(self, *args: Any) -> Any: ...
 
 
-class _Ours:
+class InstalledPass:
     """A pass that Bridge puts into a hook."""
 
     hook: str
@@ -63,7 +63,7 @@ class CacheIdentity:
         return CacheIdentity, (self.key() if callable(self.key) else self.key,)
 
 
-def scheduler_pass(implementation: Implementation) -> _Ours:
+def scheduler_pass(implementation: Implementation) -> InstalledPass:
     """Make a pass for HOOK, which `hooked` takes; it calls `implementation(nodes)`.
 
     Where it is not active it is as if it were not there.
@@ -78,7 +78,7 @@ def _scheduler_pass_class() -> type:
     # A later torch than 2.11 asks this class for uuid(); 2.11 copies and pickles its configuration.
     keyed = getattr(custom_graph_pass, "CustomSchedulerPass", None)
 
-    class BridgeSchedulerPass(_Ours, keyed or object):  # type: ignore[misc]
+    class BridgeSchedulerPass(InstalledPass, keyed or object):  # type: ignore[misc]
         hook = HOOK
 
         def __call__(self, nodes: Schedule) -> Schedule:
@@ -105,7 +105,7 @@ def _scheduler_pass_class() -> type:
     return BridgeSchedulerPass
 
 
-def graph_pass(implementation: Implementation) -> _Ours:
+def graph_pass(implementation: Implementation) -> InstalledPass:
     """Make a pass for GRAPH_HOOK, which `hooked` takes; it calls `implementation(graph, inference)`.
 
     Where it is not active it is as if it were not there.
@@ -117,7 +117,7 @@ def graph_pass(implementation: Implementation) -> _Ours:
 def _graph_pass_class() -> type:
     from torch._inductor import custom_graph_pass
 
-    class BridgeGraphPass(_Ours, _told_of_inference() or custom_graph_pass.CustomGraphPass):  # type: ignore[misc]
+    class BridgeGraphPass(InstalledPass, _told_of_inference() or custom_graph_pass.CustomGraphPass):  # type: ignore[misc]
         hook = GRAPH_HOOK
 
         def __call__(self, graph: Graph, is_inference: bool | None = None) -> None:
@@ -202,16 +202,16 @@ def _configure(hook: str, value: object) -> None:
 def users_pass(hook: str = HOOK) -> Any:
     """Return the pass in a hook that is not Bridge's (or a list of them, in that of the graph), or None."""
     value = _configured(hook)
-    unset = type(value) is object or isinstance(value, _Ours)  # torch marks it by an object()
+    unset = type(value) is object or isinstance(value, InstalledPass)  # torch marks it by an object()
     return None if unset else value
 
 
-_held: dict[str, list[_Ours]] = {HOOK: [], GRAPH_HOOK: []}
+_held: dict[str, list[InstalledPass]] = {HOOK: [], GRAPH_HOOK: []}
 _held_lock = threading.Lock()
 
 
 @contextlib.contextmanager
-def hooked(ours: _Ours) -> Iterator[None]:
+def hooked(ours: InstalledPass) -> Iterator[None]:
     """Have Inductor call a pass of `scheduler_pass` or `graph_pass` in every thread meanwhile.
 
     What the user put into the hook is not touched.  The value is set where torch keeps those that an environment
@@ -229,7 +229,7 @@ def hooked(ours: _Ours) -> Iterator[None]:
             _configure(ours.hook, before)
 
 
-def _hold(hook: str, added: list[_Ours], removed: list[_Ours]) -> None:
+def _hold(hook: str, added: list[InstalledPass], removed: list[InstalledPass]) -> None:
     from torch.utils._config_module import _UNSET_SENTINEL
 
     with _held_lock:

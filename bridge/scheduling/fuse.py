@@ -19,7 +19,7 @@ from .grouping import Group, form_groups
 from .launches import share_launches
 from .logs import Logs
 from .missing_guards import name_missing_guard
-from .persistent_reductions import keep_repeated_rows
+from .persistent_reductions import make_persistent_reductions
 from .transformation import lift, transform
 from .translation import loop_bodies, pipeline_of, translate
 
@@ -71,7 +71,7 @@ def _fuse_groups(
 def _keep_rows_of_others(schedule: Schedule, logs: Logs) -> list[str]:
     """Have kernels that no group changed keep the rows that they read several times; return what was decided."""
     fused = {name for log in logs.kept if log.fused for name in log.given.nodes}
-    return keep_repeated_rows(schedule, fused)
+    return make_persistent_reductions(schedule, fused)
 
 
 def _replace_or_undo(schedule: Schedule, groups: list[Group], commit: Commit, log: GroupLog) -> Schedule:

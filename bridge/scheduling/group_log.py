@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 from .. import inductor
 from ..horizontal.shared_launch import SharedLaunches
+from ..inductor.inspection import node_location
 from ..inductor.protocols import Schedule
-from ..inductor.recording import node_location
 from ..lowering.triton.profitability import traffic, traffic_of_one
 from ..reasons import Reason
 from ..reports import FAULTS, GroupReport

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from .. import inductor
+from ..inductor.inspection import node_location
 from ..inductor.protocols import Kernel, LoopNode, Schedule
-from ..inductor.recording import node_location
 from ..options import DEFAULT_PIPELINE, Options, default_pipeline
 from ..reasons import Reason, Unsupported
 from ..support.recorder import Stages

@@ -27,6 +27,7 @@ from .standalone import AffineFunction, Argument
 if TYPE_CHECKING:
     from torch._inductor.ir import TensorBox
 
+    from ...inductor.hooks import InstalledPass
     from ...inductor.protocols import Kernel, LoopNode, Schedule
     from ..lift.band import LiftedBand, LiftedNode
 
@@ -187,7 +188,7 @@ def _single(kernel: Kernel) -> LoopNode:
 
 
 @functools.cache
-def _hook() -> Callable[[Schedule], Schedule]:
+def _hook() -> InstalledPass:
     """Return the scheduler pass, always the same."""
     return inductor.scheduler_pass(_Fill())
 

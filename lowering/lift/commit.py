@@ -46,8 +46,8 @@ def rewrite(
         if judged and inductor.generates_triton(place[1]):
             _check_rows(kernel, judged, band)
         if band.in_registers and band.registers is not None:
-            undo.callback(codegen.forget_fused_rows, *place)
-            codegen.keep_fused_rows(*place, band.registers)
+            undo.callback(codegen.undo_persistent, *place)
+            codegen.make_persistent(*place, band.registers)
             decisions.append(f"persistent: a row takes {band.registers} registers")
         if timing is not None:
             decisions.append(timing.check(kernel))

@@ -8,47 +8,17 @@ from typing import Any
 import pytest
 import torch
 import triton.language as tl
+from offline_functions import COLUMNS, ROWS, matrix, norm_inputs, norm_to_fp8, to_int8
+from rfc import swiglu_norm
 from torch._inductor import config as inductor_config
 from torch._inductor import scheduler
 from torch._inductor.virtualized import V
 
 from bridge import offline
 
-ROWS, COLUMNS = 2048, 8192
-
-
-def gated_norm(x, residual, weight, eps=1e-6):
-    x = x + residual
-    variance = x.pow(2).mean(-1, keepdim=True)
-    x_normed = x * torch.rsqrt(variance + eps) * weight
-    gate, up = x_normed.chunk(2, dim=-1)
-    return torch.nn.functional.silu(gate) * up
-
-
-def norm_to_fp8(x, weight, eps=1e-6):
-    x = x.float()
-    x = x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps) * weight
-    scale = x.abs().amax(-1, keepdim=True) / 448.0
-    return (x / scale).to(torch.float8_e4m3fn), scale
-
-
-def to_int8(x):
-    scale = x.abs().amax(-1, keepdim=True).float() / 127.0
-    return torch.round(x / scale).to(torch.int8), scale
-
 
 def attention(q, k, v):
     return torch.nn.functional.scaled_dot_product_attention(q, k, v) * 2
-
-
-def _rows(rows, columns, dtype=torch.bfloat16):
-    generator = torch.Generator().manual_seed(0)
-    return torch.randn(rows, columns, generator=generator).to(dtype)
-
-
-def _norm_inputs(rows=ROWS, columns=COLUMNS, dtype=torch.bfloat16):
-    x = _rows(rows, columns, dtype)
-    return [x, x.flip(0), _rows(1, columns, dtype)[0]]
 
 
 def _process_state():
@@ -66,14 +36,9 @@ def _unchanged_process():
     assert _process_state() == before
 
 
-@pytest.fixture(scope="module")
-def plain():
-    return offline.compile_for_gpu(gated_norm, _norm_inputs())
-
-
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_plain_inductor_needs_two_kernels(dynamic):
-    result = offline.compile_for_gpu(gated_norm, _norm_inputs(), dynamic=dynamic)
+    result = offline.compile_for_gpu(swiglu_norm, norm_inputs(), dynamic=dynamic)
     assert result.n_kernels == 2
     assert [kernel.name for kernel in result.kernels] == result.launches
     assert result.extern_calls == []
@@ -82,17 +47,17 @@ def test_plain_inductor_needs_two_kernels(dynamic):
 
 
 def test_marked_rows_are_symbolic():
-    inputs = _norm_inputs()
+    inputs = norm_inputs()
     for tensor in inputs[:2]:
         torch._dynamo.mark_dynamic(tensor, 0)
-    result = offline.compile_for_gpu(gated_norm, inputs, dynamic=None)
+    result = offline.compile_for_gpu(swiglu_norm, inputs, dynamic=None)
     assert result.n_kernels == 2
     assert re.search(r"\bs\d+ = arg", result.code)
 
 
 def test_one_compilation_does_not_make_the_next_dynamic():
     for rows in (64, 128, 256):
-        result = offline.compile_for_gpu(gated_norm, _norm_inputs(rows, 512), dynamic=None)
+        result = offline.compile_for_gpu(swiglu_norm, norm_inputs(rows, 512), dynamic=None)
         assert not any("ks0" in kernel.signature for kernel in result.kernels)
 
 
@@ -104,48 +69,29 @@ def test_kernel_metadata(plain):
     assert "cc=90" in reduction.source
 
 
-def test_loads_and_stores(plain):
-    reduction, pointwise = plain.kernels
-    assert offline.count_loads(reduction) == {"in_ptr0": 1, "in_ptr1": 1}
-    assert offline.count_stores(reduction) == {"out_ptr0": 1}
-    assert sum(offline.count_loads(pointwise).values()) == 7
-    assert offline.count_stores(pointwise) == {"out_ptr0": 1}
-
-
-def test_counts_follow_block_pointers_and_atomics():
-    source = """
-def kernel(in_ptr0, out_ptr0, xnumel):
-    block = tl.make_block_ptr(in_ptr0 + 4, shape=[8], block_shape=[8])
-    a = tl.load(block) + tl.load(in_ptr0 + (3 * xnumel))
-    tl.atomic_add(out_ptr0 + tl.arange(0, 8), a)
-"""
-    assert offline.count_loads(source) == {"in_ptr0": 2}
-    assert offline.count_stores(source) == {"out_ptr0": 1}
-
-
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
 def test_quantisation_to_fp8_is_one_kernel(dtype):
-    inputs = [_rows(ROWS, 4096, dtype), _rows(1, 4096, dtype)[0]]
+    inputs = [matrix(ROWS, 4096, dtype), matrix(1, 4096, dtype)[0]]
     result = offline.compile_for_gpu(norm_to_fp8, inputs)
     assert result.n_kernels == 1
     assert "*fp8e4nv" in result.kernels[0].signature.values()
 
 
 def test_quantisation_to_int8_is_one_kernel():
-    result = offline.compile_for_gpu(to_int8, [_rows(ROWS, 4096)])
+    result = offline.compile_for_gpu(to_int8, [matrix(ROWS, 4096)])
     assert result.n_kernels == 1
     assert "*i8" in result.kernels[0].signature.values()
 
 
 def test_matmul_is_a_library_call():
-    inputs = [_rows(256, 512), _rows(512, 256)]
+    inputs = [matrix(256, 512), matrix(512, 256)]
     result = offline.compile_for_gpu(lambda x, w: torch.relu(x @ w), inputs)
     assert result.extern_calls == ["extern_kernels.mm"]
     assert result.n_kernels == 1
 
 
 def test_attention_takes_the_kernel_of_a_gpu():
-    inputs = [_rows(1024, 64).view(2, 4, 128, 64) for _ in range(3)]
+    inputs = [matrix(1024, 64).view(2, 4, 128, 64) for _ in range(3)]
     result = offline.compile_for_gpu(attention, inputs)
     (call,) = result.extern_calls
     assert call == "torch.ops.aten._scaled_dot_product_flash_attention.default"
@@ -155,7 +101,7 @@ def test_constant_tensor():
     def fn(x):
         return x * torch.tensor([1.0, 2.0]) + torch.tensor(3.0)
 
-    assert offline.compile_for_gpu(fn, [_rows(64, 2)]).n_kernels == 1
+    assert offline.compile_for_gpu(fn, [matrix(64, 2)]).n_kernels == 1
 
 
 @pytest.mark.parametrize(
@@ -173,7 +119,7 @@ def test_values_made_on_the_device(fn):
 
 def test_parameters_of_a_module():
     module = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.LayerNorm(64))
-    result = offline.compile_for_gpu(module, [_rows(8, 64, torch.float32)])
+    result = offline.compile_for_gpu(module, [matrix(8, 64, torch.float32)])
     assert result.extern_calls and result.n_kernels == 1
 
 
@@ -205,12 +151,12 @@ def test_graphs_on_both_sides_of_a_break():
         torch._dynamo.graph_break()
         return y.cos().sum(-1)
 
-    result = offline.compile_for_gpu(fn, [_rows(64, 64)])
+    result = offline.compile_for_gpu(fn, [matrix(64, 64)])
     assert (len(result.graphs), result.n_kernels) == (2, 2)
 
 
 def test_example_inputs_are_not_written():
-    x = _rows(8, 8)
+    x = matrix(8, 8)
     before = x.clone()
     offline.compile_for_gpu(lambda t: t.add_(1), [x])
     assert torch.equal(x, before)
@@ -226,7 +172,7 @@ def test_context_and_config_reach_the_scheduler():
 
     result = offline.compile_for_gpu(
         lambda x: (x + 1, x - 1),
-        [_rows(64, 64)],
+        [matrix(64, 64)],
         context=V.set_choices_handler(Choices()),
         config_patches={"_post_fusion_custom_pass": _recording_pass(seen)},
     )
@@ -247,132 +193,40 @@ def test_other_entry_than_compile_fx():
         patches = {"triton.unique_kernel_names": False}
         return torch._inductor.compile_fx.compile_fx(gm, example_inputs, config_patches=patches)
 
-    result = offline.compile_for_gpu(gated_norm, _norm_inputs(), compile_fx=entry)
+    result = offline.compile_for_gpu(swiglu_norm, norm_inputs(), compile_fx=entry)
     assert result.n_kernels == 2
-
-
-def test_kernels_compile_without_spills(plain):
-    for kernel in plain.kernels:
-        for cubin in offline.compile_kernel(kernel):
-            assert cubin.spills == 0
-            assert 0 < cubin.registers <= 255
-            assert cubin.cubin.startswith(b"\x7fELF")
-            assert ".target sm_90a" in cubin.ptx
-    assert cubin.config.keys() == {"XBLOCK", "num_warps", "num_stages"}
-
-
-def test_spills_are_reported(plain):
-    config = {"XBLOCK": 8192, "num_warps": 1}
-    cubin = offline.compile_kernel(plain.kernels[1], config=config)
-    assert cubin.spills > 0
-    assert cubin.config["num_warps"] == 1
-
-
-def test_other_architecture(plain):
-    (cubin,) = offline.compile_kernel(plain.kernels[0], arch=80)
-    assert ".target sm_80" in cubin.ptx
-    result = offline.compile_for_gpu(gated_norm, _norm_inputs(), arch="sm_80")
-    assert "cc=80" in result.code
 
 
 def test_wrong_arguments(plain):
     with pytest.raises(ValueError, match="unknown GPU architecture"):
-        offline.compile_for_gpu(gated_norm, _norm_inputs(), arch="sm_12")
+        offline.compile_for_gpu(swiglu_norm, norm_inputs(), arch="sm_12")
     with pytest.raises(ValueError, match="RBLOCK"):
         offline.compile_kernel(plain.kernels[0], config={"RBLOCK": 1})
 
 
-@pytest.mark.parametrize("dynamic", [False, True])
-def test_interpreted_result_agrees_with_eager(dynamic):
-    inputs = _norm_inputs(6, 512)
-    actual = offline.run_interpreted(gated_norm, inputs, dynamic=dynamic)
-    expected = gated_norm(*(tensor.double() for tensor in inputs))
-    torch.testing.assert_close(actual.double(), expected, rtol=2e-2, atol=2e-2)
-
-
-def test_interpreted_fp8_agrees_with_eager():
-    inputs = [_rows(6, 512), _rows(1, 512)[0]]
-    actual, scale = offline.run_interpreted(norm_to_fp8, inputs)
-    expected, expected_scale = norm_to_fp8(*inputs)
-    torch.testing.assert_close(scale, expected_scale)
-    different = actual.float() != expected.float()
-    assert different.float().mean() < 0.01
-
-
-@pytest.mark.parametrize(
-    "reduce",
-    [
-        lambda x: (x.amax(-1), x.amin(-1, keepdim=True), x.amax()),
-        lambda x: (x.argmax(-1), x.argmin(0)),
-        lambda x: torch.var_mean(x, -1),
-        lambda x: ((x > 1).any(-1), (x < 2).all(0)),
-        lambda x: torch.cummax(x, -1),
-        lambda x: torch.logcumsumexp(x, -1),
-    ],
-    ids=["extrema", "places", "moments", "truth", "running", "scan"],
-)
-def test_interpreted_reductions_of_whole_parts_agree_with_eager(reduce):
-    """Rows with ties and with NaN: parts of blocks are combined at once, but for functions with `not` in them."""
-    x = _rows(6, 67).mul(4).round()
-    x[2, 5] = torch.nan
-    for actual, expected in zip(offline.run_interpreted(reduce, [x]), reduce(x), strict=True):
-        torch.testing.assert_close(actual, expected, equal_nan=True)
-
-
-def test_interpreted_int8_agrees_with_eager():
-    actual, _ = offline.run_interpreted(to_int8, [_rows(6, 512)])
-    expected, _ = to_int8(_rows(6, 512))
-    assert (actual.int() - expected.int()).abs().max() <= 1
-
-
-@pytest.mark.parametrize("fn", [torch.tanh, torch.erf, torch.expm1, torch.round, torch.asinh, torch.isinf])
-def test_interpreted_libdevice_functions(fn):
-    x = _rows(4, 64, torch.float32)
-    torch.testing.assert_close(offline.run_interpreted(fn, [x]), fn(x))
-
-
-def test_interpreter_emits_triton():
-    codes: list[Any] = []
-    with offline.interpreter():
-        torch._dynamo.reset()
-        compiled = torch.compile(lambda x: x.sin() + 1)
-        with pytest.MonkeyPatch.context() as patch:
-            lowering = torch._inductor.graph.GraphLowering
-            patch.setattr(lowering, "save_output_code", staticmethod(codes.append))
-            compiled(_rows(4, 64))
-    assert "@triton.jit" in codes[0]
-
-
 def test_process_is_restored():
-    inputs = _norm_inputs(64, 512)
-    offline.run_interpreted(gated_norm, inputs)
+    inputs = norm_inputs(64, 512)
+    offline.run_interpreted(swiglu_norm, inputs)
     with _unchanged_process():
-        result = offline.compile_for_gpu(gated_norm, inputs)
+        result = offline.compile_for_gpu(swiglu_norm, inputs)
         offline.compile_kernel(result.kernels[0])
-        offline.run_interpreted(gated_norm, inputs)
+        offline.run_interpreted(swiglu_norm, inputs)
 
 
 def test_process_is_restored_after_errors():
     def fail(nodes):
         raise RuntimeError("from the pass")
 
-    inputs, patches = _norm_inputs(8, 64), {"_post_fusion_custom_pass": fail}
+    inputs, patches = norm_inputs(8, 64), {"_post_fusion_custom_pass": fail}
     with _unchanged_process():
         with pytest.raises(Exception, match="from the pass"):
-            offline.compile_for_gpu(gated_norm, inputs, config_patches=patches)
+            offline.compile_for_gpu(swiglu_norm, inputs, config_patches=patches)
         with pytest.raises(Exception, match="from the pass"):
-            offline.run_interpreted(gated_norm, inputs, config_patches=patches)
-
-
-def test_cubins_after_the_interpreter():
-    """The interpreter must not leave patches in ``triton.language`` behind."""
-    offline.run_interpreted(gated_norm, _norm_inputs(4, 64))
-    result = offline.compile_for_gpu(gated_norm, _norm_inputs(64, 4096))
-    assert all(offline.compile_kernel(kernel) for kernel in result.kernels)
+            offline.run_interpreted(swiglu_norm, inputs, config_patches=patches)
 
 
 def test_ordinary_compilation_still_works():
-    offline.compile_for_gpu(gated_norm, _norm_inputs(64, 512))
-    x = _rows(4, 64, torch.float32)
+    offline.compile_for_gpu(swiglu_norm, norm_inputs(64, 512))
+    x = matrix(4, 64, torch.float32)
     compiled = torch.compile(lambda t: t.relu() + 1, backend="aot_eager")
     torch.testing.assert_close(compiled(x), x.relu() + 1)

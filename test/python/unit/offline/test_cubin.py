@@ -2,6 +2,8 @@
 
 import pytest
 import torch
+from offline_functions import norm_inputs
+from rfc import swiglu_norm
 
 import bridge
 from bridge import offline
@@ -54,3 +56,27 @@ def test_persistent_kernel_reads_the_row_once(dtype):
     halves_of_x_and_residual_and_weight = {"in_ptr0": 2, "in_ptr1": 2, "in_ptr2": 2}
     assert offline.count_loads(kernel) == halves_of_x_and_residual_and_weight
     assert sum(offline.count_stores(kernel).values()) == 1
+
+
+def test_kernels_compile_without_spills(plain):
+    for kernel in plain.kernels:
+        for cubin in offline.compile_kernel(kernel):
+            assert cubin.spills == 0
+            assert 0 < cubin.registers <= 255
+            assert cubin.cubin.startswith(b"\x7fELF")
+            assert ".target sm_90a" in cubin.ptx
+    assert cubin.config.keys() == {"XBLOCK", "num_warps", "num_stages"}
+
+
+def test_spills_are_reported(plain):
+    config = {"XBLOCK": 8192, "num_warps": 1}
+    cubin = offline.compile_kernel(plain.kernels[1], config=config)
+    assert cubin.spills > 0
+    assert cubin.config["num_warps"] == 1
+
+
+def test_other_architecture(plain):
+    (cubin,) = offline.compile_kernel(plain.kernels[0], arch=80)
+    assert ".target sm_80" in cubin.ptx
+    result = offline.compile_for_gpu(swiglu_norm, norm_inputs(), arch="sm_80")
+    assert "cc=80" in result.code
