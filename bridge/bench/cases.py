@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import nn
@@ -136,7 +135,7 @@ def _decode(module: nn.Module, batch: int, sizes: Sizes) -> tuple:
     return decode, [prompt[:, :1].clone()], *_rewinders(list(cache.layers)), STEPS
 
 
-def _rewinders(layers: list[Any]) -> tuple[Callable[[], None], Callable[[], None]]:
+def _rewinders(layers: list[object]) -> tuple[Callable[[], None], Callable[[], None]]:
     """Return (rewind all of the cache's state, restore the numbers that Python counts); keys and values stay.
 
     A number that Python counts would be another at the second call, and Dynamo compile it anew.
@@ -156,7 +155,7 @@ def _rewinders(layers: list[Any]) -> tuple[Callable[[], None], Callable[[], None
     return rewind, restore_numbers
 
 
-def _counters(layer: Any) -> Iterator[torch.Tensor]:
+def _counters(layer: object) -> Iterator[torch.Tensor]:
     for value in vars(layer).values():
         if isinstance(value, torch.Tensor) and value.numel() == 1:
             yield value

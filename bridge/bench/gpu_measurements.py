@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeAlias
 
 import torch
 
 #: Replays before the first that counts: the clocks need a while to rise.
 WARM_UP = 20
+
+
+#: What a compiled function returns.
+Tensors: TypeAlias = torch.Tensor | Sequence[torch.Tensor]
 
 
 class Launch(NamedTuple):
@@ -41,7 +45,7 @@ def copy_bandwidth() -> float:
     return 2 * source.numel() / (statistics.median(times[WARM_UP:]) * 1e-6)
 
 
-def event_times(call: Callable[[], Any], count: int, prepare: Callable[[], Any] | None = None) -> list[float]:
+def event_times(call: Callable[[], object], count: int, prepare: Callable[[], object] | None = None) -> list[float]:
     """Microseconds of each of `count` calls; what `prepare` does before each is not counted."""
     times = []
     for _ in range(count):
@@ -56,7 +60,9 @@ def event_times(call: Callable[[], Any], count: int, prepare: Callable[[], Any] 
     return times
 
 
-def captured(call: Callable[[], Any], prepare: Callable[[], Any] | None = None) -> tuple[torch.cuda.CUDAGraph, Any]:
+def captured(
+    call: Callable[[], object], prepare: Callable[[], object] | None = None
+) -> tuple[torch.cuda.CUDAGraph, object]:
     """Return (a CUDA graph of one call, what the call returned); the graph owns the memory of both.
 
     prepare: called before each call, and not captured.  The call runs once before, on another stream, as capturing
@@ -81,10 +87,10 @@ def _nothing() -> None:
     return None
 
 
-def replay_time(calls_of: list[Callable[[], Any]], calls: int, replays: int = 30) -> float:
+def replay_time(calls_of: list[Callable[[], object]], calls: int, replays: int = 30) -> float:
     """Median microseconds of one call in a CUDA graph that runs through `calls_of` in turn, `calls` of them."""
 
-    def all_calls() -> list[Any]:
+    def all_calls() -> list[object]:
         return [calls_of[i % len(calls_of)]() for i in range(calls)]
 
     graph, kept = captured(all_calls)
@@ -93,7 +99,7 @@ def replay_time(calls_of: list[Callable[[], Any]], calls: int, replays: int = 30
     return statistics.median(times[WARM_UP:]) / calls
 
 
-def launches(call: Callable[[], Any]) -> list[Launch]:
+def launches(call: Callable[[], object]) -> list[Launch]:
     """Return the kernels, copies and fills that a call starts, in the order in which they begin."""
     torch.cuda.synchronize()
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
@@ -104,7 +110,7 @@ def launches(call: Callable[[], Any]) -> list[Launch]:
     return [Launch(e.name, e.time_range.elapsed_us()) for e in sorted(events, key=lambda e: e.time_range.start)]
 
 
-def peak_bytes(call: Callable[[], Any]) -> int:
+def peak_bytes(call: Callable[[], object]) -> int:
     """Bytes that a call asks for at most at a time, beyond what was asked for before it; its result included.
 
     What blocks the allocator has for them, up to 1 MB larger each, depends on which ones earlier calls left behind.
@@ -117,7 +123,7 @@ def peak_bytes(call: Callable[[], Any]) -> int:
     return torch.cuda.memory_stats()["requested_bytes.all.peak"] - before
 
 
-def relative_error(result: Any, reference: Any) -> float:
+def relative_error(result: Tensors, reference: Tensors) -> float:
     """Return the largest relative error of all outputs: the norm of the difference over the reference's norm."""
     results, references = (r if isinstance(r, (tuple, list)) else (r,) for r in (result, reference))
     errors = []

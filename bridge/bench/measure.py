@@ -12,7 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -24,6 +24,9 @@ from . import gpu_measurements
 from .cases import FAILURES, Case
 from .gpu_measurements import Launch
 from .results import Result, Side, half_range
+
+if TYPE_CHECKING:
+    from torch._inductor.runtime.triton_heuristics import CachingAutotuner
 
 #: Replays of each before the first that counts, rounds that count, and rounds under the profiler.
 WARM_UP, ROUNDS, PROFILED = 10, 40, 7
@@ -45,7 +48,7 @@ class _Compiled:
     shared_kernels: int
     peak_bytes: int
     graph: torch.cuda.CUDAGraph
-    kept: Any
+    kept: object
     report: Report
     times: list[float] = field(default_factory=list)
     triton: list[float] = field(default_factory=list)
@@ -81,18 +84,18 @@ def measure(case: Case, number: int = 0, compiles: int = 1) -> Result:
     for i in range(compiles - 1):
         for compiler in order[:: 1 if i % 2 else -1]:
             seconds[compiler].append(_attributed(case, compiler)[1])
-    tuned: dict[str, Any] = {}
+    tuned: dict[str, CachingAutotuner] = {}
     compiled = {compiler: _measure_alone(case, compiler, reference, seconds[compiler], tuned) for compiler in order}
     _measure_in_turn(case, compiled)
     return _result(case, *(compiled[compiler] for compiler in COMPILERS))
 
 
-def _backend(compiler: str) -> str | Callable[..., Any]:
+def _backend(compiler: str) -> str | Callable:
     """Return what `backend=` takes; Bridge itself, as a source tree is not registered by its name."""
     return compiler if compiler == "inductor" else bridge
 
 
-def _compile(case: Case, compiler: str) -> tuple[Callable[..., Any], float, torch.Tensor, dict[str, Any]]:
+def _compile(case: Case, compiler: str) -> tuple[Callable, float, torch.Tensor, dict[str, CachingAutotuner]]:
     """Return (compiled call, seconds of the first call, its result, its kernels), with empty caches."""
     from torch._inductor.utils import fresh_cache  # weight: Inductor
 
@@ -108,7 +111,7 @@ def _compile(case: Case, compiler: str) -> tuple[Callable[..., Any], float, torc
         return compiled, time.perf_counter() - start, result, inductor.tuned_kernels()
 
 
-def _attributed(case: Case, compiler: str) -> tuple[Callable[..., Any], float, torch.Tensor, dict[str, Any]]:
+def _attributed(case: Case, compiler: str) -> tuple[Callable, float, torch.Tensor, dict[str, CachingAutotuner]]:
     """Call `_compile`; CompilerFailed where that fails, which says if Inductor also fails without Bridge."""
     try:
         return _compile(case, compiler)
@@ -120,7 +123,7 @@ def _attributed(case: Case, compiler: str) -> tuple[Callable[..., Any], float, t
 
 
 def _measure_alone(
-    case: Case, compiler: str, reference: torch.Tensor, seconds: list[float], tuned: dict[str, Any]
+    case: Case, compiler: str, reference: torch.Tensor, seconds: list[float], tuned: dict[str, CachingAutotuner]
 ) -> _Compiled:
     """Measure all that needs no alternation; tuned: kernels of earlier compilers, to which this one's are added."""
     call, last, result, kernels = _attributed(case, compiler)

@@ -8,7 +8,6 @@ import statistics
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
 #: What the two results of one GPU may differ by in bytes: blocks of the allocator.
 MEMORY_SLACK = 1.01
@@ -98,7 +97,7 @@ def load(path: Path) -> Run:
         raise ValueError(f"{path} is not a result of `bridge bench`: {error}") from error
 
 
-def _result(entry: dict[str, Any]) -> Result:
+def _result(entry: dict) -> Result:
     sides = {side: Side(**entry[side]) for side in ("inductor", "bridge")}
     return Result(**{**entry, **sides})
 

@@ -18,6 +18,9 @@ from torch import nn
 
 from .diffusion import DiffusionTransformer
 
+#: Arguments of a model's configuration.
+Values = dict[str, Any]
+
 
 @dataclass(frozen=True)
 class Architecture:
@@ -32,8 +35,8 @@ class Architecture:
     kind: str
     library: str
     make: Callable[..., nn.Module]
-    full: dict[str, Any] = field(default_factory=dict)
-    small: dict[str, Any] = field(default_factory=dict)
+    full: Values = field(default_factory=dict)
+    small: Values = field(default_factory=dict)
 
     @property
     def modes(self) -> tuple[str, ...]:
@@ -61,7 +64,7 @@ class Architecture:
             module = self.make(**self._arguments(small))
         return module.to_empty(device="cpu").eval().requires_grad_(False)
 
-    def _arguments(self, small: bool) -> dict[str, Any]:
+    def _arguments(self, small: bool) -> Values:
         return {**self.full, **(self.small if small else {})}
 
 
@@ -86,7 +89,7 @@ def _default_dtype(dtype: torch.dtype) -> Iterator[None]:
 def _transformers(stem: str, head: str, config: str = "Config") -> Callable[..., nn.Module]:
     """Return a function that builds `<stem><head>` of transformers from a `<stem><config>`."""
 
-    def make(**values: Any) -> nn.Module:
+    def make(**values: object) -> nn.Module:
         import transformers  # weight: an optional package
 
         return getattr(transformers, stem + head)(getattr(transformers, stem + config)(**values))
@@ -97,7 +100,7 @@ def _transformers(stem: str, head: str, config: str = "Config") -> Callable[...,
 def _timm(name: str) -> Callable[..., nn.Module]:
     """Return a function that builds a model that timm has under a name."""
 
-    def make(**values: Any) -> nn.Module:
+    def make(**values: object) -> nn.Module:
         import timm  # weight: an optional package
 
         return timm.create_model(name, pretrained=False, **values)
@@ -105,16 +108,14 @@ def _timm(name: str) -> Callable[..., nn.Module]:
     return make
 
 
-def _mixer(**values: Any) -> nn.Module:
+def _mixer(**values: object) -> nn.Module:
     """Build timm's class itself: its named mixers have a fixed depth."""
     from timm.models.mlp_mixer import MlpMixer  # weight: an optional package
 
     return MlpMixer(**values)
 
 
-def _decoder(
-    name: str, stem: str, small: dict[str, Any] | None = None, config: str = "Config", **full: Any
-) -> Architecture:
+def _decoder(name: str, stem: str, small: Values | None = None, config: str = "Config", **full: object) -> Architecture:
     """Describe a causal language model of two layers."""
     full = {"num_hidden_layers": 2, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, **full}
     make = _transformers(stem, "ForCausalLM", config)

@@ -1,4 +1,4 @@
-"""show what was fused and why the rest was not
+"""Show what was fused and why the rest was not.
 
 Of a function:  bridge explain model.py:norm --input 2048x8192:bfloat16
 Of everything that a script compiles:  bridge explain train.py
@@ -9,13 +9,18 @@ from __future__ import annotations
 import argparse
 import runpy
 import sys
+from typing import TYPE_CHECKING
 
 from . import _program
+
+if TYPE_CHECKING:
+    from ..diagnostics.explanation import Explanation
 
 NAME = "explain"
 
 
 def register(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
     _program.add_arguments(parser, function_required=False)
     parser.add_argument("--target", default="cuda:sm_90", help="cpu, cuda:sm_90 (default) or cuda:sm_80; needs no GPU")
     parser.add_argument("--html", metavar="FILE", help="also write the report as one HTML file")
@@ -25,6 +30,7 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Print the explanation; return 1 if there are more kernels than --expect-kernels allows."""
     explanation = _explain(arguments)
     print(explanation.to_json() if arguments.json else explanation)
     if arguments.html:
@@ -33,8 +39,8 @@ def run(arguments: argparse.Namespace) -> int:
     return int(limit is not None and explanation.kernels_after > limit)
 
 
-def _explain(arguments: argparse.Namespace):
-    from ..diagnostics.explaining import compiling, explain, make_explanation
+def _explain(arguments: argparse.Namespace) -> Explanation:
+    from ..diagnostics.explaining import compiling, explain, make_explanation  # weight: torch
 
     registers = not arguments.no_registers
     file, function = _program.split(arguments.program)

@@ -1,4 +1,4 @@
-"""write the loops of a function as a module of MLIR's affine dialect
+"""Write the loops of a function as a module of MLIR's affine dialect.
 
 bridge export model.py:norm --input 2048x8192 -o norm.mlir
 """
@@ -14,6 +14,7 @@ NAME = "export"
 
 
 def register(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
     _program.add_arguments(parser, function_required=True)
     parser.add_argument("-o", "--output", metavar="FILE", help="where to, default the standard output")
     parser.add_argument("--target", default="cuda:sm_90", help="whose loops: cpu, cuda:sm_90 (default) or cuda:sm_80")
@@ -21,7 +22,8 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from ..diagnostics.exporting import export
+    """Write the affine module of a function to a file or to the standard output."""
+    from ..diagnostics.exporting import export  # weight: torch
 
     program = _program.load(arguments)
     text = export(

@@ -1,4 +1,4 @@
-"""lift an affine module into kernels, and run them
+"""Lift an affine module into kernels, and run them.
 
 bridge import norm.mlir --pipeline 'builtin.module(bridge-fuse)' --show kernels
 """
@@ -7,14 +7,23 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
+from ..diagnostics.recording import recorded
 from . import _program
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from ..diagnostics.recording import Kernel
+    from ..lowering.affine_import.importing import AffineProgram
+    from ..lowering.affine_import.standalone import Argument
 
 NAME = "import"
 
 
 def register(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
     parser.add_argument("module", help="a file with an MLIR module")
     parser.add_argument("--function", help="which function of it, if there are several")
     parser.add_argument("--pipeline", help="passes to run first, as bridge-opt --pass-pipeline takes them")
@@ -25,8 +34,8 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """1 if the outputs are not those of --check's function."""
-    from ..lowering.affine_import.importing import compile_affine
+    """Lift, run and show the module; return 1 if the outputs are not those of --check's function."""
+    from ..lowering.affine_import.importing import compile_affine  # weight: torch
 
     text = Path(arguments.module).read_text()
     options = {"function": arguments.function, "pipeline": arguments.pipeline, "plugins": arguments.plugin}
@@ -43,31 +52,31 @@ def run(arguments: argparse.Namespace) -> int:
     return _check(arguments.check, inputs, outputs) if arguments.check else 0
 
 
-def _spelled(argument: Any) -> str:
+def _spelled(argument: Argument) -> str:
     return f"{'x'.join(map(str, argument.shape)) or '1'}:{str(argument.dtype).removeprefix('torch.')}"
 
 
-def _compile(program: Any, inputs: list[Any], target: str) -> tuple[list[Any], list[Any]]:
-    """The kernels, and the outputs where they can be run."""
-    from ..diagnostics.explaining import architecture_of
-    from ..diagnostics.recording import recorded
+def _compile(program: AffineProgram, inputs: list[Tensor], target: str) -> tuple[list[Kernel], list[Tensor]]:
+    """Return the kernels and the outputs; without a GPU the outputs of a GPU target have no values."""
+    import torch  # weight: `bridge --help` is quick without it
+
+    from ..diagnostics.explaining import architecture_of  # weight: torch
 
     with recorded() as recording:
         if architecture_of(target) is None:
-            outputs = program(*inputs)
+            outputs = list(program(*inputs))
         else:
-            from ..offline import compile_for_gpu
+            from ..offline import compile_for_gpu  # weight: Triton, which may not be installed
 
             architecture = architecture_of(target)
             compile_for_gpu(program.run, inputs, compile_fx=program.backend, arch=architecture)
-            import torch
-
             outputs = [torch.empty(a.shape, dtype=a.dtype, device="meta") for a in program.outputs]
-    return recording.kernels, list(outputs)
+    return recording.kernels, outputs
 
 
-def _check(program: str, inputs: list[Any], outputs: list[Any]) -> int:
-    import torch
+def _check(program: str, inputs: list[Tensor], outputs: list[Tensor]) -> int:
+    """Return 1 if the outputs are not those of the function `FILE.py:FUNCTION`."""
+    import torch  # weight: `bridge --help` is quick without it
 
     file, name = _program.split(program)
     namespace = argparse.Namespace(program=f"{file}:{name}", input=["1"])

@@ -1,4 +1,4 @@
-"""`bridge.export`: the loops that Inductor has after its own fusion, as affine IR."""
+"""For `bridge.export` and `bridge export`: the loops that Inductor has after its own fusion, as affine IR."""
 
 from __future__ import annotations
 
@@ -8,8 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from .. import inductor
+from ..affine.dtypes import UNSIGNED, dtype_name
+from ..affine.mlir_runtime import context, ir
+from ..horizontal.independence import find_obstacle
+from ..inductor.protocols import Schedule
+from ..options import Options
 from ..reasons import Unsupported
+from ..scheduling.grouping import Group, form_groups
+from ..scheduling.translation import translate
 from ..support.fresh_code import fresh_entry
+from ..support.recorder import NO_STAGES
 from .explaining import DEFAULT_TARGET, architecture_of
 
 if TYPE_CHECKING:
@@ -20,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Exported:
-    """functions: the text of each; left_out: kernels that have none, and why."""
+    """What `export` found: the text of each function, and the kernels left out, with the reason."""
 
     functions: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
@@ -34,7 +43,7 @@ def export(
     locations: bool = False,
     **kwargs: Any,
 ) -> str:
-    """The affine module of a function: a `func.func` for each group of kernels that share buffers.
+    """Return the affine module of a function: a `func.func` for each group of kernels that share buffers.
 
     args, kwargs, backend_target, dynamic: as for `bridge.explain`.  locations: with the user's source lines, which
     MLIR prints after every operation.  Kernels that affine IR has no words for stand in a comment, with the reason.
@@ -54,12 +63,10 @@ def export(
 
 
 def _compile(call: Callable, args: tuple, target: str, dynamic: bool | None, exported: Exported) -> None:
-    from .. import inductor
-
     architecture = architecture_of(target)
     hook = inductor.hooked(inductor.scheduler_pass(_Export(exported)))
     if architecture is not None:
-        from ..offline import compile_for_gpu
+        from ..offline import compile_for_gpu  # weight: Triton, which may not be installed
 
         compile_for_gpu(call, args, arch=architecture, dynamic=dynamic, context=hook)
         return
@@ -80,9 +87,12 @@ class _Export:
         return None
 
     def __call__(self, schedule: Schedule) -> Schedule:
+<<<<<<< HEAD
         from ..options import Options
         from ..scheduling.grouping import form_groups
 
+=======
+>>>>>>> h-tools
         pending, refusals = form_groups(schedule, Options().max_nodes)
         self.exported.left_out += [f"{', '.join(r.nodes)} [{r.reason.name}] {r.detail}" for r in refusals]
         grouped = {position for group in pending for position in group.positions}
@@ -95,7 +105,11 @@ class _Export:
         return schedule
 
     def _add(self, group: Group, schedule: Schedule) -> int | None:
+<<<<<<< HEAD
         """Adds the text of a group; the position of a kernel that has none, if that is why there is no text."""
+=======
+        """Add the text of a group; where there is none because of one kernel, return that kernel's position."""
+>>>>>>> h-tools
         name = f"group{len(self.exported.functions)}"
         try:
             self.exported.functions.append(_text(group, schedule, name))
@@ -107,11 +121,15 @@ class _Export:
 
 
 def _alone(schedule: Schedule, positions: set[int]) -> list[Group]:
+<<<<<<< HEAD
     """Groups of one kernel each, of those kernels that may have a text at all."""
     from .. import inductor
     from ..horizontal.independence import find_obstacle
     from ..scheduling.grouping import Group
 
+=======
+    """Return groups of one kernel each, of those kernels that may have a text at all."""
+>>>>>>> h-tools
     fit = [p for p in sorted(positions) if find_obstacle(schedule[p]) is None]
     return [
         Group([p], inductor.operation_names(schedule[p]), device=inductor.device_of(schedule[p]), nodes=1) for p in fit
@@ -119,12 +137,16 @@ def _alone(schedule: Schedule, positions: set[int]) -> list[Group]:
 
 
 def _text(group: Group, schedule: Schedule, name: str) -> str:
+<<<<<<< HEAD
     """A function with labelled arguments."""
     from .. import inductor
     from ..options import Options
     from ..scheduling.translation import translate
     from ..support.recorder import NO_STAGES
 
+=======
+    """Return a function with labelled arguments."""
+>>>>>>> h-tools
     _, translation = translate(group, schedule, Options(), NO_STAGES, name)
     operations = set(group.names)
     lasting = {n for p in group.positions for n in inductor.bytes_touched(schedule[p], operations)}
@@ -136,9 +158,12 @@ def _text(group: Group, schedule: Schedule, name: str) -> str:
 
 
 def _label(function: ir.Operation, dtypes: dict[str, torch.dtype], outputs: set[str]) -> None:
+<<<<<<< HEAD
     from ..affine.dtypes import UNSIGNED, dtype_name
     from ..affine.mlir_runtime import ir
 
+=======
+>>>>>>> h-tools
     labelled = []
     for labels in ir.ArrayAttr(function.attributes["arg_attrs"]):
         own = {entry.name: entry.attr for entry in ir.DictAttr(labels)}
@@ -152,9 +177,7 @@ def _label(function: ir.Operation, dtypes: dict[str, torch.dtype], outputs: set[
 
 
 def _joined(functions: list[str], locations: bool) -> str:
-    """One module of all functions."""
-    from ..affine.mlir_runtime import context, ir
-
+    """Return one module of all functions."""
     with context(), ir.Location.unknown():
         module = ir.Module.create()
         for text in functions:

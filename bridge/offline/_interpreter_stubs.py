@@ -11,7 +11,7 @@ import inspect
 import itertools
 import os
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 from unittest import mock
 
@@ -44,7 +44,7 @@ _PATCHED_BY_INTERPRETER = (
 
 
 @contextlib.contextmanager
-def _restored_attributes(owners: tuple[Any, ...]) -> Iterator[None]:
+def _restored_attributes(owners: tuple[object, ...]) -> Iterator[None]:
     """Undo every change to the attributes of some modules and classes."""
     saved = [(owner, dict(vars(owner))) for owner in owners]
     try:
@@ -54,7 +54,7 @@ def _restored_attributes(owners: tuple[Any, ...]) -> Iterator[None]:
             _restore(owner, before)
 
 
-def _restore(owner: Any, before: dict[str, Any]) -> None:
+def _restore(owner: object, before: dict[str, object]) -> None:
     for name in vars(owner).keys() - before.keys():
         delattr(owner, name)
     for name, value in before.items():
@@ -73,7 +73,7 @@ def _interpret_device_functions() -> None:
     and the like by the identity of their combine function.
     """
     # By id: hashing a JITFunction would have Triton analyse its source.
-    replaced: dict[int, Any] = {}
+    replaced: dict[int, interpreter.InterpretedFunction] = {}
     for owner in _DEVICE_FUNCTION_OWNERS:
         functions = [(name, member) for name, member in vars(owner).items() if isinstance(member, JITFunction)]
         for name, member in functions:
@@ -103,13 +103,13 @@ def _round_to(values: torch.Tensor, output_dtype: tl.dtype) -> np.ndarray:
     return bits.view(f"u{bits.dtype.itemsize}")
 
 
-def _exact_convert_float(original: Any) -> Any:
+def _exact_convert_float(original: Callable) -> Callable:
     """Replace the interpreter's float conversion, which is not the device's.
 
     It truncates to bfloat16, and to eight bits loses the carry into the exponent.
     """
 
-    def convert(data: Any, source: Any, target: Any, rounding_mode: Any) -> Any:
+    def convert(data: np.ndarray, source: tl.dtype, target: tl.dtype, rounding_mode: object) -> np.ndarray:
         toward_zero = rounding_mode == interpreter._ir.ROUNDING_MODE.RTZ
         if toward_zero or source not in _FLOATS or target not in _FLOATS:
             return original(data, source, target, rounding_mode)
@@ -122,14 +122,14 @@ def _exact_convert_float(original: Any) -> Any:
     return convert
 
 
-def _patch_tensor_class(original: Any) -> Any:
+def _patch_tensor_class(original: Callable) -> Callable:
     """Wrap the interpreter's patching of ``tl.tensor`` to correct one method.
 
     NumPy 2.4 refuses ``int(array)`` for the one-element arrays that the
     interpreter has in place of scalars, as in loop bounds.
     """
 
-    def patch(tensor: type, *args: Any) -> None:
+    def patch(tensor: type, *args: object) -> None:
         original(tensor, *args)
         patched: Any = tensor
         patched.__index__ = lambda self: int(self.handle.data.item())
@@ -137,10 +137,10 @@ def _patch_tensor_class(original: Any) -> Any:
     return patch
 
 
-def _exact_cast(original: Any) -> Any:
+def _exact_cast(original: Callable) -> Callable:
     """Replace the interpreter's casts, which take bfloat16, but to and from float32, for the integer of its bits."""
 
-    def cast(self: Any, source: Any, target: Any) -> Any:
+    def cast(self: interpreter.InterpreterBuilder, source: tl.tensor, target: tl.dtype) -> interpreter.TensorHandle:
         kinds = {source.dtype.scalar, target.scalar}
         if tl.bfloat16 in kinds and not kinds <= {tl.bfloat16, tl.float32}:
             source = original(self, source, tl.float32)
@@ -153,7 +153,12 @@ def _along(data: np.ndarray, axis: int, part: slice) -> np.ndarray:
     return data[(slice(None),) * axis + (part,)]
 
 
-def _combined(operation: Any, first: list[Any], second: list[Any], dtypes: list[Any]) -> list[np.ndarray]:
+def _combined(
+    operation: interpreter.ReduceScanOpInterface,
+    first: list[np.ndarray],
+    second: list[np.ndarray],
+    dtypes: list[tl.dtype],
+) -> list[np.ndarray]:
     """Apply the combine function to arrays, which are whole parts of blocks; keep the arrays' types."""
     tensors = [operation.to_tensor(data, dtype) for data, dtype in zip(first + second, dtypes + dtypes, strict=True)]
     results = operation.combine_fn.fn(*tensors)
@@ -162,8 +167,8 @@ def _combined(operation: Any, first: list[Any], second: list[Any], dtypes: list[
     return [np.broadcast_to(h, d.shape).astype(d.dtype) for h, d in zip(handles, first, strict=True)]
 
 
-def _takes_blocks(combine: Any) -> bool:
-    """Whether a combine function does the same with blocks: `not` is Python's here, and asks for one truth."""
+def _takes_blocks(combine: interpreter.InterpretedFunction) -> bool:
+    """Return True if a combine function also works on blocks: `not` and `and` are Python's, and ask for one truth."""
     tree = ast.parse(textwrap.dedent(inspect.getsource(combine.fn)))
     return not any(isinstance(node, (ast.Not, ast.BoolOp)) for node in ast.walk(tree))
 
@@ -172,7 +177,7 @@ _reduce_by_elements = interpreter.ReduceOps.generic_reduce
 _scan_by_elements = interpreter.ScanOps.generic_scan
 
 
-def _reduce_by_halves(self: Any, values: tuple[Any, ...]) -> list[Any]:
+def _reduce_by_halves(self: interpreter.ReduceOps, values: tuple[tl.tensor, ...]) -> list[tl.tensor]:
     """Replace the interpreter's reduction, which calls the combine function for each element.
 
     Neighbours are combined, then those of the results, as on the device: the order of a sum is a tree's.
@@ -192,7 +197,7 @@ def _reduce_by_halves(self: Any, values: tuple[Any, ...]) -> list[Any]:
     return [self.to_tensor(d, dtype) for d, dtype in zip(data, dtypes, strict=True)]
 
 
-def _scan_by_slices(self: Any, values: tuple[Any, ...]) -> list[Any]:
+def _scan_by_slices(self: interpreter.ScanOps, values: tuple[tl.tensor, ...]) -> list[tl.tensor]:
     """Replace the interpreter's scan, which calls the combine function for each element, by one for each index."""
     if not _takes_blocks(self.combine_fn):
         return _scan_by_elements(self, values)
@@ -208,7 +213,7 @@ def _scan_by_slices(self: Any, values: tuple[Any, ...]) -> list[Any]:
 def interpreted_triton() -> Iterator[None]:
     """Have Triton interpret what is decorated within, and its own functions."""
     rewritten, builder = interpreter.InterpretedFunction.rewritten_fn, interpreter.InterpreterBuilder
-    replacements = {
+    replacements: dict[str, Any] = {
         "_patch_lang_tensor": _patch_tensor_class(interpreter._patch_lang_tensor),
         "_convert_float": _exact_convert_float(interpreter._convert_float),
     }
@@ -225,7 +230,7 @@ def interpreted_triton() -> Iterator[None]:
         yield
 
 
-def _handle_to_torch(value: Any) -> torch.Tensor:
+def _handle_to_torch(value: tl.tensor) -> torch.Tensor:
     data = np.ascontiguousarray(value.handle.data)
     if value.dtype.scalar == tl.bfloat16:
         # The interpreter keeps bfloat16 as its bits.
@@ -233,7 +238,7 @@ def _handle_to_torch(value: Any) -> torch.Tensor:
     return torch.from_numpy(data)
 
 
-def to_torch(args: tuple[Any, ...]) -> list[torch.Tensor]:
+def to_torch(args: tuple[object, ...]) -> list[torch.Tensor]:
     """Convert the interpreter's tensors, and numbers among them, to torch tensors."""
     args = tuple(a.value if isinstance(a, tl.constexpr) else a for a in args)
     tensors = [_handle_to_torch(a) for a in args if isinstance(a, tl.tensor)]

@@ -6,7 +6,7 @@ Part of ``_stubs``, like it bound to PyTorch's internals.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch._subclasses import fake_tensor
@@ -16,22 +16,25 @@ GPU = torch.device("cuda", 0)
 
 aten = torch.ops.aten
 
+#: An operand of an operator: of a call, or of a graph.
+Operand: TypeAlias = torch.Tensor | torch.fx.Node
+
 
 def _fused_attention(  # noqa: PLR0913 - the arguments of the operator
     half: bool,
-    query: Any,
-    key: Any,
-    value: Any,
-    attn_mask: Any = None,
+    query: Operand,
+    key: Operand,
+    value: Operand,
+    attn_mask: Operand | None = None,
     dropout_p: float = 0.0,
     is_causal: bool = False,
     scale: float | None = None,
-) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+) -> tuple[torch._ops.OpOverload, tuple[object, ...], dict[str, object]]:
     """Return the operator, arguments and keywords of a GPU's scaled dot product attention.
 
     ``half`` says whether the tensors are of 16 bits.
     """
-    arguments: tuple[Any, ...]
+    arguments: tuple[object, ...]
     if half and attn_mask is None:
         arguments = (query, key, value, dropout_p, is_causal, False)
         target = aten._scaled_dot_product_flash_attention.default
@@ -86,8 +89,8 @@ def _copy_constants(graph: torch.fx.Graph) -> set[torch.fx.Node]:
     return {*lifted, *graph.find_nodes(op="get_attr")}
 
 
-def _to_gpu(value: Any) -> Any:
-    """Tensors and devices of the CPU, as those of the absent GPU."""
+def _to_gpu(value: object) -> object:
+    """Return a tensor or device of the CPU as one of the absent GPU; anything else as it is."""
     if isinstance(value, torch.device):
         return GPU if value.type == "cpu" else value
     if not isinstance(value, fake_tensor.FakeTensor) or value.device.type != "cpu":
@@ -96,7 +99,7 @@ def _to_gpu(value: Any) -> Any:
         return torch.empty_strided(value.size(), value.stride(), dtype=value.dtype, device=GPU)
 
 
-def _relocate_graph(gm: torch.fx.GraphModule, move: Callable[[Any], Any]) -> None:
+def _relocate_graph(gm: torch.fx.GraphModule, move: Callable[[object], object]) -> None:
     """Move every device and every fake tensor recorded in a graph."""
     on_cpu = _copy_constants(gm.graph)
     for node in gm.graph.nodes:
@@ -114,11 +117,11 @@ def _relocate_graph(gm: torch.fx.GraphModule, move: Callable[[Any], Any]) -> Non
     gm.recompile()
 
 
-def relocate(gm: torch.fx.GraphModule, example_inputs: list[Any]) -> tuple[torch.fx.GraphModule, list[Any]]:
+def relocate(gm: torch.fx.GraphModule, example_inputs: list[object]) -> tuple[torch.fx.GraphModule, list[object]]:
     """Move a graph traced on the CPU, and its inputs, to the absent GPU."""
-    memo: dict[int, tuple[Any, Any]] = {}
+    memo: dict[int, tuple[object, object]] = {}
 
-    def move(value: Any) -> Any:
+    def move(value: object) -> object:
         # One new tensor per old one, so that aliasing by identity survives; the
         # old one is kept in the memo so that its id is not reused.
         if id(value) not in memo:

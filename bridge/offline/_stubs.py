@@ -14,8 +14,8 @@ import importlib
 import tempfile
 import types
 import warnings
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 from unittest import mock
 
 import torch
@@ -52,6 +52,10 @@ from triton.runtime.driver import driver as triton_driver
 
 from ._relocate import attention_on_gpu, relocate
 from .arch import GpuArch
+
+if TYPE_CHECKING:
+    from torch._inductor.runtime.triton_heuristics import CachingAutotuner
+    from triton.compiler import CompiledKernel
 
 # functools caches whose values depend on the device, as "module:attribute".
 # Cleared when the stubs go up and when they come down. One-time registrations
@@ -92,11 +96,11 @@ _DEVICE_CACHES = (
 _NO_STATIC_LAUNCHER = {"use_static_cuda_launcher": False}
 
 
-def _resolve(path: str) -> Any | None:
+def _resolve(path: str) -> object:
     """Return the object at ``module:attr.attr``, or None where this version lacks it."""
     module_name, _, attributes = path.partition(":")
     try:
-        target: Any = importlib.import_module(module_name)
+        target: object = importlib.import_module(module_name)
     except ImportError:
         return None
     for attribute in attributes.split("."):
@@ -172,38 +176,40 @@ class StubDriver(CudaDriver):
 class _OnCpu(TorchDispatchMode):
     """Makes new tensors for the absent GPU on the CPU."""
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(
+        self, func: torch._ops.OpOverload, types: Sequence[type], args: tuple = (), kwargs: dict | None = None
+    ) -> object:
         kwargs = dict(kwargs or {})
         if getattr(kwargs.get("device"), "type", None) == "cuda":
             kwargs["device"] = torch.device("cpu")
         return func(*args, **kwargs)
 
 
-def _on_cpu(method: Callable[..., Any]) -> Callable[..., Any]:
+def _on_cpu(method: Callable) -> Callable:
     """Wrap constant folding's step, which computes one element of each constant on its device."""
 
     @functools.wraps(method)
-    def run(*args: Any) -> Any:
+    def run(*args: object) -> object:
         with _OnCpu():
             return method(*args)
 
     return run
 
 
-def _lookup_seed(seeds: torch.Tensor, index: int) -> Any:
+def _lookup_seed(seeds: torch.Tensor, index: int) -> object:
     """Return the shape of one random seed; subscripting would ask for the device."""
     return torch._prims.TensorMeta(seeds.select(0, index).clone())
 
 
-def _nothing(*args: Any, **kwargs: Any) -> None:
+def _nothing(*args: object, **kwargs: object) -> None:
     return None
 
 
-def _constant(value: Any) -> Callable[..., Any]:
+def _constant(value: object) -> Callable:
     return lambda *args, **kwargs: value
 
 
-def _cuda_functions(arch: GpuArch) -> dict[str, Callable[..., Any]]:
+def _cuda_functions(arch: GpuArch) -> dict[str, Callable]:
     """Stand-ins for functions of ``torch.cuda``."""
     return {
         "is_available": _constant(True),
@@ -228,26 +234,26 @@ def _cuda_functions(arch: GpuArch) -> dict[str, Callable[..., Any]]:
     }
 
 
-def _interface_functions(arch: GpuArch) -> dict[str, Any]:
+def _interface_functions(arch: GpuArch) -> dict[str, object]:
     """Stand-ins for ``CudaInterface``, which bound torch.cuda's at import."""
     cuda = _cuda_functions(arch)
     names = (
         "current_device set_device device_count synchronize memory_allocated get_device_properties is_bf16_supported"
     )
-    replaced = {name: staticmethod(cuda[name]) for name in names.split()}
+    replaced: dict[str, object] = {name: staticmethod(cuda[name]) for name in names.split()}
     replaced["exchange_device"] = staticmethod(_constant(-1))
     replaced["maybe_exchange_device"] = staticmethod(_constant(-1))
     replaced["get_raw_stream"] = staticmethod(_constant(0))
     return replaced
 
 
-def _patch_all(stack: contextlib.ExitStack, target: Any, new: dict[str, Any]) -> None:
+def _patch_all(stack: contextlib.ExitStack, target: object, new: Mapping[str, object]) -> None:
     for name, value in new.items():
         if hasattr(target, name):
             stack.enter_context(mock.patch.object(target, name, value))
 
 
-def _tensor_methods() -> dict[str, Callable[..., Any]]:
+def _tensor_methods() -> dict[str, Callable]:
     """Methods of fake tensors that Inductor calls, as operators.
 
     Python's bindings of the methods set the device first, for which a CPU build has no guard; operators do not.
@@ -262,7 +268,7 @@ def _tensor_methods() -> dict[str, Callable[..., Any]]:
     }
 
 
-def _pattern_init() -> dict[str, Callable[..., Any]]:
+def _pattern_init() -> dict[str, Callable]:
     """Stand-in for the registration of the joint graph's patterns.
 
     It traces them on fake tensors of the graph's device. A CPU build cannot
@@ -307,7 +313,7 @@ def gpu_stubs(arch: GpuArch) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def active_triton_driver(stub: Any) -> Iterator[None]:
+def active_triton_driver(stub: StubDriver) -> Iterator[None]:
     """Make ``stub`` Triton's active driver."""
     with (
         mock.patch.object(triton_driver, "_active", stub),
@@ -350,7 +356,7 @@ def scratch_caches() -> Iterator[str]:
         yield directory
 
 
-def run_fake(gm: torch.fx.GraphModule, args: tuple[Any, ...]) -> Any:
+def run_fake(gm: torch.fx.GraphModule, args: tuple[object, ...]) -> object:
     """Return the outputs of ``gm`` as fake tensors of concrete size."""
     # With a shape environment, ``item()`` yields a symbol instead of an error:
     # Dynamo passes floats that may change as tensors.
@@ -368,11 +374,11 @@ class _NeverLaunched:
     __file__ = ""
 
     @staticmethod
-    def call(args: Any) -> Any:
+    def call(args: object) -> None:
         raise RuntimeError("bridge.offline: generated code for an absent GPU was run")
 
 
-def _capture_module(codes: list[str], graph: Any) -> _NeverLaunched:
+def _capture_module(codes: list[str], graph: torch._inductor.graph.GraphLowering) -> _NeverLaunched:
     """Stand for ``GraphLowering.compile_to_module``: generate the code, but do not import it."""
     wrapper_code, _ = graph.codegen()
     codes.append(wrapper_code.value)
@@ -381,11 +387,11 @@ def _capture_module(codes: list[str], graph: Any) -> _NeverLaunched:
     return _NeverLaunched()
 
 
-def _forward_on_gpu(arch: GpuArch, original: Callable[..., Any]) -> Callable[..., Any]:
+def _forward_on_gpu(arch: GpuArch, original: Callable) -> Callable:
     """Wrap ``compile_fx_forward``, the first step after AOTAutograd's tracing."""
 
     @functools.wraps(original)
-    def forward(gm: Any, example_inputs: Any, *args: Any, **kwargs: Any) -> Any:
+    def forward(gm: torch.fx.GraphModule, example_inputs: Iterable[object], *args: object, **kwargs: object) -> object:
         with gpu_stubs(arch):
             gm, inputs = relocate(gm, list(example_inputs))
             return original(gm, inputs, *args, **kwargs)
@@ -430,20 +436,20 @@ class _SetDevice(ast.NodeTransformer):
         return node
 
 
-def load_autotuner(name: str, source: str, arch: GpuArch) -> Any:
+def load_autotuner(name: str, source: str, arch: GpuArch) -> CachingAutotuner:
     """Import a kernel's module; its heuristic then decides on configs."""
     tree = _SetDevice(arch).visit(ast.parse(source))
     module = PyCodeCache.load(ast.unparse(ast.fix_missing_locations(tree)))
     return getattr(module, name)
 
 
-def compile_config(autotuner: Any, config: Any) -> Any:
+def compile_config(autotuner: CachingAutotuner, config: triton.Config) -> CompiledKernel:
     """Compile one config the way Inductor does; nothing is loaded."""
     with inductor_config.patch(_NO_STATIC_LAUNCHER):
         return autotuner._precompile_config(config).kernel
 
 
-def triton_config(kwargs: dict[str, int], num_warps: int, num_stages: int) -> Any:
+def triton_config(kwargs: dict[str, int], num_warps: int, num_stages: int) -> triton.Config:
     """Return a ``triton.Config``."""
     return triton.Config(kwargs, num_warps=num_warps, num_stages=num_stages)
 

@@ -7,9 +7,8 @@ import copy
 import dataclasses
 import functools
 import mmap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any
 from unittest import mock
 
 import torch
@@ -56,7 +55,7 @@ class OfflineResult:
         return len(self.launches)
 
 
-def _materialize(value: Any) -> Any:
+def _materialize(value: object) -> object:
     """Return a CPU tensor of zeros in place of a fake one; only what is touched takes memory."""
     if not isinstance(value, torch.Tensor):
         return value
@@ -68,19 +67,19 @@ def _materialize(value: Any) -> Any:
     return zeros.view(value.dtype).as_strided(size, stride)
 
 
-def _shape_only(gm: torch.fx.GraphModule) -> Callable[..., Any]:
+def _shape_only(gm: torch.fx.GraphModule) -> Callable:
     """Return a function that has the outputs' shapes of ``gm`` and computes nothing."""
 
-    def run(*args: Any) -> Any:
+    def run(*args: object) -> object:
         return pytree.tree_map(_materialize, _stubs.run_fake(gm, args))
 
     return run
 
 
-def _offline_backend(compile_fx: Callable[..., Any]) -> Callable[..., Any]:
+def _offline_backend(compile_fx: Callable) -> Callable:
     """Return a Dynamo backend that compiles with ``compile_fx`` but runs nothing."""
 
-    def backend(gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Any:
+    def backend(gm: torch.fx.GraphModule, example_inputs: Sequence[object]) -> Callable:
         # compile_fx takes ownership of its argument.
         runnable = copy.deepcopy(gm)
         compile_fx(gm, example_inputs)
@@ -90,9 +89,9 @@ def _offline_backend(compile_fx: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _generate(
-    fn: Callable[..., Any],
-    example_inputs: Sequence[Any],
-    compile_fx: Callable[..., Any],
+    fn: Callable,
+    example_inputs: Sequence[object],
+    compile_fx: Callable,
     dynamic: bool | None,
 ) -> None:
     """Have Dynamo trace ``fn`` and hand each graph to ``compile_fx``."""
@@ -103,7 +102,7 @@ def _generate(
 
 @contextlib.contextmanager
 def compiling_for_gpu(
-    arch: int | str | GpuArch = "sm_90", config_patches: dict[str, Any] | None = None
+    arch: int | str | GpuArch = "sm_90", config_patches: Mapping[str, object] | None = None
 ) -> Iterator[list[str]]:
     """Have Inductor, wherever a program calls it inside the block, generate code for a GPU of ``arch``.
 
@@ -115,7 +114,9 @@ def compiling_for_gpu(
     generate = module.compile_fx
 
     @functools.wraps(generate)
-    def compile_fx(gm: torch.fx.GraphModule, example_inputs: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
+    def compile_fx(
+        gm: torch.fx.GraphModule, example_inputs: Sequence[object], *args: object, **kwargs: object
+    ) -> Callable:
         runnable = copy.deepcopy(gm)
         generate(gm, example_inputs, *args, **kwargs)
         return runnable.forward
@@ -130,15 +131,15 @@ def compiling_for_gpu(
 
 
 def compile_for_gpu(  # noqa: PLR0913 - one for each of torch.compile's
-    fn: Callable[..., Any],
-    example_inputs: Sequence[Any],
+    fn: Callable,
+    example_inputs: Sequence[object],
     *,
-    compile_fx: Callable[..., Any] | None = None,
+    compile_fx: Callable | None = None,
     arch: int | str | GpuArch = "sm_90",
     dynamic: bool | None = False,
-    config_patches: dict[str, Any] | None = None,
-    options: dict[str, Any] | None = None,
-    context: AbstractContextManager[Any] | None = None,
+    config_patches: Mapping[str, object] | None = None,
+    options: Mapping[str, object] | None = None,
+    context: AbstractContextManager | None = None,
 ) -> OfflineResult:
     """Generate the code that ``torch.compile(fn)`` would on a GPU of ``arch``.
 
@@ -158,7 +159,7 @@ def compile_for_gpu(  # noqa: PLR0913 - one for each of torch.compile's
     """
     gpu = resolve_arch(arch)
     codes: list[str] = []
-    patches = dict(_NO_BENCHMARKS)
+    patches: dict[str, object] = dict(_NO_BENCHMARKS)
     patches.update({k.replace("-", "_"): v for k, v in (options or {}).items()})
     patches.update(config_patches or {})
     with (

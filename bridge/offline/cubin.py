@@ -7,11 +7,15 @@ import re
 import subprocess
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from . import _stubs
 from .arch import GpuArch, resolve_arch
 from .wrapper import TritonKernelSource
+
+if TYPE_CHECKING:
+    import triton
+    from triton.compiler import CompiledKernel
 
 # Config keys that are options of the compiler and not kernel arguments.
 _COMPILER_OPTIONS = ("num_warps", "num_stages")
@@ -45,7 +49,7 @@ def _resource_usage(cubin: bytes) -> dict[str, int]:
     return {key: int(value) for key, value in re.findall(r"(\w+):(\d+)", report.stdout)}
 
 
-def _cubin(name: str, config: dict[str, int], compiled: Any) -> Cubin:
+def _cubin(name: str, config: dict[str, int], compiled: CompiledKernel) -> Cubin:
     usage = _resource_usage(compiled.asm["cubin"])
     return Cubin(
         name=name,
@@ -59,13 +63,13 @@ def _cubin(name: str, config: dict[str, int], compiled: Any) -> Cubin:
     )
 
 
-def _describe(config: Any) -> dict[str, int]:
+def _describe(config: triton.Config) -> dict[str, int]:
     described = dict(config.kwargs)
     described.update({key: getattr(config, key) for key in _COMPILER_OPTIONS})
     return described
 
 
-def _override(default: Any, config: dict[str, int]) -> Any:
+def _override(default: triton.Config, config: dict[str, int]) -> triton.Config:
     """Return the heuristic's own config with the given values in place of its own."""
     merged = {**_describe(default), **config}
     options = {key: merged.pop(key) for key in _COMPILER_OPTIONS}

@@ -13,7 +13,7 @@ import contextlib
 import os
 import runpy
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -46,13 +46,13 @@ def interpreter() -> Iterator[None]:
 
 
 def run_interpreted(
-    fn: Callable[..., Any],
-    inputs: Sequence[Any],
+    fn: Callable,
+    inputs: Sequence[object],
     *,
-    backend: str | Callable[..., Any] = "inductor",
+    backend: str | Callable = "inductor",
     dynamic: bool | None = False,
-    config_patches: dict[str, Any] | None = None,
-    context: AbstractContextManager[Any] | None = None,
+    config_patches: Mapping[str, object] | None = None,
+    context: AbstractContextManager | None = None,
 ) -> Any:
     """Compile ``fn`` with ``backend`` and return its outputs for ``inputs``.
 

@@ -76,24 +76,24 @@ _OTHER: dict[str, Callable[..., torch.Tensor]] = {
 TORCH_FUNCTIONS = {name: getattr(torch, name) for name in _SAME_NAME.split()} | _OTHER
 
 
-def _elementwise(function: Callable[..., torch.Tensor]) -> Callable[..., Any]:
+def _elementwise(function: Callable[..., torch.Tensor]) -> Callable:
     """Return a torch function as one on the interpreter's tensors."""
 
-    def apply(*args: Any, **kwargs: Any) -> Any:
+    def apply(*args: object, **kwargs: object) -> object:
         # Triton passes _semantic and the like by keyword; they mean nothing here.
         return stubs.from_torch(function(*stubs.to_torch(args)))
 
     return apply
 
 
-def _missing(name: str) -> Callable[..., Any]:
-    def raise_error(*args: Any, **kwargs: Any) -> Any:
+def _missing(name: str) -> Callable:
+    def raise_error(*args: object, **kwargs: object) -> None:
         raise NotImplementedError(f"bridge.offline: no CPU version of libdevice.{name}")
 
     return raise_error
 
 
-def _replacement(name: str) -> Callable[..., Any]:
+def _replacement(name: str) -> Callable:
     function = TORCH_FUNCTIONS.get(name)
     return _missing(name) if function is None else _elementwise(function)
 

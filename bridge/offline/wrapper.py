@@ -24,7 +24,7 @@ class TritonKernelSource:
     name: str
     source: str
     signature: dict[str, str]
-    constants: dict[str, Any]
+    constants: dict[str, object]
     heuristic: str
     size_hints: dict[str, int]
 

@@ -8,11 +8,10 @@ import time
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from .. import gpu_measurements
 from . import tables
-from .journal import Journal
+from .journal import Journal, Record
 from .patterns import Corpus
 from .pool import run_all
 
@@ -58,14 +57,14 @@ def _run_missing(corpus: Corpus, missing: list[str], journal: Journal, how: tupl
         print(f"[{number}/{len(missing)}] {line(record)}", flush=True)
 
 
-def line(record: dict[str, Any]) -> str:
+def line(record: Record) -> str:
     """Return one pattern's result in a line."""
     kernels = f" {record['inductor']} -> {record['bridge']} kernels" if "inductor" in record else ""
     words = f": {record['detail']}" if record.get("detail") else ""
     return f"{record['pattern']} {record['status']}{kernels}{words}"
 
 
-def summary(records: list[dict[str, Any]]) -> str:
+def summary(records: list[Record]) -> str:
     """Return counts of patterns by status, kernels, and failures."""
     counts = Counter(record["status"] for record in records)
     compiled = [record for record in records if "inductor" in record]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import time
 from collections import Counter
-from typing import Any
+from collections.abc import Callable
 
 import torch
 
@@ -14,6 +14,7 @@ from ...options import Options
 from ...reports import GroupReport, Report
 from ...scheduling import hook
 from ..findings import left_apart, why
+from .journal import Record
 from .patterns import Corpus
 
 #: What a compiler raises that cannot compile a pattern.
@@ -25,14 +26,14 @@ RAISED = (
 _INTERNAL = "internal_error"
 
 
-def compile_offline(corpus: Corpus, name: str, point: int = 0) -> dict[str, Any]:
+def compile_offline(corpus: Corpus, name: str, point: int = 0) -> Record:
     """Return a record of one pattern: its status, the kernels of both compilers, and why kernels stay apart."""
     start = time.perf_counter()
     record = {"pattern": name, **_compiled(corpus, name, point)}
     return {**record, "seconds": round(time.perf_counter() - start, 3)}
 
 
-def _compiled(corpus: Corpus, name: str, point: int) -> dict[str, Any]:
+def _compiled(corpus: Corpus, name: str, point: int) -> Record:
     both = _Both()
     torch._dynamo.reset()
     try:
@@ -65,12 +66,12 @@ class _Both:
         self.culprit = "skipped"
         self.report = Report()
 
-    def __call__(self, gm: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> Any:
+    def __call__(self, gm: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> Callable:
         from torch._inductor.compile_fx import compile_fx  # weight: Inductor
 
         return compile_fx(gm, inputs, inner_compile=self._generate)
 
-    def _generate(self, gm: torch.fx.GraphModule, inputs: list[torch.Tensor], **keywords: Any) -> Any:
+    def _generate(self, gm: torch.fx.GraphModule, inputs: list[torch.Tensor], **keywords: object) -> Callable:
         from torch._guards import TracingContext  # weight: Inductor
         from torch._inductor.compile_fx import compile_fx_inner  # weight: Inductor
 
@@ -83,9 +84,9 @@ class _Both:
         return compiled
 
 
-def describe(report: Report, inductor: int, bridge: int) -> dict[str, Any]:
+def describe(report: Report, inductor: int, bridge: int) -> Record:
     """Return what a report says of a pattern for which so many kernels were emitted."""
-    apart = [_group(group) for group in left_apart(report)]
+    apart: list[Record] = [_group(group) for group in left_apart(report)]
     refusals = [(refusal.reason.name, refusal.detail) for refusal in report.refusals]
     reasons = Counter({name for group in apart for name, _ in group["why"]})
     reasons.update({name for name, _ in refusals} - set(reasons))
@@ -104,7 +105,7 @@ def describe(report: Report, inductor: int, bridge: int) -> dict[str, Any]:
     }
 
 
-def _group(group: GroupReport) -> dict[str, Any]:
+def _group(group: GroupReport) -> Record:
     return {
         "kernels": [group.kernels_before, group.kernels_after],
         "bytes": [group.bytes_before, group.bytes_if_one],

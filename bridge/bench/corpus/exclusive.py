@@ -9,7 +9,10 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import torch
 
 #: How often this process has entered.
 _depth = 0
@@ -35,13 +38,13 @@ def gpu() -> Iterator[None]:
             fcntl.flock(_lock(), fcntl.LOCK_UN)
 
 
-def locked(backend: Callable[..., Any]) -> Callable[..., Any]:
+def locked(backend: Callable) -> Callable:
     """Return a Dynamo backend whose code runs, and tunes its kernels, alone on the GPU; it compiles beside others."""
 
-    def compile_graph(gm: Any, inputs: Any) -> Callable[..., Any]:
+    def compile_graph(gm: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> Callable:
         compiled = backend(gm, inputs)
 
-        def run(*args: Any) -> Any:
+        def run(*args: object) -> object:
             with gpu():
                 return compiled(*args)
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
+
+#: What became of a pattern, as JSON: its name, its status and figures.
+Record: TypeAlias = dict[str, Any]
 
 
 class Journal:
@@ -13,9 +16,9 @@ class Journal:
     def __init__(self, path: Path):
         self.path = path
         lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-        self.records: dict[str, dict[str, Any]] = {r["pattern"]: r for r in map(json.loads, lines)}
+        self.records: dict[str, Record] = {r["pattern"]: r for r in map(json.loads, lines)}
 
-    def add(self, record: dict[str, Any]) -> None:
+    def add(self, record: Record) -> None:
         """Append a record to the file; an earlier one of the same pattern no longer counts."""
         self.records[record["pattern"]] = record
         self.path.parent.mkdir(parents=True, exist_ok=True)

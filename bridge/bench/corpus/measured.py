@@ -10,7 +10,8 @@ import importlib
 import statistics
 import time
 from collections.abc import Callable
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 from unittest import mock
 
 import torch
@@ -24,7 +25,11 @@ from ..results import half_range
 from . import numerics
 from .compiled import RAISED, describe, same_code
 from .exclusive import gpu, locked
+from .journal import Record
 from .patterns import Corpus
+
+if TYPE_CHECKING:
+    from torch._inductor.runtime.triton_heuristics import CachingAutotuner
 
 #: Microseconds that a CUDA graph is to take at least, and calls in it at most: a single short call is all noise.
 LONG_ENOUGH, MOST_CALLS = 200.0, 50
@@ -34,7 +39,7 @@ WARM_UP, ROUNDS = 4, 24
 _RANDOM = frozenset({"inductor_random", "inductor_randint", "inductor_seeds"})
 
 
-def measure(corpus: Corpus, name: str) -> dict[str, Any]:
+def measure(corpus: Corpus, name: str) -> Record:
     """Return a record of one pattern; with "broken", this process cannot use the GPU any more."""
     start = time.perf_counter()
     pattern = _Pattern(corpus, name)
@@ -68,7 +73,7 @@ class _Pattern:
         self._corpus, self._name = corpus, name
         self._code: list[list[str]] = []
 
-    def measured(self) -> dict[str, Any]:
+    def measured(self) -> Record:
         module = self._corpus.module(self._name)
         program = module.Repro()
         with gpu():
@@ -86,7 +91,9 @@ class _Pattern:
             record |= self._timed(inputs, {"inductor_us": theirs, "bridge_us": ours, "oracle_us": oracle})
         return record | ({"oracle_skipped": words} if words and "oracle_us" not in record else {})
 
-    def _compiled(self, program: Any, inputs: list[Any], backend: Any) -> tuple[Callable[..., Any], dict[str, Any]]:
+    def _compiled(
+        self, program: torch.nn.Module, inputs: list[object], backend: str | Callable
+    ) -> tuple[Callable, dict[str, CachingAutotuner]]:
         """(compiled program, its tuned kernels)."""
         from torch._inductor.codecache import PyCodeCache  # weight: Inductor
         from torch._inductor.graph import GraphLowering  # weight: Inductor
@@ -100,7 +107,7 @@ class _Pattern:
             call(*inputs)
         return call, inductor.tuned_kernels()
 
-    def _oracle(self, inputs: list[Any]) -> tuple[Callable[..., Any] | None, str]:
+    def _oracle(self, inputs: list[object]) -> tuple[Callable | None, str]:
         """Return (the hand-written kernel or None, why there is none); its first call compiles it."""
         try:
             module = self._corpus.module(self._name, "oracle")
@@ -112,7 +119,7 @@ class _Pattern:
             return None, f"{type(failure).__name__}: {str(failure)[:200]}"
         return lambda *values: forward(list(values)), ""
 
-    def _timed(self, inputs: list[Any], calls: dict[str, Callable[..., Any] | None]) -> dict[str, Any]:
+    def _timed(self, inputs: list[object], calls: dict[str, Callable | None]) -> Record:
         if same_code(*self._code):
             del calls["inductor_us"]
         times = {side: _Timed(call, inputs) for side, call in calls.items() if call is not None}
@@ -122,7 +129,7 @@ class _Pattern:
         return _ratios({side: one.times for side, one in times.items()})
 
 
-def _inputs(module: Any) -> list[Any]:
+def _inputs(module: ModuleType) -> list[object]:
     """Return the pattern's inputs, the same ones each time."""
     torch.manual_seed(0)
     return module.make_inputs()
@@ -132,7 +139,7 @@ def _launches(codes: list[str]) -> int:
     return sum(len(offline.parse_wrapper(code).launches) for code in codes)
 
 
-def _judged(program: Any, module: Any, theirs: Callable[..., Any], ours: Callable[..., Any]) -> dict[str, Any]:
+def _judged(program: torch.nn.Module, module: ModuleType, theirs: Callable, ours: Callable) -> Record:
     """Return the errors of both, and a status where Bridge's are too large.
 
     Where eager cannot be the reference (random numbers are others, memory does not suffice), Inductor is.
@@ -145,7 +152,7 @@ def _judged(program: Any, module: Any, theirs: Callable[..., Any], ours: Callabl
         reference = inductors
     found = [numerics.errors(one, reference) for one in (inductors, bridges)]
     bad = numerics.too_far(found[1], found[0], numerics.slacks(inductors, reference is exact))
-    record: dict[str, Any] = {"errors": [max(one, default=0.0) for one in found]}
+    record: Record = {"errors": [max(one, default=0.0) for one in found]}
     record["reference"] = "inductor" if reference is inductors else "float64"
     if bad:
         pairs = ", ".join(f"result {k}: {found[1][k]:.2e}, Inductor's {found[0][k]:.2e}" for k in bad)
@@ -153,7 +160,7 @@ def _judged(program: Any, module: Any, theirs: Callable[..., Any], ours: Callabl
     return record
 
 
-def _reference(program: Any, module: Any) -> list[torch.Tensor] | None:
+def _reference(program: torch.nn.Module, module: ModuleType) -> list[torch.Tensor] | None:
     source = type(program).forward.__code__.co_names
     if _RANDOM.intersection(source):
         return None
@@ -166,7 +173,7 @@ def _reference(program: Any, module: Any) -> list[torch.Tensor] | None:
 class _Timed:
     """A call in a CUDA graph, as often as makes it long enough to measure."""
 
-    def __init__(self, call: Callable[..., Any], inputs: list[Any]):
+    def __init__(self, call: Callable, inputs: list[object]):
         def some() -> None:
             for _ in range(self.calls):
                 call(*inputs)
@@ -183,9 +190,9 @@ class _Timed:
         self.times += [us / self.calls] if counts else []
 
 
-def _ratios(times: dict[str, list[float]]) -> dict[str, Any]:
+def _ratios(times: dict[str, list[float]]) -> Record:
     """Return median times, and Bridge's over those of the others, round by round."""
-    record: dict[str, Any] = {side: round(statistics.median(values), 3) for side, values in times.items()}
+    record: Record = {side: round(statistics.median(values), 3) for side, values in times.items()}
     for side in times.keys() - {"bridge_us"}:
         ratios = [ours / other for ours, other in zip(times["bridge_us"], times[side], strict=True)]
         name = side.removesuffix("_us")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import torch
 from torch.utils import _pytree as pytree
@@ -19,31 +18,33 @@ _NARROW = frozenset({torch.float32, torch.float16, torch.bfloat16})
 
 
 class _InDouble(TorchDispatchMode):
-    """Has every operator that names a narrower floating dtype compute in float64."""
+    """Have every operator that names a narrower floating dtype compute in float64."""
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(
+        self, func: Callable, types: Sequence[type], args: tuple = (), kwargs: dict | None = None
+    ) -> object:
         if func is torch.ops.aten.view.dtype:
             raise ValueError("the bits of a value are read, which are others in float64")
         args, kwargs = pytree.tree_map(_widened, (args, kwargs or {}))
         return func(*args, **kwargs)
 
 
-def _widened(value: Any) -> Any:
+def _widened(value: object) -> object:
     return torch.float64 if isinstance(value, torch.dtype) and value in _NARROW else value
 
 
-def _double(value: Any) -> Any:
+def _double(value: object) -> object:
     return value.double() if isinstance(value, torch.Tensor) and value.dtype in _NARROW else value
 
 
-def in_double(call: Callable[..., Any], inputs: Sequence[Any]) -> list[torch.Tensor]:
+def in_double(call: Callable, inputs: Sequence[object]) -> list[torch.Tensor]:
     """Return `results` of the call in float64."""
     widened = [_double(value) for value in inputs]
     with _InDouble():
         return results(call, widened)
 
 
-def results(call: Callable[..., Any], inputs: Sequence[Any]) -> list[torch.Tensor]:
+def results(call: Callable, inputs: Sequence[object]) -> list[torch.Tensor]:
     """Call, and return what it returns, and the inputs that it has changed."""
     tensors = [value for value in inputs if isinstance(value, torch.Tensor)]
     before = [tensor._version for tensor in tensors]

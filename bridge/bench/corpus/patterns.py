@@ -20,6 +20,10 @@ _DTYPES = {
 }  # fmt: skip
 
 
+#: A set of inputs, as `shapes.json` has it.
+Point = dict[str, Any]
+
+
 class Corpus:
     """The corpus in a folder; ValueError where there is none."""
 
@@ -35,7 +39,7 @@ class Corpus:
             (path.parent.name for path in self._patterns.glob("*/repro.py")), key=lambda n: n.split("_")[::-1]
         )
 
-    def points(self, name: str) -> list[dict[str, Any]]:
+    def points(self, name: str) -> list[Point]:
         """Return the sets of inputs that the pattern was met with."""
         return json.loads((self._patterns / name / "shapes.json").read_text())["points"]
 
@@ -54,7 +58,7 @@ class Corpus:
         spec.loader.exec_module(module)
         return module
 
-    def outline(self, name: str, point: int = 0) -> tuple[torch.nn.Module, list[Any]]:
+    def outline(self, name: str, point: int = 0) -> tuple[torch.nn.Module, list[object]]:
         """Return the pattern on the CPU, and inputs of its sizes, whose values are not set."""
         module = self.module(name)
         # The patterns name the GPU that they were captured on.
@@ -62,17 +66,17 @@ class Corpus:
         return module.Repro(), outline_inputs(self.points(name)[point])
 
 
-def _cpu(*args: Any, **kwargs: Any) -> torch.device:
+def _cpu(*args: object, **kwargs: object) -> torch.device:
     return torch.device("cpu")
 
 
-def outline_inputs(point: dict[str, Any]) -> list[Any]:
+def outline_inputs(point: Point) -> list[object]:
     """Return the inputs of a point: tensors without values, and numbers and sizes as they stand."""
     storages = [torch.empty(size, dtype=torch.uint8) for size in point.get("alias_group_nbytes") or []]
     return [_outline(entry, storages) for entry in point["inputs"]]
 
 
-def _outline(entry: list[Any], storages: list[torch.Tensor]) -> Any:
+def _outline(entry: list, storages: list[torch.Tensor]) -> object:
     """Return one input; an entry is [shape, dtype, options], or [a letter for the kind, the value]."""
     if isinstance(entry[0], str):
         return entry[1]

@@ -9,7 +9,8 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+
+from .journal import Record
 
 #: Patterns before a process is replaced: compilers keep some memory of each.
 PATTERNS_A_PROCESS = 150
@@ -28,7 +29,7 @@ class Worker:
         self._process: subprocess.Popen | None = None
         self._left = 0
 
-    def ask(self, name: str) -> dict[str, Any]:
+    def ask(self, name: str) -> Record:
         """Return the record of a pattern; of a hang or a crash, where there is no other."""
         process = self._started()
         assert process.stdin is not None and process.stdout is not None
@@ -56,7 +57,7 @@ class Worker:
         self._left -= 1
         return self._process
 
-    def _ended(self, hung: bool) -> dict[str, Any]:
+    def _ended(self, hung: bool) -> Record:
         assert self._process is not None
         code, self._process = self._process.wait(), None
         if hung:
@@ -73,10 +74,10 @@ class Worker:
 
 def run_all(
     names: Sequence[str], arguments: Sequence[str], workers: int, limit: float, more: Callable[[], bool]
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[Record]:
     """Yield the records of all patterns as they come, until `more` says that the time is over."""
     todo: queue.SimpleQueue[str] = queue.SimpleQueue()
-    done: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
+    done: queue.SimpleQueue[Record | None] = queue.SimpleQueue()
     for name in names:
         todo.put(name)
     shared = todo, done, more

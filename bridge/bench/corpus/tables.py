@@ -7,13 +7,13 @@ import importlib.metadata
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import torch
 
 from ..results import geometric_mean
+from .journal import Record
 
-Records = list[dict[str, Any]]
+Records = list[Record]
 
 #: Columns of the lines: what is missing of a pattern is left empty.
 COLUMNS = (
@@ -40,7 +40,7 @@ def lines(records: Records) -> Iterator[str]:
         yield "\t".join(_field(fields.get(column, "")) for column in COLUMNS)
 
 
-def _field(value: Any) -> str:
+def _field(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
@@ -85,7 +85,7 @@ def _gaps(records: Records) -> Iterator[str]:
         yield f"| {record['pattern']} | {kernels} | {moved} | {', '.join(record['reasons'])} |"
 
 
-def _bytes(record: dict[str, Any], which: int) -> int:
+def _bytes(record: Record, which: int) -> int:
     return sum(group["bytes"][which] for group in record["apart"])
 
 

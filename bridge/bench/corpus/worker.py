@@ -10,8 +10,8 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
+from .journal import Record
 from .patterns import Corpus
 
 
@@ -26,7 +26,7 @@ def main(folder: str, device: str) -> None:
         print(json.dumps(make(corpus, line.strip())), file=answers, flush=True)
 
 
-def _maker(device: str) -> Callable[[Corpus, str], dict[str, Any]]:
+def _maker(device: str) -> Callable[[Corpus, str], Record]:
     if device == "offline":
         from .compiled import compile_offline  # weight: the other of the two is not needed
 
