@@ -127,12 +127,12 @@ class Report:
         self.counters[name] = self.counters.get(name, 0) + amount
 
     def adder(self) -> Callable[[Refusal], None]:
-        """Adds refusals from now on, each once: what several steps ask in vain is one fault."""
+        """Return what adds refusals from now on, each once: what several steps ask in vain is one fault."""
         earlier = len(self.refusals)
         return lambda refusal: None if refusal in self.refusals[earlier:] else self.refusals.append(refusal)
 
     def leave(self, nodes: list[str], reason: Reason, detail: str) -> None:
-        """Adds a refusal, and counts it: for what no graph counts."""
+        """Add a refusal, and count it: for what no graph counts."""
         self.refusals.append(Refusal(nodes, reason, detail))
         self.count(f"refused.{reason.name}")
 
@@ -169,12 +169,12 @@ class Report:
         self.count(f"refused.{refusal.reason.name}")
 
     def refuse(self, refusal: Refusal) -> None:
-        """Adds a refusal after the graph that it is about; `graph` counts those of its own block."""
+        """Add a refusal after the graph that it is about; `graph` counts those of its own block."""
         self.refusals.append(refusal)
         self._count_refused(refusal)
 
     def mark(self) -> Report:
-        """What the report holds now, for `withdraw` and `go_back`."""
+        """Return what the report holds now, for `withdraw` and `go_back`."""
         return replace(self, **{name: copy.copy(value) for name, value in vars(self).items()})
 
     def go_back(self, earlier: Report) -> None:
@@ -235,14 +235,14 @@ _last: Report | None = None
 
 
 def publish(report: Report) -> None:
-    """Makes a report the one that `bridge.report()` returns."""
+    """Make a report the one that `bridge.report()` returns."""
     global _last
     with _lock:
         _last = report
 
 
 def report() -> Report | None:
-    """The report of this process' last compilation through Bridge; None before the first."""
+    """Return the report of this process' last compilation through Bridge; None before the first."""
     with _lock:
         return _last
 
@@ -251,13 +251,13 @@ _bugs: list[str] = []
 
 
 def note_bugs(details: Iterable[str]) -> None:
-    """Keeps what is known of internal errors, for `bugs`."""
+    """Keep what is known of internal errors, for `bugs`."""
     with _lock:
         _bugs.extend(details)
 
 
 def bugs() -> list[str]:
-    """The internal errors of all compilations of this process: tests and benchmarks are to end red on one."""
+    """Return the internal errors of all compilations of this process: tests and benchmarks are to end red on one."""
     with _lock:
         return list(_bugs)
 
@@ -266,7 +266,7 @@ _warned: set[str] = set()
 
 
 def warn_once(subject: str, text: str) -> bool:
-    """A RuntimeWarning, once a process for each subject; whether it was this time."""
+    """Warn once a process for each subject; return whether it was this time."""
     with _lock:
         if subject in _warned:
             return False

@@ -34,7 +34,7 @@ class Counts:
 
 
 def count(text: str, sizes: dict[str, int]) -> Counts:
-    """Counts what a module's first function does; sizes: by the labels `bridge.size` of its arguments."""
+    """Count what a module's first function does; sizes: by the labels `bridge.size` of its arguments."""
     with context(), ir.Location.unknown():
         module = ir.Module.parse(text)  # which owns the function
         function = module.body.operations[0].operation
@@ -54,7 +54,7 @@ def count(text: str, sizes: dict[str, int]) -> Counts:
 
 
 def argument_sizes(function: ir.Operation, sizes: dict[str, int]) -> dict:
-    """The function's arguments for sizes, with their values."""
+    """Return the function's arguments for sizes, with their values."""
     arguments = function.regions[0].blocks[0].arguments
     labels = [ir.DictAttr(a) for a in ir.ArrayAttr(function.attributes["arg_attrs"])] if sizes else []
     named = zip(arguments, labels, strict=False)
@@ -73,7 +73,7 @@ def _visit(block: ir.Block, times: int, sizes: dict, found: Counter, executed: C
 
 
 def trip_count(loop: ir.Operation, sizes: dict) -> int:
-    """Iterations of an affine.for at the given sizes; 1 where a bound depends on an outer loop."""
+    """Return iterations of an affine.for at the given sizes; 1 where a bound depends on an outer loop."""
     lower, upper = loop.attributes["lowerBoundMap"].value, loop.attributes["upperBoundMap"].value
     operands = list(loop.operands)
     low = _bound(lower, operands[: lower.n_inputs], sizes, max)

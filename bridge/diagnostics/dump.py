@@ -42,7 +42,7 @@ class Dump:
         return self.folder is not None or bool(self.listeners)
 
     def write(self, stage: str, text: str | Callable[[], str]) -> Path | None:
-        """Writes one stage and returns its path; None if nothing is dumped (a callable is not called then)."""
+        """Write one stage and return its path; None if nothing is dumped (a callable is not called then)."""
         if not self.active:
             return None
         with self._complaining():
@@ -53,13 +53,13 @@ class Dump:
         return None
 
     def loop_bodies(self, stage: str, nodes: Iterable[tuple[str, Any, Any]]) -> Path | None:
-        """Writes (name, sizes, LoopBody) of scheduler nodes."""
+        """Write (name, sizes, LoopBody) of scheduler nodes."""
         return self.write(
             stage, lambda: "\n".join(f"{name} {sizes}\n{body.debug_str()}\n" for name, sizes, body in nodes)
         )
 
     def replay(self, translated: str, pipeline: str) -> None:
-        """The command that runs the passes again on the translated module and prints what `fused.mlir` has."""
+        """Write the command that runs the passes again on the translated module and prints what `fused.mlir` has."""
         command = f'bridge-opt {translated} {shlex.quote(f"--pass-pipeline={pipeline}")} "$@"'
         text = f'#!/bin/sh\n# --mlir-print-ir-after-all shows every pass.\ncd "$(dirname "$0")" && exec {command}\n'
         path = self._write("replay.sh", text)
@@ -69,7 +69,7 @@ class Dump:
 
     @contextlib.contextmanager
     def pass_tree(self) -> Iterator[Path | None]:
-        """A folder that MLIR may print its passes into; they become stages, even if one of them fails."""
+        """Give a folder that MLIR may print its passes into; they become stages, even if one of them fails."""
         tree = None
         if self.active:
             with self._complaining():
@@ -81,7 +81,7 @@ class Dump:
                 self._keep(tree)
 
     def _keep(self, tree: Path) -> None:
-        """Makes stages of what MLIR has printed."""
+        """Make stages of what MLIR has printed."""
         for printed in sorted(tree.rglob("*.mlir"), key=_pass_order):
             self.write(f"after-{_pass_name(printed)}.mlir", partial(printed.read_text, _ENCODING))
         shutil.rmtree(tree, ignore_errors=True)

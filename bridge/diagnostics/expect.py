@@ -63,7 +63,7 @@ def fuse_or_explain(
     options: Mapping[str, Any] | None = None,
     **compile_arguments: Any,
 ) -> Callable[..., Any]:
-    """Decorator: compiles a function with Bridge so that each graph of it becomes at most `n_kernels` kernels.
+    """Decorate a function: it is compiled with Bridge so that each graph of it becomes at most `n_kernels` kernels.
 
     What is legal but judged not to pay is fused, too.  Each call that compiles raises FusionError if there are more;
     other calls run the kernels.  compile_arguments: of `torch.compile`, such as `dynamic`.

@@ -157,7 +157,7 @@ def _explain_group(entry: GroupReport, recording: Recording, line: Roofline) -> 
 
 
 def _between(record: GroupRecord) -> dict[str, Buffer]:
-    """The buffers that one statement writes and another one reads."""
+    """Return the buffers that one statement writes and another one reads."""
     written = {name for statement in record.statements for name in statement.writes}
     read = {name for statement in record.statements for name in statement.reads}
     return {name: record.buffers[name] for name in sorted(written & read)}
@@ -187,7 +187,7 @@ def _pass_reference() -> str:
 
 
 def pass_meaning(name: str) -> str:
-    """The summary of a pass, from the reference that TableGen made."""
+    """Return the summary of a pass, from the reference that TableGen made."""
     found = re.search(rf"^### `-{re.escape(name)}`\n\n_(.*)_$", _pass_reference(), re.MULTILINE)
     return found[1] if found else ""
 
@@ -201,7 +201,7 @@ def _resources(kernel: Kernel, architecture: str) -> Resources:
 
 
 def _refusals(entry: GroupReport, lines: dict[str, list[tuple[str, int]]]) -> list[ExplainedRefusal]:
-    """The passes' remarks, each once, with the example that belongs to it."""
+    """Return the passes' remarks, each once, with the example that belongs to it."""
     examples = {(e.reason, e.text, e.location): e for e in entry.counterexamples}
     found = []
     for remark in dict.fromkeys(entry.remarks):

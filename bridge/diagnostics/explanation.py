@@ -115,7 +115,7 @@ class Explanation:
         return json.dumps(self.to_dict(), indent=1)
 
     def save_html(self, path: str | Path) -> Path:
-        """Writes the report as one self-contained file, and returns its path."""
+        """Write the report as one self-contained file, and return its path."""
         from .html_report import render
 
         Path(path).write_text(render(self), encoding="utf-8")

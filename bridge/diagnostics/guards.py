@@ -35,7 +35,7 @@ def _symbols(label: str) -> list[str]:
 
 
 def _words(chosen: frozenset[str], sizes: dict[str, int]) -> str:
-    """The sizes that consist of the symbols, in as few conditions as there are."""
+    """Return the sizes that consist of the symbols, in as few conditions as there are."""
     own = {label: value for label, value in sizes.items() if set(_symbols(label)) <= chosen}
     single = {label: value for label, value in own.items() if label in chosen}
     covers = {*single} == chosen
@@ -59,7 +59,7 @@ def _fuses(text: str, fixed: dict[str, int], pipeline: str) -> bool:
 
 
 def _fix(function: ir.Operation, fixed: dict[str, int]) -> None:
-    """Puts constants in the place of arguments for sizes."""
+    """Put constants in the place of arguments for sizes."""
     block = function.regions[0].blocks[0]
     for argument, labels in zip(block.arguments, ir.ArrayAttr(function.attributes["arg_attrs"]), strict=True):
         labels = ir.DictAttr(labels)

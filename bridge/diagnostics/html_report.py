@@ -19,7 +19,7 @@ _ASSETS = Path(__file__).parent / "html"
 
 
 def render(explanation: Explanation) -> str:
-    """The whole page."""
+    """Return the whole page."""
     style, script = ((_ASSETS / name).read_text() for name in ("report.css", "report.js"))
     groups = "".join(_group(group, i) for i, group in enumerate(explanation.groups))
     title = f"Bridge: {_e(explanation.name)} for {_e(explanation.target)}"
@@ -127,7 +127,7 @@ def _kernels(group: GroupExplanation) -> str:
 
 
 def _stages(group: GroupExplanation, number: int) -> str:
-    """The counts after each pass, and the IR before beside that of a chosen pass."""
+    """Return the counts after each pass, and the IR before beside that of a chosen pass."""
     texts = {name: text for name, text in group.stages.items() if ".mlir" in name}
     if not texts:
         return ""

@@ -36,7 +36,7 @@ class Space:
 
 
 def read_spaces(text: str, sizes: dict[str, int]) -> list[Space]:
-    """The nests of a module's first function."""
+    """Return the nests of a module's first function."""
     with context(), ir.Location.unknown():
         module = ir.Module.parse(text)
         function = module.body.operations[0].operation
@@ -111,7 +111,7 @@ _HATCH = (
 
 
 def draw(spaces: list[Space]) -> str:
-    """An SVG: a box for each block, as wide as the logarithm of its iterations, inner ones inside of their band."""
+    """Return an SVG: a box for each block, as wide as the logarithm of its iterations, inner ones inside of their band."""
     parts, top, width = [], 4, 0
     for space in spaces:
         drawn, height, across = _draw_block(space.root, 4, top, ", ".join(space.nodes))

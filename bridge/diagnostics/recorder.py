@@ -20,7 +20,7 @@ class Diagnostics:
     """Implements `bridge.support.recorder.Recorder`."""
 
     def is_recording(self) -> bool:
-        """True inside of `recording.recorded`."""
+        """Return True inside of `recording.recorded`."""
         return recording.current() is not None
 
     def begin_group(self, kernels: Sequence[Kernel]) -> recorder.GroupRecord | None:

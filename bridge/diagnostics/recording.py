@@ -120,7 +120,7 @@ def current() -> Recording | None:
 
 @contextlib.contextmanager
 def recorded() -> Iterator[Recording]:
-    """Records what this context compiles through Bridge inside the block."""
+    """Record what this context compiles through Bridge inside the block."""
     recording = Recording()
     token = _current.set(recording)
     try:
@@ -150,7 +150,7 @@ def finish_group(record: GroupRecord | None, fused: bool, sizes: Sequence[sympy.
 
 
 def finish_graph(schedule: Schedule, report: Report, earlier: int) -> None:
-    """Records what became of the groups from number `earlier` on, and the code that is yet to be generated."""
+    """Record what became of the groups from number `earlier` on, and the code that is yet to be generated."""
     recording = current()
     if recording is None or not schedule:
         return
@@ -164,7 +164,7 @@ def finish_graph(schedule: Schedule, report: Report, earlier: int) -> None:
 
 
 def watch(schedule: Schedule) -> None:
-    """Records the kernels that code is yet to be generated for."""
+    """Record the kernels that code is yet to be generated for."""
     from ..inductor import inspection as generated
 
     recording = current()

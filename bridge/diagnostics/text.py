@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def as_text(explanation: Explanation) -> str:
-    """The whole of it, a paragraph for each group."""
+    """Return the whole of it, a paragraph for each group."""
     if not explanation.graphs:
         return f"{explanation.name}: nothing was compiled"
     kernels = f"{explanation.kernels_before} kernels with Inductor, {explanation.kernels_after} with Bridge"

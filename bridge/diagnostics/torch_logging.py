@@ -25,7 +25,7 @@ _IR_MEANING = "The affine IR of each group of kernels before and after Bridge's 
 
 
 def register() -> None:
-    """Makes the artifact known to torch's logging, if torch is loaded; safe to repeat.
+    """Make the artifact known to torch's logging, if torch is loaded; safe to repeat.
 
     torch imports a package that TORCH_LOGS names before it reads the names after it, so that one import is enough.
     """
@@ -44,7 +44,7 @@ def _ir_log() -> logging.Logger:
 
 
 def stage_listeners(group: str) -> list[Callable[[str, str], None]]:
-    """What wants each stage of a group, as (name, text): the trace, and the log of the affine IR."""
+    """Return what wants each stage of a group, as (name, text): the trace, and the log of the affine IR."""
     listeners: list[Callable[[str, str], None]] = []
     if _tracing():
         listeners.append(lambda stage, text: trace(f"bridge_{group}_{stage}", text))
@@ -67,7 +67,7 @@ def _tracing() -> bool:
 
 
 def trace(name: str, text: str) -> None:
-    """An artifact of the compilation for TORCH_TRACE, which tlparse shows under its name; nothing without it."""
+    """Add an artifact for TORCH_TRACE, which tlparse shows under its name; do nothing without it."""
     from torch._logging import trace_structured
 
     described = {"name": name, "encoding": "json" if name.endswith(".json") else "string"}
@@ -75,7 +75,7 @@ def trace(name: str, text: str) -> None:
 
 
 def tell(report: Report) -> None:
-    """Logs a report, its first lines at INFO and all of it at DEBUG, and adds it to a trace."""
+    """Log a report, its first lines at INFO and all of it at DEBUG, and add it to a trace."""
     if log.isEnabledFor(logging.DEBUG):
         log.debug("%s", report)
     elif log.isEnabledFor(logging.INFO):
@@ -86,7 +86,7 @@ def tell(report: Report) -> None:
 
 @contextlib.contextmanager
 def timed(name: str) -> Iterator[None]:
-    """Adds the block's time to `torch._dynamo.utils.compile_times()` and to the events of a trace."""
+    """Add the block's time to `torch._dynamo.utils.compile_times()` and to the events of a trace."""
     from torch._dynamo.utils import dynamo_timed
 
     with dynamo_timed(name):

@@ -30,11 +30,11 @@ class Memory:
         return frozenset([node]) if not self.computed_again(node) else inputs_loads(node, known)
 
     def computed_again(self, node: Node) -> bool:
-        """True if a node's value is computed where it is needed, as far as is known."""
+        """Return True if a node's value is computed where it is needed, as far as is known."""
         return node not in self.stored and (graphs.is_pointwise(node) or node.target in graphs.WHOLE_VIEWS)
 
     def exact(self, node: Node, known: set[Node]) -> bool:
-        """True if a node's dtype has all digits that a kernel computes of it; known: the nodes before of which it has.
+        """Return True if a node's dtype has all digits that a kernel computes of it; known: the nodes before of which it has.
 
         Only then is what a store leaves as precise as what Inductor's kernels compute again.
         """
@@ -46,7 +46,7 @@ class Memory:
         return selects and known.issuperset(graphs.tensor_inputs(node))
 
     def inductor_stores(self, node: Node, loads: Loads) -> bool:
-        """True if Inductor will by itself store a value that a kernel would need these loads for."""
+        """Return True if Inductor will by itself store a value that a kernel would need these loads for."""
         limit = self.limits.reused if len(node.users) > 1 else self.limits.any
         return graphs.is_pointwise(node) and len(loads) > limit
 

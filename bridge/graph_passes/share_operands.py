@@ -53,12 +53,12 @@ def _read_by_calls(node: Node) -> list[Node]:
 
 
 def _loses_digits(node: Node) -> bool:
-    """True if a kernel that computes a node's value again might have more of it than a buffer has."""
+    """Return True if a kernel that computes a node's value again might have more of it than a buffer has."""
     return graphs.is_computed_wider(node) and not graphs.is_rounded(node) and not _only_stored(node)
 
 
 def _only_stored(node: Node) -> bool:
-    """True if all that reads a value wants it in memory: library calls, whoever called the graph."""
+    """Return True if all that reads a value wants it in memory: library calls, whoever called the graph."""
     ends = (graphs.is_library_call, graphs.is_result)
     return all(
         any(is_end(user) for is_end in ends) or (graphs.is_view(user) and _only_stored(user)) for user in node.users

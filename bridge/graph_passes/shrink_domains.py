@@ -119,7 +119,7 @@ def _as_slice(node: Node) -> Slice | None:
 
 
 def _depends_on_strides(node: Node) -> bool:
-    """True if somebody sees that a slice has the strides of the whole: the user does, of the graph's results."""
+    """Return True if somebody sees that a slice has the strides of the whole: the user does, of the graph's results."""
     return any(graphs.sees_strides(user) or (graphs.is_view(user) and _depends_on_strides(user)) for user in node.users)
 
 
@@ -146,7 +146,7 @@ def _above(found: Slice, nodes: list[Node]) -> Domain:
 
 
 def _would_part(domain: Domain, nodes: list[Node], in_memory: set[Node]) -> bool:
-    """True if a kernel that reads a tensor at the upper end for others, too, might have had the operations in it."""
+    """Return True if a kernel that reads a tensor at the upper end for others, too, might have had the operations in it."""
     return any(_shares_kernel(source, domain, nodes, in_memory) for source, _ in domain.above)
 
 

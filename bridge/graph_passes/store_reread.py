@@ -70,7 +70,7 @@ def _find_reread(graph: Graph) -> Iterator[tuple[Node, float]]:
 
 
 def _may_pay(node: Node, convolution: bool) -> bool:
-    """True if the node itself allows it; of images Inductor may choose another layout than the graph's."""
+    """Return True if the node itself allows it; of images Inductor may choose another layout than the graph's."""
     value = graphs.tensor(node)
     if not graphs.is_pointwise(node) or len(node.users) < 2 or not value.dtype.is_floating_point:
         return False
@@ -84,7 +84,7 @@ def _amount(loads: Loads, node: Node) -> float:
 
 
 def _spares(node: Node, saved: Loads, memory: Memory) -> bool:
-    """True if storing a node spares traffic, or else memory that the graph itself takes."""
+    """Return True if storing a node spares traffic, or else memory that the graph itself takes."""
     made = frozenset(load for load in saved if load in memory.stored or graphs.is_made_by_library(load))
     return _amount(saved, node) > 2 or _amount(made, node) >= 2
 
@@ -124,7 +124,7 @@ class _Readers:
         self.last = self._last_user(node)
 
     def several(self, nodes: list[Node]) -> bool:
-        """True if there are kernels of more than one level, and those of the first can store the value."""
+        """Return True if there are kernels of more than one level, and those of the first can store the value."""
         for node in nodes[self.positions[self.node] + 1 :]:
             if self.positions[node] > self.last:
                 break
@@ -136,7 +136,7 @@ class _Readers:
         return max((self.positions[user] for user in node.users), default=0)
 
     def _visit(self, node: Node) -> bool:
-        """False for a kernel of the first level that cannot store the value."""
+        """Return False for a kernel of the first level that cannot store the value."""
         at, loads = level(node, self.levels), inputs_loads(node, self.loads)
         if at is not None:
             self.levels[node] = at
@@ -163,7 +163,7 @@ class _Readers:
             self.in_order.add(node)
 
     def _goes_over_all(self, node: Node) -> bool:
-        """True if a kernel for this node has the value's elements in its loops, in their order."""
+        """Return True if a kernel for this node has the value's elements in its loops, in their order."""
         if not self._from_in_order(node):
             return False
         if graphs.is_pointwise(node):

@@ -91,7 +91,7 @@ def _sets(schedule: Schedule, eligible: Callable[[Kernel], bool], related: Relat
 
 
 def _belongs(schedule: Schedule, members: list[int], position: int, reach: dict[int, int], related: Relation) -> bool:
-    """True if a kernel is independent of each of the earlier `members` and related to one."""
+    """Return True if a kernel is independent of each of the earlier `members` and related to one."""
     if any(reach[position] >> m & 1 for m in members):
         return False
     return any(_holds(related, schedule[position], schedule[m]) for m in members)
@@ -103,27 +103,27 @@ def _holds(condition: Callable[..., bool], kernel: Kernel, *others: Kernel) -> b
 
 
 def share_input_or_rows(one: Kernel, other: Kernel) -> bool:
-    """True if kernels of one device read a common buffer or have as many rows."""
+    """Return True if kernels of one device read a common buffer or have as many rows."""
     if inductor.device_of(one) != inductor.device_of(other):
         return False
     return share_input(one, other) or _rows(one) == _rows(other)
 
 
 def have_equal_reductions(one: Kernel, other: Kernel) -> bool:
-    """True if kernels of one device have as many rows and reduce over the same extents."""
+    """Return True if kernels of one device have as many rows and reduce over the same extents."""
     if inductor.device_of(one) != inductor.device_of(other) or _rows(one) != _rows(other):
         return False
     return _reduced(one) is not None and _reduced(one) == _reduced(other)
 
 
 def share_input_or_elements(one: Kernel, other: Kernel) -> bool:
-    """True if parts of two launches read a common buffer, or reduce nothing and compute as many elements."""
+    """Return True if parts of two launches read a common buffer, or reduce nothing and compute as many elements."""
     pairs = itertools.product(inductor.launch_parts(one), inductor.launch_parts(other))
     return any(share_input(a, b) or _have_equal_elements(a, b) for a, b in pairs)
 
 
 def have_common_reader(one: Kernel, other: Kernel) -> bool:
-    """True if a kernel reads the results of both."""
+    """Return True if a kernel reads the results of both."""
     return bool(inductor.readers(one) & inductor.readers(other))
 
 

@@ -92,7 +92,7 @@ def describe_launch(parts: list[Part]) -> str:
 
 
 def share_input(one: Kernel, other: Kernel) -> bool:
-    """True if both read a common buffer."""
+    """Return True if both read a common buffer."""
     return bool(inductor.buffers_read(one) & inductor.buffers_read(other))
 
 

@@ -49,7 +49,7 @@ def reachable(schedule: Sequence[Kernel], positions: Iterable[int]) -> dict[int,
 
 
 def stay_in_order(schedule: Sequence[Kernel], merged: list[set[int]]) -> bool:
-    """True if the kernels still have an order where each set of positions is one kernel."""
+    """Return True if the kernels still have an order where each set of positions is one kernel."""
     first = {p: min(positions) for positions in merged for p in positions}
     around = span(first)
     makers = {name: first.get(p, p) for p in around for name in inductor.buffers_made(schedule[p])}

@@ -48,7 +48,7 @@ class Room:
         self.levels |= levels
 
     def _bounds(self, before: Schedule, positions: Collection[int], after: Schedule) -> dict[Kernel, int] | None:
-        """What may be live while the kernels around run, if all is live there that the new one needs; None: unknown.
+        """Return what may be live while the kernels around run, if all is live there that the new one needs; None: unknown.
 
         In a new order, other kernels' buffers may be live for longer.
         """
@@ -95,7 +95,7 @@ class Liveness:
             raise Unsupported(Reason.not_profitable, detail)
 
     def join(self, schedule: Schedule, positions: list[int], joined: Kernel) -> None:
-        """Notes that `joined` is in the place of these kernels of a schedule."""
+        """Note that `joined` is in the place of these kernels of a schedule."""
         self.levels |= self._levels_of_one(schedule, positions)
         self.levels[joined] = self.levels[schedule[positions[0]]]
         self.made[joined] = sum(self.made[schedule[p]] for p in positions)

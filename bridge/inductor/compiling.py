@@ -27,7 +27,7 @@ def torch_release() -> tuple[int, int]:
 
 
 def torch_supported() -> bool:
-    """True if Bridge is known to work with this torch."""
+    """Return True if Bridge is known to work with this torch."""
     return TORCH_VERSIONS[0] <= torch_release() < TORCH_VERSIONS[1]
 
 
@@ -90,14 +90,14 @@ def codegen_error() -> type[Exception]:
 
 
 def is_dynamos_own(error: BaseException) -> bool:
-    """True if an error is how Dynamo is told something, to trace otherwise or not at all, and none of a compilation."""
+    """Return True if an error is how Dynamo is told something, to trace otherwise or not at all, and none of a compilation."""
     from torch._dynamo.exc import TorchDynamoException
 
     return isinstance(error, TorchDynamoException) and not isinstance(error, codegen_error())
 
 
 def ends_in_graph_break(gm: GraphModule) -> bool:
-    """True if Dynamo goes on compiling the same function after this graph."""
+    """Return True if Dynamo goes on compiling the same function after this graph."""
     return bool(getattr(getattr(gm, "compile_subgraph_reason", None), "graph_break", False))
 
 

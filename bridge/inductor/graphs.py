@@ -44,13 +44,13 @@ def tensor_inputs(node: Node) -> list[Node]:
 
 
 def is_pointwise(node: Node) -> bool:
-    """True if Inductor computes an element of the result from one of each input, wherever it is needed."""
+    """Return True if Inductor computes an element of the result from one of each input, wherever it is needed."""
     random = _has_tag(node.target, torch.Tag.nondeterministic_seeded)
     return _has_tag(node.target, torch.Tag.pointwise) and not random and tensor(node) is not None
 
 
 def is_reduction(node: Node) -> bool:
-    """True if Inductor makes a node a reduction loop of its own."""
+    """Return True if Inductor makes a node a reduction loop of its own."""
     return (_has_tag(node.target, torch.Tag.reduction) and not is_library_call(node)) or str(node.target) in _REDUCTIONS
 
 
@@ -60,13 +60,13 @@ def _has_tag(target: object, tag: torch.Tag) -> bool:
 
 
 def is_view(node: Node) -> bool:
-    """True if a node has elements of its input under other subscripts."""
+    """Return True if a node has elements of its input under other subscripts."""
     target = node.target
     return target in WHOLE_VIEWS or (isinstance(target, torch._ops.OpOverload) and target.is_view)
 
 
 def keeps_order(node: Node) -> bool:
-    """True if a view of all elements has them in the order of its input."""
+    """Return True if a view of all elements has them in the order of its input."""
     return node.target in WHOLE_VIEWS - _OTHER_ORDER
 
 
@@ -75,7 +75,7 @@ _SEE_STRIDES = {"aten.as_strided", "aten.sym_stride", "aten.sym_storage_offset",
 
 
 def sees_strides(node: Node) -> bool:
-    """True if other strides of its inputs may give another result: so do the user's operators and kernels."""
+    """Return True if other strides of its inputs may give another result: so do the user's operators and kernels."""
     target = node.target
     if not isinstance(target, torch._ops.OpOverload):
         return target is not operator.getitem
@@ -83,7 +83,7 @@ def sees_strides(node: Node) -> bool:
 
 
 def is_library_call(node: Node) -> bool:
-    """True if a node is never a part of a kernel of loops: its inputs are in memory, and so is its result."""
+    """Return True if a node is never a part of a kernel of loops: its inputs are in memory, and so is its result."""
     from torch._inductor.lowering import fallbacks, lowerings
     from torch.utils.flop_counter import flop_registry
 
@@ -95,27 +95,27 @@ def is_library_call(node: Node) -> bool:
 
 
 def is_erased(node: Node) -> bool:
-    """True if a node is in no graph any more."""
+    """Return True if a node is in no graph any more."""
     return bool(node._erased)
 
 
 def is_input(node: Node) -> bool:
-    """True if a node's value is there before the graph runs: an input, or a constant."""
+    """Return True if a node's value is there before the graph runs: an input, or a constant."""
     return node.op in ("placeholder", "get_attr")
 
 
 def is_result(node: Node) -> bool:
-    """True if a node is what the graph returns its values by."""
+    """Return True if a node is what the graph returns its values by."""
     return node.op == "output"
 
 
 def is_made_by_library(node: Node) -> bool:
-    """True if a node is what a library call gives, or one of several."""
+    """Return True if a node is what a library call gives, or one of several."""
     return is_library_call(node.args[0] if node.target is operator.getitem else node)
 
 
 def has_convolution(graph: Graph) -> bool:
-    """True if Inductor may have four-dimensional tensors in another layout than the graph says."""
+    """Return True if Inductor may have four-dimensional tensors in another layout than the graph says."""
     return any(node.target is aten.convolution.default for node in graph.nodes)
 
 
@@ -130,18 +130,18 @@ _SELECTIONS = {
 
 
 def is_computed_wider(node: Node) -> bool:
-    """True if a kernel that computes a value may have more digits of it than its dtype has."""
+    """Return True if a kernel that computes a value may have more digits of it than its dtype has."""
     value = tensor(node)
     return value is None or (value.dtype.is_floating_point and (value.dtype in _COMPUTED_WIDER or value.itemsize < 2))
 
 
 def is_selection(node: Node) -> bool:
-    """True if a node gives one of its inputs' elements, or its magnitude, or zero."""
+    """Return True if a node gives one of its inputs' elements, or its magnitude, or zero."""
     return node.target in _SELECTIONS
 
 
 def is_rounded(node: Node) -> bool:
-    """True if Inductor rounds a value to its dtype as it computes it, as its option `emulate_precision_casts` asks."""
+    """Return True if Inductor rounds a value to its dtype as it computes it, as its option `emulate_precision_casts` asks."""
     from torch._inductor import config
 
     if not config.emulate_precision_casts:
@@ -174,14 +174,14 @@ def store(node: Node) -> None:
 
 
 def known(condition: torch.SymBool | sympy.Basic | bool) -> bool:
-    """True only if a relation of sizes holds for every size that the guards admit; adds no guard."""
+    """Return True only if a relation of sizes holds for every size that the guards admit; adds no guard."""
     from torch.fx.experimental.symbolic_shapes import statically_known_true
 
     return bool(statically_known_true(condition))
 
 
 def same_size(one: Node, other: Node) -> bool:
-    """True if two tensors have as many elements."""
+    """Return True if two tensors have as many elements."""
     return known(_elements(one) == _elements(other))
 
 
@@ -191,7 +191,7 @@ def _elements(node: Node) -> Size:
 
 
 def is_contiguous(node: Node) -> bool:
-    """True if a node's tensor is known to be contiguous."""
+    """Return True if a node's tensor is known to be contiguous."""
     from torch._prims_common import is_contiguous_or_false
 
     value = tensor(node)
@@ -199,7 +199,7 @@ def is_contiguous(node: Node) -> bool:
 
 
 def is_padded(node: Node) -> bool:
-    """True if Inductor would store a node's value with longer strides than it has; not known of symbolic sizes."""
+    """Return True if Inductor would store a node's value with longer strides than it has; not known of symbolic sizes."""
     from torch._inductor import config
     from torch._inductor.ir import Layout
 
@@ -229,7 +229,7 @@ def reduced_dimensions(node: Node) -> set[int]:
 
 
 def keeps_dimensions(node: Node) -> bool:
-    """True if a reduction's result has the dimensions that it reduces, of length 1."""
+    """Return True if a reduction's result has the dimensions that it reduces, of length 1."""
     return str(node.target) in _REDUCTIONS or bool(argument(node, "keepdim"))
 
 

@@ -129,7 +129,7 @@ def _graph_pass_class() -> type:
                 self.implementation(graph, inference)
 
         def __bool__(self) -> bool:
-            """False is no pass at all, to the keys of Inductor's caches."""
+            """Return whether there is a pass: False is none, to the keys of Inductor's caches."""
             return self.implementation.active() or bool(users_pass(GRAPH_HOOK))
 
         def uuid(self) -> Any:

@@ -15,7 +15,7 @@ Seen: TypeAlias = Callable[[str, list[str], str], None]
 
 
 def is_generated(kernel: Kernel) -> bool:
-    """True if Inductor generates the code of a kernel, and does not call a library's or a template's for it."""
+    """Return True if Inductor generates the code of a kernel, and does not call a library's or a template's for it."""
     from torch._inductor import scheduler
 
     kinds = scheduler.SchedulerNode, scheduler.FusedSchedulerNode, scheduler.ForeachKernelSchedulerNode

@@ -13,14 +13,14 @@ from .schedule import generates_triton
 
 
 def emulates_eager_rounding() -> bool:
-    """True if each operation on 16-bit floats rounds its result, whatever is fused."""
+    """Return True if each operation on 16-bit floats rounds its result, whatever is fused."""
     from torch._inductor import config
 
     return bool(config.emulate_precision_casts)
 
 
 def is_deterministic() -> bool:
-    """True if no choice that results depend on may be made by timing, as that of a reduction's block or warps."""
+    """Return True if no choice that results depend on may be made by timing, as that of a reduction's block or warps."""
     from torch._inductor import config
 
     return bool(config.deterministic or torch.are_deterministic_algorithms_enabled() or _is_batch_invariant())
@@ -34,7 +34,7 @@ def unkept_promise() -> str | None:
 
 
 def computes_in_16_bits(device: torch.device) -> bool:
-    """True if the device's code rounds after each operation on 16-bit floats; the affine IR computes in float32."""
+    """Return True if the device's code rounds after each operation on 16-bit floats; the affine IR computes in float32."""
     from torch._inductor import config
 
     return generates_triton(device) and not config.triton.codegen_upcast_to_fp32

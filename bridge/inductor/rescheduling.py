@@ -20,7 +20,7 @@ def current_graph() -> Graph:
 
 
 def is_subgraph(graph: Graph) -> bool:
-    """True if a graph's code stands in the wrapper of the graph around it."""
+    """Return True if a graph's code stands in the wrapper of the graph around it."""
     return hasattr(graph, "parent")
 
 

@@ -14,7 +14,7 @@ from .sizes import size_hint
 
 
 def is_loop_kernel(node: Kernel) -> bool:
-    """True for a kernel of pointwise and reduction loops that is emitted; templates, extern and launches are none."""
+    """Return True for a kernel of emitted pointwise and reduction loops; templates, extern and launches are none."""
     from torch._inductor import ir, scheduler
 
     if not isinstance(node, (scheduler.SchedulerNode, scheduler.FusedSchedulerNode)):
@@ -50,14 +50,14 @@ def node_sizes(node: LoopNode) -> tuple[list[sympy.Expr], list[sympy.Expr]]:
 
 
 def mutates_or_aliases(node: Kernel) -> bool:
-    """True if a kernel writes into, or is a view of, a buffer that it does not own; a slice of a `cat` is its own."""
+    """Return True if a kernel writes into, or views, a buffer that it does not own; a slice of a `cat` is its own."""
     return any(
         output.get_mutations() or (output.get_aliases() and not _slices_cat(output)) for output in node.get_outputs()
     )
 
 
 def only_overwrites(node: Kernel) -> bool:
-    """True if all that a kernel does to buffers that it does not own is to store into them: no views, no atomics."""
+    """Return True if a kernel does no more to buffers that it does not own than store into them: no views, no atomics."""
     if any(o.get_aliases() and not o.get_mutations() and not _slices_cat(o) for o in node.get_outputs()):
         return False
     accesses = (entry for n in loop_nodes(node) for entries in n._body.memory_usage.values() for entry in entries)
@@ -76,7 +76,7 @@ def launch_parts(node: Kernel | LaunchNode) -> list[Kernel]:
 
 
 def _slices_cat(output: Buffer) -> bool:
-    """True if a buffer is a part of a larger one that nothing else writes, and nobody reads before all parts are."""
+    """Return True if a buffer is a part of a larger one that only its parts write, and nobody reads before all are."""
     from torch._inductor import ir
 
     return isinstance(output.node, ir.ComputedBuffer) and isinstance(output.node.layout, ir.NonOwningLayout)
@@ -117,7 +117,7 @@ def _view_of_storage(name: str) -> Any | None:
 
 
 def has_masked_parts(node: LoopNode) -> bool:
-    """True if a part of the loop body is only for some iterations."""
+    """Return True if a part of the loop body is only for some iterations."""
     return bool(node_body(node).subblocks)
 
 
@@ -230,7 +230,7 @@ def _innermost_step(dep: Dependency) -> int:
 
 
 def stays_inside(scheduler: Scheduler, name: str, operations: set[str]) -> bool:
-    """True if a kernel of the operations makes the buffer, and nothing else uses it."""
+    """Return True if a kernel of the operations makes the buffer, and nothing else uses it."""
     own = name in scheduler.name_to_buf and scheduler.name_to_buf[name].defining_op_name() in operations
     return own and scheduler.can_buffer_be_removed_through_fusion(name, operations)
 
@@ -272,14 +272,14 @@ def buffer_numel(name: str) -> sympy.Expr:
 
 
 def is_inference_graph() -> bool:
-    """True if the graph that is being compiled is one for inference."""
+    """Return True if the graph that is being compiled is one for inference."""
     from torch._inductor.virtualized import V
 
     return bool(V.graph.is_inference)
 
 
 def rounds_at_conversion(device: torch.device) -> bool:
-    """True if the code generator rounds at a conversion to a 16-bit float (C++) or at the store only (Triton)."""
+    """Return True if the code rounds at a conversion to a 16-bit float (C++), False if at the store only (Triton)."""
     from torch._inductor import config
 
     triton = device.type != "cpu" or config.cpu_backend == "triton"
@@ -287,5 +287,5 @@ def rounds_at_conversion(device: torch.device) -> bool:
 
 
 def generates_triton(device: torch.device) -> bool:
-    """True if Inductor generates Triton for the device."""
+    """Return True if Inductor generates Triton for the device."""
     return not rounds_at_conversion(device)

@@ -12,7 +12,7 @@ from .protocols import LoopBody
 
 
 def statically_known(condition: sympy.Basic | bool) -> bool:
-    """True only if a size relation holds for every size that the graph's guards admit."""
+    """Return True only if a size relation holds for every size that the graph's guards admit."""
     from torch._inductor.virtualized import V
 
     return bool(V.graph.sizevars.statically_known_true(condition))
@@ -33,7 +33,7 @@ def size_expressions(body: LoopBody) -> list[sympy.Expr]:
 
 
 def has_steps(body: LoopBody) -> bool:
-    """True if a LoopBody steps over elements along one of its loops, in what it reads or writes."""
+    """Return True if a LoopBody steps over elements along one of its loops, in what it reads or writes."""
     expressions = getattr(body, "indexing_exprs", {}).values()
     return any(expr.coeff(v).is_Integer and abs(expr.coeff(v)) > 1 for expr in expressions for v in body.var_ranges)
 

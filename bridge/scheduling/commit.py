@@ -98,7 +98,7 @@ def _check_order(band: LiftedBand, schedule: Schedule, merged: list[set[int]]) -
 
 
 def pays(band: LiftedBand, log: GroupLog) -> bool:
-    """True if a fused kernel may be faster than Inductor's: not where it reads its rows twice as well."""
+    """Return True if a fused kernel may be faster than Inductor's: not where it reads its rows twice as well."""
     if band.in_registers or not band.registers:
         return True
     size = f"a row takes {band.registers} registers, of which {MAX_ROW_REGISTERS} can be kept: it would be read again"
@@ -107,5 +107,5 @@ def pays(band: LiftedBand, log: GroupLog) -> bool:
 
 
 def _has_loops_of(band: LiftedBand, nodes: dict[str, LoopNode]) -> bool:
-    """True if the passes left every extent of a kernel of Inductor's as it was: then there is nothing to gain."""
+    """Return True if the passes left every extent of a kernel of Inductor's as it was: there is nothing to gain."""
     return all(inductor.node_sizes(nodes[n.name]) == (n.iter_sizes, n.reduce_sizes) for n in band.nodes)

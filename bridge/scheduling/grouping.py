@@ -99,7 +99,7 @@ def _has_loops(kernel: Kernel) -> bool:
 
 
 def _flows(kernel: Kernel, members: list[Kernel]) -> bool:
-    """True if a value goes from one to the other: single elements that both read are no reason to share a band."""
+    """Return True if a value goes from one to the other: that both read single elements is no reason to share."""
     written = set().union(*map(inductor.buffers_written, members))
     read = set().union(*map(inductor.buffers_read, members))
     return bool(inductor.buffers_read(kernel) & written or inductor.buffers_written(kernel) & read)
@@ -130,7 +130,7 @@ def _united(groups: list[Group]) -> Group:
 
 
 def _has_cycle(positions: list[int], reach: dict[int, int]) -> bool:
-    """True if a kernel between the first and the last waits for one of them and is waited for by another."""
+    """Return True if a kernel between the first and the last waits for one of them and is waited for by another."""
     members = sum(1 << p for p in positions)
     awaited = functools.reduce(operator.or_, (reach[p] for p in positions))
     between = (p for p in range(positions[0] + 1, positions[-1]) if not members >> p & 1)
@@ -138,7 +138,7 @@ def _has_cycle(positions: list[int], reach: dict[int, int]) -> bool:
 
 
 def _is_candidate(group: Group, schedule: Schedule) -> bool:
-    """True for several kernels, or one whose loops may still agree better.
+    """Return True for several kernels, or one whose loops may still agree better.
 
     C++ codegen fuses outer loops alone.  Triton's gives one kernel loops in different orders, and loops whose body
     asks which part of the row it is in.

@@ -56,7 +56,7 @@ _install_lock = threading.Lock()
 
 
 def current() -> Scope | None:
-    """The scope that a compilation in this context belongs to; None where it is plain Inductor's."""
+    """Return the scope that a compilation in this context belongs to; None where it is plain Inductor's."""
     if _without_bridge.get():
         return None
     return _scope.get() or (_installed[0] if _installed else None)
@@ -75,7 +75,7 @@ def active(options: Options, report: Report) -> Iterator[Report]:
 
 
 def supported(report: Report) -> bool:
-    """False, with a warning and the reason in the report, where Bridge does not know this torch."""
+    """Return False, with a warning and the reason in the report, where Bridge does not know this torch."""
     if inductor.torch_supported():
         return True
     oldest, too_new = (".".join(map(str, v)) for v in inductor.TORCH_VERSIONS)
@@ -94,7 +94,7 @@ def withdraw(report: Report, earlier: Report, detail: str) -> None:
 
 
 def report_for(options: Options, unfinished: bool) -> Report:
-    """The report of a compile call: the one before's, where that ended in a graph break.
+    """Return the report of a compile call: the one before's, where that ended in a graph break.
 
     unfinished: whether this one does.
     """
@@ -155,7 +155,7 @@ def _identity(options: Options) -> tuple[str, ...]:
 
 
 def _tell_of_key(refusal: Refusal) -> None:
-    """Counts once what Inductor's caches ask for several times: without a key, they are not used."""
+    """Count once what Inductor's caches ask for several times: without a key, they are not used."""
     if warn_once("key", f"bridge has no key for Inductor's caches: {refusal.detail}"):
         inductor.add_counters({f"refused.{refusal.reason.name}": 1})
         note_bugs([refusal.detail])
@@ -180,7 +180,7 @@ class _BeforeLowering(_Pass):
 
 
 def run_after_fusion(nodes: Schedule, options: Options, report: Report) -> Schedule:
-    """The schedule after Bridge; errors of the environment leave it as it was, with a recorded reason.
+    """Return the schedule after Bridge; errors of the environment leave it as it was, with a recorded reason.
 
     Raises a bug of ours in strict mode.
     """
@@ -231,7 +231,7 @@ def _without() -> Iterator[None]:
 
 
 def _changed(nodes: Schedule, options: Options, report: Report, earlier: int) -> Schedule:
-    """The schedule after Bridge, as a graph of the report; earlier: groups of the report's graphs before."""
+    """Return the schedule after Bridge, as a graph of the report; earlier: groups of the report's graphs before."""
     with report.graph(), recorder().timed("bridge"):
         restructured = try_step(partial(_report_changes, report), False)
         changed = _transform(nodes, options, report)
@@ -243,7 +243,7 @@ def _changed(nodes: Schedule, options: Options, report: Report, earlier: int) ->
 
 
 def _report_changes(report: Report) -> bool:
-    """What the passes over the graph did; whether they changed it."""
+    """Report what the passes over the graph did; return whether they changed it."""
     earlier = len(report.choices)
     for changes in graphs.take_notes():
         for name, lines in changes.lines.items():
@@ -272,7 +272,7 @@ def _leave(nodes: Schedule, report: Report, reason: Reason, detail: str) -> Sche
 
 
 def _tell(report: Report, before: Counter) -> None:
-    """Publishes a report: to `bridge.report()`, to Dynamo's counters and, for a fault, as a warning."""
+    """Publish a report: to `bridge.report()`, to Dynamo's counters and, for a fault, as a warning."""
     with attempt(note=report.leave_all):
         recorder().tell(report)
     added = _add_counts(report, before)
@@ -286,7 +286,7 @@ def _tell(report: Report, before: Counter) -> None:
 
 
 def _add_counts(report: Report, before: Counter) -> dict[str, int]:
-    """Adds to Dynamo's counters what a report has counted since `before`, and gives it.
+    """Add to Dynamo's counters what a report has counted since `before`, and return it.
 
     Counts of what was withdrawn go down, which a difference of Counters would leave out.
     """

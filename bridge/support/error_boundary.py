@@ -91,7 +91,7 @@ def without(operations: set[str], detail: str) -> Iterator[None]:
 
 
 def is_faulty(operations: set[str]) -> bool:
-    """True if all of them are already left alone."""
+    """Return True if all of them are already left alone."""
     return operations <= _faulty.get().keys()
 
 

@@ -58,7 +58,7 @@ class Recorder(Protocol):
     """What a compilation tells. Nothing of it changes what the compilation gives."""
 
     def is_recording(self) -> bool:
-        """True if what is compiled now will be explained: no cache may answer."""
+        """Return True if what is compiled now will be explained: no cache may answer."""
 
     def begin_group(self, kernels: Sequence[Kernel]) -> GroupRecord | None:
         """Record a group as it arrives; None where nobody asks."""

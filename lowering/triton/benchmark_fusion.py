@@ -16,7 +16,7 @@ class Timing:
         self.apart = sum(map(codegen.milliseconds, kernels))
 
     def check(self, fused: Kernel) -> str:
-        """What was measured; Unsupported(not_profitable) where the fused kernel is not faster."""
+        """Return what was measured; Unsupported(not_profitable) where the fused kernel is not faster."""
         together = codegen.milliseconds(fused)
         times = f"measured {1e3 * self.apart:.1f} us apart, {1e3 * together:.1f} us fused"
         if together >= self.apart:

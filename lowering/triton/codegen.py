@@ -188,7 +188,7 @@ class BandMixin(TritonScheduling):
 
 
 def _has_free_blocks(kernel_args: Sequence[Mapping[str, object]], kernel_kwargs: Mapping[str, object]) -> bool:
-    """True if a kernel alone over rows takes the block that it is given: nobody has asked to try several."""
+    """Return True if a kernel alone over rows takes the block that it is given: nobody has asked to try several."""
     from torch._inductor import config
 
     triton = config.triton
@@ -263,7 +263,7 @@ def _by_loops(nodes: Sequence[Kernel]) -> Sequence[Kernel]:
 
 
 def _share_loops(one: Kernel, other: Kernel) -> bool:
-    """True if both go over the same elements, in the same order, before `other` has reduced any."""
+    """Return True if both go over the same elements, in the same order, before `other` has reduced any."""
     (mine, my_reduced), (others, other_reduced) = one.group[1], other.group[1]
     return (mine, my_reduced) == (others, other_reduced) or (not my_reduced and mine == (*others, *other_reduced))
 
@@ -287,7 +287,7 @@ def _fuse_two(one: Kernel, other: Kernel) -> Kernel | None:
 
 
 def _fits(kernel: Kernel, node: LoopNode) -> bool:
-    """True if a kernel of Triton's can go over a node's loops, as Inductor is going to merge them.
+    """Return True if a kernel of Triton's can go over a node's loops, as Inductor is going to merge them.
 
     It splits them into the kernel's, which it can always prove right for numbers, but not for symbols.
     """
@@ -300,7 +300,7 @@ def _fits(kernel: Kernel, node: LoopNode) -> bool:
 
 
 def times_fusions(device: torch.device) -> bool:
-    """True if Inductor is told to decide on fusions by timing them, and can."""
+    """Return True if Inductor is told to decide on fusions by timing them, and can."""
     from torch._inductor import config
 
     return config.benchmark_fusion and inductor.generates_triton(device) and not inductor.is_deterministic()

@@ -35,7 +35,7 @@ def tiling_and_scores(
 
 
 def is_persistent(scheduling: TritonCodeGenerator, features: KernelFeatures) -> bool:
-    """True if the kernel would be persistent alone, and may be in a shared launch: not with a symbolic length."""
+    """Return True if the kernel would be persistent alone, and may be in a shared launch: no symbolic length."""
     from torch._inductor.virtualized import V
 
     if {node.get_name() for node in features.scheduler_nodes()} & scheduling.bridge_persistent_nodes.keys():
@@ -50,19 +50,19 @@ SHORT_ROW = 1024
 
 
 def has_static_rows(features: KernelFeatures) -> bool:
-    """True if the length of a kernel's rows is a number."""
+    """Return True if the length of a kernel's rows is a number."""
     return isinstance(features.reduction_numel, (int, sympy.Integer))
 
 
 def is_short_inner_reduction(features: KernelFeatures, tiling_scores: Scores) -> bool:
-    """True if Inductor would make a kernel persistent, were the hint asked for with the scores as for the blocks."""
+    """Return True if Inductor would make a kernel persistent, asked for the hint with the scores as for the blocks."""
     if not features.is_reduction() or not has_static_rows(features):
         return False
     return features.reduction_numel <= SHORT_ROW and is_inner(features, tiling_scores)
 
 
 def is_inner(features: KernelFeatures, tiling_scores: Scores) -> bool:
-    """True if Inductor takes a reduction for one over contiguous elements."""
+    """Return True if Inductor takes a reduction for one over contiguous elements."""
     from torch._inductor.runtime.hints import ReductionHint
 
     return features.get_reduction_hint(tiling_scores) is ReductionHint.INNER

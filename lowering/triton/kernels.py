@@ -283,7 +283,7 @@ def _doubled(shape: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _has_pairs(dtype: torch.dtype) -> bool:
-    """True if Triton loads and stores elements as they are: bool and float8 may be of other types in memory."""
+    """Return True if Triton loads and stores elements as they are: bool and float8 may be of other types in memory."""
     return dtype != torch.bool and (dtype.itemsize > 1 or not dtype.is_floating_point)
 
 

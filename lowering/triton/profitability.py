@@ -8,7 +8,7 @@ MAX_ROW_REGISTERS = 32768
 
 
 def fits_in_registers(registers: int | None) -> bool:
-    """True if a kernel can load a row once and keep it; a symbolic or empty row cannot."""
+    """Return True if a kernel can load a row once and keep it; a symbolic or empty row cannot."""
     return registers is not None and 0 < registers <= MAX_ROW_REGISTERS
 
 
