@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
@@ -20,11 +20,6 @@ from ..scheduling.translation import translate
 from ..support.fresh_code import fresh_entry
 from ..support.recorder import NO_STAGES
 from .explaining import DEFAULT_TARGET, architecture_of
-
-if TYPE_CHECKING:
-    from ..affine.mlir_runtime import ir
-    from ..inductor.protocols import Schedule
-    from ..scheduling.grouping import Group
 
 
 @dataclass
@@ -87,12 +82,6 @@ class _Export:
         return None
 
     def __call__(self, schedule: Schedule) -> Schedule:
-<<<<<<< HEAD
-        from ..options import Options
-        from ..scheduling.grouping import form_groups
-
-=======
->>>>>>> h-tools
         pending, refusals = form_groups(schedule, Options().max_nodes)
         self.exported.left_out += [f"{', '.join(r.nodes)} [{r.reason.name}] {r.detail}" for r in refusals]
         grouped = {position for group in pending for position in group.positions}
@@ -105,11 +94,7 @@ class _Export:
         return schedule
 
     def _add(self, group: Group, schedule: Schedule) -> int | None:
-<<<<<<< HEAD
-        """Adds the text of a group; the position of a kernel that has none, if that is why there is no text."""
-=======
         """Add the text of a group; where there is none because of one kernel, return that kernel's position."""
->>>>>>> h-tools
         name = f"group{len(self.exported.functions)}"
         try:
             self.exported.functions.append(_text(group, schedule, name))
@@ -121,15 +106,7 @@ class _Export:
 
 
 def _alone(schedule: Schedule, positions: set[int]) -> list[Group]:
-<<<<<<< HEAD
-    """Groups of one kernel each, of those kernels that may have a text at all."""
-    from .. import inductor
-    from ..horizontal.independence import find_obstacle
-    from ..scheduling.grouping import Group
-
-=======
     """Return groups of one kernel each, of those kernels that may have a text at all."""
->>>>>>> h-tools
     fit = [p for p in sorted(positions) if find_obstacle(schedule[p]) is None]
     return [
         Group([p], inductor.operation_names(schedule[p]), device=inductor.device_of(schedule[p]), nodes=1) for p in fit
@@ -137,16 +114,7 @@ def _alone(schedule: Schedule, positions: set[int]) -> list[Group]:
 
 
 def _text(group: Group, schedule: Schedule, name: str) -> str:
-<<<<<<< HEAD
-    """A function with labelled arguments."""
-    from .. import inductor
-    from ..options import Options
-    from ..scheduling.translation import translate
-    from ..support.recorder import NO_STAGES
-
-=======
     """Return a function with labelled arguments."""
->>>>>>> h-tools
     _, translation = translate(group, schedule, Options(), NO_STAGES, name)
     operations = set(group.names)
     lasting = {n for p in group.positions for n in inductor.bytes_touched(schedule[p], operations)}
@@ -158,12 +126,6 @@ def _text(group: Group, schedule: Schedule, name: str) -> str:
 
 
 def _label(function: ir.Operation, dtypes: dict[str, torch.dtype], outputs: set[str]) -> None:
-<<<<<<< HEAD
-    from ..affine.dtypes import UNSIGNED, dtype_name
-    from ..affine.mlir_runtime import ir
-
-=======
->>>>>>> h-tools
     labelled = []
     for labels in ir.ArrayAttr(function.attributes["arg_attrs"]):
         own = {entry.name: entry.attr for entry in ir.DictAttr(labels)}

@@ -111,7 +111,7 @@ _HATCH = (
 
 
 def draw(spaces: list[Space]) -> str:
-    """Return an SVG: a box for each block, as wide as the logarithm of its iterations, inner ones inside of their band."""
+    """Return an SVG: a box for each block, as wide as the logarithm of its iterations, inside of its band."""
     parts, top, width = [], 4, 0
     for space in spaces:
         drawn, height, across = _draw_block(space.root, 4, top, ", ".join(space.nodes))

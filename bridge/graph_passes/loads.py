@@ -34,7 +34,9 @@ class Memory:
         return node not in self.stored and (graphs.is_pointwise(node) or node.target in graphs.WHOLE_VIEWS)
 
     def exact(self, node: Node, known: set[Node]) -> bool:
-        """Return True if a node's dtype has all digits that a kernel computes of it; known: the nodes before of which it has.
+        """Return True if a node's dtype has all digits that a kernel computes of it.
+
+        known: the nodes before, of which it has.
 
         Only then is what a store leaves as precise as what Inductor's kernels compute again.
         """

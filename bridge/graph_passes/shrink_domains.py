@@ -146,7 +146,7 @@ def _above(found: Slice, nodes: list[Node]) -> Domain:
 
 
 def _would_part(domain: Domain, nodes: list[Node], in_memory: set[Node]) -> bool:
-    """Return True if a kernel that reads a tensor at the upper end for others, too, might have had the operations in it."""
+    """Return True if a kernel that reads a tensor at the upper end for others might have had the operations."""
     return any(_shares_kernel(source, domain, nodes, in_memory) for source, _ in domain.above)
 
 

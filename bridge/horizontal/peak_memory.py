@@ -48,7 +48,7 @@ class Room:
         self.levels |= levels
 
     def _bounds(self, before: Schedule, positions: Collection[int], after: Schedule) -> dict[Kernel, int] | None:
-        """Return what may be live while the kernels around run, if all is live there that the new one needs; None: unknown.
+        """Return what may be live while the kernels around run, if all that the new one needs is; None: unknown.
 
         In a new order, other kernels' buffers may be live for longer.
         """

@@ -90,7 +90,7 @@ def codegen_error() -> type[Exception]:
 
 
 def is_dynamos_own(error: BaseException) -> bool:
-    """Return True if an error is how Dynamo is told something, to trace otherwise or not at all, and none of a compilation."""
+    """Return True if an error only tells Dynamo something: to trace otherwise, or not at all."""
     from torch._dynamo.exc import TorchDynamoException
 
     return isinstance(error, TorchDynamoException) and not isinstance(error, codegen_error())

@@ -17,7 +17,7 @@ _SIZES_STATE = ("precomputed_replacements", "inv_precomputed_replacements")
 
 
 def comes_apart(kernel: Kernel) -> bool:
-    """Return True if a kernel of nodes that share outer loops only is going to be emitted as a loop nest for each of them.
+    """Return True if a kernel of nodes that share outer loops only will be emitted as a loop nest for each.
 
     Inductor finds out as it generates the code: what it splits a loop for, to use vectors, has to be the same in all.
     """

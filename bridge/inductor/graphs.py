@@ -141,7 +141,7 @@ def is_selection(node: Node) -> bool:
 
 
 def is_rounded(node: Node) -> bool:
-    """Return True if Inductor rounds a value to its dtype as it computes it, as its option `emulate_precision_casts` asks."""
+    """Return True if Inductor rounds each value to its dtype: its option `emulate_precision_casts` asks for it."""
     from torch._inductor import config
 
     if not config.emulate_precision_casts:
@@ -199,7 +199,7 @@ def is_contiguous(node: Node) -> bool:
 
 
 def is_padded(node: Node) -> bool:
-    """Return True if Inductor would store a node's value with longer strides than it has; not known of symbolic sizes."""
+    """Return True if Inductor would store a node's value with longer strides; not known of symbolic sizes."""
     from torch._inductor import config
     from torch._inductor.ir import Layout
 

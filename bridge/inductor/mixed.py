@@ -12,7 +12,7 @@ from .protocols import LoopNode
 
 
 def done_by_mixed_kernel(node: LoopNode) -> bool:
-    """Return True if a single node is the second stage of a split reduction that a mix-order kernel computes to its end."""
+    """Return True for the second stage of a split reduction that a mix-order kernel computes to its end."""
     buffers = node.scheduler.name_to_buf
     return any(_is_split_part(buffers[dep.name].defining_op) for dep in node.read_writes.reads if dep.name in buffers)
 

@@ -20,7 +20,7 @@ def emulates_eager_rounding() -> bool:
 
 
 def is_deterministic() -> bool:
-    """Return True if no choice that results depend on may be made by timing, as that of a reduction's block or warps."""
+    """Return True if timing may not make a choice that results depend on, as a reduction's block or warps."""
     from torch._inductor import config
 
     return bool(config.deterministic or torch.are_deterministic_algorithms_enabled() or _is_batch_invariant())
@@ -34,7 +34,7 @@ def unkept_promise() -> str | None:
 
 
 def computes_in_16_bits(device: torch.device) -> bool:
-    """Return True if the device's code rounds after each operation on 16-bit floats; the affine IR computes in float32."""
+    """Return True if the device's code rounds after each operation on 16-bit floats; affine IR does not."""
     from torch._inductor import config
 
     return generates_triton(device) and not config.triton.codegen_upcast_to_fp32

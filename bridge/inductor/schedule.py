@@ -57,7 +57,7 @@ def mutates_or_aliases(node: Kernel) -> bool:
 
 
 def only_overwrites(node: Kernel) -> bool:
-    """Return True if a kernel does no more to buffers that it does not own than store into them: no views, no atomics."""
+    """Return True if a kernel only stores into buffers that it does not own: no views, no atomics."""
     if any(o.get_aliases() and not o.get_mutations() and not _slices_cat(o) for o in node.get_outputs()):
         return False
     accesses = (entry for n in loop_nodes(node) for entries in n._body.memory_usage.values() for entry in entries)

@@ -5,7 +5,7 @@ import sys
 
 
 def main() -> None:
-    """Replaces this process with the bridge-opt binary."""
+    """Replace this process with the bridge-opt binary."""
     binary = os.path.join(os.path.dirname(__file__), "bin", "bridge-opt")
     os.execv(binary, [binary, *sys.argv[1:]])
 
