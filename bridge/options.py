@@ -18,15 +18,15 @@ from typing import Any
 DEFAULT_PIPELINE = "builtin.module(bridge-fuse)"
 
 
-def default_pipeline(knows_lanes: bool, force: bool, keeps_roundings: bool = False) -> str:
+def default_pipeline(simt_target: bool, force: bool, keeps_roundings: bool = False) -> str:
     """Return the passes for a code generator.
 
-    knows_lanes: True for Triton, False for C++, which emits loop nests; force: also compute transcendental functions
+    simt_target: True for Triton, False for C++, which emits loop nests; force: also compute transcendental functions
     again where a fusion needs it, which only C++ has to be told; keeps_roundings: a value that is computed again is
     rounded as the buffer would have rounded it.
     """
-    chosen = [] if knows_lanes else ["share-row-values=true", "lane-guards=false"]
-    chosen += ["recompute-math=true"] if force and not knows_lanes else []
+    chosen = [] if simt_target else ["unroll-and-jam=true", "simt-target=false"]
+    chosen += ["recompute-math=true"] if force and not simt_target else []
     chosen += ["excess-precision=false"] if keeps_roundings else []
     return f"builtin.module(bridge-fuse{{{' '.join(chosen)}}})" if chosen else DEFAULT_PIPELINE
 

@@ -1,4 +1,4 @@
-"""Loops that were unrolled and jammed, as bridge-share-row-values makes them: what the verifier has to know of them.
+"""Loops that were unrolled and jammed, as bridge-unroll-and-jam makes them: what the verifier has to know of them.
 
 The loop over 0 .. p * n became one over 0 .. n, with p copies of its body: copy k does what the iterations from k * n
 on did.  Which copy an access is in is read off what the copies store: they store to one buffer, each n iterations

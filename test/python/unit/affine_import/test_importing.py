@@ -14,7 +14,7 @@ from bridge import offline
 from bridge.lowering import compile_affine
 from bridge.reasons import Reason, Unsupported
 
-CPU_PASSES = "builtin.module(bridge-fuse{share-row-values=true lane-guards=false})"
+CPU_PASSES = "builtin.module(bridge-fuse{unroll-and-jam=true simt-target=false})"
 
 
 @pytest.fixture(scope="module")
