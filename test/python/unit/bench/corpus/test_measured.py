@@ -41,8 +41,8 @@ def test_a_wrong_result_is_found(corpus, stub_gpu):
         return lambda *args: [2 * result for result in gm(*args)]
 
     with (
-        mock.patch.object(measured, "bridge_backend", lambda: broken),
-        mock.patch("bridge.report", lambda: Report()),
+        mock.patch.object(measured, "bridge", broken),
+        mock.patch.object(measured, "report", Report),
     ):
         record = measured.measure(corpus, "norm_1")
     assert record["status"] == "wrong" and "result 0" in record["detail"]
