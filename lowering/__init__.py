@@ -7,13 +7,10 @@ adapter to Inductor and `bridge.reasons`, and nothing of `bridge.scheduling`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from typing import Any
 
 
-def __getattr__(name: str) -> Callable[..., object]:
+def __getattr__(name: str) -> Any:
     """Return `compile_affine`, whose module is loaded when it is asked for."""
     if name != "compile_affine":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -121,8 +121,8 @@ bool bridge::hasShifts(const InnerDomain &domain) {
 // The tile
 //===----------------------------------------------------------------------===//
 
-static bool isWithin(ArrayRef<InnerDomain> domains, int64_t tile,
-                     const TileLimits &limits) {
+static bool fitsLimits(ArrayRef<InnerDomain> domains, int64_t tile,
+                       const TileLimits &limits) {
   return tile >= limits.minTile &&
          llvm::all_of(domains, [&](const InnerDomain &domain) {
            return getBoxVolume(domain.extents) / tile <= limits.maxPieces;
@@ -137,9 +137,9 @@ std::optional<int64_t> bridge::getCommonTile(ArrayRef<InnerDomain> domains,
     fine = std::gcd(fine, getChanges(domain));
   }
   fine = std::gcd(tile, fine);
-  if (isWithin(domains, fine, limits))
+  if (fitsLimits(domains, fine, limits))
     return fine;
-  if (isWithin(domains, tile, limits))
+  if (fitsLimits(domains, tile, limits))
     return tile;
   return std::nullopt;
 }

@@ -135,7 +135,7 @@ def test_id(node: str) -> str:
     return "::".join([os.path.basename(path), *rest])
 
 
-test_id.__test__ = False  # type: ignore[attr-defined] # pytest takes it for a test
+test_id.__test__ = False  # pytest takes it for a test
 
 
 def _listen(reports: list[Any], only_changed: bool) -> None:
