@@ -137,7 +137,7 @@ def check_numerics(pattern: Pattern, dtype: torch.dtype, rows: int | None = None
                 assert_ties_at_most(one, other)
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32], ids=str)
 @every_pattern
 def test_gpu_numerics(pattern, dtype):
@@ -146,7 +146,7 @@ def test_gpu_numerics(pattern, dtype):
         check_numerics(pattern, dtype)
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(3)
 @every_pattern
 def test_cpu_numerics(pattern, compiler):
     """The C++ code, over so many rows that luck is no excuse."""

@@ -44,7 +44,7 @@ def assert_eager(results, references, dtype: torch.dtype) -> None:
             assert (result.double() - expected.double()).abs().max() <= 1
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(3)
 @every_pattern
 def test_patterns(pattern):
     inputs = pattern.make(None, torch.float32, "cpu", small=True)
@@ -60,7 +60,7 @@ def test_patterns(pattern):
     assert_eager(results, references if isinstance(references, tuple) else [references], torch.float32)
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(4)
 @every_pattern
 def test_patterns_in_16_bits_with_symbolic_rows(pattern):
     inputs = pattern.make(max(2, pattern.small.rows), torch.bfloat16, "cpu", small=True)  # one row is static
