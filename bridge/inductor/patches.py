@@ -22,6 +22,7 @@ import contextlib
 import functools
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import sympy
@@ -46,19 +47,31 @@ def _replaced(owner: object, **functions: Callable[..., object]) -> Iterator[Non
                 del vars(owner)[name]
 
 
+@dataclass(frozen=True, eq=False)
+class _NextCall:
+    """Stands in an object for its method; own: the object's own attribute of that name, if it has one."""
+
+    owner: object
+    name: str
+    replacement: Callable[..., object]
+    own: dict[str, object]
+
+    def __call__(self, *args: object, **kwargs: object) -> Any:
+        with _lock:
+            del vars(self.owner)[self.name]
+            vars(self.owner).update(self.own)
+        return self.replacement(getattr(self.owner, self.name), *args, **kwargs)
+
+
 def replace_next_call(owner: object, name: str, replacement: Callable[..., object]) -> None:
     """Have the next call of an object's method go to the replacement, which is given the method and its arguments.
 
     The method is the object's own again before the replacement runs. Does nothing where the next call is replaced.
     """
-
-    def once(*args: object, **kwargs: object) -> Any:
-        with _lock:
-            del vars(owner)[name]
-        return replacement(getattr(owner, name), *args, **kwargs)
-
     with _lock:
-        vars(owner).setdefault(name, once)
+        own = {key: value for key, value in vars(owner).items() if key == name}
+        if not isinstance(own.get(name), _NextCall):
+            vars(owner)[name] = _NextCall(owner, name, replacement, own)
 
 
 @contextlib.contextmanager

@@ -69,6 +69,13 @@ class TestNextCall:
             wrapper.codegen_allocation()
         assert vars(wrapper).keys() == {"allocated"}
 
+    def test_an_attribute_of_the_object_is_what_is_replaced(self):
+        wrapper, seen = Wrapper(), []
+        wrapper.codegen_allocation = own = seen.append
+        patches.replace_next_call(wrapper, "codegen_allocation", lambda method, buffer: method(buffer * 2))
+        wrapper.codegen_allocation("a")
+        assert seen == ["aa"] and wrapper.codegen_allocation is own
+
     def test_the_first_replacement_stays(self):
         wrapper, seen = Wrapper(), []
         for number in (1, 2):
