@@ -23,7 +23,7 @@ def default_pipeline(knows_lanes: bool, force: bool, keeps_roundings: bool = Fal
     force: compute transcendental functions again where a fusion needs it, which only C++ has to be told;
     keeps_roundings: what is computed again is rounded as the buffer would have rounded it.
     """
-    chosen = [] if knows_lanes else ["share-row-values=true", "lane-guards=false"]
+    chosen = [] if knows_lanes else ["unroll-and-jam=true", "simt-target=false"]
     chosen += ["recompute-math=true"] if force and not knows_lanes else []
     chosen += ["excess-precision=false"] if keeps_roundings else []
     return f"builtin.module(bridge-fuse{{{' '.join(chosen)}}})" if chosen else DEFAULT_PIPELINE

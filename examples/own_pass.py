@@ -12,7 +12,7 @@ import bridge
 from bridge.lowering import compile_affine
 
 PLUGIN = Path(bridge.__file__).parent / "_native" / "examples" / "libExactReciprocals.so"
-PASSES = "builtin.module(func.func(exact-reciprocals),bridge-fuse{share-row-values=true lane-guards=false})"
+PASSES = "builtin.module(func.func(exact-reciprocals),bridge-fuse{unroll-and-jam=true simt-target=false})"
 
 
 def centred(x):

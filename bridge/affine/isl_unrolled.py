@@ -1,4 +1,4 @@
-"""Loops of which an iteration computes several elements, as bridge-share-row-values makes them, for the second opinion.
+"""Loops of which an iteration computes several elements, as bridge-unroll-and-jam makes them, for the second opinion.
 
 The loop over 0 .. p * n became one over 0 .. n, with p copies of its body: the copy of piece k is what the iterations
 from k * n on did.  Which copy an access is in is read off what the copies store: they store to one buffer, each n

@@ -78,7 +78,7 @@ def transform(module, pipeline: str, tree: Path | None = None) -> list[Remark]:
 
 
 def _example(diagnostic) -> tuple[tuple[str, str], ...]:
-    """The two accesses of a dependence, which `describe` of Collision.cpp words; other notes are MLIR's own."""
+    """The two accesses of a dependence, which `describe` of DependenceExample.cpp words; other notes are MLIR's own."""
     notes = [(note.message, str(note.location)) for note in diagnostic.notes]
     return tuple(note for note in notes if note[0].startswith("iteration ("))
 

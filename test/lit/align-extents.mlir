@@ -16,8 +16,8 @@ func.func private @should_take_declaration(memref<64xf32>)
 
 // -----
 
-// A row of 256 in parts of 64 and 192: tiles of 64, which divides the offset
-// too. Each nest has its body once for each of its tiles.
+// A row of 256 in pieces of 64 and 192: the tile is 64, which also divides the
+// offset. Each nest gets its body once for each of its tiles.
 
 // CHECK-LABEL: func @should_align_64_and_192_of_256
 // CHECK: affine.for %[[I:.*]] = 0 to 8 {
@@ -46,13 +46,13 @@ func.func private @should_take_declaration(memref<64xf32>)
 // CHECK-NEXT: affine.store %{{.*}}, %arg3[%{{.*}}, %[[K]] + 128]
 // CHECK-NEXT: }
 
-// The row would be four pieces. One nest too many for the limit: none is split.
+// The row would have four pieces, more than the limit: no nest is split.
 // FEW-LABEL: func @should_align_64_and_192_of_256
 // FEW: affine.for %{{.*}} = 0 to 256 iter_args
 // FEW: affine.for %{{.*}} = 0 to 64 {
 // FEW: affine.for %{{.*}} = 0 to 192 {
 
-// As fine as it gets: nothing is smaller than 64 here.
+// No common tile is less than 64 here.
 // SMALL-LABEL: func @should_align_64_and_192_of_256
 // SMALL: affine.for %{{.*}} = 0 to 64 iter_args
 // SMALL: affine.for %{{.*}} = 0 to 64 {
@@ -84,8 +84,8 @@ func.func @should_align_64_and_192_of_256(%in: memref<8x256xf32>, %sum: memref<8
 
 // -----
 
-// The extents have 64 in common, the offset only 32: with tiles of 32 the
-// pieces of one nest touch what pieces of the other do.
+// 64 divides the extents, but only 32 divides the offset: with tiles of 32,
+// pieces of the two nests access the same elements.
 
 // CHECK-LABEL: func @should_refine_the_tile_by_an_offset
 // CHECK: affine.for %[[R:.*]] = 0 to 32 iter_args
@@ -101,8 +101,8 @@ func.func @should_align_64_and_192_of_256(%in: memref<8x256xf32>, %sum: memref<8
 // CHECK-NEXT: affine.store %{{.*}}, %arg2[%{{.*}}, %[[J]] + 32]
 // CHECK-NEXT: }
 
-// Four pieces of 32 are too many, two of 64 are not: the tile divides the
-// extents at least.
+// Four pieces of 32 are more than the limit, two of 64 are not: the tile
+// divides only the extents.
 // FEW-LABEL: func @should_refine_the_tile_by_an_offset
 // FEW: affine.for %[[R:.*]] = 0 to 64 iter_args
 // FEW-DAG: affine.load %arg0[%{{.*}}, %[[R]]]
@@ -132,8 +132,8 @@ func.func @should_refine_the_tile_by_an_offset(%in: memref<8x128xf32>, %sum: mem
 
 // -----
 
-// The extents agree, and yet the tile is refined: nests that are out of step by
-// 64 are in step by pieces.
+// The extents are equal, but the tile is smaller: the nests access elements at
+// an offset of 64, which the tile divides.
 
 // CHECK-LABEL: func @should_refine_equal_extents_by_an_offset
 // CHECK: affine.for %[[R:.*]] = 0 to 64 iter_args
@@ -192,8 +192,8 @@ func.func @should_not_touch_nests_of_equal_loops(%in: memref<8x128xf32>, %t: mem
 
 // -----
 
-// An offset of 8 would make tiles smaller than a sector: 64 it is, unless
-// smaller ones are allowed.
+// An offset of 8 would make the tile smaller than a sector: it is 64, unless
+// smaller tiles are allowed.
 
 // CHECK-LABEL: func @should_not_refine_below_the_smallest_tile
 // CHECK: affine.for %{{.*}} = 0 to 64 iter_args
@@ -230,7 +230,7 @@ func.func @should_not_refine_below_the_smallest_tile(%in: memref<4x128xf32>, %su
 
 // -----
 
-// The extents themselves have only 8 in common.
+// The common divisor of the extents is only 8.
 
 // CHECK-LABEL: func @should_not_align_below_the_smallest_tile
 // CHECK: affine.for %{{.*}} = 0 to 40 {
@@ -306,7 +306,8 @@ func.func @should_refine_the_tile_by_guards(%in: memref<8x128xf32>, %sum: memref
 
 // -----
 
-// So do comparisons of the subscript: `j < 64` and `j > 31` change at 64 and 32.
+// Comparisons of the subscript count too: `j < 64` and `j > 31` change at 64
+// and 32.
 
 // CHECK-LABEL: func @should_refine_the_tile_by_comparisons
 // CHECK: affine.for %{{.*}} = 0 to 32 iter_args
@@ -387,8 +388,8 @@ func.func @should_align_two_dimensional_loops(%in: memref<8x3x64xf32>, %a: memre
 
 // -----
 
-// A running sum stores what it has so far. With tiles it would have something
-// else; then the other nest is not split either.
+// A running sum stores each partial sum, which pieces would change. The other
+// nest is not split either.
 
 // CHECK-LABEL: func @should_not_align_running_sum
 // CHECK: affine.for %{{.*}} = 0 to 128 iter_args
@@ -534,8 +535,8 @@ func.func @should_not_align_symbolic_extents(%in: memref<8x?xf32>, %a: memref<8x
 
 // -----
 
-// A symbolic row in two parts beside one part: an iteration of the constant
-// loop is a piece, wherever it stands in the chain.
+// A symbolic row of two pieces and one of one piece: each iteration of the
+// constant loop is a piece, wherever the loop is in the chain.
 
 // CHECK-LABEL: func @should_unroll_around_symbolic_tile
 // CHECK: affine.for %[[I:.*]] = 0 to %arg4 {
@@ -589,7 +590,7 @@ func.func @should_unroll_around_symbolic_tile(%in: memref<?x2x?xf32>, %sum: memr
 
 // -----
 
-// Two symbols are two tiles, and a number is no symbol.
+// Two different symbols have no common tile, nor have a symbol and a number.
 
 // CHECK-LABEL: func @should_not_unroll_around_different_tiles
 // CHECK: affine.for %{{.*}} = 0 to 2 iter_args

@@ -7,8 +7,8 @@
 
 // Each function is one band whose second statement reads what the first stored.
 
-// The lanes are reversed: lane j computes what lane 127 - j has stored, from
-// the inputs of that lane.
+// The lanes are reversed: lane j recomputes what lane 127 - j stores, from the
+// inputs of that lane.
 
 // CHECK-LABEL: func @should_forward_reversed_lanes
 // CHECK: affine.for %[[I:.*]] = 0 to 64 {
@@ -40,7 +40,7 @@ func.func @should_forward_reversed_lanes(%in: memref<64x128xf32>, %t: memref<64x
 
 // -----
 
-// Shifted by one: that lane j - 1 exists is due to the guard, and the copy stays
+// Shifted by one: lane j - 1 exists only under the guard, and the copy stays
 // under it.
 
 // CHECK-LABEL: func @should_forward_shifted_under_guard
@@ -77,7 +77,7 @@ func.func @should_forward_shifted_under_guard(%in: memref<64x128xf32>, %t: memre
 
 // -----
 
-// In the other branch the guard says nothing: lane -1 is no lane.
+// In the other branch the guard does not hold: lane -1 does not exist.
 
 // CHECK-LABEL: func @should_not_forward_in_the_other_branch
 // CHECK: affine.load %arg1[%{{.*}}, %{{.*}} - 1]
@@ -106,9 +106,8 @@ func.func @should_not_forward_in_the_other_branch(%in: memref<64x128xf32>, %t: m
 
 // -----
 
-// What goes through memory is rounded to 16 bits. With excess precision, a load
-// that extends it again gets the value from before; one that does not, the
-// rounded one.
+// Memory holds 16 bits. With excess precision, a load that is extended again
+// gets the value before rounding; another load gets the rounded one.
 
 // CHECK-LABEL: func @should_forward_from_before_the_rounding
 // CHECK: affine.store %{{.*}}, %arg1
@@ -151,7 +150,7 @@ func.func @should_forward_from_before_the_rounding(%in: memref<64x128xbf16>, %t:
 
 // -----
 
-// Extended to another type than it was rounded from: nothing to skip.
+// Extended to another type than it was rounded from: the rounding stays.
 
 // CHECK-LABEL: func @should_forward_rounded_to_another_type
 // CHECK: affine.store %{{.*}}, %arg1
@@ -176,8 +175,8 @@ func.func @should_forward_rounded_to_another_type(%in: memref<64x128xf64>, %t: m
 
 // -----
 
-// A row stored in two pieces: each load gets the value of the piece that it
-// reads, the exponential above and the sine below, whatever lane has it.
+// A row is stored in two pieces. Each load gets the value of the piece that it
+// reads: here the exponential, below the sine.
 
 // CHECK-LABEL: func @should_forward_the_right_piece
 // CHECK: affine.store %{{.*}}, %arg1[%[[I:.*]], %[[J:.*]]]
@@ -211,7 +210,7 @@ func.func @should_forward_the_right_piece(%in: memref<8x128xf32>, %t: memref<8x1
 
 // -----
 
-// Some lanes read the one piece, some the other.
+// Some lanes read one piece, some the other.
 
 // CHECK-LABEL: func @should_not_forward_from_two_pieces
 // CHECK: affine.load %arg1[%{{.*}}, %{{.*}} + 32]
@@ -238,7 +237,7 @@ func.func @should_not_forward_from_two_pieces(%in: memref<8x128xf32>, %t: memref
 
 // -----
 
-// One store, in the same iteration of the same loop: the lane has it.
+// One store, in the same iteration of the same loop: it is the same lane.
 
 // CHECK-LABEL: func @should_not_touch_value_of_the_same_lane
 // CHECK: math.exp
@@ -287,7 +286,7 @@ func.func @should_not_touch_value_of_the_same_lane_of_other_loops(%in: memref<64
 
 // -----
 
-// Interleaved instead, lane 8 a + b has stored element a + 4 b.
+// Interleaved: lane 8 a + b stores element a + 4 b.
 
 // CHECK-LABEL: func @should_forward_from_another_lane_of_other_loops
 // CHECK: affine.for %[[K:.*]] = 0 to 32 {
@@ -314,7 +313,7 @@ func.func @should_forward_from_another_lane_of_other_loops(%in: memref<64x4x8xf3
 // -----
 
 // The copy of the second statement reads the first statement's result in
-// another lane in turn: reversed and reversed again is shifted, 127 - (126 - j).
+// another lane again: reversed twice is shifted, 127 - (126 - j).
 
 // CHECK-LABEL: func @should_forward_a_chain
 // CHECK: affine.store %{{.*}}, %arg1[%[[I:.*]], %[[J:.*]]]
@@ -352,7 +351,7 @@ func.func @should_forward_a_chain(%in: memref<64x128xf32>, %t: memref<64x128xf32
 
 // -----
 
-// What is computed once a band iteration is not computed again.
+// A value that is computed once a band iteration is not recomputed.
 
 // CHECK-LABEL: func @should_forward_with_row_value
 // CHECK: %[[R:.*]] = math.rsqrt
@@ -380,7 +379,7 @@ func.func @should_forward_with_row_value(%in: memref<64x128xf32>, %sum: memref<6
 
 // -----
 
-// A row's reduction belongs to no lane: all may read it.
+// All lanes may read the reduction of a row.
 
 // CHECK-LABEL: func @should_not_touch_reduction_of_the_row
 // CHECK: affine.for %{{.*}} = 0 to 128 {
@@ -404,8 +403,8 @@ func.func @should_not_touch_reduction_of_the_row(%in: memref<64x128xf32>, %sum: 
 
 // -----
 
-// A reduction over a segment belongs to the segment's lanes; others would have
-// to reduce again.
+// Only the lanes of a segment may read its reduction: the others would have to
+// recompute it.
 
 // CHECK-LABEL: func @should_not_recompute_reduction
 // CHECK: affine.load %arg1[%{{.*}}, -%{{.*}} + 3]
@@ -435,7 +434,8 @@ func.func @should_not_recompute_reduction(%in: memref<64x4x32xf32>, %sum: memref
 
 // -----
 
-// Neither is a running sum, whose store stands in the reduction's own loop.
+// A running sum is not recomputed either: its store is in the reduction's own
+// loop.
 
 // CHECK-LABEL: func @should_not_recompute_running_sum
 // CHECK: affine.load %arg1[%{{.*}}, -%{{.*}} + 127]
@@ -461,7 +461,7 @@ func.func @should_not_recompute_running_sum(%in: memref<64x128xf32>, %t: memref<
 
 // -----
 
-// The last load reads element 128, which no lane has stored.
+// The last load reads element 128, which no lane stores.
 
 // CHECK-LABEL: func @should_not_forward_out_of_range
 // CHECK: affine.load %arg1[%{{.*}}, %{{.*}} + 1]
@@ -484,8 +484,8 @@ func.func @should_not_forward_out_of_range(%in: memref<64x128xf32>, %t: memref<6
 
 // -----
 
-// So it is where the number of lanes is a symbol, of which nobody knows that
-// m - 1 - j is one of the %n lanes.
+// The number of lanes is a symbol: it is not known that m - 1 - j is one of the
+// %n lanes.
 
 // CHECK-LABEL: func @should_not_forward_out_of_symbolic_range
 // CHECK: affine.load %arg1[%{{.*}}, -%{{.*}} + symbol(%arg4) - 1]
@@ -508,8 +508,7 @@ func.func @should_not_forward_out_of_symbolic_range(%in: memref<64x?xf32>, %t: m
 
 // -----
 
-// Nor is lane j + n / 2 lane j, as it was taken for when symbols were left out
-// of subscripts.
+// Lane j + n / 2 is not lane j: the symbols in subscripts count.
 
 // CHECK-LABEL: func @should_not_forward_a_symbolic_distance
 // CHECK: affine.load %arg1[%{{.*}}, %{{.*}} + symbol(%arg3)]
@@ -534,7 +533,8 @@ func.func @should_not_forward_a_symbolic_distance(%in: memref<64x?xf32>, %t: mem
 
 // -----
 
-// Elements 2 j + 1 and 2 j': no lane has stored them.
+// No lane stores the elements that are read: they are 2 j + 1, and the stored
+// ones 2 j'.
 
 // CHECK-LABEL: func @should_not_forward_between_lanes
 // CHECK: affine.load %arg1[%{{.*}}, %{{.*}} * 2 + 1]
@@ -555,7 +555,7 @@ func.func @should_not_forward_between_lanes(%in: memref<64x64xf32>, %t: memref<6
 
 // -----
 
-// The input is overwritten while the copies would read it.
+// The input that the copies would read is overwritten.
 
 // CHECK-LABEL: func @should_not_recompute_from_overwritten_input
 // CHECK: affine.load %arg1[%{{.*}}, -%{{.*}} + 127]
@@ -602,7 +602,7 @@ func.func @should_not_forward_from_a_later_store(%in: memref<64x128xf32>, %t: me
 
 // -----
 
-// Only what is below a band are lanes.
+// Loops that are not below a band are no lanes.
 
 // CHECK-LABEL: func @should_not_touch_loops_without_band
 // CHECK: affine.load %arg1[%{{.*}}, -%{{.*}} + 127]
@@ -622,8 +622,8 @@ func.func @should_not_touch_loops_without_band(%in: memref<64x128xf32>, %t: memr
 
 // -----
 
-// Two stores under guards that divide the row between them: the load reads the
-// lower half only, which is the first one's.
+// Two stores under guards store one half of the row each. The load reads only
+// the lower half, which the first one stores.
 
 // CHECK-LABEL: func @should_forward_from_the_guarded_store
 // CHECK: affine.if
@@ -656,7 +656,7 @@ func.func @should_forward_from_the_guarded_store(%in: memref<64x128xf32>, %c: me
 
 // -----
 
-// The guard lets some of the lanes overwrite what the first statement stored.
+// Under the guard, some lanes overwrite what the first statement stores.
 
 // CHECK-LABEL: func @should_not_forward_what_is_overwritten_under_guard
 // CHECK: affine.load %arg2[%{{.*}}, -%{{.*}} + 127]
@@ -685,7 +685,7 @@ func.func @should_not_forward_what_is_overwritten_under_guard(%in: memref<64x128
 
 // -----
 
-// So does a loop of fewer lanes.
+// A loop of fewer lanes overwrites some elements, too.
 
 // CHECK-LABEL: func @should_not_forward_what_is_overwritten_in_part
 // CHECK: affine.load %arg2[%{{.*}}, %{{.*}}]
@@ -712,8 +712,8 @@ func.func @should_not_forward_what_is_overwritten_in_part(%in: memref<64x128xf32
 
 // -----
 
-// In one loop, one iteration after the other: half of the loads come before
-// their element is stored.
+// Store and load are in one loop: half of the loads execute before their
+// element is stored.
 
 // CHECK-LABEL: func @should_not_forward_from_a_later_iteration
 // CHECK: affine.load %arg1[%{{.*}}, -%{{.*}} + 127]
@@ -734,8 +734,8 @@ func.func @should_not_forward_from_a_later_iteration(%in: memref<64x128xf32>, %t
 
 // -----
 
-// Each statement reads two lanes of the one before: the copies double from one
-// to the next.
+// Each statement reads two lanes of the one before: the number of copies
+// doubles with each statement.
 
 // CHECK-LABEL: func @should_not_recompute_without_end
 // CHECK-NOT: bridge.band

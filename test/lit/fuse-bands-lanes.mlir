@@ -5,11 +5,11 @@
 // RUN:     --pass-pipeline='builtin.module(func.func(bridge-fuse-bands))' 2>/dev/null \
 // RUN:   | FileCheck %s --check-prefix=WHOLE
 
-// How deep a band may be, and what its lanes may need of each other. WHOLE is
-// without segments: a code generator that knows no lanes.
+// How deep a band may be, and what its lanes may read of each other. WHOLE is
+// without segments, for a target that is not SIMT.
 
 // The consumer reverses the row: with both loops in the band, iteration (i, j)
-// would need (i, 127 - j). With one, that is a matter of lanes.
+// would depend on (i, 127 - j). With one loop, the dependence is between lanes.
 
 // CHECK-LABEL: func @should_fuse_at_a_shallower_band
 // CHECK: affine.for %[[I:.*]] = 0 to 64 {
@@ -47,7 +47,7 @@ func.func @should_fuse_at_a_shallower_band(%in: memref<64x128xf32>, %t: memref<6
 
 // -----
 
-// Of three common loops, two stay in the band.
+// Two of three common loops are the band.
 
 // CHECK-LABEL: func @should_fuse_at_the_deepest_band_that_is_legal
 // CHECK: affine.for %[[I:.*]] = 0 to 8 {
@@ -84,9 +84,9 @@ func.func @should_fuse_at_the_deepest_band_that_is_legal(%in: memref<8x16x32xf32
 
 // -----
 
-// A reduction over a row and one over its 8 segments have as many lanes, 256.
-// The consumer reads each segment's sum in that segment's lanes: one band of
-// the rows, and no loop below it is one.
+// A reduction over a row and one over its 8 segments have equally many lanes,
+// 256. The consumer reads each segment's sum in that segment's lanes. The loop
+// over the rows is the band, and no loop below it is.
 
 // CHECK-LABEL: func @should_fuse_row_and_segments
 // CHECK: affine.for %[[I:.*]] = 0 to 64 {
@@ -105,8 +105,8 @@ func.func @should_fuse_at_the_deepest_band_that_is_legal(%in: memref<8x16x32xf32
 // CHECK-NEXT: } {bridge.band, bridge.kernels = [0, 1, 2], bridge.nodes = ["row", "segments", "scale"]}
 // CHECK-NEXT: return
 
-// Without segments, the nest of (i, b) has its reduction in both loops' body,
-// and the others have no such loops.
+// Without segments, the band of the second nest is (i, b), which the others do
+// not have.
 
 // WHOLE-LABEL: func @should_fuse_row_and_segments
 // WHOLE: affine.for %[[I:.*]] = 0 to 64 {
@@ -148,8 +148,8 @@ func.func @should_fuse_row_and_segments(%in: memref<64x256xf32>, %row: memref<64
 
 // -----
 
-// The loops of the segments may be the consumer's own: b is the segment, and
-// all of its lanes read what it reduces. Both loops could be the band, and are.
+// The consumer may have the loops of the segments: b is the segment, and all of
+// its lanes read its reduction. Both loops are the band.
 
 // CHECK-LABEL: func @should_fuse_segments_as_band
 // CHECK: affine.for %{{.*}} = 0 to 64 {
@@ -190,8 +190,8 @@ func.func @should_fuse_segments_as_band(%in: memref<64x8x32xf32>, %segment: memr
 
 // -----
 
-// A band of two loops becomes one of one when a nest of the row joins: what was
-// its inner loop is lanes, and no band any more.
+// A band of two loops becomes a band of one when a nest of the row is fused
+// with it: its inner loop becomes lanes.
 
 // CHECK-LABEL: func @should_fuse_band_of_segments_with_row
 // CHECK: affine.for %[[I:.*]] = 0 to 64 {
@@ -246,7 +246,7 @@ func.func @should_fuse_band_of_segments_with_row(%in: memref<64x256xf32>, %segme
 
 // -----
 
-// Lane j reads the sum of segment j mod 8; its own is j floordiv 32.
+// Lane j reads the sum of segment j mod 8, but is in segment j floordiv 32.
 
 // CHECK-LABEL: func @should_not_fuse_reader_of_another_segment
 // CHECK-NOT: bridge.band
@@ -278,8 +278,8 @@ func.func @should_not_fuse_reader_of_another_segment(%in: memref<64x256xf32>, %s
 
 // -----
 
-// The segments interleave: segment b is the lanes 32 b + r of the loops, and
-// the elements 8 r + b. The consumer's lanes are not its own.
+// The segments interleave: segment b has the lanes 32 b + r of its loops, but
+// the elements 8 r + b. The consumer reads them in other lanes.
 
 // CHECK-LABEL: func @should_not_fuse_reader_of_interleaved_segments
 // CHECK-NOT: bridge.band
@@ -344,8 +344,8 @@ func.func @should_not_fuse_reader_of_reversed_segments(%in: memref<64x8x32xf32>,
 
 // -----
 
-// A reduction over a row reads what the row's other lanes have reduced, in
-// segments: eight sums of 256 lanes. It has too few lanes of its own.
+// A reduction over a row reads the sums of its eight segments of 32 lanes: it
+// has 8 lanes, the segments have 256.
 
 // CHECK-LABEL: func @should_not_fuse_reduction_of_segment_sums
 // CHECK-NOT: bridge.band
@@ -375,8 +375,8 @@ func.func @should_not_fuse_reduction_of_segment_sums(%in: memref<64x256xf32>, %s
 
 // -----
 
-// A running sum read in reverse: each lane needs another's, which no lane can
-// compute on its own.
+// A running sum is read in reverse: each lane needs another lane's sum, which
+// cannot be recomputed.
 
 // CHECK-LABEL: func @should_not_fuse_reader_of_reversed_running_sum
 // CHECK-NOT: bridge.band
@@ -404,7 +404,7 @@ func.func @should_not_fuse_reader_of_reversed_running_sum(%in: memref<64x128xf32
 
 // -----
 
-// The last lane reads an element that was there before.
+// The last lane reads an element that the band does not store.
 
 // CHECK-LABEL: func @should_not_fuse_reader_of_unknown_element
 // CHECK-NOT: bridge.band
@@ -432,7 +432,7 @@ func.func @should_not_fuse_reader_of_unknown_element(%in: memref<64x128xf32>, %t
 
 // -----
 
-// Guards without lanes: the store of a whole band iteration is below one.
+// A guard outside the lanes: the store of a band iteration is below one.
 
 // CHECK-LABEL: func @should_fuse_guarded_row_values
 // CHECK: bridge.band

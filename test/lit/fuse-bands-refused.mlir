@@ -72,7 +72,7 @@ func.func @should_not_fuse_write_after_read_of_another_row(%a: memref<65x64xf32>
 
 // -----
 
-// A transposed consumer: the extents agree, the elements do not.
+// A transposed consumer: the extents are equal, the elements are not.
 
 // CHECK-LABEL: func @should_not_fuse_transposed_consumer
 func.func @should_not_fuse_transposed_consumer(%in: memref<64x64xf32>, %t: memref<64x64xf32>, %out: memref<64x64xf32>) {
@@ -96,7 +96,7 @@ func.func @should_not_fuse_transposed_consumer(%in: memref<64x64xf32>, %t: memre
 
 // -----
 
-// A and C would fuse, but B needs all of A's rows and feeds C.
+// A and C cannot be fused: B reads all rows of A, and C reads B.
 
 // CHECK-LABEL: func @should_not_fuse_around_a_nest_between
 // CHECK: affine.store %{{.*}}, %arg1
@@ -166,7 +166,7 @@ func.func @should_not_fuse_different_outer_domains(%a: memref<64xf32>, %b: memre
 
 // -----
 
-// Two sizes may be equal at run time; nothing here says so.
+// Two sizes may be equal at run time, but that is not known here.
 
 // CHECK-LABEL: func @should_not_fuse_different_symbols
 func.func @should_not_fuse_different_symbols(%a: memref<?xf32>, %b: memref<?xf32>, %c: memref<?xf32>, %n: index, %m: index) {
@@ -207,7 +207,7 @@ func.func @should_not_fuse_different_inner_extents(%in: memref<64x128xf32>, %sum
 
 // -----
 
-// A call may do anything. (Upstream's dependence graph leaves it out.)
+// A call has unknown effects. (Upstream's dependence graph omits it.)
 
 func.func private @anything(memref<64xf32>)
 

@@ -37,19 +37,19 @@ func.func @should_fuse_producer_and_consumer(%in: memref<64xf32>, %t: memref<64x
 
 // -----
 
-// All loops are the band where they agree.
+// All common loops are the band.
 
-// CHECK-LABEL: func @should_fuse_siblings
+// CHECK-LABEL: func @should_fuse_readers_of_one_input
 // CHECK: affine.for
 // CHECK-NEXT: affine.for
 // CHECK: affine.store %{{.*}}, %arg1
 // CHECK: affine.store %{{.*}}, %arg2
 // CHECK: } {bridge.band}
 // CHECK-NEXT: } {bridge.band
-// PARALLEL-LABEL: func @should_fuse_siblings
+// PARALLEL-LABEL: func @should_fuse_readers_of_one_input
 // PARALLEL: affine.parallel (%{{.*}}) = (0) to (64)
 // PARALLEL-NEXT: affine.parallel (%{{.*}}) = (0) to (128)
-func.func @should_fuse_siblings(%in: memref<64x128xf32>, %a: memref<64x128xf32>, %b: memref<64x128xf32>) {
+func.func @should_fuse_readers_of_one_input(%in: memref<64x128xf32>, %a: memref<64x128xf32>, %b: memref<64x128xf32>) {
   affine.for %i = 0 to 64 {
     affine.for %j = 0 to 128 {
       %x = affine.load %in[%i, %j] : memref<64x128xf32>
@@ -134,8 +134,8 @@ func.func @should_fuse_chain_of_four(%in: memref<?x128xf32>, %ss: memref<?xf32>,
 
 // -----
 
-// The nests of one kernel meet first, whatever their number: "c" joins "a" and
-// "b" before "d" does, which stands between them.
+// The nests of one kernel are fused first: "c" is fused with "a" and "b" before
+// "d", which is between them.
 
 // CHECK-LABEL: func @should_fuse_nests_of_one_kernel_first
 // CHECK: bridge.kernels = [1, 0, 0, 0], bridge.nodes = ["d", "a", "b", "c"]
@@ -162,7 +162,7 @@ func.func @should_fuse_nests_of_one_kernel_first(%in: memref<64xf32>, %a: memref
 
 // -----
 
-// A statement of the row stands between the inner loops and keeps its place.
+// A statement of the row between the inner loops keeps its place.
 
 // CHECK-LABEL: func @should_fuse_statement_of_the_row
 // CHECK: affine.for %[[I:.*]] = 0 to 64 {
@@ -255,8 +255,8 @@ func.func @should_fuse_symbolic_domains(%in: memref<?x?xf32>, %a: memref<?x?xf32
 
 // -----
 
-// What stands between and has to do with neither stays; the value that the
-// second nest needs is computed before the merged one.
+// Operations between the nests that access nothing of them stay; the value that
+// the second nest needs is computed before the merged nest.
 
 // CHECK-LABEL: func @should_fuse_across_pure_operations
 // CHECK: %[[K:.*]] = arith.addf %arg3, %arg3

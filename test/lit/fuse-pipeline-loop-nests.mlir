@@ -1,14 +1,15 @@
 // RUN: bridge-opt %s --split-input-file --verify-diagnostics \
-// RUN:     --pass-pipeline='builtin.module(bridge-fuse{lane-guards=false})' \
+// RUN:     --pass-pipeline='builtin.module(bridge-fuse{simt-target=false})' \
 // RUN:   | FileCheck %s --check-prefix=NESTS
 // RUN: bridge-opt %s --split-input-file \
 // RUN:     --pass-pipeline='builtin.module(bridge-fuse)' 2>/dev/null \
 // RUN:   | FileCheck %s --check-prefix=LANES
 
-// What pays in a kernel that runs its lanes side by side with a row in
-// registers, and not in loops that run one after the other.
+// Fusions that are profitable on a SIMT target, where a row is in registers,
+// but not in sequential loops.
 
-// The halves are stored and read again in other lanes: `exp` a second time.
+// The halves are stored and read again in other lanes: `exp` would be
+// recomputed.
 
 // NESTS-LABEL: func @should_not_compute_exp_again_in_loops
 // NESTS-NOT: bridge.band
@@ -36,7 +37,7 @@ func.func @should_not_compute_exp_again_in_loops(%in: memref<64x256xf32>, %t: me
 
 // -----
 
-// Rows in rolled order: a division for each row's address.
+// Rows in rolled order: the address of each row would take a division.
 
 // NESTS-LABEL: func @should_not_divide_for_every_row_in_loops
 // NESTS-NOT: bridge.band

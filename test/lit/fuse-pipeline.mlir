@@ -24,9 +24,9 @@ func.func @should_prove_and_clean_up(%a: memref<64xf32>, %b: memref<64xf32>, %u:
   return
 }
 
-// The one that started it: the sum of squares runs over whole rows, the gate
-// over halves. The pipeline makes one nest of one band of them, reads each half
-// of the row once a loop, and leaves no loop to be proven.
+// The sum of squares is over full rows, the gate over halves. The pipeline
+// fuses them into one nest with one band, loads each half of the row once in
+// each loop, and proves the band parallel.
 
 // CHECK-LABEL: func @should_fuse_norm_and_gate
 // CHECK: affine.for %[[I:.*]] = 0 to 2048 {
@@ -73,7 +73,7 @@ func.func @should_fuse_norm_and_gate(%x: memref<2048x8192xf32>, %ss: memref<2048
   return
 }
 
-// Fusing what is fused already changes nothing.
+// The pipeline does not change its own output.
 
 // CHECK-LABEL: func @should_keep_fused_band
 // CHECK: affine.for

@@ -2,7 +2,7 @@
 // RUN:     --pass-pipeline='builtin.module(func.func(bridge-interchange-loops))' \
 // RUN:   | FileCheck %s
 
-// What it is for: the nests meet.
+// After the interchange, the nests are fused.
 // RUN: bridge-opt %s --split-input-file \
 // RUN:     --pass-pipeline='builtin.module(bridge-fuse)' 2>/dev/null \
 // RUN:   | FileCheck %s --check-prefix=FUSED
@@ -91,8 +91,8 @@ func.func @should_move_rows_of_writer_out(%in: memref<32x64xf32>, %act: memref<3
 
 // -----
 
-// The copy reads what a whole row of its writer's kernel shares, although the
-// nest that writes it could be cut anywhere.
+// The copy gets the band of its writer's kernel, although any prefix of the
+// writer's own loops could be a band.
 
 // CHECK-LABEL: func @should_move_to_band_of_kernel
 // CHECK: bridge.nodes = ["scaled"]
@@ -163,7 +163,7 @@ func.func @should_not_interchange_recurrence(%in: memref<64x64xf32>, %sum: memre
 
 // -----
 
-// A kernel moves whole or stays: its other nest has other loops.
+// No nest of the kernel is interchanged: its other nest has other loops.
 
 // CHECK-LABEL: func @should_not_interchange_part_of_kernel
 // CHECK: bridge.nodes = ["sum"]
@@ -194,16 +194,16 @@ func.func @should_not_interchange_part_of_kernel(%in: memref<64x64xf32>, %sum: m
 
 // -----
 
-// The reader has the loops of one writer already; the other, whose columns it
-// reads too, does not move it.
+// The reader already has the loops of one writer: it is not interchanged for
+// the other, whose columns it reads.
 
-// CHECK-LABEL: func @should_not_leave_partner
+// CHECK-LABEL: func @should_not_leave_other_fusion_candidate
 // CHECK: bridge.nodes = ["columns"]
 // CHECK-NEXT: affine.for %[[I:.*]] = 0 to 64 {
 // CHECK-NEXT: affine.for %[[J:.*]] = 0 to 64 {
 // CHECK-NEXT: affine.load %arg1[%[[I]]]
 // CHECK-NEXT: affine.load %arg2[%[[J]]]
-func.func @should_not_leave_partner(%in: memref<64x64xf32>, %rows: memref<64xf32>, %columns: memref<64xf32>, %out: memref<64x64xf32>) {
+func.func @should_not_leave_other_fusion_candidate(%in: memref<64x64xf32>, %rows: memref<64xf32>, %columns: memref<64xf32>, %out: memref<64x64xf32>) {
   %zero = arith.constant 0.0 : f32
   affine.for %i = 0 to 64 {
     %s = affine.for %r = 0 to 64 iter_args(%a = %zero) -> (f32) {

@@ -7,9 +7,9 @@
 // RUN: bridge-opt %s --split-input-file --bridge-fuse 2>/dev/null \
 // RUN:   | FileCheck %s
 
-// IR that the translation does not make. A user's pipeline may bring it all the
-// same, and an assertion that fails takes the user's process with it: every
-// function has to come out whole, fused or not.
+// IR that the translation does not make, but a user's pipeline may. A failed
+// assertion would end the user's process: the passes must handle every
+// function, fused or not.
 
 // CHECK-LABEL: func private @should_take_declaration
 func.func private @should_take_declaration(memref<64xf32>)
@@ -375,7 +375,7 @@ func.func @should_fuse_loops_without_iterations(%a: memref<8x64xf32>, %b: memref
 
 // -----
 
-// Many lanes store one element, so none of them is known to have stored it last.
+// Several lanes store one element: which of them stores it last is not known.
 
 // CHECK-LABEL: func @should_not_overflow
 // FUSE-NOT: bridge.band

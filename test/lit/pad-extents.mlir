@@ -2,8 +2,8 @@
 // RUN:     --pass-pipeline='builtin.module(func.func(bridge-pad-extents,canonicalize))' \
 // RUN:   | FileCheck %s
 
-// A row from its second element on: shifted to the lanes that hold it, so that
-// its load needs no guard, and its store does.
+// A row from its second element on is shifted to the lanes of these elements:
+// its load needs no guard, its store needs one.
 
 // CHECK: #[[SHIFTED:.*]] = affine_set<(d0) : (d0 - 1 >= 0)>
 // CHECK-LABEL: func @should_shift
@@ -31,8 +31,8 @@ func.func @should_shift(%in: memref<64x1001xf32>, %t: memref<64x1001xf32>, %out:
 
 // -----
 
-// The other lanes would read outside %in: their load is guarded, and what they
-// add to the sum is nothing.
+// The other lanes would read outside %in: the load is guarded, and they add
+// zero to the sum.
 
 // CHECK: #[[SHORT:.*]] = affine_set<(d0) : (-d0 + 48 >= 0)>
 // CHECK-LABEL: func @should_pad_reduction
@@ -70,7 +70,8 @@ func.func @should_pad_reduction(%in: memref<64x49xf32>, %sum: memref<64xf32>, %o
 
 // -----
 
-// Parts of one buffer belong together though no element is shared.
+// Nests that access parts of one buffer are padded, although they share no
+// element.
 
 // CHECK-LABEL: func @should_pad_parts_of_one_buffer
 // CHECK-COUNT-2: affine.for %{{.*}} = 0 to 49
@@ -91,7 +92,7 @@ func.func @should_pad_parts_of_one_buffer(%a: memref<64x49xf32> {bridge.storage 
 
 // -----
 
-// Rows that share nothing keep their loops.
+// Nests that share no element keep their loops.
 
 // CHECK-LABEL: func @should_not_pad_what_shares_nothing
 // CHECK: affine.for %{{.*}} = 0 to 32
@@ -143,8 +144,8 @@ func.func @should_not_pad_argmax(%in: memref<64x49xf32>, %arg: memref<64xi64>, %
 
 // -----
 
-// What a stored row is rounded to, and extended again: under the guard, where
-// the value that was stored can be forwarded to as it was before the rounding.
+// A row is rounded for a store and extended after the load: the extension is
+// cloned under the guard, so that the value before rounding can be forwarded.
 
 // CHECK: #[[PIECE:.*]] = affine_set<(d0) : (-d0 + 39 >= 0, d0 - 35 >= 0)>
 // CHECK-LABEL: func @should_extend_under_the_guard
@@ -176,8 +177,9 @@ func.func @should_extend_under_the_guard(%in: memref<8x60xf32>, %row: memref<8x6
 
 // -----
 
-// One guard, and not a guard in a guard: what others load under it is the same.
-// Where something is to be done elsewhere, the guard stays whole.
+// A guard in a guard becomes one guard, which CSE can merge with others. Two
+// guards stay if the inner one has an `else` region with effects or other
+// values than zero.
 
 // CHECK-DAG: #[[BOTH:.*]] = affine_set<(d0, d1) : (d0 - 2 >= 0, -d1 + 48 >= 0)>
 // CHECK-DAG: #[[ROWS:.*]] = affine_set<(d0) : (d0 - 2 >= 0)>

@@ -7,10 +7,11 @@
 // RUN:     --pass-pipeline='builtin.module(func.func(affine-parallelize))' 2>/dev/null \
 // RUN:   | FileCheck %s --check-prefix=UPSTREAM
 
-// No two iterations write the same element, which only integers tell: among
-// fractions, a quotient that is no whole number makes any two the same.
+// No two iterations write the same element, but the proof needs integers: with
+// a fractional quotient, any two could.
 
-// 7 i + j counts the 56 iterations, and rolling by three keeps them apart.
+// 7 i + j numbers the 56 iterations, and rolling by three keeps the numbers
+// distinct.
 
 // CHECK-LABEL: func @should_prove_rolled_store
 // CHECK: affine.for %{{.*}} = 0 to 8 {
@@ -31,7 +32,7 @@ func.func @should_prove_rolled_store(%in: memref<8x7xf32>, %out: memref<56xf32>)
 
 // -----
 
-// One iteration more: the last and the first meet.
+// One iteration more: the last and the first write the same element.
 
 // CHECK-LABEL: func @should_not_prove_rolled_store_that_wraps
 // CHECK-NOT: bridge.parallel
@@ -48,8 +49,8 @@ func.func @should_not_prove_rolled_store_that_wraps(%in: memref<57xf32>, %out: m
 
 // -----
 
-// mod 48, of 56: (0, 0) and (6, 6) meet, 3 and 51, while the seven of one i do
-// not.
+// mod 48 of 56: (0, 0) and (6, 6) write the same element, 3 and 51; the seven
+// iterations of one i do not.
 
 // CHECK-LABEL: func @should_prove_inner_loop_alone
 // CHECK: } {bridge.band, bridge.parallel}
@@ -69,7 +70,8 @@ func.func @should_prove_inner_loop_alone(%in: memref<8x7xf32>, %out: memref<48xf
 
 // -----
 
-// What the iteration stored it reads again: no other has written that.
+// Each iteration reads what it stored itself, and no other iteration stores
+// that.
 
 // CHECK-LABEL: func @should_prove_rolled_store_and_load
 // CHECK: } {bridge.band, bridge.parallel}
@@ -88,7 +90,8 @@ func.func @should_prove_rolled_store_and_load(%in: memref<8x7xf32>, %t: memref<5
 
 // -----
 
-// Rolled by four where three was stored: the neighbour's.
+// Rolled by four, but stored rolled by three: it is the next iteration's
+// element.
 
 // CHECK-LABEL: func @should_not_prove_load_of_another_roll
 // CHECK-NOT: bridge.parallel
@@ -107,7 +110,7 @@ func.func @should_not_prove_load_of_another_roll(%in: memref<56xf32>, %t: memref
 
 // -----
 
-// Both digits of i: every i has its own.
+// Both digits of i: each i has an element of its own.
 
 // CHECK-LABEL: func @should_prove_digits
 // CHECK: } {bridge.band, bridge.parallel}
@@ -121,7 +124,7 @@ func.func @should_prove_digits(%in: memref<64xf32>, %out: memref<8x8xf32>) {
 
 // -----
 
-// The lower digit alone is no element of its own.
+// The lower digit alone: several i have the same element.
 
 // CHECK-LABEL: func @should_not_prove_one_of_two_digits
 // CHECK-NOT: bridge.parallel
@@ -138,7 +141,7 @@ func.func @should_not_prove_one_of_two_digits(%in: memref<64xf32>, %out: memref<
 
 // -----
 
-// A loop that carries a value depends on itself, whatever its elements.
+// A loop that carries a value is not parallel, whatever elements it accesses.
 
 // CHECK-LABEL: func @should_not_prove_loop_that_carries_values
 // CHECK-NOT: bridge.parallel

@@ -69,7 +69,7 @@ func.func @should_not_touch_loop_without_band(%a: memref<64xf32>, %b: memref<64x
 
 // -----
 
-// A claim from elsewhere does not outlive a failed proof.
+// An attribute of the input is removed if the proof fails.
 
 // CHECK-LABEL: func @should_not_keep_mark_of_recurrence
 // CHECK-NOT: bridge.parallel
@@ -86,7 +86,8 @@ func.func @should_not_keep_mark_of_recurrence(%a: memref<64xf32>) {
 
 // -----
 
-// The two memrefs are one: iteration i writes what iteration i + 1 reads.
+// The two memrefs are the same buffer: iteration i writes what iteration i + 1
+// reads.
 
 // CHECK-LABEL: func @should_not_mark_accesses_to_views
 // CHECK-NOT: bridge.parallel
@@ -102,7 +103,7 @@ func.func @should_not_mark_accesses_to_views(%a: memref<65xf32>) {
 
 // -----
 
-// A fresh allocation is no view.
+// A new allocation is no view.
 
 // CHECK-LABEL: func @should_mark_accesses_to_allocation
 // CHECK: } {bridge.band, bridge.parallel}

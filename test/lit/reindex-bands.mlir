@@ -11,7 +11,7 @@
 // RUN:     --pass-pipeline='builtin.module(func.func(bridge-reindex-bands{guards=false},canonicalize))' \
 // RUN:   | FileCheck %s --check-prefix=FEWER
 
-// What it is for: the nests meet.
+// After the reindexing, the nests are fused.
 // RUN: bridge-opt %s --split-input-file \
 // RUN:     --pass-pipeline='builtin.module(func.func(bridge-reindex-bands,canonicalize,bridge-fuse-bands))' 2>/dev/null \
 // RUN:   | FileCheck %s --check-prefix=FUSED
@@ -40,7 +40,7 @@ func.func private @should_take_declaration(memref<64xf32>)
 // CHECK-NEXT: affine.for %{{.*}} = 0 to 8 {
 // CHECK-NEXT: affine.for %{{.*}} = 0 to 8 {
 
-// 64 points are looked at, no more.
+// 64 points are evaluated, no more.
 // FEW-LABEL: func @should_permute_rows
 // FEW: affine.for %{{.*}} = 0 to 64 {
 // FEW-NEXT: affine.for %{{.*}} = 0 to 96 iter_args
@@ -76,8 +76,8 @@ func.func @should_permute_rows(%in: memref<64x96xf32>, %sum: memref<64xf32>, %ou
 
 // -----
 
-// A transposed band: rows (i, j) of 4 x 6 for (j, i) of 6 x 4. Each loop is one
-// of the others as it is, so no points need to be looked at.
+// A transposed band: rows (i, j) of 4 x 6 for (j, i) of 6 x 4. Each loop equals
+// one of the others, so that no points are evaluated.
 
 // CHECK-LABEL: func @should_transpose_rows
 // CHECK: affine.for %[[J:.*]] = 0 to 6 {
@@ -145,9 +145,9 @@ func.func @should_roll_rows(%in: memref<64xf32>, %t: memref<64xf32>, %out: memre
 
 // -----
 
-// Windows of 4 x 4 of an 8 x 16 image, (h, w) = (4 a + c, 4 b + d): two parts
-// that have nothing to do with each other, of 8 and 16 points. FEW allows both,
-// the 128 of the whole it would not.
+// Windows of 4 x 4 of an 8 x 16 image, (h, w) = (4 a + c, 4 b + d): two
+// independent parts of 8 and 16 points. The limit of FEW allows both, but not
+// the 128 points of their product.
 
 // CHECK-LABEL: func @should_cut_rows_into_windows
 // CHECK: affine.for %[[A:.*]] = 0 to 2 {
@@ -195,7 +195,7 @@ func.func @should_cut_rows_into_windows(%in: memref<8x16x32xf32>, %sum: memref<8
 
 // -----
 
-// A dynamic batch that stays as it is, around rows that do not.
+// The loop over a dynamic batch is the same, the loops over its rows are not.
 
 // CHECK-LABEL: func @should_permute_rows_of_dynamic_batch
 // CHECK: affine.for %[[N:.*]] = 0 to %arg3 {
@@ -226,7 +226,7 @@ func.func @should_permute_rows_of_dynamic_batch(%in: memref<?x64xf32>, %t: memre
 
 // -----
 
-// The batches are two sizes, of which nobody knows that they are one.
+// The batches have two sizes, which are not known to be equal.
 
 // CHECK-LABEL: func @should_not_permute_rows_of_other_batch
 // CHECK: affine.for %{{.*}} = 0 to %arg3 {
@@ -251,7 +251,7 @@ func.func @should_not_permute_rows_of_other_batch(%in: memref<?x64xf32>, %t: mem
 
 // -----
 
-// (0, 2) and (1, 0) read one row, and the last rows nobody.
+// (0, 2) and (1, 0) read the same row, and the last rows are not read.
 
 // CHECK-LABEL: func @should_not_reindex_rows_read_twice
 // CHECK: affine.for %{{.*}} = 0 to 64 {
@@ -272,7 +272,7 @@ func.func @should_not_reindex_rows_read_twice(%in: memref<64xf32>, %t: memref<64
 
 // -----
 
-// All rows are different, but 32 of 64.
+// The rows are distinct, but only 32 of 64.
 
 // CHECK-LABEL: func @should_not_reindex_where_rows_are_left
 // CHECK: affine.for %{{.*}} = 0 to 64 {
@@ -293,8 +293,8 @@ func.func @should_not_reindex_where_rows_are_left(%in: memref<64xf32>, %t: memre
 
 // -----
 
-// Every row is read in all iterations of k: a loop that the row does not depend
-// on is none of its own.
+// Every row is read in all iterations of k: the row does not depend on that
+// loop.
 
 // CHECK-LABEL: func @should_not_reindex_by_loops_around_the_rows
 // CHECK: affine.for %{{.*}} = 0 to 64 {
@@ -317,7 +317,7 @@ func.func @should_not_reindex_by_loops_around_the_rows(%in: memref<64xf32>, %t: 
 
 // -----
 
-// What the guard admits are rows; (0, 0) would be row -1, and row 63 nobody's.
+// Without the guard, (0, 0) would read row -1; row 63 is not read.
 
 // CHECK-LABEL: func @should_not_reindex_by_what_a_guard_admits
 // CHECK: affine.for %{{.*}} = 0 to 64 {
@@ -344,7 +344,7 @@ func.func @should_not_reindex_by_what_a_guard_admits(%in: memref<64xf32>, %t: me
 
 // -----
 
-// Row i needs row i - 1: the order is the program's.
+// Row i depends on row i - 1: the order must not change.
 
 // CHECK-LABEL: func @should_not_reindex_recurrence
 // CHECK: affine.for %{{.*}} = 0 to 64 {
@@ -366,7 +366,7 @@ func.func @should_not_reindex_recurrence(%t: memref<65xf32>, %out: memref<8x8xf3
 
 // -----
 
-// The lanes of a row are in another order: that is the row's own affair.
+// The lanes of a row may be in another order.
 
 // CHECK-LABEL: func @should_not_touch_rows_in_order
 // CHECK: affine.for %[[I:.*]] = 0 to 64 {
@@ -390,8 +390,8 @@ func.func @should_not_touch_rows_in_order(%in: memref<64x96xf32>, %t: memref<64x
 
 // -----
 
-// Two nests of one kernel: the reader wants one of them, and both move, with
-// their attributes.
+// Two nests of one kernel: the reader reads one of them, and both are reindexed
+// and keep their attributes.
 
 // CHECK-LABEL: func @should_move_kin_together
 // CHECK: affine.for %[[A:.*]] = 0 to 8 {
@@ -432,7 +432,8 @@ func.func @should_move_kin_together(%in: memref<64xf32>, %a: memref<64xf32>, %b:
 
 // -----
 
-// One of the kernel's nests has other loops, or is a recurrence: none moves.
+// One of the kernel's nests has other loops, or is a recurrence: none is
+// reindexed.
 
 // CHECK-LABEL: func @should_not_move_without_kin_of_other_loops
 // CHECK: affine.for %{{.*}} = 0 to 64 {
@@ -457,10 +458,10 @@ func.func @should_not_move_without_kin_of_other_loops(%in: memref<64xf32>, %a: m
 
 // -----
 
-// CHECK-LABEL: func @should_not_move_without_serial_kin
+// CHECK-LABEL: func @should_not_move_without_serial_kernel_nest
 // CHECK: affine.for %{{.*}} = 0 to 64 {
 // CHECK: affine.for %{{.*}} = 0 to 64 {
-func.func @should_not_move_without_serial_kin(%in: memref<64xf32>, %a: memref<64xf32>, %b: memref<65xf32>, %out: memref<8x8xf32>) {
+func.func @should_not_move_without_serial_kernel_nest(%in: memref<64xf32>, %a: memref<64xf32>, %b: memref<65xf32>, %out: memref<8x8xf32>) {
   affine.for %i = 0 to 64 {
     %x = affine.load %in[%i] : memref<64xf32>
     affine.store %x, %a[%i] : memref<64xf32>
@@ -480,12 +481,13 @@ func.func @should_not_move_without_serial_kin(%in: memref<64xf32>, %a: memref<64
 
 // -----
 
-// The reader is in the kernel itself, which so would not move whole.
+// The reader is in the same kernel, of which all nests would have to be
+// reindexed.
 
-// CHECK-LABEL: func @should_not_move_for_kin
+// CHECK-LABEL: func @should_not_move_for_nest_of_same_kernel
 // CHECK: affine.for %{{.*}} = 0 to 64 {
 // CHECK: affine.for %{{.*}} = 0 to 8 {
-func.func @should_not_move_for_kin(%in: memref<64xf32>, %a: memref<64xf32>, %out: memref<8x8xf32>) {
+func.func @should_not_move_for_nest_of_same_kernel(%in: memref<64xf32>, %a: memref<64xf32>, %out: memref<8x8xf32>) {
   affine.for %i = 0 to 64 {
     %x = affine.load %in[%i] : memref<64xf32>
     affine.store %x, %a[%i] : memref<64xf32>
@@ -501,8 +503,8 @@ func.func @should_not_move_for_kin(%in: memref<64xf32>, %a: memref<64xf32>, %out
 
 // -----
 
-// A chain: the second moves for the third, and the first, which the second reads
-// row by row, after it.
+// A chain: the second nest is reindexed for the third, then the first, which
+// the second reads row by row, for the second.
 
 // CHECK-LABEL: func @should_move_chain
 // CHECK: affine.for %[[A:.*]] = 0 to 8 {
@@ -533,7 +535,8 @@ func.func @should_move_chain(%in: memref<64xf32>, %a: memref<64xf32>, %b: memref
 
 // -----
 
-// Two readers want two orders: each nest moves once, for the first of them.
+// Two readers need two orders: each nest is reindexed once, for the first of
+// them.
 
 // CHECK-LABEL: func @should_move_once
 // CHECK: affine.for %[[A:.*]] = 0 to 6 {
@@ -563,8 +566,8 @@ func.func @should_move_once(%in: memref<4x6xf32>, %t: memref<4x6xf32>, %a: memre
 
 // -----
 
-// A chain whose nests each want another order than their writer's: the second
-// moves for the third before the first moves for the second.
+// A chain whose nests each need another order than their writer has: the second
+// is reindexed for the third before the first is for the second.
 
 // CHECK-LABEL: func @should_take_the_order_of_the_last
 // CHECK: affine.for %[[A:.*]] = 0 to 6 {
@@ -603,9 +606,9 @@ func.func @should_take_the_order_of_the_last(%in: memref<48xf32>, %a: memref<48x
 
 // -----
 
-// Of two nests in one kernel the first has loops of its own, the digits of the
-// second's rows, and stores what the second reads: it takes over the second's
-// loops before both take over those of the third.
+// Of two nests in one kernel, the first has other loops, the digits of the
+// second's rows, and stores what the second reads: it gets the second's loops,
+// then both get the third's.
 
 // CHECK-LABEL: func @should_take_the_loops_of_its_kernel_first
 // CHECK: affine.for %[[I:.*]] = 0 to 6 {
@@ -652,7 +655,8 @@ func.func @should_take_the_loops_of_its_kernel_first(%in: memref<8x3x16xf32>, %x
 
 // -----
 
-// The first nest's rows are no digits of the second's: the kernel stays.
+// The first nest's rows are no digits of the second's: the kernel is not
+// changed.
 
 // CHECK-LABEL: func @should_not_move_half_a_kernel
 // CHECK: affine.for %{{.*}} = 0 to 8 {
@@ -692,8 +696,8 @@ func.func @should_not_move_half_a_kernel(%in: memref<8x4x16xf32>, %x: memref<32x
 
 // -----
 
-// The reader pads 49 rows to 56, three of them before: its rows are the band,
-// and no other of them reads or stores. Zeros are added up there.
+// The reader pads 49 rows to 56, three of them in front: its loop becomes the
+// band. In the padding nothing is loaded or stored, and the sum is of zeros.
 
 // CHECK-DAG: #[[ROWS:.*]] = affine_set<(d0) : (d0 - 3 >= 0, -d0 + 51 >= 0)>
 // CHECK-LABEL: func @should_guard_padded_rows
@@ -787,7 +791,7 @@ func.func @should_guard_padded_windows(%in: memref<13x96xf32>, %sum: memref<13xf
 
 // -----
 
-// Most of the 26 rows would have nothing to do.
+// Half of the 26 iterations would have no row.
 
 // CHECK-LABEL: func @should_not_guard_half_of_the_rows
 // CHECK: affine.for %{{.*}} = 0 to 13 {
@@ -813,7 +817,8 @@ func.func @should_not_guard_half_of_the_rows(%in: memref<13xf32>, %t: memref<13x
 
 // -----
 
-// Row 0 would be computed for two of the reader's, though 16 hold 13.
+// Row 0 would be computed for two of the reader's 16 iterations, which have 13
+// rows.
 
 // CHECK-LABEL: func @should_not_guard_rows_read_twice
 // CHECK: affine.for %{{.*}} = 0 to 13 {
@@ -833,7 +838,8 @@ func.func @should_not_guard_rows_read_twice(%in: memref<13xf32>, %t: memref<13xf
 
 // -----
 
-// The second reader has the rows as they are, and would no longer meet them.
+// The second reader has the producer's loops, and could not be fused
+// afterwards.
 
 // CHECK-LABEL: func @should_not_leave_who_has_the_rows
 // CHECK: affine.for %{{.*}} = 0 to 49 {
@@ -869,7 +875,7 @@ func.func @should_not_leave_who_has_the_rows(%in: memref<49x96xf32>, %sum: memre
 
 // -----
 
-// What feeds the rows goes with them.
+// The nest that the rows are read from is reindexed with them.
 
 // CHECK-LABEL: func @should_guard_what_feeds_padded_rows
 // CHECK-COUNT-3: affine.for %{{.*}} = 0 to 56 {
@@ -900,7 +906,7 @@ func.func @should_guard_what_feeds_padded_rows(%in: memref<49xf32>, %s: memref<4
 
 // -----
 
-// Loops of the same extents, and rows in another order.
+// Loops of the same extents, but rows in another order.
 
 // CHECK-LABEL: func @should_turn_rows
 // CHECK: affine.for %[[I:.*]] = 0 to 64 {
@@ -931,7 +937,7 @@ func.func @should_turn_rows(%in: memref<64x96xf32>, %sum: memref<64xf32>, %out: 
 
 // -----
 
-// The second reader has the rows in their order.
+// The second reader reads the rows in the producer's order.
 
 // CHECK-LABEL: func @should_not_turn_rows_that_another_has
 // CHECK: affine.load %arg0[%{{.*}}, %{{.*}}]

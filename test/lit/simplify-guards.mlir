@@ -101,8 +101,9 @@ func.func @should_take_the_branch_that_runs(%a: memref<64xf32>, %b: memref<64xf3
 
 // -----
 
-// Several constraints: one that never holds is enough against, all have to hold
-// for. Here `j >= 0`, and both of `j >= 0` and `j < 32`.
+// Several constraints: the guard never holds if one of them never does, and
+// always if all of them always do. Here `j >= 0`, and both of `j >= 0` and `j <
+// 32`.
 
 // CHECK-LABEL: func @should_decide_every_constraint
 // CHECK: affine.for %[[J:.*]] = 0 to 32 {
@@ -129,7 +130,7 @@ func.func @should_decide_every_constraint(%out: memref<64xf32>, %a: f32, %b: f32
 // -----
 
 // The outer guard decides the inner ones: under `j >= 16`, `j >= 8` holds, and
-// `j < 12` does not. In the outer guard's other branch it says nothing.
+// `j < 12` does not. The outer guard's other branch is not used for that.
 
 // CHECK-LABEL: func @should_decide_nested_guards
 // CHECK: affine.for %[[J:.*]] = 0 to 32 {
@@ -161,7 +162,7 @@ func.func @should_decide_nested_guards(%out: memref<64xf32>, %a: f32, %b: f32, %
 
 // -----
 
-// A guard inside one that always holds: both go, and the value comes through.
+// A guard inside one that always holds: both are removed.
 
 // CHECK-LABEL: func @should_inline_both_of_nested_guards
 // CHECK: affine.for %[[J:.*]] = 0 to 32 {
@@ -264,8 +265,8 @@ func.func @should_decide_by_several_loops(%out: memref<8x4xf32>, %a: f32, %b: f3
 
 // -----
 
-// With a symbolic size: j < n holds, j >= n does not, whatever n is; of
-// j >= 16 and of another symbol nobody knows.
+// With a symbolic size: j < n holds for every n, and j >= n for none. Nothing
+// is known of j >= 16 and of another symbol.
 
 // CHECK-LABEL: func @should_decide_by_symbols
 // CHECK: affine.for %[[J:.*]] = 0 to %arg2 {
@@ -412,8 +413,8 @@ func.func @should_not_decide_narrow_comparison() {
 
 // -----
 
-// What is not a subscript, not a constant, or not an order of signed integers
-// is left alone.
+// Not changed: comparisons of a value that is no subscript, with a value that
+// is no constant, or other than signed inequalities.
 
 // CHECK-LABEL: func @should_not_touch_other_comparisons
 // CHECK: arith.cmpi slt, %{{.*}}, %arg1

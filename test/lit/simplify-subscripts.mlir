@@ -7,7 +7,7 @@ func.func private @should_take_declaration(memref<64xf32>)
 
 // -----
 
-// %j is less than the 7 that %i is multiplied with: a digit of its own.
+// %j is less than 7, the factor of %i: it is a digit.
 
 // CHECK-LABEL: func @should_take_digits_apart
 // CHECK: affine.for %[[I:.*]] = 0 to 56 {
@@ -25,7 +25,7 @@ func.func @should_take_digits_apart(%in: memref<8x7x7xf32>, %out: memref<56x7xf3
 
 // -----
 
-// The same digits, of a loop that is longer: they overlap.
+// The same subscript with a longer loop: the digits overlap.
 
 // CHECK-LABEL: func @should_not_take_overlapping_digits_apart
 // CHECK: affine.load %arg0[(%{{.*}} * 7 + %{{.*}}) floordiv 49]
@@ -53,8 +53,9 @@ func.func @should_write_remainders(%in: memref<56x7xf32>, %out: memref<56xf32>) 
 
 // -----
 
-// A row rolled by three and cut into windows of seven, by its number and by its
-// window: one form of one element, whichever variable comes first.
+// A row rolled by three and cut into windows of seven, subscripted by its
+// number and by its window: equal elements get equal subscripts, whichever
+// variable comes first.
 
 // CHECK-LABEL: func @should_give_one_form
 // CHECK: %[[X:.*]] = affine.load %arg0[[[MAP:.*]]] : memref<8x7xf32>
@@ -73,7 +74,7 @@ func.func @should_give_one_form(%in: memref<8x7xf32>, %out: memref<8x7xf32>) {
 
 // -----
 
-// What is not known of a symbolic bound stays.
+// A symbolic bound does not simplify the subscript.
 
 // CHECK-LABEL: func @should_keep_symbolic_digits
 // CHECK: affine.load %arg0[(%{{.*}} * 7 + %{{.*}}) floordiv 49]

@@ -57,8 +57,8 @@ func.func @should_not_split_for_two_tiles(%in: memref<64x256xf32>, %sum: memref<
 
 // -----
 
-// The tile reads the sum alone: no access relation says which part of the row
-// belongs to it.
+// The tile reads only the sum: no access relation determines its piece of the
+// row.
 
 // CHECK-LABEL: func @should_not_split_without_access_relation
 // CHECK: affine.for %{{.*}} = 0 to 256 iter_args
@@ -84,8 +84,8 @@ func.func @should_not_split_without_access_relation(%in: memref<64x256xf32>, %su
 
 // -----
 
-// Same number of elements, other elements: the tile is read transposed, in the
-// rows of another band iteration.
+// The same number of elements, but other elements: the tile is read transposed,
+// in the rows of other band iterations.
 
 // CHECK-LABEL: func @should_not_split_by_transposed_tile
 // CHECK: affine.for %{{.*}} = 0 to 64 iter_args
@@ -111,7 +111,7 @@ func.func @should_not_split_by_transposed_tile(%in: memref<64x64xf32>, %sum: mem
 
 // -----
 
-// j mod 128 hits each element of a half twice: the images do not partition.
+// j mod 128 is each element of a half twice: the images are no partition.
 
 // CHECK-LABEL: func @should_not_split_by_quasi_affine_subscript
 // CHECK: affine.for %{{.*}} = 0 to 256 iter_args
@@ -164,7 +164,7 @@ func.func @should_not_split_into_more_than_max_pieces(%in: memref<64x2048xf32>, 
 
 // -----
 
-// Sixteen pieces: split as a rule, not with max-pieces=8.
+// Sixteen pieces: split by default, but not with max-pieces=8.
 
 // CHECK-LABEL: func @should_split_into_max_pieces
 // CHECK: affine.for %{{.*}} = 0 to 64 iter_args
@@ -271,7 +271,7 @@ func.func @should_not_split_other_combiner(%in: memref<8x64xf32>, %last: memref<
 
 // -----
 
-// Two states that trade places are no two reductions.
+// Two states that exchange their places are no two reductions.
 
 // CHECK-LABEL: func @should_not_split_swapped_states
 // CHECK: affine.for %{{.*}} = 0 to 64 iter_args
@@ -297,7 +297,8 @@ func.func @should_not_split_swapped_states(%in: memref<8x64xf32>, %sum: memref<8
 
 // -----
 
-// The outer loop adds up sums of the inner loop: its state does not go through.
+// The outer loop adds up sums of the inner loop: its state does not pass
+// through the inner loop.
 
 // CHECK-LABEL: func @should_not_split_sum_of_partial_sums
 // CHECK: affine.for %{{.*}} = 0 to 4 iter_args
@@ -328,7 +329,7 @@ func.func @should_not_split_sum_of_partial_sums(%in: memref<8x4x64xf32>, %sum: m
 
 // -----
 
-// Every third element leaves the row.
+// The piece 3 j is partly outside the row.
 
 // CHECK-LABEL: func @should_not_split_by_images_outside_of_the_row
 // CHECK: affine.for %{{.*}} = 0 to 64 {
@@ -436,7 +437,7 @@ func.func @should_not_split_by_tiles_that_overlap(%in: memref<16x64x6xf32>, %t: 
 
 // -----
 
-// Three nests leave a pixel of each patch out.
+// The three nests do not read one pixel of each patch.
 
 // CHECK-LABEL: func @should_not_split_by_tiles_that_leave_a_gap
 // CHECK: affine.for %{{.*}} = 0 to 64 {

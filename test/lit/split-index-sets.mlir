@@ -2,8 +2,8 @@
 // RUN:     --pass-pipeline='builtin.module(func.func(bridge-split-index-sets,canonicalize))' \
 // RUN:   | FileCheck %s
 
-// Each function: a nest over whole rows, and one over parts of them. The first
-// takes the extent of the second, with its body once for each part.
+// Each function has a nest over full rows, and one over pieces of them. The
+// first gets the extent of the second, and its body once for each piece.
 
 // CHECK-LABEL: func @should_split_contiguous_halves
 // CHECK: affine.for %[[I:.*]] = 0 to 64 {
@@ -100,8 +100,8 @@ func.func @should_split_interleaved(%in: memref<64x256xf32>, %min: memref<64xf32
 
 // -----
 
-// One access of the tile names one part; the others are translates of it. (A
-// test of subsets took longer than anybody waits for this one.)
+// The tile's access determines one piece; the others are translated copies. (A
+// subset test would take exponential time here.)
 
 // CHECK-LABEL: func @should_split_into_sixteen_interleaved
 // CHECK: affine.for %[[J:.*]] = 0 to 256 iter_args
@@ -194,7 +194,7 @@ func.func @should_split_by_tile_of_two_dimensions(%in: memref<16x256xf32>, %sum:
 
 // -----
 
-// The tile reads the second half alone; the first half is its translate.
+// The tile reads only the second half; the first half is a translated copy.
 
 // CHECK-LABEL: func @should_split_where_one_half_is_read
 // CHECK: affine.for %[[J:.*]] = 0 to 128 iter_args
@@ -222,7 +222,7 @@ func.func @should_split_where_one_half_is_read(%in: memref<64x256xf32>, %sum: me
 
 // -----
 
-// Three values of state go from part to part.
+// Three values of state pass from piece to piece.
 
 // CHECK-LABEL: func @should_split_welford
 // CHECK: affine.for %[[J:.*]] = 0 to 128 iter_args(%[[M:.*]] = %{{.*}}, %[[V:.*]] = %{{.*}}, %[[W:.*]] = %{{.*}}) -> (f32, f32, f32) {
@@ -256,7 +256,7 @@ func.func @should_split_welford(%in: memref<64x256xf32>, %mean: memref<64xf32>, 
 
 // -----
 
-// The index that argmax carries stays the row's own.
+// The index that argmax carries is still the index in the row.
 
 // CHECK-LABEL: func @should_split_argmax
 // CHECK: affine.for %[[J:.*]] = 0 to 128 iter_args
@@ -287,7 +287,7 @@ func.func @should_split_argmax(%in: memref<64x256xf32>, %at: memref<64xindex>, %
 
 // -----
 
-// A reduction over two loops takes the two loops of the tile.
+// A reduction over two loops gets the two loops of the tile.
 
 // CHECK-LABEL: func @should_split_reduction_over_two_loops
 // CHECK: affine.for %[[I:.*]] = 0 to 16 {
@@ -323,7 +323,7 @@ func.func @should_split_reduction_over_two_loops(%in: memref<16x4x64xf32>, %sum:
 
 // -----
 
-// A pointwise nest is split just so.
+// A pointwise nest is split in the same way.
 
 // CHECK-LABEL: func @should_split_pointwise
 // CHECK: affine.for %[[I:.*]] = 0 to 64 {
@@ -384,7 +384,8 @@ func.func @should_split_with_symbolic_rows(%in: memref<?x256xf32>, %sum: memref<
 
 // -----
 
-// Four copies of a row: the loop that nothing is read by becomes four pieces.
+// Four copies of a row: each iteration of the loop that no load depends on
+// becomes a piece.
 
 // CHECK-LABEL: func @should_split_copies
 // CHECK: affine.for %{{.*}} = 0 to 64 iter_args
@@ -418,8 +419,8 @@ func.func @should_split_copies(%in: memref<16x64xf32>, %sum: memref<16xf32>, %ou
 
 // -----
 
-// Two lanes side by side that compute different things: each becomes a piece,
-// and the row's sum goes over the same two.
+// Two neighbouring lanes that compute different things: each becomes a piece,
+// and the row's sum is split into the same two pieces.
 
 // CHECK-LABEL: func @should_split_interleaved_lanes
 // CHECK: affine.for %[[I:.*]] = 0 to 16 {
@@ -462,7 +463,7 @@ func.func @should_split_interleaved_lanes(%in: memref<16x64xf32>, %sum: memref<1
 
 // -----
 
-// Five lanes are more than become pieces.
+// Five lanes are more than the limit of unrolling.
 
 // CHECK-LABEL: func @should_not_unroll_many_lanes
 // CHECK: affine.for %{{.*}} = 0 to 5 {
@@ -486,8 +487,8 @@ func.func @should_not_unroll_many_lanes(%in: memref<16x5xf32>, %sum: memref<16xf
 
 // -----
 
-// Patches of 2 x 2 pixels of an 8 x 8 image, each pixel of them read by a nest
-// of its own: none reads all pieces, and together they read each once.
+// Patches of 2 x 2 pixels of an 8 x 8 image, where each of four nests reads one
+// pixel: none reads all pieces, and together they read each once.
 
 // CHECK-LABEL: func @should_split_by_several_tiles
 // CHECK: affine.for %[[I:.*]] = 0 to 16 {

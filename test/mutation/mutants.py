@@ -38,22 +38,22 @@ MUTANTS = [
     Mutant(
         "symbol",
         "legality check",
-        "passes/lib/Analysis/Forwarding.cpp",
+        "passes/lib/Analysis/ReachingStore.cpp",
         "expr.isFunctionOfSymbol(operand - map.getNumDims())",
         "expr.isFunctionOfDim(operand)",
     ),
     Mutant(
         "lanes",
         "legality check",
-        "passes/lib/Analysis/Forwarding.cpp",
-        "  return source && isSameLane(*source, load);",
-        "  return source.has_value();",
+        "passes/lib/Analysis/LaneRule.cpp",
+        "  return reaching && isSameLane(*reaching, load);",
+        "  return reaching.has_value();",
     ),
     Mutant(
         "partition",
         "legality check",
-        "passes/lib/Analysis/PieceMaps.cpp",
-        "    if (!staysInside(map, tile, whole) || !isInjective(map, tile))\n      return false;",
+        "passes/lib/Analysis/Bijection.cpp",
+        "    if (!staysInside(map, tile, range) || !isInjective(map, tile))\n      return false;",
         "    (void)map;",
     ),
     Mutant(
@@ -87,9 +87,9 @@ MUTANTS = [
     Mutant(
         "guarded rows",
         "guard",
-        "passes/lib/Transforms/ReindexBands.cpp",
-        "domain->push_back(extent - 1 - own.getResult(k));",
-        "domain->push_back(extent - own.getResult(k));",
+        "passes/lib/Analysis/Bijection.cpp",
+        "domain.push_back(extent - 1 - own.getResult(k));",
+        "domain.push_back(extent - own.getResult(k));",
     ),
     Mutant(
         "guarded subscript",

@@ -21,7 +21,7 @@ from bridge.reasons import Reason, Unsupported
 
 NATIVE = Path(bridge.__file__).parent / "_native"
 PLUGIN = NATIVE / "examples" / "libExactReciprocals.so"
-CPU_PASSES = "builtin.module(bridge-fuse{share-row-values=true lane-guards=false})"
+CPU_PASSES = "builtin.module(bridge-fuse{unroll-and-jam=true simt-target=false})"
 
 
 @pytest.fixture(scope="module")

@@ -175,7 +175,7 @@ def test_islpy_is_asked_for(monkeypatch):
         make_options({"recheck": True})
 
 
-#: What bridge-share-row-values makes of the second loop: an iteration computes two elements, of each half of the row.
+#: What bridge-unroll-and-jam makes of the second loop: an iteration computes two elements, of each half of the row.
 SHARED = FUSED.replace(
     """    affine.for %j = 0 to 16 {
       %x = affine.load %t[READ] : memref<8x16xf32>

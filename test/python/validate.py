@@ -31,7 +31,7 @@ from bridge.scheduling import fuse
 #: Both code generators' pipelines, with every rounding to 16 bits left in.
 EXACT = [
     "builtin.module(bridge-fuse{excess-precision=false})",
-    "builtin.module(bridge-fuse{excess-precision=false share-row-values=true lane-guards=false})",
+    "builtin.module(bridge-fuse{excess-precision=false unroll-and-jam=true simt-target=false})",
 ]
 
 

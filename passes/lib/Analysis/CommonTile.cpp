@@ -2,6 +2,8 @@
 
 #include "Bridge/Analysis/CommonTile.h"
 
+#include "Bridge/Analysis/Bijection.h"
+
 #include "mlir/Analysis/FlatLinearValueConstraints.h"
 #include "mlir/Dialect/Affine/Analysis/AffineAnalysis.h"
 #include "mlir/Dialect/Affine/IR/AffineValueMap.h"
@@ -16,16 +18,12 @@ using namespace mlir;
 using namespace mlir::affine;
 using namespace bridge;
 
-static int64_t getVolume(const InnerSpace &space) {
-  return std::accumulate(space.extents.begin(), space.extents.end(), int64_t(1),
-                         std::multiplies<int64_t>());
-}
-
 //===----------------------------------------------------------------------===//
-// Where a nest's lanes change what they do
+// Offsets of accesses, and points at which guards change
 //===----------------------------------------------------------------------===//
 
-/// The coefficient of `variable` and the constant of a linear expression.
+/// Returns the coefficient of `variable` and the constant of a linear
+/// expression.
 static std::optional<std::pair<int64_t, int64_t>>
 getLinearPart(AffineExpr expr, unsigned numDims, unsigned numSymbols,
               ValueRange operands, Value variable) {
@@ -40,7 +38,7 @@ getLinearPart(AffineExpr expr, unsigned numDims, unsigned numSymbols,
   return std::pair{coefficient, flat.back()};
 }
 
-/// The offset of an access along the innermost loop.
+/// Returns the common divisor of an access's offsets along the innermost loop.
 static int64_t getOffset(Operation *access, Value variable) {
   AffineValueMap map;
   MemRefAccess(access).getAccessMap(&map);
@@ -54,7 +52,8 @@ static int64_t getOffset(Operation *access, Value variable) {
   return divisor;
 }
 
-/// The divisor of the points at which a guard's constraints change.
+/// Returns the common divisor of the points at which a guard's constraints
+/// change.
 static int64_t getSwitch(AffineIfOp guard, Value variable) {
   IntegerSet set = guard.getIntegerSet();
   int64_t divisor = 0;
@@ -69,7 +68,8 @@ static int64_t getSwitch(AffineIfOp guard, Value variable) {
   return divisor;
 }
 
-/// As above, of a comparison of the variable with a constant.
+/// Returns the point at which a comparison of the variable with a constant
+/// changes; 0 for other comparisons.
 static int64_t getSwitch(arith::CmpIOp compare, Value variable) {
   auto cast = compare.getLhs().getDefiningOp<arith::IndexCastOp>();
   APInt constant;
@@ -81,8 +81,9 @@ static int64_t getSwitch(arith::CmpIOp compare, Value variable) {
   return constant.getSExtValue() + after;
 }
 
-static int64_t getChanges(const InnerSpace &space) {
-  AffineForOp innermost = space.chain.back();
+/// Returns the common divisor of all offsets and changing points of a nest.
+static int64_t getChanges(const InnerDomain &domain) {
+  AffineForOp innermost = domain.chain.back();
   Value variable = innermost.getInductionVar();
   int64_t divisor = 0;
   innermost.walk([&](Operation *op) {
@@ -96,8 +97,8 @@ static int64_t getChanges(const InnerSpace &space) {
   return divisor;
 }
 
-bool bridge::hasShifts(const InnerSpace &space) {
-  AffineForOp innermost = space.chain.back();
+bool bridge::hasShifts(const InnerDomain &domain) {
+  AffineForOp innermost = domain.chain.back();
   Value variable = innermost.getInductionVar();
   llvm::SmallDenseMap<Value, int64_t> offsets;
   bool shifted = false;
@@ -120,25 +121,25 @@ bool bridge::hasShifts(const InnerSpace &space) {
 // The tile
 //===----------------------------------------------------------------------===//
 
-static bool isWithin(ArrayRef<InnerSpace> spaces, int64_t tile,
-                     const TileLimits &limits) {
+static bool fitsLimits(ArrayRef<InnerDomain> domains, int64_t tile,
+                       const TileLimits &limits) {
   return tile >= limits.minTile &&
-         llvm::all_of(spaces, [&](const InnerSpace &space) {
-           return ::getVolume(space) / tile <= limits.maxPieces;
+         llvm::all_of(domains, [&](const InnerDomain &domain) {
+           return getBoxVolume(domain.extents) / tile <= limits.maxPieces;
          });
 }
 
-std::optional<int64_t> bridge::getCommonTile(ArrayRef<InnerSpace> spaces,
+std::optional<int64_t> bridge::getCommonTile(ArrayRef<InnerDomain> domains,
                                              const TileLimits &limits) {
   int64_t tile = 0, fine = 0;
-  for (const InnerSpace &space : spaces) {
-    tile = std::gcd(tile, space.extents.back());
-    fine = std::gcd(fine, getChanges(space));
+  for (const InnerDomain &domain : domains) {
+    tile = std::gcd(tile, domain.extents.back());
+    fine = std::gcd(fine, getChanges(domain));
   }
   fine = std::gcd(tile, fine);
-  if (isWithin(spaces, fine, limits))
+  if (fitsLimits(domains, fine, limits))
     return fine;
-  if (isWithin(spaces, tile, limits))
+  if (fitsLimits(domains, tile, limits))
     return tile;
   return std::nullopt;
 }

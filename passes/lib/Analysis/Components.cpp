@@ -21,8 +21,8 @@ static Component getComponent(Range members, ArrayRef<Nest> nests) {
   return component;
 }
 
-/// The depth of the band that two nests would share, zero for those that share
-/// nothing, by position.
+/// Returns for each pair of nests the depth of the band that they would share;
+/// zero for pairs that share no element.
 static SmallVector<SmallVector<unsigned>>
 getDepths(MutableArrayRef<Nest> nests) {
   SmallVector<SmallVector<unsigned>> depths(

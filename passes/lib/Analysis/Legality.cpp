@@ -1,4 +1,4 @@
-//===- Legality.cpp - what the dependence analysis may be asked -----------===//
+//===- Legality.cpp - what dependence analysis proves ---------------------===//
 
 #include "Bridge/Analysis/Legality.h"
 
@@ -17,18 +17,12 @@ using namespace mlir;
 using namespace mlir::affine;
 using namespace bridge;
 
-void bridge::refuse(Operation *op, const Objection &objection) {
-  InFlightDiagnostic remark = refuse(op, objection.reason) << objection.text;
-  for (const Note &note : objection.notes)
-    remark.attachNote(note.location) << note.text;
-}
-
 //===----------------------------------------------------------------------===//
 // Accesses
 //===----------------------------------------------------------------------===//
 
-/// Whether no other memref shares this one's elements, and each subscript list
-/// is an element of its own.
+/// True if no other memref has elements of this one, and different subscripts
+/// are different elements.
 static bool isPlainMemref(Value memref) {
   auto type = dyn_cast<MemRefType>(memref.getType());
   if (!type || !type.getLayout().isIdentity())
@@ -38,36 +32,35 @@ static bool isPlainMemref(Value memref) {
   return hasSingleEffect<MemoryEffects::Allocate>(memref.getDefiningOp());
 }
 
-static std::optional<Objection> getAccessObjection(Operation *op,
-                                                   Value memref) {
+static FusionResult checkAccess(Operation *op, Value memref) {
   if (!isa<AffineLoadOp, AffineStoreOp>(op))
-    return Objection{Reason::unsupported_op,
-                     "an access of several elements at once"};
+    return Refusal{Reason::unsupported_op,
+                   "an access of several elements at once"};
   if (!isPlainMemref(memref))
-    return Objection{Reason::aliasing,
-                     "an accessed memref is a view or has a layout of its own"};
-  return std::nullopt;
+    return Refusal{Reason::aliasing,
+                   "an accessed memref is a view or has a layout of its own"};
+  return FusionResult::success();
 }
 
-static std::optional<Objection> getOwnObjection(Operation *op) {
+static FusionResult checkOperation(Operation *op) {
   if (auto read = dyn_cast<AffineReadOpInterface>(op))
-    return getAccessObjection(op, read.getMemRef());
+    return checkAccess(op, read.getMemRef());
   if (auto write = dyn_cast<AffineWriteOpInterface>(op))
-    return getAccessObjection(op, write.getMemRef());
+    return checkAccess(op, write.getMemRef());
   if (isa<AffineForOp, AffineIfOp, AffineYieldOp>(op) || isMemoryEffectFree(op))
-    return std::nullopt;
-  return Objection{Reason::side_effect,
-                   "an operation of the nest has effects that are no affine "
-                   "access"};
+    return FusionResult::success();
+  return Refusal{Reason::side_effect,
+                 "an operation of the nest has effects that are no affine "
+                 "access"};
 }
 
-std::optional<Objection> bridge::getObjection(Operation *root) {
-  std::optional<Objection> found;
+FusionResult bridge::checkAnalysable(Operation *root) {
+  FusionResult result = FusionResult::success();
   root->walk([&](Operation *op) {
-    found = getOwnObjection(op);
-    return found ? WalkResult::interrupt() : WalkResult::advance();
+    result = checkOperation(op);
+    return failed(result) ? WalkResult::interrupt() : WalkResult::advance();
   });
-  return found;
+  return result;
 }
 
 //===----------------------------------------------------------------------===//
@@ -82,8 +75,8 @@ static bool isAssociative(Operation *op) {
              arith::XOrIOp>(op);
 }
 
-/// The one operation that uses `states`, each just once and as consecutive
-/// operands; the number of the first of them goes to `first`.
+/// Returns the only operation that uses `states`, each once and as consecutive
+/// operands; `first` gets the number of the first of these operands.
 static Operation *getOnlyUser(ValueRange states, unsigned &first) {
   Operation *user = nullptr;
   for (auto [i, state] : llvm::enumerate(states)) {
@@ -105,8 +98,8 @@ static bool isSameCombiner(Operation *a, Operation *b) {
   return a->getName() == b->getName() && (!x || x.getKind() == y.getKind());
 }
 
-/// Whether `states`, the carried values from `position` on, go through steps of
-/// one combiner to the same positions of the yield.
+/// True if `states`, the carried values from `position` on, pass through one or
+/// more steps of one combiner to the same positions of the yield.
 static bool isReduction(ValueRange states, unsigned position) {
   Operation *combiner = nullptr;
   while (true) {
@@ -118,7 +111,7 @@ static bool isReduction(ValueRange states, unsigned position) {
         user->getNumResults() != states.size() ||
         (combiner && !isSameCombiner(combiner, user)))
       return false;
-    // What upstream's operations combine commutes; ours has sides.
+    // Upstream's combiners commute. Ours takes the state as its first operands.
     if (isa<CombineOp>(user) && first != 0)
       return false;
     combiner = user;
@@ -126,7 +119,8 @@ static bool isReduction(ValueRange states, unsigned position) {
   }
 }
 
-/// How many of the carried values belong to the reduction that `state` is of.
+/// Returns how many carried values are the state of the reduction that `state`
+/// belongs to.
 static unsigned getStateCount(Value state) {
   if (state.use_empty())
     return 1;
@@ -146,8 +140,8 @@ static bool carriesReductions(AffineForOp innermost) {
   return true;
 }
 
-/// Whether `outer` does no more with what it carries than pass it to `inner`
-/// and yield inner's results.
+/// True if `outer` only passes its carried values to `inner` and yields the
+/// results of that.
 static bool passesThrough(AffineForOp outer, AffineForOp inner) {
   ValueRange states = outer.getRegionIterArgs();
   if (inner.getInits() != states)
@@ -174,9 +168,9 @@ bool bridge::isReorderable(ArrayRef<AffineForOp> chain) {
 // Parallel loops
 //===----------------------------------------------------------------------===//
 
-/// Whether a dependence between the two accesses is carried by the loop at
-/// `depth`. Upstream asks the rational relaxation of the relation, which a
-/// subscript with `mod` satisfies where no integers do.
+/// True if the loop at `depth` may carry a dependence between the two accesses.
+/// Upstream checks the rational relaxation of the relation; with `mod` in a
+/// subscript it often has points although the relation has no integer point.
 static bool mayDepend(Operation *source, Operation *target, unsigned depth) {
   FlatAffineValueConstraints relation;
   DependenceResult result = checkMemrefAccessDependence(
@@ -196,64 +190,65 @@ static bool isFunctionArgument(Value value) {
          isa<FunctionOpInterface>(argument.getOwner()->getParentOp());
 }
 
-/// Appends what the iterations of `loop` are to a question; false if that is
-/// not known by its bounds alone, or by those and arguments of the function.
-static bool describeLoop(AffineForOp loop, Question &question) {
-  question.push_back(getNestingDepth(loop));
-  question.push_back(loop.getStepAsInt());
+/// Appends the iterations of `loop` to a query: depth, step and bounds. Returns
+/// false if the bounds depend on other values than the function's arguments.
+static bool describeLoop(AffineForOp loop, DependenceQuery &query) {
+  query.push_back(getNestingDepth(loop));
+  query.push_back(loop.getStepAsInt());
   for (AffineMap bound : {loop.getLowerBoundMap(), loop.getUpperBoundMap()})
-    question.push_back(reinterpret_cast<int64_t>(bound.getAsOpaquePointer()));
+    query.push_back(reinterpret_cast<int64_t>(bound.getAsOpaquePointer()));
   for (Value operand : loop.getControlOperands()) {
     if (!isFunctionArgument(operand))
       return false;
-    question.push_back(reinterpret_cast<int64_t>(operand.getAsOpaquePointer()));
+    query.push_back(reinterpret_cast<int64_t>(operand.getAsOpaquePointer()));
   }
   return true;
 }
 
-/// Appends the subscripts of an access, and over which iterations they are.
-static bool describeAccess(Operation *op, Question &question) {
+/// Appends the subscripts of an access to a query, with the iterations that
+/// they are over. Returns false if that is not possible.
+static bool describeAccess(Operation *op, DependenceQuery &query) {
   AffineValueMap map;
   MemRefAccess(op).getAccessMap(&map);
-  question.push_back(
+  query.push_back(
       reinterpret_cast<int64_t>(map.getAffineMap().getAsOpaquePointer()));
   for (Value operand : map.getOperands()) {
     if (AffineForOp loop = getForInductionVarOwner(operand)) {
-      if (!describeLoop(loop, question))
+      if (!describeLoop(loop, query))
         return false;
       continue;
     }
     if (!isFunctionArgument(operand))
       return false;
-    question.push_back(reinterpret_cast<int64_t>(operand.getAsOpaquePointer()));
+    query.push_back(reinterpret_cast<int64_t>(operand.getAsOpaquePointer()));
   }
   return true;
 }
 
-/// The question whether a loop at `depth` carries a dependence between two
-/// accesses to one memref. Which memref it is does not matter, and guards only
-/// leave iterations out.
-static std::optional<Question> getQuestion(Operation *source, Operation *target,
-                                           unsigned depth) {
-  Question question{depth};
-  if (!describeAccess(source, question) || !describeAccess(target, question))
+/// Returns the query whether a loop at `depth` carries a dependence between two
+/// accesses to one memref. The memref is no part of it. Neither are guards,
+/// which only remove dependences.
+static std::optional<DependenceQuery>
+getQuery(Operation *source, Operation *target, unsigned depth) {
+  DependenceQuery query{depth};
+  if (!describeAccess(source, query) || !describeAccess(target, query))
     return std::nullopt;
-  return question;
+  return query;
 }
 
 static bool isIndependent(Operation *source, Operation *target, unsigned depth,
-                          Independent &known) {
-  auto question = getQuestion(source, target, depth);
-  if (question && known.count(*question))
+                          DependenceQueryCache &cache) {
+  auto query = getQuery(source, target, depth);
+  if (query && cache.count(*query))
     return true;
   if (mayDepend(source, target, depth))
     return false;
-  if (question && !isGuarded(source) && !isGuarded(target))
-    known.insert(*question);
+  if (query && !isGuarded(source) && !isGuarded(target))
+    cache.insert(*query);
   return true;
 }
 
-bool bridge::isParallel(AffineForOp loop, Independent &known) {
+bool bridge::isParallel(AffineForOp loop, DependenceQueryCache &cache) {
   if (loop.getNumIterOperands() != 0)
     return false;
   llvm::MapVector<Value, SmallVector<Operation *>> accesses;
@@ -265,12 +260,12 @@ bool bridge::isParallel(AffineForOp loop, Independent &known) {
       for (Operation *target : ofOne)
         if ((isa<AffineWriteOpInterface>(source) ||
              isa<AffineWriteOpInterface>(target)) &&
-            !isIndependent(source, target, depth, known))
+            !isIndependent(source, target, depth, cache))
           return false;
   return true;
 }
 
 bool bridge::isParallel(AffineForOp loop) {
-  Independent known;
-  return isParallel(loop, known);
+  DependenceQueryCache cache;
+  return isParallel(loop, cache);
 }

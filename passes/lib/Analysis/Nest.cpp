@@ -16,9 +16,9 @@ using namespace mlir;
 using namespace mlir::affine;
 using namespace bridge;
 
-/// The one loop in the body of `loop`, if it is all that the body computes
-/// with: pure operations beside it are allowed (they belong to the loop's
-/// bounds or its body), memory accesses and values carried out of it are not.
+/// Returns the only loop in the body of `loop`; null if the body has another
+/// loop or memory accesses beside it. Pure operations are allowed: they belong
+/// to the loop's bounds or to its body.
 static AffineForOp getOnlyLoop(AffineForOp loop) {
   AffineForOp only;
   for (Operation &op : loop.getBody()->without_terminator()) {
@@ -40,7 +40,7 @@ Nest bridge::getNest(AffineForOp root) {
     loop = getOnlyLoop(loop);
   }
   auto inner = nest.loops.back().getBody()->getOps<AffineForOp>();
-  nest.pinned = !inner.empty();
+  nest.imperfectlyNested = !inner.empty();
   return nest;
 }
 
@@ -63,10 +63,10 @@ bool bridge::haveSameDomain(AffineForOp a, AffineForOp b) {
 unsigned bridge::getCommonBandDepth(Nest &a, Nest &b) {
   unsigned depth = getSharedDepth(a, b);
   for (Nest *nest : {&a, &b})
-    if (nest->pinned && nest->loops.size() > depth)
+    if (nest->imperfectlyNested && nest->loops.size() > depth)
       return 0;
   for (Nest *nest : {&a, &b})
-    if (nest->pinned)
+    if (nest->imperfectlyNested)
       depth = std::min<unsigned>(depth, nest->loops.size());
   return depth;
 }
@@ -84,7 +84,7 @@ unsigned bridge::getSharedDepth(Nest &a, Nest &b) {
 unsigned bridge::getLeastBandDepth(Nest &a, Nest &b) {
   unsigned least = 1;
   for (Nest *nest : {&a, &b})
-    if (nest->pinned)
+    if (nest->imperfectlyNested)
       least = nest->loops.size();
   return least;
 }
@@ -155,6 +155,26 @@ std::optional<int64_t> bridge::getVolume(ArrayRef<AffineForOp> chain) {
   return volume;
 }
 
+SmallVector<AffineStoreOp> bridge::getStores(Value memref, AffineForOp loop) {
+  SmallVector<AffineStoreOp> stores;
+  loop.walk([&](AffineStoreOp store) {
+    if (store.getMemRef() == memref)
+      stores.push_back(store);
+  });
+  return stores;
+}
+
+SmallVector<AffineForOp> bridge::getLoopsInBand(Operation *op,
+                                                AffineForOp band) {
+  SmallVector<AffineForOp> loops;
+  for (Operation *parent = op->getParentOp(); parent != band;
+       parent = parent->getParentOp())
+    if (auto loop = dyn_cast<AffineForOp>(parent))
+      loops.push_back(loop);
+  std::reverse(loops.begin(), loops.end());
+  return loops;
+}
+
 using Accesses = llvm::MapVector<Value, SmallVector<Operation *>>;
 
 static Accesses collectAccesses(Nest &nest) {
@@ -168,8 +188,8 @@ static Accesses collectAccesses(Nest &nest) {
   return accesses;
 }
 
-/// Whether a store is among accesses to one memref, or two of them from
-/// different nests reach one element.
+/// True if one of the accesses to one memref is a store, or if one of `a` and
+/// one of `b` may read the same element.
 static bool mayMeet(ArrayRef<Operation *> a, ArrayRef<Operation *> b) {
   auto writes = [](Operation *op) { return isa<AffineWriteOpInterface>(op); };
   if (llvm::any_of(a, writes) || llvm::any_of(b, writes))
@@ -184,8 +204,8 @@ static bool mayMeet(ArrayRef<Operation *> a, ArrayRef<Operation *> b) {
   return false;
 }
 
-/// The buffer that a memref is a part of, by the name that the translation gave
-/// it; nothing for a memref that is all of its own.
+/// Returns the name of the buffer that a memref is a part of; null if the
+/// memref is the whole buffer.
 static StringAttr getStorage(Value memref) {
   auto argument = dyn_cast<BlockArgument>(memref);
   auto function =
@@ -211,8 +231,8 @@ bool bridge::shareElements(Nest &a, Nest &b) {
   });
 }
 
-LogicalResult bridge::getDomain(Operation *op,
-                                FlatAffineValueConstraints &domain) {
+LogicalResult bridge::getIterationDomain(Operation *op,
+                                         FlatAffineValueConstraints &domain) {
   SmallVector<Operation *> around;
   for (Operation *parent = op->getParentOp();
        isa<AffineForOp, AffineIfOp>(parent); parent = parent->getParentOp()) {
@@ -238,7 +258,7 @@ bool bridge::isWithin(AffineExpr expr, ValueRange operands, int64_t low,
                       int64_t high, Operation *op) {
   FlatAffineValueConstraints domain;
   auto map = AffineMap::get(operands.size(), 0, expr);
-  if (failed(getDomain(op, domain)) ||
+  if (failed(getIterationDomain(op, domain)) ||
       failed(addExpression(map, operands, domain)))
     return false;
   FlatAffineValueConstraints below(domain), above(domain);

@@ -1,4 +1,4 @@
-//===- Subscripts.cpp - subscripts in a short form ------------------------===//
+//===- Subscripts.cpp - simplification of subscripts ----------------------===//
 
 #include "Bridge/Analysis/Subscripts.h"
 
@@ -18,8 +18,8 @@ using namespace bridge;
 
 namespace {
 
-/// What is added up: variables, quotients and remainders (the atoms), each with
-/// a coefficient that is not zero, and a constant.
+/// A sum of atoms (variables, quotients and remainders), each with a
+/// coefficient other than zero, and of a constant.
 struct Sum {
   llvm::MapVector<AffineExpr, int64_t> terms;
   int64_t constant = 0;
@@ -37,6 +37,7 @@ struct Sum {
       add(atom, coefficient * factor);
   }
 
+  /// True if the sum is just one atom, which `atom` gets.
   bool isOne(AffineExpr &atom) const {
     if (terms.size() != 1 || constant != 0 || terms.front().second != 1)
       return false;
@@ -45,7 +46,7 @@ struct Sum {
   }
 };
 
-/// A quotient, rounded down, and what is left of the dividend.
+/// A quotient, rounded down, and the remainder.
 struct Division {
   Sum quotient, remainder;
 };
@@ -57,7 +58,8 @@ struct Range {
 
 } // namespace
 
-/// An order of expressions that does not depend on where they are in memory.
+/// Compares expressions by their structure, not by their addresses: the order
+/// is the same in every run.
 static int compare(AffineExpr a, AffineExpr b) {
   if (a == b)
     return 0;
@@ -78,7 +80,7 @@ static int compare(AffineExpr a, AffineExpr b) {
   return number(a) < number(b) ? -1 : 1;
 }
 
-/// The sum as an expression, its largest coefficients first.
+/// Returns the sum as an expression, its largest coefficients first.
 static AffineExpr toExpr(const Sum &sum, MLIRContext *ctx) {
   SmallVector<std::pair<AffineExpr, int64_t>> terms(sum.terms.begin(),
                                                     sum.terms.end());
@@ -119,8 +121,7 @@ public:
     return simplifyWith(binary, factor.getValue());
   }
 
-  /// Whether nobody can tell that all that a remainder is taken of is at least
-  /// zero.
+  /// True if an operand of a `mod` may be negative.
   bool hasSignedRemainder(AffineExpr expr) {
     auto binary = dyn_cast<AffineBinaryOpExpr>(expr);
     if (!binary)
@@ -171,8 +172,8 @@ private:
     }
   }
 
-  /// Writes `a * x - a * d * (x floordiv d)` as `a * (x mod d)` wherever the
-  /// sum has fewer terms then.
+  /// Replaces `a * x - a * d * (x floordiv d)` by `a * (x mod d)` wherever that
+  /// makes the sum shorter.
   void foldRemainders(Sum &sum) {
     for (auto [atom, coefficient] : llvm::to_vector(sum.terms)) {
       auto binary = dyn_cast<AffineBinaryOpExpr>(atom);
@@ -185,7 +186,8 @@ private:
     }
   }
 
-  /// The quotient is a term of the sum.
+  /// Folds a `mod` whose quotient is a term of the sum. Returns true if the sum
+  /// changed.
   bool foldQuotient(Sum &sum, AffineBinaryOpExpr quotient,
                     int64_t coefficient) {
     int64_t divisor = cast<AffineConstantExpr>(quotient.getRHS()).getValue();
@@ -193,7 +195,8 @@ private:
                                               -coefficient / divisor, divisor);
   }
 
-  /// The dividend is `x mod d` itself: its quotient has become another `mod`.
+  /// Folds a `mod` whose dividend is `x mod d` itself: its quotient has become
+  /// another `mod`. Returns true if the sum changed.
   bool foldModulus(Sum &sum, AffineExpr dividend, int64_t factor) {
     for (int64_t other : llvm::make_second_range(llvm::to_vector(sum.terms)))
       if (other % factor == 0 && -other / factor > 1 &&
@@ -202,6 +205,8 @@ private:
     return false;
   }
 
+  /// Replaces `factor` times the dividend minus its quotient by the remainder,
+  /// if that makes the sum shorter.
   bool fold(Sum &sum, const Sum &dividend, int64_t factor, int64_t divisor) {
     Division division = divide(dividend, divisor);
     Sum shorter = sum;
@@ -259,8 +264,8 @@ private:
                  loop.getConstantUpperBound() - 1};
   }
 
-  /// Whether a sum's terms do not say that it is at least zero; those that are
-  /// added may be as large as they like.
+  /// True if it is not proven that a sum is at least zero. Terms without an
+  /// upper bound are allowed if they are not subtracted.
   bool mayBeNegative(const Sum &sum) {
     int64_t low = sum.constant;
     for (auto [atom, coefficient] : sum.terms) {
@@ -286,7 +291,7 @@ private:
            mayBeNegative(simplify(binary.getLHS()));
   }
 
-  /// The one number that a sum gives divided by `divisor`.
+  /// Returns the quotient of a sum by `divisor`, if it is one constant.
   std::optional<int64_t> getQuotient(const Sum &sum, int64_t divisor) {
     auto range = getRange(sum);
     if (!range)
@@ -300,25 +305,27 @@ private:
   // Divisions
   //===--------------------------------------------------------------------===//
 
-  /// What is a multiple of the divisor leaves the dividend.
+  /// Divides a sum: first the terms that are multiples of the divisor, then the
+  /// rest.
   Division divide(const Sum &dividend, int64_t divisor) {
-    Division whole;
+    Division multiples;
     for (auto [atom, coefficient] : dividend.terms) {
       if (int64_t times = coefficient / divisor)
-        whole.quotient.add(atom, times);
+        multiples.quotient.add(atom, times);
       if (int64_t rest = coefficient % divisor)
-        whole.remainder.add(atom, rest);
+        multiples.remainder.add(atom, rest);
     }
-    whole.quotient.constant =
+    multiples.quotient.constant =
         llvm::divideFloorSigned(dividend.constant, divisor);
-    whole.remainder.constant =
-        dividend.constant - whole.quotient.constant * divisor;
-    Division rest = divideRest(whole.remainder, divisor);
-    rest.quotient.add(whole.quotient);
+    multiples.remainder.constant =
+        dividend.constant - multiples.quotient.constant * divisor;
+    Division rest = divideRest(multiples.remainder, divisor);
+    rest.quotient.add(multiples.quotient);
     foldRemainders(rest.quotient);
     return rest;
   }
 
+  /// Divides a sum whose coefficients are less than the divisor.
   Division divideRest(const Sum &rest, int64_t divisor) {
     if (auto quotient = getQuotient(rest, divisor)) {
       Sum remainder = rest;
@@ -333,7 +340,7 @@ private:
     return {toAtom(expr.floorDiv(divisor)), toAtom(expr % divisor)};
   }
 
-  /// `x mod d` by what divides d.
+  /// Divides `x mod d` by a divisor of d.
   std::optional<Division> divideRemainder(const Sum &rest, int64_t divisor) {
     AffineExpr atom;
     auto binary = rest.isOne(atom) ? dyn_cast<AffineBinaryOpExpr>(atom)
@@ -348,8 +355,9 @@ private:
     return Division{divide(inner.quotient, digits).remainder, inner.remainder};
   }
 
-  /// A divisor of `divisor` by which some terms can be divided, where the
-  /// others are less than it: these are no part of the quotient.
+  /// Divides by digits: by a divisor of `divisor` that divides some terms and
+  /// is larger than the sum of the others, which then do not change the
+  /// quotient.
   std::optional<Division> divideDigits(const Sum &rest, int64_t divisor) {
     SmallVector<int64_t> strides;
     int64_t common = 0;
@@ -366,6 +374,8 @@ private:
     return std::nullopt;
   }
 
+  /// Divides the terms that are multiples of `stride`, if the others sum up to
+  /// one known multiple of it and a remainder.
   std::optional<Division> divideAt(const Sum &rest, int64_t stride,
                                    int64_t divisor) {
     Sum high, low;
@@ -393,7 +403,7 @@ AffineExpr bridge::simplifyInBounds(AffineExpr expr, ArrayRef<Value> operands) {
   MLIRContext *ctx = expr.getContext();
   Simplifier simplifier(operands, ctx);
   AffineExpr simple = toExpr(simplifier.simplify(expr), ctx);
-  // The code that is generated in the end takes a remainder with the sign of
-  // what is divided.
+  // In the generated code, a remainder has the sign of the dividend; `mod` of
+  // affine expressions is never negative.
   return simplifier.hasSignedRemainder(simple) ? expr : simple;
 }

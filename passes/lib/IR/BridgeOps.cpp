@@ -28,7 +28,8 @@ LogicalResult SpecialOp::verify() {
 // ConvertOp
 //===----------------------------------------------------------------------===//
 
-/// The width in bits of the torch integer dtype `dtype`, 0 if it is not one.
+/// Returns the width in bits of the torch integer dtype `dtype`, 0 if it is
+/// none.
 static unsigned integerWidth(StringRef dtype) {
   return llvm::StringSwitch<unsigned>(dtype)
       .Cases({"int8", "uint8"}, 8)
@@ -38,7 +39,7 @@ static unsigned integerWidth(StringRef dtype) {
       .Default(0);
 }
 
-/// Whether a value of the torch floating-point dtype `dtype` has type `type`.
+/// True if a value of the torch floating-point dtype `dtype` has type `type`.
 static bool isFloatOf(StringRef dtype, Type type) {
   return llvm::StringSwitch<bool>(dtype)
       .Case("float16", type.isF16())
@@ -52,7 +53,7 @@ static bool isFloatOf(StringRef dtype, Type type) {
       .Default(false);
 }
 
-/// Whether `type` can hold a value of the torch dtype `dtype`. A bool may be in
+/// True if `type` can hold a value of the torch dtype `dtype`. A bool may be in
 /// its register form (i1) or as memory holds it (i8); int64 may be an index.
 static bool holds(Type type, StringRef dtype) {
   if (dtype == "bool")
@@ -76,7 +77,7 @@ LogicalResult ConvertOp::verify() {
 // CombineOp
 //===----------------------------------------------------------------------===//
 
-/// How many values the state of a reduction of this kind has.
+/// Returns how many values the state of a reduction of this kind has.
 static unsigned stateSize(CombineKind kind) {
   switch (kind) {
   case CombineKind::welford:
@@ -93,7 +94,8 @@ static unsigned stateSize(CombineKind kind) {
   llvm_unreachable("unknown CombineKind");
 }
 
-/// What the types of a state must be, if `types` are not that; else empty.
+/// Returns what the types of a state must be, if `types` are not that; else an
+/// empty string.
 static StringRef wrongTypes(CombineKind kind, TypeRange types) {
   switch (kind) {
   case CombineKind::welford:

@@ -36,28 +36,27 @@ private:
     SmallVector<SmallVector<AffineForOp>> chains;
     for (Nest &nest : component.nests)
       llvm::append_range(chains, getInnerChains(nest, component.depth));
-    SmallVector<InnerSpace> spaces;
+    SmallVector<InnerDomain> domains;
     for (ArrayRef<AffineForOp> chain : chains) {
       auto extents = getConstantExtents(chain);
       if (!extents)
         return alignSymbolic(chains);
       if (extents->empty())
         return;
-      spaces.push_back(InnerSpace{{}, chain, *extents});
+      domains.push_back(InnerDomain{{}, chain, *extents});
     }
-    if (shiftedOnly && llvm::none_of(spaces, hasShifts))
+    if (shiftedOnly && llvm::none_of(domains, hasShifts))
       return;
     TileLimits limits{maxPieces, minTile};
     std::optional<int64_t> tile;
-    if (!spaces.empty())
-      tile = getCommonTile(spaces, limits);
-    if (tile && needsSplit(spaces, *tile) && maySplit(chains))
-      split(spaces, *tile);
+    if (!domains.empty())
+      tile = getCommonTile(domains, limits);
+    if (tile && needsSplit(domains, *tile) && maySplit(chains))
+      split(domains, *tile);
   }
 
-  /// Where every chain has one symbolic loop, and all of these one domain, that
-  /// is the tile; an iteration of the constant loops around and in it is a
-  /// piece.
+  /// Splits chains with one symbolic loop each, all of the same domain: that
+  /// domain is the tile, and each iteration of the constant loops is a piece.
   void alignSymbolic(ArrayRef<SmallVector<AffineForOp>> chains) {
     SmallVector<unsigned> positions;
     for (ArrayRef<AffineForOp> chain : chains) {
@@ -76,14 +75,14 @@ private:
     for (auto [chain, position] : llvm::zip_equal(chains, positions)) {
       if (chain.size() == 1)
         continue;
-      splitIndexSet(chain, chain[position], getPiecesOf(chain, position));
+      splitIndexSet(chain, chain[position], getPieces(chain, position));
       ++numAligned;
     }
   }
 
-  /// The position of the loop of a chain that is the only one without a
-  /// constant extent, if the others have few iterations and it counts from 0 by
-  /// a bound that is known around the chain.
+  /// Returns the position of the only loop of a chain without a constant
+  /// extent, if the other loops have few iterations and its bounds are 0 and
+  /// values defined outside the chain.
   std::optional<unsigned> getSymbolicLoop(ArrayRef<AffineForOp> chain) {
     SmallVector<AffineForOp> constant, symbolic;
     for (AffineForOp loop : chain)
@@ -103,10 +102,10 @@ private:
     return llvm::find(chain, tile) - chain.begin();
   }
 
-  /// The tile's iteration as that of the loop at `position`, and each iteration
-  /// of the other loops.
-  SmallVector<AffineMap> getPiecesOf(ArrayRef<AffineForOp> chain,
-                                     unsigned position) {
+  /// Returns a piece for each iteration of the constant loops; the loop at
+  /// `position` has the tile's iteration.
+  SmallVector<AffineMap> getPieces(ArrayRef<AffineForOp> chain,
+                                   unsigned position) {
     SmallVector<SmallVector<AffineExpr>> pieces(1);
     for (auto [n, loop] : llvm::enumerate(chain)) {
       SmallVector<SmallVector<AffineExpr>> longer;
@@ -126,36 +125,37 @@ private:
     });
   }
 
-  static bool needsSplit(ArrayRef<InnerSpace> spaces, int64_t tile) {
-    return llvm::any_of(spaces, [&](const InnerSpace &space) {
-      return ArrayRef(space.extents) != ArrayRef(tile);
+  static bool needsSplit(ArrayRef<InnerDomain> domains, int64_t tile) {
+    return llvm::any_of(domains, [&](const InnerDomain &domain) {
+      return ArrayRef(domain.extents) != ArrayRef(tile);
     });
   }
 
   bool maySplit(ArrayRef<SmallVector<AffineForOp>> chains) {
     return llvm::all_of(chains, [&](ArrayRef<AffineForOp> chain) {
       AffineForOp outermost = chain.front();
-      if (auto objection = getObjection(outermost)) {
-        no(outermost, objection->reason) << objection->text;
+      if (FusionResult result = checkAnalysable(outermost); failed(result)) {
+        const Refusal &refusal = result.getRefusal();
+        emitRefusal(outermost, refusal.reason) << refusal.text;
         return false;
       }
       if (isReorderable(chain))
         return true;
-      no(outermost, Reason::reduction_not_splittable)
+      emitRefusal(outermost, Reason::reduction_not_splittable)
           << "its iterations cannot be reordered";
       return false;
     });
   }
 
-  void split(ArrayRef<InnerSpace> spaces, int64_t tile) {
-    for (const InnerSpace &space : spaces) {
-      auto pieces = getContiguousPieces(space.extents, tile, &getContext());
-      splitIndexSet(space.chain, {tile}, pieces);
+  void split(ArrayRef<InnerDomain> domains, int64_t tile) {
+    for (const InnerDomain &domain : domains) {
+      auto pieces = getContiguousPieces(domain.extents, tile, &getContext());
+      splitIndexSet(domain.chain, {tile}, pieces);
       ++numAligned;
     }
   }
 
-  InFlightDiagnostic no(AffineForOp loop, Reason reason) {
+  InFlightDiagnostic emitRefusal(AffineForOp loop, Reason reason) {
     ++numRefused;
     return refuse(loop, reason);
   }

@@ -1,6 +1,8 @@
-//===- ForwardStores.cpp - no value goes from lane to lane ----------------===//
+//===- ForwardStores.cpp - recompute what other lanes store ---------------===//
 
-#include "Bridge/Analysis/Forwarding.h"
+#include "Bridge/Analysis/DependenceExample.h"
+#include "Bridge/Analysis/LaneRule.h"
+#include "Bridge/Analysis/ReachingStore.h"
 #include "Bridge/Support/Reasons.h"
 #include "Bridge/Transforms/Forward.h"
 #include "Bridge/Transforms/Passes.h"
@@ -20,7 +22,7 @@ using namespace mlir;
 using namespace mlir::affine;
 using namespace bridge;
 
-/// Clones what `value` is computed from inside the loops of `outermost`.
+/// Clones the operations inside `outermost` that `value` is computed by.
 static Value recompute(Value value, AffineForOp outermost, OpBuilder &builder,
                        IRMapping &mapping) {
   Operation *op = value.getDefiningOp();
@@ -40,8 +42,8 @@ static Value recompute(Value value, AffineForOp outermost, OpBuilder &builder,
   return mapping.lookup(value);
 }
 
-/// The value before the store rounded it to `type`, if the load extends it back
-/// to just that type.
+/// Returns the stored value as it was before it was rounded for the store, if
+/// `user` extends the loaded value to the type that it had then.
 static Value beforeRounding(Value stored, Operation *user) {
   auto rounding = stored.getDefiningOp<arith::TruncFOp>();
   auto extension = dyn_cast<arith::ExtFOp>(user);
@@ -51,6 +53,7 @@ static Value beforeRounding(Value stored, Operation *user) {
   return rounding.getIn();
 }
 
+/// Replaces a load by a value.
 static void replace(AffineLoadOp load, Value value, bool excessPrecision) {
   for (Operation *user : llvm::make_early_inc_range(load->getUsers()))
     if (Value exact = excessPrecision ? beforeRounding(value, user) : Value()) {
@@ -61,21 +64,22 @@ static void replace(AffineLoadOp load, Value value, bool excessPrecision) {
   load.erase();
 }
 
-static void forward(const Source &source, AffineLoadOp load,
+/// Replaces a load by a copy of the stored value's computation.
+static void forward(const ReachingStore &reaching, AffineLoadOp load,
                     bool excessPrecision) {
   OpBuilder builder(load);
   IRMapping mapping;
-  for (auto [i, loop] : llvm::enumerate(source.loops)) {
+  for (auto [i, loop] : llvm::enumerate(reaching.loops)) {
     AffineForOp own = loop;
     Value iv = AffineApplyOp::create(builder, load.getLoc(),
-                                     source.map.getSubMap({unsigned(i)}),
-                                     source.operands);
+                                     reaching.map.getSubMap({unsigned(i)}),
+                                     reaching.operands);
     mapping.map(own.getInductionVar(), iv);
   }
-  AffineStoreOp store = source.store;
+  AffineStoreOp store = reaching.store;
   Value value = store.getValueToStore();
-  if (!source.loops.empty())
-    value = recompute(value, source.loops.front(), builder, mapping);
+  if (!reaching.loops.empty())
+    value = recompute(value, reaching.loops.front(), builder, mapping);
   replace(load, value, excessPrecision);
 }
 
@@ -85,9 +89,9 @@ static int64_t countOperations(AffineForOp band) {
   return count;
 }
 
-/// In program order, so that what is cloned needs no forwarding itself. In a
-/// chain of statements that read two lanes each, the copies double from one to
-/// the next.
+/// Loads are replaced in program order, so that the copies need no forwarding
+/// themselves. The number of operations is limited: in a chain of statements
+/// that read two lanes each, the copies double with each statement.
 std::optional<ForwardFailure> bridge::forwardStores(AffineForOp band,
                                                     bool excessPrecision,
                                                     int64_t &forwarded) {
@@ -103,16 +107,16 @@ std::optional<ForwardFailure> bridge::forwardStores(AffineForOp band,
     });
     if (next == flows.end())
       return std::nullopt;
-    auto source = getSource(*next, band);
-    if (!source || !isRecomputable(*source))
+    auto reaching = getReachingStore(*next, band);
+    if (!reaching || !isRecomputable(*reaching))
       return ForwardFailure{*next,
                             {Reason::cross_lane_dependence,
                              "a load needs another lane's value",
-                             describe(findLaneCollision(*next, band))}};
+                             describe(findLaneDependenceExample(*next, band))}};
     if (countOperations(band) > limit)
       return ForwardFailure{
           *next, {Reason::budget_exceeded, "too much would be computed again"}};
-    forward(*source, *next, excessPrecision);
+    forward(*reaching, *next, excessPrecision);
     ++forwarded;
   }
 }
@@ -138,9 +142,10 @@ struct ForwardStores : bridge::impl::ForwardStoresBase<ForwardStores> {
   }
 
 private:
-  /// Lanes that wait for each other are no lanes, and the band none to lift.
+  /// Emits the reason and removes the band's attribute: its lanes cannot run
+  /// side by side.
   static void giveUp(AffineForOp band, ForwardFailure failure) {
-    refuse(failure.load, failure.objection);
+    refuse(failure.load, failure.refusal);
     Operation *loop = band;
     for (; loop && loop->hasAttr(kBandAttr); loop = loop->getParentOp())
       loop->removeAttr(kBandAttr);

@@ -1,6 +1,6 @@
-//===- FuseBands.cpp - merge nests under one copy of their band -----------===//
+//===- FuseBands.cpp - fuse nests under one copy of their band ------------===//
 
-#include "Bridge/Analysis/Forwarding.h"
+#include "Bridge/Analysis/LaneRule.h"
 #include "Bridge/Analysis/Legality.h"
 #include "Bridge/Analysis/Nest.h"
 #include "Bridge/Support/Reasons.h"
@@ -29,8 +29,8 @@ struct Candidate {
 };
 } // namespace
 
-/// Whether upstream's dependence graph sees what every operation between the
-/// two does: it leaves out those that do not say, calls among them.
+/// True if the effects of every operation between the two are known. Upstream's
+/// dependence graph omits operations with unknown effects, such as calls.
 static bool knowsEffectsBetween(Operation *first, Operation *second) {
   for (Operation *op = first->getNextNode(); op != second;
        op = op->getNextNode())
@@ -39,12 +39,12 @@ static bool knowsEffectsBetween(Operation *first, Operation *second) {
   return true;
 }
 
-/// Appends what `nest` does below its band to the innermost loop of `band`.
+/// Appends what `nest` executes below its band to the innermost loop of `band`.
 static void appendBody(ArrayRef<AffineForOp> band, Nest &nest) {
   IRMapping mapping;
   for (auto [to, from] : llvm::zip(band, nest.loops)) {
-    AffineForOp target = to, source = from;
-    mapping.map(source.getInductionVar(), target.getInductionVar());
+    AffineForOp target = to, original = from;
+    mapping.map(original.getInductionVar(), target.getInductionVar());
   }
   AffineForOp innermost = band.back();
   OpBuilder builder(innermost.getBody()->getTerminator());
@@ -57,7 +57,7 @@ static void appendBody(ArrayRef<AffineForOp> band, Nest &nest) {
     builder.clone(op, mapping);
 }
 
-/// The attribute `name` of both roots, one after the other.
+/// Returns the entries of both roots' array attribute `name`.
 static ArrayAttr concatenate(Operation *first, Operation *second,
                              StringRef name) {
   SmallVector<Attribute> entries;
@@ -67,7 +67,7 @@ static ArrayAttr concatenate(Operation *first, Operation *second,
   return ArrayAttr::get(first->getContext(), entries);
 }
 
-/// The kernels that a nest's nodes are in, each once.
+/// Returns the kernels of a nest's nodes, each once.
 static llvm::SmallSetVector<Attribute, 4> getKernels(AffineForOp root) {
   llvm::SmallSetVector<Attribute, 4> kernels;
   if (auto attr = root->getAttrOfType<ArrayAttr>(kKernelsAttr))
@@ -75,7 +75,8 @@ static llvm::SmallSetVector<Attribute, 4> getKernels(AffineForOp root) {
   return kernels;
 }
 
-/// The merged nest at `before`; both originals stay.
+/// Creates the merged nest at `before` and returns its band; keeps both
+/// originals.
 static SmallVector<AffineForOp> merge(Candidate &candidate, Operation *before) {
   OpBuilder builder(before);
   auto root =
@@ -89,7 +90,7 @@ static SmallVector<AffineForOp> merge(Candidate &candidate, Operation *before) {
       break;
   }
   appendBody(band, candidate.second);
-  // What was part of a deeper band is lanes now.
+  // Loops of a deeper band are lanes now.
   for (Operation &op : *band.back().getBody())
     op.walk([](AffineForOp loop) { loop->removeAttr(kBandAttr); });
   for (StringRef name : {kNodesAttr, kKernelsAttr})
@@ -98,8 +99,8 @@ static SmallVector<AffineForOp> merge(Candidate &candidate, Operation *before) {
   return band;
 }
 
-/// Whether two inner iteration spaces have as many iterations: by constant trip
-/// counts, or loop by loop over the same symbolic domains.
+/// True if two chains have the same number of iterations: by constant trip
+/// counts, or because their loops have the same symbolic domains.
 static bool haveSameExtent(ArrayRef<AffineForOp> a, ArrayRef<AffineForOp> b) {
   auto volumeOfA = getVolume(a), volumeOfB = getVolume(b);
   if (volumeOfA && volumeOfB)
@@ -109,8 +110,7 @@ static bool haveSameExtent(ArrayRef<AffineForOp> a, ArrayRef<AffineForOp> b) {
          });
 }
 
-/// Whether all statements below the band have as many lanes; those that run
-/// once a band iteration have none of their own.
+/// True if all loops below the band have the same number of lanes.
 static bool innerExtentsAgree(Candidate &candidate) {
   SmallVector<SmallVector<AffineForOp>> chains;
   for (Nest *nest : {&candidate.first, &candidate.second}) {
@@ -123,8 +123,8 @@ static bool innerExtentsAgree(Candidate &candidate) {
   });
 }
 
-/// The pairs of accesses that the proof of a band is about: one to a memref
-/// that is written, with another to the same, for each loop.
+/// Returns the number of dependence checks that the proof of a band takes: one
+/// for each loop and each pair of a store and an access to the same memref.
 static int64_t countDependenceChecks(ArrayRef<AffineForOp> band) {
   llvm::SmallDenseMap<Value, std::pair<int64_t, int64_t>> counts;
   AffineForOp root = band.front();
@@ -147,7 +147,7 @@ struct FuseBands : bridge::impl::FuseBandsBase<FuseBands> {
 
   void runOnOperation() override {
     refused.clear();
-    independent.clear();
+    queries.clear();
     graph.reset();
     dependenceChecks = 0;
     if (getOperation().isExternal())
@@ -155,10 +155,10 @@ struct FuseBands : bridge::impl::FuseBandsBase<FuseBands> {
     Block &body = getOperation().getBody().front();
     for (auto loop : body.getOps<AffineForOp>())
       if (loop.getNumIterOperands() != 0)
-        no(loop, Reason::no_common_band)
+        emitRefusal(loop, Reason::no_common_band)
             << "a loop that carries values is no band";
-    // What Inductor has in one kernel meets first, so that a band takes all of
-    // a kernel or none of it.
+    // Nests of one kernel of Inductor's are fused first, so that a band gets
+    // all of a kernel or nothing of it.
     while (fuseAny(body, /*sameKernel=*/true)) {
     }
     while (fuseAny(body, /*sameKernel=*/false)) {
@@ -168,10 +168,10 @@ struct FuseBands : bridge::impl::FuseBandsBase<FuseBands> {
 private:
   int64_t dependenceChecks = 0;
   llvm::SmallDenseSet<std::pair<Operation *, Operation *>> refused;
-  std::shared_ptr<MemRefDependenceGraph> graph; // Passes are copied.
-  Independent independent;
+  std::shared_ptr<MemRefDependenceGraph> graph; // Shared: passes are copied.
+  DependenceQueryCache queries;
 
-  /// A later nest may get the address of an erased one.
+  /// Removes an erased nest from the pairs: a later one may get its address.
   void forget(Operation *root) {
     for (auto pair : llvm::make_early_inc_range(refused))
       if (pair.first == root || pair.second == root)
@@ -190,14 +190,14 @@ private:
     return false;
   }
 
-  InFlightDiagnostic no(AffineForOp loop, Reason reason) {
+  InFlightDiagnostic emitRefusal(AffineForOp loop, Reason reason) {
     ++numRefused;
     return refuse(loop, reason);
   }
 
-  void no(AffineForOp loop, const Objection &objection) {
+  void emitRefusal(AffineForOp loop, const Refusal &refusal) {
     ++numRefused;
-    refuse(loop, objection);
+    refuse(loop, refusal);
   }
 
   bool tryFuse(Block &body, AffineForOp first, AffineForOp second) {
@@ -205,7 +205,7 @@ private:
       return false;
     ++numTried;
     Candidate candidate{getNest(first), getNest(second)};
-    if (!isWorthTrying(candidate))
+    if (!isFusionCandidate(candidate))
       return false;
     Operation *before = getInsertionPoint(body, candidate);
     if (!before)
@@ -213,47 +213,50 @@ private:
     return fuseAtAnyDepth(candidate, before);
   }
 
-  bool isWorthTrying(Candidate &candidate) {
+  /// Refuses pairs that cannot be fused at any depth or share no element; else
+  /// sets the greatest depth of the band.
+  bool isFusionCandidate(Candidate &candidate) {
     AffineForOp second = candidate.second.root();
     for (Nest *nest : {&candidate.first, &candidate.second})
-      if (auto objection = getObjection(nest->root())) {
-        no(second, *objection);
+      if (FusionResult result = checkAnalysable(nest->root()); failed(result)) {
+        emitRefusal(second, result.getRefusal());
         return false;
       }
     if (!shareElements(candidate.first, candidate.second)) {
-      no(second, Reason::not_profitable) << "the nests share no element";
+      emitRefusal(second, Reason::not_profitable)
+          << "the nests share no element";
       return false;
     }
     candidate.depth =
         segments ? getSharedDepth(candidate.first, candidate.second)
                  : getCommonBandDepth(candidate.first, candidate.second);
     if (candidate.depth == 0) {
-      no(second, Reason::no_common_band)
+      emitRefusal(second, Reason::no_common_band)
           << "the nests' outer loops have different domains";
       return false;
     }
     return true;
   }
 
-  /// The deepest band that is legal: an inner loop that carries a dependence
-  /// between the nests becomes lanes of a shallower band.
+  /// Fuses the nests in the deepest band that is legal: an inner loop that
+  /// carries a dependence between them becomes lanes of a shallower band.
   bool fuseAtAnyDepth(Candidate &candidate, Operation *before) {
-    std::optional<Objection> first;
+    std::optional<Refusal> first;
     unsigned least =
         segments ? 1 : getLeastBandDepth(candidate.first, candidate.second);
     for (; candidate.depth >= least; --candidate.depth) {
-      auto objection = mergeIfLegal(candidate, before);
-      if (!objection)
+      FusionResult result = mergeIfLegal(candidate, before);
+      if (succeeded(result))
         return true;
       if (!first)
-        first = objection;
+        first = result.getRefusal();
     }
-    no(candidate.second.root(), *first);
+    emitRefusal(candidate.second.root(), *first);
     return false;
   }
 
-  /// The block's dependence graph, until nests are merged; null if there is
-  /// none.
+  /// Returns the block's dependence graph, which is valid until nests are
+  /// merged; null if it cannot be made.
   MemRefDependenceGraph *getGraph(Block &body) {
     if (graph)
       return graph.get();
@@ -263,34 +266,34 @@ private:
     return graph.get();
   }
 
-  /// Where the merged nest may stand so that no dependence through another
-  /// operation of the block is turned around.
+  /// Returns the operation before which the merged nest reverses no dependence
+  /// through another operation of the block; null, with a remark, if there is
+  /// none.
   Operation *getInsertionPoint(Block &body, Candidate &candidate) {
     AffineForOp first = candidate.first.root();
     AffineForOp second = candidate.second.root();
     if (!knowsEffectsBetween(first, second) || !getGraph(body)) {
-      no(second, Reason::side_effect)
+      emitRefusal(second, Reason::side_effect)
           << "an operation of the block has unknown effects";
       return nullptr;
     }
     Operation *before = graph->getFusedLoopNestInsertionPoint(
         graph->getForOpNode(first)->id, graph->getForOpNode(second)->id);
     if (!before)
-      no(second, Reason::cycle_through_other_node)
+      emitRefusal(second, Reason::cycle_through_other_node)
           << "another nest depends on the one and feeds the other";
     return before;
   }
 
-  /// Merges the nests at the candidate's depth, or says why they stay apart.
-  std::optional<Objection> mergeIfLegal(Candidate &candidate,
-                                        Operation *before) {
+  /// Merges the nests at the candidate's depth if that is legal.
+  FusionResult mergeIfLegal(Candidate &candidate, Operation *before) {
     if (requireEqualExtents && !innerExtentsAgree(candidate))
-      return Objection{Reason::extents_do_not_agree,
-                       "the inner loops of the band have different extents"};
+      return Refusal{Reason::extents_do_not_agree,
+                     "the inner loops of the band have different extents"};
     SmallVector<AffineForOp> band = merge(candidate, before);
-    if (auto objection = getMergedObjection(band)) {
+    if (FusionResult result = checkMerged(band); failed(result)) {
       band.front().erase();
-      return objection;
+      return result;
     }
     for (AffineForOp root : {candidate.first.root(), candidate.second.root()}) {
       forget(root);
@@ -298,11 +301,11 @@ private:
     }
     graph.reset();
     ++numFused;
-    return std::nullopt;
+    return FusionResult::success();
   }
 
-  /// Counts the checks that the proof of `band` takes, unless there are more
-  /// than are left.
+  /// Counts the dependence checks of `band`'s proof. Returns false, and counts
+  /// nothing, if the function's budget has fewer left.
   bool isWithinBudget(ArrayRef<AffineForOp> band) {
     int64_t checks = countDependenceChecks(band);
     if (checks > maxDependenceChecks - dependenceChecks)
@@ -312,26 +315,27 @@ private:
     return true;
   }
 
-  std::optional<Objection> getMergedObjection(ArrayRef<AffineForOp> band) {
+  /// Proves a merged band parallel, and checks the lane rule.
+  FusionResult checkMerged(ArrayRef<AffineForOp> band) {
     if (!isWithinBudget(band))
-      return Objection{Reason::budget_exceeded,
-                       "merged, the proof would take more dependence checks "
-                       "than are left"};
+      return Refusal{Reason::budget_exceeded,
+                     "merged, the proof would take more dependence checks "
+                     "than are left"};
     numProofs += band.size();
     auto serial = llvm::find_if_not(
-        band, [&](AffineForOp loop) { return isParallel(loop, independent); });
+        band, [&](AffineForOp loop) { return isParallel(loop, queries); });
     if (serial != band.end())
-      return Objection{Reason::loop_carried_dependence,
-                       "merged, one band iteration would need another's "
-                       "result",
-                       describe(findCollision(*serial))};
-    if (auto objection = getLaneObjection(band.back(), recomputeMath))
-      return objection;
-    return tryForwarding(band);
+      return Refusal{Reason::loop_carried_dependence,
+                     "merged, one band iteration would need another's "
+                     "result",
+                     describe(findDependenceExample(*serial))};
+    FusionResult result = checkLaneRule(band.back(), recomputeMath);
+    return failed(result) ? result : tryForwarding(band);
   }
 
-  /// Tries on a copy: what is computed again may need forwarding in turn.
-  static std::optional<Objection> tryForwarding(ArrayRef<AffineForOp> band) {
+  /// Forwards the stores of a copy of the band: the lane rule holds for each
+  /// load by itself, but what is recomputed for one may need forwarding again.
+  static FusionResult tryForwarding(ArrayRef<AffineForOp> band) {
     AffineForOp root = band.front();
     OpBuilder builder(root);
     auto copy = cast<AffineForOp>(builder.clone(*root.getOperation()));
@@ -341,7 +345,7 @@ private:
     int64_t forwarded = 0;
     auto failure = forwardStores(innermost, true, forwarded);
     copy.erase();
-    return failure ? std::optional(failure->objection) : std::nullopt;
+    return failure ? FusionResult(failure->refusal) : FusionResult::success();
   }
 };
 

@@ -1,4 +1,4 @@
-//===- GuardedClone.cpp - a body in a part of a larger domain -------------===//
+//===- GuardedClone.cpp - clone a body under a guard ----------------------===//
 
 #include "Bridge/Transforms/GuardedClone.h"
 
@@ -20,7 +20,7 @@ static bool isStoredTo(Value memref) {
   });
 }
 
-/// Whether the subscripts of `access` that vary with one of `variables` stay
+/// True if the subscripts of `access` that depend on one of `variables` stay
 /// inside its memref.
 static bool staysInside(AffineLoadOp access, ArrayRef<Value> variables) {
   AffineValueMap map;
@@ -45,16 +45,16 @@ static bool staysInside(AffineLoadOp access, ArrayRef<Value> variables) {
   return true;
 }
 
-/// What extends a loaded float, which goes under the load's guard: the value
-/// that a store had before it rounded it can only be forwarded to there.
+/// Returns the only user of a load if it extends the loaded float. It is cloned
+/// under the load's guard: store forwarding looks for it there, to forward the
+/// value before rounding.
 static Operation *getExtension(Operation *op) {
   if (!isa<AffineLoadOp>(op) || !op->hasOneUse())
     return nullptr;
   return dyn_cast<arith::ExtFOp>(*op->user_begin());
 }
 
-/// Whether an `affine.if` does nothing where its condition does not hold, and
-/// its results are zero there.
+/// True if the `else` region of an `affine.if` is pure and yields zeros.
 static bool doesNothingElsewhere(AffineIfOp guarded) {
   if (!guarded.hasElse())
     return true;
@@ -67,7 +67,7 @@ static bool doesNothingElsewhere(AffineIfOp guarded) {
          });
 }
 
-/// A load that needs no guard can be shared with others'.
+/// Unguarded loads are preferred: CSE can merge them with other nests' loads.
 bool GuardedCloner::isSafe(AffineLoadOp load) {
   if (isStoredTo(load.getMemRef()))
     return false;
@@ -120,7 +120,8 @@ void GuardedCloner::cloneLoop(AffineForOp loop) {
         mapped(loop.getBody()->getTerminator()->getOperands()));
 }
 
-/// One guard for both: what others load under the same one is the same.
+/// Makes one guard of two nested ones: CSE can then merge it with an equal
+/// guard of another nest.
 void GuardedCloner::cloneConjunction(AffineIfOp op) {
   auto copy = cast<AffineIfOp>(builder.clone(*op, mapping));
   IntegerSet own = copy.getIntegerSet();

@@ -1,4 +1,4 @@
-//===- IndexSetSplit.cpp - one loop nest body a piece ---------------------===//
+//===- IndexSetSplit.cpp - rewrite a chain as pieces of a tile ------------===//
 
 #include "Bridge/Transforms/IndexSetSplit.h"
 
@@ -15,8 +15,8 @@ struct Extent {
 };
 } // namespace
 
-/// Opens the loops of the tile at `builder`, outermost first; all carry
-/// `inits`.
+/// Creates the loops of the tile, outermost first, and moves `builder` into the
+/// innermost; all carry `inits`.
 static SmallVector<AffineForOp> openTile(OpBuilder &builder, Location loc,
                                          ArrayRef<Extent> extents,
                                          ValueRange inits) {
@@ -34,8 +34,8 @@ static SmallVector<AffineForOp> openTile(OpBuilder &builder, Location loc,
   return loops;
 }
 
-/// Clones the innermost body of `chain` for one piece; `carried` goes in as the
-/// values that the loops carry and comes out as what the piece yields.
+/// Clones the innermost body of `chain` for one piece. `carried` has the
+/// carried values before the piece, and gets those that the piece yields.
 static void clonePiece(OpBuilder &builder, ArrayRef<AffineForOp> chain,
                        AffineMap piece, ValueRange tileIvs,
                        SmallVectorImpl<Value> &carried) {

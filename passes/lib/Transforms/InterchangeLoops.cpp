@@ -1,6 +1,6 @@
-//===- InterchangeLoops.cpp - the loops that two nests share come first ---===//
+//===- InterchangeLoops.cpp - shared loops of two nests go outermost ------===//
 
-#include "Bridge/Analysis/Kin.h"
+#include "Bridge/Analysis/KernelNests.h"
 #include "Bridge/Transforms/Passes.h"
 
 #include "Bridge/IR/BridgeDialect.h"
@@ -20,9 +20,9 @@ using namespace bridge;
 
 using Positions = llvm::SmallSetVector<unsigned, 4>;
 
-/// A nest whose first `band` loops are what it can share.
+/// A nest and the number of its outer loops that it can share.
 namespace {
-struct Partner {
+struct BandNest {
   Nest nest;
   unsigned band = 0;
 };
@@ -41,35 +41,39 @@ static std::optional<unsigned> getPosition(Nest &nest, Value iv) {
   return std::nullopt;
 }
 
-/// The operands that `result` of the source's map is a function of.
-static SmallVector<Value> getOperands(const Source &source, unsigned result) {
-  AffineExpr expr = source.map.getResult(result);
+/// Returns the induction variables that a result of the map depends on.
+static SmallVector<Value> getOperands(const ReachingStore &reaching,
+                                      unsigned result) {
+  AffineExpr expr = reaching.map.getResult(result);
   SmallVector<Value> operands;
-  for (unsigned dim = 0; dim < source.map.getNumDims(); ++dim)
-    if (expr.isFunctionOfDim(dim) && isAffineInductionVar(source.operands[dim]))
-      operands.push_back(source.operands[dim]);
+  for (unsigned dim = 0; dim < reaching.map.getNumDims(); ++dim)
+    if (expr.isFunctionOfDim(dim) &&
+        isAffineInductionVar(reaching.operands[dim]))
+      operands.push_back(reaching.operands[dim]);
   return operands;
 }
 
-/// The reader's loops that determine the writer's band iteration, in the order
-/// of the writer's loops. Empty if all do: then the writer can follow.
-static Positions getRowsOfReader(const Source &source, const Partner &writer,
-                                 Nest &reader) {
+/// Returns the reader's loops that determine the writer's band iteration, in
+/// the order of the writer's loops. Empty if these are all loops of the reader:
+/// then the writer can change its loops instead.
+static Positions getRowsOfReader(const ReachingStore &reaching,
+                                 const BandNest &writer, Nest &reader) {
   Positions rows;
   for (unsigned i = 0; i < writer.band; ++i)
-    for (Value operand : getOperands(source, i))
+    for (Value operand : getOperands(reaching, i))
       if (auto position = getPosition(reader, operand))
         rows.insert(*position);
   return rows.size() < reader.loops.size() ? rows : Positions();
 }
 
-/// The writer's loops that the reader's band determines, in the band's order.
-/// Empty if that is all of them.
-static Positions getRowsOfWriter(const Source &source, Partner &reader) {
+/// Returns the writer's loops that the reader's band determines, in the band's
+/// order. Empty if these are all loops of the writer.
+static Positions getRowsOfWriter(const ReachingStore &reaching,
+                                 BandNest &reader) {
   SmallVector<std::pair<unsigned, unsigned>> rows;
-  for (unsigned i = 0; i < source.map.getNumResults(); ++i) {
+  for (unsigned i = 0; i < reaching.map.getNumResults(); ++i) {
     SmallVector<unsigned> positions;
-    SmallVector<Value> operands = getOperands(source, i);
+    SmallVector<Value> operands = getOperands(reaching, i);
     for (Value operand : operands)
       if (auto position = getPosition(reader.nest, operand);
           position && *position < reader.band)
@@ -78,7 +82,7 @@ static Positions getRowsOfWriter(const Source &source, Partner &reader) {
       rows.push_back({*llvm::min_element(positions), i});
   }
   Positions order;
-  if (rows.size() == source.map.getNumResults())
+  if (rows.size() == reaching.map.getNumResults())
     return order;
   llvm::sort(rows);
   for (auto [position, loop] : rows)
@@ -86,7 +90,7 @@ static Positions getRowsOfWriter(const Source &source, Partner &reader) {
   return order;
 }
 
-/// Whether the positions are the first ones, in order.
+/// True if the positions are 0, 1, 2 and so on.
 static bool areFirst(const Positions &positions) {
   return llvm::all_of(llvm::enumerate(positions), [](auto entry) {
     return entry.index() == entry.value();
@@ -97,7 +101,7 @@ static bool areFirst(const Positions &positions) {
 // The pass
 //===----------------------------------------------------------------------===//
 
-/// Moves the loops at `rows` outwards, in this order.
+/// Moves the loops at `rows` outermost, in this order. Returns the new root.
 static AffineForOp interchange(AffineForOp root, const Positions &rows) {
   Nest nest = getNest(root);
   SmallVector<unsigned> target(nest.loops.size());
@@ -129,56 +133,60 @@ struct InterchangeLoops : bridge::impl::InterchangeLoopsBase<InterchangeLoops> {
   }
 
 private:
-  /// Each nest moves once: two others may want it in two orders.
+  /// The nests with changed loops. Each changes once: two others may need it in
+  /// two different orders.
   llvm::SmallDenseSet<Operation *> moved;
 
+  /// Interchanges the loops of the reader, or else those of the writer.
   bool moveOneOf(AffineForOp first, AffineForOp second,
                  ArrayRef<AffineForOp> roots) {
     Nest writer = getNest(first), reader = getNest(second);
     if (areInOneKernel(writer, reader))
       return false;
-    auto source = solveFirstLoad(writer, reader);
-    if (!source)
+    auto reaching = solveFirstLoad(writer, reader);
+    if (!reaching)
       return false;
-    Partner from{writer, getBandDepth(writer, roots)};
-    Partner to{reader, getBandDepth(reader, roots)};
-    return move(reader, getRowsOfReader(*source, from, reader), roots) ||
-           move(writer, getRowsOfWriter(*source, to), roots);
+    BandNest from{writer, getBandDepth(writer, roots)};
+    BandNest to{reader, getBandDepth(reader, roots)};
+    return move(reader, getRowsOfReader(*reaching, from, reader), roots) ||
+           move(writer, getRowsOfWriter(*reaching, to), roots);
   }
 
-  /// How many loops a nest can share: a pinned nest of its kernel may share no
-  /// more.
+  /// Returns how many outer loops a nest can share: at most the band depth of
+  /// the imperfectly nested ones of its kernel.
   static unsigned getBandDepth(Nest &nest, ArrayRef<AffineForOp> roots) {
     unsigned depth = nest.loops.size();
     for (AffineForOp root : roots) {
-      Nest kin = getNest(root);
-      if (kin.pinned && areInOneKernel(nest, kin))
-        depth = std::min<unsigned>(depth, kin.loops.size());
+      Nest other = getNest(root);
+      if (other.imperfectlyNested && areInOneKernel(nest, other))
+        depth = std::min<unsigned>(depth, other.loops.size());
     }
     return depth;
   }
 
+  /// Moves the loops at `rows` outermost in all nests of the kernel, or in
+  /// none.
   bool move(Nest &nest, const Positions &rows, ArrayRef<AffineForOp> roots) {
-    if (areFirst(rows) || hasPartner(nest, roots))
+    if (areFirst(rows) || hasOtherFusionCandidate(nest, roots))
       return false;
-    SmallVector<AffineForOp> kin = getKin(nest, roots);
-    if (llvm::any_of(kin, [&](AffineForOp root) {
+    SmallVector<AffineForOp> nests = getKernelNests(nest, roots);
+    if (llvm::any_of(nests, [&](AffineForOp root) {
           Nest other = getNest(root);
           return moved.contains(root) || !isPerfectlyNested(other.loops);
         }))
       return false;
-    for (AffineForOp root : kin)
+    for (AffineForOp root : nests)
       moved.insert(interchange(root, rows));
-    numInterchanged += kin.size();
-    return !kin.empty();
+    numInterchanged += nests.size();
+    return !nests.empty();
   }
 
-  /// Whether another nest, whose band cannot change, has the same outer loops
-  /// already and gives elements to this one or takes them from it.
-  static bool hasPartner(Nest &nest, ArrayRef<AffineForOp> roots) {
+  /// True if an imperfectly nested one of another kernel already has the same
+  /// outer loops, and one of the two reads what the other computes.
+  static bool hasOtherFusionCandidate(Nest &nest, ArrayRef<AffineForOp> roots) {
     return llvm::any_of(roots, [&](AffineForOp root) {
       Nest other = getNest(root);
-      return root != nest.root() && other.pinned &&
+      return root != nest.root() && other.imperfectlyNested &&
              !areInOneKernel(nest, other) &&
              getSharedDepth(nest, other) == other.loops.size() &&
              (solveFirstLoad(other, nest) || solveFirstLoad(nest, other));

@@ -1,4 +1,4 @@
-//===- PadExtents.cpp - lanes that do nothing, for extents that differ ----===//
+//===- PadExtents.cpp - guarded lanes for loops of different extents ------===//
 
 #include "Bridge/Analysis/Components.h"
 #include "Bridge/Analysis/Legality.h"
@@ -26,8 +26,8 @@ using namespace bridge;
 // Reductions
 //===----------------------------------------------------------------------===//
 
-/// What each operand that a combiner adds to the state has to be for a lane
-/// that adds nothing. Empty if that is not known.
+/// Returns the neutral element of each operand that a combiner adds to its
+/// state. Empty if it is not known.
 static SmallVector<TypedAttr> getNeutral(Operation *combiner) {
   if (auto neutral = arith::getNeutralElement(combiner))
     return {*neutral};
@@ -46,8 +46,8 @@ static SmallVector<TypedAttr> getNeutral(Operation *combiner) {
   return {};
 }
 
-/// The combiners of the states that `loop` carries, with the operands that each
-/// adds; nothing if a lane cannot be kept out of one.
+/// Returns the combiners of the states that `loop` carries, with the operands
+/// that each adds; nothing if one has no known neutral element.
 static std::optional<llvm::MapVector<Operation *, SmallVector<OpOperand *>>>
 getCombiners(AffineForOp loop) {
   llvm::MapVector<Operation *, SmallVector<OpOperand *>> combiners;
@@ -80,8 +80,8 @@ getCombiners(AffineForOp loop) {
 
 namespace {
 
-/// Rewrites the body of a loop for a larger domain, in which only the lanes
-/// from `offset` on, as many as the loop has iterations, do what it does.
+/// Rewrites a loop over the domain [0, extent). Only the lanes from `offset`
+/// on, as many as the loop has iterations, execute its body.
 class Padder {
 public:
   Padder(AffineForOp loop, int64_t extent, int64_t offset)
@@ -127,7 +127,7 @@ private:
   Value condition;
   int64_t length, low;
 
-  /// A combiner, which gets neutral operands in the other lanes.
+  /// Clones a combiner; in the other lanes its operands are neutral elements.
   void cloneMasked(Operation *op, ArrayRef<OpOperand *> operands) {
     Location loc = op->getLoc();
     IRMapping inner(mapping);
@@ -141,7 +141,7 @@ private:
     mapping.map(op->getResults(), builder.clone(*op, inner)->getResults());
   }
 
-  /// The guard as a value.
+  /// Returns the guard as a value.
   Value getCondition(Location loc) {
     if (condition)
       return condition;
@@ -211,19 +211,21 @@ private:
   }
 
   bool mayPad(AffineForOp loop) {
-    if (auto objection = getObjection(loop)) {
-      no(loop, objection->reason) << objection->text;
+    if (FusionResult result = checkAnalysable(loop); failed(result)) {
+      const Refusal &refusal = result.getRefusal();
+      emitRefusal(loop, refusal.reason) << refusal.text;
       return false;
     }
     if (isReorderable(ArrayRef(loop)) && getCombiners(loop))
       return true;
-    no(loop, Reason::reduction_not_splittable)
+    emitRefusal(loop, Reason::reduction_not_splittable)
         << "its iterations cannot be reordered, or no lane can be left out";
     return false;
   }
 
-  /// The lane that works on the loop's first iteration: where the loop reads a
-  /// row from an offset on, the lane that has that element.
+  /// Returns the lane for the loop's first iteration. If the loop reads a row
+  /// from an offset on, it is that offset: then the lane is the one that other
+  /// nests access the same element in.
   static int64_t getOffset(AffineForOp loop, int64_t widest) {
     int64_t offset = 0, room = widest - loop.getConstantUpperBound();
     loop.walk([&](AffineLoadOp load) {
@@ -240,7 +242,7 @@ private:
     return offset;
   }
 
-  /// The constant c of a subscript `variable + c`.
+  /// Returns the constant c of a subscript `variable + c`.
   static std::optional<int64_t> getShift(AffineExpr subscript,
                                          AffineValueMap &map, Value variable) {
     auto position = llvm::find(map.getOperands(), variable);
@@ -254,7 +256,7 @@ private:
     return constant ? std::optional(constant.getValue()) : std::nullopt;
   }
 
-  InFlightDiagnostic no(AffineForOp loop, Reason reason) {
+  InFlightDiagnostic emitRefusal(AffineForOp loop, Reason reason) {
     ++numRefused;
     return refuse(loop, reason);
   }

@@ -20,34 +20,35 @@ void bridge::buildFusePipeline(OpPassManager &pm,
   addCleanUp(functions);
   functions.addPass(createInterchangeLoops());
   ReindexBandsOptions reindex;
-  reindex.divisions = options.laneGuards;
-  reindex.guards = options.laneGuards;
+  reindex.divisions = options.simtTarget;
+  reindex.guards = options.simtTarget;
   functions.addPass(createReindexBands(reindex));
   functions.addPass(createSplitIndexSets());
   AlignExtentsOptions align;
-  align.shiftedOnly = options.laneGuards;
+  align.shiftedOnly = options.simtTarget;
   functions.addPass(createAlignExtents(align));
   addCleanUp(functions);
   functions.addPass(createSimplifyGuards());
-  if (options.laneGuards)
+  if (options.simtTarget)
     functions.addPass(createPadExtents());
   addCleanUp(functions);
-  // Its proofs are about the subscripts: short ones, and few different ones.
+  // Short subscripts, and few different ones, make the proofs of
+  // bridge-fuse-bands cheaper.
   functions.addPass(createSimplifySubscripts());
   FuseBandsOptions fuse;
-  fuse.segments = options.laneGuards;
-  fuse.recomputeMath = options.laneGuards || options.recomputeMath;
+  fuse.segments = options.simtTarget;
+  fuse.recomputeMath = options.simtTarget || options.recomputeMath;
   fuse.maxDependenceChecks = options.maxDependenceChecks;
   functions.addPass(createFuseBands(fuse));
   ForwardStoresOptions forward;
   forward.excessPrecision = options.excessPrecision;
   functions.addPass(createForwardStores(forward));
-  // Row values leave the inner loops only now: before, they would keep nests
-  // from being perfect.
+  // Invariant code leaves the inner loops only after fusion: before it, the
+  // nests would become imperfectly nested.
   functions.addPass(affine::createAffineLoopInvariantCodeMotionPass());
   addCleanUp(functions);
-  if (options.shareRowValues) {
-    functions.addPass(createShareRowValues());
+  if (options.unrollAndJam) {
+    functions.addPass(createUnrollAndJam());
     addCleanUp(functions);
   }
   functions.addPass(createSimplifySubscripts());
@@ -56,6 +57,6 @@ void bridge::buildFusePipeline(OpPassManager &pm,
 
 void bridge::registerBridgePipelines() {
   PassPipelineRegistration<FusePipelineOptions>(
-      "bridge-fuse", "Make extents agree, merge bands, prove them parallel",
+      "bridge-fuse", "Make extents agree, fuse bands, prove them parallel",
       buildFusePipeline);
 }

@@ -21,7 +21,7 @@ struct ProveParallel : bridge::impl::ProveParallelBase<ProveParallel> {
 
   void runOnOperation() override {
     bool allProven = true;
-    independent.clear();
+    queries.clear();
     getOperation().walk([&](affine::AffineForOp loop) {
       if (loop->hasAttr(bridge::kBandAttr))
         allProven &= prove(loop);
@@ -31,23 +31,24 @@ struct ProveParallel : bridge::impl::ProveParallelBase<ProveParallel> {
   }
 
 private:
-  bridge::Independent independent;
+  bridge::DependenceQueryCache queries;
 
-  /// Marks `loop` if it is parallel, else says why not.
+  /// Marks `loop` if it is parallel, else emits a remark with the reason.
   bool prove(affine::AffineForOp loop) {
-    auto objection = bridge::getObjection(loop);
-    if (!objection && bridge::isParallel(loop, independent)) {
+    bridge::FusionResult result = bridge::checkAnalysable(loop);
+    if (succeeded(result) && bridge::isParallel(loop, queries)) {
       loop->setAttr(bridge::kParallelAttr, UnitAttr::get(&getContext()));
       ++numParallel;
       return true;
     }
     ++numSerial;
-    loop->removeAttr(bridge::kParallelAttr); // Somebody else's claim.
-    if (!objection)
-      objection = {bridge::Reason::loop_carried_dependence,
-                   "an iteration needs another's result",
-                   bridge::describe(bridge::findCollision(loop))};
-    bridge::refuse(loop, *objection);
+    loop->removeAttr(bridge::kParallelAttr); // The input may have it.
+    if (succeeded(result))
+      result = bridge::Refusal{
+          bridge::Reason::loop_carried_dependence,
+          "an iteration needs another's result",
+          bridge::describe(bridge::findDependenceExample(loop))};
+    bridge::refuse(loop, result.getRefusal());
     return false;
   }
 };

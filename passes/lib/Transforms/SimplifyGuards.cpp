@@ -20,14 +20,14 @@ using namespace mlir::affine;
 using namespace mlir::presburger;
 using namespace bridge;
 
-/// Whether `expr >= 0` (or `expr == 0`) for every iteration that executes `op`,
-/// true, for none of them, false, or neither.
+/// Returns true if `expr >= 0` (or `expr == 0`) in every iteration that
+/// executes `op`, false if in none, and nothing otherwise.
 static std::optional<bool> decide(AffineExpr expr, bool isEquality,
                                   unsigned numDims, ValueRange operands,
                                   Operation *op) {
   FlatAffineValueConstraints domain;
   auto map = AffineMap::get(numDims, operands.size() - numDims, expr);
-  if (failed(getDomain(op, domain)) ||
+  if (failed(getIterationDomain(op, domain)) ||
       failed(addExpression(map, operands, domain)))
     return std::nullopt;
   auto isNever = [&](BoundType type, int64_t bound) {
@@ -56,7 +56,7 @@ static std::optional<bool> decide(AffineIfOp guard) {
   return all ? std::optional(true) : std::nullopt;
 }
 
-/// Puts the operations of the region that always runs in the guard's place.
+/// Replaces the guard by the operations of the region that always runs.
 static void inlineRegion(AffineIfOp guard, bool holds) {
   if (!holds && !guard.hasElse())
     return guard.erase();
@@ -74,8 +74,8 @@ static void inlineRegion(AffineIfOp guard, bool holds) {
 // Comparisons of subscripts with constants
 //===----------------------------------------------------------------------===//
 
-/// `lhs >= rhs`, `lhs < rhs` and so on as `expr >= 0` of `lhs` as the one
-/// dimension, where the comparison is of that kind.
+/// Returns the expression of the dimension `lhs` that is at least zero where a
+/// signed inequality of `lhs` and `rhs` holds; null for other comparisons.
 static AffineExpr getDifference(arith::CmpIPredicate predicate, int64_t rhs,
                                 MLIRContext *ctx) {
   AffineExpr lhs = getAffineDimExpr(0, ctx);
@@ -96,7 +96,7 @@ static AffineExpr getDifference(arith::CmpIPredicate predicate, int64_t rhs,
 static std::optional<bool> decide(arith::CmpIOp compare) {
   auto cast = compare.getLhs().getDefiningOp<arith::IndexCastOp>();
   APInt constant;
-  // A narrower integer may have wrapped around.
+  // The cast to a narrower integer may have wrapped around.
   if (!cast || !cast.getType().isInteger(64) ||
       !matchPattern(compare.getRhs(), m_ConstantInt(&constant)))
     return std::nullopt;

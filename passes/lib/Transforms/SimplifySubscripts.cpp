@@ -1,4 +1,4 @@
-//===- SimplifySubscripts.cpp - one short form for a subscript ------------===//
+//===- SimplifySubscripts.cpp - one short form of subscripts --------------===//
 
 #include "Bridge/Analysis/Subscripts.h"
 #include "Bridge/Transforms/Passes.h"
@@ -15,8 +15,8 @@ using namespace mlir;
 using namespace mlir::affine;
 using namespace bridge;
 
-/// Makes the map's dimensions the variables of loops from the outermost inward,
-/// each once: equal subscripts are equal maps then.
+/// Orders the map's dimensions by the loops that they are variables of, from
+/// the outermost inward, each once: then equal subscripts are equal maps.
 static void sortDims(AffineMap &map, SmallVectorImpl<Value> &operands) {
   canonicalizeMapAndOperands(&map, &operands);
   auto getDepth = [](Value value) -> unsigned {
@@ -63,7 +63,7 @@ struct SimplifySubscripts
   }
 
 private:
-  /// The map's operands are the last ones of `op`.
+  /// Simplifies the map of `op`, whose operands are the last ones of `op`.
   void change(Operation *op, AffineMap map, ValueRange mapOperands) {
     SmallVector<Value> operands(mapOperands), own(op->getOperands());
     AffineMap shorter = map;

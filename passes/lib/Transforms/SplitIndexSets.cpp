@@ -2,7 +2,7 @@
 
 #include "Bridge/Analysis/Legality.h"
 #include "Bridge/Analysis/Nest.h"
-#include "Bridge/Analysis/PieceMaps.h"
+#include "Bridge/Analysis/SplitMaps.h"
 #include "Bridge/Support/Reasons.h"
 #include "Bridge/Transforms/IndexSetSplit.h"
 #include "Bridge/Transforms/Passes.h"
@@ -19,10 +19,10 @@ using namespace mlir;
 using namespace mlir::affine;
 using namespace bridge;
 
-/// The inner space of a nest below a band of `depth` loops, if it is one chain
-/// of constant loops.
-static std::optional<InnerSpace>
-getInnerSpace(Nest &nest, unsigned depth, SmallVector<AffineForOp> &chain) {
+/// Returns the inner iteration domain of a nest below a band of `depth` loops,
+/// if it is one chain of constant loops.
+static std::optional<InnerDomain>
+getInnerDomain(Nest &nest, unsigned depth, SmallVector<AffineForOp> &chain) {
   auto chains = getInnerChains(nest, depth);
   if (chains.size() != 1)
     return std::nullopt;
@@ -30,11 +30,11 @@ getInnerSpace(Nest &nest, unsigned depth, SmallVector<AffineForOp> &chain) {
   auto extents = getConstantExtents(chain);
   if (!extents)
     return std::nullopt;
-  return InnerSpace{ArrayRef(nest.loops).take_front(depth), chain, *extents};
+  return InnerDomain{ArrayRef(nest.loops).take_front(depth), chain, *extents};
 }
 
-/// Whether guards decide what an iteration of `loop` does by its number alone.
-static bool isToldApart(AffineForOp loop) {
+/// True if `loop` has a guard that depends on its induction variable only.
+static bool hasOwnGuard(AffineForOp loop) {
   WalkResult result = loop.walk([&](AffineIfOp guard) {
     ValueRange operands = guard.getOperands();
     bool decides = !operands.empty() && llvm::all_of(operands, [&](Value v) {
@@ -62,14 +62,14 @@ struct SplitIndexSets : bridge::impl::SplitIndexSetsBase<SplitIndexSets> {
   }
 
 private:
-  /// Makes pieces of the iterations of an innermost loop that guards tell
-  /// apart: lanes that compute different things side by side.
+  /// Unrolls a short innermost loop with guards on its variable: its iterations
+  /// compute different things and become pieces.
   void unrollInterleaved(AffineForOp root) {
     Nest nest = getNest(root);
     AffineForOp innermost = nest.loops.back();
     auto extent = getConstantExtents(ArrayRef(innermost));
-    if (nest.pinned || innermost == root || !extent ||
-        extent->front() > maxInterleaved || !isToldApart(innermost))
+    if (nest.imperfectlyNested || innermost == root || !extent ||
+        extent->front() > maxInterleaved || !hasOwnGuard(innermost))
       return;
     if (succeeded(loopUnrollFull(innermost)))
       ++numUnrolled;
@@ -81,75 +81,78 @@ private:
     for (AffineForOp other : roots)
       if (auto volume = getTileVolume(root, other))
         volumes.push_back(*volume);
-    // Tiles of several extents have no family: see bridge-align-extents.
+    // Tiles of several extents are left to bridge-align-extents.
     if (volumes.empty() || !llvm::all_equal(volumes))
       return;
-    if (auto objection = getObjection(root)) {
-      no(root, objection->reason) << objection->text;
+    if (FusionResult result = checkAnalysable(root); failed(result)) {
+      const Refusal &refusal = result.getRefusal();
+      emitRefusal(root, refusal.reason) << refusal.text;
       return;
     }
     SmallVector<AffineForOp> tiles =
         llvm::filter_to_vector(roots, [&](AffineForOp other) {
           return getTileVolume(root, other).has_value();
         });
-    // By one that works on all parts, or by several that work on one each.
+    // One tile that accesses all parts, or several that access one each.
     for (AffineForOp tile : tiles)
       if (splitBy(root, tile))
         return;
     for (unsigned i = 0; i + 1 < tiles.size(); ++i)
       if (splitBy(root, ArrayRef(tiles).drop_front(i)))
         return;
-    no(root, Reason::reduction_not_splittable)
+    emitRefusal(root, Reason::reduction_not_splittable)
         << "no family of affine pieces read off the accesses partitions it, or "
            "its iterations cannot be reordered";
   }
 
-  InFlightDiagnostic no(AffineForOp root, Reason reason) {
+  InFlightDiagnostic emitRefusal(AffineForOp root, Reason reason) {
     ++numRefused;
     return refuse(root, reason);
   }
 
-  /// The inner volume of `other`, if that is a proper part of root's.
+  /// Returns the inner volume of `other`, if it is a proper divisor of the
+  /// inner volume of `root` and the two share elements below a common band.
   std::optional<int64_t> getTileVolume(AffineForOp root, AffineForOp other) {
-    Nest whole = getNest(root), tile = getNest(other);
-    unsigned depth = root == other ? 0 : getCommonBandDepth(whole, tile);
-    if (depth == 0 || !shareElements(whole, tile))
+    Nest full = getNest(root), tile = getNest(other);
+    unsigned depth = root == other ? 0 : getCommonBandDepth(full, tile);
+    if (depth == 0 || !shareElements(full, tile))
       return std::nullopt;
-    SmallVector<AffineForOp> wholeChain, tileChain;
-    auto wholeSpace = getInnerSpace(whole, depth, wholeChain);
-    auto tileSpace = getInnerSpace(tile, depth, tileChain);
-    if (!wholeSpace || !tileSpace)
+    SmallVector<AffineForOp> fullChain, tileChain;
+    auto fullDomain = getInnerDomain(full, depth, fullChain);
+    auto tileDomain = getInnerDomain(tile, depth, tileChain);
+    if (!fullDomain || !tileDomain)
       return std::nullopt;
-    auto wholeVolume = getVolume(wholeChain), tileVolume = getVolume(tileChain);
-    if (!wholeVolume || !tileVolume || *tileVolume == 0)
+    auto fullVolume = getVolume(fullChain), tileVolume = getVolume(tileChain);
+    if (!fullVolume || !tileVolume || *tileVolume == 0)
       return std::nullopt;
-    if (*tileVolume >= *wholeVolume || *wholeVolume % *tileVolume != 0 ||
-        *wholeVolume / *tileVolume > maxPieces)
+    if (*tileVolume >= *fullVolume || *fullVolume % *tileVolume != 0 ||
+        *fullVolume / *tileVolume > maxPieces)
       return std::nullopt;
     return tileVolume;
   }
 
+  /// Splits the nest by pieces that are solved from the accesses of `tiles`.
   bool splitBy(AffineForOp root, ArrayRef<AffineForOp> tiles) {
-    Nest whole = getNest(root), first = getNest(tiles.front());
-    unsigned depth = getCommonBandDepth(whole, first);
-    SmallVector<AffineForOp> wholeChain;
-    auto wholeSpace = getInnerSpace(whole, depth, wholeChain);
-    if (!isReorderable(wholeChain))
+    Nest full = getNest(root), first = getNest(tiles.front());
+    unsigned depth = getCommonBandDepth(full, first);
+    SmallVector<AffineForOp> fullChain;
+    auto fullDomain = getInnerDomain(full, depth, fullChain);
+    if (!isReorderable(fullChain))
       return false;
     SmallVector<SmallVector<AffineForOp>> chains(tiles.size());
-    SmallVector<InnerSpace> spaces;
+    SmallVector<InnerDomain> domains;
     SmallVector<Nest> nests = llvm::map_to_vector(tiles, getNest);
     for (auto [nest, chain] : llvm::zip_equal(nests, chains)) {
-      if (getCommonBandDepth(whole, nest) != depth)
+      if (getCommonBandDepth(full, nest) != depth)
         continue;
-      auto space = getInnerSpace(nest, depth, chain);
-      if (space && (spaces.empty() || space->extents == spaces[0].extents))
-        spaces.push_back(*space);
+      auto domain = getInnerDomain(nest, depth, chain);
+      if (domain && (domains.empty() || domain->extents == domains[0].extents))
+        domains.push_back(*domain);
     }
-    auto pieces = getPieceMaps(*wholeSpace, spaces);
+    auto pieces = getSplitMaps(*fullDomain, domains);
     if (pieces.empty())
       return false;
-    splitIndexSet(wholeChain, spaces.front().extents, pieces);
+    splitIndexSet(fullChain, domains.front().extents, pieces);
     ++numSplit;
     return true;
   }

@@ -3,7 +3,7 @@
 #ifndef BRIDGE_ANALYSIS_COMMONTILE_H
 #define BRIDGE_ANALYSIS_COMMONTILE_H
 
-#include "Bridge/Analysis/PieceMaps.h"
+#include "Bridge/Analysis/Nest.h"
 
 namespace bridge {
 
@@ -15,20 +15,21 @@ struct TileLimits {
   int64_t minTile;
 };
 
-/// An extent that divides the innermost extents of all spaces into contiguous
-/// pieces. Where the limits allow it, it also divides the offsets between
-/// accesses and the points at which guards change, so that pieces of different
-/// nests access the same elements and no guard is left. Nothing if only a tile
-/// beyond the limits divides all extents.
-std::optional<int64_t> getCommonTile(llvm::ArrayRef<InnerSpace> spaces,
+/// Returns an extent that divides the innermost extents of all domains. If the
+/// limits allow it, the extent also divides the offsets between accesses and
+/// the points at which guards change: then pieces of different nests access the
+/// same elements, and no guard is left. Nothing if only a tile beyond the
+/// limits divides all extents.
+std::optional<int64_t> getCommonTile(llvm::ArrayRef<InnerDomain> domains,
                                      const TileLimits &limits);
 
-/// Whether lanes of a nest work on each other's elements, or not all do the
-/// same: it has guards along the lanes, or reads a memref at several offsets.
-bool hasShifts(const InnerSpace &space);
+/// True if the lanes of a nest differ in what they do, or read elements of
+/// other lanes: the nest has guards along the lanes, or reads a memref at
+/// several offsets.
+bool hasShifts(const InnerDomain &domain);
 
-/// The contiguous pieces of a box: the innermost loop in steps of `tile`, the
-/// loops around it one iteration at a time.
+/// Returns the contiguous pieces of a box: the innermost loop in steps of
+/// `tile`, the loops around it one iteration at a time.
 llvm::SmallVector<mlir::AffineMap>
 getContiguousPieces(llvm::ArrayRef<int64_t> extents, int64_t tile,
                     mlir::MLIRContext *ctx);

@@ -7,15 +7,16 @@
 
 namespace bridge {
 
-/// Nests that are connected by elements that they share, and the depth of the
-/// band that all connected pairs have in common. A pair does not count if both
-/// have other partners with which they share a deeper band. A nest that is
-/// connected to none is no component.
+/// A connected component of the graph whose nodes are nests and whose edges are
+/// pairs that share elements. `depth` is that of the band that all pairs have
+/// in common. A pair is no edge if both nests share a deeper band with other
+/// nests. A nest without an edge is no component.
 struct Component {
   llvm::SmallVector<Nest> nests;
   unsigned depth = ~0u;
 };
 
+/// Returns the components of the nests with these roots.
 llvm::SmallVector<Component>
 getComponents(llvm::ArrayRef<mlir::affine::AffineForOp> roots);
 

@@ -1,10 +1,10 @@
-//===- Legality.h - what the dependence analysis may be asked ---*- C++ -*-===//
+//===- Legality.h - what dependence analysis proves -------------*- C++ -*-===//
 
 #ifndef BRIDGE_ANALYSIS_LEGALITY_H
 #define BRIDGE_ANALYSIS_LEGALITY_H
 
-#include "Bridge/Analysis/Collision.h"
-#include "Bridge/Support/Reasons.h"
+#include "Bridge/Analysis/DependenceExample.h"
+#include "Bridge/Analysis/FusionResult.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 
@@ -13,40 +13,31 @@
 
 namespace bridge {
 
-/// Why nests stay apart, or dependence analysis cannot be trusted with one;
-/// notes: an example, where it is a dependence.
-struct Objection {
-  Reason reason;
-  llvm::StringRef text;
-  Notes notes = {};
-};
+/// Refuses a nest that upstream's dependence analysis does not model.
+///
+/// Upstream compares subscripts of one SSA value. It does not know that two
+/// memrefs overlap, that two subscripts of a non-identity layout are one
+/// element, that a vector access is wide, or what other operations do.
+/// Arguments of a function are assumed not to overlap.
+FusionResult checkAnalysable(mlir::Operation *root);
 
-/// Emits an objection as a remark at `op`.
-void refuse(mlir::Operation *op, const Objection &objection);
-
-/// Upstream's analysis compares subscripts of one SSA value: it does not see
-/// that two memrefs overlap, that two subscripts of a non-identity layout meet,
-/// that a vector access is wide, or what other operations do. Nothing if `root`
-/// holds none of these. Arguments of a function are taken not to overlap.
-std::optional<Objection> getObjection(mlir::Operation *root);
-
-/// Whether the iterations of a chain (see `getChain`) may run in any order: no
-/// dependence through memory, and every value that they carry is the state of
-/// a reduction that nothing but its associative combiner reads.
+/// True if the iterations of a chain (see `getChain`) may run in any order: no
+/// loop carries a dependence through memory, and each carried value is the
+/// state of a reduction that only its associative combiner reads.
 bool isReorderable(llvm::ArrayRef<mlir::affine::AffineForOp> chain);
 
-/// Two accesses by subscripts, loops and depth, in numbers.
-using Question = std::vector<int64_t>;
+/// Two accesses and a loop depth: subscripts, bounds and steps as numbers.
+using DependenceQuery = std::vector<int64_t>;
 
-/// Those between which there is no dependence: valid as long as the function's
-/// arguments are.
-using Independent = std::set<Question>;
+/// The queries that were answered "no dependence". They are about values of one
+/// function, and valid only while its arguments are.
+using DependenceQueryCache = std::set<DependenceQuery>;
 
-/// Whether no iteration of `loop`, which `getObjection` has nothing against,
-/// depends on another: by upstream's analysis of each pair of accesses, and
-/// where that finds a dependence, by asking its relation for an integer point.
-/// What is found is added to `known`.
-bool isParallel(mlir::affine::AffineForOp loop, Independent &known);
+/// True if no iteration of `loop`, which `checkAnalysable` accepts, depends on
+/// another. Upstream's analysis is asked about each pair of accesses; where it
+/// finds a dependence, its relation is asked for an integer point. Pairs
+/// without one are added to `cache`.
+bool isParallel(mlir::affine::AffineForOp loop, DependenceQueryCache &cache);
 bool isParallel(mlir::affine::AffineForOp loop);
 
 } // namespace bridge

@@ -1,4 +1,4 @@
-//===- Subscripts.h - subscripts in a short form ----------------*- C++ -*-===//
+//===- Subscripts.h - simplification of subscripts --------------*- C++ -*-===//
 
 #ifndef BRIDGE_ANALYSIS_SUBSCRIPTS_H
 #define BRIDGE_ANALYSIS_SUBSCRIPTS_H
@@ -7,10 +7,11 @@
 
 namespace bridge {
 
-/// An expression of `operands`, as its dimensions, that is `expr` wherever
-/// operands that are loops' variables are within their bounds: divisions of
-/// sums are taken apart by digits, and `x - d * (x floordiv d)` is `x mod d`.
-/// What upstream simplifies does not know the bounds, and has no `mod`.
+/// Returns an expression that equals `expr` wherever the operands that are
+/// induction variables are within their bounds. `operands` are the dimensions
+/// of both. Divisions of sums are split by digits of a mixed radix, and
+/// `x - d * (x floordiv d)` becomes `x mod d`. Upstream's simplification does
+/// not know the bounds and makes no `mod`.
 mlir::AffineExpr simplifyInBounds(mlir::AffineExpr expr,
                                   llvm::ArrayRef<mlir::Value> operands);
 

@@ -12,14 +12,15 @@ namespace bridge {
 /// Marks the `affine.for`s of a fused band.
 inline constexpr llvm::StringLiteral kBandAttr = "bridge.band";
 
-/// On a nest's root: the names of the scheduler nodes in it, in order.
+/// On a nest's root: the names of its scheduler nodes, in program order.
 inline constexpr llvm::StringLiteral kNodesAttr = "bridge.nodes";
 
-/// On a nest's root: for each node, the kernel that Inductor has it in.
+/// On a nest's root: for each of its nodes, the number of the kernel that
+/// Inductor has it in.
 inline constexpr llvm::StringLiteral kKernelsAttr = "bridge.kernels";
 
-/// On an argument of a function: the buffer that it is a part of. Parts of one
-/// buffer do not overlap.
+/// On a function's argument: the name of the buffer that it is a part of. The
+/// parts of one buffer do not overlap.
 inline constexpr llvm::StringLiteral kStorageAttr = "bridge.storage";
 
 /// Marks an `affine.for` proven free of loop-carried dependences.

@@ -8,10 +8,10 @@ include "mlir/IR/OpBase.td"
 def Bridge_Dialect : Dialect {
   let name = "bridge";
   let cppNamespace = "::bridge";
-  let summary = "What Inductor's loop IR says and upstream dialects cannot.";
+  let summary = "The operations of Inductor's loop IR that upstream dialects lack.";
   let description = [{
     Inductor's loop bodies translate to `affine` loops over `arith` and `math`
-    operations. This dialect names the rest: the elementwise functions that
+    operations. This dialect has the rest: the elementwise functions that
     `arith` and `math` lack, conversions between torch dtypes that signless
     types cannot tell apart, and reduction steps with more than one value of
     state. All operations are pure and elementwise on scalars, so dependence
@@ -21,7 +21,8 @@ def Bridge_Dialect : Dialect {
 
     - `bridge.band` (unit): a loop of a fused band;
     - `bridge.nodes` (strings), `bridge.kernels` (integers), on a nest's root:
-      the scheduler nodes in it and the kernels that Inductor has them in;
+      the names of its scheduler nodes, and for each the number of the kernel
+      that Inductor has it in;
     - `bridge.parallel` (unit): the loop was proven free of loop-carried
       dependences.
   }];

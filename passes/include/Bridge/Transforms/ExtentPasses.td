@@ -8,16 +8,17 @@ include "mlir/Pass/PassBase.td"
 def SplitIndexSets : Pass<"bridge-split-index-sets", "::mlir::func::FuncOp"> {
   let summary = "Splits index sets so that inner extents agree";
   let description = [{
-    A nest whose inner loops run over a whole row, and another over the same
-    band that works on parts of the row, have inner loops of different extents.
-    Where the parts partition the row, the first is rewritten to the extent of
-    the second, with its body once for each part. The parts are affine maps that
-    are solved from the access relations: contiguous, interleaved, reversed or
-    of several dimensions. A short innermost loop whose iterations guards tell
-    apart (two halves stacked to neighbours) is unrolled first: its iterations
-    are interleaved pieces. A reduction's state goes from part to part, which
-    reassociates it and changes nothing else; a nest whose iterations depend on
-    each other otherwise (a running sum, a recurrence) is left alone.
+    Two nests over one band may have inner loops of different extents because
+    one accesses a full row and the other accesses pieces of it. If the pieces
+    partition the row, the index set of the first nest is split: it gets the
+    extent of the second, and its body once for each piece. The pieces are
+    affine maps that are solved from the access relations: contiguous,
+    interleaved, reversed or of several dimensions. A short innermost loop with
+    guards on its induction variable (two halves stacked to neighbours) is
+    unrolled first: its iterations are interleaved pieces. The state of a
+    reduction passes from piece to piece, which only reassociates it. A nest
+    whose iterations depend on each other otherwise (a running sum, a
+    recurrence) is not split.
 
     Before:
 
@@ -56,13 +57,13 @@ def SplitIndexSets : Pass<"bridge-split-index-sets", "::mlir::func::FuncOp"> {
     Option<"maxPieces", "max-pieces", "int64_t", /*default=*/"16",
            "The most pieces that a nest is split into">,
     Option<"maxInterleaved", "max-interleaved", "int64_t", /*default=*/"4",
-           "The most iterations of an innermost loop that are told apart by "
-           "guards and become pieces">,
+           "The most iterations of an innermost loop with guards on its "
+           "variable that is unrolled">,
   ];
   let statistics = [
-    Statistic<"numUnrolled", "num-unrolled", "Loops whose iterations became pieces">,
+    Statistic<"numUnrolled", "num-unrolled", "Loops unrolled">,
     Statistic<"numSplit", "num-split", "Nests split">,
-    Statistic<"numRefused", "num-refused", "Nests without a partition">,
+    Statistic<"numRefused", "num-refused", "Nests that cannot be split">,
   ];
   let dependentDialects = ["::bridge::BridgeDialect",
                            "::mlir::affine::AffineDialect"];
@@ -72,15 +73,15 @@ def AlignExtents : Pass<"bridge-align-extents", "::mlir::func::FuncOp"> {
   let summary = "Gives the nests of a band one inner extent";
   let description = [{
     Where several nests over one band have inner loops of different extents,
-    all are split into contiguous pieces of a common tile: of the greatest
-    common divisor of the extents. If the limits allow it, the tile also divides
-    the offsets between their accesses and the points at which their guards
-    change: then pieces of different nests touch the same elements, and
+    all are split into contiguous pieces of a common tile: the greatest common
+    divisor of the extents. If the limits allow it, the tile also divides the
+    offsets between their accesses and the points at which their guards change:
+    then pieces of different nests access the same elements, and
     `bridge-simplify-guards` removes the guards.
 
-    A symbolic extent is no number to divide: where each chain of inner loops has
-    one symbolic loop, and all these have the same domain, that is the tile, and
-    each iteration of the constant loops around and in it is a piece.
+    A symbolic extent cannot be divided. If each chain of inner loops has one
+    symbolic loop, and all these loops have the same domain, that domain is the
+    tile, and each iteration of the constant loops is a piece.
 
     Before:
 
@@ -116,11 +117,11 @@ def AlignExtents : Pass<"bridge-align-extents", "::mlir::func::FuncOp"> {
     Option<"maxPieces", "max-pieces", "int64_t", /*default=*/"16",
            "The most pieces that a nest is split into">,
     Option<"minTile", "min-tile", "int64_t", /*default=*/"16",
-           "The fewest iterations of a piece: a sector of memory, about">,
+           "The fewest iterations of a piece, about a sector of memory">,
     Option<"shiftedOnly", "shifted-only", "bool", /*default=*/"false",
-           "Leave nests to bridge-pad-extents that only differ in extent: "
-           "where no lane reads at several offsets or has a guard, pieces "
-           "share no load that one wider loop does not">,
+           "Split only nests with guards or reads at several offsets; the "
+           "others, which would share no more loads if split, are left to "
+           "bridge-pad-extents">,
   ];
   let statistics = [
     Statistic<"numAligned", "num-aligned", "Nests split">,
@@ -131,14 +132,14 @@ def AlignExtents : Pass<"bridge-align-extents", "::mlir::func::FuncOp"> {
 }
 
 def PadExtents : Pass<"bridge-pad-extents", "::mlir::func::FuncOp"> {
-  let summary = "Gives shorter inner loops lanes that do nothing";
+  let summary = "Pads shorter inner loops with guarded lanes";
   let description = [{
-    Where the nests of a band still differ in their inner extent, because no
-    tile divides them all, the shorter loops run over the longest one's domain:
-    shifted, so that a loop that reads a row from an offset on has its elements
-    in the lanes that other nests have them in, and guarded. Stores, and loads
-    that would leave their memref, stand in an `affine.if`; a reduction gets its
-    neutral element in the other lanes.
+    If the nests of a band still have different inner extents, because no tile
+    divides them all, the shorter loops get the domain of the longest one. A loop
+    that reads a row from an offset on is shifted by that offset: then its
+    elements are in the lanes that other nests access them in. Stores, and loads
+    that would leave their memref, stand in an `affine.if`; in the other lanes, a
+    reduction combines its neutral element.
 
     Before:
 
@@ -180,12 +181,12 @@ def PadExtents : Pass<"bridge-pad-extents", "::mlir::func::FuncOp"> {
 }
 
 def SimplifyGuards : Pass<"bridge-simplify-guards", "::mlir::func::FuncOp"> {
-  let summary = "Removes guards that hold always or never";
+  let summary = "Removes guards that always or never hold";
   let description = [{
-    Asks for every `affine.if`, and every comparison of a subscript with a
-    constant, whether the iterations that reach it decide it: the iteration
-    domain together with the condition, or with its negation, is empty. Upstream
-    folds the conditions that are constant without their domain.
+    Removes each `affine.if`, and each comparison of a subscript with a constant,
+    that has one outcome in all iterations that execute it: the iteration domain
+    together with the condition, or with its negation, is empty. Upstream folds
+    only conditions that are constant regardless of the domain.
 
     Before:
 
@@ -216,14 +217,14 @@ def SimplifyGuards : Pass<"bridge-simplify-guards", "::mlir::func::FuncOp"> {
 }
 
 def SimplifySubscripts : Pass<"bridge-simplify-subscripts", "::mlir::func::FuncOp"> {
-  let summary = "Gives subscripts one short form";
+  let summary = "Simplifies subscripts to one short form";
   let description = [{
-    Orders that were composed (rows rolled, then cut into windows) make long
-    subscripts, and several different ones of one element: upstream simplifies
+    Composed index maps (rows rolled, then cut into windows) make long
+    subscripts, and different subscripts of one element: upstream simplifies
     without the loops' bounds, and writes `x mod d` as `x - (x floordiv d) * d`.
-    This pass takes divisions apart by digits, as the bounds allow it, and writes
-    remainders as such. What computes addresses has less to do, and finds two
-    loads of one element to be one.
+    This pass splits divisions by digits of a mixed radix, as the bounds allow
+    it, and writes remainders as `mod`. Addresses take less arithmetic then, and
+    two loads of one element have equal subscripts.
 
     Before:
 

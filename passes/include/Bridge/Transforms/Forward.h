@@ -1,9 +1,9 @@
-//===- Forward.h - no value goes from lane to lane --------------*- C++ -*-===//
+//===- Forward.h - recompute what other lanes store -------------*- C++ -*-===//
 
 #ifndef BRIDGE_TRANSFORMS_FORWARD_H
 #define BRIDGE_TRANSFORMS_FORWARD_H
 
-#include "Bridge/Analysis/Legality.h"
+#include "Bridge/Analysis/FusionResult.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 
@@ -12,12 +12,13 @@ namespace bridge {
 /// A load that cannot be forwarded, and why.
 struct ForwardFailure {
   mlir::affine::AffineLoadOp load;
-  Objection objection;
+  Refusal refusal;
 };
 
-/// Replaces the loads below `band`, the innermost loop of a band, of what other
-/// lanes store by copies of the computation, and counts them in `forwarded`.
-/// Nothing if that works; else the band is half done.
+/// Replaces the loads below `band`, the innermost loop of a band, that need
+/// what other lanes store, by copies of the stored values' computation; counts
+/// them in `forwarded`. Nothing if all are replaced; else the first load that
+/// is not, with the loads before it replaced.
 std::optional<ForwardFailure> forwardStores(mlir::affine::AffineForOp band,
                                             bool excessPrecision,
                                             int64_t &forwarded);

@@ -1,4 +1,4 @@
-//===- GuardedClone.h - a body in a part of a larger domain -----*- C++ -*-===//
+//===- GuardedClone.h - clone a body under a guard --------------*- C++ -*-===//
 
 #ifndef BRIDGE_TRANSFORMS_GUARDEDCLONE_H
 #define BRIDGE_TRANSFORMS_GUARDEDCLONE_H
@@ -9,21 +9,22 @@
 
 namespace bridge {
 
-/// Clones what a loop body does into loops over a larger domain, of which only
-/// the iterations in `guard` do it. Loops and pure operations run in all;
-/// stores, and loads that would leave their memref or read what may not be
-/// written yet, stand in an `affine.if`, a load's value being zero elsewhere.
+/// Clones a loop body into loops over a larger domain, in which only the
+/// iterations in `guard` execute it. Loops and pure operations run in all
+/// iterations. Stores stand in an `affine.if`, and so do loads that would leave
+/// their memref or read an element that may not be written yet; elsewhere their
+/// value is zero.
 class GuardedCloner {
 public:
-  /// operands: of `guard`, induction variables of loops around `builder`;
-  /// `mapping` has the values of the body by those to use.
+  /// `operands` are those of `guard`: induction variables of loops around
+  /// `builder`. `mapping` maps values of the body to those to use instead.
   GuardedCloner(mlir::OpBuilder &builder, mlir::IRMapping &mapping,
                 mlir::IntegerSet guard, mlir::ValueRange operands)
       : builder(builder), mapping(mapping), guard(guard), operands(operands) {}
 
   void clone(mlir::Operation *op);
 
-  /// Clones the operations of a loop's body but its terminator.
+  /// Clones the operations of a loop's body except its terminator.
   void cloneBody(mlir::affine::AffineForOp loop);
 
 private:

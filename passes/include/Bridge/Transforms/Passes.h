@@ -19,32 +19,33 @@ namespace bridge {
 
 /// The options of `bridge-fuse`.
 struct FusePipelineOptions : mlir::PassPipelineOptions<FusePipelineOptions> {
-  Option<bool> shareRowValues{
-      *this, "share-row-values",
-      llvm::cl::desc("Let a row value serve several elements, for code "
-                     "generators that compute it in every inner iteration"),
+  Option<bool> unrollAndJam{
+      *this, "unroll-and-jam",
+      llvm::cl::desc("Unroll and jam inner loops that use a value of the "
+                     "whole row, for code generators that compute it in every "
+                     "inner iteration"),
       llvm::cl::init(false)};
-  Option<bool> laneGuards{
-      *this, "lane-guards",
-      llvm::cl::desc("The code generator knows lanes: allow reductions over "
-                     "segments of a row, statements that only some lanes "
-                     "execute, divisions in subscripts, and to compute again "
-                     "what costs nothing in registers"),
+  Option<bool> simtTarget{
+      *this, "simt-target",
+      llvm::cl::desc("The target executes lanes side by side (Triton): allow "
+                     "reductions over segments of a row, statements that only "
+                     "some lanes execute, divisions in subscripts, and the "
+                     "recomputation of transcendental functions"),
       llvm::cl::init(true)};
   Option<bool> excessPrecision{
       *this, "excess-precision",
-      llvm::cl::desc("What is computed again is not rounded where a store "
-                     "would have rounded it and a load extended it again"),
+      llvm::cl::desc("Do not round a recomputed value where the store would "
+                     "round it and the load extend it again"),
       llvm::cl::init(true)};
   Option<int64_t> maxDependenceChecks{
       *this, "max-dependence-checks",
-      llvm::cl::desc("Pairs of accesses that the proofs of a function's bands "
-                     "may be about"),
+      llvm::cl::desc("The most pairs of accesses that the proofs of a "
+                     "function's bands may check"),
       llvm::cl::init(100000)};
   Option<bool> recomputeMath{
       *this, "recompute-math",
-      llvm::cl::desc("Without lane guards, too, compute transcendental "
-                     "functions again where a fusion needs it"),
+      llvm::cl::desc("Without a SIMT target, too, recompute transcendental "
+                     "functions where a fusion needs it"),
       llvm::cl::init(false)};
 };
 

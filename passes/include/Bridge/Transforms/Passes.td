@@ -7,16 +7,16 @@ include "Bridge/Transforms/ExtentPasses.td"
 include "mlir/Pass/PassBase.td"
 
 def InterchangeLoops : Pass<"bridge-interchange-loops", "::mlir::func::FuncOp"> {
-  let summary = "Puts the loops that two nests can share outermost";
+  let summary = "Moves the loops that two nests can share outermost";
   let description = [{
-    A nest that reads what another computes for each of its band iterations may
-    run over the same rows with other loops around or between them: heads before
+    A nest that reads what another one computes once a band iteration may run
+    over the same rows with other loops around or between them: heads before
     positions, channels before pixels, copies of a head. The access relations
     are solved for the writer's iteration; the reader's loops that determine it
-    go outermost, in the writer's order. Where it is the reader whose band is
-    given, because it reduces what the writer computes, the writer's loops that
-    the band determines do. All loops must be parallel, and a kernel of
-    Inductor's moves whole or stays.
+    go outermost, in the writer's order. If the reader's band is fixed, because
+    it reduces what the writer computes, the writer's loops that this band
+    determines go outermost instead. All loops must be parallel, and all nests
+    of a kernel of Inductor's are interchanged or none of them.
 
     Before:
 
@@ -54,13 +54,13 @@ def InterchangeLoops : Pass<"bridge-interchange-loops", "::mlir::func::FuncOp"> 
 }
 
 def ReindexBands : Pass<"bridge-reindex-bands", "::mlir::func::FuncOp"> {
-  let summary = "Computes rows in the order of the nest that reads them";
+  let summary = "Gives a producer the outer loops of its consumer";
   let description = [{
-    A nest that reads what another computes for each of its band iterations, but
-    in another order (rolled, cut into windows, transposed), shares no band with
+    A nest that reads what another one computes once a band iteration, but in
+    another order (rolled, cut into windows, transposed), shares no band with
     it. The access relations are solved for the producer's iteration as a
-    function of the consumer's outer loops; where that is one to one, the
-    producer, and all that Inductor has in one kernel with it, gets the
+    function of the consumer's outer loops. If that function is a bijection, the
+    producer, and all nests that Inductor has in one kernel with it, get the
     consumer's loops.
 
     Before:
@@ -94,10 +94,10 @@ def ReindexBands : Pass<"bridge-reindex-bands", "::mlir::func::FuncOp"> {
     }
     ```
 
-    A kernel may have nests of two sets of loops, such as one that stores %x
-    over windows and pixels and one that sums up its rows. Then the nests that
-    are not over the producer's loops take those over first, where what the
-    producer reads of them says how, and all follow the consumer:
+    A kernel may have nests over different loops, such as one that stores %x over
+    windows and pixels and one that sums up its rows. The nests that are not over
+    the producer's loops get these first, if the producer's reads determine how;
+    then all get the consumer's:
 
     ```mlir
     affine.for %i = 0 to 8 {
@@ -117,10 +117,10 @@ def ReindexBands : Pass<"bridge-reindex-bands", "::mlir::func::FuncOp"> {
           affine.store %v, %x[%k * 8 + %j, %r] : memref<64x96xf32>
     ```
 
-    A kernel of which one nest can not take the loops over stays as it is.
+    A kernel is not changed if one of its nests cannot get the loops.
 
-    A consumer that pads has iterations to which no row belongs. What reads and
-    stores in the producer stands under a guard then, `r < 49` of 56:
+    A consumer that pads has iterations without a row. The producer's loads and
+    stores are guarded then, here with `r < 49` of 56:
 
     ```mlir
     affine.for %r = 0 to 56 {
@@ -141,36 +141,36 @@ def ReindexBands : Pass<"bridge-reindex-bands", "::mlir::func::FuncOp"> {
   }];
   let options = [
     Option<"maxPoints", "max-points", "int64_t", /*default=*/"65536",
-           "The most iterations of loops that depend on each other in the "
-           "order, which are looked at one by one">,
+           "The most iterations at which a map is evaluated to prove that it "
+           "is a bijection">,
     Option<"divisions", "divisions", "bool", /*default=*/"true",
-           "Allow orders whose subscripts have floordiv or mod; in loops that "
-           "run one after the other, each costs a division a row">,
+           "Allow maps with floordiv or mod, which cost a division for each row "
+           "in loops that run one after the other">,
     Option<"guards", "guards", "bool", /*default=*/"true",
-           "Allow loops of the consumer that have more iterations than there "
-           "are rows, up to twice as many">,
+           "Allow a consumer with more iterations than the producer has rows, "
+           "but less than twice as many">,
   ];
   let statistics = [
-    Statistic<"numReindexed", "num-reindexed", "Nests in another order">,
+    Statistic<"numReindexed", "num-reindexed", "Nests with the loops of a consumer">,
   ];
   let dependentDialects = ["::bridge::BridgeDialect",
                            "::mlir::affine::AffineDialect"];
 }
 
 def FuseBands : Pass<"bridge-fuse-bands", "::mlir::func::FuncOp"> {
-  let summary = "Merges nests under one copy of their common outer loops";
+  let summary = "Fuses nests under one copy of their common outer loops";
   let description = [{
-    Two nests over the same outer domain are merged: one copy of the outer
-    loops, the band, with both bodies in it. Upstream's memref dependence graph
-    says where the merged nest may stand; upstream's dependence analysis proves
-    that every loop of the merged band is parallel. A dependence between two
-    band iterations would show there; one inside an iteration keeps its order.
-    Nests that Inductor has in one kernel meet first. Refusals are remarks.
+    Two nests over the same outer domain are fused: one copy of the outer loops,
+    the band, with both bodies in it. Upstream's memref dependence graph gives
+    the place of the fused nest. Upstream's dependence analysis proves that every
+    loop of the band is parallel, so that no dependence is between two band
+    iterations; one inside an iteration keeps its order. Nests that Inductor has
+    in one kernel are fused first. Refusals are remarks.
 
-    Arguments of the function are taken not to overlap. Nests with accesses to
-    views, to memrefs with a layout of their own, of vectors, or by operations
-    that are not affine are refused, and so are pairs with an operation of
-    unknown effects between them: upstream's analysis does not see what those do.
+    Arguments of the function are assumed not to overlap. Upstream's analysis
+    does not model accesses to views or to memrefs with a layout of their own,
+    accesses of vectors, and operations that are not affine: nests with these are
+    refused. So are pairs with an operation of unknown effects between them.
 
     Before:
 
@@ -203,25 +203,25 @@ def FuseBands : Pass<"bridge-fuse-bands", "::mlir::func::FuncOp"> {
   let options = [
     Option<"requireEqualExtents", "require-equal-extents", "bool",
            /*default=*/"true",
-           "Merge only nests whose inner loops have equal extents, which is "
-           "what one kernel of Inductor's can run">,
+           "Fuse only nests whose inner loops have equal extents, as one kernel "
+           "of Inductor's needs it">,
     Option<"segments", "segments", "bool", /*default=*/"false",
-           "A loop around a reduction may become lanes of a shallower band: "
-           "the reduction is over segments of the row then">,
+           "Also try shallower bands: a loop around a reduction becomes lanes, "
+           "and the reduction is over segments of the row">,
     Option<"recomputeMath", "recompute-math", "bool", /*default=*/"true",
-           "Compute exp, log and the like again where another lane has: in a "
-           "kernel that keeps its row in registers that is for free">,
+           "Allow fusions that recompute exp, log and the like, which costs "
+           "little in a kernel that keeps its row in registers">,
     Option<"maxDependenceChecks", "max-dependence-checks", "int64_t",
            /*default=*/"100000",
-           "Pairs of accesses of a function that may be asked about; nests "
-           "that would take more stay apart">,
+           "The most pairs of accesses of a function that are checked; nests "
+           "that would take more are not fused">,
   ];
   let statistics = [
     Statistic<"numTried", "num-tried", "Pairs of nests tried">,
-    Statistic<"numProofs", "num-proofs", "Loops asked to be proven parallel">,
+    Statistic<"numProofs", "num-proofs", "Loops checked to be parallel">,
     Statistic<"numDependenceChecks", "num-dependence-checks",
-              "Pairs of accesses that the proofs are about">,
-    Statistic<"numFused", "num-fused", "Pairs of nests merged">,
+              "Pairs of accesses checked">,
+    Statistic<"numFused", "num-fused", "Pairs of nests fused">,
     Statistic<"numRefused", "num-refused", "Pairs of nests refused">,
   ];
   let dependentDialects = ["::bridge::BridgeDialect",
@@ -229,15 +229,16 @@ def FuseBands : Pass<"bridge-fuse-bands", "::mlir::func::FuncOp"> {
 }
 
 def ForwardStores : Pass<"bridge-forward-stores", "::mlir::func::FuncOp"> {
-  let summary = "Computes again what another lane of a band has stored";
+  let summary = "Recomputes what another lane of a band stores";
   let description = [{
     The iterations of a band's inner loops are lanes: the code generator runs
-    them side by side, and none sees the memory that another writes. A load of
-    an element that an inner loop of the same band iteration stores gets its
-    value from the same lane, or, by this pass, from a copy of the computation
-    at the iteration that stores the element. Which iteration that is follows
-    from the access relations. Reductions are never computed again; a load that
-    would need one keeps `bridge-fuse-bands` from merging.
+    them side by side, and no lane sees the memory that another one writes. A
+    load of an element that an inner loop of the same band iteration stores is
+    legal if the same lane stores it. Otherwise this pass replaces it by a copy
+    of the stored value's computation, at the iteration that stores the element;
+    the access relations are solved for that iteration. Reductions are never
+    recomputed: `bridge-fuse-bands` refuses nests with a load that would need
+    it.
 
     Before:
 
@@ -267,8 +268,8 @@ def ForwardStores : Pass<"bridge-forward-stores", "::mlir::func::FuncOp"> {
   }];
   let options = [
     Option<"excessPrecision", "excess-precision", "bool", /*default=*/"true",
-           "Forward a value as it was before the store rounded it, where the "
-           "load extends it again">,
+           "Forward a value as it was before it was rounded for the store, if "
+           "the loaded value is extended again">,
   ];
   let statistics = [
     Statistic<"numForwarded", "num-forwarded", "Loads replaced">,
@@ -277,14 +278,15 @@ def ForwardStores : Pass<"bridge-forward-stores", "::mlir::func::FuncOp"> {
                            "::mlir::affine::AffineDialect"];
 }
 
-def ShareRowValues : Pass<"bridge-share-row-values", "::mlir::func::FuncOp"> {
-  let summary = "Lets a row value serve several elements of an inner loop";
+def UnrollAndJam : Pass<"bridge-unroll-and-jam", "::mlir::func::FuncOp"> {
+  let summary = "Unrolls and jams inner loops that use a value of the row";
   let description = [{
-    A value that a band computes once an iteration and uses in an inner loop is
-    computed again in every inner iteration by a code generator that emits one
-    body a statement; Inductor's C++ does so, and its stores keep the compiler
-    from hoisting it. The inner loop is split into contiguous pieces, so that
-    one inner iteration works on several elements with the same row value.
+    Some code generators emit one loop body for each statement, and recompute in
+    every inner iteration a value that the band computes once an iteration.
+    Inductor's C++ is one of them, and its stores keep the compiler from hoisting
+    the value. The inner loop is strip-mined into contiguous pieces, and the loop
+    over the pieces is unrolled and jammed: one inner iteration computes several
+    elements with the same value.
 
     Before:
 
@@ -300,7 +302,7 @@ def ShareRowValues : Pass<"bridge-share-row-values", "::mlir::func::FuncOp"> {
     } {bridge.band}
     ```
 
-    After, with two pieces:
+    After, with a factor of two:
 
     ```mlir
     affine.for %i = 0 to 64 {
@@ -318,13 +320,13 @@ def ShareRowValues : Pass<"bridge-share-row-values", "::mlir::func::FuncOp"> {
     ```
   }];
   let options = [
-    Option<"pieces", "pieces", "int64_t", /*default=*/"2",
-           "Elements that share a row value">,
+    Option<"unrollJamFactor", "unroll-jam-factor", "int64_t", /*default=*/"2",
+           "The number of elements that an inner iteration computes">,
     Option<"minExtent", "min-extent", "int64_t", /*default=*/"64",
-           "The fewest iterations that an inner loop keeps: several vectors">,
+           "The fewest iterations that an inner loop keeps, several vectors">,
   ];
   let statistics = [
-    Statistic<"numSplit", "num-split", "Inner loops split">,
+    Statistic<"numUnrolled", "num-unrolled", "Inner loops unrolled and jammed">,
   ];
   let dependentDialects = ["::bridge::BridgeDialect",
                            "::mlir::affine::AffineDialect"];
@@ -333,12 +335,12 @@ def ShareRowValues : Pass<"bridge-share-row-values", "::mlir::func::FuncOp"> {
 def ProveParallel : Pass<"bridge-prove-parallel", "::mlir::func::FuncOp"> {
   let summary = "Marks the band loops that are proven parallel";
   let description = [{
-    The post-condition of every fusion, on the final IR: asks affine dependence
-    analysis about each `affine.for` that carries `bridge.band`. A loop without
-    a loop-carried dependence gets the unit attribute `bridge.parallel`; any
-    other loses it, if it had it, and gets a remark. So does a loop with
-    accesses that the analysis cannot be trusted with: to views, to memrefs with
-    a layout of their own, of vectors, or by operations that are not affine.
+    The post-condition of every fusion, on the final IR. Affine dependence
+    analysis checks each `affine.for` with `bridge.band`. A loop without a
+    loop-carried dependence gets the unit attribute `bridge.parallel`; any other
+    loop loses it, if it had it, and gets a remark. So does a loop that the
+    analysis does not model: with accesses to views or to memrefs with a layout
+    of their own, accesses of vectors, or operations that are not affine.
 
     Before:
 

@@ -1,6 +1,6 @@
-//===- Collision.cpp - examples of dependences ----------------------------===//
+//===- DependenceExample.cpp - an integer point of a dependence -----------===//
 
-#include "Bridge/Analysis/Collision.h"
+#include "Bridge/Analysis/DependenceExample.h"
 
 #include "Bridge/Analysis/Nest.h"
 
@@ -17,7 +17,7 @@ using namespace bridge;
 
 namespace {
 
-/// A dependence relation: its dimensions are the variables of the loops around
+/// A dependence relation. Its dimensions are the variables of the loops around
 /// the source, then those of the loops around the target.
 struct Dependence {
   Operation *source, *target;
@@ -68,8 +68,9 @@ static void addLater(FlatAffineValueConstraints &relation, unsigned a,
   relation.addInequality(row);
 }
 
-/// A point whose iterations differ at the loop below `shared` common ones, if
-/// both have such a loop and there is such a point; else any.
+/// Returns a point whose two iterations differ in the loop below the `shared`
+/// outer ones, if both accesses have such a loop and there is such a point;
+/// else any point.
 static std::optional<SmallVector<int64_t>> sampleApart(Dependence &dependence,
                                                        unsigned shared) {
   unsigned other = dependence.sourceLoops.size() + shared;
@@ -86,8 +87,8 @@ static std::optional<SmallVector<int64_t>> sampleApart(Dependence &dependence,
   return samplePoint(dependence.relation);
 }
 
-/// The subscripts of the source's access at a point; empty if an operand of
-/// theirs is no variable of the relation.
+/// Returns the subscripts of the source's access at a point; empty if one of
+/// their operands is no variable of the relation.
 static SmallVector<int64_t> getElement(Dependence &dependence,
                                        ArrayRef<int64_t> point) {
   AffineValueMap map;
@@ -111,29 +112,30 @@ static SmallVector<int64_t> getElement(Dependence &dependence,
   });
 }
 
-static Collision makeCollision(Dependence &dependence,
-                               ArrayRef<int64_t> point) {
+static DependenceExample makeExample(Dependence &dependence,
+                                     ArrayRef<int64_t> point) {
   size_t first = dependence.sourceLoops.size();
   size_t second = dependence.targetLoops.size();
-  Collision collision{dependence.source,
-                      dependence.target,
-                      llvm::to_vector(point.take_front(first)),
-                      llvm::to_vector(point.slice(first, second)),
-                      getElement(dependence, point),
-                      {}};
+  DependenceExample example{dependence.source,
+                            dependence.target,
+                            llvm::to_vector(point.take_front(first)),
+                            llvm::to_vector(point.slice(first, second)),
+                            getElement(dependence, point),
+                            {}};
   FlatAffineValueConstraints &relation = dependence.relation;
   unsigned end = relation.getNumDimAndSymbolVars();
   for (unsigned i = relation.getNumDimVars(); i < end; ++i)
     if (relation.hasValue(i))
-      collision.sizes.push_back({relation.getValue(i), point[i]});
-  return collision;
+      example.sizes.push_back({relation.getValue(i), point[i]});
+  return example;
 }
 
 //===----------------------------------------------------------------------===//
-// Where they are looked for
+// Search
 //===----------------------------------------------------------------------===//
 
-std::optional<Collision> bridge::findCollision(AffineForOp loop) {
+std::optional<DependenceExample>
+bridge::findDependenceExample(AffineForOp loop) {
   SmallVector<Operation *> accesses = getAccesses(loop);
   unsigned depth = getNestingDepth(loop) + 1;
   for (Operation *source : accesses)
@@ -142,13 +144,14 @@ std::optional<Collision> bridge::findCollision(AffineForOp loop) {
       if (!dependence)
         continue;
       if (auto point = samplePoint(dependence->relation))
-        return makeCollision(*dependence, *point);
+        return makeExample(*dependence, *point);
     }
   return std::nullopt;
 }
 
-static std::optional<Collision>
-findLaneCollision(AffineStoreOp store, AffineLoadOp load, AffineForOp band) {
+static std::optional<DependenceExample>
+findLaneDependenceExample(AffineStoreOp store, AffineLoadOp load,
+                          AffineForOp band) {
   unsigned shared = getNestingDepth(band) + 1;
   unsigned most = getNumCommonSurroundingLoops(*store, *load) + 1;
   for (unsigned depth = shared + 1; depth <= std::max(shared + 1, most);
@@ -159,17 +162,17 @@ findLaneCollision(AffineStoreOp store, AffineLoadOp load, AffineForOp band) {
       if (!dependence)
         continue;
       if (auto point = sampleApart(*dependence, shared))
-        return makeCollision(*dependence, *point);
+        return makeExample(*dependence, *point);
     }
   return std::nullopt;
 }
 
-std::optional<Collision> bridge::findLaneCollision(AffineLoadOp load,
-                                                   AffineForOp band) {
-  std::optional<Collision> found;
+std::optional<DependenceExample>
+bridge::findLaneDependenceExample(AffineLoadOp load, AffineForOp band) {
+  std::optional<DependenceExample> found;
   band.walk([&](AffineStoreOp store) {
     if (store.getMemRef() == load.getMemRef())
-      found = ::findLaneCollision(store, load, band);
+      found = ::findLaneDependenceExample(store, load, band);
     return found ? WalkResult::interrupt() : WalkResult::advance();
   });
   return found;
@@ -179,7 +182,7 @@ std::optional<Collision> bridge::findLaneCollision(AffineLoadOp load,
 // Words
 //===----------------------------------------------------------------------===//
 
-/// The name that an argument was given, else its number.
+/// Returns the name of an argument in `attribute`, else its number.
 static std::string getName(Value value, StringRef attribute) {
   auto argument = dyn_cast<BlockArgument>(value);
   if (!argument)
@@ -201,28 +204,28 @@ static std::string getPoint(ArrayRef<int64_t> numbers) {
   return text;
 }
 
-static std::string getSizes(const Collision &collision) {
+static std::string getSizes(const DependenceExample &example) {
   std::string text;
-  for (auto [value, size] : collision.sizes)
+  for (auto [value, size] : example.sizes)
     text += (text.empty() ? ", where " : " and ") +
             getName(value, "bridge.size") + " = " + std::to_string(size);
   return text;
 }
 
-Notes bridge::describe(const std::optional<Collision> &collision) {
-  if (!collision)
+Notes bridge::describe(const std::optional<DependenceExample> &example) {
+  if (!example)
     return {};
   auto verb = [](Operation *op) {
     return isa<AffineWriteOpInterface>(op) ? " writes " : " reads ";
   };
   std::string name =
-      getName(MemRefAccess(collision->source).memref, "bridge.buffer");
+      getName(MemRefAccess(example->source).memref, "bridge.buffer");
   std::string element =
-      "element [" + getPoint(collision->element) + "] of " + name;
-  return {{collision->source->getLoc(),
-           "iteration (" + getPoint(collision->sourceIteration) + ")" +
-               verb(collision->source) + element},
-          {collision->target->getLoc(),
-           "iteration (" + getPoint(collision->targetIteration) + ")" +
-               verb(collision->target) + "it" + getSizes(*collision)}};
+      "element [" + getPoint(example->element) + "] of " + name;
+  return {{example->source->getLoc(),
+           "iteration (" + getPoint(example->sourceIteration) + ")" +
+               verb(example->source) + element},
+          {example->target->getLoc(),
+           "iteration (" + getPoint(example->targetIteration) + ")" +
+               verb(example->target) + "it" + getSizes(*example)}};
 }

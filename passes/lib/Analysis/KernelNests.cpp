@@ -1,31 +1,35 @@
-//===- Kin.cpp - nests that change their loops together -------------------===//
+//===- KernelNests.cpp - the nests of one kernel of Inductor's ------------===//
 
-#include "Bridge/Analysis/Kin.h"
+#include "Bridge/Analysis/KernelNests.h"
 
+#include "Bridge/Analysis/Legality.h"
 #include "Bridge/IR/BridgeDialect.h"
 
 using namespace mlir;
 using namespace mlir::affine;
 using namespace bridge;
 
-static AffineStoreOp getStoreOf(Value memref, Nest &writer) {
-  Block *row = writer.loops.back().getBody();
-  for (auto store : row->getOps<AffineStoreOp>())
+/// Returns the first store to `memref` that `writer` executes once a band
+/// iteration.
+static AffineStoreOp getBandStore(Value memref, Nest &writer) {
+  Block *band = writer.loops.back().getBody();
+  for (auto store : band->getOps<AffineStoreOp>())
     if (store.getMemRef() == memref)
       return store;
   return {};
 }
 
-std::optional<Source> bridge::solveFirstLoad(Nest &writer, Nest &reader) {
-  std::optional<Source> source;
+std::optional<ReachingStore> bridge::solveFirstLoad(Nest &writer,
+                                                    Nest &reader) {
+  std::optional<ReachingStore> reaching;
   reader.root()->walk([&](AffineLoadOp load) {
-    AffineStoreOp store = getStoreOf(load.getMemRef(), writer);
+    AffineStoreOp store = getBandStore(load.getMemRef(), writer);
     if (!store)
       return WalkResult::advance();
-    source = solveStore(store, writer.loops, load);
+    reaching = solveReachingStore(store, writer.loops, load);
     return WalkResult::interrupt();
   });
-  return source;
+  return reaching;
 }
 
 static Attribute getKernels(Operation *root) {
@@ -37,15 +41,17 @@ bool bridge::areInOneKernel(Nest &a, Nest &b) {
   return kernels && kernels == getKernels(b.root());
 }
 
+/// True if all loops of the nest are parallel.
 static bool mayReorder(Nest &nest) {
-  return !getObjection(nest.root()) &&
+  return succeeded(checkAnalysable(nest.root())) &&
          llvm::all_of(nest.loops,
                       [](AffineForOp loop) { return isParallel(loop); });
 }
 
-SmallVector<AffineForOp> bridge::getKin(Nest &nest, ArrayRef<AffineForOp> roots,
-                                        SmallVectorImpl<AffineForOp> *others) {
-  SmallVector<AffineForOp> kin;
+SmallVector<AffineForOp>
+bridge::getKernelNests(Nest &nest, ArrayRef<AffineForOp> roots,
+                       SmallVectorImpl<AffineForOp> *others) {
+  SmallVector<AffineForOp> nests;
   for (AffineForOp root : roots) {
     Nest other = getNest(root);
     if (root != nest.root() && !areInOneKernel(nest, other))
@@ -53,14 +59,15 @@ SmallVector<AffineForOp> bridge::getKin(Nest &nest, ArrayRef<AffineForOp> roots,
     bool same = getSharedDepth(nest, other) == nest.loops.size();
     if ((!same && !others) || !mayReorder(other))
       return {};
-    (same ? kin : *others).push_back(root);
+    (same ? nests : *others).push_back(root);
   }
-  return kin;
+  return nests;
 }
 
 using ChangePair =
     llvm::function_ref<bool(AffineForOp, AffineForOp, ArrayRef<AffineForOp>)>;
 
+/// Changes the first pair that `change` can change.
 static bool changeAny(Block &body, ChangePair change) {
   SmallVector<AffineForOp> roots = getRoots(body);
   for (auto [j, reader] : llvm::enumerate(roots))

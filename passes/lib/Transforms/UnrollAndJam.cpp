@@ -1,4 +1,4 @@
-//===- ShareRowValues.cpp - several elements for one row value ------------===//
+//===- UnrollAndJam.cpp - unroll and jam the inner loops of a band --------===//
 
 #include "Bridge/Analysis/Legality.h"
 #include "Bridge/Analysis/Nest.h"
@@ -9,7 +9,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 namespace bridge {
-#define GEN_PASS_DEF_SHAREROWVALUES
+#define GEN_PASS_DEF_UNROLLANDJAM
 #include "Bridge/Transforms/Passes.h.inc"
 } // namespace bridge
 
@@ -17,26 +17,27 @@ using namespace mlir;
 using namespace mlir::affine;
 using namespace bridge;
 
-/// Whether `value` is the result of arithmetic on a band iteration: computing
-/// it costs more than loading it.
-static bool isRowValue(Value value, Block *band) {
+/// True if `value` is computed once a band iteration, by an operation that
+/// costs more than a load.
+static bool isBandValue(Value value, Block *band) {
   Operation *op = value.getDefiningOp();
   return op && op->getBlock() == band && isMemoryEffectFree(op) &&
          !isa<AffineForOp, AffineApplyOp, arith::ConstantOp>(op);
 }
 
-static bool usesRowValue(AffineForOp loop, Block *band) {
+/// True if an operation in `loop` uses a value of the band's body.
+static bool usesBandValue(AffineForOp loop, Block *band) {
   return loop
       ->walk([&](Operation *op) {
         bool uses = llvm::any_of(op->getOperands(), [&](Value operand) {
-          return isRowValue(operand, band);
+          return isBandValue(operand, band);
         });
         return uses ? WalkResult::interrupt() : WalkResult::advance();
       })
       .wasInterrupted();
 }
 
-/// Whether `loop` is the innermost loop of a fused band.
+/// True if `loop` is the innermost loop of a fused band.
 static bool isInnermostOfBand(AffineForOp loop) {
   auto isBand = [](Operation &op) {
     return isa<AffineForOp>(op) && op.hasAttr(kBandAttr);
@@ -46,7 +47,7 @@ static bool isInnermostOfBand(AffineForOp loop) {
 
 namespace {
 
-struct ShareRowValues : bridge::impl::ShareRowValuesBase<ShareRowValues> {
+struct UnrollAndJam : bridge::impl::UnrollAndJamBase<UnrollAndJam> {
   using Base::Base;
 
   void runOnOperation() override {
@@ -56,34 +57,37 @@ struct ShareRowValues : bridge::impl::ShareRowValuesBase<ShareRowValues> {
         bands.push_back(loop);
     });
     for (AffineForOp loop : bands)
-      shareIn(loop.getBody());
+      runOnBand(loop.getBody());
   }
 
 private:
-  void shareIn(Block *band) {
+  void runOnBand(Block *band) {
     for (auto loop : llvm::make_early_inc_range(band->getOps<AffineForOp>()))
-      if (loop.getNumIterOperands() == 0 && usesRowValue(loop, band))
-        share(loop);
+      if (loop.getNumIterOperands() == 0 && usesBandValue(loop, band))
+        unrollAndJam(loop);
   }
 
-  /// Splits the innermost loop into contiguous pieces, so that each stays an
-  /// access with the stride that it had.
-  void share(AffineForOp loop) {
+  /// Strip-mines the innermost loop into `unrollJamFactor` contiguous pieces,
+  /// unrolls the loop over the pieces and jams the copies. Each access keeps
+  /// its stride.
+  void unrollAndJam(AffineForOp loop) {
     SmallVector<AffineForOp> chain = getChain(loop);
     AffineForOp innermost = chain.back();
     auto extents = getConstantExtents(ArrayRef(innermost));
-    if (!extents || pieces < 2 || (*extents)[0] % pieces != 0 ||
-        (*extents)[0] / pieces < minExtent)
+    if (!extents || unrollJamFactor < 2 ||
+        (*extents)[0] % unrollJamFactor != 0 ||
+        (*extents)[0] / unrollJamFactor < minExtent)
       return;
-    if (getObjection(innermost) || !isReorderable(ArrayRef(innermost)))
+    if (failed(checkAnalysable(innermost)) ||
+        !isReorderable(ArrayRef(innermost)))
       return;
-    int64_t tile = (*extents)[0] / pieces;
+    int64_t tile = (*extents)[0] / unrollJamFactor;
     AffineExpr j = getAffineDimExpr(0, &getContext());
     SmallVector<AffineMap> maps;
-    for (int64_t piece = 0; piece < pieces; ++piece)
+    for (int64_t piece = 0; piece < unrollJamFactor; ++piece)
       maps.push_back(AffineMap::get(1, 0, j + piece * tile));
     splitIndexSet(ArrayRef(innermost), {tile}, maps);
-    ++numSplit;
+    ++numUnrolled;
   }
 };
 

@@ -1,8 +1,8 @@
 // RUN: bridge-opt %s --split-input-file \
-// RUN:     --pass-pipeline='builtin.module(func.func(bridge-share-row-values,canonicalize))' \
+// RUN:     --pass-pipeline='builtin.module(func.func(bridge-unroll-and-jam,canonicalize))' \
 // RUN:   | FileCheck %s
 // RUN: bridge-opt %s --split-input-file \
-// RUN:     --pass-pipeline='builtin.module(func.func(bridge-share-row-values{min-extent=65}))' \
+// RUN:     --pass-pipeline='builtin.module(func.func(bridge-unroll-and-jam{min-extent=65}))' \
 // RUN:   | FileCheck %s --check-prefix=LONG
 
 // CHECK-LABEL: func private @should_take_declaration
@@ -10,7 +10,7 @@ func.func private @should_take_declaration(memref<64xf32>)
 
 // -----
 
-// CHECK-LABEL: func @should_share_row_value
+// CHECK-LABEL: func @should_unroll_and_jam
 // CHECK: %[[R:.*]] = math.rsqrt
 // CHECK-NEXT: affine.for %[[J:.*]] = 0 to 64 {
 // CHECK-NEXT: affine.load %arg0[%{{.*}}, %[[J]]]
@@ -19,9 +19,9 @@ func.func private @should_take_declaration(memref<64xf32>)
 // CHECK-NEXT: affine.load %arg0[%{{.*}}, %[[J]] + 64]
 // CHECK-NEXT: arith.mulf %{{.*}}, %[[R]]
 // CHECK-NEXT: affine.store {{.*}}[%{{.*}}, %[[J]] + 64]
-// LONG-LABEL: func @should_share_row_value
+// LONG-LABEL: func @should_unroll_and_jam
 // LONG: affine.for %{{.*}} = 0 to 128
-func.func @should_share_row_value(%in: memref<64x128xf32>, %sum: memref<64xf32>, %out: memref<64x128xf32>) {
+func.func @should_unroll_and_jam(%in: memref<64x128xf32>, %sum: memref<64xf32>, %out: memref<64x128xf32>) {
   affine.for %i = 0 to 64 {
     %s = affine.load %sum[%i] : memref<64xf32>
     %r = math.rsqrt %s : f32
@@ -36,9 +36,9 @@ func.func @should_share_row_value(%in: memref<64x128xf32>, %sum: memref<64xf32>,
 
 // -----
 
-// CHECK-LABEL: func @should_not_share_without_row_value
+// CHECK-LABEL: func @should_not_unroll_without_row_value
 // CHECK: affine.for %{{.*}} = 0 to 128 {
-func.func @should_not_share_without_row_value(%in: memref<64x128xf32>, %out: memref<64x128xf32>) {
+func.func @should_not_unroll_without_row_value(%in: memref<64x128xf32>, %out: memref<64x128xf32>) {
   affine.for %i = 0 to 64 {
     affine.for %j = 0 to 128 {
       %x = affine.load %in[%i, %j] : memref<64x128xf32>
@@ -51,9 +51,9 @@ func.func @should_not_share_without_row_value(%in: memref<64x128xf32>, %out: mem
 
 // -----
 
-// CHECK-LABEL: func @should_not_share_where_pieces_do_not_divide
+// CHECK-LABEL: func @should_not_unroll_where_factor_does_not_divide
 // CHECK: affine.for %{{.*}} = 0 to 129 {
-func.func @should_not_share_where_pieces_do_not_divide(%in: memref<64x129xf32>, %sum: memref<64xf32>, %out: memref<64x129xf32>) {
+func.func @should_not_unroll_where_factor_does_not_divide(%in: memref<64x129xf32>, %sum: memref<64xf32>, %out: memref<64x129xf32>) {
   affine.for %i = 0 to 64 {
     %s = affine.load %sum[%i] : memref<64xf32>
     %r = math.rsqrt %s : f32
@@ -68,11 +68,11 @@ func.func @should_not_share_where_pieces_do_not_divide(%in: memref<64x129xf32>, 
 
 // -----
 
-// Each element needs the one before it.
+// Each element depends on the one before it.
 
-// CHECK-LABEL: func @should_not_share_in_recurrence
+// CHECK-LABEL: func @should_not_unroll_recurrence
 // CHECK: affine.for %{{.*}} = 0 to 128 {
-func.func @should_not_share_in_recurrence(%t: memref<64x129xf32>, %sum: memref<64xf32>) {
+func.func @should_not_unroll_recurrence(%t: memref<64x129xf32>, %sum: memref<64xf32>) {
   affine.for %i = 0 to 64 {
     %s = affine.load %sum[%i] : memref<64xf32>
     %r = math.rsqrt %s : f32

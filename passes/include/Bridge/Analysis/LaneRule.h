@@ -1,0 +1,44 @@
+//===- LaneRule.h - no lane sees what another one stores --------*- C++ -*-===//
+//
+// The iterations of the loops below a band are lanes: the code generator runs
+// them side by side, and no lane sees the memory that another one writes. A
+// load is legal if its value comes from its own lane or can be recomputed.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef BRIDGE_ANALYSIS_LANERULE_H
+#define BRIDGE_ANALYSIS_LANERULE_H
+
+#include "Bridge/Analysis/FusionResult.h"
+#include "Bridge/Analysis/ReachingStore.h"
+
+namespace bridge {
+
+/// True if the stored value reaches `load` in the lane that computed it: an
+/// iteration of the store's loops is one lane of the load's loops, or a segment
+/// of equally many consecutive lanes.
+bool isSameLane(const ReachingStore &reaching, mlir::affine::AffineLoadOp load);
+
+/// True if the stored value can be recomputed anywhere in the band iteration:
+/// its computation reads nothing that the band writes later and contains no
+/// loop, and none of the store's own loops carries a reduction. Without `math`,
+/// it has no transcendental function either.
+bool isRecomputable(const ReachingStore &reaching, bool math = true);
+
+/// Returns the loads below `band` of memrefs that are written in an inner loop
+/// or region of the band, or by several of its stores.
+llvm::SmallVector<mlir::affine::AffineLoadOp>
+getInnerFlows(mlir::affine::AffineForOp band);
+
+/// True if one store writes the memref of `load`, in the lane of the load: the
+/// load needs no forwarding.
+bool staysInLane(mlir::affine::AffineLoadOp load,
+                 mlir::affine::AffineForOp band);
+
+/// Refuses a band that has a load whose value is neither of its own lane nor
+/// recomputable; transcendental functions are recomputed only with `math`.
+FusionResult checkLaneRule(mlir::affine::AffineForOp band, bool math = true);
+
+} // namespace bridge
+
+#endif // BRIDGE_ANALYSIS_LANERULE_H

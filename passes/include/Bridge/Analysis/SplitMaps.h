@@ -1,0 +1,23 @@
+//===- SplitMaps.h - index-set splits from access relations -----*- C++ -*-===//
+
+#ifndef BRIDGE_ANALYSIS_SPLITMAPS_H
+#define BRIDGE_ANALYSIS_SPLITMAPS_H
+
+#include "Bridge/Analysis/Nest.h"
+
+namespace bridge {
+
+/// Returns the pieces of an index-set split of `domain`: affine maps from the
+/// iterations of a tile to those of the domain whose images partition it.
+///
+/// The maps are solved from the access relations. Where both domains access one
+/// memref, at `domain(r)` and at `tile(j)`, a piece is the solution r = m(j) of
+/// domain(r) == tile(j). If the solutions cover a part of the domain only,
+/// translated copies of one are tried. Empty if no set of maps partitions the
+/// domain. `tiles` have equal extents; each may access a part of the domain.
+llvm::SmallVector<mlir::AffineMap>
+getSplitMaps(const InnerDomain &domain, llvm::ArrayRef<InnerDomain> tiles);
+
+} // namespace bridge
+
+#endif // BRIDGE_ANALYSIS_SPLITMAPS_H

@@ -1,0 +1,201 @@
+//===- LaneRule.cpp - no lane sees what another one stores ----------------===//
+
+#include "Bridge/Analysis/LaneRule.h"
+
+#include "Bridge/Analysis/DependenceExample.h"
+#include "Bridge/Analysis/Nest.h"
+
+#include "mlir/Analysis/SliceAnalysis.h"
+#include "mlir/Dialect/Affine/Analysis/LoopAnalysis.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+using namespace mlir::affine;
+using namespace bridge;
+
+//===----------------------------------------------------------------------===//
+// Lanes
+//===----------------------------------------------------------------------===//
+
+/// Returns the number of a lane: the loops' variables, given as expressions,
+/// are its digits in a mixed radix. Null if an extent is not constant.
+static AffineExpr getLane(ArrayRef<AffineForOp> loops,
+                          ArrayRef<AffineExpr> variables) {
+  AffineExpr lane = variables.front();
+  for (auto [loop, variable] :
+       llvm::drop_begin(llvm::zip_equal(loops, variables))) {
+    auto extent = getConstantTripCount(loop);
+    if (!extent)
+      return {};
+    lane = lane * int64_t(*extent) + variable;
+  }
+  return lane;
+}
+
+/// Returns the innermost loop of the band that the store is below.
+static AffineForOp getBand(const ReachingStore &reaching) {
+  AffineStoreOp store = reaching.store;
+  Operation *statement =
+      reaching.loops.empty()
+          ? store.getOperation()
+          : AffineForOp(reaching.loops.front()).getOperation();
+  return statement->getParentOfType<AffineForOp>(); // Past guards.
+}
+
+/// True if the store's loops are the outer ones of the load's, and the same
+/// iteration of them stores and reads.
+static bool isPrefix(const ReachingStore &reaching, ArrayRef<AffineForOp> loops,
+                     ArrayRef<AffineExpr> variables) {
+  if (reaching.loops.size() > loops.size())
+    return false;
+  for (auto [i, loop] : llvm::enumerate(reaching.loops))
+    if (reaching.map.getResult(i) != variables[i] ||
+        !haveSameDomain(loop, loops[i]))
+      return false;
+  return true;
+}
+
+/// True if each iteration of the store's loops is a segment of equally many
+/// lanes, and every lane reads what its own segment stored.
+static bool isSegment(const ReachingStore &reaching,
+                      ArrayRef<AffineForOp> loops,
+                      ArrayRef<AffineExpr> variables) {
+  auto segments = getVolume(reaching.loops), lanes = getVolume(loops);
+  if (!segments || !lanes || *segments == 0 || *lanes % *segments != 0)
+    return false;
+  AffineExpr segment = getLane(reaching.loops, reaching.map.getResults());
+  AffineExpr lane = getLane(loops, variables);
+  unsigned operands = reaching.operands.size() + loops.size();
+  lane = simplifyAffineExpr(lane.floorDiv(*lanes / *segments), operands, 0);
+  return simplifyAffineExpr(segment - lane, operands, 0) == 0;
+}
+
+bool bridge::isSameLane(const ReachingStore &reaching, AffineLoadOp load) {
+  if (reaching.loops.empty())
+    return true; // All lanes have the value of the band iteration.
+  SmallVector<AffineForOp> loops = getLoopsInBand(load, getBand(reaching));
+  SmallVector<Value> operands(reaching.operands);
+  SmallVector<AffineExpr> variables;
+  for (AffineForOp loop : loops) {
+    auto it = llvm::find(operands, loop.getInductionVar());
+    unsigned position = it - operands.begin();
+    if (it == operands.end())
+      operands.push_back(loop.getInductionVar());
+    variables.push_back(getAffineDimExpr(position, load.getContext()));
+  }
+  if (loops.empty())
+    return false;
+  return isPrefix(reaching, loops, variables) ||
+         isSegment(reaching, loops, variables);
+}
+
+//===----------------------------------------------------------------------===//
+// Recomputation
+//===----------------------------------------------------------------------===//
+
+/// Returns the operation of `band`'s body that contains `op`.
+static Operation *getStatement(Operation *op, AffineForOp band) {
+  return band.getBody()->findAncestorOpInBlock(*op);
+}
+
+static bool isTranscendental(Operation *op) {
+  return isa<math::ExpOp, math::Exp2Op, math::ExpM1Op, math::LogOp,
+             math::Log2Op, math::Log10Op, math::Log1pOp, math::TanhOp,
+             math::ErfOp, math::ErfcOp, math::SinOp, math::CosOp, math::TanOp,
+             math::PowFOp>(op);
+}
+
+/// True if `op`, a part of the computation of a stored value, may be
+/// recomputed: it is no loop, and it reads no memory that the band writes
+/// later.
+static bool isRecomputableOp(Operation *op, Operation *statement,
+                             AffineForOp band, bool math) {
+  if (!math && isTranscendental(op))
+    return false;
+  auto load = dyn_cast<AffineLoadOp>(op);
+  if (!load)
+    return isa<AffineIfOp>(op) ||
+           (!isa<AffineForOp>(op) && isMemoryEffectFree(op));
+  return llvm::all_of(getStores(load.getMemRef(), band), [&](AffineStoreOp s) {
+    return getStatement(s, band)->isBeforeInBlock(statement);
+  });
+}
+
+bool bridge::isRecomputable(const ReachingStore &reaching, bool math) {
+  AffineForOp band = getBand(reaching);
+  AffineStoreOp store = reaching.store;
+  Operation *statement = getStatement(store, band);
+  if (llvm::any_of(reaching.loops, [](AffineForOp loop) {
+        return loop.getNumIterOperands() != 0;
+      }))
+    return false;
+  SetVector<Operation *> slice;
+  BackwardSliceOptions options;
+  options.omitBlockArguments = true;
+  options.omitUsesFromAbove = false;
+  options.inclusive = true;
+  // Values of the band's body need no recomputation, unless the store itself is
+  // in that body.
+  Operation *scope = reaching.loops.empty() ? band.getOperation() : statement;
+  options.filter = [&](Operation *op) { return scope->isProperAncestor(op); };
+  if (failed(getBackwardSlice(store.getValueToStore(), &slice, options)))
+    return false;
+  return llvm::all_of(slice, [&](Operation *op) {
+    return isRecomputableOp(op, statement, band, math);
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// The rule
+//===----------------------------------------------------------------------===//
+
+SmallVector<AffineLoadOp> bridge::getInnerFlows(AffineForOp band) {
+  llvm::SmallDenseSet<Value> once, flowing;
+  band.walk([&](AffineStoreOp store) {
+    bool isFirst = once.insert(store.getMemRef()).second;
+    if (!isFirst || store->getBlock() != band.getBody())
+      flowing.insert(store.getMemRef());
+  });
+  SmallVector<AffineLoadOp> loads;
+  band.walk([&](AffineLoadOp load) {
+    if (flowing.contains(load.getMemRef()))
+      loads.push_back(load);
+  });
+  return loads;
+}
+
+bool bridge::staysInLane(AffineLoadOp load, AffineForOp band) {
+  if (getStores(load.getMemRef(), band).size() != 1)
+    return false;
+  auto reaching = getReachingStore(load, band);
+  return reaching && isSameLane(*reaching, load);
+}
+
+/// Checks one load of `checkLaneRule`.
+static FusionResult checkLoad(AffineLoadOp load, AffineForOp band, bool math) {
+  if (staysInLane(load, band))
+    return FusionResult::success();
+  auto reaching = getReachingStore(load, band);
+  if (!reaching)
+    return Refusal{Reason::cross_lane_dependence,
+                   "a load needs an element that its band iteration "
+                   "writes, and which store does is not proven",
+                   describe(findLaneDependenceExample(load, band))};
+  if (!isRecomputable(*reaching))
+    return Refusal{Reason::cross_lane_dependence,
+                   "a load needs what another lane reduces",
+                   describe(findLaneDependenceExample(load, band))};
+  if (!isRecomputable(*reaching, math))
+    return Refusal{Reason::not_profitable,
+                   "a transcendental function would be computed again"};
+  return FusionResult::success();
+}
+
+FusionResult bridge::checkLaneRule(AffineForOp band, bool math) {
+  for (AffineLoadOp load : getInnerFlows(band))
+    if (FusionResult result = checkLoad(load, band, math); failed(result))
+      return result;
+  return FusionResult::success();
+}

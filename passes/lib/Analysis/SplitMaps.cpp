@@ -1,0 +1,263 @@
+//===- SplitMaps.cpp - index-set splits from access relations -------------===//
+
+#include "Bridge/Analysis/SplitMaps.h"
+
+#include "Bridge/Analysis/Bijection.h"
+
+#include "mlir/Analysis/FlatLinearValueConstraints.h"
+#include "mlir/Dialect/Affine/Analysis/AffineAnalysis.h"
+#include "mlir/Dialect/Affine/IR/AffineValueMap.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+using namespace mlir::affine;
+using namespace bridge;
+
+namespace {
+
+/// A linear subscript: the coefficients of the inner induction variables, those
+/// of the band's variables and of symbols, and the constant.
+struct LinearSubscript {
+  SmallVector<int64_t> inner;
+  llvm::SmallMapVector<Value, int64_t, 4> outer;
+  int64_t constant = 0;
+};
+
+using LinearAccess = SmallVector<LinearSubscript>;
+
+/// A solution under construction: for each induction variable of the domain,
+/// the coefficients of the tile's variables and a constant at the end.
+using Rows = SmallVector<std::optional<SmallVector<int64_t>>>;
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Access relations as linear subscripts
+//===----------------------------------------------------------------------===//
+
+/// Returns the variable of the loop in `names` that has the depth of the band
+/// loop whose variable `value` is: after fusion, the two are one variable.
+static Value canonicalOuter(Value value, const InnerDomain &domain,
+                            ArrayRef<AffineForOp> names) {
+  for (auto [loop, name] : llvm::zip(domain.band, names)) {
+    AffineForOp own = loop, common = name;
+    if (own.getInductionVar() == value)
+      return common.getInductionVar();
+  }
+  return value;
+}
+
+static std::optional<unsigned> innerPosition(Value value,
+                                             const InnerDomain &domain) {
+  for (auto [position, loop] : llvm::enumerate(domain.chain)) {
+    AffineForOp own = loop;
+    if (own.getInductionVar() == value)
+      return position;
+  }
+  return std::nullopt;
+}
+
+static std::optional<LinearSubscript> linearise(AffineExpr expr,
+                                                const AffineValueMap &map,
+                                                const InnerDomain &domain,
+                                                ArrayRef<AffineForOp> names) {
+  SmallVector<int64_t> flat;
+  unsigned inputs = map.getNumOperands();
+  if (failed(getFlattenedAffineExpr(expr, map.getNumDims(), map.getNumSymbols(),
+                                    &flat)) ||
+      flat.size() != inputs + 1)
+    return std::nullopt; // A floordiv or mod is no linear subscript.
+  LinearSubscript result;
+  result.inner.assign(domain.chain.size(), 0);
+  result.constant = flat.back();
+  for (unsigned i = 0; i < inputs; ++i) {
+    if (auto position = innerPosition(map.getOperand(i), domain))
+      result.inner[*position] += flat[i];
+    else if (flat[i] != 0)
+      result.outer[canonicalOuter(map.getOperand(i), domain, names)] += flat[i];
+  }
+  return result;
+}
+
+/// Returns the linear accesses of a domain to each memref.
+static llvm::MapVector<Value, SmallVector<LinearAccess>>
+getLinearAccesses(const InnerDomain &domain, ArrayRef<AffineForOp> names) {
+  llvm::MapVector<Value, SmallVector<LinearAccess>> accesses;
+  AffineForOp outermost = domain.chain.front();
+  outermost->walk([&](Operation *op) {
+    if (!isa<AffineReadOpInterface, AffineWriteOpInterface>(op))
+      return;
+    MemRefAccess access(op);
+    AffineValueMap map;
+    access.getAccessMap(&map);
+    LinearAccess linear;
+    for (unsigned i = 0, e = map.getNumResults(); i < e; ++i)
+      if (auto subscript = linearise(map.getResult(i), map, domain, names))
+        linear.push_back(*subscript);
+    if (linear.size() == map.getNumResults())
+      accesses[access.memref].push_back(linear);
+  });
+  return accesses;
+}
+
+//===----------------------------------------------------------------------===//
+// Solving domain(r) == tile(j)
+//===----------------------------------------------------------------------===//
+
+/// Solves one equation of subscripts for the inner variable of the domain in
+/// it. Returns false if it has no solution, or more than one such variable.
+static bool solveSubscript(const LinearSubscript &domain,
+                           const LinearSubscript &tile, Rows &rows) {
+  auto isSet = [](int64_t coefficient) { return coefficient != 0; };
+  for (auto &[value, coefficient] : domain.outer)
+    if (tile.outer.lookup(value) != coefficient)
+      return false;
+  if (tile.outer.size() != domain.outer.size())
+    return false;
+  auto unknowns = llvm::count_if(domain.inner, isSet);
+  if (unknowns == 0)
+    return llvm::none_of(tile.inner, isSet) && domain.constant == tile.constant;
+  if (unknowns > 1)
+    return false;
+  unsigned position = llvm::find_if(domain.inner, isSet) - domain.inner.begin();
+  SmallVector<int64_t> row(tile.inner.begin(), tile.inner.end());
+  row.push_back(tile.constant - domain.constant);
+  for (int64_t &coefficient : row) {
+    if (coefficient % domain.inner[position] != 0)
+      return false;
+    coefficient /= domain.inner[position];
+  }
+  if (rows[position] && *rows[position] != row)
+    return false;
+  rows[position] = row;
+  return true;
+}
+
+static AffineMap toMap(ArrayRef<SmallVector<int64_t>> rows, MLIRContext *ctx) {
+  SmallVector<AffineExpr> results;
+  unsigned dims = rows.front().size() - 1;
+  for (const SmallVector<int64_t> &row : rows) {
+    AffineExpr expr = getAffineConstantExpr(row.back(), ctx);
+    for (unsigned d = 0; d < dims; ++d)
+      expr = expr + getAffineDimExpr(d, ctx) * row[d];
+    results.push_back(expr);
+  }
+  return AffineMap::get(dims, 0, results, ctx);
+}
+
+/// Returns a map for each combination of values of the free variables, those of
+/// the domain that are in no subscript.
+static SmallVector<AffineMap> enumerateFree(const Rows &rows,
+                                            ArrayRef<int64_t> extents,
+                                            unsigned numDims,
+                                            MLIRContext *ctx) {
+  SmallVector<SmallVector<SmallVector<int64_t>>> combinations(1);
+  for (auto [row, extent] : llvm::zip_equal(rows, extents)) {
+    SmallVector<SmallVector<SmallVector<int64_t>>> longer;
+    for (const auto &known : combinations)
+      for (int64_t value = 0; value < (row ? 1 : extent); ++value) {
+        SmallVector<int64_t> constant(numDims + 1, 0);
+        constant.back() = value;
+        longer.push_back(known);
+        longer.back().push_back(row ? *row : constant);
+      }
+    combinations = std::move(longer);
+  }
+  SmallVector<AffineMap> maps;
+  for (const auto &known : combinations)
+    maps.push_back(toMap(known, ctx));
+  return maps;
+}
+
+/// Returns the iterations of the domain that access what `tile` does, as maps
+/// from the tile's iterations. Empty if there are more than `limit`.
+static SmallVector<AffineMap> solve(const LinearAccess &domain,
+                                    const LinearAccess &tile,
+                                    ArrayRef<int64_t> extents, unsigned numDims,
+                                    int64_t limit, MLIRContext *ctx) {
+  Rows rows(extents.size());
+  for (auto [w, t] : llvm::zip_equal(domain, tile))
+    if (!solveSubscript(w, t, rows))
+      return {};
+  int64_t count = 1;
+  for (auto [row, extent] : llvm::zip_equal(rows, extents))
+    if (!row && (count *= extent) > limit)
+      return {};
+  return enumerateFree(rows, extents, numDims, ctx);
+}
+
+//===----------------------------------------------------------------------===//
+// Sets of pieces
+//===----------------------------------------------------------------------===//
+
+/// Returns `count` translated copies of a map into a one-dimensional domain,
+/// `step` apart: the tile's volume for contiguous pieces, 1 for interleaved
+/// ones.
+static SmallVector<AffineMap> translate(AffineMap map, int64_t count,
+                                        int64_t step) {
+  SmallVector<AffineMap> pieces;
+  MLIRContext *ctx = map.getContext();
+  AffineExpr result = map.getResult(0);
+  SmallVector<AffineExpr> zeros(map.getNumDims(),
+                                getAffineConstantExpr(0, ctx));
+  auto base = cast<AffineConstantExpr>(
+      simplifyAffineExpr(result.replaceDims(zeros), 0, 0));
+  for (int64_t p = 0; p < count; ++p)
+    pieces.push_back(
+        AffineMap::get(map.getNumDims(), 0,
+                       simplifyAffineExpr(result - base.getValue() + p * step,
+                                          map.getNumDims(), 0)));
+  return pieces;
+}
+
+/// Returns `found` if it partitions the domain, or else translated copies of
+/// one of its maps that do.
+static SmallVector<AffineMap> complete(ArrayRef<AffineMap> found,
+                                       const InnerDomain &domain,
+                                       const InnerDomain &tile) {
+  if (isPartition(found, tile.extents, domain.extents))
+    return SmallVector<AffineMap>(found);
+  int64_t volume = getBoxVolume(tile.extents);
+  int64_t count = getBoxVolume(domain.extents) / volume;
+  if (domain.extents.size() != 1)
+    return {};
+  for (AffineMap map : found)
+    for (int64_t step : {volume, int64_t(1)}) {
+      SmallVector<AffineMap> pieces = translate(map, count, step);
+      if (isPartition(pieces, tile.extents, domain.extents))
+        return pieces;
+    }
+  return {};
+}
+
+/// Returns the pieces that follow from `access` of the domain and the tiles'
+/// accesses to the same memref.
+static SmallVector<AffineMap> solveAll(const LinearAccess &access,
+                                       ArrayRef<LinearAccess> ofTiles,
+                                       const InnerDomain &domain,
+                                       const InnerDomain &tile) {
+  AffineForOp outermost = domain.chain.front();
+  int64_t count = getBoxVolume(domain.extents) / getBoxVolume(tile.extents);
+  llvm::SetVector<AffineMap> found;
+  for (const LinearAccess &other : ofTiles)
+    found.insert_range(solve(access, other, domain.extents, tile.extents.size(),
+                             count, outermost.getContext()));
+  return complete(found.getArrayRef(), domain, tile);
+}
+
+SmallVector<AffineMap> bridge::getSplitMaps(const InnerDomain &domain,
+                                            ArrayRef<InnerDomain> tiles) {
+  llvm::DenseMap<Value, SmallVector<LinearAccess>> ofTiles;
+  for (const InnerDomain &tile : tiles)
+    for (auto &[memref, accesses] : getLinearAccesses(tile, domain.band))
+      llvm::append_range(ofTiles[memref], accesses);
+  for (auto &[memref, accesses] : getLinearAccesses(domain, domain.band))
+    for (const LinearAccess &access : accesses) {
+      auto pieces =
+          solveAll(access, ofTiles.lookup(memref), domain, tiles.front());
+      if (!pieces.empty())
+        return pieces;
+    }
+  return {};
+}
