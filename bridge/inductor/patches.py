@@ -1,6 +1,6 @@
 """What Bridge replaces in torch: nothing else in the package puts a function in the place of one of torch's.
 
-Each has its reason, and is undone where the call that needs it ends; test/python/unit/inductor/test_patches.py checks that.
+Each has its reason, and is undone where the call that needs it ends; test_patches.py checks that.
 
 - `joining_less`: `sizevars.join_dimensions`, a function of a module, which has no hook. Tracing a loop body calls it
   for each index, and it compares every two terms by patterns, which takes milliseconds. All threads see the

@@ -6,6 +6,9 @@
 // RUN:   | FileCheck %s --check-prefixes=CHECK,FUSE
 // RUN: bridge-opt %s --split-input-file --bridge-fuse 2>/dev/null \
 // RUN:   | FileCheck %s
+// RUN: bridge-opt %s --split-input-file \
+// RUN:     --pass-pipeline='builtin.module(bridge-fuse{simt-target=false unroll-and-jam=true})' 2>/dev/null \
+// RUN:   | FileCheck %s
 
 // IR that the translation does not make, but a user's pipeline may. A failed
 // assertion would end the user's process: the passes must handle every
