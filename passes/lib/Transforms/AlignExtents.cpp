@@ -47,11 +47,6 @@ private:
     }
     if (shiftedOnly && llvm::none_of(domains, hasShifts))
       return;
-    // A loop that never runs has no pieces.
-    if (llvm::any_of(domains, [](const InnerDomain &domain) {
-          return llvm::is_contained(domain.extents, 0);
-        }))
-      return;
     TileLimits limits{maxPieces, minTile};
     std::optional<int64_t> tile;
     if (!domains.empty())

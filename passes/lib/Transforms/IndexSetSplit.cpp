@@ -84,6 +84,8 @@ static void split(ArrayRef<AffineForOp> chain, ArrayRef<Extent> tile,
 
 void bridge::splitIndexSet(ArrayRef<AffineForOp> chain, ArrayRef<int64_t> tile,
                            ArrayRef<AffineMap> pieces) {
+  if (pieces.empty()) // A loop that never runs stays as it is.
+    return;
   Builder builder(pieces.front().getContext());
   SmallVector<Extent> extents;
   for (int64_t extent : tile)
@@ -93,6 +95,8 @@ void bridge::splitIndexSet(ArrayRef<AffineForOp> chain, ArrayRef<int64_t> tile,
 
 void bridge::splitIndexSet(ArrayRef<AffineForOp> chain, AffineForOp tile,
                            ArrayRef<AffineMap> pieces) {
+  if (pieces.empty())
+    return;
   Extent extent{tile.getUpperBoundMap(),
                 llvm::to_vector(tile.getUpperBoundOperands())};
   split(chain, extent, pieces);
