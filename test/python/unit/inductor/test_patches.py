@@ -70,8 +70,9 @@ class TestNextCall:
         assert vars(wrapper).keys() == {"allocated"}
 
     def test_an_attribute_of_the_object_is_what_is_replaced(self):
-        wrapper, seen = Wrapper(), []
-        wrapper.codegen_allocation = own = seen.append
+        seen: list[str] = []
+        wrapper, own = Wrapper(), seen.append
+        vars(wrapper)["codegen_allocation"] = own
         patches.replace_next_call(wrapper, "codegen_allocation", lambda method, buffer: method(buffer * 2))
         wrapper.codegen_allocation("a")
         assert seen == ["aa"] and wrapper.codegen_allocation is own
