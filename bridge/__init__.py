@@ -17,7 +17,7 @@ from .install import enabled, install, uninstall
 from .options import OptionError, Options
 from .reasons import InvariantError, Reason, Unsupported
 from .reports import Counterexample, GroupReport, Report, report
-from .version import __version__
+from .support.version import __version__
 
 __all__ = [
     "Counterexample",

@@ -12,7 +12,7 @@ from types import ModuleType
 from . import commands
 from .options import OptionError
 from .reasons import Unsupported
-from .version import __version__
+from .support.version import __version__
 
 
 def command_modules() -> list[ModuleType]:

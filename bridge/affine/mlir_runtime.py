@@ -19,7 +19,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from ..reasons import InvariantError, Reason, Unsupported
-from ..version import __version__
+from ..support.version import __version__
 
 PLUGIN_NAME = "libBridgePasses.so"
 WHEEL = "xtc-mlir-python-bindings"

@@ -25,7 +25,7 @@ from .. import offline
 from ..backend import bridge as bridge_backend
 from ..install import enabled
 from ..reports import report as last_report
-from ..version import __version__
+from ..support.version import __version__
 
 if TYPE_CHECKING:
     from .wrapper import TritonKernelSource

@@ -10,7 +10,7 @@ def _version() -> str:
     try:
         return version("bridge-inductor")
     except PackageNotFoundError:
-        text = (Path(__file__).parents[1] / "pyproject.toml").read_text()
+        text = (Path(__file__).parents[2] / "pyproject.toml").read_text()
         return re.findall(r'^version = "(.+)"$', text, re.MULTILINE)[0]
 
 
