@@ -1,1 +1,4 @@
-"""Help every stage: the boundary for errors, and functions that Dynamo has not seen."""
+"""Help every stage: the boundary for errors, what a compilation tells its recorder, and the package's version.
+
+In: a step that may fail.  Out: its result, or a counted refusal.  May import the adapter, reports and reasons.
+"""

@@ -1,1 +1,6 @@
-"""Derive from Inductor's Triton code generator: kernels, combo kernels, and their configurations."""
+"""The room of classes that are derived from Inductor's Triton code generator.
+
+In: fused scheduler nodes and their footprints.  Out: Triton kernels with lanes and segments (`kernels`), with wide
+accesses (`strided_access`), shared launches (`combo_kernels`) and their `configurations`; `profitability` decides on
+registers.  It may import affine, support and the adapter.
+"""
