@@ -47,7 +47,9 @@ class Bars:
 
 
 def write_svg(path: Path, cases: list[Bars], title: str, series: list[str], axis: Axis) -> None:
-    """Write an SVG with a bar for each value of each case; say so on stderr where matplotlib is not installed."""
+    """Write an SVG with a bar for each value of each case; none for no case, or where matplotlib is not installed."""
+    if not cases:
+        return
     if importlib.util.find_spec("matplotlib") is None:
         print(f"no {path.name}, for which matplotlib is missing: pip install 'bridge-inductor[plots]'", file=sys.stderr)
         return
