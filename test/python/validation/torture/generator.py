@@ -11,6 +11,9 @@ from .outcome import Outcome
 #: Modules of this package that are generators, by the name on the command line.
 GENERATORS = ("op_db", "corpus", "pytorch_tests", "models")
 
+#: Exit statuses of a process whose GPU answers nothing more, after a kernel of eager's or Inductor's, or of Bridge's.
+DEVICE_LOST, DEVICE_BROKEN = 86, 87
+
 
 class Generator(Protocol):
     """A module that makes programs, deterministically by name.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import logging
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -22,6 +23,7 @@ from bridge.reports import FAULTS, GroupReport
 from . import compiling, judging
 from .compiling import Compilation, NothingChanged
 from .contexts import CONTEXTS
+from .generator import DEVICE_BROKEN, DEVICE_LOST
 from .layouts import LAYOUTS, resized, restrided, same_layout
 from .operators import DTYPES, SAMPLES, Sample, dtypes, number, operators, sample
 from .outcome import Outcome, Verdict
@@ -181,9 +183,12 @@ def _runnable(name: str, target: str, program: Program, sizes: list[list[torch.T
             chosen = replace(program, inputs=inputs, training=training)
             try:
                 chosen.execute(chosen.function)
-                return Case(name, chosen, chosen.execute(chosen.function, wide=True), target)
+                case = Case(name, chosen, chosen.execute(chosen.function, wide=True), target)
+                _synchronize(target)
+                return case
             except Exception as refusal:  # noqa: BLE001 - what eager refuses is no program
                 problem = refusal
+                _end_without_device(target, DEVICE_LOST)
     raise Skipped(f"eager: {_line(problem)}")
 
 
@@ -214,6 +219,7 @@ def _judged(case: Case) -> Outcome:
     ours = Compilation(run_anyway=False)
     try:
         results = case.compiled(ours, {})
+        _synchronize(case.target)
     except NothingChanged:
         return _unchanged(case, ours)
     except Exception as problem:  # noqa: BLE001 - any of them is a finding, if Inductor has none
@@ -221,10 +227,27 @@ def _judged(case: Case) -> Outcome:
     return _changed(case, ours, results)
 
 
+def _synchronize(target: str) -> None:
+    """Have a fault of a kernel raised where it was launched."""
+    if target == "cuda":
+        torch.cuda.synchronize()
+
+
+def _end_without_device(target: str, status: int) -> None:
+    """End this process if a kernel broke its device: every later call of CUDA would raise the same error."""
+    try:
+        _synchronize(target)
+    except RuntimeError:
+        os._exit(status)
+
+
 def _raised(case: Case, ours: Compilation, problem: Exception) -> Outcome:
+    _end_without_device(case.target, DEVICE_BROKEN)
     try:
         case.compiled(Compilation(), None)
+        _synchronize(case.target)
     except Exception:  # noqa: BLE001 - Inductor raises too
+        _end_without_device(case.target, DEVICE_LOST)
         return Outcome(case.name, Verdict.skipped, f"Inductor: {_line(problem)}")
     return _outcome(case, Verdict.crash, ours, f"{type(problem).__name__}: {_line(problem)}")
 

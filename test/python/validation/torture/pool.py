@@ -10,7 +10,7 @@ from multiprocessing.context import BaseContext
 
 from pebble import ProcessExpired, ProcessFuture, ProcessPool
 
-from .generator import load
+from .generator import DEVICE_LOST, load
 from .outcome import Outcome, Verdict
 
 #: Cases that wait for each worker: the results come in the order of the names, and one may take long.
@@ -70,4 +70,6 @@ def _outcome(name: str, future: ProcessFuture, limit: float) -> Outcome:
     except Timeout:
         return Outcome(name, Verdict.hang, f"no result in {limit:g} s", seconds=limit)
     except ProcessExpired as expired:
+        if expired.exitcode == DEVICE_LOST:
+            return Outcome(name, Verdict.skipped, "eager: a kernel broke the device")
         return Outcome(name, Verdict.crash, f"the process ended with code {expired.exitcode}")
