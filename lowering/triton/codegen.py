@@ -211,9 +211,15 @@ class _Blocks(dict):
 
 
 def _fixed_block(tiling: Mapping[str, sympy.Expr], rows: int, warps: int) -> FixedTritonConfig:
-    """Return a configuration of so many rows a block; tiling: sizes by prefix."""
+    """Return a configuration of so many rows a block, no more than there are; tiling: sizes by prefix.
+
+    A single row has a block of one: Inductor gives its constant indices and values that shape.
+    """
     from torch._inductor.codegen.triton import FixedTritonConfig
 
+    there = tiling["x"]
+    if isinstance(there, (int, sympy.Integer)):
+        rows = min(rows, 1 << (int(there) - 1).bit_length())
     return FixedTritonConfig(_Blocks({"XBLOCK": rows, "num_warps": warps, "num_stages": 1}, tiling))
 
 
