@@ -84,8 +84,10 @@ class ReductionEmitter:
 
     def _state_dtypes(self, step: Step) -> list[torch.dtype]:
         """Return the dtype of each value of a state."""
-        dtype, src_dtype, reduction_type, _ = step.args
+        dtype, src_dtype, reduction_type, operand = step.args
         if reduction_type in ("argmax", "argmin"):
+            if isinstance(operand, tuple):  # of a tensor in another order of memory: the number in the logical order
+                raise Unsupported(Reason.unsupported_op, f"{reduction_type} of values that bring their indices")
             return [self._state_dtype(src_dtype), torch.int64]
         if reduction_type.startswith("welford"):
             return [self._state_dtype(dtype)] * 3
