@@ -29,9 +29,7 @@ from .loops import (
     ops_handler_base,
     reduction_identity,
     reduction_outputs,
-    restore_loop_state,
     run_loop_body,
-    save_loop_state,
     set_loop_body,
 )
 from .numerics import computes_in_16_bits, emulates_eager_rounding, is_deterministic, unkept_promise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -71,23 +72,12 @@ def make_loop_body(
 _LOOP_STATE = ("_body", "_sizes", "group", "read_writes", "unmet_dependencies")
 
 
-def save_loop_state(node: LoopNode) -> dict[str, object]:
-    """Return what `set_loop_body` changes of a node, for `restore_loop_state`."""
-    return {name: getattr(node, name) for name in _LOOP_STATE}
-
-
-def restore_loop_state(node: LoopNode, state: dict[str, object]) -> None:
-    """Undo `set_loop_body`."""
-    for name, value in state.items():
-        setattr(node, name, value)
-    _forget_loop_caches(node)
-
-
-def set_loop_body(node: LoopNode, body: LoopBody) -> None:
-    """Give a scheduler node other loops; its dependencies follow from them."""
+def set_loop_body(node: LoopNode, body: LoopBody, undo: contextlib.ExitStack) -> None:
+    """Give a scheduler node other loops, from which its dependencies follow, until `undo` is closed."""
     from torch._inductor import config
     from torch._inductor.utils import is_gpu
 
+    undo.callback(_restore_loop_state, node, {name: getattr(node, name) for name in _LOOP_STATE})
     # The IR stays a reduction where the loops reduce nothing any more, of a constant say: this is how Inductor itself
     # says that its own loops have become pointwise.
     if node.is_reduction() and not body.sizes[1]:
@@ -97,19 +87,30 @@ def set_loop_body(node: LoopNode, body: LoopBody) -> None:
     node.group = (device, node.scheduler.get_backend(device).group_fn(body.sizes))
     normalize = not config.loop_ordering_after_fusion or not is_gpu(device.type)
     node.refresh_dependencies(normalize=normalize, need_clear_tiling_cache=True)
-    _add_to_users(node)
+    _add_to_users(node, undo)
 
 
-def _add_to_users(node: LoopNode) -> None:
-    """Make the node a user of what it did not read before: a kernel that overwrites an input that it may
-    reuse asks the users whether all of them read just the element that is written."""
+def _restore_loop_state(node: LoopNode, state: dict[str, object]) -> None:
+    for name, value in state.items():
+        setattr(node, name, value)
+    _forget_loop_caches(node)
+
+
+def _add_to_users(node: LoopNode, undo: contextlib.ExitStack) -> None:
+    """Make the node a user of what it did not read before, until `undo` is closed.
+
+    A kernel that overwrites an input that it may reuse asks the users whether all of them read just the element that is
+    written; one that makes a buffer stores it for users in other kernels.
+    """
     from torch._inductor.scheduler import NodeUser
 
     scheduler = node.scheduler
     for name in buffers_read(node):
         buffer = scheduler.name_to_donated_buffer.get(name) or scheduler.name_to_buf.get(name)
         if buffer is not None and all(user.node is not node for user in buffer.users):
-            buffer.users.append(NodeUser(node, can_inplace=False))
+            user = NodeUser(node, can_inplace=False)
+            buffer.users.append(user)
+            undo.callback(buffer.users.remove, user)
 
 
 def _forget_loop_caches(node: Any) -> None:

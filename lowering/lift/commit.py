@@ -37,8 +37,8 @@ def rewrite(
     with contextlib.ExitStack() as undo:
         for lifted in band.nodes:
             node = nodes[lifted.name]
-            undo.callback(inductor.restore_loop_state, node, inductor.save_loop_state(node))
-            inductor.set_loop_body(node, inductor.make_loop_body(lifted.body, lifted.iter_sizes, lifted.reduce_sizes))
+            body = inductor.make_loop_body(lifted.body, lifted.iter_sizes, lifted.reduce_sizes)
+            inductor.set_loop_body(node, body, undo)
         if inductor.generates_triton(inductor.device_of(first)):
             codegen.run_in_lanes(*place[:2])
         judged = [] if timing else kernels

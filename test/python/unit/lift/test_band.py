@@ -4,6 +4,7 @@ Each graph is compiled for the CPU twice, plainly and with the body of every loo
 that comes back from its translation, after no pass or after canonicalize and CSE.
 """
 
+import contextlib
 import dataclasses
 import functools
 
@@ -31,6 +32,7 @@ class RoundTrip:
     replaced: int = 0
     refused: list = dataclasses.field(default_factory=list)
     different: list = dataclasses.field(default_factory=list)
+    undo: contextlib.ExitStack = dataclasses.field(default_factory=contextlib.ExitStack)
 
     def __call__(self, schedule):
         for kernel in schedule:
@@ -48,7 +50,7 @@ class RoundTrip:
         before, after = accesses(inductor.node_body(node)), accesses(body)
         if before != after:
             self.different.append((node.get_name(), before, after))
-        inductor.set_loop_body(node, body)
+        inductor.set_loop_body(node, body, self.undo)
         self.replaced += 1
 
 

@@ -1,0 +1,41 @@
+"""The loops of scheduler nodes: what replacing them changes, and that all of it is undone."""
+
+import contextlib
+
+import torch
+from torch._inductor import config
+
+from bridge import inductor
+
+
+def _users(node):
+    """Names of all users of all buffers, in order."""
+    scheduler = node.scheduler
+    return {name: [user.get_name() for user in buffer.users] for name, buffer in scheduler.name_to_buf.items()}
+
+
+def _loops(node):
+    return inductor.node_body(node), inductor.node_sizes(node), node.group, node.read_writes
+
+
+def test_loops_that_are_taken_back_leave_no_users():
+    """A kernel would store a value of its own for a user in another kernel that does not read it any more."""
+    found = []
+
+    def hook(schedule):
+        nodes = [node for kernel in schedule for node in inductor.loop_nodes(kernel)]
+        reader = next(node for node in nodes if "buf0" in inductor.buffers_read(node))
+        other = next(node for node in nodes if node is not reader and node.get_name() != "op0")
+        before = _users(other), _loops(other)
+        with contextlib.ExitStack() as undo:
+            inductor.set_loop_body(other, inductor.node_body(reader), undo)
+            assert _users(other)["buf0"] == [*before[0]["buf0"], other.get_name()]
+        found.append((_users(other), _loops(other)) == before)
+        return schedule
+
+    def f(x, y):
+        return x.sin().sum(0) + 1, y.t().contiguous()
+
+    with config.patch({inductor.HOOK: hook, "fx_graph_cache": False}):
+        torch.compile(f)(torch.randn(8, 8), torch.randn(4, 16))
+    assert found == [True]
