@@ -45,6 +45,22 @@ def test_an_operator_between_a_norm_and_its_halves_is_fused(compiler):
     assert op_db.run(NAME, "triton").verdict is Verdict.fused
 
 
+#: Programs that failed once, by what was wrong.
+FOUND = {
+    "one row in a block of several": ("trapz/-/f32/pad/one-row/3", Verdict.fused),
+    "one row in a block of several, in training": ("std/-/f32/strided/expanded/0", Verdict.fused),
+    "an extremum of values that bring their indices": ("argmin/-/f32/stack/wide+expanded-last/4", Verdict.refused),
+    "users left by loops taken back": ("nn.functional.max_pool3d/-/bf16/pad/prime/3", Verdict.refused),
+    "judging: a sum that is zero for all inputs": ("softmax/-/bf16/consumers/one-row/1", Verdict.fused),
+    "judging: Inductor's is far from eager's": ("bfloat16/-/f32/strided/every-other/2", Verdict.fused),
+}
+
+
+@pytest.mark.parametrize("name, verdict", FOUND.values(), ids=FOUND)
+def test_found(name, verdict, compiler):
+    assert op_db.run(name, "triton").verdict is verdict
+
+
 @pytest.mark.parametrize(
     "spoil, verdict",
     [

@@ -134,13 +134,18 @@ class Case:
         return compiling.run(self.program.function, execute, self.target, compilation, options, training)
 
     def nudged(self) -> list[judging.Results]:
-        """What eager makes in float64 of inputs, and results of the operator, that differ in their last bits."""
+        """What eager makes in float64 of inputs, and results of the operator, that differ in their last bits.
+
+        And, of results of which eager's own types leave nothing but roundings, what these make of them: the sum of a
+        normalised row, say, which is zero for all inputs.
+        """
         found: list[judging.Results] = []
         for seed in range(0 if self.program.random else 4):
             inputs = [_nudged(t, seed, t.dtype) for t in self.program.inputs]
             program = replace(self.program, inputs=inputs, nudge=seed)
             found.append(program.execute(program.function, wide=True))
-        return found
+        own = [] if self.program.random else self.program.execute(self.program.function)
+        return [*found, judging.roundings(own, self.reference)] if own else found
 
     @property
     def terms(self) -> int:
