@@ -10,6 +10,7 @@ import subprocess
 import sys
 import textwrap
 import zlib
+from unittest import mock
 
 import processes
 import pytest
@@ -38,12 +39,14 @@ def _is_chosen(item) -> bool:
 
 @pytest.fixture(autouse=True)
 def no_internal_error(request):
-    """A test that ends with an internal error of Bridge's fails, unless it is marked: `expects_internal_error`."""
-    from bridge.reports import bugs
+    """A test that ends with an internal error of Bridge's fails, unless it is marked: `expects_internal_error`.
 
-    known, last = len(bugs()), bridge.report()
-    yield
-    found, report = bugs()[known:], bridge.report()
+    What one test provokes no other test knows of.
+    """
+    last = bridge.report()
+    with mock.patch.object(reports, "_bugs", []):
+        yield
+        found, report = reports.bugs(), bridge.report()
     if report is not None and report is not last:
         found += [detail for reason, detail in report.reasons() if reason is bridge.Reason.internal_error]
     if found and request.node.get_closest_marker("expects_internal_error") is None:
