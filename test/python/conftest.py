@@ -19,6 +19,9 @@ import torch
 import bridge
 from bridge import reports
 
+# Else each process asks the C++ compiler about the CPU's vectors, 20 s with a new cache folder and 3 s with an old one.
+os.environ.setdefault("TORCHINDUCTOR_VEC_ISA_OK", "1")
+
 
 def pytest_addoption(parser):
     parser.addoption("--all", action="store_true", help="run all parameters of tests that are marked one_in")
