@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
 import torch
 import torch.nn.functional as F
@@ -75,6 +73,7 @@ def last_row(x, weight, *projections):
 STORED = [(chain, 2, 0), (chain, 7, 5), (pairs, 4, 1), (scaled, 4, 2), (last_row, 2, 0), (last_row, 4, 2)]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("function", "layers", "stored"), STORED, ids=lambda value: getattr(value, "__name__", value))
 def test_sums_are_stored(function, layers, stored):
     shapes = [WIDE, ROW, *[SQUARE] * layers]
@@ -165,6 +164,7 @@ def test_integers_are_left():
     assert "store_reread" not in bridge.report().counters
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("function", [chain, pairs, scaled, last_row], ids=lambda f: f.__name__)
 def test_a_sum_that_inductor_keeps_in_float32_is_not_stored_in_16_bits(function, dtype):
@@ -204,19 +204,14 @@ def blocks(x, *weights):
 
 
 def test_error_of_a_chain_of_residuals_is_inductors(compiler):
-    """The geometric mean over seeds; with bfloat16 sums in memory it was 1.5 times Inductor's."""
-    ratios = []
-    for seed in range(2):
-        generator = torch.Generator().manual_seed(seed)
-        tensors = [torch.randn(2, 16, 64, generator=generator), *torch.randn(6, 64, 64, generator=generator) / 16]
-        inputs = [tensor.bfloat16() for tensor in tensors]
-        exact = blocks(*[tensor.double() for tensor in inputs])
-        errors = []
-        for backend in ("inductor", bridge_backend):
-            result, _ = run_emitted(blocks, inputs, backend)
-            errors.append((result.double() - exact).norm().item())
-        ratios.append(errors[1] / errors[0])
-    assert math.prod(ratios) ** 0.5 <= 1.05, ratios
+    """With bfloat16 sums in memory it was 1.5 times Inductor's."""
+    generator = torch.Generator().manual_seed(0)
+    tensors = [torch.randn(4, 16, 64, generator=generator), *torch.randn(6, 64, 64, generator=generator) / 16]
+    inputs = [tensor.bfloat16() for tensor in tensors]
+    exact = blocks(*[tensor.double() for tensor in inputs])
+    results = (run_emitted(blocks, inputs, backend)[0] for backend in ("inductor", bridge_backend))
+    theirs, ours = ((result.double() - exact).norm().item() for result in results)
+    assert ours <= 1.05 * theirs
 
 
 def test_symbolic_sizes():
@@ -228,6 +223,7 @@ def test_symbolic_sizes():
     assert result.n_kernels == 5
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("function", [chain, pairs, scaled], ids=lambda f: f.__name__)
 def test_numerics_of_the_kernels(function, compiler, counters):
     generator = torch.Generator().manual_seed(0)
