@@ -24,20 +24,38 @@ os.environ.setdefault("TORCHINDUCTOR_VEC_ISA_OK", "1")
 
 
 def pytest_addoption(parser):
-    parser.addoption("--all", action="store_true", help="run all parameters of tests that are marked one_in")
+    parser.addoption("--all", action="store_true", help="run all parameters of tests marked one_in, and slow tests")
 
 
 def pytest_collection_modifyitems(config, items):
-    """Leaves out the parameters that `one_in` does not choose; which they are depends on the test's name only."""
+    """Leaves out the parameters that `one_in` does not choose, and what is `slow`."""
     if config.getoption("--all"):
         return
-    config.hook.pytest_deselected(items=[item for item in items if not _is_chosen(item)])
-    items[:] = filter(_is_chosen, items)
+    chosen = _sample(items)
+    config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+    items[:] = [item for item in items if item in chosen]
+
+
+def _sample(items) -> set:
+    """Return the tests to run; which they are depends on their names only, and of each function there is one."""
+    fast = [item for item in items if item.get_closest_marker("slow") is None]
+    chosen = {item for item in fast if _is_chosen(item)}
+    functions = {_function(item) for item in chosen}
+    left = [item for item in fast if _function(item) not in functions]
+    return chosen | {min((i for i in left if _function(i) == name), key=_hash) for name in set(map(_function, left))}
+
+
+def _function(item) -> str:
+    return item.nodeid.partition("[")[0]
+
+
+def _hash(item) -> int:
+    return zlib.crc32(item.name.encode())
 
 
 def _is_chosen(item) -> bool:
     marker = item.get_closest_marker("one_in")
-    return marker is None or zlib.crc32(item.name.encode()) % marker.args[0] == 0
+    return marker is None or _hash(item) % marker.args[0] == 0
 
 
 @pytest.fixture(autouse=True)

@@ -38,6 +38,7 @@ def fuse(name, dtype, **options):
     return kernel
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("arch", [90, 80])
 @pytest.mark.parametrize("persistent", [True, False])
 @pytest.mark.parametrize("name", FUNCTIONS)
