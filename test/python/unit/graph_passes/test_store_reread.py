@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -204,14 +206,19 @@ def blocks(x, *weights):
 
 
 def test_error_of_a_chain_of_residuals_is_inductors(compiler):
-    """With bfloat16 sums in memory it was 1.5 times Inductor's."""
-    generator = torch.Generator().manual_seed(0)
-    tensors = [torch.randn(4, 16, 64, generator=generator), *torch.randn(6, 64, 64, generator=generator) / 16]
-    inputs = [tensor.bfloat16() for tensor in tensors]
-    exact = blocks(*[tensor.double() for tensor in inputs])
-    results = (run_emitted(blocks, inputs, backend)[0] for backend in ("inductor", bridge_backend))
-    theirs, ours = ((result.double() - exact).norm().item() for result in results)
-    assert ours <= 1.05 * theirs
+    """The geometric mean over seeds; with bfloat16 sums in memory it was 1.5 times Inductor's."""
+    ratios = []
+    for seed in range(2):
+        generator = torch.Generator().manual_seed(seed)
+        tensors = [torch.randn(2, 16, 64, generator=generator), *torch.randn(6, 64, 64, generator=generator) / 16]
+        inputs = [tensor.bfloat16() for tensor in tensors]
+        exact = blocks(*[tensor.double() for tensor in inputs])
+        errors = []
+        for backend in ("inductor", bridge_backend):
+            result, _ = run_emitted(blocks, inputs, backend)
+            errors.append((result.double() - exact).norm().item())
+        ratios.append(errors[1] / errors[0])
+    assert math.prod(ratios) ** 0.5 <= 1.05, ratios
 
 
 def test_symbolic_sizes():
