@@ -10,6 +10,7 @@ import subprocess
 import sys
 import textwrap
 import zlib
+from unittest import mock
 
 import processes
 import pytest
@@ -18,32 +19,55 @@ import torch
 import bridge
 from bridge import reports
 
+# Else each process asks the C++ compiler about the CPU's vectors, 20 s with a new cache folder and 3 s with an old one.
+os.environ.setdefault("TORCHINDUCTOR_VEC_ISA_OK", "1")
+
 
 def pytest_addoption(parser):
-    parser.addoption("--all", action="store_true", help="run all parameters of tests that are marked one_in")
+    parser.addoption("--all", action="store_true", help="run all parameters of tests marked one_in, and slow tests")
 
 
 def pytest_collection_modifyitems(config, items):
-    """Leaves out the parameters that `one_in` does not choose; which they are depends on the test's name only."""
+    """Leaves out the parameters that `one_in` does not choose, and what is `slow`."""
     if config.getoption("--all"):
         return
-    config.hook.pytest_deselected(items=[item for item in items if not _is_chosen(item)])
-    items[:] = filter(_is_chosen, items)
+    chosen = _sample(items)
+    config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+    items[:] = [item for item in items if item in chosen]
+
+
+def _sample(items) -> set:
+    """Return the tests to run; which they are depends on their names only, and of each function there is one."""
+    fast = [item for item in items if item.get_closest_marker("slow") is None]
+    chosen = {item for item in fast if _is_chosen(item)}
+    functions = {_function(item) for item in chosen}
+    left = [item for item in fast if _function(item) not in functions]
+    return chosen | {min((i for i in left if _function(i) == name), key=_hash) for name in set(map(_function, left))}
+
+
+def _function(item) -> str:
+    return item.nodeid.partition("[")[0]
+
+
+def _hash(item) -> int:
+    return zlib.crc32(item.name.encode())
 
 
 def _is_chosen(item) -> bool:
     marker = item.get_closest_marker("one_in")
-    return marker is None or zlib.crc32(item.name.encode()) % marker.args[0] == 0
+    return marker is None or _hash(item) % marker.args[0] == 0
 
 
 @pytest.fixture(autouse=True)
 def no_internal_error(request):
-    """A test that ends with an internal error of Bridge's fails, unless it is marked: `expects_internal_error`."""
-    from bridge.reports import bugs
+    """A test that ends with an internal error of Bridge's fails, unless it is marked: `expects_internal_error`.
 
-    known, last = len(bugs()), bridge.report()
-    yield
-    found, report = bugs()[known:], bridge.report()
+    What one test provokes no other test knows of.
+    """
+    last = bridge.report()
+    with mock.patch.object(reports, "_bugs", []):
+        yield
+        found, report = reports.bugs(), bridge.report()
     if report is not None and report is not last:
         found += [detail for reason, detail in report.reasons() if reason is bridge.Reason.internal_error]
     if found and request.node.get_closest_marker("expects_internal_error") is None:

@@ -51,6 +51,7 @@ def atomics_and_scans(result):
 HOLD_THEIR_NEIGHBOURS = {"sort", "dropout"}
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("name", BETWEEN)
 def test_neighbours_fuse(name):
     def fn(x):
@@ -66,6 +67,7 @@ def test_neighbours_fuse(name):
         assert any(group.fused for group in bridge.report().groups)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", BETWEEN)
 def test_neighbours_of_one_input(name):
     def fn(x):

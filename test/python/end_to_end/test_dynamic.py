@@ -144,6 +144,7 @@ def launches(case, backend):
     return code.count(".run("), result
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_gpu_kernels(case):
     theirs, _ = launches(case, "inductor")
@@ -190,6 +191,7 @@ def added_guards(monkeypatch):
     return added
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("case", [case for case in CASES if case.on_cpu], ids=str)
 def test_cpu_one_graph_serves_all_sizes(case, compiler, added_guards):
     first, *others = case.inputs()
@@ -202,6 +204,7 @@ def test_cpu_one_graph_serves_all_sizes(case, compiler, added_guards):
     assert added_guards == [[]]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("dim", [1, 2])
 def test_automatic_dynamic_shapes(dim, compiler, added_guards):
     """The first size is compiled for itself, the second for all: then there is nothing left to compile."""

@@ -14,8 +14,13 @@ import bridge
 EXAMPLES = ROOT / "examples"
 NEEDS = {"transformers_model": "transformers"}
 
+#: A whole model, as in test_models.py.
+SLOW = {"transformers_model": pytest.mark.slow}
 
-@pytest.mark.parametrize("name", sorted(path.stem for path in EXAMPLES.glob("*.py")))
+NAMES = sorted(path.stem for path in EXAMPLES.glob("*.py"))
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=SLOW.get(name, ())) for name in NAMES])
 def test_runs(name, compiler, monkeypatch, tmp_path, capsys):
     library = NEEDS.get(name)
     if library is not None and importlib.util.find_spec(library) is None:

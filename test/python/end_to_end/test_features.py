@@ -136,6 +136,7 @@ ON_CPU = [
 ]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("fn", ON_CPU, ids=lambda fn: fn.__name__)
 def test_cpu(fn, compiler):
     with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True, capture_scalar_outputs=True):
@@ -182,6 +183,7 @@ BETWEEN = [
 ]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("between, reason", BETWEEN, ids=lambda value: getattr(value, "__name__", ""))
 def test_gpu_results(between, reason):
     """The emitted kernels, interpreted; test_beside.py counts them."""
@@ -196,6 +198,7 @@ def test_gpu_results(between, reason):
     torch.testing.assert_close(result.double(), fn(sample(5, 64).double()), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("fallback", [False, True], ids=["inductor", "eager"])
 def test_random_numbers_are_inductors(fallback, compiler):
     def fn(x):
@@ -235,6 +238,7 @@ def test_graph_breaks(compiler):
     assert torch._dynamo.utils.counters["bridge"]["groups_fused"] == 2
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("kind", [torch.optim.AdamW, torch.optim.SGD], ids=lambda kind: kind.__name__)
 def test_foreach_optimizers(kind, compiler):
     def steps(compile_step):
@@ -305,6 +309,7 @@ def emitted_for_rows(rows, dynamic):
     return codes[0]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
 @pytest.mark.parametrize("rows, wide", [(1 << 15, False), (1 << 20, True)], ids=["2^28 elements", "2^33 elements"])
 def test_index_type(rows, wide, dynamic):

@@ -178,6 +178,7 @@ def assert_same(actual, expected):
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1 if coarse else 1e-5)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", [name for name in CASES if name not in NOT_EMITTED])
 def test_gpu(name):
     """The emitted kernels, interpreted."""
@@ -204,6 +205,7 @@ ON_CPU = NOT_EMITTED | {
 }
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("name", sorted(ON_CPU))
 def test_cpu(name, compiler):
     case = CASES[name]

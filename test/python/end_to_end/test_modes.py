@@ -55,6 +55,7 @@ def close(actual, expected):
         torch.testing.assert_close(one.double(), other, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("switches", SWITCHES, ids=lambda s: ",".join(s) or "defaults")
 def test_gpu(switches):
     """The emitted kernels, interpreted; never more than without Bridge."""

@@ -56,6 +56,7 @@ def compile_offline(pattern: Pattern, dynamic: bool, backend=None) -> offline.Of
     return offline.compile_for_gpu(pattern.function, inputs, compile_fx=backend, dynamic=None if dynamic else False)
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
 @every_pattern
 def test_gpu_kernels(pattern, dynamic):
@@ -137,7 +138,7 @@ def check_numerics(pattern: Pattern, dtype: torch.dtype, rows: int | None = None
                 assert_ties_at_most(one, other)
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(15)
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32], ids=str)
 @every_pattern
 def test_gpu_numerics(pattern, dtype):
@@ -146,13 +147,14 @@ def test_gpu_numerics(pattern, dtype):
         check_numerics(pattern, dtype)
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 @every_pattern
 def test_cpu_numerics(pattern, compiler):
     """The C++ code, over so many rows that luck is no excuse."""
     check_numerics(pattern, torch.float32, rows=CPU_ROWS.get(pattern.name, 1024))
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("pattern", [p for p in TESTED if p.loads_once], ids=lambda pattern: pattern.name)
 def test_gpu_loads_no_element_twice(pattern):
     """At full width, where a kernel that had no room for a row in registers would load it again."""

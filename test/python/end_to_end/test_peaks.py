@@ -64,7 +64,7 @@ def assert_not_above_inductors(function, inputs, keeps_more=False):
     assert ours.allocated <= (theirs.estimated if keeps_more else theirs.allocated)
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("pattern", TESTED, ids=lambda pattern: pattern.name)
 def test_patterns(pattern):
     assert_not_above_inductors(pattern.function, pattern.make(None, torch.bfloat16, "cpu"))
@@ -82,6 +82,7 @@ def wide(dtype):
     return [torch.zeros(shape, dtype=dtype) for shape in ((2, 256, 256), (1024, 256), (256, 1024))]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_what_is_spared_is_not_kept_for_later(dtype):
     """StarCoder2 had 116 MB allocated and not 80, as freed buffers were kept up to the estimated peak."""
@@ -133,7 +134,7 @@ KEEPS_MORE = {"llama3-8b", "olmo2-7b", "Starcoder2ForCausalLM", "NemotronForCaus
 MODELS = ["llama3-8b", "gpt-neox-7b", "olmo2-7b", "bert-large", "vit-base", "swin-tiny"]
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("name", MODELS)
 def test_models(name):
     """Of the zoo, small."""
@@ -157,6 +158,7 @@ SMALL = {
 }  # fmt: skip
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("name", OTHERS)
 def test_models_with_wide_values_in_place(name):
     transformers = pytest.importorskip("transformers")

@@ -26,7 +26,7 @@ def compile_offline(dtype, columns, dynamic, backend=None):
     return offline.compile_for_gpu(swiglu_norm, inputs, compile_fx=backend, dynamic=None if dynamic else False)
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
 @pytest.mark.parametrize("columns", [4096, 5120, 8192])
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
@@ -96,6 +96,7 @@ def compile_cpu(backend, dtype, dynamic=False):
     return compiled, code
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_cpu_one_fused_nest_and_numerics(dtype):
     """Errors are compared over several row counts: one row's error is the luck of a last bit in its mean."""

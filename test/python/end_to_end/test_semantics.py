@@ -45,6 +45,7 @@ def rows_of_edges():
     return x
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("persistent", [True, False], ids=["persistent", "looped"])
 @pytest.mark.parametrize("kind", ["amax", "amin", "argmax", "argmin"])
 def test_nan_and_ties_on_gpu(kind, persistent):
@@ -208,6 +209,7 @@ def only_stored(x):
     return halves_turned(x.float()), halves_turned(x.to(OTHER[x.dtype])), x.float().sum(-1), halves_turned(x)
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("simdlen", [None, 256, 1], ids=["widest", "avx2", "scalar"])
 def test_a_load_that_is_only_stored_is_converted(simdlen, compiler):
     """C++ converts no load whose only use is a store: its bits were those of the other type."""

@@ -165,6 +165,7 @@ SKETCHES = [
 every_sketch = pytest.mark.parametrize("sketch", SKETCHES, ids=lambda sketch: sketch.function.__name__)
 
 
+@pytest.mark.one_in(3)
 @every_sketch
 def test_launches(sketch):
     inputs = [torch.empty(shape, dtype=torch.bfloat16) for shape in sketch.full]
@@ -172,6 +173,7 @@ def test_launches(sketch):
     assert sketch.bridge <= sketch.inductor
 
 
+@pytest.mark.one_in(4)
 @every_sketch
 def test_numerics(sketch):
     """The code for a GPU, run by Triton's interpreter, against float64."""

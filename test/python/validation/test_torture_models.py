@@ -45,6 +45,7 @@ def test_ratio_is_the_geometric_mean():
     assert error_ratio([math.inf], [1e-3]) > 1e6
 
 
+@pytest.mark.slow
 def test_a_model_is_compiled_for_both_directions(compiler):
     pytest.importorskip("transformers")
     from torture import models

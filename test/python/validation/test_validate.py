@@ -44,7 +44,7 @@ def assert_eager(results, references, dtype: torch.dtype) -> None:
             assert (result.double() - expected.double()).abs().max() <= 1
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 @every_pattern
 def test_patterns(pattern):
     inputs = pattern.make(None, torch.float32, "cpu", small=True)
@@ -60,7 +60,7 @@ def test_patterns(pattern):
     assert_eager(results, references if isinstance(references, tuple) else [references], torch.float32)
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(16)
 @every_pattern
 def test_patterns_in_16_bits_with_symbolic_rows(pattern):
     inputs = pattern.make(max(2, pattern.small.rows), torch.bfloat16, "cpu", small=True)  # one row is static
@@ -73,7 +73,7 @@ def test_patterns_in_16_bits_with_symbolic_rows(pattern):
     assert not pattern.dynamic or any("memref<?x" in group.before for group in found.groups)
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_programs(seed):
     program = generate(seed)
@@ -84,6 +84,7 @@ def test_programs(seed):
         assert_eager(results, program.reference(), program.dtype)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("seed", [7, 107, 111])
 def test_programs_of_symbolic_width(seed):
     """For the width that they are compiled for, and for twice that."""

@@ -107,6 +107,7 @@ def test_remarks_come_back_with_their_locations():
     assert any("test_isolation.py" in where for group in remarks[0] for _, _, where in group)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("code", "fate"),
     [

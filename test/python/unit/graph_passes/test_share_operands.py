@@ -51,6 +51,7 @@ def shared():
     return bridge.report().counters.get("share_operands", 0)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("count", [2, 3])
 def test_windows_of_several_projections(count):
     assert stored(attention, inputs(count), share_operands=False) == (count, 0)
@@ -69,6 +70,7 @@ def and_a_kernel(x, left, right):
     return F.scaled_dot_product_attention(query, key, heads(tokens * tokens.amax(1, keepdim=True)))
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(("function", "weights"), [(attention, 3), (one_as_it_is, 1), (and_a_kernel, 2)])
 def test_numerics(function, weights):
     tensors = inputs(weights, channels=24, dtype=torch.float32)

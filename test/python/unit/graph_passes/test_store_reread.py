@@ -75,6 +75,7 @@ def last_row(x, weight, *projections):
 STORED = [(chain, 2, 0), (chain, 7, 5), (pairs, 4, 1), (scaled, 4, 2), (last_row, 2, 0), (last_row, 4, 2)]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("function", "layers", "stored"), STORED, ids=lambda value: getattr(value, "__name__", value))
 def test_sums_are_stored(function, layers, stored):
     shapes = [WIDE, ROW, *[SQUARE] * layers]
@@ -165,6 +166,7 @@ def test_integers_are_left():
     assert "store_reread" not in bridge.report().counters
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("function", [chain, pairs, scaled, last_row], ids=lambda f: f.__name__)
 def test_a_sum_that_inductor_keeps_in_float32_is_not_stored_in_16_bits(function, dtype):
@@ -228,6 +230,7 @@ def test_symbolic_sizes():
     assert result.n_kernels == 5
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("function", [chain, pairs, scaled], ids=lambda f: f.__name__)
 def test_numerics_of_the_kernels(function, compiler, counters):
     generator = torch.Generator().manual_seed(0)

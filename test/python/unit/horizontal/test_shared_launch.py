@@ -112,6 +112,7 @@ VARIANTS = [
 ]
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(("name", "sizes"), VARIANTS, ids=str)
 def test_one_launch_where_inductor_has_several(name, sizes):
     result = generate(*pattern(name, **sizes))
@@ -121,6 +122,7 @@ def test_one_launch_where_inductor_has_several(name, sizes):
     assert any("one launch for" in line and "MB" in line for line in group.decisions)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", BEFORE)
 def test_fusion_of_loops_goes_first(name):
     """What it leaves apart shares a launch."""
@@ -159,6 +161,7 @@ def test_norms_of_other_rows_stay_apart(width):
     assert generate(norms, inputs, backend=bridge_backend).n_kernels == 2
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("name", BEFORE)
 def test_dynamic_rows(name):
     fn, inputs = pattern(name, rows=300)
@@ -170,6 +173,7 @@ def test_dynamic_rows(name):
     assert "xnumel_1" in result.kernels[0].source
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", BEFORE)
 def test_cubins_without_spills(name):
     """The configuration that is tried first, and one of every part's own."""
@@ -180,6 +184,7 @@ def test_cubins_without_spills(name):
     assert {"XBLOCK_0", "XBLOCK_1"} <= cubins[0].config.keys()
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", ["norm_rope_qk", "rope_qk", "three_ropes"])
 def test_as_many_registers_as_alone(name, monkeypatch):
     """Joined, the kernel takes the registers of the largest part and a few for the dispatch."""
@@ -202,6 +207,7 @@ def warps(cubin):
     return {"num_warps": cubin.config["num_warps"]}
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", ["norm_rope_qk", "split"])
 def test_parts_keep_their_choice_of_a_persistent_reduction(name):
     """A row in a constant, or a loop, as in the kernels that Inductor makes."""
@@ -247,6 +253,7 @@ def errors(outputs, fn, inputs):
     return [float((o.double() - r).norm() / r.norm()) for o, r in zip(outputs, reference, strict=True)]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32], ids=str)
 @pytest.mark.parametrize("name", BEFORE)
 def test_computes_the_function(name, dtype):
@@ -293,6 +300,7 @@ def launches_and_refused(fn, inputs, *, reason, **arguments):
     return kernels, any(line.startswith(f"apart [{reason.name}]") for line in decisions())
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(
     "option", ["triton.cooperative_reductions", "triton.tile_reductions", "triton.prefer_nd_tiling"]
 )

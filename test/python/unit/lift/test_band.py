@@ -176,7 +176,7 @@ def float_functions(x, y):
     return [f(x) for f in unary] + [f(x, y) for f in binary]
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
 def test_float_functions(dtype):
     check(float_functions, [values(dtype, 5, 41), values(dtype, 5, 41, seed=1).flip(1)])
@@ -259,7 +259,7 @@ CASTS = {
 }
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("sources", [*CASTS.values(), FLOAT8], ids=[*CASTS, "8 bits"])
 def test_casts(sources):
     """Every dtype to every dtype, alone and between float32 operations, where C++ may leave a rounding out."""
@@ -349,6 +349,7 @@ def views(x, y):
     )
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.uint8])
 def test_views(dtype):
     check(views, [values(dtype, 6, 40), values(dtype, 6, 40, seed=1)], pipelines=(None, CANONICAL))
@@ -389,7 +390,7 @@ def reductions(x):
     return results
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("dtype, dynamic", [(torch.float32, True), (torch.bfloat16, False), (torch.int32, False)])
 def test_reductions(dtype, dynamic):
     x = torch.randn(9, 37, generator=torch.Generator().manual_seed(0)).mul(5).to(dtype)

@@ -60,6 +60,7 @@ def sources(result):
     return [kernel.source for kernel in result.kernels]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
 @pytest.mark.parametrize("fn", READ_AGAIN)
 def test_row_is_kept(fn, dynamic):
@@ -78,6 +79,7 @@ def test_options_turn_it_off(options):
     assert not bridge.report().choices
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("fn", "shape"),
     [

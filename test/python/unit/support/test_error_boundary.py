@@ -96,6 +96,7 @@ def check(fused):
     assert [detail for reason, detail in report.reasons() if reason is bridge.Reason.internal_error]
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.expects_internal_error
 @pytest.mark.parametrize("place", STEPS)
 def test_a_step_fails_for_one(place, monkeypatch, compiler):
@@ -109,6 +110,7 @@ def test_a_step_fails_for_one(place, monkeypatch, compiler):
     assert result.n_kernels <= 4
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.expects_internal_error
 @pytest.mark.filterwarnings("ignore:bridge leaves the code")
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
@@ -132,6 +134,7 @@ def test_strict_mode_raises(place, monkeypatch, compiler):
         generate(strict=True)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.expects_internal_error
 @pytest.mark.filterwarnings("ignore:bridge leaves the code")
 @pytest.mark.parametrize("place", ["bridge.scheduling.fuse._replace", "bridge.lowering.triton.codegen.replace_kernels"])
@@ -198,6 +201,7 @@ def compile_by(way, function, **options):
     return bridge.enabled(**options), torch.compile(function)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.expects_internal_error
 @pytest.mark.parametrize("train", [False, True], ids=["inference", "backward"])
 @pytest.mark.parametrize("way", ["backend", "enabled"])

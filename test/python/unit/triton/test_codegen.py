@@ -75,7 +75,7 @@ def faults() -> dict[str, int]:
     return {name: n for name, n in counters["bridge"].items() if n and re.search("internal_error|withdrawn", name)}
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)
 @pytest.mark.parametrize("options", OPTIONS, ids=lambda o: ",".join(o))
 def test_every_kernel_compiles(options, program):

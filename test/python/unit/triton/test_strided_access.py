@@ -73,6 +73,7 @@ def normal(*shape: int) -> torch.Tensor:
     return torch.randn(shape, generator=torch.Generator().manual_seed(0))
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     "function, inputs, loads, stores",
     [
@@ -126,6 +127,7 @@ def with_row_means(x):
     return torch.stack([means.expand(*x.shape[:-1], x.shape[-1] // 2), y[..., ::2] - means], -1).flatten(-2)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     "function, inputs, config",
     [
@@ -174,6 +176,7 @@ def beside_a_product(x, w):
     return torch.stack([y[..., ::2] * y[..., 1::2], (y[..., 1::2] * 2) @ w], -1).flatten(-2)
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("config", [{}, {"triton.multi_kernel": 1}, {"combo_kernels": True}], ids=lambda c: str([*c]))
 def test_half_without_a_neighbour_is_stored_alone(config):
     """Its buffer is among the kernel's arguments, whatever the kernel is a part of."""

@@ -104,6 +104,7 @@ def test_every_operation_is_known():
     assert len(ELEMENTWISE) > 100
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", ELEMENTWISE)
 def test_elementwise(name):
     count = arity(name)
@@ -184,6 +185,7 @@ FLOAT8 = [torch.float8_e4m3fn, torch.float8_e5m2]
 WIDE_UNSIGNED = [torch.uint16, torch.uint32, torch.uint64]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("source", [*DTYPES, *FLOAT8, *WIDE_UNSIGNED], ids=str)
 def test_to_dtype(source):
     for target in [*DTYPES, *FLOAT8, *WIDE_UNSIGNED]:
