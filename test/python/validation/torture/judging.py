@@ -21,6 +21,9 @@ ROUNDING = {
 #: How much worse than Inductor's an error above that may be.
 WORSE = 1.5
 
+#: Of an element: a zero as float64 leaves it, and what errors of zeros are relative to.
+_ZERO, _UNIT = 1e-12, 1e-2
+
 Results = Sequence[torch.Tensor]
 
 
@@ -45,8 +48,12 @@ def error(result: torch.Tensor, reference: torch.Tensor) -> float:
 
 
 def _size(t: torch.Tensor) -> float:
-    """The Frobenius norm of what is finite; not 0."""
-    return max(torch.nan_to_num(_numbers(t), 0.0, 0.0, 0.0).norm().item(), 1e-30)
+    """The Frobenius norm of what is finite; where all of it is zero but for roundings of float64, that of hundredths.
+
+    Numbers of a few units cancel there, and what a type leaves of them is not relative to the result.
+    """
+    norm, root = torch.nan_to_num(_numbers(t), 0.0, 0.0, 0.0).norm().item(), t.numel() ** 0.5
+    return norm if norm > _ZERO * root else max(_UNIT * root, 1e-30)
 
 
 def tolerance(dtype: torch.dtype, *tensors: torch.Tensor) -> float:
