@@ -26,6 +26,7 @@ from .hooks import GRAPH_HOOK, HOOK, CacheIdentity, graph_pass, hooked, schedule
 from .loops import (
     inductor_ops,
     make_loop_body,
+    merges_softmax_states,
     ops_handler_base,
     reduction_identity,
     reduction_outputs,

@@ -9,6 +9,7 @@ from typing import Any
 import sympy
 import torch
 
+from .compiling import torch_release
 from .patches import joining_less
 from .protocols import LoopBody, LoopNode
 from .schedule import buffers_read
@@ -67,6 +68,14 @@ def make_loop_body(
     (iter_vars, reduce_vars), ranges = index_vars_no_squeeze(iter_sizes, reduce_sizes, prefix="p")
     with joining_less():
         return LoopBody(body, (iter_vars, reduce_vars), ranges, iter_vars, reduce_vars)
+
+
+def merges_softmax_states() -> bool:
+    """Return True if a kernel that keeps its rows takes (maximum, sum) pairs for `online_softmax_reduce`.
+
+    Before torch 2.13 only a looped kernel takes them.
+    """
+    return torch_release() >= (2, 13)
 
 
 _LOOP_STATE = ("_body", "_sizes", "group", "read_writes", "unmet_dependencies")

@@ -13,6 +13,7 @@ from typing import TypeAlias
 import sympy
 import torch
 
+from bridge import inductor
 from bridge.affine import dtypes, ops_table
 from bridge.affine.mlir_runtime import ir
 from bridge.reasons import Reason, Unsupported
@@ -205,6 +206,8 @@ def _online_softmax(evaluator: ValueEvaluator, steps: list[Step], _innermost: ir
     values = [evaluator.value(step[0]) for step in steps]
     if evaluator.env.in_registers:
         return _softmax_in_two_passes(evaluator, values, weights, dtype)
+    if evaluator.env.simt_target and any(w is not None for w in weights) and not inductor.merges_softmax_states():
+        raise Unsupported(Reason.not_liftable, "a sum of weighted exponentials in a row that is not kept")
     operands = [x if w is None else (x, w) for x, w in zip(values, weights, strict=True)]
     states = [ops.reduction(dtype, dtype, "online_softmax_reduce", operand) for operand in operands]
     if len(states) == 1:

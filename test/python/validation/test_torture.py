@@ -15,6 +15,8 @@ from torture.__main__ import chosen
 from torture.outcome import Outcome, Verdict
 from torture.pool import run_all
 
+from bridge import inductor
+
 #: Programs by generator and target.
 SAMPLES = {("op_db", "triton"): 8, ("op_db", "cpp"): 12}
 
@@ -59,6 +61,16 @@ FOUND = {
 @pytest.mark.parametrize("name, verdict", FOUND.values(), ids=FOUND)
 def test_found(name, verdict, compiler):
     assert op_db.run(name, "triton").verdict is verdict
+
+
+def test_found_before_torch_2_13(monkeypatch, compiler):
+    """Sums of weighted exponentials: a kernel that kept its rows had no code for them."""
+    monkeypatch.setattr(inductor, "merges_softmax_states", lambda: False)
+    case = op_db._build("fill/-/f16/pad/every-other/2", "triton")
+    compilation = compiling.Compilation()
+    replace(case, program=replace(case.program, training=False)).compiled(compilation, {})
+    (report,) = compilation.reports
+    assert "a sum of weighted exponentials in a row that is not kept" in str(report)
 
 
 @pytest.mark.parametrize(
