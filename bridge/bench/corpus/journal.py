@@ -15,8 +15,7 @@ class Journal:
 
     def __init__(self, path: Path):
         self.path = path
-        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-        self.records: dict[str, Record] = {r["pattern"]: r for r in map(json.loads, lines)}
+        self.records: dict[str, Record] = {r["pattern"]: r for r in map(json.loads, complete_lines(path))}
 
     def add(self, record: Record) -> None:
         """Append a record to the file; an earlier one of the same pattern no longer counts."""
@@ -24,3 +23,12 @@ class Journal:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(record) + "\n")
+
+
+def complete_lines(path: Path) -> list[str]:
+    """Return the lines of a file, none of one that is not there; cut off a last line that a stopped run began."""
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    complete = text[: text.rfind("\n") + 1]
+    if complete != text:
+        path.write_text(complete, encoding="utf-8")
+    return complete.splitlines()

@@ -6,6 +6,8 @@ import collections
 from collections.abc import Iterable
 from pathlib import Path
 
+from bridge.bench.corpus.journal import complete_lines
+
 from .outcome import FAILURES, Outcome, Verdict
 
 
@@ -15,9 +17,8 @@ class Journal:
     def __init__(self, path: Path):
         self.path = path
         self.outcomes: dict[str, Outcome] = {}
-        if path.exists():
-            for line in path.read_text(encoding="utf-8").splitlines():
-                self._keep(Outcome.from_json(line))
+        for line in complete_lines(path):
+            self._keep(Outcome.from_json(line))
 
     def add(self, outcome: Outcome) -> None:
         self._keep(outcome)
