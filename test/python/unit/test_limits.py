@@ -1,4 +1,4 @@
-"""The rules of the house that ruff does not count: lines of a file, and of a function."""
+"""The rules of the house that ruff does not count: lines of a file and of a function, and a test for each file."""
 
 from __future__ import annotations
 
@@ -68,3 +68,13 @@ def test_a_function_that_is_too_long_is_found():
     assert too_long(python_functions("\n".join(["def f():", *body]))) == ["f: 81 lines"]
     method = ["struct S {", "  int f() {", *("  " + line for line in body), "  }", "};"]
     assert too_long(cpp_functions("\n".join(method))) == ["int f() {: 82 lines"]
+
+
+def test_every_file_of_the_package_has_its_tests():
+    """A contributor finds the tests of a file by its path: bridge/horizontal/cost.py, unit/horizontal/test_cost.py."""
+    files = [path.relative_to(ROOT) for path in sources(".py") if not path.name.startswith("__")]
+    packaged = [path for path in files if path.parts[0] in ("bridge", "lowering")]
+    expected = {Path(*path.parts[1:-1], f"test_{path.name}") for path in packaged}
+    unit = ROOT / "test" / "python" / "unit"
+    assert len(expected) > 100
+    assert not expected - {path.relative_to(unit) for path in unit.rglob("test_*.py")}

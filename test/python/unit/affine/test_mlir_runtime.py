@@ -1,0 +1,66 @@
+"""MLIR and the plug-in are loaded once, and refused where they do not belong together."""
+
+from __future__ import annotations
+
+import sys
+import threading
+
+import pytest
+
+from bridge.affine import mlir_runtime
+from bridge.affine.mlir_runtime import check_versions, context, ir, load_mlir, load_pass_plugins, mlir_errors_are_bugs
+from bridge.reasons import InvariantError, Reason, Unsupported
+from bridge.support.version import __version__
+
+
+@pytest.mark.parametrize(
+    ("plugin", "mlir", "fits"),
+    [
+        (__version__, "21.1.2", True),
+        (__version__, "21.1", True),
+        (__version__, "21.1.20", False),
+        (__version__, "2", False),
+        ("0.0.0.other", "21.1.2", False),
+    ],
+)
+def test_plugin_package_and_mlir_are_of_one_release(monkeypatch, plugin, mlir, fits):
+    monkeypatch.setattr(mlir_runtime, "mlir_version", lambda: "21.1.2")
+    if fits:
+        check_versions(plugin, mlir)
+        return
+    with pytest.raises(Unsupported) as refusal:
+        check_versions(plugin, mlir)
+    assert refusal.value.reason is Reason.plugin_version_mismatch
+
+
+def test_without_the_wheel_there_is_no_version_and_no_module(monkeypatch):
+    assert mlir_runtime.mlir_version() is not None
+    monkeypatch.setitem(sys.modules, "mlir", None)
+    assert mlir_runtime.mlir_version() is None
+    with pytest.raises(Unsupported) as refusal:
+        load_mlir("no_such_module")
+    assert refusal.value.reason is Reason.mlir_missing
+
+
+def test_each_thread_has_a_context_of_its_own():
+    contexts = []
+    thread = threading.Thread(target=lambda: contexts.append(context()))
+    thread.start()
+    thread.join()
+    assert context() is context()
+    assert contexts[0] is not context()
+
+
+def test_pass_plugins_that_are_none_are_refused(tmp_path):
+    with pytest.raises(Unsupported) as missing:
+        load_pass_plugins((str(tmp_path / "libMissing.so"),))
+    with pytest.raises(Unsupported, match="is no pass plug-in") as other:
+        load_pass_plugins(("libc.so.6",))
+    assert missing.value.reason is Reason.plugin_missing
+    assert other.value.reason is Reason.plugin_version_mismatch
+
+
+def test_ir_that_does_not_verify_is_a_bug():
+    text = '"func.func"() ({}) {sym_name = "f"} : () -> ()'
+    with context(), ir.Location.unknown(), pytest.raises(InvariantError, match="function_type"), mlir_errors_are_bugs():
+        ir.Module.parse(text)

@@ -1,0 +1,93 @@
+"""What the trace of a loop body keeps, and which bodies it refuses."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+import sympy
+import torch
+from torch._inductor.virtualized import V
+
+from bridge.affine.translate.trace import Component, iteration_variable, trace_node
+from bridge.reasons import Reason, Unsupported
+
+i, j = (iteration_variable(n) for n in range(2))
+ROWS, COLUMNS = sympy.Integer(16), sympy.Integer(48)
+
+
+def trace(compute, iteration=(ROWS,), reduction=(), factors=None):
+    """The trace of a body that stores what `compute(ops, indices)` gives."""
+
+    def body(*indices):
+        ops = V.get_ops_handler()
+        ops.store("out", indices[0][0], compute(ops, indices))
+
+    return trace_node("op0", body, (list(iteration), list(reduction)), factors)
+
+
+def below(ops, index, limit):
+    return ops.lt(ops.index_expr(index, torch.int64), ops.constant(limit, torch.int64))
+
+
+def test_steps_are_kept_in_order_with_their_accesses():
+    found = trace(lambda ops, at: ops.exp(ops.load("in", 2 * at[0][0])))
+    assert [step.op for step in found.steps] == ["load", "exp", "store"]
+    assert [(a.buffer, a.index, a.is_write) for a in found.accesses] == [("in", 2 * i, False), ("out", i, True)]
+    assert found.iter_vars == [(i, ROWS)]
+
+
+def test_a_loop_may_be_replaced_by_several():
+    found = trace(lambda ops, at: ops.load("in", at[0][0]), factors=[[sympy.Integer(4), sympy.Integer(4)]])
+    assert found.iter_vars == [(i, 4), (j, 4)]
+    assert found.accesses[0].index == 4 * i + j
+
+
+def test_a_masked_block_narrows_the_ranges_in_it_only():
+    def compute(ops, at):
+        row = at[0][0]
+        ops.masked(below(ops, row, 3), lambda: ops.load("in", row), 0.0)
+        return ops.load("in", row)
+
+    found = trace(compute)
+    guarded, unguarded, _ = found.accesses
+    masked = next(step for step in found.steps if step.op == "masked")
+    assert [step.op for step in masked.region] == ["load"]
+    assert guarded.ranges[i] == (0, 2)
+    assert unguarded.ranges[i] == (0, 15)
+
+
+def test_a_reduction_with_several_results_has_components():
+    def compute(ops, at):
+        results = ops.reduction(torch.float32, torch.float32, "welford_reduce", ops.load("in", at[0][0] + at[1][0]))
+        assert [(type(r), r.position) for r in results] == [(Component, 0), (Component, 1), (Component, 2)]
+        return results[0]
+
+    found = trace(compute, reduction=(COLUMNS,))
+    assert found.reduce_vars == [(j, COLUMNS)]
+
+
+@pytest.mark.parametrize(
+    ("compute", "reason"),
+    [
+        (lambda ops, at: ops.rand(ops.constant(0, torch.int64), at[0][0]), Reason.random),
+        (lambda ops, at: ops.store("other", at[0][0], 1.0, mode="atomic_add"), Reason.atomics),
+        (lambda ops, at: ops.masked(ops.load("mask", at[0][0]), lambda: 1.0, 0.0), Reason.non_affine_mask),
+        (lambda ops, at: ops.check_bounds(at[0][0], sympy.Integer(15), True, True), Reason.side_effect),
+    ],
+)
+def test_what_no_loop_of_affine_says_is_refused(compute, reason):
+    sizevars = SimpleNamespace(statically_known_true=bool)
+    with V.set_graph_handler(SimpleNamespace(sizevars=sizevars)), pytest.raises(Unsupported) as refusal:
+        trace(compute)
+    assert refusal.value.reason is reason
+
+
+def test_a_check_that_always_holds_is_dropped():
+    def compute(ops, at):
+        ops.check_bounds(at[0][0], ROWS, True, True)
+        return 1.0
+
+    sizevars = SimpleNamespace(statically_known_true=bool)
+    with V.set_graph_handler(SimpleNamespace(sizevars=sizevars)):
+        assert [step.op for step in trace(compute).steps] == ["store"]

@@ -1,0 +1,71 @@
+"""How `bridge bench` compares two compilers, with stubs for the GPU and the compilers."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from bridge.bench import gpu_measurements, measure
+from bridge.bench.gpu_measurements import Launch
+from bridge.reports import Report
+
+
+def compiled(name="", **values):
+    """What is known of a case that one compiler has compiled."""
+    values = {"seconds": [3.0, 1.0, 2.0], "error": 0.0, "launches": [], "shared_kernels": 0, "peak_bytes": 0, **values}
+    return measure._Compiled(graph=SimpleNamespace(replay=name), kept=None, **{"report": Report(), **values})
+
+
+def test_compilers_alternate_and_the_first_rounds_do_not_count(monkeypatch):
+    replayed = []
+
+    def event_times(replay, count, rewind):
+        replayed.append(replay)
+        return [12.0 * count]
+
+    def launches(replay):
+        return [Launch("triton_0", 8.0), Launch("gemm", 100.0)]
+
+    monkeypatch.setattr(gpu_measurements, "event_times", event_times)
+    monkeypatch.setattr(gpu_measurements, "launches", launches)
+    both = {name: compiled(name) for name in measure.COMPILERS}
+    measure._measure_in_turn(SimpleNamespace(steps=4, rewind=lambda: None), both)
+    assert replayed[:4] == ["inductor", "bridge", "bridge", "inductor"]
+    for one in both.values():
+        assert one.times == [3.0] * measure.ROUNDS and one.triton == [2.0] * measure.PROFILED
+
+
+def test_a_result_has_the_median_of_the_ratios_of_rounds():
+    theirs = compiled(times=[1.0, 2.0, 4.0], triton=[0.0] * 3, shared_kernels=1, peak_bytes=7)
+    groups = [SimpleNamespace(reason=None), *[SimpleNamespace(reason=SimpleNamespace(name="cyclic"))] * 2]
+    report = SimpleNamespace(groups=groups, total_seconds=0.5)
+    ours = compiled(times=[2.0, 1.0, 4.0], triton=[0.0] * 3, report=report, shared_kernels=3)
+    result = measure._result(SimpleNamespace(model="m", mode="decode", batch=2), theirs, ours)
+    assert (result.ratio, result.triton_ratio, result.reasons) == (1.0, 1.0, {"cyclic": 2})
+    assert (result.bridge_s, result.shared_kernels) == (0.5, 3)
+    assert (result.inductor.total_us, result.inductor.compile_s, result.inductor.peak_bytes) == (2.0, 2.0, 7)
+
+
+def test_a_round_is_compared_with_the_same_round():
+    assert measure._ratios([1.0, 6.0, 5.0], [2.0, 3.0, 0.0]) == [0.5, 2.0, 1.0]
+    with pytest.raises(ValueError, match="shorter"):
+        measure._ratios([1.0, 2.0], [1.0])
+
+
+@pytest.mark.parametrize(
+    ("failing", "words"),
+    [
+        (("bridge",), "with Bridge only: RuntimeError: no bridge"),
+        (("bridge", "inductor"), "Inductor, without Bridge: RuntimeError: no inductor"),
+    ],
+)
+def test_a_failure_says_whose_it_is(monkeypatch, failing, words):
+    def compile_case(case, compiler):
+        if compiler in failing:
+            raise RuntimeError(f"no {compiler}")
+
+    monkeypatch.setattr(measure, "_compile", compile_case)
+    with pytest.raises(measure.CompilerFailed) as raised:
+        measure._attributed(None, "bridge")
+    assert str(raised.value) == words

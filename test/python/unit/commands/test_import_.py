@@ -1,0 +1,75 @@
+"""What `bridge import` makes its inputs from, and how it compares outputs."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from bridge.commands import import_
+
+
+@pytest.fixture
+def file(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    path = tmp_path / "a_program_to_compare_with.py"
+    path.write_text("def double(x):\n    return 2 * x\ndef two(x):\n    return x, 2 * x\n")
+    yield path
+    sys.modules.pop(path.stem, None)
+
+
+def test_an_argument_is_written_as_an_input():
+    argument = SimpleNamespace(shape=(2, 3), dtype=torch.bfloat16)
+    assert import_._spelled(argument) == "2x3:bfloat16"
+    assert import_._spelled(SimpleNamespace(shape=(), dtype=torch.int64)) == "1:int64"
+
+
+def test_equal_outputs_are_a_success(file, capsys):
+    x = torch.arange(6.0)
+    assert import_._check(f"{file}:double", [x], [(2 * x).reshape(2, 3)]) == 0
+    assert import_._check(f"{file}:two", [x], [x, 2 * x]) == 0
+    assert capsys.readouterr().out == "largest difference 0.00e+00\n" * 3
+
+
+def test_another_value_is_a_failure(file, capsys):
+    x = torch.ones(4)
+    assert import_._check(f"{file}:double", [x], [torch.tensor([2.0, 2.0, 2.0, 2.5])]) == 1
+    assert capsys.readouterr().out == "largest difference 5.00e-01\n"
+
+
+def test_another_number_of_outputs_is_a_failure(file, capsys):
+    x = torch.ones(4)
+    assert import_._check(f"{file}:two", [x], [x]) == 1
+    assert capsys.readouterr().out == "different: the function has 2 outputs of [(4,), (4,)]\n"
+
+
+def test_outputs_of_another_size_are_a_failure(file, capsys):
+    assert import_._check(f"{file}:double", [torch.ones(4)], [torch.ones(3)]) == 1
+    assert capsys.readouterr().out == "different: the function has 1 outputs of [(4,)]\n"
+
+
+def test_outputs_without_values_are_not_checked(file, capsys):
+    assert import_._check(f"{file}:double", [torch.ones(4)], [torch.empty(4, device="meta")]) == 1
+    assert capsys.readouterr().out.startswith("not checked")
+
+
+def test_no_elements_are_equal(file, capsys):
+    assert import_._check(f"{file}:double", [torch.ones(0)], [torch.ones(0)]) == 0
+
+
+def test_a_function_has_to_be_named(file):
+    with pytest.raises(ValueError, match="which function"):
+        import_._check(str(file), [], [])
+
+
+def test_what_can_be_shown_is_listed(capsys):
+    parser = argparse.ArgumentParser()
+    import_.register(parser)
+    given = parser.parse_args(["norm.mlir", "--plugin", "a.so", "--plugin", "b.so"])
+    assert (given.plugin, given.target, given.show) == (["a.so", "b.so"], "cpu", None)
+    with pytest.raises(SystemExit):
+        parser.parse_args(["norm.mlir", "--show", "nothing"])
+    assert "invalid choice: 'nothing'" in capsys.readouterr().err

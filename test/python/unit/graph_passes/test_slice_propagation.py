@@ -1,0 +1,90 @@
+"""From which slices of its inputs an operation makes a slice of its result."""
+
+from __future__ import annotations
+
+import pytest
+import sympy
+import torch
+from torch.fx import Graph, Node
+from torch.fx.node import map_arg
+
+from bridge.graph_passes.slice_propagation import Move, move
+from bridge.inductor.graphs import aten
+
+
+class Traced:
+    """A graph of tensors that have shapes and no values."""
+
+    def __init__(self):
+        self.graph = Graph()
+
+    def tensor(self, name: str, *shape: int) -> Node:
+        node = self.graph.placeholder(name)
+        node.meta["val"] = torch.empty(shape, device="meta")
+        return node
+
+    def call(self, target, *args) -> Node:
+        node = self.graph.call_function(target, args)
+        node.meta["val"] = target(*map_arg(args, lambda source: source.meta["val"]))
+        return node
+
+
+@pytest.fixture
+def traced():
+    return Traced()
+
+
+def test_a_repeated_input_of_a_pointwise_operation_stays_whole(traced):
+    x, row, column = traced.tensor("x", 4, 6), traced.tensor("row", 6), traced.tensor("column", 4, 1)
+    added = traced.call(aten.add.Tensor, x, row)
+    assert move(added, 0, 1) == Move(((x, 0), (row, None)))
+    assert move(added, 1, 1) == Move(((x, 1), (row, 0)))
+    scaled = traced.call(aten.mul.Tensor, x, column)
+    assert move(scaled, 1, 1) == Move(((x, 1), (column, None)))
+
+
+def test_a_reduction_passes_the_dimensions_that_it_keeps(traced):
+    x = traced.tensor("x", 4, 6, 8)
+    assert move(traced.call(aten.sum.dim_IntList, x, [1]), 1, 1) == Move(((x, 2),))
+    kept = traced.call(aten.sum.dim_IntList, x, [-2], True)
+    assert move(kept, 2, 1) == Move(((x, 2),))
+    assert move(kept, 1, 1) is None
+
+
+@pytest.mark.parametrize(
+    ("target", "args", "dim", "own"),
+    [
+        (aten.permute.default, ([1, -1, 0],), 1, 2),
+        (aten.transpose.int, (0, 2), 0, 2),
+        (aten.slice.Tensor, (1, 0, 3), 2, 2),
+        (aten.slice.Tensor, (1, 0, 3), 1, None),
+        (aten.select.int, (1, 0), 1, 2),
+        (aten.select.int, (-2, 0), 0, 0),
+        (aten.unsqueeze.default, (0,), 3, 2),
+    ],
+    ids=str,
+)
+def test_views(traced, target, args, dim, own):
+    x = traced.tensor("x", 4, 6, 8)
+    moved = move(traced.call(target, x, *args), dim, 1)
+    assert moved == (None if own is None else Move(((x, own),)))
+
+
+def test_sizes_among_the_arguments_become_those_of_the_slice(traced):
+    x, row = traced.tensor("x", 4, 6), traced.tensor("row", 1, 6)
+    split = traced.call(aten.view.default, x, [2, 2, 6])
+    moved = move(split, 2, 3)
+    assert moved == Move(((x, 1),), (2, 3)) and moved.arguments(split.args) == (x, [2, 2, 3])
+    assert split.args == (x, [2, 2, 6]), "the operation itself has changed"
+    repeated = traced.call(aten.expand.default, row, [4, 6])
+    moved = move(repeated, 0, 2)
+    assert moved == Move(((row, None),), (0, 2)) and moved.arguments(repeated.args) == (row, [2, 6])
+
+
+def test_what_a_slice_does_not_pass(traced):
+    x = traced.tensor("x", 4, 6)
+    split = traced.call(aten.view.default, x, [2, 2, 6])
+    assert move(split, 0, 1) is None, "half of the rows are no dimension of the input"
+    assert move(split, 2, sympy.Symbol("n")) is None, "the length is to be a number among the arguments"
+    assert move(traced.call(aten.mm.default, x, traced.tensor("w", 6, 3)), 0, 1) is None
+    assert move(traced.call(aten.relu.default, x), None, 1) is None

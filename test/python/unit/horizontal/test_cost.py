@@ -1,0 +1,76 @@
+"""Which kernels gain by a common launch."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from bridge import inductor
+from bridge.horizontal.cost import (
+    LARGE_BYTES,
+    MAX_BUFFERS,
+    MIXED_BYTES,
+    Part,
+    check_buffers,
+    choose_worthwhile,
+    describe_launch,
+    measure,
+    share_input,
+)
+from bridge.reasons import Reason, Unsupported
+
+
+def kernel(name, *reads, sizes=((8,), ())):
+    one = SimpleNamespace(get_name=lambda: name, get_operation_names=lambda: {name}, _sizes=sizes)
+    one.read_writes = SimpleNamespace(reads=[SimpleNamespace(name=buffer) for buffer in reads])
+    one.get_nodes = lambda: [one]
+    return one
+
+
+def part(name, size, *reads, reduces=False):
+    return Part(kernel(name, *reads), {name: size}, reduces)
+
+
+def names(parts):
+    return [p.name for p in parts]
+
+
+def test_large_kernels_share_a_launch_where_they_share_an_input():
+    alike = [part("a", LARGE_BYTES + 1, "x"), part("b", LARGE_BYTES + 1, "x"), part("c", LARGE_BYTES + 1, "y")]
+    assert names(choose_worthwhile(alike)) == ["a", "b"]
+    assert share_input(alike[0].kernel, alike[1].kernel)
+    assert not share_input(alike[0].kernel, alike[2].kernel)
+
+
+def test_beside_a_reduction_a_kernel_without_one_is_small():
+    parts = [
+        part("norm", LARGE_BYTES, reduces=True),
+        part("small", MIXED_BYTES),
+        part("large", MIXED_BYTES + 1),
+    ]
+    assert names(choose_worthwhile(parts)) == ["norm", "small"]
+    assert names(choose_worthwhile(parts[1:])) == ["small", "large"]
+
+
+def test_a_reduction_over_memory_that_is_far_apart_stays_alone(monkeypatch):
+    monkeypatch.setattr(inductor, "bytes_beside_rows", lambda kernel, rows: int(kernel.get_name() == "columns"))
+    parts = [part("columns", 1 << 20, reduces=True), part("rows", 2 << 20, reduces=True)]
+    with pytest.raises(Unsupported, match=r"columns \(reduces\) 1\.0 MB, rows \(reduces\) 2\.0 MB") as refusal:
+        choose_worthwhile(parts)
+    assert refusal.value.reason is Reason.not_profitable
+
+
+def test_a_launch_has_a_limit_of_distinct_buffers():
+    halves = [dict.fromkeys(range(MAX_BUFFERS // 2), 1), dict.fromkeys(range(MAX_BUFFERS // 2, MAX_BUFFERS), 1)]
+    parts = [Part(kernel("k"), moved, False) for moved in halves]
+    check_buffers([*parts, *parts])
+    with pytest.raises(Unsupported, match=f"{MAX_BUFFERS + 1} buffers, at most {MAX_BUFFERS}"):
+        check_buffers([*parts, part("more", 1)])
+
+
+def test_kernels_are_measured_and_described(monkeypatch):
+    monkeypatch.setattr(inductor, "bytes_touched", lambda kernel: {"x": 1 << 20, "y": 1 << 19})
+    parts = [measure(kernel("sum", sizes=((8,), (4,)))), measure(kernel("copy"))]
+    assert [(p.reduces, p.total) for p in parts] == [(True, 3 << 19), (False, 3 << 19)]
+    assert describe_launch(parts) == "one launch for 2 kernels, 1 saved: sum (reduces) 1.5 MB, copy 1.5 MB"

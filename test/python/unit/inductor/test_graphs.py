@@ -1,0 +1,89 @@
+"""What nodes of an FX graph are to the code generators, and the notes that passes leave in a graph."""
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+from torch._inductor import config
+from torch._inductor.virtualized import V
+from torch.fx import Graph as FxGraph
+from torch.fx import GraphModule
+
+from bridge.inductor import graphs
+
+aten = torch.ops.aten
+
+
+@pytest.fixture
+def call():
+    """Adds a call of an operator on one input of 4 by 6 elements to a graph."""
+    graph = FxGraph()
+    x = graph.placeholder("x")
+    x.meta["val"] = torch.empty(4, 6, device="meta")
+
+    def add(target, *args, **kwargs):
+        node = graph.call_function(target, (x, *args), kwargs)
+        node.meta["val"] = target(x.meta["val"], *args, **kwargs)
+        return node
+
+    return add
+
+
+def test_kinds_of_nodes(call):
+    def kinds(node):
+        return [k.__name__ for k in (graphs.is_pointwise, graphs.is_reduction, graphs.is_view) if k(node)]
+
+    assert kinds(call(aten.sin.default)) == ["is_pointwise"]
+    assert kinds(call(aten.sum.dim_IntList, [1])) == ["is_reduction"]
+    assert kinds(call(aten.permute.default, [1, 0])) == ["is_view"]
+    assert kinds(call(aten.rand_like.default)) == []
+
+
+def test_permuted_elements_are_in_another_order(call):
+    assert graphs.keeps_order(call(aten.view.default, [24]))
+    assert not graphs.keeps_order(call(aten.permute.default, [1, 0]))
+    assert not graphs.keeps_order(call(aten.slice.Tensor, 0, 1, 3))
+
+
+@pytest.mark.parametrize(
+    ("dimensions", "keep", "reduced"), [([-1], False, {1}), ([0, 1], True, {0, 1}), ([], False, {0, 1})]
+)
+def test_reduced_dimensions_count_from_the_first(call, dimensions, keep, reduced):
+    node = call(aten.sum.dim_IntList, dimensions, keep)
+    assert graphs.reduced_dimensions(node) == reduced
+    assert graphs.keeps_dimensions(node) is keep
+
+
+def test_argument_left_out_is_the_default_of_the_schema(call):
+    assert graphs.argument(call(aten.sum.dim_IntList, [1]), "keepdim") is False
+    assert graphs.argument(call(aten.sum.dim_IntList, [1], dtype=torch.float64), "dtype") is torch.float64
+    assert graphs.argument(call(aten.sin.default), "keepdim") is None
+
+
+def test_place_names_the_last_frame(call):
+    node = call(aten.sin.default)
+    assert graphs.place(node) == node.name
+    node.meta["stack_trace"] = '  File "/a/first.py", line 3, in f\n  File "/a/last.py", line 12, in g\n'
+    assert graphs.place(node) == f"{node.name} (last.py:12)"
+
+
+def test_notes_are_taken_once_and_again_after_they_are_given_back():
+    module = GraphModule({}, FxGraph())
+    graphs.add_note(module.graph, "first")
+    graphs.add_note(module.graph, "second")
+    lowering = SimpleNamespace(module=module)
+    with V.set_graph_handler(lowering):
+        assert graphs.take_notes() == ["first", "second"]
+        graphs.give_notes_back(lowering)
+        assert graphs.take_notes() == ["first", "second"]
+        assert graphs.take_notes() == []
+
+
+def test_limit_of_the_cpu_is_not_that_of_other_devices():
+    if not hasattr(config, "realize_cpu_acc_reads_threshold"):
+        pytest.skip("torch has one limit for all devices")
+    with config.patch(realize_reads_threshold=3, realize_acc_reads_threshold=None, realize_cpu_acc_reads_threshold=5):
+        assert graphs.store_limits(torch.device("cpu")) == (3, 5)
+        assert graphs.store_limits(torch.device("cuda")) == (3, config._realize_acc_reads_threshold_default)
+    with config.patch(realize_acc_reads_threshold=7):
+        assert graphs.store_limits(torch.device("cpu")).any == 7

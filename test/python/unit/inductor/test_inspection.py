@@ -1,0 +1,86 @@
+"""What diagnostics see of Inductor's kernels: names, sources, shapes, lines of the user's."""
+
+from types import SimpleNamespace
+
+import sympy
+import torch
+from torch._inductor import scheduler as inductor_scheduler
+from torch._inductor.utils import Placeholder
+from torch._inductor.virtualized import V
+
+from bridge.inductor import inspection
+
+CPU = torch.device("cpu")
+
+
+class Generator:
+    """Stands for a code generator of torch's."""
+
+    def define_kernel(self, source, nodes, context):
+        return f"kernel_{context}"
+
+
+class Kernel(inductor_scheduler.SchedulerNode):
+    """A scheduler node that nothing was lowered for."""
+
+    def __init__(self, name, scheduler, template=False):
+        self.name, self.scheduler, self.template = name, scheduler, template
+        self.read_writes = SimpleNamespace(reads=[])
+
+    def is_template(self):
+        return self.template
+
+    def get_name(self):
+        return self.name
+
+    def get_device(self):
+        return CPU
+
+    def get_nodes(self):
+        return [self]
+
+
+def _scheduler():
+    found = SimpleNamespace(backends={CPU: Generator()}, name_to_buf={})
+    found.get_backend = lambda device: found.backends[device]
+    return found
+
+
+def test_watched_kernel_is_told_with_its_name_in_the_source():
+    told, scheduler = [], _scheduler()
+    kernel = Kernel("op0", scheduler)
+    inspection.watch_kernels([kernel], lambda *seen: told.append(seen))
+    source = f"def {Placeholder.KERNEL_NAME}(): '{Placeholder.DESCRIPTIVE_NAME}'"
+    assert scheduler.backends[CPU].define_kernel(source, [kernel, Generator], 3) == "kernel_3"
+    assert told == [("kernel_3", ["op0"], "def kernel_3(): 'kernel_3'")]
+
+
+def test_template_is_not_generated_and_not_watched():
+    scheduler = _scheduler()
+    assert inspection.is_generated(Kernel("op0", scheduler))
+    template = Kernel("op1", scheduler, template=True)
+    assert not inspection.is_generated(template)
+    inspection.watch_kernels([template], lambda *seen: None)
+    assert type(scheduler.backends[CPU]) is Generator
+
+
+def test_shapes_of_buffers_and_of_constants():
+    buffer = SimpleNamespace(get_size=lambda: [sympy.Symbol("s0"), sympy.Integer(4)])
+    graph = SimpleNamespace(constants={"weight": torch.empty(2, 3)}, get_buffer={"buf0": buffer}.__getitem__)
+    with V.set_graph_handler(graph):
+        assert inspection.buffer_shape("buf0") == ["s0", "4"]
+        assert inspection.buffer_shape("weight") == ["2", "3"]
+
+
+def test_lines_are_the_last_frames_each_once():
+    def origin(name, *lines):
+        trace = "".join(f'  File "/a/m.py", line {line}, in f\n    y = x\n' for line in lines)
+        return SimpleNamespace(name=name, meta={"stack_trace": trace or None})
+
+    def node(*origins):
+        return SimpleNamespace(node=SimpleNamespace(get_origins=lambda: origins))
+
+    several = node(origin("c", 1, 9), origin("a", 1, 4), origin("b", 2, 4), origin("d"))
+    assert inspection.node_locations(several) == [("/a/m.py", 4), ("/a/m.py", 9)]
+    assert inspection.node_location(several) == ("/a/m.py", 4)
+    assert inspection.node_location(node(origin("a"))) is None

@@ -1,0 +1,61 @@
+"""Bytes that are live in a schedule, counted by hand for a few matrix products."""
+
+import contextlib
+
+import torch
+from torch._inductor import config
+from torch._inductor.debug import DebugContext
+from torch._inductor.graph import GraphLowering
+from torch._inductor.virtualized import V
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+from bridge.inductor import memory
+
+
+@contextlib.contextmanager
+def scheduled(function, *shapes):
+    """Lower a function of tensors and schedule it, with nothing compiled; give its graph."""
+    with FakeTensorMode(shape_env=ShapeEnv(), static_shapes=True) as mode:
+        inputs = [torch.empty(shape) for shape in shapes]
+        module = make_fx(function)(*inputs)
+    with V.set_fake_mode(mode), V.set_debug_handler(DebugContext()):
+        lowering = GraphLowering(module, inputs, mode.shape_env, is_inference=True)
+        with V.set_graph_handler(lowering), V.set_extern_kernel_nodes([]):
+            lowering.run(*inputs)
+            lowering.init_wrapper_code()
+            lowering._update_scheduler()
+            yield lowering
+
+
+def products(x):
+    """Two products; each tensor of 32 by 32 has 4096 bytes."""
+    return (x @ x) @ x
+
+
+def test_live_bytes_of_each_kernel():
+    with scheduled(products, (32, 32)) as graph:
+        schedule = graph.scheduler.nodes
+        assert memory.live_bytes(schedule) == [(8192, 4096), (12288, 4096)]
+        assert memory.peak_bytes(schedule) == 12288
+        assert [memory.bytes_held(kernel) for kernel in schedule] == [8192, 12288]
+
+
+def test_nothing_is_live_in_an_empty_schedule():
+    assert memory.live_bytes([]) == []
+    assert memory.peak_bytes([]) == memory.estimated_peak([]) == 0
+
+
+def test_estimated_peak_is_of_the_order_that_inductor_will_choose():
+    def two(x, y):
+        """Two results of 16 KB, each of them read by a product that makes 512 bytes of it."""
+        one, other = x @ y, (x + 1) @ y
+        return one @ x, other @ x
+
+    with config.patch(reorder_for_peak_memory=False), scheduled(two, (64, 2), (2, 64)) as graph:
+        schedule = graph.scheduler.nodes
+        assert memory.peak_bytes(schedule) > 2 * 16384
+        assert memory.estimated_peak(schedule) == memory.peak_bytes(schedule)
+        with config.patch(reorder_for_peak_memory=True):
+            assert 16384 < memory.estimated_peak(schedule) < 2 * 16384

@@ -1,0 +1,74 @@
+"""Peak that decides what the wrapper keeps: without what has no memory of its own."""
+
+import contextlib
+from types import SimpleNamespace
+
+import torch
+from torch._inductor.debug import DebugContext
+from torch._inductor.graph import GraphLowering
+from torch._inductor.virtualized import V
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+from bridge.inductor import reuse
+
+
+@contextlib.contextmanager
+def scheduled(function, *shapes):
+    """Lower a function of tensors and schedule it, with nothing compiled; give its graph."""
+    with FakeTensorMode(shape_env=ShapeEnv(), static_shapes=True) as mode:
+        inputs = [torch.empty(shape) for shape in shapes]
+        module = make_fx(function)(*inputs)
+    with V.set_fake_mode(mode), V.set_debug_handler(DebugContext()):
+        lowering = GraphLowering(module, inputs, mode.shape_env, is_inference=True)
+        with V.set_graph_handler(lowering), V.set_extern_kernel_nodes([]):
+            lowering.run(*inputs)
+            lowering.init_wrapper_code()
+            lowering._update_scheduler()
+            yield lowering
+
+
+def products(x):
+    """Two products; each tensor of 32 by 32 has 4096 bytes."""
+    return (x @ x) @ x
+
+
+class Wrapper:
+    """Stands for the wrapper's code; it plans with the estimate that it has then."""
+
+    def __init__(self, estimate):
+        self.lines, self.planned = [], []
+        if estimate is not None:
+            self.estimate_peak = estimate
+
+    def memory_plan_reuse(self):
+        self.planned.append(getattr(getattr(self, "estimate_peak", None), "overall_peak_memory", None))
+
+
+def test_peak_is_corrected_before_the_wrapper_plans():
+    with scheduled(products, (32, 32)) as graph:
+        wrapper = graph.wrapper_code = Wrapper(SimpleNamespace(overall_peak_memory=10**6))
+        reuse.keep_below_peak()
+        wrapper.memory_plan_reuse()
+        tree = wrapper.estimate_peak.segmented_tree
+        assert wrapper.planned == [12288]
+        assert [tree.summarize_range(step, step) for step in (0, 1)] == [8192, 12288]
+
+
+def test_removed_buffer_counts_nothing_while_its_kernel_runs():
+    with scheduled(products, (32, 32)) as graph:
+        wrapper = graph.wrapper_code = Wrapper(SimpleNamespace(overall_peak_memory=10**6))
+        graph.removed_buffers.add(graph.scheduler.nodes[1].get_outputs()[0].get_name())
+        reuse.keep_below_peak()
+        wrapper.memory_plan_reuse()
+        assert wrapper.planned == [8192]
+
+
+def test_wrapper_without_an_estimate_plans_as_it_is():
+    wrapper = Wrapper(None)
+    with V.set_graph_handler(SimpleNamespace(wrapper_code=wrapper)):
+        reuse.keep_below_peak()
+        wrapper.memory_plan_reuse()
+    assert wrapper.planned == [None]
+    assert "memory_plan_reuse" not in vars(wrapper), "only the next call is replaced"

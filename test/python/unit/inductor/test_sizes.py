@@ -1,0 +1,56 @@
+"""What is known of symbolic sizes, and how index expressions step over loops and divide them."""
+
+from types import SimpleNamespace
+
+import pytest
+import sympy
+from torch._inductor.sizevars import SizeVarAllocator
+from torch._inductor.virtualized import V
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
+from torch.utils._sympy.functions import FloorDiv, ModularIndexing
+
+from bridge.inductor import sizes
+
+I, J = sympy.symbols("i j", integer=True, nonnegative=True)
+S = sympy.Symbol("s0", integer=True, positive=True)
+
+
+def _body(*expressions):
+    indexing = {f"index{number}": expression for number, expression in enumerate(expressions)}
+    return SimpleNamespace(iter_vars=[I, J], var_ranges={I: S, J: sympy.Integer(98)}, indexing_exprs=indexing)
+
+
+def test_only_what_holds_for_all_sizes_is_known():
+    with V.set_graph_handler(SimpleNamespace(sizevars=SizeVarAllocator(ShapeEnv()))):
+        assert sizes.statically_known(sympy.Ge(S, 1))
+        assert sizes.statically_known(True)
+        assert not sizes.statically_known(sympy.Ge(S, 2))
+        assert not sizes.statically_known(sympy.Eq(S, 0))
+
+
+def test_divisions_of_sizes_are_told_from_those_of_loops():
+    of_sizes = FloorDiv(S, 2)
+    assert sizes.size_expressions(_body(J + I * of_sizes, FloorDiv(J, 7))) == [of_sizes]
+    assert sizes.size_expressions(SimpleNamespace(var_ranges={I: S})) == []
+
+
+@pytest.mark.parametrize(
+    ("index", "steps"), [(I + J, False), (2 * I + J, True), (J - 2 * I, True), (S * I + J, False), (-J, False)]
+)
+def test_steps_are_numbers_above_one(index, steps):
+    assert sizes.has_steps(_body(index)) is steps
+
+
+def test_loops_are_cut_where_indices_divide_them():
+    body = _body(FloorDiv(J, 49) + I, ModularIndexing(J, 7, 7), FloorDiv(I, S))
+    assert sizes.loop_cuts(body) == [set(), {7, 49}]
+
+
+def test_hint_of_an_unknown_size_is_typical():
+    def hint(expr, fallback):
+        return fallback if expr.free_symbols else expr
+
+    for name in ("optimization_hint", "size_hint"):  # by the version of torch
+        with V.set_graph_handler(SimpleNamespace(sizevars=SimpleNamespace(**{name: hint}))):
+            assert sizes.size_hint(S) == 4096
+            assert sizes.size_hint(sympy.Integer(12)) == 12

@@ -1,0 +1,119 @@
+"""What SSA values become in Inductor's `ops`: loads, constants, guards, roundings, and reductions over segments."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+import sympy
+import torch
+
+from bridge.affine.mlir_runtime import context, ir
+from bridge.lowering.lift.environment import Environment
+from bridge.lowering.lift.evaluate import Evaluator, number
+from bridge.reasons import Reason, Unsupported
+
+
+class Terms:
+    """Calls of Inductor's `ops` as text."""
+
+    def __getattr__(self, name):
+        return lambda *args, **kwargs: f"{name}({', '.join(map(str, (*args, *kwargs.values())))})"
+
+    def masked(self, mask, body, other):
+        return f"masked({mask}, {body()}, {other})"
+
+
+def operations(module, name):
+    """The operations of that name, in order."""
+    found = []
+
+    def visit(operation):
+        if operation.name == name:
+            found.append(operation.operation)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
+
+
+@contextlib.contextmanager
+def evaluating(text, **settings):
+    """(evaluator, module): memrefs are b0, b1 and so on, of rows of 8 elements; loop variables i0, i1 and so on."""
+    with context(), ir.Location.unknown():
+        module = ir.Module.parse(text)
+        (function,) = operations(module, "func.func")
+        memrefs = function.regions[0].blocks[0].arguments
+        strides = {1: [sympy.Integer(1)], 2: [sympy.Integer(8), sympy.Integer(1)]}
+        buffers = {m: (f"b{k}", strides[ir.MemRefType(m.type).rank]) for k, m in enumerate(memrefs)}
+        loops = [loop.regions[0].blocks[0].arguments[0] for loop in operations(module, "affine.for")]
+        indices = {v: sympy.Symbol(f"i{k}", integer=True, nonnegative=True) for k, v in enumerate(loops)}
+        yield Evaluator(Environment(Terms(), buffers, indices, **settings)), module
+
+
+def pointwise(body, result="f32"):
+    """A function that stores %r, for each of 8 elements, to %out."""
+    return f"""func.func @f(%x: memref<8xf32>, %out: memref<8x{result}>) {{
+      affine.for %i = 0 to 8 {{ {body} affine.store %r, %out[%i] : memref<8x{result}> }} return }}"""
+
+
+def stored(text, **settings):
+    with evaluating(text, **settings) as (evaluator, module):
+        return evaluator.stored(operations(module, "affine.store")[0])
+
+
+LOAD = "%v = affine.load %x[%i] : memref<8xf32>"
+
+
+def test_location_is_linear():
+    text = """func.func @f(%x: memref<4x8xf32>) { affine.for %i = 0 to 4 { affine.for %j = 0 to 7 {
+      %v = affine.load %x[%i, %j + 1] : memref<4x8xf32> } } return }"""
+    with evaluating(text) as (evaluator, module):
+        name, offset = evaluator.location(operations(module, "affine.load")[0], 0)
+    assert (name, str(offset)) == ("b0", "8*i0 + i1 + 1")
+
+
+@pytest.mark.parametrize(
+    ("constant", "expected"),
+    [("0.1 : f32", 0.1), ("0.1 : f64", 0.1), ("-5 : i32", -5), ("true", True), ("16777217.0 : f64", 16777217.0)],
+)
+def test_number_is_as_it_was_written(constant, expected):
+    with evaluating(f"func.func @f() {{ %c = arith.constant {constant} return }}") as (_, module):
+        found = number(operations(module, "arith.constant")[0])
+    assert (found, type(found)) == (expected, type(expected))
+
+
+@pytest.mark.parametrize(
+    ("mode", "expected"),
+    [
+        ("", "load(b0, i0)"),
+        (
+            "to_nearest_even",
+            "to_dtype(to_dtype(load(b0, i0), torch.bfloat16, torch.float32, False), torch.float32, torch.bfloat16)",
+        ),
+    ],
+    ids=["the store's own", "meant"],
+)
+def test_a_rounding_is_left_to_the_store_unless_it_is_meant(mode, expected):
+    assert stored(pointwise(f"{LOAD} %r = arith.truncf %v {mode} : f32 to bf16", "bf16")) == expected
+
+
+def test_a_guard_is_a_masked_block():
+    guard = f"""%r = affine.if affine_set<(d0) : (d0 - 3 >= 0)>(%i) -> f32 {{ {LOAD} affine.yield %v : f32 }}
+      else {{ %c = arith.constant 0.5 : f32 affine.yield %c : f32 }}"""
+    mask = "ge(index_expr(i0, torch.int64), constant(3, torch.int64))"
+    assert stored(pointwise(guard)) == f"masked({mask}, load(b0, i0), 0.5)"
+
+
+def test_an_operation_that_ops_lacks_is_named():
+    with pytest.raises(Unsupported, match=r"math\.cbrt") as raised:
+        stored(pointwise(f"{LOAD} %r = math.cbrt %v : f32"))
+    assert raised.value.reason is Reason.not_liftable
+
+
+def test_segments_are_of_powers_of_two():
+    evaluator = Evaluator(Environment(Terms(), {}, {}, segment=4))
+    reduced = evaluator.reduce(torch.float32, "sum", "v")
+    assert reduced == "reduction(torch.float32, torch.float32, bridge_segmented:sum:4, v)"
+    with pytest.raises(Unsupported, match="sum over segments of 3 lanes"):
+        Evaluator(Environment(Terms(), {}, {}, segment=3)).reduce(torch.float32, "sum", "v")

@@ -1,0 +1,47 @@
+"""What a band iteration keeps: the registers of every element that its reductions load."""
+
+from __future__ import annotations
+
+import pytest
+
+from bridge.affine.mlir_runtime import context, ir
+from bridge.lowering.lift.footprint import row_registers
+
+
+def registers(*loops, element="f32", size="?"):
+    """Of loops, each (extent, subscript of what it loads)."""
+    nests = [
+        f"""%r{k} = affine.for %i = 0 to {extent} iter_args(%s = %zero) -> ({element}) {{
+          %v = affine.load %x[{subscript}] : memref<{size}x{element}>
+          %t = arith.addf %s, %v : {element}
+          affine.yield %t : {element} }}"""
+        for k, (extent, subscript) in enumerate(loops)
+    ]
+    text = f"""func.func @f(%x: memref<{size}x{element}>, %n: index) {{
+      %zero = arith.constant 0.0 : {element} {" ".join(nests)} return }}"""
+    with context(), ir.Location.unknown():
+        module = ir.Module.parse(text)
+        entry = module.body.operations[0].operation.regions[0].blocks[0]
+        return row_registers([op.operation for op in entry.operations if op.operation.name == "affine.for"])
+
+
+@pytest.mark.parametrize(("element", "expected"), [("f32", 64), ("f64", 128), ("bf16", 32)])
+def test_an_extent_is_rounded_up_to_a_power_of_two(element, expected):
+    assert registers((48, "%i"), element=element) == expected
+
+
+def test_an_element_that_two_loops_load_counts_once():
+    assert registers((64, "%i"), (64, "%i")) == 64
+    assert registers((64, "%i"), (64, "%i + 64")) == 128
+
+
+def test_what_all_iterations_load_is_not_kept():
+    assert registers((64, "0")) == 0
+
+
+def test_a_symbolic_row_has_no_number():
+    assert registers((64, "%i"), ("%n", "%i")) is None
+
+
+def test_without_a_reduction_nothing_is_kept():
+    assert row_registers([]) == 0

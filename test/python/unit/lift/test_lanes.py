@@ -1,0 +1,76 @@
+"""Loops around a store: which are the band's and which are lanes of a row, and the digits of a lane's number."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+import sympy
+
+from bridge.affine.mlir_runtime import context, ir
+from bridge.lowering.lift.lanes import StoreNest, digits, find_store_nest, known_extents, segment_length
+from bridge.reasons import InvariantError, Reason, Unsupported
+
+PROVEN = "{bridge.band, bridge.parallel}"
+
+
+def operations(module, name):
+    """The operations of that name, in order."""
+    found = []
+
+    def visit(operation):
+        if operation.name == name:
+            found.append(operation.operation)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
+
+
+@contextlib.contextmanager
+def nests(band=PROVEN, extents=(4,)):
+    """For each extent a loop of so many lanes with a store, in one loop of the band: (stores, loops)."""
+    lanes = "".join(f"affine.for %j = 0 to {e} {{ affine.store %v, %x[%i, %j] : memref<?x?xf32> }} " for e in extents)
+    text = f"""func.func @f(%x: memref<?x?xf32>, %n: index, %v: f32) {{
+      affine.for %i = 0 to 16 {{ {lanes} }} {band} return }}"""
+    with context(), ir.Location.unknown():
+        module = ir.Module.parse(text)
+        yield operations(module, "affine.store"), operations(module, "affine.for")
+
+
+def test_loops_below_the_band_are_lanes():
+    with nests() as (stores, (band, lanes)):
+        nest = find_store_nest("op0", stores, [])
+        assert (nest.band, nest.lanes, nest.count) == ([band], [lanes], 4)
+
+
+def test_a_nest_without_a_band_has_no_lanes():
+    with nests(band="") as (stores, loops):
+        nest = find_store_nest("op0", stores, [])
+        assert (nest.band, nest.lanes) == (loops, [])
+
+
+def test_what_is_no_nest_is_refused():
+    with nests(extents=(4, 4)) as (stores, _), pytest.raises(Unsupported, match="different loops") as raised:
+        find_store_nest("op0", stores, [])
+    assert raised.value.reason is Reason.not_liftable
+    with nests(band="{bridge.band}") as (stores, _), pytest.raises(InvariantError, match="without the proof"):
+        find_store_nest("op0", stores, [])
+
+
+def test_segments_of_a_row():
+    with nests(extents=(4, "%n")) as (_, (band, four, symbolic)):
+        assert known_extents([band, symbolic]) == [16]
+        assert segment_length(StoreNest([band], [four], []), 12) == 3
+        assert segment_length(StoreNest([band], [four], []), 4) is None
+        assert segment_length(StoreNest([band], [four], [band]), 64) == 16
+        assert segment_length(StoreNest([band], [symbolic], []), 12) is None
+        with pytest.raises(Unsupported, match="4 lanes in a row of 10"):
+            segment_length(StoreNest([band], [four], []), 10)
+
+
+def test_digits_of_every_number():
+    lane = sympy.Symbol("lane", integer=True, nonnegative=True)
+    found = digits(lane, [3, 4, 5])
+    numbers = [tuple(int(digit.subs(lane, n)) for digit in found) for n in range(60)]
+    assert numbers == [(a, b, c) for a in range(3) for b in range(4) for c in range(5)]

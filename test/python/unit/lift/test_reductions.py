@@ -1,0 +1,115 @@
+"""What a loop that carries values becomes: one reduction of Inductor's, after the pieces that a split made."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+import sympy
+
+from bridge.affine.mlir_runtime import context, ir
+from bridge.lowering.lift.environment import Environment
+from bridge.lowering.lift.evaluate import Evaluator
+from bridge.lowering.lift.reductions import lift_reduction
+from bridge.reasons import Reason, Unsupported
+
+
+class Terms:
+    """Calls of Inductor's `ops` as text."""
+
+    def __getattr__(self, name):
+        return lambda *args, **kwargs: f"{name}({', '.join(map(str, (*args, *kwargs.values())))})"
+
+    def masked(self, mask, body, other):
+        return f"masked({mask}, {body()}, {other})"
+
+
+def operations(module, name):
+    """The operations of that name, in order."""
+    found = []
+
+    def visit(operation):
+        if operation.name == name:
+            found.append(operation.operation)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
+
+
+@contextlib.contextmanager
+def evaluating(text, **settings):
+    """(evaluator, module): memrefs are b0, b1 and so on, of rows of 8 elements; loop variables i0, i1 and so on."""
+    with context(), ir.Location.unknown():
+        module = ir.Module.parse(text)
+        (function,) = operations(module, "func.func")
+        memrefs = function.regions[0].blocks[0].arguments
+        strides = {1: [sympy.Integer(1)], 2: [sympy.Integer(8), sympy.Integer(1)]}
+        buffers = {m: (f"b{k}", strides[ir.MemRefType(m.type).rank]) for k, m in enumerate(memrefs)}
+        loops = [loop.regions[0].blocks[0].arguments[0] for loop in operations(module, "affine.for")]
+        indices = {v: sympy.Symbol(f"i{k}", integer=True, nonnegative=True) for k, v in enumerate(loops)}
+        yield Evaluator(Environment(Terms(), buffers, indices, **settings)), module
+
+
+def reduction(body, carried=1, element="f32", zero="0.0 : f32"):
+    """A loop over pairs of elements, %a and %b, that carries %s0, %s1 and so on."""
+    initial = ", ".join(f"%s{k} = %zero" for k in range(carried))
+    types = ", ".join([element] * carried)
+    return f"""func.func @f(%x: memref<8x{element}>) {{
+      %zero = arith.constant {zero}
+      %r:{carried} = affine.for %i = 0 to 4 iter_args({initial}) -> ({types}) {{
+        %a = affine.load %x[%i * 2] : memref<8x{element}>
+        %b = affine.load %x[%i * 2 + 1] : memref<8x{element}>
+        {body}
+      }} return }}"""
+
+
+def lifted(text, position=0, **settings):
+    with evaluating(text, **settings) as (evaluator, module):
+        (loop,) = operations(module, "affine.for")
+        return lift_reduction(evaluator, loop, loop.results[position])
+
+
+SUM_OF_PAIRS = "%p = arith.addf %s0, %a : f32 %q = arith.addf %p, %b : f32 affine.yield %q : f32"
+
+
+def test_pieces_are_combined_in_order_before_the_reduction():
+    pieces = "add(load(b0, 2*i0), load(b0, 2*i0 + 1))"
+    assert lifted(reduction(SUM_OF_PAIRS)) == f"reduction(torch.float32, torch.float32, sum, {pieces})"
+
+
+def test_a_segment_is_reduced_alone():
+    assert "bridge_segmented:sum:2, add(" in lifted(reduction(SUM_OF_PAIRS), segment=2)
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("%p = arith.mulf %s0, %a : f32 %q = arith.addf %p, %b : f32 affine.yield %q : f32", "more than one kind"),
+        ("%p = arith.subf %s0, %a : f32 affine.yield %p : f32", "reduction by arith.subf of torch.float32"),
+    ],
+    ids=["mixed", "no reduction"],
+)
+def test_other_loops_are_refused(body, words):
+    with pytest.raises(Unsupported, match=words) as raised:
+        lifted(reduction(body))
+    assert raised.value.reason is Reason.not_liftable
+
+
+def test_the_sum_of_exponentials_in_registers_is_taken_in_two_passes():
+    body = """%one = arith.constant 1.0 : f32
+      %t:2 = bridge.combine online_softmax (%s0, %s1), (%a, %one) : f32, f32
+      affine.yield %t#0, %t#1 : f32, f32"""
+    maximum = "reduction(torch.float32, torch.float32, max, load(b0, 2*i0))"
+    assert lifted(reduction(body, 2), 0, in_registers=True) == maximum
+    total = lifted(reduction(body, 2), 1, in_registers=True)
+    assert total == f"reduction(torch.float32, torch.float32, sum, exp(sub(load(b0, 2*i0), {maximum})))"
+
+
+def test_moments_over_segments_are_refused():
+    body = """%none = arith.constant 0.0 : f32 %one = arith.constant 1.0 : f32
+      %t:3 = bridge.combine welford (%s0, %s1, %s2), (%a, %none, %one) : f32, f32, f32
+      affine.yield %t#0, %t#1, %t#2 : f32, f32, f32"""
+    assert lifted(reduction(body, 3)) == "reduction(torch.float32, torch.float32, welford_reduce, load(b0, 2*i0))"
+    with pytest.raises(Unsupported, match="a merge of moments over segments"):
+        lifted(reduction(body, 3), segment=2)

@@ -1,0 +1,84 @@
+"""What corrects Triton's interpreter: conversions, the order of reductions, and that nothing stays patched."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+import torch
+import triton
+import triton.language as tl
+from triton.runtime import interpreter
+from triton.runtime.jit import JITFunction
+
+from bridge.offline import _interpreter_stubs as stubs
+
+
+def add(a, b):
+    return a + b
+
+
+combine = None
+
+
+def reduce_row(source, result, SIZE: tl.constexpr):
+    row = tl.load(source + tl.arange(0, SIZE))
+    tl.store(result, tl.reduce(row, 0, combine))
+
+
+def scan_row(source, result, SIZE: tl.constexpr):
+    row = tl.load(source + tl.arange(0, SIZE))
+    tl.store(result + tl.arange(0, SIZE), tl.associative_scan(row, 0, combine))
+
+
+def interpret(monkeypatch, kernel, values, results):
+    source, result = torch.tensor(values), torch.zeros(results)
+    with stubs.interpreted_triton():
+        monkeypatch.setitem(globals(), "combine", triton.jit(add))
+        triton.jit(kernel)[(1,)](source, result, SIZE=len(values))
+    return result.tolist()
+
+
+def test_triton_is_interpreted_within_the_block_only_and_after_an_error_too():
+    before, environment = dict(vars(tl)), os.environ.get("TRITON_INTERPRET")
+    assert isinstance(tl.sum, JITFunction)
+    with pytest.raises(ZeroDivisionError), stubs.interpreted_triton():
+        assert isinstance(tl.sum, interpreter.InterpretedFunction)
+        assert tl.sum is tl.standard.sum
+        assert os.environ["TRITON_INTERPRET"] == "1"
+        tl.left_behind = 1
+        1 / 0  # noqa: B018
+    assert dict(vars(tl)) == before
+    assert os.environ.get("TRITON_INTERPRET") == environment
+
+
+def test_conversions_round_to_nearest_and_saturate():
+    data = np.array([1.99999, -1.99999, 1000.0], dtype=np.float32)
+    with stubs.interpreted_triton():
+        halves = interpreter._convert_float(data, tl.float32, tl.bfloat16, None)
+        eighths = interpreter._convert_float(data, tl.float32, tl.float8e4nv, None)
+    assert [hex(bits) for bits in halves] == ["0x4000", "0xc000", "0x447a"]
+    assert [hex(bits) for bits in eighths] == ["0x40", "0xc0", "0x7e"]
+
+
+def test_neighbours_are_summed_first(monkeypatch):
+    """In float32 one is lost when it is added to 2 ** 24, and two are not."""
+    assert interpret(monkeypatch, reduce_row, [2.0**24, 1.0, 1.0, 1.0], 1) == [2.0**24 + 2]
+
+
+def test_scan_holds_every_partial_sum(monkeypatch):
+    assert interpret(monkeypatch, scan_row, [1.0, 2.0, 3.0, -6.0], 4) == [1.0, 3.0, 6.0, 0.0]
+
+
+def test_numbers_become_tensors_of_the_type_of_those_beside_them():
+    x = torch.tensor([1.5, -2.0], dtype=torch.float64)
+    tensor, number = stubs.to_torch((stubs.from_torch(x), tl.constexpr(3)))
+    assert torch.equal(tensor, x)
+    assert (number.item(), number.dtype) == (3.0, torch.float64)
+    (alone,) = stubs.to_torch((3,))
+    assert alone.dtype == torch.float32
+    bits = np.array([0x4000, 0xBF80], dtype=np.uint16)
+    handle = interpreter.TensorHandle(bits, tl.bfloat16)
+    (half,) = stubs.to_torch((tl.tensor(handle, tl.block_type(tl.bfloat16, [2])),))
+    assert torch.equal(half, torch.tensor([2.0, -1.0], dtype=torch.bfloat16))

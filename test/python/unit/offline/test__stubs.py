@@ -1,0 +1,65 @@
+"""What makes a process look like one with a GPU: what is said of it, and that nothing is left behind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch._dynamo import device_interface
+from torch._inductor import config as inductor_config
+from torch._inductor import utils as inductor_utils
+from triton.runtime.driver import driver
+
+from bridge.offline import _stubs
+from bridge.offline.arch import resolve_arch
+
+A100 = resolve_arch(80)
+
+
+def test_driver_has_the_target_and_the_limits_of_the_architecture():
+    stub = _stubs.StubDriver(A100)
+    target = stub.get_current_target()
+    assert (target.backend, target.arch, target.warp_size) == ("cuda", 80, 32)
+    assert stub.get_device_capability() == (8, 0)
+    assert stub.utils.get_device_properties(0)["max_shared_mem"] == 163 * 1024
+
+
+def test_gpu_is_there_within_the_block_only_and_after_an_error_too():
+    functions = [vars(torch.cuda)[name] for name in ("is_available", "device_count", "get_device_capability")]
+    interface = dict(vars(device_interface.CudaInterface))
+    active = driver._active
+    with pytest.raises(ZeroDivisionError), _stubs.gpu_stubs(A100):
+        assert torch.cuda.is_available()
+        assert torch.cuda.get_device_name() == A100.name
+        assert torch.cuda.get_device_properties(0).multi_processor_count == 108
+        assert isinstance(driver.active, _stubs.StubDriver)
+        1 / 0  # noqa: B018
+    assert functions == [vars(torch.cuda)[n] for n in ("is_available", "device_count", "get_device_capability")]
+    assert dict(vars(device_interface.CudaInterface)) == interface
+    assert driver._active is active
+
+
+def test_what_was_cached_of_one_gpu_is_not_said_of_the_next():
+    found = []
+    for arch in (A100, resolve_arch(90)):
+        with _stubs.gpu_stubs(arch):
+            found += [inductor_utils.get_max_num_sms(), inductor_utils.get_max_num_sms()]
+    assert found == [108, 108, 132, 132]
+    assert inductor_utils.get_max_num_sms.cache_info().currsize == 0
+
+
+def test_caches_are_in_a_folder_that_is_gone_afterwards():
+    before = inductor_config.force_disable_caches, inductor_config.compile_threads
+    with _stubs.scratch_caches() as folder:
+        assert Path(folder).is_dir()
+        assert (inductor_config.force_disable_caches, inductor_config.compile_threads) == (True, 1)
+    assert not Path(folder).exists()
+    assert (inductor_config.force_disable_caches, inductor_config.compile_threads) == before
+
+
+def test_outputs_are_fake_and_of_concrete_size():
+    gm = torch.fx.symbolic_trace(lambda x: x.sum(-1, keepdim=True))
+    result = _stubs.run_fake(gm, (torch.ones(3, 5),))
+    assert type(result).__name__ == "FakeTensor"
+    assert (tuple(result.shape), result.device.type) == ((3, 1), "cpu")

@@ -1,0 +1,112 @@
+"""What a commit refuses before it changes anything, and what it knows of the bands that became kernels."""
+
+from __future__ import annotations
+
+import contextlib
+from types import SimpleNamespace
+
+import pytest
+
+from bridge.lowering.lift.band import LiftedBand, LiftedNode
+from bridge.lowering.triton.profitability import MAX_ROW_REGISTERS
+from bridge.reasons import Reason
+from bridge.reports import GroupReport
+from bridge.scheduling.commit import Commit, pays
+from bridge.scheduling.group_log import GroupLog
+from bridge.scheduling.grouping import Group
+from bridge.scheduling.results import Fused
+from bridge.support.error_boundary import boundary, without
+
+
+class Kernel(SimpleNamespace):
+    """A kernel of one node, that makes a buffer of its own name."""
+
+    def __init__(self, name, *awaited):
+        super().__init__(name=name, unmet_dependencies=[SimpleNamespace(name=a) for a in awaited], _sizes=([8], []))
+
+    def get_name(self):
+        return self.name
+
+    def get_nodes(self):
+        return [self]
+
+    def get_buffer_names(self):
+        return [self.name]
+
+
+def band(*nodes, kernels=None, registers=None, in_registers=False):
+    lifted = [LiftedNode(name, [8], [], lambda *_: None) for name in nodes]
+    return LiftedBand(lifted, list(range(len(nodes))) if kernels is None else kernels, registers, in_registers)
+
+
+@pytest.fixture
+def log():
+    return GroupLog(GroupReport("group0", ["a", "b", "c"], 3, 3))
+
+
+def refusal(commit, lifted, log):
+    """What the log says after a commit of one band, which no other step refuses."""
+    others: list = []
+    with boundary(strict=True, refuse=others.append):
+        commit.commit_all([lifted], log)
+    assert (others, commit.done, log.fused) == ([], [], False)
+    return log.refusal
+
+
+def chain():
+    """Kernels a -> b -> c."""
+    return [Kernel("a"), Kernel("b", "a"), Kernel("c", "b")]
+
+
+def test_a_band_that_leaves_a_kernel_as_it_was_is_no_fusion_and_no_refusal(log):
+    schedule = chain()
+    commit = Commit({"a": schedule[0]}, Group([0]), schedule, None)
+    assert refusal(commit, band("a"), log) is None
+
+
+def test_a_band_with_a_part_of_a_kernel_is_refused(log):
+    commit = Commit({}, Group([0, 1]), chain(), None)
+    reason, detail = refusal(commit, band("a", kernels=[0, 1]), log)
+    assert (reason, detail) == (Reason.not_liftable, "['a']: only a part of a kernel of Inductor's")
+
+
+def test_kernels_around_another_that_waits_between_them_are_refused(log):
+    commit = Commit({}, Group([0, 2]), chain(), None)
+    reason, detail = refusal(commit, band("a", "c"), log)
+    assert reason is Reason.cycle_through_other_node
+    assert detail == "['a', 'c']: a path leads from one to another through other kernels"
+
+
+@pytest.mark.expects_internal_error
+def test_operations_whose_kernel_had_no_code_are_refused_with_the_error(log):
+    commit = Commit({}, Group([0, 1]), chain(), None)
+    with without({"b"}, "KeyError: x"):
+        assert refusal(commit, band("a", "b"), log) == (Reason.internal_error, "KeyError: x")
+
+
+def test_kernels_stand_at_the_first_they_replace_and_the_last_is_undone_first():
+    order: list = []
+    commit = Commit({}, Group(), [], None)
+    for kernel, positions in (("first", {4, 2}), ("second", {3, 7})):
+        undo = contextlib.ExitStack()
+        undo.callback(order.append, kernel)
+        commit.done.append(Fused(kernel, frozenset(positions), (), undo))
+    assert commit.kernels == {2: "first", 3: "second"}
+    assert commit.removed == {2, 3, 4, 7}
+    commit.undo()
+    assert order == ["second", "first"]
+    assert Commit({}, Group(), [], None).removed == set()
+
+
+@pytest.mark.parametrize(
+    ("registers", "in_registers", "expected"),
+    [(None, False, True), (0, False, True), (MAX_ROW_REGISTERS, True, True), (40_000, False, False)],
+)
+def test_a_row_that_would_be_read_again_does_not_pay(log, registers, in_registers, expected):
+    assert pays(band("b", "a", registers=registers, in_registers=in_registers), log) is expected
+    if expected:
+        assert log.refusal is None
+    else:
+        reason, detail = log.refusal
+        assert reason is Reason.not_profitable
+        assert detail == "['a', 'b']: a row takes 40000 registers, of which 32768 can be kept: it would be read again"

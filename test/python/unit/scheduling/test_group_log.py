@@ -1,0 +1,75 @@
+"""What a group's log makes of the results of its stages."""
+
+from __future__ import annotations
+
+import contextlib
+from types import SimpleNamespace
+
+import pytest
+
+from bridge.horizontal.shared_launch import SharedLaunches
+from bridge.reasons import Reason
+from bridge.reports import GroupReport
+from bridge.scheduling.group_log import GroupLog
+from bridge.scheduling.results import Fused, Transformed
+
+
+@pytest.fixture
+def log():
+    return GroupLog(GroupReport("group0", ["a", "b", "c"], 3, 3))
+
+
+def fused(*positions):
+    return Fused(SimpleNamespace(), frozenset(positions), (f"kernels {positions}",), contextlib.ExitStack())
+
+
+def test_a_band_and_a_shared_launch_save_kernels_and_outweigh_a_refusal(log):
+    log.refuse(Reason.not_profitable, "too large")
+    log.take(fused(0, 1))
+    log.take_launches(SharedLaunches([], ("one launch",), 1, ((Reason.mutation, "d writes"),)))
+    entry = log.entry()
+    assert (entry.fused, entry.reason, entry.detail) == (True, None, "")
+    assert (entry.kernels_before, entry.kernels_after) == (3, 1)
+    assert entry.decisions == ["kernels (0, 1)", "apart [mutation]: d writes", "one launch"]
+
+
+def test_a_refused_band_refuses_the_group_only_where_no_other_was_fused(log):
+    log.refuse_band(Reason.not_profitable, "first")
+    assert log.refusal == (Reason.not_profitable, "first")
+    log.take(fused(0, 1))
+    log.refuse_band(Reason.internal_error, "second")
+    entry = log.entry()
+    assert (entry.fused, entry.reason) == (True, None)
+    assert entry.faults == [(Reason.internal_error, "second")], "the first is no fault"
+    assert entry.outcomes == ["groups_fused", "refused.internal_error"]
+
+
+def test_what_is_taken_back_leaves_the_kernels_as_they_were(log):
+    log.take(fused(0, 1, 2))
+    assert log.entry().kernels_after == 1
+    log.take_back(Reason.internal_error, "no code")
+    entry = log.entry()
+    assert (entry.fused, entry.kernels_after, entry.decisions) == (False, 3, [])
+    assert (entry.reason, entry.detail) == (Reason.internal_error, "no code")
+
+
+def test_the_last_remark_explains_a_refusal_unless_a_step_did(log):
+    log.transformed = Transformed((("mutation", "x", "f.py:1"), ("not_profitable", "y", "f.py:2")))
+    log.explain_refusal()
+    assert log.refusal == (Reason.not_profitable, "y at f.py:2")
+    log.transformed = Transformed()
+    log.explain_refusal()
+    assert log.refusal == (Reason.not_profitable, "y at f.py:2")
+    silent = GroupLog(GroupReport("group1", [], 0, 0))
+    silent.explain_refusal()
+    assert silent.refusal == (Reason.no_common_band, "no two nests meet")
+
+
+def test_time_of_a_stage_adds_up_and_counts_where_it_fails(log):
+    with log.stage("lift"):
+        pass
+    once = log.seconds["lift"]
+    with pytest.raises(KeyError), log.stage("lift"):
+        raise KeyError
+    assert log.seconds["lift"] > once > 0
+    assert list(log.entry().seconds) == ["lift"]

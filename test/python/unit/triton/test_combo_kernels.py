@@ -1,0 +1,71 @@
+"""What decides on one launch for several kernels: tiles of two dimensions, persistence, blocks of their own."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+import sympy
+import torch
+from torch._inductor import config
+from torch._inductor.runtime.hints import ReductionHint
+
+from bridge.lowering.triton.combo_kernels import (
+    cannot_share_launch,
+    is_persistent,
+    is_short_inner_reduction,
+    own_blocks,
+    tiling_and_scores,
+)
+
+
+def features(length, hint=ReductionHint.INNER, reduction=True):
+    return SimpleNamespace(
+        reduction_numel=length,
+        is_reduction=lambda: reduction,
+        get_reduction_hint=lambda scores: hint,
+        scheduler_nodes=lambda: [SimpleNamespace(get_name=lambda: "op1")],
+    )
+
+
+@pytest.mark.parametrize(
+    ("kernel", "short"),
+    [
+        (features(sympy.Integer(1024)), True),
+        (features(sympy.Integer(1025)), False),
+        (features(sympy.Symbol("s0")), False),
+        (features(64, hint=ReductionHint.OUTER), False),
+        (features(sympy.Integer(1), reduction=False), False),
+    ],
+    ids=["short", "long", "symbolic", "outer", "pointwise"],
+)
+def test_short_inner_reductions(kernel, short):
+    assert bool(is_short_inner_reduction(kernel, {})) is short
+
+
+@pytest.mark.parametrize(("kept", "persistent"), [({"op1": None}, True), ({"op2": None}, False)])
+def test_a_symbolic_row_is_persistent_only_where_bridge_keeps_it(kept, persistent):
+    scheduling = SimpleNamespace(bridge_persistent_nodes=kept)
+    assert is_persistent(scheduling, features(sympy.Symbol("s0"))) is persistent
+
+
+@pytest.mark.parametrize(("allowed", "asked"), [(None, 2), (1, 1), (3, 2)])
+def test_tiles_have_two_dimensions_at_most(allowed, asked):
+    scheduling = SimpleNamespace(get_tiling_and_scores=lambda *arguments: (config.triton.max_tiles, arguments))
+    kernel = SimpleNamespace(node_schedule=["n"], numel=8, reduction_numel=4, coalesce_analysis="c")
+    with config.patch({"triton.max_tiles": allowed}):
+        assert tiling_and_scores(scheduling, kernel) == (asked, (["n"], 8, 4, "c"))
+        assert config.triton.max_tiles == allowed
+
+
+def test_blocks_of_their_own_are_asked_for_one_way_only():
+    with own_blocks() as arguments:
+        configured = getattr(config, "combo_kernel_per_subkernel_blocks", False)
+        assert arguments == ({} if configured else {"per_subkernel_blocks": True})
+    assert not getattr(config, "combo_kernel_per_subkernel_blocks", False)
+
+
+def test_another_code_generator_shares_no_launch():
+    scheduler = SimpleNamespace(get_backend=lambda device: SimpleNamespace())
+    said = cannot_share_launch(scheduler, torch.device("cpu"))
+    assert said == "SimpleNamespace has no partition of program ids"

@@ -1,0 +1,81 @@
+"""What Bridge adds to a Triton kernel: rows that are kept, and stores under masks of their own."""
+
+from __future__ import annotations
+
+import contextlib
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from bridge.affine import ops_table
+from bridge.lowering.triton.kernels import LaneMixin, StridedAccessMixin, lane_kernel, persistent_kernel
+
+
+class Base:
+    """What is asked of Inductor's kernel: it notes its arguments, and its stores with the mask around them."""
+
+    source = ""
+
+    def __init__(self, tiling, **kwargs):
+        self.given, self.num_reduction = kwargs, 1
+        self.mask, self.stored = None, []
+
+    def codegen_kernel(self, name=None):
+        return self.source
+
+    def reduction(self, dtype, src_dtype, reduction_type, value):
+        return reduction_type, value
+
+    @contextlib.contextmanager
+    def mask_loads(self, mask, value):
+        self.mask, before = mask, self.mask
+        yield
+        self.mask = before
+
+    def store(self, name, index, value, mode=None):
+        self.stored.append((name, value.text, self.mask))
+
+
+class Lanes(LaneMixin, Base):
+    """Guarded stores alone."""
+
+
+def features(*names):
+    return SimpleNamespace(scheduler_nodes=lambda: [SimpleNamespace(get_name=lambda name=name: name) for name in names])
+
+
+def test_one_class_for_each_of_inductors():
+    kernel = lane_kernel(Base)
+    assert kernel is lane_kernel(Base)
+    assert kernel.__mro__[1:4] == (LaneMixin, StridedAccessMixin, Base)
+
+
+@pytest.mark.parametrize(("name", "given"), [("op1", {"override_persistent_reduction": True}), ("op2", {})])
+def test_rows_of_named_nodes_are_kept(name, given):
+    kernel = persistent_kernel(lane_kernel(Base), ["op1"])({}, features=features("op0", name))
+    kernel.given.pop("features")
+    assert kernel.given == given
+
+
+def test_a_guarded_value_is_stored_under_its_mask_and_others_are_not():
+    kernel = Lanes({}, features=features())
+    value = SimpleNamespace(text="tmp0")
+    guarded = kernel.reduction(torch.float32, torch.float32, ops_table.GUARDED, (value, "first lane"))
+    kernel.store("buf0", 0, guarded)
+    kernel.store("buf1", 0, value)
+    assert kernel.stored == [("buf0", "tmp0", "first lane"), ("buf1", "tmp0", None)]
+    assert kernel.num_reduction == 0
+
+
+def test_a_reduction_of_inductors_stays_inductors():
+    kernel = Lanes({}, features=features())
+    assert kernel.reduction(torch.float32, torch.float32, "sum", "tmp0") == ("sum", "tmp0")
+    assert kernel.num_reduction == 1
+
+
+def test_a_fixed_configuration_names_the_usual_heuristic_once():
+    kernel = Lanes({}, features=features())
+    kernel.source = "@triton_heuristics.fixed_config(\n@triton_heuristics.fixed_config("
+    comment = "# In the place of @triton_heuristics.persistent_reduction\n"
+    assert kernel.codegen_kernel() == comment + kernel.source

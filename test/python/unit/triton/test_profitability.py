@@ -1,0 +1,40 @@
+"""Decisions by what a kernel keeps and moves: whether a row is kept, blocks of rows, and bytes."""
+
+from __future__ import annotations
+
+import pytest
+
+from bridge.lowering.triton.profitability import fits_in_registers, rows_and_warps, traffic, traffic_of_one
+
+
+@pytest.mark.parametrize(("registers", "fits"), [(None, False), (0, False), (1, True), (32768, True), (32769, False)])
+def test_a_row_is_kept_up_to_half_the_registers(registers, fits):
+    assert fits_in_registers(registers) is fits
+
+
+@pytest.mark.parametrize(
+    ("registers", "chosen"),
+    [
+        (0, None),
+        (1, (1024, 4)),
+        (64, (16, 4)),
+        (96, (8, 4)),  # ten would fit, and blocks are powers of two
+        (513, (1, 4)),
+        (1024, (1, 4)),
+        (1025, (1, 8)),
+        (2048, (1, 8)),
+        (2049, None),
+    ],
+)
+def test_short_rows_share_a_block_and_long_ones_have_more_warps(registers, chosen):
+    assert rows_and_warps(registers) == chosen
+
+
+def test_one_kernel_touches_each_buffer_once():
+    kernels = [{"x": 100, "y": 10}, {"x": 60, "z": 5}]
+    assert traffic(kernels) == 175
+    assert traffic_of_one(kernels) == 115
+
+
+def test_no_kernels_move_nothing():
+    assert (traffic([]), traffic_of_one([])) == (0, 0)
