@@ -52,8 +52,21 @@ def _size(t: torch.Tensor) -> float:
 
     Numbers of a few units cancel there, and what a type leaves of them is not relative to the result.
     """
-    norm, root = torch.nan_to_num(_numbers(t), 0.0, 0.0, 0.0).norm().item(), t.numel() ** 0.5
-    return norm if norm > _ZERO * root else max(_UNIT * root, 1e-30)
+    return max(_UNIT * t.numel() ** 0.5, 1e-30) if _is_zero(t) else _norm(t)
+
+
+def _norm(t: torch.Tensor) -> float:
+    return torch.nan_to_num(_numbers(t), 0.0, 0.0, 0.0).norm().item()
+
+
+def _is_zero(t: torch.Tensor) -> bool:
+    return _norm(t) <= _ZERO * t.numel() ** 0.5
+
+
+def _only_roundings(result: torch.Tensor, reference: torch.Tensor) -> bool:
+    """True if the error is as large as the reference, or the reference is zero."""
+    found = error(result, reference)
+    return found < float("inf") and (found >= 1 or _is_zero(reference))
 
 
 def tolerance(dtype: torch.dtype, *tensors: torch.Tensor) -> float:
@@ -119,13 +132,13 @@ def _moved(nudged: Sequence[torch.Tensor], expected: torch.Tensor, terms: int) -
         differ = [t.cpu() != expected.cpu() for t in nudged if t.numel()]
         return torch.stack(differ).any(0).double().mean().item() if differ else 0.0
     moved = max((error(t, expected) for t in nudged), default=0.0)
-    return moved * terms if 1 <= moved < float("inf") else moved
+    return moved * terms if any(_only_roundings(t, expected) for t in nudged) else moved
 
 
 def roundings(results: Results, reference: Results) -> Results:
-    """Those of the results that are as far from the reference as it is large, and the reference in others' places."""
+    """Return the results of which only roundings are left, and the reference in the places of others."""
     pairs = list(zip(results, reference, strict=True))
-    return [ours if is_inexact(r) and 1 <= error(ours, r) < float("inf") else r for ours, r in pairs]
+    return [ours if is_inexact(r) and _only_roundings(ours, r) else r for ours, r in pairs]
 
 
 def _differing(result: torch.Tensor, other: torch.Tensor) -> int:
