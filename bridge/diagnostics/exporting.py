@@ -118,7 +118,9 @@ def _text(group: Group, schedule: Schedule, name: str) -> str:
     _, translation = translate(group, schedule, Options(), NO_STAGES, name)
     operations = set(group.names)
     lasting = {n for p in group.positions for n in inductor.bytes_touched(schedule[p], operations)}
-    written = {n for p in group.positions for n in inductor.buffers_written(schedule[p])}
+    written = {n for p in group.positions for n in inductor.buffers_written(schedule[p])} | set(
+        translation.new_contents
+    )
     with translation.module.context:
         function = translation.module.body.operations[0].operation
         _label(function, {name: memref.dtype for name, memref in translation.memrefs.items()}, lasting & written)

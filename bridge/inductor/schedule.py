@@ -64,6 +64,22 @@ def only_overwrites(node: Kernel) -> bool:
     return all(access.mode is None for access in accesses)
 
 
+def overwrites_in_place(node: Kernel) -> bool:
+    """Return True if the loops of a kernel store plain values at known places of whole buffers that it does not own."""
+    from torch._inductor import ir
+
+    if not only_overwrites(node) or any(isinstance(n.node.data, ir.Scatter) for n in loop_nodes(node)):
+        return False
+    return all(storage_of(name) is None for n in loop_nodes(node) for name in buffers_overwritten(n).values())
+
+
+def buffers_overwritten(node: Kernel) -> dict[str, str]:
+    """Return the buffers that a kernel stores into and does not own, by the name of their new contents."""
+    real = node.scheduler.mutation_real_name
+    outputs = [output.get_name() for output in node.get_outputs() if output.get_mutations()]
+    return {name: real[name] for name in outputs}
+
+
 class SharedLaunch:
     """Marks the scheduler node of a launch of Bridge's making; a class of such nodes has it as a base."""
 

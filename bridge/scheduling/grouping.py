@@ -54,7 +54,7 @@ def form_groups(schedule: Schedule, max_nodes: int, only: set[int] | None = None
     for position in positions:
         kernel = schedule[position]
         with attempt(kernel.get_name()):
-            reason = find_obstacle(kernel)
+            reason = _find_obstacle(kernel)
             if reason is not None:
                 refusals.append(Refusal([kernel.get_name()], reason, "not a kernel of plain loops that it owns"))
                 continue
@@ -66,6 +66,12 @@ def form_groups(schedule: Schedule, max_nodes: int, only: set[int] | None = None
             rest = [g for g in groups if not any(g is one for one in joined)]
             groups = sorted([*rest, _united([*joined, own])], key=lambda group: group.positions[0])
     return [g for g in closed + groups if try_step(partial(_is_candidate, g, schedule), False, *g.names)], refusals
+
+
+def _find_obstacle(kernel: Kernel) -> Reason | None:
+    """Return why a kernel is in no group; one that overwrites a buffer in loops is ordered by its dependences."""
+    reason = find_obstacle(kernel)
+    return None if reason is Reason.mutation and inductor.overwrites_in_place(kernel) else reason
 
 
 def _joinable(

@@ -95,8 +95,8 @@ def _tables(translation: Translation, options: Options, group: Group) -> tuple[F
     buffers = [(name, m.view.strides) for name, m in translation.memrefs.items()]
     stores = {t.name: {a.buffer for a in t.accesses if a.is_write} for t in translation.traces}
     triton = inductor.generates_triton(group.device)
-    tables = FunctionTables(buffers, translation.symbols, triton, _keeps_row(options), translation.multiples.same)
-    return tables, stores
+    keeps, same = _keeps_row(options), translation.multiples.same
+    return FunctionTables(buffers, translation.symbols, triton, keeps, same, translation.new_contents), stores
 
 
 def _keeps_row(options: Options) -> Callable[[int | None], bool]:

@@ -95,4 +95,5 @@ def _source(node: LoopNode, kernel: int) -> NodeSource:
     from ..affine.translate.group import NodeSource
 
     body, sizes = inductor.node_body(node), inductor.node_sizes(node)
-    return NodeSource(node.get_name(), body, sizes, kernel, node_location(node))
+    overwrites = inductor.buffers_overwritten(node)
+    return NodeSource(node.get_name(), body, sizes, kernel, node_location(node), overwrites=overwrites)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 import sympy
@@ -59,7 +59,8 @@ class FunctionTables:
         reductions, reduce segments of a row, and store in some lanes alone;
     keeps_row: true if a kernel keeps in registers a row that takes as many of 32 bits (None: unknown);
         None where it does not matter, as nothing is generated;
-    extent: an expression of `sizes` as Inductor writes a loop's extent.
+    extent: an expression of `sizes` as Inductor writes a loop's extent;
+    new_contents: the name to store under, of each buffer that is overwritten.
     """
 
     buffers: list[StridedBuffer]
@@ -67,6 +68,7 @@ class FunctionTables:
     simt_target: bool = True
     keeps_row: Callable[[int | None], bool] | None = None
     extent: Callable[[sympy.Expr], sympy.Expr] = sympy.expand
+    new_contents: Mapping[str, str] = field(default_factory=dict)
 
 
 def lift_function(function: ir.Operation, tables: FunctionTables, stores_of: dict[str, set[str]]) -> list[LiftedBand]:
@@ -103,9 +105,22 @@ def lift_band(
         in_registers,
         tables.keeps_row is not None and not in_registers,
         tables.extent,
+        tables.new_contents,
     )
-    nodes = [_lift_node(name, by_node[name], nests[name], scope) for name in names]
+    overwritten = _overwritten_before(names, stores_of, tables.new_contents)
+    nodes = [
+        _lift_node(name, by_node[name], nests[name], replace(scope, overwritten=buffers))
+        for name, buffers in zip(names, overwritten, strict=True)
+    ]
     return LiftedBand(nodes, kernels, registers, in_registers)
+
+
+def _overwritten_before(
+    names: list[str], stores_of: dict[str, set[str]], new_contents: Mapping[str, str]
+) -> list[frozenset[str]]:
+    """Return for each node the buffers that the nodes before it have overwritten."""
+    before = (set().union(*(stores_of[name] for name in names[:position])) for position in range(len(names)))
+    return [frozenset(written & new_contents.keys()) for written in before]
 
 
 def _lanes_of_row(nests: Iterable[StoreNest]) -> int | None:
@@ -150,7 +165,8 @@ class _Scope:
     """Hold what every node of a band is lifted with.
 
     buffers, sizes: the function's tables by SSA value; row: lanes of a row; in_registers: a kernel keeps the row in
-    registers; looped: it may go over the row in a loop; simt_target, extent: as in `FunctionTables`.
+    registers; looped: it may go over the row in a loop; simt_target, extent, new_contents: as in `FunctionTables`;
+    overwritten: the buffers that earlier nodes of the band have overwritten.
     """
 
     buffers: dict[ir.Value, StridedBuffer]
@@ -160,6 +176,8 @@ class _Scope:
     in_registers: bool
     looped: bool
     extent: Callable[[sympy.Expr], sympy.Expr]
+    new_contents: Mapping[str, str]
+    overwritten: frozenset[str] = frozenset()
 
 
 def _lift_node(name: str, stores: list[ir.Operation], nest: StoreNest, scope: _Scope) -> LiftedNode:
@@ -216,7 +234,15 @@ def _lift_segments(name: str, stores: list[ir.Operation], nest: StoreNest, scope
 def _environment(scope: _Scope, indices: dict[ir.Value, sympy.Expr], segment: int | None = None) -> Environment:
     """Return the meaning of values in one lane."""
     return Environment(
-        inductor_ops(), scope.buffers, indices, scope.simt_target, segment, scope.in_registers, scope.looped
+        inductor_ops(),
+        scope.buffers,
+        indices,
+        scope.simt_target,
+        segment,
+        scope.in_registers,
+        scope.looped,
+        scope.new_contents,
+        scope.overwritten,
     )
 
 
@@ -233,9 +259,14 @@ def _bind(loops: list[ir.Operation], indices: list[sympy.Expr]) -> dict[ir.Value
 def _run(stores: list[ir.Operation], nest: StoreNest, environment: Environment, first: sympy.Expr | None) -> None:
     """Store everything; `first` is zero in the lanes that do, None if all do."""
     evaluator = Evaluator(environment)
-    for store in stores:
-        value = evaluator.stored(store)
-        name, index = evaluator.location(store, 1)
+    places = [evaluator.location(store, 1) for store in stores]
+    # All of them first where something is overwritten: Inductor takes a later load of it for the first stored value.
+    values = (
+        [evaluator.stored(s) for s in stores] if any(name in environment.new_contents for name, _ in places) else []
+    )
+    for number, (store, (buffer, index)) in enumerate(zip(stores, places, strict=True)):
+        value = values[number] if values else evaluator.stored(store)
+        name = environment.new_contents.get(buffer, buffer)
         masks = [evaluator.condition(guard) for guard in nest.guards[store]]
         masks += [] if first is None else [evaluator.is_zero(first)]
         if masks:

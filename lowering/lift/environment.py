@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 import sympy
@@ -27,7 +27,8 @@ class Environment:
     indices: sympy value of induction variables and size arguments; names of values are `ir.Value`s.
     simt_target: see `band.FunctionTables`; segment: lanes that one reduction is over, None for the whole row.
     in_registers: a reduction may use the result of another, since the row is read once;
-    looped: a kernel may go over the row in a loop, in which the result of a reduction is not there yet.
+    looped: a kernel may go over the row in a loop, in which the result of a reduction is not there yet;
+    new_contents: the name to store under, of each buffer that is overwritten; overwritten: the buffers that are by now.
     """
 
     ops: Ops
@@ -37,6 +38,8 @@ class Environment:
     segment: int | None = None
     in_registers: bool = False
     looped: bool = False
+    new_contents: Mapping[str, str] = field(default_factory=dict)
+    overwritten: frozenset[str] = frozenset()
 
 
 class ValueEvaluator(Protocol):

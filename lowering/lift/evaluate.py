@@ -85,8 +85,14 @@ class Evaluator:
         return getattr(self.env.ops, name)(*[self.value(o) for o in operation.operands])
 
     def _load(self, operation: ir.Operation, _: ir.Value) -> OpsValue:
-        """Load an element."""
-        return self.env.ops.load(*self.location(operation, 0))
+        """Load an element; Unsupported(not_liftable) for one of a buffer that an earlier node has overwritten.
+
+        Inductor gives every load of it the value that was stored last, whichever element that is.
+        """
+        name, index = self.location(operation, 0)
+        if name in self.env.overwritten:
+            raise Unsupported(Reason.not_liftable, f"{name} is read after it was overwritten")
+        return self.env.ops.load(name, index)
 
     def _constant(self, operation: ir.Operation, value: ir.Value) -> OpsValue:
         """Return a constant."""

@@ -164,6 +164,7 @@ class StridedAccessMixin(TritonKernel):
         """Store a value; every other element together with the one beside it, if that is stored, too."""
         pair = self._pair(name, index) if mode is None else None
         memory = written_storage(name)
+        self._await_readers(name, memory)
         if pair is None:
             self._keep_in_order(memory)
             return super().store(name, index, value, mode)
@@ -176,6 +177,13 @@ class StridedAccessMixin(TritonKernel):
         mine.line = self.stores._lines[-1]
         self.bridge_halves[memory, pair.address, pair.half] = mine
         return None
+
+    def _await_readers(self, name: str, memory: str) -> None:
+        """Have all threads of a block read a buffer before one of them overwrites it: a lane is in several of them."""
+        from torch._inductor.codegen.common import DeferredLine
+
+        if self.bridge_fused and memory in self.args.input_buffers:
+            self.stores.writeline(DeferredLine(name, "tl.debug_barrier()"))
 
     def _keep_in_order(self, memory: str) -> None:
         """Have halves that were stored to a buffer stay before what is stored to it now."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -31,7 +31,7 @@ class NodeSource:
 
     name: Inductor's name of the node; kernel: which of the group's kernels Inductor put it into;
     location: user's (file, line), or None; loops: those to translate it with, default its own;
-    multiples: variables of the sizes in which `loops` are.
+    multiples: variables of the sizes in which `loops` are; overwrites: see NestTrace.
     """
 
     name: str
@@ -41,13 +41,15 @@ class NodeSource:
     location: tuple[str, int] | None = None
     loops: Factors | None = None
     multiples: Multiples = field(default_factory=Multiples)
+    overwrites: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass
 class Translation:
     """Hold the affine module of a group and the tables that the lift reads it back with.
 
-    keeps_roundings: it has roundings that the program, or an option of torch's, asks for: none may be left out.
+    keeps_roundings: it has roundings that the program, or an option of torch's, asks for: none may be left out;
+    new_contents: Inductor's name for the new contents of each buffer that is overwritten.
     """
 
     module: ir.Module
@@ -56,11 +58,12 @@ class Translation:
     symbols: list[sympy.Expr]
     multiples: Multiples
     keeps_roundings: bool = False
+    new_contents: dict[str, str] = field(default_factory=dict)
 
 
 def trace_group(sources: list[NodeSource]) -> list[NestTrace]:
     """Trace every node; Unsupported for what Bridge refuses."""
-    return [trace_node(s.name, s.body, s.sizes, s.loops, s.multiples) for s in sources]
+    return [trace_node(s.name, s.body, s.sizes, s.loops, s.multiples, s.overwrites) for s in sources]
 
 
 def with_shared_loops(sources: list[NodeSource], assume: bool = False) -> list[list[NodeSource]]:
@@ -97,6 +100,7 @@ def _share_unit_loop(traces: list[NestTrace]) -> None:
 
 def translate_group(name: str, sources: list[NodeSource], traces: list[NestTrace], target: GroupTarget) -> Translation:
     """Build the module; raises Unsupported with the first reason that rules the group out."""
+    new_contents = _new_contents(traces)
     _share_unit_loop(traces)
     multiples = sources[0].multiples
     memrefs = _memrefs(traces, target, multiples)
@@ -112,7 +116,19 @@ def translate_group(name: str, sources: list[NodeSource], traces: list[NestTrace
         _verify(module)
     for memref in memrefs.values():
         memref.view.strides = [multiples.restore(stride) for stride in memref.view.strides]
-    return Translation(module, traces, memrefs, sizes, multiples, ops.keeps_roundings)
+    return Translation(module, traces, memrefs, sizes, multiples, ops.keeps_roundings, new_contents)
+
+
+def _new_contents(traces: list[NestTrace]) -> dict[str, str]:
+    """Return the name of the new contents of each buffer that is overwritten.
+
+    Unsupported(mutation) where two nests overwrite one: its contents would have three names.
+    """
+    pairs = [(buffer, name) for trace in traces for name, buffer in trace.overwrites.items()]
+    for buffer, name in pairs:
+        if any(buffer == other and name != new for other, new in pairs):
+            raise Unsupported(Reason.mutation, f"{buffer} is overwritten twice")
+    return dict(pairs)
 
 
 def _verify(module: ir.Module) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -78,28 +78,35 @@ class NestTrace:
 
     name: the scheduler node; buffer: the buffer it defines.
     iter_vars / reduce_vars: iteration variables with their extents, outermost first.
+    overwrites: the buffers that it stores into and does not make, by the name that Inductor has for the new contents.
     """
 
     name: str
     iter_vars: list[tuple[sympy.Symbol, sympy.Expr]]
     reduce_vars: list[tuple[sympy.Symbol, sympy.Expr]]
+    overwrites: Mapping[str, str] = field(default_factory=dict)
     steps: list[Step] = field(default_factory=list)
     accesses: list[LinearAccess] = field(default_factory=list)
 
 
 def trace_node(
-    name: str, body: Any, sizes: Sizes, factors: Factors | None = None, multiples: Multiples | None = None
+    name: str,
+    body: Any,
+    sizes: Sizes,
+    factors: Factors | None = None,
+    multiples: Multiples | None = None,
+    overwrites: Mapping[str, str] | None = None,
 ) -> NestTrace:
     """Trace a LoopBody over fresh iteration variables; raises Unsupported for what Bridge refuses.
 
     factors: the loops that replace each loop (`loops.shared_loops`), default the node's own;
-    multiples: variables of the sizes, in which `factors` are, too.
+    multiples: variables of the sizes, in which `factors` are, too; overwrites: see NestTrace, default none.
     """
     names = itertools.count()
     factors = factors or _single([*sizes[0], *sizes[1]])
     loops = [[(iteration_variable(next(names)), sympy.sympify(e)) for e in part] for part in factors]
     iteration, reduction = loops[: len(sizes[0])], loops[len(sizes[0]) :]
-    trace = NestTrace(name, list(itertools.chain(*iteration)), list(itertools.chain(*reduction)))
+    trace = NestTrace(name, list(itertools.chain(*iteration)), list(itertools.chain(*reduction)), overwrites or {})
     indices = [[_number(part) for part in parts] for parts in (iteration, reduction)]
     inductor.run_loop_body(body, indices, _tracer_class()(trace, multiples or Multiples()))
     return trace
@@ -168,7 +175,7 @@ class _Tracing:
         """Keep a store; Unsupported(atomics) for one that adds to memory."""
         if mode is not None:
             raise Unsupported(Reason.atomics, f"{self.trace.name}: store with mode {mode}")
-        access = self._access(name, index, is_write=True)
+        access = self._access(self.trace.overwrites.get(name, name), index, is_write=True)
         self._append(Step("store", (value,), {}, access=access))
 
     def store_reduction(self, name: str, index: sympy.Expr, value: object) -> None:

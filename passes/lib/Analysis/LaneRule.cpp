@@ -108,10 +108,10 @@ static bool isTranscendental(Operation *op) {
 }
 
 /// True if `op`, a part of the computation of a stored value, may be
-/// recomputed: it is no loop, and it reads no memory that the band writes
-/// later.
+/// recomputed at `place`: it is no loop, and it reads no memory that the band
+/// writes between the two.
 static bool isRecomputableOp(Operation *op, Operation *statement,
-                             AffineForOp band, bool math) {
+                             AffineLoadOp place, AffineForOp band, bool math) {
   if (!math && isTranscendental(op))
     return false;
   auto load = dyn_cast<AffineLoadOp>(op);
@@ -119,11 +119,13 @@ static bool isRecomputableOp(Operation *op, Operation *statement,
     return isa<AffineIfOp>(op) ||
            (!isa<AffineForOp>(op) && isMemoryEffectFree(op));
   return llvm::all_of(getStores(load.getMemRef(), band), [&](AffineStoreOp s) {
-    return getStatement(s, band)->isBeforeInBlock(statement);
+    return getStatement(s, band)->isBeforeInBlock(statement) ||
+           precedes(place, s, band) || !mayMeetInBand(s, load, band);
   });
 }
 
-bool bridge::isRecomputable(const ReachingStore &reaching, bool math) {
+bool bridge::isRecomputable(const ReachingStore &reaching, AffineLoadOp load,
+                            bool math) {
   AffineForOp band = getBand(reaching);
   AffineStoreOp store = reaching.store;
   Operation *statement = getStatement(store, band);
@@ -143,7 +145,7 @@ bool bridge::isRecomputable(const ReachingStore &reaching, bool math) {
   if (failed(getBackwardSlice(store.getValueToStore(), &slice, options)))
     return false;
   return llvm::all_of(slice, [&](Operation *op) {
-    return isRecomputableOp(op, statement, band, math);
+    return isRecomputableOp(op, statement, load, band, math);
   });
 }
 
@@ -166,7 +168,22 @@ SmallVector<AffineLoadOp> bridge::getInnerFlows(AffineForOp band) {
   return loads;
 }
 
+/// True if no lane writes what the load reads before the load, and no other
+/// lane after it.
+static bool isOverwrittenInLane(AffineLoadOp load, AffineForOp band) {
+  auto stores = getStores(load.getMemRef(), band);
+  return llvm::all_of(stores, [&](AffineStoreOp store) {
+    auto overwrite =
+        solveReachingStore(store, getLoopsInBand(store, band), load);
+    if (overwrite && precedes(load, store, band))
+      return isSameLane(*overwrite, load);
+    return !mayMeetInBand(store, load, band);
+  });
+}
+
 bool bridge::staysInLane(AffineLoadOp load, AffineForOp band) {
+  if (isOverwrittenInLane(load, band))
+    return true;
   if (getStores(load.getMemRef(), band).size() != 1)
     return false;
   auto reaching = getReachingStore(load, band);
@@ -183,11 +200,11 @@ static FusionResult checkLoad(AffineLoadOp load, AffineForOp band, bool math) {
                    "a load needs an element that its band iteration "
                    "writes, and which store does is not proven",
                    describe(findLaneDependenceExample(load, band))};
-  if (!isRecomputable(*reaching))
+  if (!isRecomputable(*reaching, load))
     return Refusal{Reason::cross_lane_dependence,
                    "a load needs what another lane reduces",
                    describe(findLaneDependenceExample(load, band))};
-  if (!isRecomputable(*reaching, math))
+  if (!isRecomputable(*reaching, load, math))
     return Refusal{Reason::not_profitable,
                    "a transcendental function would be computed again"};
   return FusionResult::success();

@@ -202,11 +202,9 @@ bridge::solveReachingStore(AffineStoreOp store, ArrayRef<AffineForOp> loops,
 // The one store that reaches a load
 //===----------------------------------------------------------------------===//
 
-/// True if the store comes before the load in the innermost block that holds
-/// both.
-static bool precedes(AffineStoreOp store, AffineLoadOp load, AffineForOp band) {
-  for (Operation *op = store; op != band; op = op->getParentOp())
-    if (Operation *beside = op->getBlock()->findAncestorOpInBlock(*load))
+bool bridge::precedes(Operation *first, Operation *second, AffineForOp band) {
+  for (Operation *op = first; op != band; op = op->getParentOp())
+    if (Operation *beside = op->getBlock()->findAncestorOpInBlock(*second))
       return op != beside && op->isBeforeInBlock(beside);
   return false;
 }
@@ -257,9 +255,8 @@ static bool isExecuted(const ReachingStore &reaching, AffineLoadOp load,
   return true;
 }
 
-/// True if the store and the load may access one element in the same band
-/// iteration, whichever comes first.
-static bool mayMeet(AffineStoreOp store, AffineLoadOp load, AffineForOp band) {
+bool bridge::mayMeetInBand(AffineStoreOp store, AffineLoadOp load,
+                           AffineForOp band) {
   unsigned least = getNestingDepth(band) + 2;
   unsigned most = getNumCommonSurroundingLoops(*store, *load) + 1;
   for (unsigned depth = least; depth <= std::max(least, most); ++depth)
@@ -294,14 +291,13 @@ std::optional<ReachingStore> bridge::getReachingStore(AffineLoadOp load,
                                                       AffineForOp band) {
   std::optional<ReachingStore> found;
   for (AffineStoreOp store : getStores(load.getMemRef(), band)) {
-    if (!precedes(store, load, band))
-      return std::nullopt;
     auto reaching =
         solveReachingStore(store, getLoopsInBand(store, band), load);
-    if (reaching && isExecuted(*reaching, load, band) &&
+    if (reaching && precedes(store, load, band) &&
+        isExecuted(*reaching, load, band) &&
         sharesIterations(*reaching, load) && !found)
       found = reaching;
-    else if (mayMeet(store, load, band))
+    else if (mayMeetInBand(store, load, band))
       return std::nullopt;
   }
   return found;

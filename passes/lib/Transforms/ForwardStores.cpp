@@ -108,7 +108,7 @@ std::optional<ForwardFailure> bridge::forwardStores(AffineForOp band,
     if (next == flows.end())
       return std::nullopt;
     auto reaching = getReachingStore(*next, band);
-    if (!reaching || !isRecomputable(*reaching))
+    if (!reaching || !isRecomputable(*reaching, *next))
       return ForwardFailure{*next,
                             {Reason::cross_lane_dependence,
                              "a load needs another lane's value",
@@ -133,15 +133,27 @@ struct ForwardStores : bridge::impl::ForwardStoresBase<ForwardStores> {
       if (loop->hasAttr(kBandAttr) && llvm::none_of(*loop.getBody(), isBand))
         bands.push_back(loop);
     });
-    for (AffineForOp band : bands) {
-      int64_t forwarded = 0;
-      if (auto failure = forwardStores(band, excessPrecision, forwarded))
-        giveUp(band, *failure);
-      numForwarded += forwarded;
-    }
+    for (AffineForOp band : bands)
+      runOnBand(band);
   }
 
 private:
+  /// Forwards the stores of a copy, which takes the band's place if that works:
+  /// half of it done, a value could be computed from what is overwritten.
+  void runOnBand(AffineForOp band) {
+    OpBuilder builder(band);
+    auto copy = cast<AffineForOp>(builder.clone(*band.getOperation()));
+    int64_t forwarded = 0;
+    if (auto failure = forwardStores(copy, excessPrecision, forwarded)) {
+      giveUp(band, *failure);
+      copy.erase();
+      return;
+    }
+    band->replaceAllUsesWith(copy);
+    band.erase();
+    numForwarded += forwarded;
+  }
+
   /// Emits the reason and removes the band's attribute: its lanes cannot run
   /// side by side.
   static void giveUp(AffineForOp band, ForwardFailure failure) {

@@ -2,7 +2,8 @@
 //
 // The iterations of the loops below a band are lanes: the code generator runs
 // them side by side, and no lane sees the memory that another one writes. A
-// load is legal if its value comes from its own lane or can be recomputed.
+// load is legal if its value comes from its own lane or can be recomputed, and
+// if no other lane overwrites it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,18 +20,20 @@ namespace bridge {
 /// of equally many consecutive lanes.
 bool isSameLane(const ReachingStore &reaching, mlir::affine::AffineLoadOp load);
 
-/// True if the stored value can be recomputed anywhere in the band iteration:
-/// its computation reads nothing that the band writes later and contains no
-/// loop, and none of the store's own loops carries a reduction. Without `math`,
-/// it has no transcendental function either.
-bool isRecomputable(const ReachingStore &reaching, bool math = true);
+/// True if the stored value can be recomputed in the place of `load`: its
+/// computation reads nothing that the band writes between the two and contains
+/// no loop, and none of the store's own loops carries a reduction. Without
+/// `math`, it has no transcendental function either.
+bool isRecomputable(const ReachingStore &reaching,
+                    mlir::affine::AffineLoadOp load, bool math = true);
 
 /// Returns the loads below `band` of memrefs that are written in an inner loop
 /// or region of the band, or by several of its stores.
 llvm::SmallVector<mlir::affine::AffineLoadOp>
 getInnerFlows(mlir::affine::AffineForOp band);
 
-/// True if one store writes the memref of `load`, in the lane of the load: the
+/// True if one store writes the memref of `load`, in the lane of the load, or
+/// if no lane writes what it reads before it, and no other lane after it: the
 /// load needs no forwarding.
 bool staysInLane(mlir::affine::AffineLoadOp load,
                  mlir::affine::AffineForOp band);

@@ -31,6 +31,17 @@ solveReachingStore(mlir::affine::AffineStoreOp store,
 std::optional<ReachingStore> getReachingStore(mlir::affine::AffineLoadOp load,
                                               mlir::affine::AffineForOp band);
 
+/// True if `first` comes before `second` in the innermost block that holds
+/// both; they are below `band`.
+bool precedes(mlir::Operation *first, mlir::Operation *second,
+              mlir::affine::AffineForOp band);
+
+/// True if the store and the load may access one element in the same band
+/// iteration, whichever comes first.
+bool mayMeetInBand(mlir::affine::AffineStoreOp store,
+                   mlir::affine::AffineLoadOp load,
+                   mlir::affine::AffineForOp band);
+
 } // namespace bridge
 
 #endif // BRIDGE_ANALYSIS_REACHINGSTORE_H

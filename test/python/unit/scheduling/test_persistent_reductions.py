@@ -118,7 +118,7 @@ def in_place_then_norm(total, y):
 
 def test_a_kernel_that_updates_in_place_keeps_its_rows_and_ends_nothing():
     result = generate_of(in_place_then_norm, [torch.randn(4, 2048) for _ in range(2)])
-    assert {refusal.reason.name for refusal in bridge.report().refusals} == {"mutation"}
+    assert not bridge.report().refusals
     assert {kernel.heuristic for kernel in result.kernels} == {"persistent_reduction"}
 
 

@@ -1,0 +1,144 @@
+"""Programs that overwrite their inputs: kernels of the whole row, and nothing is overwritten before it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+import torch
+import torch.nn.functional as F
+from emitted import run_emitted
+from emitted_claims import launches
+from torch import Tensor
+
+import bridge
+from bridge.backend import bridge as backend_bridge
+
+ROWS, WIDTH = 12, 64
+
+
+def rms(x: Tensor) -> Tensor:
+    wide = x.float() if x.dtype is torch.bfloat16 else x
+    return (wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + 1e-6)).to(x.dtype)
+
+
+def gate(x: Tensor) -> Tensor:
+    a, b = x.chunk(2, -1)
+    return F.silu(a) * b
+
+
+def residual(total: Tensor, y: Tensor) -> Tensor:
+    total.add_(y)
+    return gate(rms(total))
+
+
+def half_of_a_row(x: Tensor, y: Tensor) -> Tensor:
+    out = gate(rms(x))
+    x[..., : WIDTH // 2].add_(y[..., : WIDTH // 2])
+    return out
+
+
+def running_statistics(x: Tensor, mean: Tensor, variance: Tensor) -> Tensor:
+    own = x.mean(-1, keepdim=True)
+    spread = (x - own).pow(2).mean(-1, keepdim=True)
+    mean.mul_(0.9).add_(own * 0.1)
+    variance.mul_(0.9).add_(spread * 0.1)
+    return gate((x - own) * torch.rsqrt(spread + 1e-5))
+
+
+def halves_change_places(x: Tensor, y: Tensor) -> Tensor:
+    a, b = x.chunk(2, -1)
+    out = rms(x)[..., : WIDTH // 2] * b * y[..., : WIDTH // 2]
+    x.copy_(torch.cat([b, a], -1))
+    return out
+
+
+def row_is_turned_around(x: Tensor, y: Tensor) -> Tensor:
+    out = rms(x) * y
+    x.copy_(x.flip(-1))
+    return out
+
+
+def rows_move(x: Tensor, y: Tensor) -> Tensor:
+    out = gate(rms(x) * y)
+    x[:-1].copy_(x[1:].clone())
+    return out
+
+
+def twice(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    x.add_(y)
+    out = gate(rms(x))
+    x.mul_(2)
+    return out, torch.softmax(x, -1)
+
+
+def a_part_of_a_cache(cache: Tensor, x: Tensor) -> Tensor:
+    cache[:, 8 : 8 + WIDTH // 2].copy_(gate(rms(x)))
+    return cache.amax(-1)
+
+
+def _row(*extents: int) -> tuple[int, ...]:
+    return extents or (ROWS, WIDTH)
+
+
+@dataclass(frozen=True)
+class Program:
+    """kernels: at most, for a GPU."""
+
+    function: Callable
+    shapes: list[tuple[int, ...]]
+    kernels: int
+
+    def inputs(self, dtype: torch.dtype) -> list[Tensor]:
+        torch.manual_seed(0)
+        return [torch.randn(shape).to(dtype) for shape in self.shapes]
+
+
+PROGRAMS = [
+    Program(residual, [_row(), _row()], 1),
+    Program(half_of_a_row, [_row(), _row()], 1),
+    Program(running_statistics, [_row(), _row(ROWS, 1), _row(ROWS, 1)], 1),
+    Program(halves_change_places, [_row(), _row()], 3),
+    Program(row_is_turned_around, [_row(), _row()], 2),
+    Program(rows_move, [_row(), _row()], 3),
+    Program(twice, [_row(), _row()], 3),
+    Program(a_part_of_a_cache, [_row(), _row()], 3),
+]
+
+
+def _all(results: object, inputs: list[Tensor]) -> list[Tensor]:
+    return [*(results if isinstance(results, tuple) else (results,)), *inputs]
+
+
+def _error(results: list[Tensor], expected: list[Tensor]) -> float:
+    return max(((r.double() - e).norm() / e.norm()).item() for r, e in zip(results, expected, strict=True))
+
+
+def _expected(program: Program, dtype: torch.dtype) -> list[Tensor]:
+    inputs = [t.double() for t in program.inputs(dtype)]
+    return _all(program.function(*inputs), inputs)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.function.__name__)
+def test_gpu(program, dtype, compiler):
+    inputs = program.inputs(dtype)
+    results, codes = run_emitted(program.function, inputs, backend_bridge)
+    assert _error(_all(results, inputs), _expected(program, dtype)) < (1e-6 if dtype is torch.float32 else 4e-3)
+    assert sum(map(launches, codes)) <= program.kernels
+    assert not [reason for reason, _ in bridge.report().reasons() if reason is bridge.Reason.internal_error]
+
+
+def test_all_threads_have_read_before_the_first_one_overwrites(compiler):
+    """Lanes are not threads: two accesses of a lane may be two threads'."""
+    _, (code,) = run_emitted(residual, PROGRAMS[0].inputs(torch.float32), backend_bridge)
+    stored = code[: code.index("tl.store(out_ptr3")]
+    assert "tl.debug_barrier()" in stored[stored.rindex("tl.load") :]
+
+
+@pytest.mark.parametrize("program", PROGRAMS[:4], ids=lambda p: p.function.__name__)
+def test_cpu(program, compiler):
+    inputs = program.inputs(torch.float32)
+    results = compiler(program.function, backend=backend_bridge)(*inputs)
+    assert _error(_all(results, inputs), _expected(program, torch.float32)) < 1e-6
