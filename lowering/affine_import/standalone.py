@@ -139,6 +139,7 @@ def _parse(text: str) -> ir.Module:
 def _only(module: ir.Module, name: str | None) -> ir.Module:
     """Return a module with one function of another."""
     functions = [op.operation for op in module.body.operations if op.operation.name == "func.func"]
+    functions = [function for function in functions if len(function.regions[0].blocks)]  # others are declarations
     names = [ir.StringAttr(f.attributes["sym_name"]).value for f in functions]
     if name is None and len(names) != 1:
         raise ValueError(f"the module has the functions {', '.join(names) or 'none'}: name one")

@@ -373,6 +373,19 @@ func.func @should_refuse_semi_affine_subscript(%a: memref<64xf32>, %n: index) {
 
 // -----
 
+// With 64 bits, i * (2^63 - 1) is another number, whose remainder is negative.
+
+func.func @should_refuse_dividend_that_overflows(%a: memref<64xf32>) {
+  affine.for %i = 0 to 4 {
+    // expected-remark@below {{[non_affine_index] a dividend in its subscripts may not fit in 64 bits}}
+    %x = affine.load %a[(%i * 9223372036854775807) mod 3] : memref<64xf32>
+    affine.store %x, %a[%i] : memref<64xf32>
+  }
+  return
+}
+
+// -----
+
 // Scalars, and an access without loops.
 
 func.func @should_accept_scalars(%a: memref<f32>, %b: memref<4xf32>) {

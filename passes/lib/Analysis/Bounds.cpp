@@ -261,6 +261,23 @@ static std::optional<Example> findOutside(const Access &access, Domain domain,
   return std::nullopt;
 }
 
+/// True if a dividend may not fit in 64 bits: its value is another number then,
+/// while the proof is about numbers of any size. Sums and products of 64 bits
+/// need no check, as a subscript inside of its memref is exact again.
+static bool mayOverflow(AffineMap map) {
+  constexpr int64_t kLargest = int64_t(1) << 31;
+  bool divides = false, isLarge = false;
+  map.walkExprs([&](AffineExpr expr) {
+    divides |= expr.getKind() == AffineExprKind::Mod ||
+               expr.getKind() == AffineExprKind::FloorDiv ||
+               expr.getKind() == AffineExprKind::CeilDiv;
+    auto constant = dyn_cast<AffineConstantExpr>(expr);
+    isLarge |= constant && (constant.getValue() > kLargest ||
+                            constant.getValue() < -kLargest);
+  });
+  return divides && isLarge;
+}
+
 static Note describe(const Access &access, const Example &example) {
   StringRef verb = isa<AffineWriteOpInterface>(access.op) ? "writes" : "reads";
   std::string text =
@@ -283,6 +300,9 @@ FusionResult bridge::checkSubscripts(Operation *op) {
   if (!domains)
     return unknown;
   access.map.composeSimplifyAndCanonicalize();
+  if (mayOverflow(access.map.getAffineMap()))
+    return Refusal{Reason::non_affine_index,
+                   "a dividend in its subscripts may not fit in 64 bits"};
   for (Domain &domain : *domains) {
     for (Value operand : access.map.getOperands())
       if (failed(domain.addInductionVarOrTerminalSymbol(operand)))

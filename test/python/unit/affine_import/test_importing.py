@@ -144,6 +144,8 @@ class TestRefusals:
         [
             ("func.func @f(", {}, "MLIR does not take"),
             ("module {}", {}, "none"),
+            ("func.func private @f(memref<8xf32>)", {}, "none"),
+            ("func.func private @f(memref<8xf32>)", {"function": "f"}, "no function 'f'"),
             (nest(f"{LOAD} {STORE}"), {"function": "g"}, "no function 'g'"),
             (nest(f"{LOAD} {STORE}"), {"outputs": ["arg9"]}, "no argument 'arg9'"),
             (nest(f"{LOAD} {STORE}"), {"outputs": ["arg0"]}, "does not store"),
