@@ -56,21 +56,22 @@ class FunctionAccesses:
             if isinstance(argument.type, ir.IndexType):
                 self.names[argument] = f"n{len(self.sizes)}"
                 self.sizes.append(self.names[argument])
-        self.function.walk(self._visit, ir.WalkOrder.PRE_ORDER)
+        for operation in _operations(self.function):
+            self._visit(operation)
 
-    def _visit(self, operation: ir.Operation) -> ir.WalkResult:
+    def _visit(self, operation: ir.Operation) -> None:
         """Name the variable of a loop, and keep an access."""
-        operation = operation.operation
         if operation.name == "affine.for":
             self.names[induction_variable(operation)] = f"i{len(self.names)}"
         if operation.name in (_READ, _WRITE):
             self._add(operation)
-        return ir.WalkResult.ADVANCE
 
     def _add(self, operation: ir.Operation) -> None:
         """Keep one access."""
         writes = operation.name == _WRITE
         memref, *operands = list(operation.operands)[writes:]
+        if memref not in self.arguments:
+            raise InvariantError(f"{operation.name} of a memref that is no argument")
         around = _ancestors(operation)
         loops = [op for op, _ in around if op.name == "affine.for"]
         domain = [(op, self._condition(op, inside)) for op, inside in around]
@@ -148,6 +149,22 @@ class FunctionAccesses:
             (result,) = self._apply(operation.attributes["map"], list(operation.operands))
             return result
         raise InvariantError(f"an index that is made by {operation.name}")
+
+
+def _operations(root: ir.Operation) -> list[ir.Operation]:
+    """Return all operations inside another, outer ones first.
+
+    They are looked at after the walk: MLIR makes a RuntimeError of each exception inside of it.
+    """
+    found: list[ir.Operation] = []
+
+    def visit(operation: ir.Operation) -> ir.WalkResult:
+        """Keep the operation."""
+        found.append(operation.operation)
+        return ir.WalkResult.ADVANCE
+
+    root.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
 
 
 def _ancestors(operation: ir.Operation) -> list[tuple[ir.Operation, ir.Region]]:

@@ -261,5 +261,6 @@ def _lanes(access: AccessRelation, band: list[ir.Operation]) -> list[ir.Operatio
 
 
 def _where(access: AccessRelation) -> str:
-    """Return the location of an access."""
-    return str(access.operation.location)
+    """Return the location of an access, without the iteration of the first loops that the passes keep beside it."""
+    location = access.operation.location
+    return str(location.locations[0] if location.is_a_fused() else location)

@@ -166,7 +166,8 @@ def _fill(schedule: Schedule, function: AffineFunction, names: list[str], device
     for band in _lift(function, names, device):
         positions = [position_of[buffer_of[node.name]] for node in band.nodes]
         nodes = {node.name: _single(schedule[p]) for node, p in zip(band.nodes, positions, strict=True)}
-        kernel, _, _ = rewrite(_renamed(band, nodes), {node.get_name(): node for node in nodes.values()}, [])
+        with function.module.context:  # for MLIR to parse the sets of guards
+            kernel, _, _ = rewrite(_renamed(band, nodes), {node.get_name(): node for node in nodes.values()}, [])
         fused[min(positions)] = kernel
         removed.update(positions)
     changed = codegen.replace_kernels(schedule[0].scheduler, schedule, fused, removed)
@@ -201,9 +202,17 @@ def raising_refusals() -> Iterator[None]:
     try:
         yield
     except InductorError as error:
-        if isinstance(error.inner_exception, Unsupported):
-            raise error.inner_exception from None
+        refusal = _refusal(error.inner_exception)
+        if refusal is not None:
+            raise refusal from None
         raise
+
+
+def _refusal(error: BaseException | None) -> Unsupported | None:
+    """Return the refusal that an error is, or that it was made of: a lowering's error keeps it as its context only."""
+    while error is not None and not isinstance(error, Unsupported):
+        error = error.__context__
+    return error
 
 
 @contextmanager

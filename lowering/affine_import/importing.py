@@ -97,8 +97,9 @@ def compile_affine(
     `builtin.module(bridge-fuse)`; outputs: names of the arguments to return (`bridge.buffer`, or arg0, arg1, ...),
     default those labelled `bridge.output`, or all that are stored to.
 
-    Every loop that is to be a kernel's grid is proven parallel first.  ValueError for text that MLIR does not take,
-    Unsupported for what cannot be proven or lifted, with the reason.
+    Every subscript is proven inside of its dimension first, and every loop that is to be a kernel's grid parallel.
+    ValueError for text that MLIR does not take, Unsupported for what cannot be proven or lifted, with the reason; what
+    is not proven is named with an iteration.
     """
     load_pass_plugins(tuple(plugins))
     return AffineProgram(read_function(text, function, pipeline, outputs))

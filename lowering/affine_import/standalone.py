@@ -1,7 +1,7 @@
 """Reads, checks and lifts affine functions that no scheduler made, nest by nest.
 
 A function's arguments are memrefs of tensors and nothing else.  What it stores to it defines: an argument that is read
-before that, and one that two nests store to, is refused.
+before that, and one that two nests store to, is refused.  So is an access that may leave its memref.
 """
 
 from __future__ import annotations
@@ -25,7 +25,11 @@ from ..lift.band import FunctionTables, LiftedBand, lift_function
 #: What the lift expects of every loop: it starts at 0 and goes in steps of 1.
 NORMALISE = "func.func(affine-loop-normalize,canonicalize,cse)"
 
-_PROVE = "builtin.module(func.func(bridge-prove-parallel))"
+#: Generated code checks no subscript, and runs the iterations of a band in any order.
+_PROVE = "builtin.module(func.func(bridge-prove-subscripts,bridge-prove-parallel))"
+
+#: Folds constants and leaves the loops as they are.
+_CANONICALISE = "builtin.module(func.func(canonicalize))"
 
 
 @dataclass(frozen=True)
@@ -91,14 +95,37 @@ def read_function(
     """
     with context(), ir.Location.unknown():
         module = _only(_parse(text), name)
+        given = _prove_given(module)
         for passes in (pipeline, f"builtin.module({NORMALISE})"):
             if passes is not None:
                 run_pipeline(module, passes, NO_STAGES)
         operation = module.body.operations[0].operation
         function = AffineFunction(module, operation, _arguments(operation, outputs))
         _describe_nests(function)
-        _raise_first([r for r in run_pipeline(module, _PROVE, NO_STAGES)])
+        refused = run_pipeline(module, _PROVE, NO_STAGES)
+        _raise_first(_as_given(refused, given))
     return function
+
+
+def _prove_given(module: ir.Module) -> list[Remark]:
+    """Return what the proofs refuse in a module before any pass has run on it."""
+    copy = ir.Module.create()
+    copy.body.append(module.body.operations[0].operation.clone())
+    run_pipeline(copy, _CANONICALISE, NO_STAGES)
+    for root in copy.body.operations[0].operation.regions[0].blocks[0].operations:
+        if root.operation.name == "affine.for":
+            _mark_band(root.operation)
+    return run_pipeline(copy, _PROVE, NO_STAGES)
+
+
+def _as_given(refused: list[Remark], given: list[Remark]) -> list[Remark]:
+    """Return the refusals of the module as it was given, whose iterations its author knows, or else of what is made.
+
+    An access that leaves its memref is refused although the passes may have removed it.  What else is refused there
+    only, they may have mended.
+    """
+    reasons = {remark.reason for remark in refused} | {Reason.subscript_out_of_bounds.name}
+    return [remark for remark in given if remark.reason in reasons] or refused
 
 
 def _parse(text: str) -> ir.Module:
@@ -112,6 +139,7 @@ def _parse(text: str) -> ir.Module:
 def _only(module: ir.Module, name: str | None) -> ir.Module:
     """Return a module with one function of another."""
     functions = [op.operation for op in module.body.operations if op.operation.name == "func.func"]
+    functions = [function for function in functions if len(function.regions[0].blocks)]  # others are declarations
     names = [ir.StringAttr(f.attributes["sym_name"]).value for f in functions]
     if name is None and len(names) != 1:
         raise ValueError(f"the module has the functions {', '.join(names) or 'none'}: name one")
@@ -225,6 +253,11 @@ def _label(root: ir.Operation, nodes: list[str], number: int) -> None:
     root.attributes["bridge.nodes"] = ir.ArrayAttr.get([ir.StringAttr.get(node) for node in nodes])
     i64 = ir.IntegerType.get_signless(64)
     root.attributes["bridge.kernels"] = ir.ArrayAttr.get([ir.IntegerAttr.get(i64, number)])
+    _mark_band(root)
+
+
+def _mark_band(root: ir.Operation) -> None:
+    """Mark the loops of a nest whose iterations are a kernel's grid, where no pass has done so."""
     if "bridge.band" in root.attributes:
         return
     for loop in _perfect_chain(root):

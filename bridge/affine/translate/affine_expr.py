@@ -76,6 +76,8 @@ class AffineBuilder:
         """Convert a quotient or a remainder."""
         if not is_iteration_atom(expr):
             return self._symbol(expr)
+        if not isinstance(expr, (FloorDiv, Mod, PythonMod, ModularIndexing)):
+            raise Unsupported(Reason.non_affine_index, f"{expr} is not affine in the iteration variables")
         args = expr.args
         if not all(d.is_Integer and d > 0 for d in args[1:]):
             raise Unsupported(Reason.non_affine_index, f"{expr} divides by what is no positive number")
@@ -83,10 +85,8 @@ class AffineBuilder:
             return ir.AffineExpr.get_floor_div(self._convert(args[0]), int(args[1]))
         if isinstance(expr, (Mod, PythonMod)):
             return ir.AffineExpr.get_mod(self._convert(args[0]), int(args[1]))
-        if isinstance(expr, ModularIndexing):
-            quotient = ir.AffineExpr.get_floor_div(self._convert(args[0]), int(args[1]))
-            return ir.AffineExpr.get_mod(quotient, int(args[2]))
-        raise Unsupported(Reason.non_affine_index, f"{expr} is not affine in the iteration variables")
+        quotient = ir.AffineExpr.get_floor_div(self._convert(args[0]), int(args[1]))
+        return ir.AffineExpr.get_mod(quotient, int(args[2]))
 
     def _symbol(self, expr: sympy.Expr) -> ir.AffineExpr:
         """Return the symbol that stands for a size expression."""

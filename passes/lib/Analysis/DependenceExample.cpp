@@ -2,14 +2,14 @@
 
 #include "Bridge/Analysis/DependenceExample.h"
 
+#include "Bridge/Analysis/ExampleText.h"
+#include "Bridge/Analysis/Iteration.h"
 #include "Bridge/Analysis/Nest.h"
 
 #include "mlir/Dialect/Affine/Analysis/AffineAnalysis.h"
 #include "mlir/Dialect/Affine/Analysis/AffineStructures.h"
 #include "mlir/Dialect/Affine/Analysis/Utils.h"
 #include "mlir/Dialect/Affine/IR/AffineValueMap.h"
-#include "mlir/Interfaces/FunctionInterfaces.h"
-#include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
 using namespace mlir::affine;
@@ -116,12 +116,13 @@ static DependenceExample makeExample(Dependence &dependence,
                                      ArrayRef<int64_t> point) {
   size_t first = dependence.sourceLoops.size();
   size_t second = dependence.targetLoops.size();
-  DependenceExample example{dependence.source,
-                            dependence.target,
-                            llvm::to_vector(point.take_front(first)),
-                            llvm::to_vector(point.slice(first, second)),
-                            getElement(dependence, point),
-                            {}};
+  DependenceExample example{
+      dependence.source,
+      dependence.target,
+      getFirstIteration(dependence.source, point.take_front(first)),
+      getFirstIteration(dependence.target, point.slice(first, second)),
+      getElement(dependence, point),
+      {}};
   FlatAffineValueConstraints &relation = dependence.relation;
   unsigned end = relation.getNumDimAndSymbolVars();
   for (unsigned i = relation.getNumDimVars(); i < end; ++i)
@@ -182,36 +183,6 @@ bridge::findLaneDependenceExample(AffineLoadOp load, AffineForOp band) {
 // Words
 //===----------------------------------------------------------------------===//
 
-/// Returns the name of an argument in `attribute`, else its number.
-static std::string getName(Value value, StringRef attribute) {
-  auto argument = dyn_cast<BlockArgument>(value);
-  if (!argument)
-    return "a memref";
-  std::string number = "argument " + std::to_string(argument.getArgNumber());
-  auto function =
-      dyn_cast<FunctionOpInterface>(argument.getOwner()->getParentOp());
-  if (!function)
-    return number;
-  auto name =
-      function.getArgAttrOfType<StringAttr>(argument.getArgNumber(), attribute);
-  return name ? name.getValue().str() : number;
-}
-
-static std::string getPoint(ArrayRef<int64_t> numbers) {
-  std::string text;
-  llvm::raw_string_ostream stream(text);
-  llvm::interleaveComma(numbers, stream);
-  return text;
-}
-
-static std::string getSizes(const DependenceExample &example) {
-  std::string text;
-  for (auto [value, size] : example.sizes)
-    text += (text.empty() ? ", where " : " and ") +
-            getName(value, "bridge.size") + " = " + std::to_string(size);
-  return text;
-}
-
 Notes bridge::describe(const std::optional<DependenceExample> &example) {
   if (!example)
     return {};
@@ -222,10 +193,10 @@ Notes bridge::describe(const std::optional<DependenceExample> &example) {
       getName(MemRefAccess(example->source).memref, "bridge.buffer");
   std::string element =
       "element [" + getPoint(example->element) + "] of " + name;
-  return {{example->source->getLoc(),
+  return {{getPlainLocation(example->source),
            "iteration (" + getPoint(example->sourceIteration) + ")" +
                verb(example->source) + element},
-          {example->target->getLoc(),
+          {getPlainLocation(example->target),
            "iteration (" + getPoint(example->targetIteration) + ")" +
-               verb(example->target) + "it" + getSizes(*example)}};
+               verb(example->target) + "it" + getSizes(example->sizes)}};
 }

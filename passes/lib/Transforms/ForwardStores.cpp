@@ -1,6 +1,7 @@
 //===- ForwardStores.cpp - recompute what other lanes store ---------------===//
 
 #include "Bridge/Analysis/DependenceExample.h"
+#include "Bridge/Analysis/Iteration.h"
 #include "Bridge/Analysis/LaneRule.h"
 #include "Bridge/Analysis/ReachingStore.h"
 #include "Bridge/Support/Reasons.h"
@@ -9,6 +10,7 @@
 
 #include "Bridge/IR/BridgeOps.h"
 
+#include "mlir/Dialect/Affine/Analysis/Utils.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/IRMapping.h"
@@ -22,9 +24,33 @@ using namespace mlir;
 using namespace mlir::affine;
 using namespace bridge;
 
+/// Returns the variables of the loops around the store as a map of those around
+/// the load; null if they also depend on other values.
+static AffineMap getStoreIteration(const ReachingStore &reaching,
+                                   AffineLoadOp load) {
+  SmallVector<AffineForOp> loops;
+  getAffineForIVs(*load, &loops);
+  MLIRContext *context = load.getContext();
+  SmallVector<AffineExpr> dims, variables;
+  for (Value operand : reaching.operands) {
+    auto loop = llvm::find(loops, getForInductionVarOwner(operand));
+    if (loop == loops.end())
+      return {};
+    dims.push_back(getAffineDimExpr(loop - loops.begin(), context));
+  }
+  AffineStoreOp store = reaching.store;
+  unsigned shared = getNestingDepth(store) - reaching.loops.size();
+  for (unsigned i = 0; i < shared; ++i)
+    variables.push_back(getAffineDimExpr(i, context));
+  for (AffineExpr variable : reaching.map.getResults())
+    variables.push_back(variable.replaceDims(dims));
+  return AffineMap::get(loops.size(), 0, variables, context);
+}
+
 /// Clones the operations inside `outermost` that `value` is computed by.
-static Value recompute(Value value, AffineForOp outermost, OpBuilder &builder,
-                       IRMapping &mapping) {
+/// `iteration` has the variables of the loops around them.
+static Value recompute(Value value, AffineForOp outermost, AffineMap iteration,
+                       OpBuilder &builder, IRMapping &mapping) {
   Operation *op = value.getDefiningOp();
   if (!op || !outermost->isProperAncestor(op))
     return mapping.lookupOrDefault(value);
@@ -37,8 +63,10 @@ static Value recompute(Value value, AffineForOp outermost, OpBuilder &builder,
         needed.insert(operand);
   });
   for (Value operand : needed)
-    recompute(operand, outermost, builder, mapping);
-  builder.clone(*op, mapping);
+    recompute(operand, outermost, iteration, builder, mapping);
+  Operation *copy = builder.clone(*op, mapping);
+  if (iteration)
+    recordIterations(copy, iteration.getMajorSubMap(getNestingDepth(op)));
   return mapping.lookup(value);
 }
 
@@ -79,7 +107,8 @@ static void forward(const ReachingStore &reaching, AffineLoadOp load,
   AffineStoreOp store = reaching.store;
   Value value = store.getValueToStore();
   if (!reaching.loops.empty())
-    value = recompute(value, reaching.loops.front(), builder, mapping);
+    value = recompute(value, reaching.loops.front(),
+                      getStoreIteration(reaching, load), builder, mapping);
   replace(load, value, excessPrecision);
 }
 

@@ -2,6 +2,9 @@
 
 #include "Bridge/Transforms/IndexSetSplit.h"
 
+#include "Bridge/Analysis/Iteration.h"
+
+#include "mlir/Dialect/Affine/Analysis/Utils.h"
 #include "mlir/IR/IRMapping.h"
 
 using namespace mlir;
@@ -48,12 +51,20 @@ static void clonePiece(OpBuilder &builder, ArrayRef<AffineForOp> chain,
     mapping.map(own.getInductionVar(), iv);
   }
   mapping.map(innermost.getRegionIterArgs(), carried);
-  for (AffineForOp loop : chain.drop_back())
-    for (Operation &op : loop.getBody()->without_terminator())
+  unsigned first = getNestingDepth(chain.front());
+  auto clone = [&](Operation &op, AffineMap own) {
+    bridge::recordIterations(builder.clone(op, mapping), own, first);
+  };
+  for (auto [position, loop] : llvm::enumerate(chain.drop_back())) {
+    AffineForOp outer = loop;
+    AffineMap own =
+        piece.getMajorSubMap(position + 1); // Of the loops around it.
+    for (Operation &op : outer.getBody()->without_terminator())
       if (!isa<AffineForOp>(op))
-        builder.clone(op, mapping);
+        clone(op, own);
+  }
   for (Operation &op : innermost.getBody()->without_terminator())
-    builder.clone(op, mapping);
+    clone(op, piece);
   for (auto [value, yielded] :
        llvm::zip(carried, innermost.getBody()->getTerminator()->getOperands()))
     value = mapping.lookupOrDefault(yielded);

@@ -1,5 +1,6 @@
 //===- InterchangeLoops.cpp - shared loops of two nests go outermost ------===//
 
+#include "Bridge/Analysis/Iteration.h"
 #include "Bridge/Analysis/KernelNests.h"
 #include "Bridge/Transforms/Passes.h"
 
@@ -115,6 +116,8 @@ static AffineForOp interchange(AffineForOp root, const Positions &rows) {
   root->setDiscardableAttrs(DictionaryAttr::get(root.getContext()));
   AffineForOp outermost = nest.loops[permuteLoops(nest.loops, target)];
   outermost->setDiscardableAttrs(attributes);
+  recordIterations(outermost, AffineMap::getMultiDimMapWithTargets(
+                                  target.size(), target, root.getContext()));
   return outermost;
 }
 

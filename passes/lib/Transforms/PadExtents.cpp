@@ -1,6 +1,7 @@
 //===- PadExtents.cpp - guarded lanes for loops of different extents ------===//
 
 #include "Bridge/Analysis/Components.h"
+#include "Bridge/Analysis/Iteration.h"
 #include "Bridge/Analysis/Legality.h"
 #include "Bridge/IR/BridgeOps.h"
 #include "Bridge/Support/Reasons.h"
@@ -166,6 +167,9 @@ private:
         yielded.push_back(mapping.lookupOrDefault(value));
       AffineYieldOp::create(builder, loop.getLoc(), yielded);
     }
+    AffineExpr own = builder.getAffineDimExpr(0) - low;
+    recordIterations(padded, AffineMap::get(1, 0, own),
+                     getNestingDepth(padded));
     loop.replaceAllUsesWith(padded.getResults());
     loop.erase();
   }

@@ -1,6 +1,7 @@
 //===- ReindexBands.cpp - producers take their consumer's outer loops -----===//
 
 #include "Bridge/Analysis/Bijection.h"
+#include "Bridge/Analysis/Iteration.h"
 #include "Bridge/Analysis/KernelNests.h"
 #include "Bridge/Transforms/GuardedClone.h"
 #include "Bridge/Transforms/Passes.h"
@@ -263,6 +264,7 @@ private:
       (void)guarded->fold(none);
     });
     outermost->setDiscardableAttrs(root->getDiscardableAttrDictionary());
+    recordIterations(outermost, reindexing.map);
     root.erase();
     return outermost;
   }

@@ -3,6 +3,7 @@
 #ifndef BRIDGE_ANALYSIS_DEPENDENCEEXAMPLE_H
 #define BRIDGE_ANALYSIS_DEPENDENCEEXAMPLE_H
 
+#include "Bridge/Analysis/ExampleText.h"
 #include "Bridge/Analysis/FusionResult.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -13,11 +14,12 @@ namespace bridge {
 /// access one element, that of `source` before that of `target`.
 struct DependenceExample {
   mlir::Operation *source, *target;
-  /// Variables of the loops around each access, outermost first.
+  /// Variables of the loops that were around each access before the passes,
+  /// outermost first.
   llvm::SmallVector<int64_t> sourceIteration, targetIteration;
   llvm::SmallVector<int64_t> element;
   /// The symbols of the relation, with their values at this point.
-  llvm::SmallVector<std::pair<mlir::Value, int64_t>> sizes;
+  Sizes sizes;
 };
 
 /// Returns an example of a dependence that `loop` carries; nothing if there is

@@ -380,4 +380,55 @@ def ProveParallel : Pass<"bridge-prove-parallel", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::bridge::BridgeDialect"];
 }
 
+def ProveSubscripts : Pass<"bridge-prove-subscripts", "::mlir::func::FuncOp"> {
+  let summary = "Proves that no access leaves its memref";
+  let description = [{
+    For IR that Bridge has not made: nothing says that its subscripts are inside
+    of their dimensions, and generated code does not check them. Each affine load
+    and store gets a proof, for all iterations of the loops and guards around it
+    and all values of its symbols: with a subscript below zero, or not below the
+    extent, the iterations have no integer point. An access without a proof gets
+    a remark that names such a point. Upstream's bound check of a load or store
+    does not look at guards.
+
+    The extent of a dynamic dimension is what `memref.dim` returns for it, or the
+    size that the memref is allocated with. The IR itself does not change.
+
+    Before:
+
+    ```mlir
+    affine.for %i = 0 to 256 {
+      %x = affine.load %a[%i + 300] : memref<512xf32>
+      affine.if affine_set<(d0) : (-d0 + 211 >= 0)>(%i) {
+        affine.store %x, %b[%i + 300] : memref<512xf32>
+      }
+    }
+    ```
+
+    After:
+
+    ```mlir
+    affine.for %i = 0 to 256 {
+      // remark: [subscript_out_of_bounds] an access is not proven inside of its
+      //         memref
+      // note: iteration (212) reads element [512] of argument 0, whose
+      //       dimension 0 has 512 elements
+      %x = affine.load %a[%i + 300] : memref<512xf32>
+      affine.if affine_set<(d0) : (-d0 + 211 >= 0)>(%i) {
+        affine.store %x, %b[%i + 300] : memref<512xf32>
+      }
+    }
+    ```
+  }];
+  let options = [
+    Option<"strict", "strict", "bool", /*default=*/"false",
+           "Fail when an access is not proven inside of its memref">,
+  ];
+  let statistics = [
+    Statistic<"numInside", "num-inside", "Accesses proven inside">,
+    Statistic<"numNotProven", "num-not-proven", "Accesses not proven inside">,
+  ];
+  let dependentDialects = ["::bridge::BridgeDialect"];
+}
+
 #endif // BRIDGE_TRANSFORMS_PASSES

@@ -7,6 +7,7 @@ import pytest
 
 from bridge.affine.isl_accesses import FunctionAccesses, group_by_memref
 from bridge.affine.mlir_runtime import context, ir
+from bridge.reasons import InvariantError
 
 GUARDED = """
 func.func @f(%n: index, %in: memref<?xf32>, %out: memref<?xf32>) {
@@ -87,3 +88,14 @@ def test_accesses_of_one_loop_are_shifted_by_so_many_iterations(read):
     assert not accesses.is_shifted(near, far, 7)
     assert not accesses.is_shifted(far, near, 8)
     assert not accesses.is_shifted(near, elsewhere, 8)
+
+
+def test_what_bridge_does_not_make_is_a_bug_and_no_error_of_the_walk(read):
+    symbolic = GUARDED.replace("%in[%i - 3]", "%in[symbol(%k)]").replace(
+        "  affine.for", "  %k = arith.addi %n, %n : index\n  affine.for", 1
+    )
+    with pytest.raises(InvariantError, match="made by arith.addi"):
+        read(symbolic)
+    own = LOOPS.replace("affine.for %j", "%own = memref.alloc() : memref<64xf32>\n  affine.for %j")
+    with pytest.raises(InvariantError, match="no argument"):
+        read(own.replace("%out[%j + 8]", "%own[%j + 8]"))

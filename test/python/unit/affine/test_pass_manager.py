@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
+import sympy
+from paths import ROOT
 
 from bridge.affine.mlir_runtime import context, ir
 from bridge.affine.pass_manager import transform
+from bridge.lowering.lift.index import apply_map
 from bridge.reasons import Reason, Unsupported
 
 UNUSED = """
@@ -62,3 +67,47 @@ def test_a_pipeline_that_does_not_parse_is_refused(parse):
     with pytest.raises(Unsupported, match="no-such-pass") as refusal:
         transform(parse(UNUSED), "builtin.module(no-such-pass)")
     assert refusal.value.reason is Reason.pass_failed
+
+
+def modules_of(file):
+    return [ir.Module.parse(text) for text in file.read_text().split("// -----")]
+
+
+def accesses_of(module):
+    """Returns the loads and stores of a module by their place."""
+    found = {}
+
+    def visit(operation):
+        if operation.name in ("affine.load", "affine.store"):
+            found[str(operation.location)] = operation.operation
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+    return found
+
+
+def element_of(access, iteration):
+    """Returns the subscripts of an access in an iteration of the loops around it, all of which are to be given."""
+    variables, parent = [], access.parent
+    while parent.operation.name != "func.func":
+        if parent.operation.name == "affine.for":
+            variables.insert(0, parent.operation.regions[0].blocks[0].arguments[0])
+        parent = parent.operation.parent
+    values = dict(zip(variables, map(sympy.Integer, iteration), strict=True))
+    operands = list(access.operands)[1 + (access.name == "affine.store") :]
+    return apply_map(access.attributes["map"].value, [values[operand] for operand in operands])
+
+
+def test_examples_name_iterations_of_the_loops_before_the_passes(parse):
+    """Read at the named iteration, the subscripts that were given are the element: whatever the passes made of them."""
+    checked = 0
+    for module in modules_of(ROOT / "test" / "lit" / "original-iterations.mlir"):
+        before = ir.Module.parse(module.operation.get_asm(enable_debug_info=True))
+        given = accesses_of(before)
+        for remark in transform(module, "builtin.module(bridge-fuse)"):
+            element = re.search(r"element \[(.*?)\]", remark.notes[0][0])[1] if remark.notes else None
+            for words, place in remark.notes:
+                iteration = re.match(r"iteration \((.*?)\)", words)[1].split(", ")
+                assert [str(index) for index in element_of(given[place], iteration)] == element.split(", ")
+                checked += 1
+    assert checked == 2 * 5

@@ -40,6 +40,21 @@ def test_a_refusal_is_raised_as_it_was():
     assert raised.value is refusal
 
 
+def test_a_refusal_while_a_node_is_lowered_is_raised_as_it_was():
+    """Inductor makes an error of its own of the first, with the words only."""
+    refusal = Unsupported(Reason.not_liftable, "a store under a guard")
+    try:
+        try:
+            raise refusal
+        except Unsupported as first:
+            raise RuntimeError(f"LoweringException: {first}") from None
+    except RuntimeError as second:
+        lowering = second
+    with pytest.raises(Unsupported) as raised, raising_refusals():
+        raise wrapped(lowering)
+    assert raised.value is refusal
+
+
 def test_another_error_stays_inductors():
     error = wrapped(KeyError("buf0"))
     with pytest.raises(type(error)) as raised, raising_refusals():

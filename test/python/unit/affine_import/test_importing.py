@@ -83,6 +83,19 @@ class TestCompileAffine:
         torch.testing.assert_close(out, x.flip(-1) / x.sum(-1, keepdim=True))
         assert [a.name for a in compile_affine(text, outputs=["arg2"]).outputs] == ["arg2"]
 
+    def test_a_guard_keeps_an_access_inside(self, compiler):
+        """Columns from the third on, and zeros where there is none."""
+        shifted = LOAD.replace("%j]", "%j + 2]")
+        guarded = f"""%v = affine.if affine_set<(d0) : (-d0 + 5 >= 0)>(%j) -> f32 {{
+          {shifted.replace("%v", "%w")} affine.yield %w : f32 }} else {{
+          %z = arith.constant 0.0 : f32 affine.yield %z : f32 }}"""
+        x = torch.randn(8, 8)
+        (out,) = compile_affine(nest(f"{guarded} {STORE}").replace("%j = 1", "%j = 0"))(x)
+        torch.testing.assert_close(out, torch.nn.functional.pad(x[:, 2:], (0, 2)))
+        with pytest.raises(Unsupported, match=r"reads element \[\d, 8\] of argument 0") as raised:
+            compile_affine(nest(f"{shifted} {STORE}"))
+        assert raised.value.reason is Reason.subscript_out_of_bounds
+
 
 def nest(body: str, arguments: str = "%x: memref<8x8xf32>, %out: memref<8x8xf32>") -> str:
     return f"func.func @f({arguments}) {{ affine.for %i = 0 to 8 {{ affine.for %j = 1 to 8 {{ {body} }} }} return }}"
@@ -131,6 +144,8 @@ class TestRefusals:
         [
             ("func.func @f(", {}, "MLIR does not take"),
             ("module {}", {}, "none"),
+            ("func.func private @f(memref<8xf32>)", {}, "none"),
+            ("func.func private @f(memref<8xf32>)", {"function": "f"}, "no function 'f'"),
             (nest(f"{LOAD} {STORE}"), {"function": "g"}, "no function 'g'"),
             (nest(f"{LOAD} {STORE}"), {"outputs": ["arg9"]}, "no argument 'arg9'"),
             (nest(f"{LOAD} {STORE}"), {"outputs": ["arg0"]}, "does not store"),
@@ -139,6 +154,13 @@ class TestRefusals:
     def test_bad_input_is_named(self, text, arguments, words):
         with pytest.raises(ValueError, match=words):
             compile_affine(text, **arguments)
+
+    def test_what_a_lowering_cannot_lift_is_said_without_inductors_words(self):
+        guarded = f"{LOAD} affine.if affine_set<(d0) : (-d0 + 5 >= 0)>(%j) {{ {STORE} }}"
+        program = compile_affine(nest(guarded))
+        with pytest.raises(Unsupported) as raised:
+            program(torch.randn(8, 8))
+        assert (raised.value.reason, raised.value.detail) == (Reason.not_liftable, "arg1: a store under a guard")
 
     def test_what_cannot_be_lifted_is_said_at_the_call(self, exported):
         program = compile_affine(exported.replace("arith.addf", "arith.subf", 1))

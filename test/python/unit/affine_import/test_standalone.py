@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 import torch
 
@@ -61,3 +63,56 @@ def test_bands_are_lifted_under_the_names_of_the_buffers():
     bands = read_function(function(TWICE)).lift(["a", "b", "c"], True, lambda registers: False)
     assert [[node.name for node in band.nodes] for band in bands] == [["arg1"], ["arg2"]]
     assert [node.iter_sizes for band in bands for node in band.nodes] == [[4, 8], [4, 8]]
+
+
+def rows(body, loop="%j = 0 to 8"):
+    return function(f"affine.for %i = 0 to 4 {{ affine.for {loop} {{ {body} }} }}")
+
+
+LOAD, STORE = "%v = affine.load %x[%i, %j] : memref<4x8xf32>", "affine.store %v, %out[%i, %j] : memref<4x8xf32>"
+GUARD = "affine.if affine_set<(d0) : (-d0 + 4 >= 0)>(%j)"
+
+
+@pytest.mark.parametrize(
+    ("text", "example"),
+    [
+        (rows(LOAD.replace("%j", "%j + 3") + STORE), "(3, 5) reads element [3, 8] of argument 0"),
+        (rows(LOAD.replace("%i", "%i - 1") + STORE), "(0, 0) reads element [-1, 0] of argument 0"),
+        (rows(LOAD + STORE.replace("%i", "%i * 2")), "(3, 0) writes element [6, 0] of argument 2"),
+        (rows(LOAD + f"{GUARD} {{ {STORE.replace('%j', '%j + 4')} }}"), "(3, 4) writes element [3, 8] of argument 2"),
+        (rows(LOAD.replace("%j", "%j floordiv 2 + 5") + STORE), "(3, 7) reads element [3, 8] of argument 0"),
+    ],
+    ids=["offset", "negative", "stride", "guard", "division"],
+)
+def test_an_access_outside_of_its_memref_is_refused_with_an_iteration(text, example):
+    for pipeline in (None, "builtin.module(bridge-fuse)"):
+        with pytest.raises(Unsupported) as raised:
+            read_function(text, pipeline=pipeline)
+        assert raised.value.reason is Reason.subscript_out_of_bounds
+        assert f"iteration {example}" in raised.value.detail
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        rows(LOAD + f"{GUARD} {{ {STORE.replace('%j', '%j + 3')} }}"),
+        rows(f"{GUARD} {{ }} else {{ {LOAD.replace('%j', '%j - 5')} {STORE} }}"),
+        rows(LOAD.replace("%j", "(%j * 3) mod 8") + STORE),
+        rows(LOAD.replace("%j", "%j + 100") + STORE, loop="%j = 3 to 3"),
+    ],
+    ids=["guard", "else", "remainder", "no iterations"],
+)
+def test_an_access_that_is_always_inside_is_read(text):
+    assert read_function(text).nests == [[2]]
+
+
+@pytest.mark.parametrize("pipeline", [None, "builtin.module(func.func(affine-loop-tile{tile-size=2}))"])
+def test_a_refusal_names_the_iterations_of_the_module_as_it_was_given(pipeline):
+    """Normalised, the loop over 2, 5, 8 goes from 0 to 2; tiled, there are two loops more."""
+    outside = rows(LOAD + STORE, loop="%j = 2 to 10 step 3")
+    with pytest.raises(Unsupported, match=re.escape("iteration (3, 8) reads element [3, 8] of argument 0")):
+        read_function(outside, pipeline=pipeline)
+    carried = rows(LOAD.replace("%x[%i, %j]", "%out[%i, %j - 3]") + STORE, loop="%j = 4 to 8 step 3")
+    with pytest.raises(Unsupported, match=re.escape("iteration (3, 4) writes element [3, 4] of argument 2")) as raised:
+        read_function(carried, pipeline=pipeline)
+    assert raised.value.reason is Reason.loop_carried_dependence

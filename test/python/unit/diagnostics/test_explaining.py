@@ -9,7 +9,7 @@ from pathlib import Path
 import explained
 import pytest
 import torch
-from explained import example_inputs, gated, halves, next_row, other_lane
+from explained import example_inputs, gated, halves, next_row, other_lane, two_orders
 
 import bridge
 from bridge.diagnostics.explaining import explain, pass_meaning
@@ -93,6 +93,17 @@ class TestRefused:
             reader = re.fullmatch(r"iteration \((\d+).*\) reads it", second.words)
             assert reader[1] != written[1]
             assert {first.node, second.node} <= {s.name for s in group.statements}
+
+    def test_a_collision_names_rows_as_the_statements_have_them(self):
+        """The passes give the sums of 64 rows the loops over (8, 8) of the reader of the columns."""
+        (group,) = explain(two_orders, *example_inputs()).groups
+        assert [space(s) for s in group.statements] == ["[64] reduces [1024]", "[8, 8, 1024]"]
+        (refusal,) = [r for r in group.refusals if r.accesses]
+        writer, reader = (access.words for access in refusal.accesses)
+        row = re.fullmatch(r"iteration \((\d+)\) writes element \[(\d+)\] of buf0", writer)
+        assert row[1] == row[2]
+        i, j = re.fullmatch(r"iteration \((\d), (\d), \d+\) reads it", reader).groups()
+        assert int(row[1]) == int(i) + 8 * int(j)  # x * rows.t()
 
     def test_lanes_collide(self):
         explanation = explain(other_lane, *example_inputs())

@@ -49,6 +49,7 @@ def test_a_size_is_one_symbol_and_a_product_of_sizes_another(builder):
         (FloorDiv(i, s0), "no positive number"),
         (i / 2, "rational coefficient"),
         (abs(i - 3), "not affine"),
+        (sympy.Max(i - 3, j), "not affine"),
     ],
 )
 def test_other_indices_are_refused(builder, expr, detail):
