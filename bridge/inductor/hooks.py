@@ -209,7 +209,7 @@ _held: dict[str, list[InstalledPass]] = {HOOK: [], GRAPH_HOOK: []}
 _held_lock = threading.Lock()
 
 
-class hooked(contextlib.AbstractContextManager):  # noqa: N801 - it is called as a function is
+class hooked(contextlib.AbstractContextManager):
     """Have Inductor call a pass of `scheduler_pass` or `graph_pass` in every thread meanwhile.
 
     What the user put into the hook is not touched.  The value is set where torch keeps those that an environment
