@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from . import _program
 from ._output import show, with_folder
+from ._progress import Progress
 from ._user_code import run_script
 
 if TYPE_CHECKING:
@@ -69,7 +70,8 @@ def _explain(arguments: argparse.Namespace) -> tuple[Explanation, Exception | No
     file, function = _program.split(arguments.program)
     if function is None:
         return _explain_script(file, arguments)
-    with _program.running(arguments) as program:
+    with Progress() as progress, _program.running(arguments) as program:
+        progress("compiling")
         explanation = explain(
             program.bound(),
             *program.arguments,

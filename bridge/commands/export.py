@@ -9,6 +9,7 @@ import argparse
 
 from . import _program
 from ._output import show, with_folder
+from ._progress import Progress
 
 NAME = "export"
 
@@ -25,7 +26,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Write the affine module of a function to a file or to the standard output."""
     from ..diagnostics.exporting import export  # weight: torch
 
-    with _program.running(arguments) as program:
+    with Progress() as progress, _program.running(arguments) as program:
+        progress("compiling")
         text = export(
             program.bound(),
             *program.arguments,

@@ -13,6 +13,7 @@ from ..diagnostics.recording import recorded
 from ..options import check
 from . import _program
 from ._output import show
+from ._progress import Progress
 from ._user_code import users_code
 
 if TYPE_CHECKING:
@@ -49,7 +50,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.show == "module":
         show(program.module)
     inputs = [_program.make_tensor(_spelled(argument)) for argument in program.inputs]
-    kernels, outputs = _compile(program, inputs, arguments.target)
+    with Progress() as progress:
+        progress("compiling")
+        kernels, outputs = _compile(program, inputs, arguments.target)
     if arguments.show == "kernels":
         show("\n".join(kernel.source for kernel in kernels))
     show(f"{len(program.function.nests)} nests in {len(kernels)} generated kernels for {arguments.target}")
