@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import pkgutil
 import sys
+import traceback
 from collections.abc import Sequence
 from types import ModuleType
 
 from . import commands
-from .options import OptionError
-from .reasons import Unsupported
+from .commands._errors import one_line
+from .commands._output import discard, flush
+from .options import from_environment
+from .support.error_boundary import BUGS
 from .support.version import __version__
+
+#: What a shell makes of a program that SIGPIPE has ended.
+_READER_LEFT = 141
 
 
 def command_modules() -> list[ModuleType]:
@@ -33,16 +40,44 @@ def make_parser(argv: Sequence[str]) -> argparse.ArgumentParser:
         own.formatter_class = argparse.RawDescriptionHelpFormatter
         if module.NAME in argv:
             module.register(own)
+        own.add_argument("--traceback", action="store_true", help="for an error also print where it came from")
         own.set_defaults(run=module.run)
     return parser
 
 
+def parse(argv: Sequence[str]) -> argparse.Namespace:
+    """Return the arguments; what follows `--` is for the user's script, where the command runs one."""
+    ours, separator, theirs = _split(list(argv))
+    parser = make_parser(ours)
+    arguments = parser.parse_args(ours)
+    if separator and not hasattr(arguments, "script_arguments"):
+        parser.error("this command runs no script that could take what follows --")
+    if separator:
+        arguments.script_arguments = theirs
+    return arguments
+
+
+def _split(argv: list[str]) -> tuple[list[str], bool, list[str]]:
+    """Return (what stands before the first `--`, whether there is one, what follows)."""
+    if "--" not in argv:
+        return argv, False, []
+    place = argv.index("--")
+    return argv[:place], True, argv[place + 1 :]
+
+
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit status; 2 for an error of the user's, which is printed on stderr."""
-    argv = sys.argv[1:] if argv is None else argv
-    arguments = make_parser(argv).parse_args(argv)
+    """Run a command and return its exit status; 2 for an error, of which one line is printed on stderr."""
+    arguments = parse(sys.argv[1:] if argv is None else argv)
     try:
+        from_environment(os.environ)  # A variable that is misspelt is an error of every command.
         return arguments.run(arguments)
-    except (OptionError, Unsupported, ValueError, OSError) as error:
-        print(f"bridge: error: {error}", file=sys.stderr)
+    except BrokenPipeError:
+        discard()
+        return _READER_LEFT
+    except BUGS as error:
+        if arguments.traceback:
+            traceback.print_exception(error)
+        print(f"bridge: error: {one_line(error)}", file=sys.stderr)
         return 2
+    finally:
+        flush()

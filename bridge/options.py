@@ -7,8 +7,10 @@ environment.
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import importlib.util
 import os
+import warnings
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -142,12 +144,18 @@ def _is_ours(name: str, inductors: Collection[str]) -> bool:
         raise OptionError(f"option {name!r} is one of Inductor's too; write '{_PREFIX}{name}' for Bridge's")
     if not known and name not in inductors:
         valid = f"those of Bridge are {_valid()}; torch._inductor.list_options() has Inductor's"
-        raise OptionError(f"unknown option {name!r}; {valid}")
+        raise OptionError(f"unknown option {name!r}; {_nearest(name, [*Options.names(), *inductors]) or valid}")
     return known
 
 
 def _valid() -> str:
     return ", ".join(sorted(Options.names()))
+
+
+def _nearest(name: str, valid: Collection[str]) -> str:
+    """Return `did you mean 'strict'?` for a name that is much like a valid one, else nothing."""
+    close = difflib.get_close_matches(name, valid, n=1)
+    return f"did you mean {close[0]!r}?" if close else ""
 
 
 #: What `bridge.config` sets: nothing as long as nobody has loaded that module, which loads torch.
@@ -166,7 +174,7 @@ def make_options(given: Mapping[str, object]) -> Options:
     OptionError for an unknown name or a bad value.
     """
     values = {**from_environment(os.environ), **_configured(), **given}
-    return Options(**{name: _checked(name, value) for name, value in values.items()})
+    return Options(**{name: check(name, value) for name, value in values.items()})
 
 
 def variable(name: str) -> str:
@@ -174,28 +182,59 @@ def variable(name: str) -> str:
     return f"BRIDGE_{name.upper()}"
 
 
+#: Variables with that prefix that are no options: folders of what the tests take from elsewhere.
+OTHER_VARIABLES = ("BRIDGE_CORPUS", "BRIDGE_PYTORCH_TESTS")
+
+
 def from_environment(environment: Mapping[str, str]) -> dict[str, OptionValue]:
-    """Return the options that have a variable that is not empty; OptionError for one that cannot be read."""
+    """Return the options that have a variable that is not empty.
+
+    OptionError for one that cannot be read, and for one that is much like an option's.  Of others that begin with
+    `BRIDGE_` a warning says that they are no options: they may be another program's.
+    """
+    _check_variables(environment)
     given = {name: environment.get(variable(name)) for name in DEFAULTS}
-    return {name: _read(name, text) for name, text in given.items() if text}
+    return {name: _read(f"environment variable {variable(name)}", name, text) for name, text in given.items() if text}
 
 
-def _read(name: str, text: str) -> OptionValue:
-    default = DEFAULTS[name]
+def _check_variables(environment: Mapping[str, str]) -> None:
+    ours = [*map(variable, DEFAULTS), *OTHER_VARIABLES]
+    for name in (name for name in environment if name.startswith(variable("")) and name not in ours):
+        close = difflib.get_close_matches(name.removeprefix(variable("")).lower(), DEFAULTS, n=1)
+        if close:
+            raise OptionError(f"unknown environment variable {name}; did you mean {variable(close[0])}?")
+        words = f"bridge ignores the environment variable {name}: it has no option of that name"
+        warnings.warn(words, RuntimeWarning, stacklevel=3)
+
+
+def read_option(name: str, text: str) -> tuple[str, OptionValue]:
+    """Return (name, value) of an option that is written as in the environment; OptionError where it cannot be read."""
+    name = name.removeprefix(_PREFIX).replace("-", "_")
+    return name, check(name, _read(f"bridge option {name!r}", name, text))
+
+
+def _read(what: str, name: str, text: str) -> OptionValue:
+    default = DEFAULTS.get(name)
     if isinstance(default, bool):
         if text not in ("0", "1"):
-            raise OptionError(f"environment variable {variable(name)} must be 0 or 1, got {text!r}")
+            raise OptionError(f"{what} must be 0 or 1, got {text!r}")
         return text == "1"
     if isinstance(default, int):
         if not text.isdecimal():
-            raise OptionError(f"environment variable {variable(name)} must be a number, got {text!r}")
+            raise OptionError(f"{what} must be a number, got {text!r}")
         return int(text)
     return tuple(text.split(os.pathsep)) if isinstance(default, tuple) else text
 
 
-def _checked(name: str, value: object) -> Any:
+def unknown(name: str) -> str:
+    """Return what is wrong with a name that no option has."""
+    return f"unknown bridge option {name!r}; {_nearest(name, Options.names()) or f'valid: {_valid()}'}"
+
+
+def check(name: str, value: object) -> Any:
+    """Return the value of an option as `Options` has it; OptionError for an unknown name or a bad value."""
     if name not in DEFAULTS:
-        raise OptionError(f"unknown bridge option {name!r}; valid: {_valid()}")
+        raise OptionError(unknown(name))
     if name == "dump_dir" and isinstance(value, os.PathLike):
         return os.fspath(value)
     if name == "plugins":

@@ -114,12 +114,13 @@ PLUGIN_API = 1
 def load_pass_plugins(paths: tuple[str, ...]) -> None:
     """Register the passes of libraries that have MLIR's interface for plug-ins, once a process.
 
-    They have to be linked against the `libMLIRPythonCAPI.so` of the wheel.  Raises Unsupported(plugin_missing) for a
-    file that does not load, Unsupported(plugin_version_mismatch) for one that is no plug-in of this release.
+    They have to be linked against the `libMLIRPythonCAPI.so` of the wheel.  A path is from the current folder on.
+    Raises Unsupported(plugin_missing) for a file that does not load, Unsupported(plugin_version_mismatch) for one that
+    is no plug-in of this release.
     """
     load_plugin()
     for path in paths:
-        _load_pass_plugin(path)
+        _load_pass_plugin(str(Path(path).absolute()) if Path(path).is_file() else path)
 
 
 @functools.cache

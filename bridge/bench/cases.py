@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import nn
 
+from .gpu_measurements import Tensors
 from .results import case_name
 from .zoo import Architecture
 
@@ -51,12 +53,16 @@ def _nothing() -> None:
     return None
 
 
+def _as_it_is(result: Any) -> Any:
+    return result
+
+
 @dataclass
 class Case:
     """What is measured: `call` takes `inputs` and gives logits (or hidden states, or noise).
 
-    steps: how often it may be called before `rewind` has to undo what the calls left; between: to be called before
-    each of these calls.
+    tensors: finds the tensors in what `call` gives; steps: how often it may be called before `rewind` has to undo what
+    the calls left; between: to be called before each of these calls.
     """
 
     model: str
@@ -67,6 +73,7 @@ class Case:
     rewind: Callable[[], None] = _nothing
     between: Callable[[], None] = _nothing
     steps: int = 1
+    tensors: Callable[[Any], Tensors] = _as_it_is
 
     @property
     def name(self) -> str:

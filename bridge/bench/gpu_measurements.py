@@ -33,6 +33,11 @@ def has_gpu() -> bool:
     return torch.cuda.is_available()
 
 
+def synchronize() -> None:
+    """Wait for all that was launched."""
+    torch.cuda.synchronize()
+
+
 def copy_bandwidth() -> float:
     """Bytes a second of a device-to-device copy, read and written bytes both counted.
 
@@ -124,10 +129,15 @@ def peak_bytes(call: Callable[[], object]) -> int:
 
 
 def relative_error(result: Tensors, reference: Tensors) -> float:
-    """Return the largest relative error of all outputs: the norm of the difference over the reference's norm."""
+    """Return the largest relative error of all outputs: the norm of the difference over the reference's norm.
+
+    Infinities and NaNs that both have are no error; the norm is that of the finite elements.  0 without outputs.
+    """
     results, references = (r if isinstance(r, (tuple, list)) else (r,) for r in (result, reference))
-    errors = []
-    for got, expected in zip(results, references, strict=True):
-        norm = expected.double().norm().clamp_min(1e-300)
-        errors.append(((got.double() - expected.double()).norm() / norm).item())
-    return max(errors)
+    return max((_error(got.double(), ref.double()) for got, ref in zip(results, references, strict=True)), default=0.0)
+
+
+def _error(got: torch.Tensor, expected: torch.Tensor) -> float:
+    same = (got == expected) | (got.isnan() & expected.isnan())
+    norm = torch.where(expected.isfinite(), expected, 0.0).norm().clamp_min(1e-300)
+    return (torch.where(same, 0.0, got - expected).norm() / norm).item()

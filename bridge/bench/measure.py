@@ -1,4 +1,4 @@
-"""For `bridge bench`: measure one case with both compilers in one process.
+"""For `bridge bench` and `bridge time`: measure one case with both compilers in one process.
 
 The compilers alternate wherever they can.  A kernel that both make runs with one configuration, that of the first
 compiler: otherwise the autotuner may pick two configurations for it, of which one takes 1.3 times as long.
@@ -6,13 +6,16 @@ compiler: otherwise the autotuner may pick two configurations for it, of which o
 
 from __future__ import annotations
 
+import contextlib
 import gc
+import math
 import statistics
 import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from types import ModuleType
+from typing import TYPE_CHECKING, TypeAlias
 
 import torch
 
@@ -22,7 +25,9 @@ from ..reports import Report
 from ..reports import report as last_report
 from . import gpu_measurements
 from .cases import FAILURES, Case
-from .gpu_measurements import Launch
+from .cpu_measurements import Replay
+from .gpu_measurements import Launch, Tensors
+from .observed import Counts, observed
 from .results import Result, Side, half_range
 
 if TYPE_CHECKING:
@@ -31,7 +36,36 @@ if TYPE_CHECKING:
 #: Replays of each before the first that counts, rounds that count, and rounds under the profiler.
 WARM_UP, ROUNDS, PROFILED = 10, 40, 7
 
+#: Rounds that there are however long they take.
+FEWEST_ROUNDS = 4
+
 COMPILERS = ("inductor", "bridge")
+
+
+def _no_progress(what: str, done: int, of: int) -> None:
+    return None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a case is measured.
+
+    meter: what measures, of a GPU or the CPU; seconds: how long all rounds may take, of which there are fewer then;
+    dynamic: as of torch.compile; counted: also count kernels and bytes of the schedules; progress: takes what is done,
+    and how much of it.
+    """
+
+    meter: ModuleType = gpu_measurements
+    warm_up: int = WARM_UP
+    rounds: int = ROUNDS
+    seconds: float = math.inf
+    dynamic: bool = False
+    counted: bool = False
+    progress: Callable[[str, int, int], None] = _no_progress
+
+
+#: What `bridge bench` does: all rounds, on a GPU.
+_AS_A_BENCHMARK = Plan()
 
 
 class CompilerFailed(RuntimeError):
@@ -47,14 +81,15 @@ class _Compiled:
     launches: list[Launch]
     shared_kernels: int
     peak_bytes: int
-    graph: torch.cuda.CUDAGraph
+    graph: torch.cuda.CUDAGraph | Replay
     kept: object
     report: Report
+    counts: Counts = field(default_factory=Counts)
     times: list[float] = field(default_factory=list)
     triton: list[float] = field(default_factory=list)
 
 
-def warm_up() -> None:
+def warm_up(device: str = "cuda") -> None:
     """Do what a process does once, so that no compilation is charged for it: imports, workers, the plug-in."""
     from torch._inductor.async_compile import AsyncCompile  # weight: Inductor
 
@@ -62,7 +97,7 @@ def warm_up() -> None:
         first, second = (x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)).chunk(2, -1)
         return first * second @ second.t()
 
-    x = torch.randn(64, 256, device="cuda")
+    x = torch.randn(64, 256, device=device)
     for compiler in COMPILERS:
         torch._dynamo.reset()
         torch.compile(function, backend=_backend(compiler))(x)
@@ -72,21 +107,25 @@ def warm_up() -> None:
     torch._dynamo.reset()
 
 
-def measure(case: Case, number: int = 0, compiles: int = 1) -> Result:
+def measure(
+    case: Case, number: int = 0, compiles: int = 1, plan: Plan = _AS_A_BENCHMARK, reference: Tensors | None = None
+) -> Result:
     """Measure a case with both compilers.
 
     number: of the case; its parity decides which compiler begins.  compiles: compilations by each; the result has
-    their median time.
+    their median time.  reference: what errors are relative to, by default the case in eager mode.
     """
-    reference = case.run().clone()
+    reference = case.run().clone() if reference is None else reference
     order = COMPILERS[:: 1 if number % 2 else -1]
     seconds: dict[str, list[float]] = {compiler: [] for compiler in order}
     for i in range(compiles - 1):
         for compiler in order[:: 1 if i % 2 else -1]:
-            seconds[compiler].append(_attributed(case, compiler)[1])
+            seconds[compiler].append(_attributed(case, compiler, plan)[1])
     tuned: dict[str, CachingAutotuner] = {}
-    compiled = {compiler: _measure_alone(case, compiler, reference, seconds[compiler], tuned) for compiler in order}
-    _measure_in_turn(case, compiled)
+    compiled = {
+        compiler: _measure_alone(case, compiler, reference, seconds[compiler], tuned, plan) for compiler in order
+    }
+    _measure_in_turn(case, compiled, plan)
     return _result(case, *(compiled[compiler] for compiler in COMPILERS))
 
 
@@ -95,62 +134,79 @@ def _backend(compiler: str) -> str | Callable:
     return compiler if compiler == "inductor" else bridge
 
 
-def _compile(case: Case, compiler: str) -> tuple[Callable, float, torch.Tensor, dict[str, CachingAutotuner]]:
-    """Return (compiled call, seconds of the first call, its result, its kernels), with empty caches."""
+#: A compiled call, seconds of the first call, its result, its kernels, and what it had in its schedules.
+_Compilation: TypeAlias = "tuple[Callable, float, Tensors, dict[str, CachingAutotuner], Counts]"
+
+
+def _compile(case: Case, compiler: str, plan: Plan = _AS_A_BENCHMARK) -> _Compilation:
+    """Compile with empty caches."""
     from torch._inductor.utils import fresh_cache  # weight: Inductor
 
     torch._dynamo.reset()
     gc.collect()
     case.rewind()
-    with fresh_cache():
-        compiled = torch.compile(case.call, backend=_backend(compiler), dynamic=False)
-        torch.cuda.synchronize()
+    looking = observed(compiler == "bridge") if plan.counted else contextlib.nullcontext(Counts())
+    with fresh_cache(), looking as counts:
+        compiled = torch.compile(case.call, backend=_backend(compiler), dynamic=plan.dynamic)
+        plan.meter.synchronize()
         start = time.perf_counter()
         result = compiled(*case.inputs)
-        torch.cuda.synchronize()
-        return compiled, time.perf_counter() - start, result, inductor.tuned_kernels()
+        plan.meter.synchronize()
+        return compiled, time.perf_counter() - start, result, inductor.tuned_kernels(), counts
 
 
-def _attributed(case: Case, compiler: str) -> tuple[Callable, float, torch.Tensor, dict[str, CachingAutotuner]]:
+def _attributed(case: Case, compiler: str, plan: Plan = _AS_A_BENCHMARK) -> _Compilation:
     """Call `_compile`; CompilerFailed where that fails, which says if Inductor also fails without Bridge."""
     try:
-        return _compile(case, compiler)
+        plan.progress(f"compiling with {compiler}", 0, 0)
+        return _compile(case, compiler, plan)
     except FAILURES as failure:
         if compiler != "inductor":
-            _attributed(case, "inductor")
+            _attributed(case, "inductor", plan)
         by = "Inductor, without Bridge" if compiler == "inductor" else "with Bridge only"
         raise CompilerFailed(f"{by}: {type(failure).__name__}: {failure}") from failure
 
 
 def _measure_alone(
-    case: Case, compiler: str, reference: torch.Tensor, seconds: list[float], tuned: dict[str, CachingAutotuner]
+    case: Case,
+    compiler: str,
+    reference: Tensors,
+    seconds: list[float],
+    tuned: dict[str, CachingAutotuner],
+    plan: Plan = _AS_A_BENCHMARK,
 ) -> _Compiled:
     """Measure all that needs no alternation; tuned: kernels of earlier compilers, to which this one's are added."""
-    call, last, result, kernels = _attributed(case, compiler)
+    call, last, result, kernels, counts = _attributed(case, compiler, plan)
     shared = inductor.share_choices(kernels, tuned)
     tuned |= kernels
     report = (last_report() if compiler == "bridge" else None) or Report()
-    error = gpu_measurements.relative_error(result, reference)
+    error = gpu_measurements.relative_error(case.tensors(result), reference)
     del result
     case.rewind()
-    peak = gpu_measurements.peak_bytes(lambda: call(*case.inputs))
+    peak = plan.meter.peak_bytes(lambda: call(*case.inputs))
     case.rewind()
-    launches = gpu_measurements.launches(lambda: call(*case.inputs))
-    graph, kept = gpu_measurements.captured(lambda: case.run_steps(call), case.rewind)
-    return _Compiled([*seconds, last], error, launches, shared, peak, graph, kept, report)
+    launches = plan.meter.launches(lambda: call(*case.inputs))
+    graph, kept = plan.meter.captured(lambda: case.run_steps(call), case.rewind)
+    return _Compiled([*seconds, last], error, launches, shared, peak, graph, kept, report, counts)
 
 
-def _measure_in_turn(case: Case, compiled: dict[str, _Compiled]) -> None:
+def _measure_in_turn(case: Case, compiled: dict[str, _Compiled], plan: Plan = _AS_A_BENCHMARK) -> None:
     """Measure the times: each round has one replay of each compiler, and the order alternates."""
     orders = [list(compiled.values()), list(compiled.values())[::-1]]
-    for number in range(WARM_UP + ROUNDS):
+    rounds, start = plan.warm_up + plan.rounds, time.perf_counter()
+    for number in range(rounds):
+        plan.progress("measuring", number, rounds)
         for one in orders[number % 2]:
-            (us,) = gpu_measurements.event_times(one.graph.replay, 1, case.rewind)
-            one.times += [us / case.steps] if number >= WARM_UP else []
+            (us,) = plan.meter.event_times(one.graph.replay, 1, case.rewind)
+            one.times.append(us / case.steps)
+        if time.perf_counter() - start > plan.seconds and number + 1 >= FEWEST_ROUNDS:
+            break
+    for one in orders[0]:
+        del one.times[: min(plan.warm_up, len(one.times) // 4)]
     for number in range(PROFILED):
         for one in orders[number % 2]:
             case.rewind()
-            launches = gpu_measurements.launches(one.graph.replay)
+            launches = plan.meter.launches(one.graph.replay)
             one.triton.append(sum(launch.us for launch in launches if launch.triton) / case.steps)
 
 
@@ -174,4 +230,5 @@ def _side(one: _Compiled) -> Side:
     return Side(
         len(one.launches), sum(launch.triton for launch in one.launches), statistics.median(one.times),
         statistics.median(one.triton), statistics.median(one.seconds), one.peak_bytes, one.error,
+        half_range(one.times), one.counts.kernels, one.counts.moved_bytes,
     )  # fmt: skip

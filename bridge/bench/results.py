@@ -22,7 +22,8 @@ class Side:
 
     launches: kernels, copies and fills of one call; triton_launches: those that Inductor generated; total_us: time of
     one call in a CUDA graph; triton_us: of that, in generated kernels; compile_s: first call, caches empty;
-    peak_bytes: asked for at a time, beyond weights and inputs; error: relative to eager, in norm.
+    peak_bytes: asked for at a time, beyond weights and inputs; error: relative to eager, in norm; spread_us: half of
+    the range of the middle half of the times; kernels, moved_bytes: of the schedules, where they were counted.
     """
 
     launches: int
@@ -32,6 +33,9 @@ class Side:
     compile_s: float
     peak_bytes: int
     error: float
+    spread_us: float = 0.0
+    kernels: int = 0
+    moved_bytes: int = 0
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import ast
+import contextlib
 import importlib.util
+import inspect
+import re
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
+
+from ..options import read_option
+from ._user_code import users_code
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -22,12 +29,25 @@ class Program:
     function: Callable[..., Any]
     arguments: list[Any]
     name: str
+    keywords: dict[str, Any] = field(default_factory=dict)
+
+    def bound(self) -> Callable[..., Any]:
+        """Return the function of the positional arguments alone."""
+        if not self.keywords:
+            return self.function
+        function, keywords = self.function, self.keywords
+
+        def call(*arguments: Any) -> Any:
+            return function(*arguments, **keywords)
+
+        call.__name__ = self.name
+        return call
 
 
 def add_arguments(parser: argparse.ArgumentParser, function_required: bool) -> None:
-    """Add the arguments that `load` reads."""
+    """Add the arguments that `load` and `running` read."""
     what = "file.py:function" if function_required else "file.py:function, or file.py for a script that compiles itself"
-    parser.add_argument("program", help=what)
+    parser.add_argument("program", help=f"{what}; what follows -- is in its sys.argv")
     parser.add_argument(
         "--input",
         action="append",
@@ -36,7 +56,40 @@ def add_arguments(parser: argparse.ArgumentParser, function_required: bool) -> N
         help="a tensor of random numbers, 2048x8192:bfloat16; once for each argument. Default: what the file's "
         "example_inputs() returns",
     )
+    parser.add_argument(
+        "--keyword",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a keyword argument of the function: a number, True, None, a text, or a tensor as of --input",
+    )
     parser.add_argument("--dynamic", action="store_true", help="symbolic sizes, as torch.compile(dynamic=True)")
+    parser.set_defaults(script_arguments=[])
+
+
+def add_option(parser: argparse.ArgumentParser) -> None:
+    """Add what `options` reads."""
+    parser.add_argument(
+        "--option",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="an option of Bridge's, written as in its environment variable: --option max_nodes=32 (`bridge options` "
+        "lists them)",
+    )
+
+
+def options(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the options of Bridge's that were given; OptionError for an unknown one or a bad value."""
+    pairs = (_pair(text, "--option") for text in arguments.option)
+    return dict(read_option(name, value) for name, value in pairs)
+
+
+def _pair(text: str, flag: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise ValueError(f"{flag} is written NAME=VALUE, not {text!r}")
+    return name, value
 
 
 def split(program: str) -> tuple[Path, str | None]:
@@ -49,16 +102,76 @@ def split(program: str) -> tuple[Path, str | None]:
     return Path(file), function or None
 
 
+@contextlib.contextmanager
+def running(arguments: argparse.Namespace) -> Iterator[Program]:
+    """Give the function that was named; the block runs it, and ends in ProgramEnded where that ends the process."""
+    from ..diagnostics.torch_logging import without_errors  # weight: torch
+
+    file, _ = split(arguments.program)
+    quiet = contextlib.nullcontext() if getattr(arguments, "traceback", False) else without_errors()
+    with quiet, users_code(file, arguments.script_arguments):
+        yield load(arguments)
+
+
 def load(arguments: argparse.Namespace) -> Program:
-    """Import the file and find the function; ValueError for what it does not have."""
-    file, name = split(arguments.program)
+    """Import the file and find the function; ValueError for what it does not have, or is not called with."""
+    module, function, name = find_function(arguments.program)
+    keywords = {key: _value(text) for key, text in (_pair(one, "--keyword") for one in arguments.keyword)}
+    file = split(arguments.program)[0]
+    inputs = _inputs(arguments.input, module, file, needed=not keywords)
+    return _checked(Program(function, inputs, name, keywords), file)
+
+
+def call(program: str, inputs: list[Any]) -> Any:
+    """Return what a function gives for inputs; ValueError where it does not take them."""
+    _, function, name = find_function(program)
+    return _checked(Program(function, inputs, name), split(program)[0]).function(*inputs)
+
+
+def find_function(program: str) -> tuple[ModuleType, Callable[..., Any], str]:
+    """Return (module, function, its name) of `file.py:function`; ValueError for what the file does not have."""
+    file, name = split(program)
     if name is None:
         raise ValueError(f"which function of {file}? write {file}:function")
     module = _import(file)
     function = getattr(module, name, None)
+    if isinstance(function, type):
+        words = f"{name} is a class; name a function, or an object like {name}()"
+        raise ValueError(f"{place(function, file)}: {words}")  # noqa: TRY004
     if not callable(function):
         raise ValueError(f"{file} has no function {name!r}")  # noqa: TRY004
-    return Program(function, _inputs(arguments.input, module, file), name)
+    return module, function, name
+
+
+def refuse_arguments_of_functions(arguments: argparse.Namespace) -> None:
+    """Raise ValueError for what a script is not called with: it makes its own inputs."""
+    for flag in ("input", "keyword", "dynamic"):
+        if getattr(arguments, flag):
+            raise ValueError(f"--{flag} is for a function; name one: {arguments.program}:function")
+
+
+def place(function: object, file: Path) -> str:
+    """Return `file:line` of a function or class; the file alone where the line is not known."""
+    try:
+        return f"{file}:{inspect.getsourcelines(function)[1]}"  # type: ignore[arg-type]
+    except (OSError, TypeError):
+        return str(file)
+
+
+def _checked(program: Program, file: Path) -> Program:
+    """Return a program; ValueError for arguments that its function does not take, or that are missing."""
+    called = getattr(program.function, "forward", program.function)  # of a module
+    try:
+        signature = inspect.signature(called)
+    except (TypeError, ValueError):  # of what is not written in Python
+        return program
+    try:
+        signature.bind(*program.arguments, **program.keywords)
+    except TypeError as error:
+        given = f"{len(program.arguments)} positional and {len(program.keywords)} keyword arguments"
+        words = f"{program.name}{signature}: {error}; given are {given}"
+        raise ValueError(f"{place(called, file)}: {words}") from None
+    return program
 
 
 def _import(file: Path) -> ModuleType:
@@ -66,17 +179,23 @@ def _import(file: Path) -> ModuleType:
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules.setdefault(file.stem, module)
-    sys.path.insert(0, str(file.parent))
     spec.loader.exec_module(module)
     return module
 
 
-def _inputs(given: list[str], module: ModuleType, file: Path) -> list[Any]:
-    if given:
+def _inputs(given: list[str], module: ModuleType, file: Path, needed: bool) -> list[Any]:
+    if given or not (needed or hasattr(module, "example_inputs")):
         return [make_tensor(text) for text in given]
     if not hasattr(module, "example_inputs"):
         raise ValueError(f"{file} has no example_inputs(); say --input SHAPE:DTYPE for each argument")
     return list(module.example_inputs())
+
+
+def _value(text: str) -> Any:
+    """Return what a text of the command line stands for: a literal of Python's, a tensor, or itself."""
+    with contextlib.suppress(ValueError, SyntaxError):
+        return ast.literal_eval(text)
+    return make_tensor(text) if re.fullmatch(r"\d+(x\d+)*(:\w+)?", text) else text
 
 
 def make_tensor(text: str) -> Tensor:

@@ -1,17 +1,20 @@
 """Show what was fused and why the rest was not.
 
 Of a function:  bridge explain model.py:norm --input 2048x8192:bfloat16
-Of everything that a script compiles:  bridge explain train.py
+Of everything that a script compiles:  bridge explain train.py -- --epochs 1
 """
 
 from __future__ import annotations
 
 import argparse
-import runpy
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from . import _program
+from ._output import show, with_folder
+from ._progress import Progress
+from ._user_code import run_script
 
 if TYPE_CHECKING:
     from ..diagnostics.explanation import Explanation
@@ -22,35 +25,70 @@ NAME = "explain"
 def register(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     _program.add_arguments(parser, function_required=False)
+    _program.add_option(parser)
     parser.add_argument("--target", default="cuda:sm_90", help="cpu, cuda:sm_90 (default) or cuda:sm_80; needs no GPU")
     parser.add_argument("--html", metavar="FILE", help="also write the report as one HTML file")
     parser.add_argument("--json", action="store_true", help="print JSON instead of text")
     parser.add_argument("--no-registers", action="store_true", help="do not compile the kernels for their registers")
-    parser.add_argument("--expect-kernels", type=int, metavar="N", help="exit with 1 if there are more kernels")
+    parser.add_argument(
+        "--expect-kernels", type=int, metavar="N", help="exit with 1 if there are more kernels, or nothing was compiled"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the explanation; return 1 if there are more kernels than --expect-kernels allows."""
-    explanation = _explain(arguments)
-    print(explanation.to_json() if arguments.json else explanation)
+    """Print the explanation; return 1 if there are more kernels than --expect-kernels allows.
+
+    What ends a script before its time is raised after the report of what it had compiled.
+    """
+    explanation, failure = _explain(arguments)
     if arguments.html:
-        print(f"written: {explanation.save_html(arguments.html)}", file=sys.stderr)
-    limit = arguments.expect_kernels
-    return int(limit is not None and explanation.kernels_after > limit)
+        print(f"written: {explanation.save_html(with_folder(arguments.html))}", file=sys.stderr)
+    show(explanation.to_json() if arguments.json else explanation)
+    if failure is not None:
+        raise failure
+    return _check(explanation, arguments.expect_kernels)
 
 
-def _explain(arguments: argparse.Namespace) -> Explanation:
-    from ..diagnostics.explaining import compiling, explain, make_explanation  # weight: torch
+def _check(explanation: Explanation, limit: int | None) -> int:
+    """Return 1, and say why, if there are more kernels than the limit or none to count; 0 without a limit."""
+    if limit is None:
+        return 0
+    if not explanation.graphs:
+        wrong = "nothing was compiled, so there are no kernels to count"
+    elif explanation.kernels_after > limit:
+        wrong = f"{explanation.kernels_after} kernels where at most {limit} were expected"
+    else:
+        return 0
+    print(f"bridge: --expect-kernels {limit} failed: {explanation.name}: {wrong}", file=sys.stderr)
+    return 1
 
-    registers = not arguments.no_registers
+
+def _explain(arguments: argparse.Namespace) -> tuple[Explanation, Exception | None]:
+    """Return the explanation, and what ended a script before its time."""
+    from ..diagnostics.explaining import explain  # weight: torch
+
     file, function = _program.split(arguments.program)
-    if function is not None:
-        program = _program.load(arguments)
-        dynamic = arguments.dynamic or False
-        target = arguments.target
-        return explain(
-            program.function, *program.arguments, backend_target=target, dynamic=dynamic, registers=registers
+    if function is None:
+        return _explain_script(file, arguments)
+    with Progress() as progress, _program.running(arguments) as program:
+        progress("compiling")
+        explanation = explain(
+            program.bound(),
+            *program.arguments,
+            backend_target=arguments.target,
+            dynamic=arguments.dynamic or False,
+            options=_program.options(arguments),
+            registers=not arguments.no_registers,
         )
-    with compiling(arguments.target, {}) as recording:
-        runpy.run_path(str(file), run_name="__main__")
-    return make_explanation(recording, file.name, arguments.target, registers)
+    return explanation, None
+
+
+def _explain_script(file: Path, arguments: argparse.Namespace) -> tuple[Explanation, Exception | None]:
+    from ..diagnostics.explaining import compiling, make_explanation  # weight: torch
+
+    _program.refuse_arguments_of_functions(arguments)
+    with compiling(arguments.target, _program.options(arguments)) as recording:
+        failure = run_script(file, arguments.script_arguments)
+    if failure is not None and not recording.graphs:
+        raise failure
+    return make_explanation(recording, file.name, arguments.target, not arguments.no_registers), failure

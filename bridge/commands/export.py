@@ -6,9 +6,10 @@ bridge export model.py:norm --input 2048x8192 -o norm.mlir
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from . import _program
+from ._output import show, with_folder
+from ._progress import Progress
 
 NAME = "export"
 
@@ -25,16 +26,17 @@ def run(arguments: argparse.Namespace) -> int:
     """Write the affine module of a function to a file or to the standard output."""
     from ..diagnostics.exporting import export  # weight: torch
 
-    program = _program.load(arguments)
-    text = export(
-        program.function,
-        *program.arguments,
-        backend_target=arguments.target,
-        dynamic=arguments.dynamic or False,
-        locations=arguments.locations,
-    )
+    with Progress() as progress, _program.running(arguments) as program:
+        progress("compiling")
+        text = export(
+            program.bound(),
+            *program.arguments,
+            backend_target=arguments.target,
+            dynamic=arguments.dynamic or False,
+            locations=arguments.locations,
+        )
     if arguments.output:
-        Path(arguments.output).write_text(text)
+        with_folder(arguments.output).write_text(text)
     else:
-        print(text, end="")
+        show(text, end="")
     return 0

@@ -10,7 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..diagnostics.recording import recorded
+from ..options import check
 from . import _program
+from ._output import show
+from ._progress import Progress
+from ._user_code import users_code
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -38,17 +42,22 @@ def run(arguments: argparse.Namespace) -> int:
     from ..lowering.affine_import.importing import compile_affine  # weight: torch
 
     text = Path(arguments.module).read_text()
-    options = {"function": arguments.function, "pipeline": arguments.pipeline, "plugins": arguments.plugin}
-    program = compile_affine(text, **options)
+    plugins = check("plugins", arguments.plugin)
+    try:
+        program = compile_affine(text, function=arguments.function, pipeline=arguments.pipeline, plugins=plugins)
+    except ValueError as error:  # MLIR calls the text "-".
+        raise ValueError(str(error).replace('"-":', f"{arguments.module}:")) from error
     if arguments.show == "module":
-        print(program.module)
+        show(program.module)
     inputs = [_program.make_tensor(_spelled(argument)) for argument in program.inputs]
-    kernels, outputs = _compile(program, inputs, arguments.target)
+    with Progress() as progress:
+        progress("compiling")
+        kernels, outputs = _compile(program, inputs, arguments.target)
     if arguments.show == "kernels":
-        print("\n".join(kernel.source for kernel in kernels))
-    print(f"{len(program.function.nests)} nests in {len(kernels)} generated kernels for {arguments.target}")
+        show("\n".join(kernel.source for kernel in kernels))
+    show(f"{len(program.function.nests)} nests in {len(kernels)} generated kernels for {arguments.target}")
     for argument, output in zip(program.outputs, outputs, strict=True):
-        print(f"{argument.name}: {output.dtype} {tuple(output.shape)}")
+        show(f"{argument.name}: {output.dtype} {tuple(output.shape)}")
     return _check(arguments.check, inputs, outputs) if arguments.check else 0
 
 
@@ -79,17 +88,18 @@ def _check(program: str, inputs: list[Tensor], outputs: list[Tensor]) -> int:
     import torch  # weight: `bridge --help` is quick without it
 
     if any(output.is_meta for output in outputs):
-        print("not checked: without its GPU a target's outputs have no values")
+        show("not checked: without its GPU a target's outputs have no values")
         return 1
-    expected = _program.load(argparse.Namespace(program=program, input=["1"])).function(*inputs)
+    with users_code(_program.split(program)[0], []):
+        expected = _program.call(program, inputs)
     expected = list(expected) if isinstance(expected, (tuple, list)) else [expected]
     if [output.numel() for output in outputs] != [other.numel() for other in expected]:
-        print(f"different: the function has {len(expected)} outputs of {[tuple(t.shape) for t in expected]}")
+        show(f"different: the function has {len(expected)} outputs of {[tuple(t.shape) for t in expected]}")
         return 1
     for one, other in zip(outputs, expected, strict=True):
         difference = (one.double() - other.reshape(one.shape).double()).abs()
         error = difference.max().item() if difference.numel() else 0.0
-        print(f"largest difference {error:.2e}")
+        show(f"largest difference {error:.2e}")
         if not torch.allclose(one.double(), other.reshape(one.shape).double(), rtol=1e-2, atol=1e-3):
             return 1
     return 0

@@ -9,6 +9,7 @@ import argparse
 import dataclasses
 
 from ..options import DEFAULTS, Options, variable
+from ._output import show
 
 NAME = "options"
 
@@ -36,7 +37,7 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the reference."""
-    print(reference(), end="")
+    show(reference(), end="")
     return 0
 
 

@@ -12,6 +12,7 @@ import torch
 from ..support.fresh_code import fresh_entry
 from .explaining import compiling, make_explanation
 from .explanation import Explanation
+from .recording import Recording
 
 
 class FusionError(AssertionError):
@@ -38,13 +39,24 @@ def expect_fused(
     legal but judged not to pay.  options: of Bridge's own.
 
     FusionError, with the explanation, if there are more, and if nothing was compiled: what was compiled before the
-    block needs no compilation.
+    block needs no compilation.  A block that ends the process (sys.exit) is checked first.
     """
     if n_kernels < 0:
         raise ValueError(f"n_kernels must not be negative, got {n_kernels}")
     chosen = {"force_fusion": force, **(options or {})}
+    leaving: list[SystemExit] = []
     with compiling(backend_target, chosen) as recording:
-        yield
+        try:
+            yield
+        except SystemExit as end:
+            leaving.append(end)
+    _check_region(recording, n_kernels, backend_target)
+    if leaving:
+        raise leaving[0]
+
+
+def _check_region(recording: Recording, n_kernels: int, backend_target: str) -> None:
+    """Raise FusionError if more kernels were recorded, or nothing was."""
     explanation = make_explanation(recording, "the region", backend_target)
     if not recording.graphs:
         raise FusionError(

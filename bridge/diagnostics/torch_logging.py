@@ -37,6 +37,24 @@ def register() -> None:
     _ir_log()
 
 
+#: Who logs, with a traceback, what is also raised.
+_REPEATING = ("torch._subclasses.fake_tensor", "torch._inductor.utils")
+
+
+@contextlib.contextmanager
+def without_errors() -> Iterator[None]:
+    """Has torch not log an error that it also raises: of a wrong shape it logs a traceback of 40 lines."""
+
+    def leave_out(record: logging.LogRecord) -> bool:
+        return record.levelno < logging.WARNING
+
+    with contextlib.ExitStack() as stack:
+        for logger in map(logging.getLogger, _REPEATING):
+            logger.addFilter(leave_out)
+            stack.callback(logger.removeFilter, leave_out)
+        yield
+
+
 def _ir_log() -> logging.Logger:
     from torch._logging import getArtifactLogger
 

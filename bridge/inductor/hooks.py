@@ -10,7 +10,6 @@ import contextlib
 import copy
 import functools
 import threading
-from collections.abc import Iterator
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -210,19 +209,30 @@ _held: dict[str, list[InstalledPass]] = {HOOK: [], GRAPH_HOOK: []}
 _held_lock = threading.Lock()
 
 
-@contextlib.contextmanager
-def hooked(ours: InstalledPass) -> Iterator[None]:
+class hooked(contextlib.AbstractContextManager):
     """Have Inductor call a pass of `scheduler_pass` or `graph_pass` in every thread meanwhile.
 
     What the user put into the hook is not touched.  The value is set where torch keeps those that an environment
     variable forces: it is above the user's, which `users_pass` still reads, and there is one for the process, while
     the user's is one a thread from 2.12 on.
+
+    It is no generator: Python ends those that are left when the process does, and nothing may be done then.
     """
-    before = _configured(ours.hook)
-    _hold(ours.hook, [ours], [])
-    try:
-        yield
-    finally:
+
+    def __init__(self, ours: InstalledPass):
+        """Take the pass; nothing happens yet."""
+        self._ours = ours
+        self._before: list[Any] = []
+
+    def __enter__(self) -> None:
+        """Put the pass into its hook."""
+        self._before.append(_configured(self._ours.hook))
+        _unset()  # imports, which is too late where a generator of the user's is ended with the process
+        _hold(self._ours.hook, [self._ours], [])
+
+    def __exit__(self, *error: object) -> None:
+        """Take the pass out of its hook."""
+        ours, before = self._ours, self._before.pop()
         _hold(ours.hook, [], [ours])
         # A config.patch of the hook inside has "restored" the value that it could read, which was ours.
         if _configured(ours.hook) is ours:
@@ -230,11 +240,17 @@ def hooked(ours: InstalledPass) -> Iterator[None]:
 
 
 def _hold(hook: str, added: list[InstalledPass], removed: list[InstalledPass]) -> None:
-    from torch.utils._config_module import _UNSET_SENTINEL
-
     with _held_lock:
         held = _held[hook]
         held.extend(added)
         for ours in removed:
             held.remove(ours)
-        _entry(hook).env_value_force = held[-1] if held else _UNSET_SENTINEL
+        _entry(hook).env_value_force = held[-1] if held else _unset()
+
+
+@functools.cache
+def _unset() -> object:
+    """Return what torch has where a value is not forced."""
+    from torch.utils._config_module import _UNSET_SENTINEL
+
+    return _UNSET_SENTINEL

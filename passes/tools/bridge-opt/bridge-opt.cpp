@@ -91,6 +91,17 @@ static void registerUpstreamPasses() {
   registerConversions();
 }
 
+/// Takes away what cannot work: a plug-in is linked against the MLIR of the
+/// Python bindings, and would register its passes with that copy, not with the
+/// one linked into this program. `bridge import --plugin` loads it.
+static void removePluginOptions(DialectRegistry &registry) {
+  MlirOptMainConfig::registerCLOptions(registry);
+  auto &options = llvm::cl::getRegisteredOptions();
+  for (StringRef name : {"load-pass-plugin", "load-dialect-plugin"})
+    if (llvm::cl::Option *option = options.lookup(name))
+      option->removeArgument();
+}
+
 int main(int argc, char **argv) {
   DialectRegistry registry;
   registerDialects(registry);
@@ -100,6 +111,7 @@ int main(int argc, char **argv) {
   bridge::registerBridgePipelines();
   llvm::cl::AddExtraVersionPrinter(
       [](llvm::raw_ostream &os) { os << "Bridge " BRIDGE_VERSION "\n"; });
+  removePluginOptions(registry);
   return asMainReturnCode(
       MlirOptMain(argc, argv, "Bridge's optimizer driver\n", registry));
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
+import sys
 from pathlib import Path
 
 import explained
@@ -95,11 +96,76 @@ class TestExportAndImport:
         (["explain", f"{PROGRAM}:gated", "--input", "3y4"], "2048x8192:bfloat16"),
         (["export", PROGRAM], "which function"),
         (["import", "nothing.mlir"], "nothing.mlir"),
+        (["explain", f"{PROGRAM}:gated", "--option", "strct=1"], "did you mean 'strict'?"),
+        (["explain", f"{PROGRAM}:gated", "--input", "4x8", "--input", "4"], "explained.py:8: gated(x): too many"),
     ],
 )
 def test_errors_of_the_user(arguments, words, capsys):
     assert main(arguments) == 2
-    assert words in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert words in said and said.count("\n") == 1
+
+
+@pytest.fixture
+def users_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.chdir(tmp_path)
+    yield lambda text: Path("users.py").write_text(text)
+    sys.modules.pop("users", None)
+
+
+ERRORS = {
+    "of a shape": ("def f(x):\n    y = x.sum(-1)\n    return x @ x + y", "users.py:3: RuntimeError: "),
+    "of the function": ("def f(x):\n    raise ValueError('too few')", "users.py:2: ValueError: too few"),
+    "of the file": ("import torch\n1 / 0", "users.py:2: ZeroDivisionError: division by zero"),
+    "of syntax": ("def f(x:\n", "users.py:1: SyntaxError: '(' was never closed"),
+}
+
+
+@pytest.mark.parametrize("command", ["explain", "export"])
+@pytest.mark.parametrize(("text", "words"), ERRORS.values(), ids=ERRORS)
+def test_an_error_of_the_users_file_is_one_line_with_its_place(users_file, command, text, words, capsys, compiler):
+    users_file(text)
+    assert main([command, "users.py:f", "--input", "3x4", "--target", "cpu"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"bridge: error: {words}") and said.count("\n") == 1
+
+
+def test_a_traceback_is_there_when_it_is_asked_for(users_file, capsys):
+    users_file(ERRORS["of the file"][0])
+    assert main(["explain", "users.py:f", "--traceback"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("Traceback") and said.endswith(f"bridge: error: {ERRORS['of the file'][1]}\n")
+
+
+def test_what_follows_two_hyphens_is_the_scripts(users_file, capsys):
+    users_file("import sys\nprint(sys.argv)")
+    assert main(["explain", "users.py", "--target", "cpu", "--", "--epochs", "--", "3"]) == 0
+    assert "['users.py', '--epochs', '--', '3']" in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        main(["options", "--", "3"])
+
+
+def test_a_misspelt_variable_is_an_error_of_every_command(monkeypatch, capsys):
+    monkeypatch.setenv("BRIDGE_STRCT", "1")
+    assert main(["options"]) == 2
+    assert "did you mean BRIDGE_STRICT?" in capsys.readouterr().err
+
+
+def test_the_status_is_that_of_a_process_and_nobody_has_to_read_it_all(users_file, python):
+    """A script that ends in sys.exit(main()), in a process whose output goes into a pipe that nobody reads."""
+    users_file("import sys\nsys.exit(0)")
+    code = """
+        import os, sys
+        reader, writer = os.pipe()
+        os.dup2(writer, 1)
+        os.close(reader)
+        from bridge.cli import main
+        status = main(["explain", "users.py", "--target", "cpu", "--expect-kernels", "3"])
+        os.dup2(2, 1) if status != 1 else None
+        sys.exit(int(status != 1))
+    """
+    python(code)
 
 
 def test_program_names():

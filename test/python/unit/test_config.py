@@ -44,14 +44,26 @@ def test_config_is_above_the_environment(monkeypatch):
         assert make_options({}).max_nodes == 8
 
 
-def test_a_bad_value_is_named_when_it_is_used():
-    with bridge.config.patch(max_nodes="many"), pytest.raises(bridge.OptionError, match="max_nodes.*many"):
-        make_options({})
+@pytest.mark.parametrize("put", ["assign", "patch", "patch a dictionary", "patch by name"])
+def test_what_no_option_can_be_is_an_error_at_once(put):
+    ways = {
+        "assign": lambda name, value: setattr(bridge.config, name, value),
+        "patch": lambda name, value: bridge.config.patch(**{"max_nodes": 3, name: value}),
+        "patch a dictionary": lambda name, value: bridge.config.patch({"max_nodes": 3, name: value}),
+        "patch by name": bridge.config.patch,
+    }
+    with pytest.raises(bridge.OptionError, match="'strict' must be bool, got 'yes'"):
+        ways[put]("strict", "yes")
+    with pytest.raises(AttributeError, match="'strct'; did you mean 'strict'?"):
+        ways[put]("strct", True)
+    assert make_options({}) == Options()
 
 
-def test_an_unknown_option_is_no_attribute():
-    with pytest.raises(AttributeError):
-        bridge.config.nonsense = 1
+def test_paths_are_kept_as_an_option_has_them(tmp_path):
+    library = tmp_path / "lib.so"
+    library.write_text("")
+    with bridge.config.patch(plugins=[library]):
+        assert bridge.config.plugins == (str(library),)
 
 
 def test_environment_is_read_by_type(tmp_path):

@@ -79,3 +79,19 @@ class TestWholeProcess:
             assert compile_and_run() == FUSED
         assert users.calls == 2
         bridge.uninstall()
+
+
+def test_nothing_is_done_when_the_process_ends(python):
+    """Neither an installation nor a generator that never ended imports anything then, which would be printed."""
+    code = """
+        import os
+        os.dup2(1, 2)
+        import bridge
+        bridge.install()
+        def unfinished():
+            with bridge.enabled():
+                yield
+        kept = unfinished()
+        next(kept)
+    """
+    assert python(code) == ""

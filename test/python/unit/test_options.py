@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
+import warnings
 
 import pytest
 
 from bridge.options import (
     DEFAULT_PIPELINE,
     DEFAULTS,
+    OTHER_VARIABLES,
     OptionError,
     Options,
     default_pipeline,
     from_environment,
     make_options,
+    read_option,
     split_options,
     variable,
 )
@@ -51,9 +54,11 @@ class TestSplit:
         [
             ({"max_nodes": 1, "bridge.max_nodes": 2}, "'max_nodes' is given twice"),
             ({"nonsense": 1}, "unknown option 'nonsense'; those of Bridge are dump_dir, "),
+            ({"strct": 1}, "unknown option 'strct'; did you mean 'strict'?"),
+            ({"max_autotun": 1}, "did you mean 'max_autotune'?"),
             ({"strict": True}, "write 'bridge.strict' for Bridge's"),
         ],
-        ids=["twice", "unknown", "ambiguous"],
+        ids=["twice", "unknown", "misspelt", "misspelt of Inductor", "ambiguous"],
     )
     def test_refusals(self, given, message):
         with pytest.raises(OptionError, match=message):
@@ -91,6 +96,44 @@ def test_environment():
         from_environment({"BRIDGE_TRAINING": "yes"})
     with pytest.raises(OptionError, match="BRIDGE_MAX_NODES must be a number, got '-1'"):
         from_environment({"BRIDGE_MAX_NODES": "-1"})
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"), [("STRCT", "STRICT"), ("MAXNODES", "MAX_NODES"), ("PLUGIN", "PLUGINS"), ("strict", "STRICT")]
+)
+def test_a_misspelt_variable_is_an_error(name, meant):
+    with pytest.raises(OptionError, match=f"variable BRIDGE_{name}; did you mean BRIDGE_{meant}?"):
+        from_environment({f"BRIDGE_{name}": "1"})
+
+
+def test_other_variables_are_named_and_ignored():
+    """A service that is called `bridge` gives every container such variables."""
+    with pytest.warns(RuntimeWarning, match="BRIDGE_SERVICE_HOST"):
+        assert from_environment({"BRIDGE_SERVICE_HOST": "10.0.0.1"}) == {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert from_environment(dict.fromkeys(OTHER_VARIABLES, "x") | {"ABRIDGE_STRCT": "1"}) == {}
+
+
+def test_an_option_of_the_command_line():
+    assert read_option("max-nodes", "3") == ("max_nodes", 3)
+    assert read_option("bridge.strict", "1") == ("strict", True)
+    assert read_option("dump_dir", "a=b") == ("dump_dir", "a=b")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("strct", "1", "'strct'; did you mean 'strict'?"),
+        ("strict", "yes", "'strict' must be 0 or 1, got 'yes'"),
+        ("max_nodes", "0", "at least 1"),
+        ("max_nodes", "many", "must be a number"),
+        ("plugins", "/nowhere/lib.so", "no file '/nowhere/lib.so'"),
+    ],
+)
+def test_an_option_of_the_command_line_that_cannot_be(name, text, words):
+    with pytest.raises(OptionError, match=words):
+        read_option(name, text)
 
 
 def test_what_only_tells_decides_nothing():

@@ -143,7 +143,7 @@ def test_a_failure_is_reported_and_the_rest_goes_on(no_gpu, tmp_path, monkeypatc
     ],
 )
 def test_a_failure_is_of_the_compiler_that_fails_alone(monkeypatch, broken, said, number):
-    def compile_case(case, compiler):
+    def compile_case(case, compiler, plan):
         if compiler in broken:
             raise TypeError("no such index")
         return None, 1.0, None

@@ -61,7 +61,7 @@ def test_a_round_is_compared_with_the_same_round():
     ],
 )
 def test_a_failure_says_whose_it_is(monkeypatch, failing, words):
-    def compile_case(case, compiler):
+    def compile_case(case, compiler, plan):
         if compiler in failing:
             raise RuntimeError(f"no {compiler}")
 
@@ -69,3 +69,20 @@ def test_a_failure_says_whose_it_is(monkeypatch, failing, words):
     with pytest.raises(measure.CompilerFailed) as raised:
         measure._attributed(None, "bridge")
     assert str(raised.value) == words
+
+
+def test_slow_cases_have_fewer_rounds(monkeypatch):
+    monkeypatch.setattr(gpu_measurements, "event_times", lambda *arguments: [1.0])
+    monkeypatch.setattr(gpu_measurements, "launches", lambda replay: [])
+    both = {name: compiled(name) for name in measure.COMPILERS}
+    measure._measure_in_turn(SimpleNamespace(steps=1, rewind=lambda: None), both, measure.Plan(seconds=0.0))
+    assert [len(one.times) for one in both.values()] == [measure.FEWEST_ROUNDS - measure.FEWEST_ROUNDS // 4] * 2
+
+
+def test_progress_is_told(monkeypatch):
+    told: list = []
+    monkeypatch.setattr(gpu_measurements, "event_times", lambda *arguments: [1.0])
+    monkeypatch.setattr(gpu_measurements, "launches", lambda replay: [])
+    plan = measure.Plan(warm_up=1, rounds=2, progress=lambda *state: told.append(state))
+    measure._measure_in_turn(SimpleNamespace(steps=1, rewind=lambda: None), {"bridge": compiled()}, plan)
+    assert told == [("measuring", number, 3) for number in range(3)]

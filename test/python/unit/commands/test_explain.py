@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import explained
 import pytest
 
 from bridge.commands import explain
+from bridge.commands._user_code import ProgramEnded
 from bridge.diagnostics import explaining
 
 
 class Explanation:
     """Two kernels."""
 
-    kernels_after = 2
+    name, graphs, kernels_after = "gated", 1, 2
 
     def __str__(self):
         return "in words"
@@ -24,6 +27,7 @@ class Explanation:
         return "{}"
 
     def save_html(self, file):
+        Path(file).write_text("page")
         return file
 
 
@@ -50,12 +54,78 @@ def test_options_reach_the_compilation(given):
 
 
 @pytest.mark.parametrize(("limit", "status"), [("0", 1), ("1", 1), ("2", 0), ("3", 0)])
-def test_more_kernels_than_expected_are_a_failure(given, limit, status):
+def test_more_kernels_than_expected_are_a_failure(given, limit, status, capsys):
     assert run("--expect-kernels", limit) == status
+    said = f"bridge: --expect-kernels {limit} failed: gated: 2 kernels where at most {limit} were expected\n"
+    assert capsys.readouterr().err == (said if status else "")
 
 
-def test_where_the_explanation_goes(given, capsys):
-    assert run("--json", "--html", "a.html") == 0
-    assert capsys.readouterr() == ("{}\n", "written: a.html\n")
+def test_nothing_to_count_is_a_failure(given, monkeypatch, capsys):
+    monkeypatch.setattr(Explanation, "graphs", 0)
+    assert run("--expect-kernels", "9") == 1
+    assert "nothing was compiled" in capsys.readouterr().err
+    assert run() == 0
+
+
+def test_options_and_keywords_of_the_command_line(given):
+    run("--option", "max_nodes=3", "--input", "4x8")
+    assert given.options == {"max_nodes": 3}
+
+
+class TestScripts:
+    """A script of which nothing is compiled: what ends it decides."""
+
+    @pytest.fixture
+    def script(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(sys, "path", list(sys.path))
+
+        def run(text, *arguments):
+            (tmp_path / "train.py").write_text(text)
+            parser = argparse.ArgumentParser()
+            explain.register(parser)
+            given = parser.parse_args([str(tmp_path / "train.py"), "--target", "cpu", *arguments])
+            given.script_arguments = ["--epochs", "3"]
+            return explain.run(given)
+
+        return run
+
+    @pytest.mark.parametrize("end", ["", "import sys; sys.exit()", "import sys; sys.exit(0)", "import os; os._exit(0)"])
+    def test_no_end_hides_that_nothing_was_compiled(self, script, end, capsys):
+        assert script(end, "--expect-kernels", "9") == 1
+        assert "nothing was compiled" in capsys.readouterr().err
+        assert script(end) == 0
+
+    @pytest.mark.parametrize(
+        "end", ["import sys; sys.exit(3)", "raise SystemExit('no')", "import os; os.execv('/bin/true', ['true'])"]
+    )
+    def test_a_script_that_fails_is_a_failure(self, script, end):
+        with pytest.raises(ProgramEnded):
+            script(end)
+
+    def test_an_error_of_the_script_is_raised(self, script):
+        with pytest.raises(ZeroDivisionError):
+            script("1 / 0", "--expect-kernels", "9")
+
+    def test_arguments_and_neighbours_are_the_scripts(self, script, capsys, tmp_path):
+        (tmp_path / "neighbour_of_a_script.py").write_text("WORD = 'found'")
+        script("import sys, neighbour_of_a_script as n; print(sys.argv[1:], n.WORD)")
+        assert "['--epochs', '3'] found" in capsys.readouterr().out
+
+    @pytest.mark.parametrize("given", [["--input", "3"], ["--keyword", "a=3"], ["--dynamic"]])
+    def test_what_is_for_functions_is_refused(self, script, given):
+        with pytest.raises(ValueError, match=f"{given[0]} is for a function"):
+            script("", *given)
+
+    def test_what_was_compiled_is_counted_before_the_script_ends(self, script, compiler, capsys):
+        text = "import sys, torch, explained\n"
+        text += "torch.compile(explained.gated)(*explained.example_inputs())\nsys.exit(0)"
+        assert script(text, "--target", "cuda:sm_90", "--no-registers", "--expect-kernels", "0") == 1
+        assert "1 kernels where at most 0" in capsys.readouterr().err
+
+
+def test_where_the_explanation_goes(given, capsys, tmp_path):
+    file = tmp_path / "no" / "folder" / "a.html"
+    assert run("--json", "--html", str(file)) == 0
+    assert capsys.readouterr() == ("{}\n", f"written: {file}\n") and file.exists()
     run()
     assert capsys.readouterr() == ("in words\n", "")

@@ -44,8 +44,9 @@ def test_the_module_is_printed_as_it_is(given, capsys):
 
 
 def test_a_file_takes_the_place_of_the_output(given, capsys, tmp_path):
-    assert run(f"{explained.__file__}:gated", "-o", str(tmp_path / "out.mlir")) == 0
-    assert (tmp_path / "out.mlir").read_text() == MODULE and capsys.readouterr().out == ""
+    file = tmp_path / "no" / "folder" / "out.mlir"
+    assert run(f"{explained.__file__}:gated", "-o", str(file)) == 0
+    assert file.read_text() == MODULE and capsys.readouterr().out == ""
 
 
 def test_a_file_without_a_function_is_refused(given):

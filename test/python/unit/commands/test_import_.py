@@ -10,6 +10,8 @@ import pytest
 import torch
 
 from bridge.commands import import_
+from bridge.lowering.affine_import import importing
+from bridge.options import OptionError
 
 
 @pytest.fixture
@@ -73,3 +75,31 @@ def test_what_can_be_shown_is_listed(capsys):
     with pytest.raises(SystemExit):
         parser.parse_args(["norm.mlir", "--show", "nothing"])
     assert "invalid choice: 'nothing'" in capsys.readouterr().err
+
+
+def test_a_library_is_a_file_of_the_current_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.mlir").write_text("module {}")
+    (tmp_path / "libmine.so").write_text("")
+    given: dict = {}
+    monkeypatch.setattr(importing, "compile_affine", lambda text, **keywords: given.update(keywords) or 1 / 0)
+    parser = argparse.ArgumentParser()
+    import_.register(parser)
+    with pytest.raises(ZeroDivisionError):
+        import_.run(parser.parse_args(["a.mlir", "--plugin", "libmine.so"]))
+    assert given["plugins"] == (str(tmp_path / "libmine.so"),)
+    with pytest.raises(OptionError, match="no file 'libnot.so'"):
+        import_.run(parser.parse_args(["a.mlir", "--plugin", "libnot.so"]))
+
+
+def test_text_that_is_no_module_is_named_with_its_line(tmp_path):
+    (tmp_path / "a.mlir").write_text("module {\n  not_an_operation\n}")
+    parser = argparse.ArgumentParser()
+    import_.register(parser)
+    with pytest.raises(ValueError, match=r"a.mlir:2:3: custom op 'not_an_operation' is unknown"):
+        import_.run(parser.parse_args([str(tmp_path / "a.mlir")]))
+
+
+def test_a_function_that_does_not_take_the_inputs_is_named_with_its_line(file):
+    with pytest.raises(ValueError, match=r"py:1: double\(x\): too many positional arguments"):
+        import_._check(f"{file}:double", [torch.ones(4), torch.ones(4)], [torch.ones(4)])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -50,6 +52,13 @@ class TestExpectFused:
     def test_an_error_inside_is_not_hidden(self, compiler):
         with pytest.raises(ZeroDivisionError), bridge.expect_fused(1):
             raise ZeroDivisionError
+
+    def test_a_block_that_ends_the_process_is_checked_first(self, compiler):
+        with pytest.raises(FusionError, match="nothing was compiled"), bridge.expect_fused(1):
+            sys.exit(0)
+        with pytest.raises(SystemExit), bridge.expect_fused(1, **GPU):
+            compiler(gated)(*example_inputs())
+            sys.exit(0)
 
     def test_as_a_decorator(self, compiler):
         @bridge.expect_fused(1, **GPU)

@@ -1,0 +1,60 @@
+"""For `bridge time`: what a function gives in float64, or as exactly as it can be had."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
+
+#: What is computed in float64 instead.
+_SHORT = (torch.float16, torch.bfloat16, torch.float32)
+
+#: What a function that cannot be run in float64 raises, such as one with an operator of its own.
+_NOT_EXACT = (RuntimeError, TypeError, NotImplementedError)
+
+
+class _InDouble(TorchDispatchMode):
+    """Runs every operation on floating-point numbers in float64, but those that change an operand of theirs."""
+
+    def __torch_dispatch__(
+        self, func: Any, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs = dict(kwargs or {})
+        if kwargs.get("dtype") in _SHORT:
+            kwargs["dtype"] = torch.float64
+        if not func._schema.is_mutable:
+            args, kwargs = pytree.tree_map(_doubled, (args, kwargs))
+        return func(*args, **kwargs)
+
+
+def _doubled(value: object) -> object:
+    return value.double() if isinstance(value, torch.Tensor) and value.dtype in _SHORT else value
+
+
+def tensors_of(result: object) -> list[torch.Tensor]:
+    """Return copies of the tensors of a function's result, whatever holds them."""
+    return [leaf.detach().clone() for leaf in pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor)]
+
+
+def copied(arguments: Sequence[Any]) -> list[Any]:
+    """Return arguments with copies of their tensors, which no gradient leads back from."""
+    return [pytree.tree_map_only(torch.Tensor, lambda tensor: tensor.detach().clone(), one) for one in arguments]
+
+
+def reference(function: Callable[..., Any], arguments: Sequence[Any]) -> tuple[list[torch.Tensor], str]:
+    """Return (tensors of the result, how they were computed): in float64, else in the function's own dtypes.
+
+    A module is copied, and so are the arguments; what the function changes elsewhere stays changed.
+    """
+    torch.manual_seed(0)
+    own = copy.deepcopy(function) if isinstance(function, torch.nn.Module) else function
+    try:
+        exact = copy.deepcopy(own).double() if isinstance(own, torch.nn.Module) else own
+        with _InDouble():
+            return tensors_of(exact(*pytree.tree_map(_doubled, copied(arguments)))), "float64 eager"
+    except _NOT_EXACT:
+        return tensors_of(own(*copied(arguments))), "eager in its own dtypes"

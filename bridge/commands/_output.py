@@ -1,0 +1,41 @@
+"""For the commands: the standard output, whose reader may have left (`bridge explain ... | head -1`)."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import sys
+from pathlib import Path
+
+
+def show(text: object, end: str = "\n") -> None:
+    """Print; where nobody reads on, leave out the rest: the exit status is still that of the command."""
+    try:
+        print(text, end=end, flush=True)
+    except BrokenPipeError:
+        discard()
+
+
+def flush() -> None:
+    """Write what is not written yet, which Python would do later and complain about."""
+    with contextlib.suppress(ValueError):  # closed by the user's program
+        show("", end="")
+
+
+def discard() -> None:
+    """Have what is still printed go nowhere; Python writes what it has not written yet when it ends."""
+    try:
+        descriptor = sys.stdout.fileno()
+    except (AttributeError, io.UnsupportedOperation):
+        return
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, descriptor)
+    os.close(nowhere)
+
+
+def with_folder(file: str | Path) -> Path:
+    """Return the path of a file that is to be written, with its parent folders made."""
+    path = Path(file)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path

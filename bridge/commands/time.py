@@ -1,0 +1,110 @@
+"""Time a function, or what a script compiles, with Inductor alone and with Bridge in turn.
+
+Of a function:  bridge time model.py:norm --input 2048x8192:bfloat16
+Of the graphs that a script compiles:  bridge time train.py -- --epochs 1
+
+It says times with their spread, kernels and the bytes that they move, memory, and errors relative to float64.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..bench.red import exit_status
+from . import _program
+from ._output import show
+from ._progress import Progress
+from ._user_code import run_script
+
+if TYPE_CHECKING:
+    from ..bench.measure import Plan
+    from ..bench.timing import Timing
+    from ..offline.graphs import Graph
+
+NAME = "time"
+
+
+def register(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    _program.add_arguments(parser, function_required=False)
+    _program.add_option(parser)
+    parser.add_argument("--device", choices=["cpu", "cuda"], help="default: cuda where there is a GPU")
+    parser.add_argument("--rounds", type=int, default=40, help="runs of each that count, default %(default)s")
+    parser.add_argument("--seconds", type=float, default=30, help="fewer rounds if they take longer, default 30")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of text")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print what was measured; return 1 after an internal error of Bridge's, as then the code is Inductor's."""
+    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # torch's profiler would tell when it starts
+    if arguments.rounds < 1:
+        raise ValueError(f"--rounds must be at least 1, got {arguments.rounds}")
+    from .. import config
+    from ..bench.measure import warm_up
+    from ..bench.timing import plan_for, total
+
+    _, function = _program.split(arguments.program)
+    with Progress() as progress, config.patch(_program.options(arguments)):
+        device = _device(arguments.device)
+        changes = {"rounds": arguments.rounds, "seconds": arguments.seconds, "dynamic": arguments.dynamic}
+        plan = plan_for(device, progress=progress, **changes)
+        progress("starting the compilers")
+        warm_up(device)
+        measured = _time_script if function is None else _time_function
+        timings = list(measured(arguments, device, plan))
+    if arguments.json:
+        show(json.dumps([timing.to_dict() for timing in timings], indent=1))
+    else:
+        show("\n\n".join([*map(str, timings), *([total(timings)] if len(timings) > 1 else [])]))
+    return exit_status(0)
+
+
+def _device(given: str | None) -> str:
+    from ..bench.gpu_measurements import has_gpu
+
+    if given == "cuda" and not has_gpu():
+        raise ValueError("--device cuda: torch finds no GPU")
+    return given or ("cuda" if has_gpu() else "cpu")
+
+
+def _time_function(arguments: argparse.Namespace, device: str, plan: Plan) -> Iterator[Timing]:
+    from ..bench.timing import time_function
+    from ..install import uninstall
+
+    with _program.running(arguments) as program:
+        uninstall()  # what the file may have installed: Inductor is to be measured without
+        yield time_function(program.bound(), program.arguments, arguments.program, device, plan)
+
+
+def _time_script(arguments: argparse.Namespace, device: str, plan: Plan) -> Iterator[Timing]:
+    from ..bench.timing import time_function
+
+    _program.refuse_arguments_of_functions(arguments)
+    plan.progress("running the script", 0, 0)
+    graphs = _graphs(Path(arguments.program), arguments)
+    for number, graph in enumerate(graphs, 1):
+        assert graph.inputs is not None, "chosen by that"
+        name = f"{arguments.program}, graph {number} of {len(graphs)}, called {graph.calls} times"
+        name += ", timed without its gradient" if graph.trained else ""
+        yield time_function(graph.module, graph.inputs, name, device, plan)
+
+
+def _graphs(file: Path, arguments: argparse.Namespace) -> list[Graph]:
+    """Return the graphs that a script compiles and calls; it runs in eager mode.  ValueError where there are none."""
+    from ..install import uninstall
+    from ..offline.graphs import collecting
+
+    with collecting() as graphs:
+        failure = run_script(file, arguments.script_arguments)
+    uninstall()
+    if failure is not None:
+        raise failure
+    called = [graph for graph in graphs if graph.inputs is not None]
+    if not called:
+        raise ValueError(f"{file} compiles nothing: neither Inductor nor Bridge was given a graph")
+    return called

@@ -1,0 +1,39 @@
+"""What the commands print, also where nobody reads it."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from bridge.commands import _output
+
+
+def test_text_is_printed(capsys):
+    _output.show("one")
+    _output.show("two", end="")
+    assert capsys.readouterr().out == "one\ntwo"
+
+
+def test_a_reader_that_left_is_no_error(monkeypatch):
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w") as nobody:
+        monkeypatch.setattr(sys, "stdout", nobody)
+        _output.show("x" * 100000)
+        _output.show("more")
+        print("of somebody else")
+        _output.flush()
+
+
+def test_an_output_that_is_no_file_is_left_alone(capsys):
+    _output.discard()
+    _output.flush()
+    print("said")
+    assert capsys.readouterr().out == "said\n"
+
+
+def test_folders_are_made(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    _output.with_folder("a/b/c.html").write_text("page")
+    _output.with_folder("c.html").write_text("page")
+    assert (tmp_path / "a" / "b" / "c.html").exists()

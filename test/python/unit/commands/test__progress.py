@@ -1,0 +1,59 @@
+"""The line about what takes long."""
+
+from __future__ import annotations
+
+import io
+import time
+
+import pytest
+
+from bridge.commands import _progress
+from bridge.commands._progress import Progress
+
+
+class Terminal(io.StringIO):
+    """Says that it is one."""
+
+    def isatty(self):
+        return True
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    monkeypatch.setattr(_progress, "PATIENCE", 0.0)
+    monkeypatch.setattr(_progress, "INTERVAL", 0.005)
+
+
+def shown(stream):
+    with Progress(stream) as progress:
+        progress("measuring", 5, 10)
+        end = time.monotonic() + 5
+        while not stream.getvalue() and stream.isatty() and time.monotonic() < end:
+            time.sleep(0.001)
+    return stream.getvalue()
+
+
+def test_a_terminal_shows_it_and_is_left_empty():
+    text = shown(Terminal())
+    assert "bridge: measuring [##########..........] 5/10, 0 s" in text
+    assert text.endswith("\r\x1b[K")
+
+
+def test_nothing_else_does():
+    assert shown(io.StringIO()) == ""
+
+
+def test_what_is_quick_shows_nothing(monkeypatch):
+    monkeypatch.setattr(_progress, "PATIENCE", 60.0)
+    stream = Terminal()
+    with Progress(stream):
+        time.sleep(0.05)
+    assert stream.getvalue() == ""
+
+
+def test_a_line_without_an_end_has_no_bar():
+    progress = Progress(Terminal())
+    progress("compiling")
+    assert progress.line(7.4) == "bridge: compiling, 7 s"
+    progress("measuring", 10, 10)
+    assert progress.line(8) == "bridge: measuring [####################] 10/10, 8 s"

@@ -1,0 +1,107 @@
+"""The command `bridge time`, with a stub for the measurements."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from dataclasses import dataclass
+
+import explained
+import pytest
+import torch
+
+import bridge
+from bridge.bench import measure, timing
+from bridge.commands import time
+from bridge.reports import note_bugs
+from bridge.scheduling import hook
+
+
+@dataclass
+class Timing:
+    """What a measurement gives here: what was asked for."""
+
+    name: str
+    device: str
+
+    def __str__(self):
+        return f"{self.name} on {self.device}"
+
+    def to_dict(self):
+        return {"name": self.name}
+
+
+@pytest.fixture
+def given(monkeypatch):
+    """What is measured, with what plan."""
+    given: list = []
+
+    def time_function(function, arguments, name, device, plan):
+        given.append((function, arguments, plan, bridge.config.max_nodes, hook.current()))
+        return Timing(name, device)
+
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr(timing, "time_function", time_function)
+    monkeypatch.setattr(timing, "total", lambda timings: f"{len(timings)} in all")
+    monkeypatch.setattr(measure, "warm_up", lambda device: None)
+    return given
+
+
+def run(*arguments):
+    parser = argparse.ArgumentParser()
+    time.register(parser)
+    return time.run(parser.parse_args([*arguments, "--device", "cpu"]))
+
+
+def test_a_function_is_measured_with_what_was_asked(given, capsys):
+    program = f"{explained.__file__}:gated"
+    assert (
+        run(program, "--input", "2x8", "--rounds", "3", "--seconds", "5", "--option", "max_nodes=7", "--dynamic") == 0
+    )
+    ((function, (x,), plan, nodes, _),) = given
+    assert (function.__name__, x.shape, nodes) == ("gated", (2, 8), 7)
+    assert (plan.rounds, plan.seconds, plan.dynamic, plan.counted) == (3, 5.0, True, True)
+    assert capsys.readouterr().out == f"{program} on cpu\n"
+
+
+def test_the_graphs_of_a_script_are_measured(given, capsys, tmp_path, compiler):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import bridge, sys, torch\nbridge.install()\nx = torch.ones(4)\n"
+        "for f in (torch.sin, torch.cos):\n    torch.compile(f)(x)\nsys.exit(0)"
+    )
+    assert run(str(script)) == 0
+    assert [one[0](torch.zeros(1))[0].item() for one in given] == [0.0, 1.0]
+    assert [one[-1] for one in given] == [None, None], "Inductor is measured without what the script has installed"
+    names = [f"{script}, graph {number} of 2, called 1 times on cpu" for number in (1, 2)]
+    assert capsys.readouterr().out == "\n\n".join([*names, "2 in all"]) + "\n"
+
+
+@pytest.mark.parametrize(("text", "error"), [("", ValueError), ("1 / 0", ZeroDivisionError)])
+def test_a_script_without_a_graph_is_an_error(given, tmp_path, text, error):
+    (tmp_path / "script.py").write_text(text)
+    with pytest.raises(error, match="compiles nothing|division"):
+        run(str(tmp_path / "script.py"))
+
+
+def test_json(given, capsys):
+    run(f"{explained.__file__}:gated", "--json")
+    assert json.loads(capsys.readouterr().out) == [{"name": f"{explained.__file__}:gated"}]
+
+
+def test_what_cannot_be_is_refused(given):
+    with pytest.raises(ValueError, match="--rounds must be at least 1"):
+        run(f"{explained.__file__}:gated", "--rounds", "0")
+    with pytest.raises(bridge.OptionError, match="max_nodes"):
+        run(f"{explained.__file__}:gated", "--option", "max_nods=1")
+    if not torch.cuda.is_available():
+        with pytest.raises(ValueError, match="torch finds no GPU"):
+            time._device("cuda")
+
+
+@pytest.mark.expects_internal_error
+def test_an_internal_error_is_a_failure(given, capsys):
+    note_bugs(["a lost buffer"])
+    assert run(f"{explained.__file__}:gated") == 1
+    assert "internal_error: a lost buffer" in capsys.readouterr().err
