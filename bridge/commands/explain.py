@@ -24,6 +24,7 @@ def register(parser: argparse.ArgumentParser) -> None:
     _program.add_arguments(parser, function_required=False)
     parser.add_argument("--target", default="cuda:sm_90", help="cpu, cuda:sm_90 (default) or cuda:sm_80; needs no GPU")
     parser.add_argument("--html", metavar="FILE", help="also write the report as one HTML file")
+    parser.add_argument("--verbose", action="store_true", help="also print each group, with the passes' remarks")
     parser.add_argument("--json", action="store_true", help="print JSON instead of text")
     parser.add_argument("--no-registers", action="store_true", help="do not compile the kernels for their registers")
     parser.add_argument("--expect-kernels", type=int, metavar="N", help="exit with 1 if there are more kernels")
@@ -33,6 +34,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the explanation; return 1 if there are more kernels than --expect-kernels allows."""
     explanation = _explain(arguments)
     print(explanation.to_json() if arguments.json else explanation)
+    if arguments.verbose and not arguments.json:
+        print("", explanation.details(), sep="\n")
     if arguments.html:
         print(f"written: {explanation.save_html(arguments.html)}", file=sys.stderr)
     limit = arguments.expect_kernels

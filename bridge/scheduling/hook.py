@@ -27,6 +27,7 @@ from ..support.error_boundary import attempt, boundary, describe, is_faulty, try
 from ..support.recorder import recorder
 from .fuse import fuse_schedule
 from .regeneration import generate_again
+from .totals import add_names, add_totals
 
 if TYPE_CHECKING:
     import torch
@@ -237,6 +238,8 @@ def _changed(nodes: Schedule, options: Options, report: Report, earlier: int) ->
         changed = _transform(nodes, options, report)
         if restructured or changed != nodes:
             try_step(reuse.keep_below_peak, None)
+        try_step(partial(add_totals, report, nodes, changed, earlier), None)
+        try_step(partial(add_names, report, nodes), None)
         with attempt():
             recorder().finish_graph(changed, report, earlier)
     return changed
