@@ -8,6 +8,7 @@ from ._native._reasons_gen import Reason
 
 __all__ = [
     "TEXTS",
+    "TRAINING_HINT",
     "InvariantError",
     "Reason",
     "Refusal",
@@ -32,8 +33,8 @@ class Text:
 TEXTS = {
     Reason.loop_carried_dependence: Text(
         (
-            "{later} needs results of {earlier} from other rows, so that all rows of {earlier} have to be "
-            "finished before the first of {later} begins"
+            "{later} needs results of {earlier} from other rows, so that all rows of {earlier} have to be finished "
+            "before {later} begins with its first"
         ),
         "x / x.sum(0, keepdim=True): the mean or sum over the columns needs all rows",
         "Reduce along the last dimension, or have the later operation use its own row only.",
@@ -74,8 +75,8 @@ TEXTS = {
     ),
     Reason.no_common_band: Text(
         (
-            "{earlier} and {later} have no outer loop over which both work on the same rows: where the one reduces over "
-            "the rows that the other goes through, all rows have to be read before its first result is there"
+            "{earlier} and {later} have no outer loop over which both work on the same rows: where the one reduces "
+            "over the rows that the other goes through, all rows have to be read before its first result is there"
         ),
         "x.sum(-1) and x.t().contiguous(): the one goes over rows, the other over columns",
         "Have both go over the same dimension first; a transposed copy between them is what keeps them apart.",
@@ -243,13 +244,22 @@ def advice(reason: Reason) -> str:
 def explanation(reason: Reason) -> str:
     """Return what a reason means, in a sentence: `Reason.x.explanation`."""
     text = TEXTS[reason].explanation.replace("{earlier} or {later}", "a kernel")
-    text = text.replace("{earlier} and {later}", "two kernels").format(earlier="one kernel", later="another")
+    text = text.replace("{earlier} and {later}", "two kernels").format(
+        earlier="the earlier kernel", later="the later kernel"
+    )
     return f"{text[0].upper()}{text[1:]}."
 
 
 # mlir-tblgen writes the enum with its names only.
 Reason.explanation = property(explanation)
 Reason.advice = property(advice)
+
+
+#: What to do about a graph for training; said in a report, and once a process in a warning.
+TRAINING_HINT = (
+    "compiled for training, as gradients are recorded. For inference call it under torch.no_grad() (eval() is not "
+    "enough); to have training fused, too, set bridge.config.training = True"
+)
 
 
 @dataclass

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from ..reasons import Reason, advice, explanation, why_apart
+from ..reasons import TRAINING_HINT, Reason, advice, explanation, why_apart
 from ..reports import NOT_COMPILED, GroupReport, KernelReport, Report
 from .roofline import Roofline, roofline
 from .source_lines import find_place, source_line
@@ -237,7 +237,8 @@ def _pairs(reports: list[Report]) -> list[Apart]:
             for pair in _pairs_of(report, group):
                 found.setdefault((pair.words, pair.reason), []).append(pair)
     united = [_united(pairs) for pairs in found.values()]
-    return sorted(united, key=lambda pair: -pair.moved)
+    least = LEAST_OF_ALL * sum(report.bytes_after for report in reports)
+    return sorted((pair for pair in united if pair.moved >= least), key=lambda pair: -pair.moved)
 
 
 def _united(pairs: list[Apart]) -> Apart:
@@ -252,7 +253,7 @@ def _pairs_of(report: Report, group: GroupReport) -> list[Apart]:
     for i, one in enumerate(kernels):
         for other in kernels[i + 1 :]:
             moved = sum(min(one.moved[name], other.moved[name]) for name in one.moved.keys() & other.moved.keys())
-            if moved > LEAST_OF_ALL * report.bytes_after and one.launch != other.launch:
+            if moved and one.launch != other.launch:
                 found.append(_apart(report, group, (one, other), moved))
     return found
 
@@ -320,10 +321,3 @@ def _hints(reports: list[Report]) -> list[str]:
     if not training:
         return []
     return ["", f"{len(training)} graph{'s' if len(training) > 1 else ''} not looked at: {TRAINING_HINT}"]
-
-
-#: What to do about a graph for training; also said in a warning, once a process.
-TRAINING_HINT = (
-    "compiled for training, as gradients are recorded. For inference call it under torch.no_grad() (eval() is not "
-    "enough); to have training fused, too, set bridge.config.training = True"
-)
