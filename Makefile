@@ -91,6 +91,7 @@ docs: build
 	cmake --build build --target bridge-doc
 	PYTHONPATH=. $(PYTHON) docs/api.py
 	PYTHONPATH=. $(PYTHON) docs/reasons.py
+	PYTHONPATH=. $(PYTHON) docs/first_screens.py
 
 clean:
 	rm -rf $(VENV) build coverage

@@ -8,19 +8,24 @@ from __future__ import annotations
 
 import html
 import re
+import textwrap
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
 from ..reasons import TRAINING_HINT, Reason, advice, explanation, why_apart
-from ..reports import NOT_COMPILED, GroupReport, KernelReport, Report
+from ..reports import FAULTS, NOT_COMPILED, GroupReport, KernelReport, Report
 from .roofline import Roofline, roofline
 from .source_lines import find_place, source_line
 
 #: Groups and pairs that the screen shows.
 MOST_GROUPS = 10
 MOST_PAIRS = 5
+
+#: Columns of the text, and of the user's code in it.
+WIDTH = 118
+CODE_WIDTH = 48
 
 #: Part of all bytes that two kernels have in common at least, to be shown as apart.
 LEAST_OF_ALL = 0.01
@@ -62,7 +67,7 @@ class Screen:
     hints: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return "\n".join(_lines(self))
+        return "\n".join(wrapped for line in _lines(self) for wrapped in _wrapped(line))
 
 
 def describe(reports: Sequence[Report], name: str = "bridge") -> Screen:
@@ -100,6 +105,11 @@ def _lines(screen: Screen) -> list[str]:
     if screen.rest:
         lines += ["", *screen.rest]
     return [*lines, *screen.hints]
+
+
+def _wrapped(line: str) -> list[str]:
+    indent = " " * (len(line) - len(line.lstrip()) + 2)
+    return textwrap.wrap(line, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False) or [""]
 
 
 def as_html(screen: Screen) -> str:
@@ -149,7 +159,10 @@ def seconds_of(reports: Iterable[Report], line: Roofline | None) -> tuple[float,
 
 def _opening(reports: list[Report], line: Roofline | None) -> str:
     kernels, moved = _sums(reports, "kernels"), _sums(reports, "bytes")
-    parts = [f"{arrow(*map(str, kernels))} kernels", f"{arrow(*map(amount, moved))} moved"]
+    parts = [
+        f"{arrow(*map(str, kernels))} kernel{'' if kernels == (1, 1) else 's'}",
+        f"{arrow(*map(amount, moved))} moved",
+    ]
     times = seconds_of(reports, line)
     if times is not None:
         parts.append(_times(times, line, all(report.measured for report in reports)))
@@ -221,7 +234,11 @@ def kernel_words(report: Report, graph: int, kernel: KernelReport) -> str:
     operations = list(dict.fromkeys(operation for name in names for operation in name.operations))
     places = [name.place for name in names if name.place is not None]
     words = ", ".join(operations[-MOST_OPERATIONS:]) or " + ".join(kernel.nodes)
-    return f"{words} ({source_line(*places[-1])})" if places else words
+    return f"{words} ({_shortened(source_line(*places[-1]))})" if places else words
+
+
+def _shortened(code: str) -> str:
+    return code.rstrip("([{") if len(code) <= CODE_WIDTH + 3 else code[:CODE_WIDTH].rstrip() + "..."
 
 
 # ---------------------------------------------------------------------------------------------------------
@@ -263,7 +280,9 @@ def _apart(report: Report, group: GroupReport, pair: tuple[KernelReport, KernelR
     one, other = (kernel_words(report, group.graph, kernel) for kernel in pair)
     why = why_apart(reason, f"`{_short(one)}`", f"`{_short(other)}`")
     said = _in_users_words(report, group.graph, detail)
-    return Apart(f"{one} and {other}", reason.name, f"{why}{said}", advice(reason), moved)
+    guards = group.record.guards if group.record is not None else []
+    change = f"It would fuse with {' or '.join(guards)}." if guards else advice(reason)
+    return Apart(f"{one} and {other}", reason.name, f"{why}{said}", change, moved)
 
 
 def _short(words: str) -> str:
@@ -301,19 +320,27 @@ def _why(group: GroupReport, pair: tuple[KernelReport, KernelReport]) -> tuple[R
 # ---------------------------------------------------------------------------------------------------------
 
 
+#: The number that a graph gives to the second `add`.
+_NUMBER = re.compile(r"^(\w+?)_\d+ \(")
+
+
 def _rest(reports: list[Report]) -> list[str]:
     """Return a line for what was changed in no group, and one for the kernels that could not take part, by reason."""
-    choices = Counter(choice for report in reports for choice in report.choices)
+    choices = Counter(_NUMBER.sub(r"\1 (", choice) for report in reports for choice in report.choices)
     lines = [f"also: {choice}" + (f" ({n} times)" if n > 1 else "") for choice, n in choices.items()]
-    reasons = Counter(
-        refusal.reason
-        for report in reports
-        for refusal in report.refusals
-        if refusal.reason is not Reason.training_graph
-    )
-    for reason, count in reasons.most_common():
+    reasons = Counter(reason for report in reports for reason in _reasons(report))
+    reasons[Reason.node_not_loops] -= sum(report.library_calls for report in reports)  # the opening has counted them
+    for reason, count in (+reasons).most_common():
         lines.append(f"left alone, {count}: [{reason.name}] {explanation(reason)}")
     return lines
+
+
+def _reasons(report: Report) -> Iterator[Reason]:
+    """Yield why kernels could not take part, and what went wrong in groups."""
+    yield from (refusal.reason for refusal in report.refusals if refusal.reason is not Reason.training_graph)
+    for group in report.groups:
+        said = {reason for reason, _ in group.faults} | ({group.reason} if group.reason is not None else set())
+        yield from said & FAULTS
 
 
 def _hints(reports: list[Report]) -> list[str]:

@@ -75,7 +75,11 @@ def node_locations(node: LoopNode) -> list[tuple[str, int]]:
 
     Where all are torch's own, the last.
     """
-    traces = [origin.meta.get("stack_trace") or "" for origin in _origins(node)]
+    return _places(_origins(node))
+
+
+def _places(origins: list[Any]) -> list[tuple[str, int]]:
+    traces = [origin.meta.get("stack_trace") or "" for origin in origins]
     frames = [re.findall(r'File "([^"]+)", line (\d+)', trace) for trace in traces]
     last = [([frame for frame in known if not frame[0].startswith(_TORCH)] or known)[-1:] for known in frames]
     return list(dict.fromkeys((file, int(line)) for place in last for file, line in place))
@@ -102,15 +106,24 @@ _USUAL = {
 
 #: Operations that are in every kernel and say nothing of it.
 _SILENT = {
-    *("alias", "chunk", "clone", "detach", "expand", "getitem", "permute", "reshape", "select", "slice", "split"),
-    *("squeeze", "t", "to", "transpose", "unsqueeze", "view"),
+    *("alias", "chunk", "clone", "copy", "detach", "empty", "expand", "full", "getitem", "permute", "reshape"),
+    *("scalar_tensor", "select", "slice", "split", "squeeze", "t", "to", "transpose", "unsqueeze", "view"),
 }
 
+#: Calls of libraries: a kernel that has one among its origins only prepares its operands, or goes on with its result.
+_LIBRARY = {"baddbmm", "convolution", "linear", "matmul", "scaled_dot_product_attention"}
 
-def node_operations(node: LoopNode) -> tuple[str, ...]:
-    """Return the names of the operations that a node computes, as the user or ATen calls them, each once."""
-    names = list(dict.fromkeys(name for origin in _origins(node) if (name := _operation(origin))))
-    return tuple([name for name in names if name not in _SILENT] or names)
+
+def node_name(node: LoopNode) -> tuple[tuple[str, ...], tuple[str, int] | None]:
+    """Return (operations that a node computes, as the user or ATen calls them, each once; the line of the last).
+
+    Calls of libraries and views are named where there is nothing else.
+    """
+    origins = [(name, origin) for origin in _origins(node) if (name := _operation(origin))]
+    telling = [pair for pair in origins if pair[0] not in _SILENT | _LIBRARY]
+    chosen = telling or [pair for pair in origins if pair[0] not in _SILENT] or origins
+    places = _places([origin for _, origin in chosen]) or node_locations(node)
+    return tuple(dict.fromkeys(name for name, _ in chosen)), places[-1] if places else None
 
 
 def _operation(origin: Any) -> str:
@@ -120,7 +133,7 @@ def _operation(origin: Any) -> str:
     overload = origin.meta.get("original_aten") or origin.target
     name = getattr(overload, "_opname", None) or getattr(overload, "__name__", str(overload))
     name = str(name).strip("_").removeprefix("native_").removeprefix("prims_")
-    return _USUAL.get(name, name)
+    return "scaled_dot_product_attention" if name.startswith("scaled_dot_product") else _USUAL.get(name, name)
 
 
 def is_library_call(kernel: Kernel) -> bool:

@@ -31,9 +31,7 @@ def add_names(report: Report, schedule: Schedule) -> None:
     """Add what the user calls the nodes of a graph, which is the report's last."""
     for kernel in schedule:
         for node in inductor.loop_nodes(kernel):
-            places = inspection.node_locations(node)
-            name = NodeName(inspection.node_operations(node), places[-1] if places else None)
-            report.names[report.graphs, node.get_name()] = name
+            report.names[report.graphs, node.get_name()] = NodeName(*inspection.node_name(node))
 
 
 def _ungrouped(kernel: Kernel, grouped: set[str]) -> list[Kernel]:

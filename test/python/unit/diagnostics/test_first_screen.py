@@ -48,6 +48,11 @@ NAMES = {
 }
 
 
+def text_of(given: Report) -> str:
+    """The first screen as one line."""
+    return " ".join(report_text(given).split())
+
+
 def report(*groups: GroupReport, **figures) -> Report:
     given = {"graphs": 1, "device": "sm_90", "kernels_before": 3, "kernels_after": 2, "names": NAMES}
     return Report(groups=list(groups), **{**given, "bytes_after": 20 * MB, **figures})
@@ -70,11 +75,18 @@ def test_the_opening_has_every_figure():
     given = report(
         peak_before=3 * MB, peak_after=2 * MB, compile_seconds=4.0, seconds={"other": 0.5}, library_calls=2, **moved
     )
-    assert report_text(given) == (
+    assert text_of(given) == (
         "bridge: 3 -> 2 kernels; 335.0 MB -> 268.0 MB moved; 110.9 us -> 87.9 us expected at best on NVIDIA H100 "
         "(21% less); peak memory 3.0 MB -> 2.0 MB; compiled in 4.0 s, 0.5 s of it Bridge. "
         "2 library calls are not counted."
     )
+
+
+def test_lines_are_not_longer_than_a_screen():
+    place = (__file__, 3)
+    names = {(0, f"op{i}"): NodeName(("multiply",) * 9, place) for i in range(2)}
+    lines = report_text(report(merged("group0", 1), apart("group1", "op0", "op1"), names=names)).splitlines()
+    assert max(map(len, lines)) <= 118 and any("..." in line for line in lines)
 
 
 def test_measured_times_take_the_place_of_expected_ones():
@@ -85,11 +97,11 @@ def test_measured_times_take_the_place_of_expected_ones():
     assert expected is not None and expected[0] == pytest.approx(335 * MB / 1e12 + 3e-6)
     given.measured = (2e-6, 1e-6)
     assert seconds_of([given], line) == (2e-6, 1e-6)
-    assert "2.0 us -> 1.0 us measured (50% less)" in report_text(given)
+    assert "2.0 us -> 1.0 us measured (50% less)" in text_of(given)
 
 
 def test_a_device_that_is_not_known_has_no_times():
-    assert "us" not in report_text(report(device="sm_12")).partition(";")[2].partition("peak")[0]
+    assert "us" not in text_of(report(device="sm_12")).partition(";")[2].partition("peak")[0]
 
 
 def test_groups_come_by_gain():
@@ -133,9 +145,14 @@ def test_kernels_of_one_launch_are_not_apart():
 
 def test_what_was_not_looked_at_has_one_hint():
     refusals = [Refusal(["op0"], Reason.training_graph, "x"), Refusal(["op0"], Reason.training_graph, "x")]
-    text = report_text(report(refusals=[*refusals, Refusal(["op1"], Reason.atomics, "y")]))
+    text = text_of(report(refusals=[*refusals, Refusal(["op1"], Reason.atomics, "y")]))
     assert text.count("no_grad") == 1 and "2 graphs not looked at" in text
     assert "left alone, 1: [atomics]" in text
+
+
+def test_what_went_wrong_in_a_group_is_said_where_it_has_no_pair():
+    entry = GroupReport("group0", ["op0"], 1, 1, reason=Reason.mlir_missing, kernels=[kernel("op0", "a")])
+    assert "left alone, 1: [mlir_missing] MLIR's Python bindings are not installed" in text_of(report(entry))
 
 
 def test_details_have_figures_and_the_users_names():
