@@ -8,7 +8,7 @@
 #              package they run; the report is in coverage/
 # make build   a developer's incremental build into build/; names its Python
 #              with PYTHON=..., whose environment has the five xtc wheels
-# make docs    as `make build`, then docs/passes.md, docs/dialect.md and docs/api.md
+# make docs    as `make build`, then docs/passes.md, docs/dialect.md, docs/api.md and docs/reasons.md
 #              anew; that Python also needs torch and Triton
 # make venv    install into .venv
 # make clean   remove .venv and build/
@@ -90,6 +90,8 @@ build:
 docs: build
 	cmake --build build --target bridge-doc
 	PYTHONPATH=. $(PYTHON) docs/api.py
+	PYTHONPATH=. $(PYTHON) docs/reasons.py
+	PYTHONPATH=. $(PYTHON) docs/first_screens.py
 
 clean:
 	rm -rf $(VENV) build coverage

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any, cast
 
 from . import inductor
@@ -24,9 +25,11 @@ def bridge(gm: Any, example_inputs: list[Any], *, mode: str | None = None, optio
     report = hook.report_for(chosen, inductor.ends_in_graph_break(gm))
     if not hook.supported(report):
         return inductor.compile_plain(gm, example_inputs, patches)
-    earlier = report.mark()
+    earlier, start = report.mark(), time.perf_counter()
     try:
-        return inductor.compile_graph(gm, example_inputs, patches, lambda: hook.active(chosen, report))
+        compiled = inductor.compile_graph(gm, example_inputs, patches, lambda: hook.active(chosen, report))
+        report.compile_seconds += time.perf_counter() - start
+        return compiled
     except BUGS as error:
         if chosen.strict or inductor.is_dynamos_own(error):
             raise

@@ -6,7 +6,260 @@ from dataclasses import dataclass
 
 from ._native._reasons_gen import Reason
 
-__all__ = ["InvariantError", "Reason", "Refusal", "Unsupported"]
+__all__ = [
+    "TEXTS",
+    "TRAINING_HINT",
+    "InvariantError",
+    "Reason",
+    "Refusal",
+    "Text",
+    "Unsupported",
+    "advice",
+    "explanation",
+    "why_apart",
+]
+
+
+@dataclass(frozen=True)
+class Text:
+    """What is said of a reason: explanation, with {earlier} and {later} for two kernels; an example; what to do."""
+
+    explanation: str
+    example: str
+    advice: str
+
+
+#: The one source for reports, for `Reason.x.explanation` and for docs/reasons.md.
+TEXTS = {
+    Reason.loop_carried_dependence: Text(
+        (
+            "{later} needs results of {earlier} from other rows, so that all rows of {earlier} have to be finished "
+            "before {later} begins with its first"
+        ),
+        "x / x.sum(0, keepdim=True): the mean or sum over the columns needs all rows",
+        "Reduce along the last dimension, or have the later operation use its own row only.",
+    ),
+    Reason.cross_lane_dependence: Text(
+        (
+            "an element of {later} needs what another element of the same row has stored in {earlier}, and inside"
+            " of a kernel the elements of a row do not see each other's stores"
+        ),
+        "a scale for each block of 32 elements, repeated so that an element gets another block's",
+        (
+            "Broadcast a reduced value over the block that it was reduced from, by unsqueeze and expand, in the "
+            "place of repeat."
+        ),
+    ),
+    Reason.cycle_through_other_node: Text(
+        "between {earlier} and {later} stands a kernel that needs the one and is needed by the other",
+        "h = norm(x); y = (h @ w) * h: the matmul stands between the norm and the product",
+        "Nothing, if the kernel between them is a matmul; else compute what is between them in both, or later.",
+    ),
+    Reason.aliasing: Text(
+        "{earlier} and {later} reach the same memory under two names, and one of them writes it",
+        "a slice of a buffer that is overwritten, read through another view",
+        "Write into a new tensor, not into a view of one that is still read.",
+    ),
+    Reason.side_effect: Text(
+        "the loops of {earlier} or {later} do more than load, compute and store, and may not be moved",
+        "an assertion on the device, a print in a kernel",
+        "Take the assertion or the print out of the compiled function.",
+    ),
+    Reason.extents_do_not_agree: Text(
+        (
+            "the rows of {earlier} and of {later} have different lengths, and neither is made of parts or "
+            "multiples of the other"
+        ),
+        "a reduction over rows of 1000 beside an operation over rows of 768 of another tensor",
+        "Use sizes of which one divides the other, or parts that together are the whole row.",
+    ),
+    Reason.no_common_band: Text(
+        (
+            "{earlier} and {later} have no outer loop over which both work on the same rows: where the one reduces "
+            "over the rows that the other goes through, all rows have to be read before its first result is there"
+        ),
+        "x.sum(-1) and x.t().contiguous(): the one goes over rows, the other over columns",
+        "Have both go over the same dimension first; a transposed copy between them is what keeps them apart.",
+    ),
+    Reason.reduction_not_splittable: Text(
+        "the reduction in {earlier} or {later} cannot be divided into parts of a row and put together again",
+        "an argmax or a scan over a row whose consumer uses its halves",
+        "Nothing in the model; the values stay right, in one kernel more.",
+    ),
+    Reason.subscript_out_of_bounds: Text(
+        (
+            "it could not be proven that {earlier} and {later} stay inside of their tensors, for all sizes that "
+            "are allowed"
+        ),
+        "as_strided with a step that does not fit the tensor's shape; a size that is symbolic",
+        "Make the size known with torch._check, or use views in the place of as_strided.",
+    ),
+    Reason.unsupported_op: Text(
+        "{earlier} or {later} has an operation that has no counterpart in the affine dialect",
+        "a special function of Inductor's, inline assembly",
+        "Nothing in the model; tell us which operation it is, with `bridge explain --verbose`.",
+    ),
+    Reason.unsupported_dtype: Text(
+        "{earlier} or {later} computes with a type that the passes do not know",
+        "complex numbers",
+        "Use real and imaginary parts as tensors of their own where speed matters.",
+    ),
+    Reason.non_affine_index: Text(
+        (
+            "an index of {earlier} or {later} is no sum of loop counters times constants, so that which elements "
+            "it reaches is not known"
+        ),
+        "an index that is a product of two sizes and a loop counter, or of two counters",
+        "Compile with dynamic=False or mark_static where the sizes do not change.",
+    ),
+    Reason.non_affine_mask: Text(
+        ("a condition in {earlier} or {later} decides which elements exist, and it is not linear in the loop counters"),
+        "padding that depends on a product of two sizes",
+        "Compile with dynamic=False or mark_static where the sizes do not change.",
+    ),
+    Reason.indirect_index: Text(
+        (
+            "{earlier} or {later} reads at positions that a tensor holds, and which rows those are is not known "
+            "before it runs"
+        ),
+        "table[ids] between two operations that are to be fused; an embedding, a gather over rows",
+        "Do the lookup first, on its own; fuse what comes after it.",
+    ),
+    Reason.dynamic_extent: Text(
+        "a size of {earlier} or {later} is symbolic, and the transformation is only right for some of its values",
+        "x.chunk(2, -1) of a row of unknown length: the halves are equal only if it is even",
+        "Add torch._check(n % 2 == 0), or mark the size static; the report names the guard that would help.",
+    ),
+    Reason.atomics: Text(
+        "{earlier} or {later} adds into memory atomically, and the order of these additions has to stay",
+        "index_add_, scatter_add, the gradient of an embedding",
+        "Nothing in the model, but for sorting the indices and adding up segments.",
+    ),
+    Reason.random: Text(
+        "{earlier} or {later} draws random numbers, which depend on the shape of their kernel",
+        "dropout in training, torch.rand in the function",
+        "Call eval(), or draw the numbers outside of the compiled function.",
+    ),
+    Reason.mutation: Text(
+        "{earlier} or {later} overwrites a tensor that it does not own",
+        "cache.index_copy_(...), x.add_(1) on an input",
+        "Return a new tensor; kernels that only store into a cache can still share a launch.",
+    ),
+    Reason.extern_kernel: Text(
+        "{earlier} or {later} is a call of a library, whose code is not generated",
+        "a matmul, a convolution, attention",
+        "Nothing; for a matmul with its epilogue use max_autotune, which has templates.",
+    ),
+    Reason.node_not_loops: Text(
+        ("{earlier} or {later} is no kernel of plain loops that it owns: a library call, a template, a scan, a sort"),
+        "cumsum, sort, topk, a kernel of Inductor's own making for several reductions",
+        "Nothing in the model; what comes before and after it is still fused.",
+    ),
+    Reason.not_liftable: Text(
+        (
+            "the loops of {earlier} and {later} can be fused, but Inductor's code generator cannot write the "
+            "result as one kernel"
+        ),
+        "a value of a row that is stored in the middle of a kernel and read again in another order",
+        "Nothing in the model; another target (cpu, GPU) may be able to.",
+    ),
+    Reason.different_device: Text(
+        "{earlier} and {later} run on different devices",
+        "a part of the model on the CPU, its mask for instance",
+        "Make the tensor on the device on which it is used.",
+    ),
+    Reason.training_graph: Text(
+        "the graph is compiled for training, and these are left to Inductor unless option training is set",
+        "a call without torch.no_grad(), after eval() too: parameters still require gradients",
+        "For inference, call it under torch.no_grad(); for training, set the option training=True.",
+    ),
+    Reason.not_profitable: Text(
+        "{earlier} and {later} can be one kernel, and it would not be faster, or would need more memory",
+        "a row that is too long for the registers, and would be read a second time",
+        "Nothing; force_fusion=True fuses it anyway, to measure.",
+    ),
+    Reason.budget_exceeded: Text(
+        "{earlier} and {later} are part of more than is looked at within the limits of one compilation",
+        "a group of more loops than max_nodes, a proof with too many pairs of accesses",
+        "Raise max_nodes or max_accesses; the compilation takes longer.",
+    ),
+    Reason.mlir_missing: Text(
+        "MLIR's Python bindings are not installed, without which nothing is looked at",
+        "an environment into which the package was copied without what it depends on",
+        "Install the package again with pip, which brings them.",
+    ),
+    Reason.plugin_missing: Text(
+        "the native part of this package is not there, without which nothing is looked at",
+        "a checkout in which `make build` was not run",
+        "Run `make build`, or install a wheel.",
+    ),
+    Reason.plugin_version_mismatch: Text(
+        "the native part of this package was built for another release of MLIR or of this package",
+        "an upgrade of the MLIR wheels alone",
+        "Run `make build`, or install the package again.",
+    ),
+    Reason.torch_version: Text(
+        "this release of torch is not one that this package knows",
+        "a nightly build",
+        "Use a release of torch that the README names; code is Inductor's own until then.",
+    ),
+    Reason.pass_failed: Text(
+        "a pass over the loops of {earlier} and {later} ended in an error, and they stay as Inductor had them",
+        "a pass of your own that fails; a bug of ours",
+        "Run the file that the warning names with bridge-opt, and report what it says.",
+    ),
+    Reason.pass_crashed: Text(
+        "the process that ran the passes over {earlier} and {later} died, and they stay as Inductor had them",
+        "a crash in a pass, with option isolate",
+        "Report the file that the warning names.",
+    ),
+    Reason.pass_timeout: Text(
+        "the passes over {earlier} and {later} took longer than they may, and they stay as Inductor had them",
+        "very many accesses in one group, with option isolate",
+        "Lower max_nodes, or raise the time limit.",
+    ),
+    Reason.recheck_failed: Text(
+        "the second proof, by isl, does not confirm what the passes made of {earlier} and {later}",
+        "a bug of ours, seen with option recheck",
+        "Report it, with the folder that dump_dir wrote; the code is Inductor's own.",
+    ),
+    Reason.internal_error: Text(
+        "something failed inside of Bridge at {earlier} or {later}, and they stay as Inductor had them",
+        "a bug of ours",
+        "Report it with what `bridge explain --html` writes; the code is Inductor's own.",
+    ),
+}
+
+
+def why_apart(reason: Reason, earlier: str, later: str) -> str:
+    """Return why two kernels stayed apart, in a sentence with their names."""
+    return TEXTS[reason].explanation.format(earlier=earlier, later=later)
+
+
+def advice(reason: Reason) -> str:
+    """Return what would change it."""
+    return TEXTS[reason].advice
+
+
+def explanation(reason: Reason) -> str:
+    """Return what a reason means, in a sentence: `Reason.x.explanation`."""
+    text = TEXTS[reason].explanation.replace("{earlier} or {later}", "a kernel")
+    text = text.replace("{earlier} and {later}", "two kernels").format(
+        earlier="the earlier kernel", later="the later kernel"
+    )
+    return f"{text[0].upper()}{text[1:]}."
+
+
+# mlir-tblgen writes the enum with its names only.
+Reason.explanation = property(explanation)
+Reason.advice = property(advice)
+
+
+#: What to do about a graph for training; said in a report, and once a process in a warning.
+TRAINING_HINT = (
+    "compiled for training, as gradients are recorded. For inference call it under torch.no_grad() (eval() is not "
+    "enough); to have training fused, too, set bridge.config.training = True"
+)
 
 
 @dataclass

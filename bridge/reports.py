@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import html
 import threading
 import time
 import warnings
@@ -49,15 +50,77 @@ class Counterexample:
 
 
 @dataclass(frozen=True)
+class NodeName:
+    """What the user calls a scheduler node: operations, `mean`, `mul`, and the line (file, number) of the last."""
+
+    operations: tuple[str, ...]
+    place: tuple[str, int] | None
+
+
+@dataclass(frozen=True)
+class KernelReport:
+    """A kernel of generated code.
+
+    nodes: its scheduler nodes; moved: bytes that it moves at typical sizes, by buffer; written: buffers that it writes;
+    launch: name of the launch that it is in, alone or with others.
+    """
+
+    nodes: list[str]
+    moved: dict[str, int] = field(default_factory=dict)
+    written: set[str] = field(default_factory=set)
+    launch: str = ""
+
+
+@dataclass(frozen=True)
+class Done:
+    """What was done with the kernels of a group.
+
+    merged: kernels that are now in one of the `bands` kernels of fused loops; restructured: kernels that stayed what
+    they were, with other loops; launches: of its kernels that others run in, too; joined: its kernels that run in the
+    launch of another, of this group or not.
+    """
+
+    merged: int = 0
+    bands: int = 0
+    restructured: int = 0
+    launches: int = 0
+    joined: int = 0
+
+    @property
+    def saved(self) -> int:
+        """Launches of the group that are gone."""
+        return self.merged - self.bands + self.joined
+
+    def with_band(self, kernels: int) -> Done:
+        """Return the same, and one kernel in the place of several, or one with other loops."""
+        if kernels == 1:
+            return replace(self, restructured=self.restructured + 1)
+        return replace(self, merged=self.merged + kernels, bands=self.bands + 1)
+
+    def __str__(self) -> str:
+        parts = []
+        if self.merged:
+            parts.append(f"{self.merged} kernels merged into {self.bands}")
+        if self.restructured:
+            parts.append(f"{self.restructured} kernel{'s' if self.restructured > 1 else ''} with other loops")
+        if self.launches or self.joined:
+            parts.append(f"launch shared, {self.joined} saved" if self.joined else "launch shared with another group")
+        return "; ".join(parts) or "nothing changed"
+
+
+@dataclass(frozen=True)
 class GroupReport:
     """One group of kernels, as it was left.
 
-    nodes: scheduler nodes in it; fused: whether at least one kernel of Bridge's came out;
+    nodes: scheduler nodes in it, none of which another group has; fused: whether at least one kernel of Bridge's came
+    out; done: what was done;
     reason / detail: why not, where it was not; kernels_before / kernels_after: kernels of the group;
     seconds: time of each stage; remarks: what the passes said, as (reason, text, location);
-    bytes_before / bytes_if_one: what its kernels move, and what one in their place would, at typical sizes;
+    bytes_before / bytes_after / bytes_if_one: what its kernels move, before and after, and what one in their place
+    would, at typical sizes; kernels / kernels_now: the kernels before and after;
     certificate: with option recheck, what isl proved of the fused loops; graph: its number in the compilation;
     counterexamples: of the remarks that are dependences; record: what `bridge.explain` asks for, else None;
+    apart: (reason, detail) of kernels that stayed apart;
     faults: (reason, detail) of what somebody can do something about, in a part of it.
     """
 
@@ -72,9 +135,14 @@ class GroupReport:
     remarks: list[tuple[str, str, str]] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
     decisions: list[str] = field(default_factory=list)
+    apart: list[tuple[Reason, str]] = field(default_factory=list)
     certificate: list[str] = field(default_factory=list)
     bytes_before: int = 0
+    bytes_after: int = 0
     bytes_if_one: int = 0
+    done: Done = field(default_factory=Done)
+    kernels: list[KernelReport] = field(default_factory=list)
+    kernels_now: list[KernelReport] = field(default_factory=list)
     graph: int = 0
     counterexamples: list[Counterexample] = field(default_factory=list)
     record: GroupRecord | None = None
@@ -91,7 +159,14 @@ class GroupReport:
     def withdrawn(self, detail: str) -> GroupReport:
         """Return the entry of a group that was fused in a graph for which there was no code then."""
         return replace(
-            self, fused=False, reason=Reason.internal_error, detail=detail, kernels_after=self.kernels_before
+            self,
+            fused=False,
+            reason=Reason.internal_error,
+            detail=detail,
+            kernels_after=self.kernels_before,
+            bytes_after=self.bytes_before,
+            kernels_now=self.kernels,
+            done=Done(),
         )
 
 
@@ -101,6 +176,11 @@ class Report:
 
     graphs: how many graphs Inductor scheduled, none where they all came from its cache;
     kernels_before / kernels_after: kernels that code is generated for, library calls not counted;
+    bytes_before / bytes_after: that these move, at typical sizes; peak_before / peak_after: of the graph that needs
+    most memory, as Inductor estimates it, in bytes; library_calls: that no code is generated for;
+    device: `cpu`, or the architecture of the GPU, `sm_90`; compile_seconds: of the backend, all in all;
+    measured: seconds of a call without and with Bridge, where somebody has measured them;
+    names: what the user calls a node, by (graph, node);
     choices: what was decided about kernels that stay Inductor's;
     counters: what was added to `torch._dynamo.utils.counters["bridge"]`; seconds: time that no group took.
     """
@@ -113,6 +193,15 @@ class Report:
     graphs: int = 0
     kernels_before: int = 0
     kernels_after: int = 0
+    bytes_before: int = 0
+    bytes_after: int = 0
+    peak_before: int = 0
+    peak_after: int = 0
+    library_calls: int = 0
+    device: str = "cpu"
+    compile_seconds: float = 0.0
+    measured: tuple[float, float] | None = None
+    names: dict[tuple[int, str], NodeName] = field(default_factory=dict)
 
     @property
     def fused(self) -> list[GroupReport]:
@@ -192,11 +281,21 @@ class Report:
             self.count(f"refused.{Reason.internal_error.name}")
         del self.choices[len(earlier.choices) :]
         self.kernels_after = earlier.kernels_after + self.kernels_before - earlier.kernels_before
+        self.bytes_after = earlier.bytes_after + self.bytes_before - earlier.bytes_before
+        self.peak_after = self.peak_before
         self.count("graphs_withdrawn", self.graphs - earlier.graphs)
 
     def __str__(self) -> str:
+        return _writer(self)
+
+    def _repr_html_(self) -> str:
+        """Return the same for a notebook."""
+        return f"<pre>{html.escape(str(self))}</pre>"
+
+    def details(self) -> str:
+        """Return all that is known of each group, with the passes' remarks."""
         if not self.graphs:
-            return "bridge: no graph was scheduled; they came from Inductor's cache, or there were none"
+            return NOT_COMPILED
         graphs = "" if self.graphs == 1 else f" in {self.graphs} graphs"
         lines = [
             f"bridge: {len(self.fused)} of {len(self.groups)} groups fused{graphs}, {1e3 * self.total_seconds:.1f} ms"
@@ -213,21 +312,35 @@ class Report:
 def _group_lines(group: GroupReport, graphs: int) -> list[str]:
     where = f"graph {group.graph} " if graphs > 1 else ""
     head = f"  {where}{group.name} ({', '.join(group.nodes)}): "
-    if group.fused and group.kernels_after == group.kernels_before:
-        head += f"other loops, {group.kernels_after} kernel{'s' if group.kernels_after > 1 else ''} as before"
-    elif group.fused:
-        head += f"fused, {group.kernels_before} -> {group.kernels_after} kernels"
+    if group.fused:
+        head += f"{group.kernels_before} -> {group.kernels_after} kernels: {group.done}"
     else:
         name = group.reason.name if group.reason is not None else "none"
         head += f"not fused [{name}] {group.detail}"
-    megabytes = [f"{amount / 2**20:.1f} MB" for amount in (group.bytes_before, group.bytes_if_one)]
-    lines = [head, f"    moves {megabytes[0]} in {group.kernels_before} kernels; one would move {megabytes[1]}"]
+    amounts = group.bytes_before, group.bytes_after, group.bytes_if_one
+    before, after, one = (f"{amount / 2**20:.1f} MB" for amount in amounts)
+    lines = [head, f"    moves {before} -> {after}; one kernel would move {one}"]
     lines += [f"    {decision}" for decision in group.decisions]
     lines += [f"    proven again: {line}" for line in group.certificate]
     lines += [f"    remark [{reason}] {text} at {where}" for reason, text, where in group.remarks]
     lines += [f"    for example: {example}" for example in group.counterexamples]
     stages = ", ".join(f"{stage} {1e3 * s:.1f}" for stage, s in group.seconds.items())
     return [*lines, f"    ms: {stages}"]
+
+
+#: Said of a report without graphs.
+NOT_COMPILED = (
+    "bridge: no graph was scheduled; they came from Inductor's cache, or there were none.\n"
+    "To see what was fused in them, compile anew: TORCHINDUCTOR_FORCE_DISABLE_CACHES=1"
+)
+
+_writer: Callable[[Report], str] = Report.details
+
+
+def write_with(writer: Callable[[Report], str]) -> None:
+    """Have this write a report as text: `import bridge` sets it, as diagnostics stand above reports."""
+    global _writer
+    _writer = writer
 
 
 _lock = threading.Lock()

@@ -28,6 +28,7 @@ def register(parser: argparse.ArgumentParser) -> None:
     _program.add_option(parser)
     parser.add_argument("--target", default="cuda:sm_90", help="cpu, cuda:sm_90 (default) or cuda:sm_80; needs no GPU")
     parser.add_argument("--html", metavar="FILE", help="also write the report as one HTML file")
+    parser.add_argument("--verbose", action="store_true", help="also print each group, with the passes' remarks")
     parser.add_argument("--json", action="store_true", help="print JSON instead of text")
     parser.add_argument("--no-registers", action="store_true", help="do not compile the kernels for their registers")
     parser.add_argument(
@@ -43,10 +44,16 @@ def run(arguments: argparse.Namespace) -> int:
     explanation, failure = _explain(arguments)
     if arguments.html:
         print(f"written: {explanation.save_html(with_folder(arguments.html))}", file=sys.stderr)
-    show(explanation.to_json() if arguments.json else explanation)
+    show(_text(explanation, arguments))
     if failure is not None:
         raise failure
     return _check(explanation, arguments.expect_kernels)
+
+
+def _text(explanation: Explanation, arguments: argparse.Namespace) -> str:
+    if arguments.json:
+        return explanation.to_json()
+    return f"{explanation}\n\n{explanation.details()}" if arguments.verbose else str(explanation)
 
 
 def _check(explanation: Explanation, limit: int | None) -> int:

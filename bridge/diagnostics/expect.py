@@ -64,7 +64,7 @@ def _check_region(recording: Recording, n_kernels: int, backend_target: str) -> 
         )
     if recording.kernels_after > n_kernels:
         message = f"{recording.kernels_after} kernels where at most {n_kernels} were expected"
-        raise FusionError(f"{message}\n{explanation}", explanation)
+        raise FusionError(f"{message}\n{explanation}\n\n{explanation.details()}", explanation)
 
 
 def fuse_or_explain(
@@ -93,7 +93,8 @@ def fuse_or_explain(
             result = compiled(*args, **kwargs)
         if recording.kernels_after > n_kernels * max(1, recording.graphs):
             explanation = make_explanation(recording, function.__name__, backend_target)
-            raise FusionError(f"more than {n_kernels} kernels a graph\n{explanation}", explanation)
+            message = f"more than {n_kernels} kernels a graph\n{explanation}\n\n{explanation.details()}"
+            raise FusionError(message, explanation)
         return result
 
     return call

@@ -27,6 +27,7 @@ from .explanation import (
     Resources,
     Transformation,
 )
+from .first_screen import describe
 from .recording import Buffer, GroupRecord, Kernel, Recording, recorded
 from .roofline import Roofline, roofline
 from .source_lines import find_place
@@ -120,7 +121,9 @@ def make_explanation(recording: Recording, name: str, target: str, registers: bo
     others = [ExplainedRefusal(r.reason.name, r.detail, ", ".join(r.nodes), "") for r in refusals]
     choices = [choice for report in recording.reports for choice in report.choices]
     before, after = recording.kernels_before, recording.kernels_after
-    return Explanation(name, target, line, recording.graphs, before, after, groups, others, choices)
+    groups.sort(key=lambda group: group.seconds_after - group.seconds_before)
+    screen = describe(recording.reports, f"{name} for {target}")
+    return Explanation(name, target, line, recording.graphs, before, after, groups, others, choices, screen)
 
 
 def _explain_group(entry: GroupReport, recording: Recording, line: Roofline) -> GroupExplanation:
@@ -134,6 +137,7 @@ def _explain_group(entry: GroupReport, recording: Recording, line: Roofline) -> 
     return GroupExplanation(
         name=entry.name,
         fused=entry.fused,
+        done=str(entry.done),
         kernels_before=entry.kernels_before,
         kernels_after=entry.kernels_after,
         reason=entry.reason.name if entry.reason is not None else None,
@@ -145,10 +149,10 @@ def _explain_group(entry: GroupReport, recording: Recording, line: Roofline) -> 
         decisions=list(entry.decisions),
         guards=list(record.guards),
         bytes_before=entry.bytes_before,
-        bytes_after=record.bytes_after,
+        bytes_after=entry.bytes_after,
         bytes_if_one=entry.bytes_if_one,
         seconds_before=line.seconds(entry.bytes_before, first, entry.kernels_before),
-        seconds_after=line.seconds(record.bytes_after, last, entry.kernels_after),
+        seconds_after=line.seconds(entry.bytes_after, last, entry.kernels_after),
         kernels=kernels,
         certificate=list(entry.certificate),
         stages=dict(record.stages),

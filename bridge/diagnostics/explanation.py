@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from .counts import Counts
+from .first_screen import Screen, as_html
 from .recording import Buffer, Kernel, Statement
 from .roofline import Roofline
 
@@ -63,6 +64,7 @@ class GroupExplanation:
 
     name: str
     fused: bool
+    done: str
     kernels_before: int
     kernels_after: int
     reason: str | None
@@ -87,9 +89,10 @@ class GroupExplanation:
 
 @dataclass
 class Explanation:
-    """What `bridge.explain` gives: print it, or see `to_dict`, `to_json` and `save_html`.
+    """What `bridge.explain` gives: print it, or see `details`, `to_dict`, `to_json` and `save_html`.
 
-    kernels_before / kernels_after: of generated code in all graphs; others: kernels that could not take part.
+    kernels_before / kernels_after: of generated code in all graphs; groups: those that gain most first;
+    others: kernels that could not take part; screen: what is said first.
     """
 
     name: str
@@ -101,8 +104,18 @@ class Explanation:
     groups: list[GroupExplanation]
     others: list[ExplainedRefusal]
     choices: list[str]
+    screen: Screen = field(default_factory=Screen)
 
     def __str__(self) -> str:
+        """Return the first screen; `details` has the rest."""
+        return str(self.screen) if self.graphs else f"{self.name}: nothing was compiled"
+
+    def _repr_html_(self) -> str:
+        """Return the first screen for a notebook."""
+        return as_html(self.screen)
+
+    def details(self) -> str:
+        """Return a paragraph for each group: statements, passes, remarks, figures."""
         from .text import as_text
 
         return as_text(self)

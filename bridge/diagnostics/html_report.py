@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .counts import Counts, count
+from .first_screen import amount, as_html
 from .html_spaces import draw, read_spaces
-from .text import amount, space
+from .text import space
 
 if TYPE_CHECKING:
     from .explanation import ExplainedRefusal, Explanation, GroupExplanation
@@ -26,7 +27,8 @@ def render(explanation: Explanation) -> str:
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
         f'<meta name="viewport" content="width=device-width"><style>{style}</style></head>\n<body><main>'
-        f"<h1>{title}</h1>{_summary(explanation)}{_tabs(explanation)}{groups}{_others(explanation)}"
+        f'<h1>{title}</h1><div class="card">{as_html(explanation.screen)}</div>{_summary(explanation)}'
+        f"{_tabs(explanation)}{groups}{_others(explanation)}"
         f"</main><script>{script}</script></body></html>\n"
     )
 
@@ -54,7 +56,7 @@ def _figures(figures: list[tuple[str, str]]) -> str:
 def _tabs(explanation: Explanation) -> str:
     buttons = [
         f'<button data-group="{i}" aria-selected="{str(i == 0).lower()}">{_e(group.name)}'
-        f' <span class="{"good" if group.fused else "bad"}">{"fused" if group.fused else "apart"}</span></button>'
+        f' <span class="{"good" if group.fused else "bad"}">{"changed" if group.fused else "apart"}</span></button>'
         for i, group in enumerate(explanation.groups)
     ]
     return f"<nav>{''.join(buttons)}</nav>"
@@ -65,7 +67,8 @@ def _others(explanation: Explanation) -> str:
         f"<tr><td>{_e(other.node)}</td><td>{_e(other.reason)}</td><td>{_e(other.text)}</td></tr>"
         for other in explanation.others
     )
-    return f'<div class="card"><h2>Left alone</h2><table>{rows}</table></div>' if rows else ""
+    title = f"<summary>Left alone, {len(explanation.others)}</summary>"
+    return f'<div class="card"><details>{title}<table>{rows}</table></details></div>' if rows else ""
 
 
 # ---------------------------------------------------------------------------------------------------------

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, cast
 
-from ..reports import Report
+from ..reports import Report, write_with
 from ..support import recorder
 from . import dump, recording, torch_logging
+from .first_screen import report_text
 
 if TYPE_CHECKING:  # Inductor and sympy are heavy, and `import bridge` is to be quick.
     import sympy
@@ -60,4 +61,5 @@ class Diagnostics:
 def register() -> None:
     """Make the diagnostics what compilations tell, and their artifacts known to torch's logging."""
     recorder.use(Diagnostics())
+    write_with(report_text)
     torch_logging.register()

@@ -63,8 +63,7 @@ class GroupRecord:
     """A group before and after Bridge.
 
     stages: name -> text, as the dump has them; guards: size relations under which the passes would make one
-    kernel of it; sizes: typical values of symbolic sizes; graph: as of `Kernel`;
-    bytes_after: what the kernels that became of it move, at typical sizes.
+    kernel of it; sizes: typical values of symbolic sizes; graph: as of `Kernel`.
     """
 
     statements: list[Statement]
@@ -72,7 +71,6 @@ class GroupRecord:
     stages: dict[str, str] = field(default_factory=dict)
     guards: list[str] = field(default_factory=list)
     sizes: dict[str, int] = field(default_factory=dict)
-    bytes_after: int = 0
     graph: int = 0
 
     def add_stage(self, name: str, text: str) -> None:
@@ -158,7 +156,6 @@ def finish_graph(schedule: Schedule, report: Report, earlier: int) -> None:
         recording.reports.append(report)
     for entry in report.groups[earlier:]:
         if isinstance(entry.record, GroupRecord):
-            entry.record.bytes_after = _bytes(schedule, set(entry.nodes))
             entry.record.graph = recording.schedules
     watch(schedule)
 
@@ -210,12 +207,3 @@ def _buffer(name: str, temporary: bool) -> Buffer:
     dtype = inductor.buffer_dtype(name)
     amount = inductor.size_hint(inductor.buffer_numel(name)) * dtype.itemsize
     return Buffer(str(dtype).removeprefix("torch."), generated.buffer_shape(name), amount, temporary)
-
-
-def _bytes(schedule: Schedule, nodes: set[str]) -> int:
-    from .. import inductor
-    from ..inductor import inspection as generated
-    from ..lowering.triton.profitability import traffic
-
-    own = [k for k in schedule if generated.is_generated(k) and inductor.operation_names(k) & nodes]
-    return traffic([inductor.bytes_touched(kernel) for kernel in own])

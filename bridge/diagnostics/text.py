@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from .first_screen import amount
 from .source_lines import source_line
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def as_text(explanation: Explanation) -> str:
 
 def _group(group: GroupExplanation) -> list[str]:
     if group.fused:
-        head = f"fused, {group.kernels_before} -> {group.kernels_after} kernels"
+        head = f"{group.kernels_before} -> {group.kernels_after} kernels: {group.done}"
     else:
         head = f"not fused [{group.reason}] {group.detail.split(' at loc(')[0]}"
     return [
@@ -104,10 +105,3 @@ def _numbers(group: GroupExplanation) -> list[str]:
         shared = f"{used.shared_bytes} bytes shared"
         lines.append(f"{used.kernel}: {used.registers} registers, {used.spills} spills, {shared} ({config})")
     return lines
-
-
-def amount(count: int) -> str:
-    """Bytes, readable."""
-    if count >= 1 << 20:
-        return f"{count / 2**20:.1f} MB"
-    return f"{count / 2**10:.1f} KB" if count >= 1 << 10 else f"{count} B"

@@ -95,11 +95,11 @@ def trace(name: str, text: str) -> None:
 def tell(report: Report) -> None:
     """Log a report, its first lines at INFO and all of it at DEBUG, and add it to a trace."""
     if log.isEnabledFor(logging.DEBUG):
-        log.debug("%s", report)
+        log.debug("%s", report.details())
     elif log.isEnabledFor(logging.INFO):
-        log.info("%s", "\n".join(line for line in str(report).splitlines() if not line.startswith("    ")))
+        log.info("%s", "\n".join(line for line in report.details().splitlines() if not line.startswith("    ")))
     if _tracing():
-        trace("bridge_report", str(report))
+        trace("bridge_report", report.details())
 
 
 @contextlib.contextmanager

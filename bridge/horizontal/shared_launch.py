@@ -40,16 +40,26 @@ class Budget:
 
 
 @dataclass(frozen=True)
+class Launch:
+    """One launch in the place of several.
+
+    decision: a line about it; heads: operations of the first kernel in each of the launches that it replaces.
+    """
+
+    decision: str
+    heads: tuple[frozenset[str], ...]
+
+
+@dataclass(frozen=True)
 class SharedLaunches:
     """The result for sets of kernels.
 
-    schedule: with the launches; decisions: a line for each launch; saved: launches that are gone;
+    schedule: with the launches; launches: what was joined;
     refused: (reason, detail) of kernels that stay apart.
     """
 
     schedule: Schedule
-    decisions: tuple[str, ...] = ()
-    saved: int = 0
+    launches: tuple[Launch, ...] = ()
     refused: tuple[tuple[Reason, str], ...] = ()
 
 
@@ -58,15 +68,14 @@ class _Progress:
     """What is found while sets are looked at; `SharedLaunches` is what becomes of it."""
 
     schedule: Schedule
-    decisions: list[str] = field(default_factory=list)
-    saved: int = 0
+    launches: list[Launch] = field(default_factory=list)
     refused: list[tuple[Reason, str]] = field(default_factory=list)
 
     def refuse(self, reason: Reason, detail: str) -> None:
         self.refused.append((reason, detail))
 
     def finish(self) -> SharedLaunches:
-        return SharedLaunches(self.schedule, tuple(self.decisions), self.saved, tuple(self.refused))
+        return SharedLaunches(self.schedule, tuple(self.launches), tuple(self.refused))
 
 
 def share_launches_of_sets(schedule: Schedule, sets: list[list[int]], budget: Budget) -> SharedLaunches:
@@ -135,13 +144,14 @@ def _share(progress: _Progress, launch_set: list[Kernel], budget: Budget) -> Non
     positions = positions_of(schedule, [part.kernel for part in chosen])
     if budget.live is not None:  # once more: earlier parts have joined, and those that gain nothing are left out
         budget.live.check(schedule, positions)
-    joined = codegen.share_launch([part for p in positions for part in inductor.launch_parts(schedule[p])])
-    described = describe_launch(chosen)
+    parts_of = [inductor.launch_parts(schedule[p]) for p in positions]
+    joined = codegen.share_launch([part for parts in parts_of for part in parts])
+    launch = Launch(describe_launch(chosen), tuple(frozenset(inductor.operation_names(p[0])) for p in parts_of))
     changed = _replace(schedule, positions, joined, budget.room)
     if budget.live is not None:
         budget.live.join(schedule, positions, joined)
-    progress.schedule, progress.saved = changed, progress.saved + len(positions) - 1
-    progress.decisions.append(described)
+    progress.schedule = changed
+    progress.launches.append(launch)
 
 
 def _replace(schedule: Schedule, positions: list[int], joined: Kernel, room: Room | None) -> Schedule:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from typing import TypeAlias
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import torch
 
 from .derived import derive_code_generator
 from .mixed import done_by_mixed_kernel
@@ -68,10 +71,87 @@ def buffer_shape(name: str) -> list[str]:
 
 
 def node_locations(node: LoopNode) -> list[tuple[str, int]]:
-    """Return the user's source lines of a node: the last frames of the stack traces that tracing kept, each once."""
-    traces = [origin.meta.get("stack_trace") or "" for origin in sorted(node.node.get_origins(), key=lambda o: o.name)]
-    frames = [re.findall(r'File "([^"]+)", line (\d+)', trace)[-1:] for trace in traces]
-    return list(dict.fromkeys((file, int(line)) for last in frames for file, line in last))
+    """Return the user's source lines of a node, each once: the last frames that tracing kept and that are not torch's.
+
+    Where all are torch's own, the last.
+    """
+    return _places(_origins(node))
+
+
+def _places(origins: list[Any]) -> list[tuple[str, int]]:
+    traces = [origin.meta.get("stack_trace") or "" for origin in origins]
+    frames = [re.findall(r'File "([^"]+)", line (\d+)', trace) for trace in traces]
+    last = [([frame for frame in known if not frame[0].startswith(_TORCH)] or known)[-1:] for known in frames]
+    return list(dict.fromkeys((file, int(line)) for place in last for file, line in place))
+
+
+_TORCH = str(Path(torch.__file__).parent)
+
+
+def _origins(node: LoopNode) -> list[Any]:
+    """Return the nodes of the graph that a scheduler node computes, in the graph's order."""
+    return sorted(node.node.get_origins()) if node.node is not None else []
+
+
+#: What ATen calls operations that users know by another name.
+_USUAL = {
+    "mm": "matmul",
+    "bmm": "matmul",
+    "addmm": "linear",
+    "to_copy": "to",
+    "unsafe_view": "view",
+    "prepare_softmax_online": "softmax",
+    "convert_element_type": "to",
+}
+
+#: Operations that are in every kernel and say nothing of it.
+_SILENT = {
+    *("alias", "chunk", "clone", "copy", "detach", "empty", "expand", "full", "getitem", "permute", "reshape"),
+    *("scalar_tensor", "select", "slice", "split", "squeeze", "t", "to", "transpose", "unsqueeze", "view"),
+}
+
+#: Calls of libraries: a kernel that has one among its origins only prepares its operands, or goes on with its result.
+_LIBRARY = {"baddbmm", "convolution", "linear", "matmul", "scaled_dot_product_attention"}
+
+
+def node_name(node: LoopNode) -> tuple[tuple[str, ...], tuple[str, int] | None]:
+    """Return (operations that a node computes, as the user or ATen calls them, each once; the line of the last).
+
+    Calls of libraries and views are named where there is nothing else.
+    """
+    origins = [(name, origin) for origin in _origins(node) if (name := _operation(origin))]
+    telling = [pair for pair in origins if pair[0] not in _SILENT | _LIBRARY]
+    chosen = telling or [pair for pair in origins if pair[0] not in _SILENT] or origins
+    places = _places([origin for _, origin in chosen]) or node_locations(node)
+    return tuple(dict.fromkeys(name for name, _ in chosen)), places[-1] if places else None
+
+
+def _operation(origin: Any) -> str:
+    """Return `matmul` or `embedding` for a node of the graph; the empty string for what is no operation."""
+    if origin.op != "call_function":
+        return ""
+    overload = origin.meta.get("original_aten") or origin.target
+    name = getattr(overload, "_opname", None) or getattr(overload, "__name__", str(overload))
+    name = str(name).strip("_").removeprefix("native_").removeprefix("prims_")
+    return "scaled_dot_product_attention" if name.startswith("scaled_dot_product") else _USUAL.get(name, name)
+
+
+def is_library_call(kernel: Kernel) -> bool:
+    """Return True if a kernel is a call of a library's or a template: code that Inductor does not generate."""
+    from torch._inductor import scheduler
+
+    return not is_generated(kernel) and not isinstance(kernel, scheduler.NopKernelSchedulerNode)
+
+
+def device_name(schedule: Schedule) -> str:
+    """Return `cpu`, or `sm_90` for the GPU that a schedule has code for; the empty string where it has none."""
+    from torch._inductor.runtime.hints import DeviceProperties
+
+    devices = {kernel.get_device() for kernel in schedule if is_generated(kernel)}
+    gpus = [device for device in devices if device.type == "cuda"]
+    if gpus:
+        return f"sm_{DeviceProperties.create(gpus[0]).cc}"
+    return next(iter(devices)).type if devices else ""
 
 
 def node_location(node: LoopNode) -> tuple[str, int] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from .. import inductor
 from ..horizontal.peak_memory import Room
 from ..inductor.protocols import Schedule
 from ..lowering.triton import codegen
@@ -39,7 +40,7 @@ def fuse_schedule(schedule: Schedule, options: Options, report: Report) -> Sched
             if options.persistent and options.unfused_rows:
                 report.choices += try_step(partial(_keep_rows_of_others, schedule, logs), [])
         finally:
-            logs.write()
+            logs.write(schedule)
     return schedule
 
 
@@ -60,12 +61,19 @@ def _fuse_groups(
         commit, was_translated = _try_group(group, schedule, options, log, room)
         translated.append((set(group.names) if was_translated else set(), log))
         if group.culprit is not None:
-            only = set(group.positions) - {group.culprit}
-            rest, _ = try_step(partial(form_groups, schedule, options.max_nodes, only=only), ([], []))
-            pending = rest + pending
+            pending = try_step(partial(_without_culprit, group, schedule, options, log), []) + pending
         if commit is not None and commit.done:
             schedule = _replace_or_undo(schedule, pending, commit, log)
     return schedule, translated
+
+
+def _without_culprit(group: Group, schedule: Schedule, options: Options, log: GroupLog) -> list[Group]:
+    """Return groups of the kernels but the one at fault; the log is of what none of them has."""
+    rest, _ = form_groups(schedule, options.max_nodes, only=set(group.positions) - {group.culprit})
+    again = {position for other in rest for position in other.positions}
+    left = [position for position in group.positions if position not in again]
+    log.narrow(Group(left, set().union(*(inductor.operation_names(schedule[p]) for p in left))), schedule)
+    return rest
 
 
 def _keep_rows_of_others(schedule: Schedule, logs: Logs) -> list[str]:

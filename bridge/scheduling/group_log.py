@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 from .. import inductor
-from ..horizontal.shared_launch import SharedLaunches
 from ..inductor.inspection import node_location
-from ..inductor.protocols import Schedule
+from ..inductor.protocols import Kernel, Schedule
 from ..lowering.triton.profitability import traffic, traffic_of_one
 from ..reasons import Reason
-from ..reports import FAULTS, GroupReport
+from ..reports import FAULTS, Done, GroupReport, KernelReport
 from ..support.recorder import GroupRecord, recorder
 from .grouping import Group
 from .results import Fused, Transformed
@@ -23,37 +22,32 @@ from .results import Fused, Transformed
 class GroupLog:
     """Collects the results of a group's stages; `entry` makes the report's entry of them, when all are done.
 
-    given: what is known of the group before anything is tried; saved: kernels that are gone;
-    refusal: why it is not fused, None where it is, or nothing was said yet.
+    given: what is known of the group before anything is tried;
+    refusal: why it is not fused, None where it is, or nothing was said yet; done: what was changed.
     """
 
     given: GroupReport
     record: GroupRecord | None = None
     fused: bool = False
     refusal: tuple[Reason, str] | None = None
-    saved: int = 0
+    done: Done = field(default_factory=Done)
     transformed: Transformed = field(default_factory=Transformed)
     seconds: dict[str, float] = field(default_factory=dict)
     decisions: list[str] = field(default_factory=list)
+    apart: list[tuple[Reason, str]] = field(default_factory=list)
     faults: list[tuple[Reason, str]] = field(default_factory=list)
 
     @staticmethod
     def open(name: str, graph: int, group: Group, schedule: Schedule) -> GroupLog:
         """Open the log of a group, before anything is tried."""
-        nodes = [n for p in group.positions for n in inductor.loop_nodes(schedule[p])]
-        locations = [where for where in map(node_location, nodes) if where is not None]
         kernels = [schedule[p] for p in group.positions]
-        given = GroupReport(
-            name,
-            [n.get_name() for n in nodes],
-            len(kernels),
-            len(kernels),
-            locations=locations,
-            bytes_before=traffic([inductor.bytes_touched(kernel) for kernel in kernels]),
-            bytes_if_one=traffic_of_one([inductor.bytes_touched(kernel, group.names) for kernel in kernels]),
-            graph=graph,
-        )
-        return GroupLog(given, recorder().begin_group(kernels))
+        return GroupLog(_given(name, graph, group, kernels), recorder().begin_group(kernels))
+
+    def narrow(self, group: Group, schedule: Schedule) -> None:
+        """Have the log speak of a part of its group only: the rest is tried again, as groups of its own."""
+        kernels = [schedule[p] for p in group.positions]
+        self.given = _given(self.name, self.given.graph, group, kernels)
+        self.record = recorder().begin_group(kernels)
 
     @property
     def name(self) -> str:
@@ -72,6 +66,7 @@ class GroupLog:
 
     def keep_apart(self, reason: Reason, detail: str) -> None:
         """Note why some of the group's kernels stay as they are."""
+        self.apart.append((reason, detail))
         self.decisions.append(f"apart [{reason.name}]: {detail}")
         self._note_fault(reason, detail)
 
@@ -86,22 +81,29 @@ class GroupLog:
 
     def take(self, fused: Fused) -> None:
         """Note a band that became one kernel."""
-        self._gain(fused.decisions, len(fused.positions) - 1)
+        self.decisions += fused.decisions
+        self._gain(self.done.with_band(len(fused.positions)))
 
-    def take_launches(self, shared: SharedLaunches) -> None:
-        """Note launches that kernels of the group share, and why others do not."""
-        for reason, detail in shared.refused:
-            self.keep_apart(reason, detail)
-        if shared.decisions:
-            self._gain(shared.decisions, shared.saved)
+    def take_launch(self, decision: str) -> None:
+        """Note a launch that a kernel of the group shares with others, which run in its place in the schedule."""
+        self.decisions.append(decision)
+        self._gain(replace(self.done, launches=self.done.launches + 1))
 
-    def _gain(self, decisions: tuple[str, ...], saved: int) -> None:
-        self.decisions += decisions
-        self.fused, self.refusal, self.saved = True, None, self.saved + saved
+    def join_launch(self, first: GroupLog, decision: str) -> None:
+        """Note that a kernel of the group has no launch of its own any more: it runs in one that `first` has."""
+        if first is not self:
+            self.decisions.append(f"in a launch of {first.name}: {decision}")
+        self._gain(replace(self.done, joined=self.done.joined + 1))
+
+    def _gain(self, done: Done) -> None:
+        """Note that something was done; what kept the kernels apart is still said where they only share a launch."""
+        if self.refusal is not None and self.refusal not in self.apart:
+            self.keep_apart(*self.refusal)
+        self.fused, self.refusal, self.done = True, None, done
 
     def take_back(self, reason: Reason, detail: str) -> None:
         """Note that the group's kernels are Inductor's again."""
-        self.decisions, self.saved = [], 0
+        self.decisions, self.done = [], Done()
         self.refuse(reason, detail)
 
     @contextlib.contextmanager
@@ -124,13 +126,17 @@ class GroupLog:
         else:
             self.refuse(Reason.no_common_band, "no two nests meet")
 
-    def entry(self) -> GroupReport:
-        """Return the group's entry in the report."""
+    def entry(self, parts: Mapping[str, tuple[Kernel, str]] | None = None) -> GroupReport:
+        """Return the group's entry in the report; parts: the final schedule's (kernel, launch's name) by operation."""
         reason, detail = self.refusal or (None, "")
+        now = self.given.kernels if parts is None or not self.fused else _kernels_of(self.given.nodes, parts)
         return GroupReport(
             **{
                 **vars(self.given),
-                "kernels_after": self.given.kernels_before - self.saved,
+                "kernels_after": self.given.kernels_before - self.done.saved,
+                "bytes_after": traffic([kernel.moved for kernel in now]),
+                "kernels_now": now,
+                "done": self.done,
                 "fused": self.fused,
                 "reason": reason,
                 "detail": detail,
@@ -139,7 +145,35 @@ class GroupLog:
                 "certificate": list(self.transformed.certificate),
                 "seconds": dict(self.seconds),
                 "decisions": list(self.decisions),
+                "apart": list(self.apart),
                 "faults": list(self.faults),
                 "record": self.record,
             }
         )
+
+
+def _given(name: str, graph: int, group: Group, kernels: list[Kernel]) -> GroupReport:
+    """Return the entry of a group as Inductor has it."""
+    nodes = [n for kernel in kernels for n in inductor.loop_nodes(kernel)]
+    known = [_kernel(kernel, kernel.get_name()) for kernel in kernels]
+    return GroupReport(
+        name,
+        [n.get_name() for n in nodes],
+        len(kernels),
+        len(kernels),
+        locations=[where for where in map(node_location, nodes) if where is not None],
+        bytes_before=traffic([kernel.moved for kernel in known]),
+        bytes_if_one=traffic_of_one([inductor.bytes_touched(kernel, group.names) for kernel in kernels]),
+        graph=graph,
+        kernels=known,
+    )
+
+
+def _kernel(kernel: Kernel, launch: str) -> KernelReport:
+    nodes = [n.get_name() for n in inductor.loop_nodes(kernel)]
+    return KernelReport(nodes, inductor.bytes_touched(kernel), inductor.buffers_written(kernel), launch)
+
+
+def _kernels_of(nodes: list[str], parts: Mapping[str, tuple[Kernel, str]]) -> list[KernelReport]:
+    found = {id(parts[name][0]): parts[name] for name in nodes if name in parts}
+    return [_kernel(part, launch) for part, launch in found.values()]

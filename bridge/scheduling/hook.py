@@ -21,12 +21,13 @@ from ..graph_passes import change_graph
 from ..inductor import graphs, reuse
 from ..inductor import inspection as generated
 from ..options import Options
-from ..reasons import Reason, Refusal
+from ..reasons import TRAINING_HINT, Reason, Refusal
 from ..reports import FAULTS, Report, note_bugs, publish, warn_once
 from ..support.error_boundary import attempt, boundary, describe, is_faulty, try_step, without
 from ..support.recorder import recorder
 from .fuse import fuse_schedule
 from .regeneration import generate_again
+from .totals import add_names, add_totals
 
 if TYPE_CHECKING:
     import torch
@@ -237,6 +238,8 @@ def _changed(nodes: Schedule, options: Options, report: Report, earlier: int) ->
         changed = _transform(nodes, options, report)
         if restructured or changed != nodes:
             try_step(reuse.keep_below_peak, None)
+        try_step(partial(add_totals, report, nodes, changed, earlier), None)
+        try_step(partial(add_names, report, nodes), None)
         with attempt():
             recorder().finish_graph(changed, report, earlier)
     return changed
@@ -258,7 +261,8 @@ def _report_changes(report: Report) -> bool:
 
 def _transform(nodes: Schedule, options: Options, report: Report) -> Schedule:
     if not inductor.is_inference_graph() and not options.training:
-        return _leave(nodes, report, Reason.training_graph, "a training graph; option training=True allows it")
+        warn_once("training", f"bridge leaves a graph as Inductor makes it: {TRAINING_HINT}")
+        return _leave(nodes, report, Reason.training_graph, TRAINING_HINT)
     promise = inductor.unkept_promise()
     if promise is not None:
         return _leave(nodes, report, Reason.not_liftable, promise)

@@ -38,7 +38,7 @@ def share_launches(
         return schedule
     budget = Budget(live, room, force=options.force_fusion)
     for names, log in translated:
-        schedule = _share(schedule, partial(sets_of_group, schedule, names), log, budget)
+        schedule = _share(schedule, partial(sets_of_group, schedule, names), logs, log, budget)
     return _share_among_groups(schedule, logs, budget)
 
 
@@ -57,24 +57,38 @@ def _share_among_groups(schedule: Schedule, logs: Logs, budget: Budget) -> Sched
 
 
 def _share_as_a_group(schedule: Schedule, launch_set: list[Kernel], logs: Logs, budget: Budget) -> Schedule:
-    """Share a launch among kernels of no common group; they have a log of their own, if they do."""
+    """Share a launch among kernels of no common group; those of no group have a log of their own, if they do."""
     positions = positions_of(schedule, launch_set)
-    group = Group(positions, set().union(*map(inductor.operation_names, launch_set)))
-    log = try_step(partial(logs.open, group, schedule), None, *group.names)
+    log, is_new = _log_of(schedule, launch_set, logs)
     if log is None:
         return schedule
-    schedule = _share(schedule, lambda: [positions], log, budget)
-    if log.faults and not log.fused:
+    schedule = _share(schedule, lambda: [positions], logs, log, budget)
+    if is_new and log.faults and not log.fused:
         log.refuse(*log.faults[0])
-    if log.fused or log.faults:
+    if is_new and (log.fused or log.faults):
         logs.keep(log)
     return schedule
 
 
-def _share(schedule: Schedule, find_sets: Callable[[], list[list[int]]], log: GroupLog, budget: Budget) -> Schedule:
+def _log_of(schedule: Schedule, launch_set: list[Kernel], logs: Logs) -> tuple[GroupLog | None, bool]:
+    """Return (a new log for the kernels that no group has, True), or where there are none (that of one group, False).
+
+    No kernel is in two groups.
+    """
+    owners = [logs.owner(inductor.operation_names(inductor.launch_parts(kernel)[0])) for kernel in launch_set]
+    rest = [kernel for kernel, owner in zip(launch_set, owners, strict=True) if owner is None]
+    if not rest:
+        return owners[0], False
+    group = Group(positions_of(schedule, rest), set().union(*map(inductor.operation_names, rest)))
+    return try_step(partial(logs.open, group, schedule), None, *group.names), True
+
+
+def _share(
+    schedule: Schedule, find_sets: Callable[[], list[list[int]]], logs: Logs, log: GroupLog, budget: Budget
+) -> Schedule:
     """Return the schedule with one launch for each set of independent kernels, given by position, where that pays."""
     with attempt(note=log.keep_apart), log.stage("horizontal"):
         shared = share_launches_of_sets(schedule, find_sets(), budget)
-        log.take_launches(shared)
+        logs.take_launches(shared, log)
         return shared.schedule
     return schedule

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ..inductor.protocols import Schedule
+from .. import inductor
+from ..horizontal.shared_launch import SharedLaunches
+from ..inductor.protocols import Kernel, Schedule
 from ..reports import Report
 from .group_log import GroupLog
 from .grouping import Group
@@ -26,9 +28,32 @@ class Logs:
         """Have the report get the log's entry."""
         self.kept.append(log)
 
-    def write(self) -> None:
-        """Write all entries into the report, and count what became of the groups."""
-        for entry in [log.entry() for log in self.kept]:
+    def owner(self, operations: frozenset[str] | set[str]) -> GroupLog | None:
+        """Return the log of the group that has a kernel of these operations."""
+        return next((log for log in self.kept if operations & set(log.given.nodes)), None)
+
+    def take_launches(self, shared: SharedLaunches, log: GroupLog) -> None:
+        """Note launches that kernels share, and in `log` why others do not.
+
+        A launch is counted for the group of its first kernel, and is one less for the group of each other.
+        """
+        for reason, detail in shared.refused:
+            log.keep_apart(reason, detail)
+        for launch in shared.launches:
+            first, *others = [self.owner(head) or log for head in launch.heads]
+            first.take_launch(launch.decision)
+            for guest in others:
+                guest.join_launch(first, launch.decision)
+
+    def write(self, schedule: Schedule) -> None:
+        """Write all entries into the report, and count what became of the groups in the schedule that is final."""
+        parts = {name: known for known in _parts(schedule) for name in inductor.operation_names(known[0])}
+        for entry in [log.entry(parts) for log in self.kept]:
             self.report.groups.append(entry)
             self.report.count_all(entry.outcomes)
         self.kept = []
+
+
+def _parts(schedule: Schedule) -> list[tuple[Kernel, str]]:
+    """Return (kernel, name of its launch) for all; those that share a launch are each for themselves."""
+    return [(part, kernel.get_name()) for kernel in schedule for part in inductor.launch_parts(kernel)]

@@ -39,7 +39,7 @@ def test_python_snippets_run(compiler, capsys):
     for snippet in snippets:
         exec(compile(snippet, "README.md", "exec"), namespace)  # noqa: S102
     assert len(snippets) == 3
-    assert "groups fused" in capsys.readouterr().out
+    assert "of it Bridge." in capsys.readouterr().out
     assert namespace["report"].fused
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from emitted import run_emitted
+from emitted_claims import wrong_claims
 
 import bridge
 from bridge import offline
@@ -12,6 +13,7 @@ from bridge.backend import bridge as bridge_backend
 from bridge.bench import zoo
 from bridge.bench.cases import make_case
 from bridge.bench.gpu_measurements import relative_error
+from bridge.diagnostics.recording import recorded
 from bridge.inductor.compiling import torch_release
 from bridge.offline import parse_wrapper
 from bridge.reasons import Reason
@@ -81,8 +83,10 @@ def test_model(case):
     with torch.no_grad():
         expected = case.run().clone()
     case.rewind()
-    result, codes = run_emitted(case.call, case.inputs, bridge_backend)
+    with recorded() as recording:
+        result, codes = run_emitted(case.call, case.inputs, bridge_backend)
     assert relative_error(result, expected) < 1e-5
+    assert wrong_claims(bridge.report(), codes, recording.kernels) == []
     check_launches(case, sum(len(parse_wrapper(code).launches) for code in codes))
 
 

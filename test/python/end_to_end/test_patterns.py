@@ -7,12 +7,15 @@ import math
 import pytest
 import torch
 from emitted import emitted_for, run_emitted
+from emitted_claims import wrong_claims
 from fuzz import ROUNDING, error
 from interpreted_loads import recorded_loads
 from patterns import ROWS, TESTED, Pattern
 
+import bridge
 from bridge import offline
 from bridge.backend import bridge as bridge_backend
+from bridge.diagnostics.recording import recorded
 from bridge.support.fresh_code import fresh_entry
 
 DRAWS = 4
@@ -60,13 +63,19 @@ def compile_offline(pattern: Pattern, dynamic: bool, backend=None) -> offline.Of
 @pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
 @every_pattern
 def test_gpu_kernels(pattern, dynamic):
-    """As many as the list says: fewer are progress, to be written down there, and more a regression."""
+    """As many as the list says: fewer are progress, to be written down there, and more a regression.
+
+    The report says of them, and of their buffers, what is in the code.
+    """
     if dynamic and not pattern.dynamic:
         pytest.skip("its rows are static")
     inductor = compile_offline(pattern, dynamic).n_kernels
     assert inductor <= pattern.inductor
     # A newer Inductor may have fused by itself what Bridge does not.
-    assert compile_offline(pattern, dynamic, bridge_backend).n_kernels == min(pattern.reached, inductor)
+    with recorded() as recording:
+        result = compile_offline(pattern, dynamic, bridge_backend)
+    assert result.n_kernels == min(pattern.reached, inductor)
+    assert wrong_claims(bridge.report(), [graph.code for graph in result.graphs], recording.kernels) == []
 
 
 def test_the_list_says_what_is_open():

@@ -1,9 +1,12 @@
-"""Compares what a report claims with the code that was emitted: kernels by graph, and those of each group."""
+"""Compares what a report claims with the code that was emitted: kernels by graph and by group, and what they move."""
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+
+import torch
 
 from bridge import Report
 from bridge.diagnostics.recording import Kernel
@@ -25,20 +28,100 @@ def wrong_claims(report: Report, codes: Iterable[str], kernels: Iterable[Kernel]
 
     kernels: with their nodes, where they were recorded; then the kernels of the groups are compared, too.
     """
-    emitted, wrong = sum(map(launches, codes)), []
+    codes, kernels = list(codes), list(kernels)
+    emitted, wrong = sum(map(launches, codes)), contradictions(report)
     if report.kernels_after != emitted:
         wrong.append(f"{report.kernels_after} kernels are claimed, {emitted} are launched")
+    wrong += [line for group in report.groups for line in _of_group(group, kernels)]
+    return wrong + (_wrong_bytes(report, codes, kernels) if kernels and not wrong else [])
+
+
+def contradictions(report: Report) -> list[str]:
+    """What a report says otherwise than elsewhere in it: totals are those of the groups, and none counts twice."""
+    wrong = []
     saved = sum(group.kernels_before - group.kernels_after for group in report.groups)
     if report.kernels_before - report.kernels_after != saved:
         wrong.append(f"the groups save {saved} kernels, the graphs {report.kernels_before - report.kernels_after}")
-    for group in report.groups:
-        if not group.fused and group.kernels_after != group.kernels_before:
-            wrong.append(f"{group.name} is not fused, and has {group.kernels_after} of {group.kernels_before} kernels")
-    return wrong + [line for group in report.groups for line in _of_group(group, list(kernels))]
+    less = sum(group.bytes_before - group.bytes_after for group in report.groups)
+    if report.bytes_before - report.bytes_after != less:
+        wrong.append(f"the groups save {less} bytes, the graphs {report.bytes_before - report.bytes_after}")
+    nodes = [(group.graph, node) for group in report.groups for node in group.nodes]
+    wrong += [f"{node} is in two groups" for node in sorted(set(nodes)) if nodes.count(node) > 1]
+    return wrong + [line for group in report.groups for line in _contradictions(group)]
+
+
+def _contradictions(group) -> Iterator[str]:
+    if group.kernels_after != group.kernels_before - group.done.saved:
+        yield f"{group.name} says {group.done}, and has {group.kernels_after} of {group.kernels_before} kernels"
+    if group.fused != (str(group.done) != "nothing changed"):
+        yield f"{group.name} is {'' if group.fused else 'not '}fused, and says {group.done}"
+    if sum(sum(kernel.moved.values()) for kernel in group.kernels_now) != group.bytes_after:
+        yield f"{group.name} moves {group.bytes_after} bytes, its kernels otherwise"
+    if not {node for kernel in group.kernels_now for node in kernel.nodes} >= set(group.nodes):
+        yield f"{group.name} has lost nodes"
 
 
 def _of_group(group, kernels: list[Kernel]) -> list[str]:
+    """Kernels of the group in the code: its own launches, and those of other groups that its kernels run in."""
     own = [kernel for kernel in kernels if set(kernel.nodes) & set(group.nodes)]
-    if not kernels or not group.fused or len(own) <= group.kernels_after:
-        return []  # a launch that it shares with another group is both's
+    if not kernels or group.kernels_after <= len(own) <= group.kernels_after + group.done.joined:
+        return []
     return [f"{group.name} claims {group.kernels_after} kernels, its nodes are in {len(own)}"]
+
+
+# ---------------------------------------------------------------------------------------------------------
+# Bytes, of Triton's launches
+# ---------------------------------------------------------------------------------------------------------
+
+
+def _wrong_bytes(report: Report, codes: list[str], kernels: list[Kernel]) -> list[str]:
+    """What groups say to move otherwise than the launches of their kernels have buffers."""
+    wrong = []
+    for graph, code in enumerate(codes):
+        own = [kernel for kernel in kernels if kernel.graph == graph]
+        calls = _calls(code)
+        if len(own) != len(calls):
+            return wrong  # C++ functions have several kernels in them; of others the number was compared
+        roots, sizes = _roots(code), _sizes(code)
+        for kernel, call in zip(own, calls, strict=True):
+            wrong += _of_launch(report, kernel, {roots.get(name, name) for name in call}, roots, sizes)
+    return wrong
+
+
+def _of_launch(report: Report, kernel: Kernel, passed: set[str], roots: dict[str, str], sizes: dict[str, int]):
+    """A launch all of whose kernels are in groups has their buffers as arguments, and no byte more is moved."""
+    groups = [group for group in report.groups if group.graph == kernel.graph]
+    parts = [part for group in groups for part in group.kernels_now if set(part.nodes) & set(kernel.nodes)]
+    if {node for part in parts for node in part.nodes} != set(kernel.nodes):
+        return
+    claimed = {roots.get(name, name) for part in parts for name in part.moved}
+    if claimed != passed:
+        yield f"{kernel.name} is said to move {sorted(claimed)}, and is passed {sorted(passed)}"
+    for part in parts:
+        for name, amount in part.moved.items():
+            if amount > sizes.get(name, math.inf):
+                yield f"{kernel.name} is said to move {amount} bytes of {name}, which has {sizes[name]}"
+
+
+_BUFFER = r"\b(?:buf\d+|(?:arg|primals_|tangents_)\d+(?:_\d+)?)\b"
+
+
+def _calls(code: str) -> list[set[str]]:
+    """Buffers that each launch is passed."""
+    return [set(re.findall(_BUFFER, call)) for call in re.findall(r"^ +\w+\.run\((.*)\)$", code, re.MULTILINE)]
+
+
+def _roots(code: str) -> dict[str, str]:
+    """For a buffer in the memory of another, that one."""
+    roots: dict[str, str] = {}
+    for name, of in re.findall(r"^ +(\w+) = (?:reinterpret_tensor\()?(\w+)[;,].*$", code, re.MULTILINE):
+        roots[name] = roots.get(of, of)
+    return roots
+
+
+def _sizes(code: str) -> dict[str, int]:
+    """Bytes of the buffers that a wrapper allocates, where their shapes are numbers."""
+    found = {}
+    for name, shape, dtype in re.findall(r"(\w+) = empty_strided\w*\(\(([\d, ]*)\), .*?, torch\.(\w+)\)", code):
+        found[name] = math.prod(map(int, re.findall(r"\d+", shape))) * getattr(torch, dtype).itemsize
+    return found

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import pytest
 import torch
 from functions import plain, rows, sample
@@ -130,8 +132,9 @@ class TestReport:
         assert counters() == {"groups_seen": 1, "groups_fused": 1}
         assert {"translate", "passes", "lift"} <= set(group.seconds)
         assert report.total_seconds >= sum(group.seconds.values()) > 0
-        text = str(report)
+        text = report.details()
         assert "1 of 1 groups fused" in text and "group0" in text and "ms:" in text
+        assert str(report).startswith("bridge: 1 kernel; ") and "of it Bridge." in str(report)
 
     def test_counters_add_up_over_compilations(self, compiler, counters):
         for _ in range(2):
@@ -145,7 +148,7 @@ class TestReport:
         report = bridge.report()
         assert report.graphs == 2
         assert {group.graph for group in report.groups} == {0, 1}
-        assert "in 2 graphs" in str(report) and "graph 1 group" in str(report)
+        assert "in 2 graphs" in str(report) and "graph 1 group" in report.details()
 
     def test_another_function_has_its_own(self, compiler):
         compiler(rows, backend="bridge")(sample())
@@ -180,7 +183,11 @@ class TestTraining:
         assert counters() == {"refused.training_graph": 2}
         report = bridge.report()
         assert report.graphs == 2 and {r.reason.name for r in report.refusals} == {"training_graph"}
-        assert "training=True" in str(report)
+        assert str(report).count("2 graphs not looked at: compiled for training") == 1
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # the hint was given once
+            torch._dynamo.reset()
+            self._gradient(compiler)
 
     def test_option_holds_for_the_backward_that_is_compiled_later(self, compiler, counters):
         with torch._functorch.config.patch(force_non_lazy_backward_lowering=False):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 
 import pytest
 from paths import ROOT
 
 import bridge
-from bridge.reasons import InvariantError, Reason, Refusal, Unsupported
+from bridge.reasons import TEXTS, InvariantError, Reason, Refusal, Unsupported, advice, explanation, why_apart
 
 
 def test_the_enum_has_the_reasons_of_the_passes_in_their_order():
@@ -33,3 +34,29 @@ def test_a_broken_invariant_is_no_refusal():
     assert issubclass(InvariantError, AssertionError) and not issubclass(InvariantError, Unsupported)
     assert not issubclass(Unsupported, AssertionError)
     assert bridge.Reason is Reason
+
+
+def test_every_reason_has_a_text():
+    assert list(TEXTS) == list(Reason)
+    for reason, text in TEXTS.items():
+        assert text.explanation and text.example and text.advice.endswith("."), reason
+
+
+@pytest.mark.parametrize("reason", Reason, ids=lambda reason: reason.name)
+def test_the_explanation_is_a_sentence_and_a_pair_has_its_names(reason):
+    assert reason.explanation == explanation(reason) and reason.advice == advice(reason)
+    assert re.fullmatch(r"[A-Z][^{}]*\.", reason.explanation)
+    assert "{" not in why_apart(reason, "`mean`", "`mul`")
+
+
+def test_a_pair_is_named_in_its_order():
+    assert why_apart(Reason.loop_carried_dependence, "A", "B").startswith("B needs results of A from other rows")
+
+
+def test_the_page_of_the_reasons_is_up_to_date():
+    """`make docs` writes it."""
+    spec = importlib.util.spec_from_file_location("reasons_page", ROOT / "docs" / "reasons.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert module.PAGE.read_text() == module.page()

@@ -131,7 +131,8 @@ class TestRefused:
         assert group.reason == "dynamic_extent"
         multiple, constant = group.guards
         assert re.fullmatch(r"s\d+ % 2 == 0", multiple) and re.fullmatch(r"s\d+ == 1024", constant)
-        assert f"would fuse with:\n    {multiple}\n    {constant}" in str(explanation)
+        assert f"would fuse with:\n    {multiple}\n    {constant}" in explanation.details()
+        assert f"It would fuse with {multiple} or {constant}." in str(explanation)
 
     def test_a_guard_that_does_not_help_is_none(self):
         module = """

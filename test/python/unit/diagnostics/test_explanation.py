@@ -13,6 +13,7 @@ def explained(graphs: int = 1) -> Explanation:
     group = GroupExplanation(
         name="op0_op1",
         fused=True,
+        done="2 kernels merged into 1",
         kernels_before=2,
         kernels_after=1,
         reason=None,

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 
-import pytest
-
 from bridge.diagnostics.explanation import ExampleAccess, ExplainedRefusal, Explanation, GroupExplanation, Resources
 from bridge.diagnostics.recording import Buffer, Statement
 from bridge.diagnostics.roofline import Roofline
-from bridge.diagnostics.text import amount, as_text, space
+from bridge.diagnostics.text import as_text, space
 
 SUM = Statement("op0", 0, [], ["2048"], ["8192"], ["arg0_1"], ["buf0"])
 SCALE = Statement("op1", 1, [("/nowhere/a.py", 7)], ["2048", "8192"], [], ["arg0_1", "buf0"], ["buf1"])
@@ -17,6 +15,7 @@ SCALE = Statement("op1", 1, [("/nowhere/a.py", 7)], ["2048", "8192"], [], ["arg0
 APART = GroupExplanation(
     name="op0_op1",
     fused=False,
+    done="2 kernels merged into 1",
     kernels_before=2,
     kernels_after=2,
     reason="dynamic_extent",
@@ -49,13 +48,6 @@ APART = GroupExplanation(
 
 def explained(*groups: GroupExplanation) -> Explanation:
     return Explanation("f", "cpu", Roofline("this CPU", 5e9, None, 0.0), 1, 4, 3, list(groups), [], [])
-
-
-@pytest.mark.parametrize(
-    ("count", "text"), [(0, "0 B"), (1023, "1023 B"), (1024, "1.0 KB"), (1536, "1.5 KB"), (5 << 19, "2.5 MB")]
-)
-def test_amounts(count, text):
-    assert amount(count) == text
 
 
 def test_spaces():
@@ -91,7 +83,7 @@ def test_a_fused_group_has_its_resources_and_no_empty_section():
     used = Resources("triton_0", 32, 0, 512, {"XBLOCK": 1, "num_warps": 4})
     fused = dataclasses.replace(APART, fused=True, kernels_after=1, refusals=[], guards=[], resources=[used])
     text = as_text(explained(fused))
-    assert "1 of 1 groups fused" in text and "\nop0_op1: fused, 2 -> 1 kernels\n" in text
+    assert "1 of 1 groups fused" in text and "\nop0_op1: 2 -> 1 kernels: 2 kernels merged into 1\n" in text
     assert "refused" not in text and "would fuse with" not in text
     assert text.endswith("\n    triton_0: 32 registers, 0 spills, 512 bytes shared (XBLOCK=1, num_warps=4)")
 

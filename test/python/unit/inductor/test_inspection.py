@@ -72,15 +72,46 @@ def test_shapes_of_buffers_and_of_constants():
         assert inspection.buffer_shape("weight") == ["2", "3"]
 
 
+def node_of(*origins):
+    """A scheduler node that computes nodes of a graph; each is (target, files and lines of its stack trace)."""
+    graph, made = torch.fx.Graph(), []
+    for target, *places in origins:
+        made.append(graph.call_function(target, ()))
+        trace = "".join(f'  File "{file}", line {line}, in f\n    y = x\n' for file, line in places)
+        made[-1].meta["stack_trace"] = trace or None
+    return SimpleNamespace(node=SimpleNamespace(get_origins=lambda: set(made)))
+
+
+aten = torch.ops.aten
+
+
 def test_lines_are_the_last_frames_each_once():
-    def origin(name, *lines):
-        trace = "".join(f'  File "/a/m.py", line {line}, in f\n    y = x\n' for line in lines)
-        return SimpleNamespace(name=name, meta={"stack_trace": trace or None})
+    def origin(*lines):
+        return (aten.mul.Tensor, *(("/a/m.py", line) for line in lines))
 
-    def node(*origins):
-        return SimpleNamespace(node=SimpleNamespace(get_origins=lambda: origins))
-
-    several = node(origin("c", 1, 9), origin("a", 1, 4), origin("b", 2, 4), origin("d"))
+    several = node_of(origin(1, 4), origin(2, 4), origin(1, 9), origin())
     assert inspection.node_locations(several) == [("/a/m.py", 4), ("/a/m.py", 9)]
     assert inspection.node_location(several) == ("/a/m.py", 4)
-    assert inspection.node_location(node(origin("a"))) is None
+    assert inspection.node_location(node_of(origin())) is None
+
+
+def test_a_line_of_torchs_own_is_not_the_users():
+    functional = torch.nn.functional.__file__
+    node = node_of((aten.mean.dim, ("/a/m.py", 4), (functional, 2900)), (aten.mul.Tensor, (functional, 1)))
+    assert inspection.node_locations(node) == [("/a/m.py", 4), (functional, 1)], "better than none"
+
+
+def test_operations_have_the_names_that_users_know():
+    attention = aten._scaled_dot_product_flash_attention_for_cpu.default
+    node = node_of((aten.view.default,), (aten._softmax.default, ("/a/m.py", 4)), (attention, ("/a/m.py", 9)))
+    assert inspection.node_name(node) == (("softmax",), ("/a/m.py", 4)), "which prepares what the library reads"
+    only = node_of((aten.mm.default, ("/a/m.py", 9)), (aten.view.default, ("/a/m.py", 10)))
+    assert inspection.node_name(only) == (("matmul",), ("/a/m.py", 9)), "where there is nothing else"
+    assert inspection.node_name(SimpleNamespace(node=None)) == ((), None)
+
+
+def test_an_operation_that_was_decomposed_keeps_its_name():
+    node = node_of((aten.rsqrt.default,))
+    (origin,) = node.node.get_origins()
+    origin.meta["original_aten"] = aten.native_layer_norm.default
+    assert inspection.node_name(node) == (("layer_norm",), None)

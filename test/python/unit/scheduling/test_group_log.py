@@ -7,7 +7,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from bridge.horizontal.shared_launch import SharedLaunches
 from bridge.reasons import Reason
 from bridge.reports import GroupReport
 from bridge.scheduling.group_log import GroupLog
@@ -26,11 +25,15 @@ def fused(*positions):
 def test_a_band_and_a_shared_launch_save_kernels_and_outweigh_a_refusal(log):
     log.refuse(Reason.not_profitable, "too large")
     log.take(fused(0, 1))
-    log.take_launches(SharedLaunches([], ("one launch",), 1, ((Reason.mutation, "d writes"),)))
+    log.keep_apart(Reason.mutation, "d writes")
+    log.take_launch("one launch")
+    log.join_launch(log, "one launch")
     entry = log.entry()
     assert (entry.fused, entry.reason, entry.detail) == (True, None, "")
     assert (entry.kernels_before, entry.kernels_after) == (3, 1)
-    assert entry.decisions == ["kernels (0, 1)", "apart [mutation]: d writes", "one launch"]
+    assert str(entry.done) == "2 kernels merged into 1; launch shared, 1 saved"
+    apart = ["apart [not_profitable]: too large", "apart [mutation]: d writes"]
+    assert entry.decisions == ["kernels (0, 1)", *apart, "one launch"], "what was refused before is still said"
 
 
 def test_a_refused_band_refuses_the_group_only_where_no_other_was_fused(log):
@@ -73,3 +76,17 @@ def test_time_of_a_stage_adds_up_and_counts_where_it_fails(log):
         raise KeyError
     assert log.seconds["lift"] > once > 0
     assert list(log.entry().seconds) == ["lift"]
+
+
+def test_a_launch_of_two_groups_is_one_less_for_the_second_only(log):
+    other = GroupLog(GroupReport("group1", ["d"], 1, 1))
+    log.take_launch("one launch")
+    other.join_launch(log, "one launch")
+    assert (log.entry().kernels_after, other.entry().kernels_after) == (3, 0)
+    assert str(log.entry().done) == "launch shared with another group"
+    assert other.entry().decisions == ["in a launch of group0: one launch"]
+
+
+def test_one_kernel_with_other_loops_is_not_called_merged(log):
+    log.take(fused(0))
+    assert str(log.entry().done) == "1 kernel with other loops" and log.entry().kernels_after == 3

@@ -27,8 +27,8 @@ def test_entries_are_written_once_and_counted():
         logs.keep(log)
     log.fused, log.refusal = True, None
     assert logs.report.groups == [], "an entry is made when all is done"
-    logs.write()
-    logs.write()
+    logs.write([])
+    logs.write([])
     assert [(g.name, g.fused) for g in logs.report.groups] == [("group0", False), ("group1", False), ("group2", True)]
     assert logs.report.counters == {"refused.mutation": 2, "groups_fused": 1}
     assert logs.kept == []
@@ -38,5 +38,5 @@ def test_faults_of_a_fused_group_are_counted_beside_its_fusion():
     logs = Logs(Report())
     log = GroupLog(GroupReport("group0", [], 2, 2), fused=True, faults=[(Reason.pass_failed, "x")] * 2)
     logs.keep(log)
-    logs.write()
+    logs.write([])
     assert logs.report.counters == {"groups_fused": 1, "refused.pass_failed": 1}

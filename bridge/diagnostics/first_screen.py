@@ -1,0 +1,350 @@
+"""The first screen of a report and of an explanation: what was gained, by which groups, and what stayed apart.
+
+Names are the user's: lines of code and operations.  Times are those of a roofline for the bytes and the launches of the
+generated kernels, or measured ones where somebody has given them.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+import textwrap
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from ..reasons import TRAINING_HINT, Reason, advice, explanation, why_apart
+from ..reports import FAULTS, NOT_COMPILED, GroupReport, KernelReport, Report
+from .roofline import Roofline, roofline
+from .source_lines import find_place, source_line
+
+#: Groups and pairs that the screen shows.
+MOST_GROUPS = 10
+MOST_PAIRS = 5
+
+#: Columns of the text, and of the user's code in it.
+WIDTH = 118
+CODE_WIDTH = 48
+
+#: Part of all bytes that two kernels have in common at least, to be shown as apart.
+LEAST_OF_ALL = 0.01
+
+#: Operations named of a kernel: the last ones, as what comes before them is often computed in others too.
+MOST_OPERATIONS = 3
+
+
+@dataclass(frozen=True)
+class Gain:
+    """A group that was changed: a sentence, and seconds that it saves by the roofline."""
+
+    words: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Apart:
+    """Two kernels that stayed apart: a sentence, the reason, what would change it; moved: bytes that both move."""
+
+    words: str
+    reason: str
+    why: str
+    advice: str
+    moved: int
+
+
+@dataclass(frozen=True)
+class Screen:
+    """What is said first.
+
+    opening: a paragraph; gains: groups by gain; apart: the most expensive pairs; rest: a line a reason; hints: for all.
+    """
+
+    opening: str = ""
+    gains: tuple[Gain, ...] = ()
+    apart: tuple[Apart, ...] = ()
+    rest: tuple[str, ...] = ()
+    hints: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return "\n".join(wrapped for line in _lines(self) for wrapped in _wrapped(line))
+
+
+def describe(reports: Sequence[Report], name: str = "bridge") -> Screen:
+    """Return the first screen of what was compiled; name: what was."""
+    known = [report for report in reports if report.graphs]
+    if not known:
+        return Screen(NOT_COMPILED)
+    line = _roofline(known[0].device)
+    gains = sorted((_gain(report, group, line) for report in known for group in report.fused), key=lambda g: -g.seconds)
+    return Screen(
+        f"{name}: {_opening(known, line)}",
+        tuple(gains),
+        tuple(_pairs(known)[:MOST_PAIRS]),
+        tuple(_rest(known)),
+        tuple(_hints(known)),
+    )
+
+
+def report_text(report: Report) -> str:
+    """Return the first screen of one report."""
+    return str(describe([report]))
+
+
+def _lines(screen: Screen) -> list[str]:
+    lines = [screen.opening]
+    if screen.gains:
+        lines += ["", "gained, most first:"]
+        lines += [f"  {gain.words}" for gain in screen.gains[:MOST_GROUPS]]
+        left = len(screen.gains) - MOST_GROUPS
+        lines += [f"  and {left} more"] if left > 0 else []
+    if screen.apart:
+        lines += ["", "still apart, the most expensive first:"]
+        for pair in screen.apart:
+            lines += [f"  {pair.words}", f"    [{pair.reason}] {pair.why}", f"    {pair.advice}"]
+    if screen.rest:
+        lines += ["", *screen.rest]
+    return [*lines, *screen.hints]
+
+
+def _wrapped(line: str) -> list[str]:
+    indent = " " * (len(line) - len(line.lstrip()) + 2)
+    return textwrap.wrap(line, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False) or [""]
+
+
+def as_html(screen: Screen) -> str:
+    """Return the same for a page or a notebook."""
+    parts = [f"<p>{html.escape(screen.opening)}</p>"]
+    if screen.gains:
+        items = "".join(f"<li>{html.escape(gain.words)}</li>" for gain in screen.gains)
+        parts.append(f"<h3>Gained, most first</h3><ol>{items}</ol>")
+    if screen.apart:
+        items = "".join(_pair_html(pair) for pair in screen.apart)
+        parts.append(f"<h3>Still apart, the most expensive first</h3><ol>{items}</ol>")
+    if screen.rest:
+        items = "".join(f"<li>{html.escape(line)}</li>" for line in screen.rest)
+        parts.append(f"<details><summary>the rest, by reason</summary><ul>{items}</ul></details>")
+    return "".join([*parts, *(f"<p>{html.escape(hint)}</p>" for hint in screen.hints if hint)])
+
+
+def _pair_html(pair: Apart) -> str:
+    why = f"<b>[{pair.reason}]</b> {html.escape(pair.why)}"
+    return f"<li>{html.escape(pair.words)}<br>{why}<br><i>{html.escape(pair.advice)}</i></li>"
+
+
+# ---------------------------------------------------------------------------------------------------------
+# The opening
+# ---------------------------------------------------------------------------------------------------------
+
+
+@cache
+def _roofline(device: str) -> Roofline | None:
+    """Return the roofline of a device, None for one that is not known."""
+    try:
+        return roofline(device)
+    except ValueError:
+        return None
+
+
+def seconds_of(reports: Iterable[Report], line: Roofline | None) -> tuple[float, float] | None:
+    """Return (seconds without Bridge, with it), measured where they were; None where the device is not known."""
+    reports = list(reports)
+    if all(report.measured is not None for report in reports):
+        return tuple(sum(report.measured[i] for report in reports if report.measured) for i in (0, 1))  # type: ignore[return-value]
+    if line is None:
+        return None
+    before = sum(line.seconds(report.bytes_before, 0, report.kernels_before) for report in reports)
+    return before, sum(line.seconds(report.bytes_after, 0, report.kernels_after) for report in reports)
+
+
+def _opening(reports: list[Report], line: Roofline | None) -> str:
+    kernels, moved = _sums(reports, "kernels"), _sums(reports, "bytes")
+    parts = [
+        f"{arrow(*map(str, kernels))} kernel{'' if kernels == (1, 1) else 's'}",
+        f"{arrow(*map(amount, moved))} moved",
+    ]
+    times = seconds_of(reports, line)
+    if times is not None:
+        parts.append(_times(times, line, all(report.measured for report in reports)))
+    peaks = [max(getattr(report, f"peak_{when}") for report in reports) for when in ("before", "after")]
+    parts.append(f"peak memory {arrow(*map(amount, peaks))}")
+    own = sum(report.total_seconds for report in reports)
+    whole = sum(report.compile_seconds for report in reports)
+    parts.append(f"compiled in {whole:.1f} s, {own:.1f} s of it Bridge" if whole else f"Bridge took {own:.1f} s")
+    graphs, calls = sum(report.graphs for report in reports), sum(report.library_calls for report in reports)
+    where = f" in {graphs} graphs" if graphs > 1 else ""
+    return f"{'; '.join(parts)}{where}." + (f" {calls} library calls are not counted." if calls else "")
+
+
+def _sums(reports: list[Report], what: str) -> tuple[int, int]:
+    before, after = (sum(getattr(report, f"{what}_{when}") for report in reports) for when in ("before", "after"))
+    return before, after
+
+
+def _times(times: tuple[float, float], line: Roofline | None, measured: bool) -> str:
+    before, after = times
+    gain = f"{100 * (before - after) / before:.0f}% less" if before > after else "nothing gained"
+    how = "measured" if measured else f"expected at best on {line.device}" if line else ""
+    return f"{arrow(*map(microseconds, times))} {how} ({gain})"
+
+
+def arrow(before: str, after: str) -> str:
+    """Return `4 -> 3`, or what is on both sides."""
+    return before if before == after else f"{before} -> {after}"
+
+
+def microseconds(seconds: float) -> str:
+    """Return a time, readable."""
+    return f"{1e6 * seconds:.1f} us" if seconds < 1e-3 else f"{1e3 * seconds:.2f} ms"
+
+
+def amount(count: int) -> str:
+    """Return bytes, readable."""
+    if count >= 1 << 20:
+        return f"{count / 2**20:.1f} MB"
+    return f"{count / 2**10:.1f} KB" if count >= 1 << 10 else f"{count} B"
+
+
+# ---------------------------------------------------------------------------------------------------------
+# Groups
+# ---------------------------------------------------------------------------------------------------------
+
+
+def _gain(report: Report, group: GroupReport, line: Roofline | None) -> Gain:
+    seconds = 0.0
+    if line is not None:
+        before, after = (group.bytes_before, group.kernels_before), (group.bytes_after, group.kernels_after)
+        seconds = line.seconds(before[0], 0, before[1]) - line.seconds(after[0], 0, after[1])
+    saved = f"saves {microseconds(seconds)}" if seconds > 0 else "saves nothing by the roofline"
+    moved = arrow(amount(group.bytes_before), amount(group.bytes_after))
+    what = _joined([kernel_words(report, group.graph, kernel) for kernel in group.kernels])
+    return Gain(f"{group.done} ({group.name}): {what}; {moved}, {saved}", max(seconds, 0.0))
+
+
+def _joined(words: list[str]) -> str:
+    """Return words with commas, each once, with how often it is there."""
+    counted = Counter(words)
+    shown = [word if n == 1 else f"{word} ({n} times)" for word, n in counted.items()]
+    return ", ".join(shown[:4]) + (f" and {len(shown) - 4} more" if len(shown) > 4 else "")
+
+
+def kernel_words(report: Report, graph: int, kernel: KernelReport) -> str:
+    """Return `mean, rsqrt, mul` (model.py:12  the code) for a kernel."""
+    names = [report.names[key] for node in kernel.nodes if (key := (graph, node)) in report.names]
+    operations = list(dict.fromkeys(operation for name in names for operation in name.operations))
+    places = [name.place for name in names if name.place is not None]
+    words = ", ".join(operations[-MOST_OPERATIONS:]) or " + ".join(kernel.nodes)
+    return f"{words} ({_shortened(source_line(*places[-1]))})" if places else words
+
+
+def _shortened(code: str) -> str:
+    return code.rstrip("([{") if len(code) <= CODE_WIDTH + 3 else code[:CODE_WIDTH].rstrip() + "..."
+
+
+# ---------------------------------------------------------------------------------------------------------
+# Pairs that stayed apart
+# ---------------------------------------------------------------------------------------------------------
+
+
+def _pairs(reports: list[Report]) -> list[Apart]:
+    """Return the pairs of kernels that stayed apart, those that move most of the same first, each once."""
+    found: dict[tuple[str, str], list[Apart]] = {}
+    for report in reports:
+        for group in report.groups:
+            for pair in _pairs_of(report, group):
+                found.setdefault((pair.words, pair.reason), []).append(pair)
+    united = [_united(pairs) for pairs in found.values()]
+    least = LEAST_OF_ALL * sum(report.bytes_after for report in reports)
+    return sorted((pair for pair in united if pair.moved >= least), key=lambda pair: -pair.moved)
+
+
+def _united(pairs: list[Apart]) -> Apart:
+    first, times = pairs[0], f" ({len(pairs)} times)" if len(pairs) > 1 else ""
+    moved = sum(pair.moved for pair in pairs)
+    words = f"{first.words}{times}: {amount(moved)} are moved by both"
+    return Apart(words, first.reason, first.why, first.advice, moved)
+
+
+def _pairs_of(report: Report, group: GroupReport) -> list[Apart]:
+    kernels, found = group.kernels_now, []
+    for i, one in enumerate(kernels):
+        for other in kernels[i + 1 :]:
+            moved = sum(min(one.moved[name], other.moved[name]) for name in one.moved.keys() & other.moved.keys())
+            if moved and one.launch != other.launch:
+                found.append(_apart(report, group, (one, other), moved))
+    return found
+
+
+def _apart(report: Report, group: GroupReport, pair: tuple[KernelReport, KernelReport], moved: int) -> Apart:
+    reason, detail = _why(group, pair)
+    one, other = (kernel_words(report, group.graph, kernel) for kernel in pair)
+    why = why_apart(reason, f"`{_short(one)}`", f"`{_short(other)}`")
+    said = _in_users_words(report, group.graph, detail)
+    guards = group.record.guards if group.record is not None else []
+    change = f"It would fuse with {' or '.join(guards)}." if guards else advice(reason)
+    return Apart(f"{one} and {other}", reason.name, f"{why}{said}", change, moved)
+
+
+def _short(words: str) -> str:
+    return words.partition(" (")[0]
+
+
+#: Reasons whose detail has figures or names that the explanation has not.
+_TELLING = {Reason.not_profitable, Reason.budget_exceeded, Reason.unsupported_op, Reason.unsupported_dtype}
+
+
+def _in_users_words(report: Report, graph: int, detail: str) -> str:
+    """Return a detail with operations in the place of scheduler nodes."""
+    if not detail:
+        return ""
+
+    def named(found: re.Match[str]) -> str:
+        name = report.names.get((graph, found[0]))
+        return f"`{name.operations[-1]}`" if name is not None and name.operations else found[0]
+
+    return " (" + re.sub(r"\bop\d+\b", named, detail.split(" at loc(")[0]).replace("'", "") + ")"
+
+
+def _why(group: GroupReport, pair: tuple[KernelReport, KernelReport]) -> tuple[Reason, str]:
+    """Return the reason that is nearest to a pair: a remark at one of its nodes, else what was said of its kernels."""
+    nodes = {node for kernel in pair for node in kernel.nodes}
+    said = [(reason, detail) for reason, detail in group.apart if nodes & set(re.findall(r"\bop\d+\b", detail))]
+    remarks = [(Reason[reason], "") for reason, _, where in group.remarks if find_place(where, {})[0] in nodes]
+    own = [(group.reason, group.detail)] if group.reason is not None else []
+    reason, detail = next(iter([*said[-1:], *remarks[-1:], *own, *group.apart[-1:]]), (Reason.no_common_band, ""))
+    return reason, detail if reason in _TELLING else ""
+
+
+# ---------------------------------------------------------------------------------------------------------
+# The rest
+# ---------------------------------------------------------------------------------------------------------
+
+
+#: The number that a graph gives to the second `add`.
+_NUMBER = re.compile(r"^(\w+?)_\d+ \(")
+
+
+def _rest(reports: list[Report]) -> list[str]:
+    """Return a line for what was changed in no group, and one for the kernels that could not take part, by reason."""
+    choices = Counter(_NUMBER.sub(r"\1 (", choice) for report in reports for choice in report.choices)
+    lines = [f"also: {choice}" + (f" ({n} times)" if n > 1 else "") for choice, n in choices.items()]
+    reasons = Counter(reason for report in reports for reason in _reasons(report))
+    reasons[Reason.node_not_loops] -= sum(report.library_calls for report in reports)  # the opening has counted them
+    for reason, count in (+reasons).most_common():
+        lines.append(f"left alone, {count}: [{reason.name}] {explanation(reason)}")
+    return lines
+
+
+def _reasons(report: Report) -> Iterator[Reason]:
+    """Yield why kernels could not take part, and what went wrong in groups."""
+    yield from (refusal.reason for refusal in report.refusals if refusal.reason is not Reason.training_graph)
+    for group in report.groups:
+        said = {reason for reason, _ in group.faults} | ({group.reason} if group.reason is not None else set())
+        yield from said & FAULTS
+
+
+def _hints(reports: list[Report]) -> list[str]:
+    training = [r for report in reports for r in report.refusals if r.reason is Reason.training_graph]
+    if not training:
+        return []
+    return ["", f"{len(training)} graph{'s' if len(training) > 1 else ''} not looked at: {TRAINING_HINT}"]

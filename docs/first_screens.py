@@ -1,0 +1,89 @@
+"""For `make docs`: write the first screens in docs/tools.md, of a language model, a vision model and a training step.
+
+PYTHONPATH=. python docs/first_screens.py
+
+Code is generated for an H100, which need not be there, and nothing is run.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import torch
+import torch._functorch.config
+import torch.nn.functional as F
+
+import bridge
+from bridge import offline
+from bridge.backend import bridge as bridge_backend
+from bridge.bench import zoo
+from bridge.bench.cases import make_case
+from bridge.diagnostics.explaining import compiling
+from bridge.diagnostics.first_screen import describe
+
+PAGE = Path(__file__).with_name("tools.md")
+TARGET = "cuda:sm_90"
+
+
+def _model(name: str) -> bridge.Report | None:
+    architecture = next(known for known in zoo.ZOO if known.name == name)
+    module = architecture.build(torch.float32, "cpu", small=True)
+    case = make_case(architecture, module, architecture.modes[0], 2, small=True)
+    offline.compile_for_gpu(case.call, case.inputs, compile_fx=bridge_backend)
+    return bridge.report()
+
+
+def _step(x: torch.Tensor, up: torch.Tensor, down: torch.Tensor) -> torch.Tensor:
+    gate, value = (F.rms_norm(x, x.shape[-1:]) @ up).chunk(2, -1)
+    return F.mse_loss((F.silu(gate) * value) @ down, x)
+
+
+def _training() -> bridge.Report | None:
+    """Compile forward and backward of a step, as the option `training` has it."""
+    generator = torch.Generator().manual_seed(0)
+    shapes = (256, 512), (512, 2048), (1024, 512)
+    inputs = [torch.randn(shape, generator=generator).requires_grad_() for shape in shapes]
+    both = torch._functorch.config.patch(force_non_lazy_backward_lowering=True, enable_autograd_cache=False)
+    with both, compiling(TARGET, {"training": True}) as recording:
+        torch.compile(_step, dynamic=False)(*inputs)
+    return recording.reports[-1]
+
+
+PROGRAMS: dict[str, Callable[[], bridge.Report | None]] = {
+    "tiny Llama": lambda: _model("llama3-8b"),
+    "tiny Swin": lambda: _model("swin-tiny"),
+    "training step": _training,
+}
+
+
+def screen(name: str) -> str:
+    """Compile a program anew, and return its first screen."""
+    torch._dynamo.reset()
+    report = PROGRAMS[name]()
+    assert report is not None
+    return str(describe([report], f"{name} for {TARGET}"))
+
+
+def without_times(text: str) -> str:
+    """Return a screen without what is another in each run: seconds of the compilation, and where lines end."""
+    return " ".join(re.sub(r"\d+\.\d s\b", "0.0 s", text).split())
+
+
+def written(page: str) -> dict[str, str]:
+    """Return the screens that a page has."""
+    return dict(re.findall(r"<!-- first screen: ([\w ]+) -->\n```text\n(.*?)\n```\n", page, re.DOTALL))
+
+
+def _replaced(page: str) -> Iterator[str]:
+    for name in PROGRAMS:
+        head = f"<!-- first screen: {name} -->\n```text\n"
+        before, _, rest = page.partition(head)
+        yield f"{before}{head}{screen(name)}\n```\n"
+        page = rest.partition("\n```\n")[2]
+    yield page
+
+
+if __name__ == "__main__":
+    PAGE.write_text("".join(_replaced(PAGE.read_text())))

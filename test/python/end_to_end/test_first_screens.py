@@ -1,0 +1,33 @@
+"""The first screens in docs/tools.md are those that the programs have."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import pytest
+from paths import ROOT
+
+from bridge.inductor.compiling import torch_release
+
+spec = importlib.util.spec_from_file_location("first_screens", ROOT / "docs" / "first_screens.py")
+assert spec is not None and spec.loader is not None
+first_screens = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(first_screens)
+
+#: Half a minute.
+SLOW = {"tiny Swin": pytest.mark.slow}
+
+
+@pytest.mark.skipif(torch_release() < (2, 13), reason="its kernels are others")
+@pytest.mark.parametrize("name", [pytest.param(n, marks=SLOW.get(n, ())) for n in first_screens.PROGRAMS])
+def test_screen(name):
+    """`make docs` writes it."""
+    pytest.importorskip("transformers")
+    shown = first_screens.written(first_screens.PAGE.read_text())[name]
+    assert first_screens.without_times(first_screens.screen(name)) == first_screens.without_times(shown)
+
+
+def test_what_differs_between_runs_is_not_compared():
+    once, again = "8 kernels; 16.1 us (37%\n  less); in 1.2 s", "8 kernels; 2 ms (5% less); in 12 s"
+    assert first_screens.without_times(once) == first_screens.without_times(again).replace("ms", "us")
+    assert first_screens.without_times(once) != first_screens.without_times(once.replace("8", "9"))

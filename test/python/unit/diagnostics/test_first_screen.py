@@ -1,0 +1,167 @@
+"""The first screen: figures before and after, groups by gain, and pairs that stayed apart in the user's words."""
+
+from __future__ import annotations
+
+import pytest
+
+from bridge.diagnostics.first_screen import (
+    amount,
+    arrow,
+    as_html,
+    describe,
+    kernel_words,
+    microseconds,
+    report_text,
+    seconds_of,
+)
+from bridge.diagnostics.roofline import Roofline
+from bridge.reasons import Reason, Refusal
+from bridge.reports import Done, GroupReport, KernelReport, NodeName, Report
+
+MB = 1 << 20
+HERE = ("/nowhere/model.py", 7)
+
+
+def kernel(node: str, *buffers: str, launch: str = "") -> KernelReport:
+    return KernelReport([node], dict.fromkeys(buffers, MB), set(), launch or node)
+
+
+def merged(name: str, megabytes: int) -> GroupReport:
+    """Two kernels that became one, which saves so many megabytes."""
+    before, after = [kernel("op0", "a", "b"), kernel("op1", "b", "c")], [kernel("op0", "a", "c")]
+    figures = {"bytes_before": (2 + megabytes) * MB, "bytes_after": 2 * MB, "done": Done(2, 1)}
+    return GroupReport(name, ["op0", "op1"], 2, 1, True, kernels=before, kernels_now=after, **figures)
+
+
+def apart(name: str, *nodes: str) -> GroupReport:
+    kernels = [kernel(node, "a", f"of {node}") for node in nodes]
+    remarks = [("no_common_band", "x", f'loc("{node}"("/nowhere/model.py":7:0))') for node in nodes[1:]]
+    figures = {"bytes_before": 4 * MB, "bytes_after": 4 * MB, "kernels": kernels, "kernels_now": kernels}
+    reason = Reason.dynamic_extent
+    return GroupReport(name, list(nodes), 2, 2, False, reason, "other", remarks=remarks, **figures)
+
+
+NAMES = {
+    (0, "op0"): NodeName(("embedding", "pow", "mean", "rsqrt"), HERE),
+    (0, "op1"): NodeName(("mul",), HERE),
+    (0, "op2"): NodeName(("cumsum",), None),
+}
+
+
+def text_of(given: Report) -> str:
+    """The first screen as one line."""
+    return " ".join(report_text(given).split())
+
+
+def report(*groups: GroupReport, **figures) -> Report:
+    given = {"graphs": 1, "device": "sm_90", "kernels_before": 3, "kernels_after": 2, "names": NAMES}
+    return Report(groups=list(groups), **{**given, "bytes_after": 20 * MB, **figures})
+
+
+@pytest.mark.parametrize(
+    ("count", "text"), [(0, "0 B"), (1023, "1023 B"), (1024, "1.0 KB"), (1536, "1.5 KB"), (5 << 19, "2.5 MB")]
+)
+def test_amounts(count, text):
+    assert amount(count) == text
+
+
+def test_what_stays_is_said_once():
+    assert arrow("3", "2") == "3 -> 2" and arrow("3", "3") == "3"
+    assert microseconds(2.5e-6) == "2.5 us" and microseconds(2.5e-3) == "2.50 ms"
+
+
+def test_the_opening_has_every_figure():
+    moved = {"bytes_before": 335 * MB, "bytes_after": 268 * MB}
+    given = report(
+        peak_before=3 * MB, peak_after=2 * MB, compile_seconds=4.0, seconds={"other": 0.5}, library_calls=2, **moved
+    )
+    assert text_of(given) == (
+        "bridge: 3 -> 2 kernels; 335.0 MB -> 268.0 MB moved; 110.9 us -> 87.9 us expected at best on NVIDIA H100 "
+        "(21% less); peak memory 3.0 MB -> 2.0 MB; compiled in 4.0 s, 0.5 s of it Bridge. "
+        "2 library calls are not counted."
+    )
+
+
+def test_lines_are_not_longer_than_a_screen():
+    place = (__file__, 3)
+    names = {(0, f"op{i}"): NodeName(("multiply",) * 9, place) for i in range(2)}
+    lines = report_text(report(merged("group0", 1), apart("group1", "op0", "op1"), names=names)).splitlines()
+    assert max(map(len, lines)) <= 118 and any("..." in line for line in lines)
+
+
+def test_measured_times_take_the_place_of_expected_ones():
+    given = report(bytes_before=335 * MB)
+    line = Roofline("GPU", 1e12, None, 1e-6)
+    assert seconds_of([given], None) is None
+    expected = seconds_of([given], line)
+    assert expected is not None and expected[0] == pytest.approx(335 * MB / 1e12 + 3e-6)
+    given.measured = (2e-6, 1e-6)
+    assert seconds_of([given], line) == (2e-6, 1e-6)
+    assert "2.0 us -> 1.0 us measured (50% less)" in text_of(given)
+
+
+def test_a_device_that_is_not_known_has_no_times():
+    assert "us" not in text_of(report(device="sm_12")).partition(";")[2].partition("peak")[0]
+
+
+def test_groups_come_by_gain():
+    screen = describe([report(merged("small", 1), merged("large", 9))])
+    assert ["large" in gain.words for gain in screen.gains] == [True, False]
+    assert "2 kernels merged into 1 (large): pow, mean, rsqrt (model.py:7), mul (model.py:7)" in screen.gains[0].words
+    assert "11.0 MB -> 2.0 MB, saves 4.8 us" in screen.gains[0].words
+
+
+def test_a_kernel_is_called_by_its_last_operations_and_line():
+    given = report()
+    assert kernel_words(given, 0, kernel("op0")) == "pow, mean, rsqrt (model.py:7)"
+    assert kernel_words(given, 0, kernel("op2")) == "cumsum"
+    assert kernel_words(given, 0, kernel("op9")) == "op9"
+
+
+def test_a_pair_is_said_once_with_the_reason_that_is_nearest():
+    twenty = [apart(f"group{i}", "op0", "op1") for i in range(20)]
+    screen = describe([report(*twenty)])
+    assert len(screen.apart) == 1
+    (pair,) = screen.apart
+    assert pair.words.startswith("pow, mean, rsqrt (model.py:7) and mul (model.py:7) (20 times): 20.0 MB")
+    assert pair.reason == "no_common_band" and "`mul`" in pair.why and "op1" not in str(screen)
+
+
+def test_five_pairs_are_shown_and_the_most_expensive_first():
+    names = {(0, f"op{i}"): NodeName((f"f{i}",), None) for i in range(9)}
+    screen = describe([report(apart("group0", *(f"op{i}" for i in range(9))), names=names)])
+    assert len(screen.apart) == 5
+
+
+def test_a_pair_that_costs_next_to_nothing_is_left_out():
+    assert describe([report(apart("group0", "op0", "op1"), bytes_after=200 * MB)]).apart == ()
+
+
+def test_kernels_of_one_launch_are_not_apart():
+    kernels = [kernel("op0", "a", launch="op0_op1"), kernel("op1", "a", launch="op0_op1")]
+    entry = GroupReport("group0", ["op0", "op1"], 2, 1, True, kernels=kernels, kernels_now=kernels)
+    assert describe([report(entry)]).apart == ()
+
+
+def test_what_was_not_looked_at_has_one_hint():
+    refusals = [Refusal(["op0"], Reason.training_graph, "x"), Refusal(["op0"], Reason.training_graph, "x")]
+    text = text_of(report(refusals=[*refusals, Refusal(["op1"], Reason.atomics, "y")]))
+    assert text.count("no_grad") == 1 and "2 graphs not looked at" in text
+    assert "left alone, 1: [atomics]" in text
+
+
+def test_what_went_wrong_in_a_group_is_said_where_it_has_no_pair():
+    entry = GroupReport("group0", ["op0"], 1, 1, reason=Reason.mlir_missing, kernels=[kernel("op0", "a")])
+    assert "left alone, 1: [mlir_missing] MLIR's Python bindings are not installed" in text_of(report(entry))
+
+
+def test_details_have_figures_and_the_users_names():
+    entry = apart("group0", "op0", "op1")
+    entry.apart.append((Reason.not_profitable, "['op0', 'op1']: a row takes 40000 registers"))
+    assert "([`rsqrt`, `mul`]: a row takes 40000 registers)" in describe([report(entry)]).apart[0].why
+
+
+def test_the_page_escapes_what_is_the_users():
+    names = {(0, "op0"): NodeName(("<b>",), None), (0, "op1"): NodeName(("mul",), None)}
+    page = as_html(describe([report(merged("group0", 1), apart("group1", "op0", "op1"), names=names)]))
+    assert "&lt;b&gt;" in page and "<b>," not in page and "<h3>Still apart" in page
