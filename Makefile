@@ -55,7 +55,7 @@ PIP_WHEEL = PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pip wheel --no-buil
 
 # While the compiler works, pip downloads and unpacks.
 venv: $(VENV)/.build
-	$(MAKE) -j2 -Oline $(VENV)/.dev $(WHEEL)
+	$(MAKE) -j2 $(VENV)/.dev $(WHEEL)
 	$(MAKE) $(VENV)/.installed
 
 $(BIN)/python:
@@ -88,7 +88,7 @@ $(VENV)/.installed: $(WHEEL)
 # pytest from another folder: processes that tests start must find the installed
 # package, not the sources beside them.
 test: $(VENV)/.build
-	$(MAKE) -j2 -Oline lint $(WHEEL)
+	$(MAKE) -j2 lint $(WHEEL)
 	$(MAKE) $(VENV)/.installed
 	$(BIN)/lit -v test/lit
 	cd $(VENV) && $(TEST_ENV) bin/pytest -n auto --durations=10 $(PYTEST_ARGS) ../test/python
@@ -116,7 +116,7 @@ lint: $(VENV)/.dev
 
 # From another folder, so that Python finds the installed package.
 demo: $(VENV)/.build
-	$(MAKE) -j2 -Oline $(VENV)/.demo $(WHEEL)
+	$(MAKE) -j2 $(VENV)/.demo $(WHEEL)
 	$(MAKE) $(VENV)/.installed
 	cd $(VENV) && bin/python -m bridge.offline.demo
 
