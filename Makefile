@@ -129,7 +129,6 @@ wheel: $(WHEEL)
 	$(BIN)/python -m build --sdist --no-isolation --skip-dependency-check -o dist .
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/auditwheel repair --exclude libMLIRPythonCAPI.so --exclude libLLVM.so \
 	  -w dist $(dir $(WHEEL))*.whl
-	$(BIN)/auditwheel show dist/*.whl
 
 test-wheel: wheel
 	rm -rf build/sdist
