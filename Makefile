@@ -1,6 +1,9 @@
 # make test    install into .venv and run everything that checks Bridge
 # make test-all    as `make test`, with all parameters of the tests that it samples
-# make demo    install into .venv and run the demonstration
+# make demo    install into .venv and run the demonstration, without the tools of `make test`
+# make wheel   a wheel and an sdist into dist/, for machines without a compiler
+# make test-wheel    install that wheel into an empty environment without a compiler, and use it;
+#              make it again from the sdist
 # make torture    as `make test` has some of them, all programs of others; takes
 #              hours, and goes on where it was stopped: outcomes are in torture/
 # make lint    ruff, clang-format, mypy and import-linter alone
@@ -11,7 +14,7 @@
 # make docs    as `make build`, then docs/passes.md, docs/dialect.md, docs/api.md and docs/reasons.md
 #              anew; that Python also needs torch and Triton
 # make venv    install into .venv
-# make clean   remove .venv and build/
+# make clean   remove .venv, build/ and dist/
 
 PYTHON ?= python3
 VENV := .venv
@@ -23,13 +26,16 @@ export TORCHINDUCTOR_COMPILE_THREADS ?= 1
 # OpenMP's threads spin while they wait, and so would those of every test.
 TEST_ENV := OMP_NUM_THREADS=1
 
+# The wheel that `make demo` and `make test` install.
+WHEEL := build/wheel/.built
+
 # What the installed package is made from; a change reinstalls.
 SOURCES := $(shell find bridge lowering passes examples/plugin -type f \
              -not -path '*/__pycache__/*' 2>/dev/null) \
            pyproject.toml CMakeLists.txt
 
 CPP := $(shell find passes examples -name '*.cpp' -o -name '*.h')
-PY := bridge lowering passes test benchmarks docs examples
+PY := .ci bridge lowering passes test benchmarks docs examples
 
 # Generators of programs, see test/python/validation/torture/generator.py.
 TORTURE ?= op_db models pytorch_tests corpus
@@ -38,21 +44,52 @@ TORTURE ?= op_db models pytorch_tests corpus
 MYPY_TESTS := --no-strict-optional --allow-untyped-defs \
               $(addprefix --disable-error-code=,arg-type attr-defined call-arg func-returns-value index list-item)
 
-.PHONY: venv build docs test test-all torture coverage demo lint clean
+.PHONY: venv build docs test test-all torture coverage demo wheel test-wheel lint clean
 
-venv: $(VENV)/.installed
+# Requirements of pyproject.toml, by name, into .venv.
+REQUIRE = $(BIN)/python .ci/requirements.py $(1) > $@.txt && $(BIN)/python -m pip install --progress-bar off -r $@.txt
+# CMake and Ninja, where the machine has none that will do.
+CMAKE = $(shell $(BIN)/python -c 'import scikit_build_core.build as b; print(*b.get_requires_for_build_wheel())')
+# One copy of LLVM and MLIR, 1.7 GB, builds Bridge and runs it; pip would make another for each build.
+PIP_WHEEL = PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pip wheel --no-build-isolation --no-deps
+
+# While the compiler works, pip downloads and unpacks.
+venv: $(VENV)/.build
+	$(MAKE) -j2 $(VENV)/.dev $(WHEEL)
+	$(MAKE) $(VENV)/.installed
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "Bridge needs Python 3.10 or later")'
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.installed: $(BIN)/python $(SOURCES)
-	$(BIN)/python -m pip install --progress-bar on '.[dev]'
+$(VENV)/.build: $(BIN)/python pyproject.toml .ci/requirements.py
+	$(call REQUIRE,build)
+	$(if $(CMAKE),$(BIN)/python -m pip install $(CMAKE))
+	touch $@
+
+$(VENV)/.demo: $(VENV)/.build
+	$(call REQUIRE,run demo)
+	touch $@
+
+$(VENV)/.dev: $(VENV)/.build
+	$(call REQUIRE,run dev)
+	touch $@
+
+# CMake's folder stays, so that a change compiles what it concerns.
+$(WHEEL): $(VENV)/.build $(SOURCES)
+	rm -rf $(@D) && mkdir -p $(@D)
+	SKBUILD_BUILD_DIR=build/pip $(PIP_WHEEL) -w $(@D) .
+	touch $@
+
+$(VENV)/.installed: $(WHEEL)
+	$(BIN)/python -m pip install --force-reinstall --no-deps $(<D)/*.whl
 	touch $@
 
 # pytest from another folder: processes that tests start must find the installed
 # package, not the sources beside them.
-test: lint
+test: $(VENV)/.build
+	$(MAKE) -j2 lint $(WHEEL)
+	$(MAKE) $(VENV)/.installed
 	$(BIN)/lit -v test/lit
 	cd $(VENV) && $(TEST_ENV) bin/pytest -n auto --durations=10 $(PYTEST_ARGS) ../test/python
 
@@ -67,7 +104,7 @@ coverage: venv
 	cd $(VENV) && $(TEST_ENV) bin/pytest -n auto --cov --cov-config=../pyproject.toml \
 	  --cov-report=term --cov-report=html:../coverage ../test/python
 
-lint: venv
+lint: $(VENV)/.dev
 	$(BIN)/ruff check $(PY)
 	$(BIN)/ruff check --preview --select PLR1702 $(PY)
 	$(BIN)/ruff format --check $(PY)
@@ -78,8 +115,25 @@ lint: venv
 	$(BIN)/lint-imports
 
 # From another folder, so that Python finds the installed package.
-demo: venv
+demo: $(VENV)/.build
+	$(MAKE) -j2 $(VENV)/.demo $(WHEEL)
+	$(MAKE) $(VENV)/.installed
 	cd $(VENV) && bin/python -m bridge.offline.demo
+
+# auditwheel says which machines the wheel is for, by the symbols of libstdc++ and glibc that it needs.
+# LLVM and MLIR are not put in: they are wheels of their own, that Python's mlir loads.
+wheel: $(WHEEL)
+	$(BIN)/python .ci/requirements.py wheel > $(VENV)/.wheel.txt
+	$(BIN)/python -m pip install -q -r $(VENV)/.wheel.txt
+	rm -rf dist
+	$(BIN)/python -m build --sdist --no-isolation --skip-dependency-check -o dist .
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/auditwheel repair --exclude libMLIRPythonCAPI.so --exclude libLLVM.so \
+	  -w dist $(dir $(WHEEL))*.whl
+
+test-wheel: wheel
+	rm -rf build/sdist
+	$(PIP_WHEEL) -w build/sdist dist/*.tar.gz
+	$(BIN)/python test/wheel.py dist build/sdist
 
 build:
 	cmake -S . -B build -G Ninja -DPython3_EXECUTABLE="$$(command -v $(PYTHON))"
@@ -94,5 +148,5 @@ docs: build
 	PYTHONPATH=. $(PYTHON) docs/first_screens.py
 
 clean:
-	rm -rf $(VENV) build coverage
+	rm -rf $(VENV) build dist coverage
 	rm -f bridge/_native bridge/lowering # links, from `make build`

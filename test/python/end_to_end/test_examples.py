@@ -7,11 +7,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from exported import bridge_opt
 from paths import ROOT
 
 import bridge
 
 EXAMPLES = ROOT / "examples"
+PLUGIN = Path(bridge.__file__).parent / "_native" / "examples" / "libExactReciprocals.so"
 NEEDS = {"transformers_model": "transformers"}
 
 #: A whole model, as in test_models.py.
@@ -25,8 +27,7 @@ def test_runs(name, compiler, monkeypatch, tmp_path, capsys):
     library = NEEDS.get(name)
     if library is not None and importlib.util.find_spec(library) is None:
         pytest.skip(f"{library} is not installed")
-    plugin = Path(bridge.__file__).parent / "_native" / "examples" / "libExactReciprocals.so"
-    if name == "own_pass" and not plugin.exists():
+    if name == "own_pass" and not PLUGIN.exists():
         pytest.skip("built without BRIDGE_BUILD_EXAMPLES")
     monkeypatch.chdir(tmp_path)
     # Not as `__main__`, which Dynamo takes for one and the same module.
@@ -36,3 +37,14 @@ def test_runs(name, compiler, monkeypatch, tmp_path, capsys):
     spec.loader.exec_module(module)
     module.main()
     assert capsys.readouterr().out
+
+
+@pytest.mark.skipif(not PLUGIN.exists(), reason="built without BRIDGE_BUILD_EXAMPLES")
+def test_bridge_opt_loads_the_pass_of_a_plugin():
+    """It is registered with the MLIR of bridge-opt, not with a copy that the plug-in brings."""
+    body = "%c = arith.constant 2.0 : f32\n%y = arith.divf %x, %c : f32\nreturn %y : f32"
+    text = f"func.func @f(%x: f32) -> f32 {{\n{body}\n}}"
+    passes = "--pass-pipeline=builtin.module(func.func(exact-reciprocals))"
+    done = bridge_opt(f"--load-pass-plugin={PLUGIN}", passes, stdin=text)
+    assert done.returncode == 0, done.stderr
+    assert "arith.mulf" in done.stdout and "arith.divf" not in done.stdout
