@@ -46,7 +46,7 @@ print(json.dumps(sizes))
 def contents(wheel: Path) -> dict[str, str]:
     """Return the hashes of what a wheel installs; of libraries their names alone, as linkers number what they make."""
     with zipfile.ZipFile(wheel) as archive:
-        names = [name for name in archive.namelist() if ".dist-info/" not in name]
+        names = [name for name in archive.namelist() if ".dist-info/" not in name and not name.endswith("/")]
         libraries = {name for name in names if archive.read(name)[:4] == b"\x7fELF"}
         return {n: "" if n in libraries else hashlib.sha256(archive.read(n)).hexdigest() for n in names}
 
