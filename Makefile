@@ -46,8 +46,9 @@ MYPY_TESTS := --no-strict-optional --allow-untyped-defs \
 
 .PHONY: venv build docs test test-all torture coverage demo wheel test-wheel lint clean
 
-# Requirements of pyproject.toml, by name, into .venv.
-REQUIRE = $(BIN)/python .ci/requirements.py $(1) > $@.txt && $(BIN)/python -m pip install --progress-bar off -r $@.txt
+# Requirements of pyproject.toml, by name, into .venv. Of thousands of modules few are imported: those are compiled then.
+REQUIRE = $(BIN)/python .ci/requirements.py $(1) > $@.txt && \
+          $(BIN)/python -m pip install --no-compile --progress-bar off -r $@.txt
 # CMake and Ninja, where the machine has none that will do.
 CMAKE = $(shell $(BIN)/python -c 'import scikit_build_core.build as b; print(*b.get_requires_for_build_wheel())')
 # One copy of LLVM and MLIR, 1.7 GB, builds Bridge and runs it; pip would make another for each build.

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import platform
 import re
 import subprocess
 import sys
@@ -46,7 +47,7 @@ print(json.dumps(sizes))
 def contents(wheel: Path) -> dict[str, str]:
     """Return the hashes of what a wheel installs; of libraries their names alone, as linkers number what they make."""
     with zipfile.ZipFile(wheel) as archive:
-        names = [name for name in archive.namelist() if ".dist-info/" not in name]
+        names = [name for name in archive.namelist() if ".dist-info/" not in name and not name.endswith("/")]
         libraries = {name for name in names if archive.read(name)[:4] == b"\x7fELF"}
         return {n: "" if n in libraries else hashlib.sha256(archive.read(n)).hexdigest() for n in names}
 
@@ -93,7 +94,7 @@ def use(wheel: Path, folder: Path) -> None:
 
 def main(dist: str, from_sdist: str) -> None:
     wheel = only(dist)
-    assert re.search(r"-py3-none-manylinux_\d+_\d+_x86_64\.whl$", wheel.name), wheel.name
+    assert re.search(rf"-py3-none-manylinux_\d+_\d+_{platform.machine()}\.whl$", wheel.name), wheel.name
     assert contents(wheel) == contents(only(from_sdist)), "the sdist makes another wheel"
     print(f"{wheel.name}: {wheel.stat().st_size / 1e6:.2f} MB")
     with tempfile.TemporaryDirectory() as folder:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import sys
 from pathlib import Path
 
 import pytest
 from exported import bridge_opt
+from notebook import run_cells, shown_by
 from paths import ROOT
 
 import bridge
@@ -48,3 +50,13 @@ def test_bridge_opt_loads_the_pass_of_a_plugin():
     done = bridge_opt(f"--load-pass-plugin={PLUGIN}", passes, stdin=text)
     assert done.returncode == 0, done.stderr
     assert "arith.mulf" in done.stdout and "arith.divf" not in done.stdout
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.ipynb")), ids=lambda path: path.stem)
+def test_notebook_has_what_its_cells_print(path, compiler):
+    """Generated code is that of one version of torch: cells tagged `varies` print something, whatever it is."""
+    for cell, printed in run_cells(json.loads(path.read_text())):
+        if "varies" in cell["metadata"].get("tags", ()):
+            assert printed and shown_by(cell)
+        else:
+            assert printed == shown_by(cell), "run test/python/support/notebook.py on it"
