@@ -451,7 +451,7 @@ func.func @should_not_recompute_running_sum(%in: memref<64x128xf32>, %t: memref<
     }
     affine.for %j = 0 to 128 {
       // expected-remark@below {{[cross_lane_dependence] a load needs another lane's value}}
-      // expected-note@below {{iteration (63, 63) reads it}}
+      // expected-note@below {{iteration (63, 64) reads it}}
       %z = affine.load %t[%i, -%j + 127] : memref<64x128xf32>
       affine.store %z, %out[%i, %j] : memref<64x128xf32>
     }
@@ -674,7 +674,7 @@ func.func @should_not_forward_what_is_overwritten_under_guard(%in: memref<64x128
     }
     affine.for %j = 0 to 128 {
       // expected-remark@below {{[cross_lane_dependence] a load needs another lane's value}}
-      // expected-note@below {{iteration (63, 63) reads it}}
+      // expected-note@below {{iteration (63, 64) reads it}}
       %z = affine.load %t[%i, -%j + 127] : memref<64x128xf32>
       affine.store %z, %out[%i, %j] : memref<64x128xf32>
     }
@@ -723,7 +723,7 @@ func.func @should_not_forward_from_a_later_iteration(%in: memref<64x128xf32>, %t
       // expected-note@below {{iteration (63, 63) writes element [63, 63] of argument 1}}
       affine.store %x, %t[%i, %j] : memref<64x128xf32>
       // expected-remark@below {{[cross_lane_dependence] a load needs another lane's value}}
-      // expected-note@below {{iteration (63, 63) reads it}}
+      // expected-note@below {{iteration (63, 64) reads it}}
       %z = affine.load %t[%i, -%j + 127] : memref<64x128xf32>
       affine.store %z, %out[%i, %j] : memref<64x128xf32>
     }
