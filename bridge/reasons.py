@@ -141,8 +141,11 @@ TEXTS = {
         "Call eval(), or draw the numbers outside of the compiled function.",
     ),
     Reason.mutation: Text(
-        "{earlier} or {later} overwrites a tensor that it does not own",
-        "cache.index_copy_(...), x.add_(1) on an input",
+        (
+            "{earlier} or {later} overwrites a tensor that it does not own, at places that a tensor holds, in a view "
+            "of another one, or a second time"
+        ),
+        "cache.index_copy_(...): which rows it overwrites is not known before it runs",
         "Return a new tensor; kernels that only store into a cache can still share a launch.",
     ),
     Reason.extern_kernel: Text(
