@@ -35,9 +35,13 @@ def event_times(call: Callable[[], object], count: int, prepare: Callable[[], ob
     return times
 
 
-def captured(call: Callable[[], object], prepare: Callable[[], object] | None = None) -> tuple[Replay, object]:
+def as_it_is(call: Callable[[], object], prepare: Callable[[], object] | None = None) -> tuple[Replay, object]:
     """Return (what repeats the call, nothing to keep)."""
     return Replay(call), None
+
+
+#: A CPU has no graphs.
+captured = as_it_is
 
 
 def launches(call: Callable[[], object]) -> list[Launch]:

@@ -25,7 +25,7 @@ from ..reports import Report
 from ..reports import report as last_report
 from . import gpu_measurements
 from .cases import FAILURES, Case
-from .cpu_measurements import Replay
+from .cpu_measurements import Replay, as_it_is
 from .gpu_measurements import Launch, Tensors
 from .observed import Counts, observed
 from .results import Result, Side, half_range
@@ -51,14 +51,15 @@ class Plan:
     """How a case is measured.
 
     meter: what measures, of a GPU or the CPU; seconds: how long all rounds may take, of which there are fewer then;
-    dynamic: as of torch.compile; counted: also count kernels and bytes of the schedules; progress: takes what is done,
-    and how much of it.
+    graphs: whether a GPU replays CUDA graphs, or runs the calls; dynamic: as of torch.compile; counted: also count
+    kernels and bytes of the schedules; progress: takes what is done, and how much of it.
     """
 
     meter: ModuleType = gpu_measurements
     warm_up: int = WARM_UP
     rounds: int = ROUNDS
     seconds: float = math.inf
+    graphs: bool = True
     dynamic: bool = False
     counted: bool = False
     progress: Callable[[str, int, int], None] = _no_progress
@@ -186,7 +187,8 @@ def _measure_alone(
     peak = plan.meter.peak_bytes(lambda: call(*case.inputs))
     case.rewind()
     launches = plan.meter.launches(lambda: call(*case.inputs))
-    graph, kept = plan.meter.captured(lambda: case.run_steps(call), case.rewind)
+    captured = plan.meter.captured if plan.graphs else as_it_is
+    graph, kept = captured(lambda: case.run_steps(call), case.rewind)
     return _Compiled([*seconds, last], error, launches, shared, peak, graph, kept, report, counts)
 
 

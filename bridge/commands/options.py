@@ -27,7 +27,10 @@ Every option can be given in four ways; the first that is there counts:
 4. the default.
 
 `bridge.strict` is another spelling in `options=`, should Inductor get an option of the same name. In the environment
-a flag is 0 or 1, and a list is separated by `:`.
+a flag is 0 or 1, and a list is separated by `:`; so it is in `bridge explain --option strict=1`.
+
+A name that no option has and a value that it cannot have are errors. Of other environment variables that begin with
+`BRIDGE_` Bridge warns, but for those that are much like an option's: `BRIDGE_STRCT` is an error.
 """
 
 

@@ -36,6 +36,7 @@ def register(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", choices=["cpu", "cuda"], help="default: cuda where there is a GPU")
     parser.add_argument("--rounds", type=int, default=40, help="runs of each that count, default %(default)s")
     parser.add_argument("--seconds", type=float, default=30, help="fewer rounds if they take longer, default 30")
+    parser.add_argument("--no-graph", action="store_true", help="on a GPU run the calls, and no CUDA graphs of them")
     parser.add_argument("--json", action="store_true", help="print JSON instead of text")
 
 
@@ -52,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
     with Progress() as progress, config.patch(_program.options(arguments)):
         device = _device(arguments.device)
         changes = {"rounds": arguments.rounds, "seconds": arguments.seconds, "dynamic": arguments.dynamic}
-        plan = plan_for(device, progress=progress, **changes)
+        plan = plan_for(device, progress=progress, graphs=not arguments.no_graph, **changes)
         progress("starting the compilers")
         warm_up(device)
         measured = _time_script if function is None else _time_function

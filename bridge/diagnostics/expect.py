@@ -77,8 +77,9 @@ def fuse_or_explain(
 ) -> Callable[..., Any]:
     """Decorate a function: it is compiled with Bridge so that each graph of it becomes at most `n_kernels` kernels.
 
-    What is legal but judged not to pay is fused, too.  Each call that compiles raises FusionError if there are more;
-    other calls run the kernels.  compile_arguments: of `torch.compile`, such as `dynamic`.
+    What is legal but judged not to pay is fused, too.  Each call that compiles raises FusionError if there are more,
+    and a call before which nothing was compiled does if it compiles nothing; other calls run the kernels.
+    compile_arguments: of `torch.compile`, such as `dynamic`.
     """
     if function is None:
         return functools.partial(
@@ -87,10 +88,17 @@ def fuse_or_explain(
     chosen = {"force_fusion": True, **(options or {})}
     compiled = torch.compile(fresh_entry(function), **compile_arguments)
 
+    graphs = 0
+
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
+        nonlocal graphs
         with compiling(backend_target, chosen) as recording:
             result = compiled(*args, **kwargs)
+        graphs += recording.graphs
+        if not graphs:
+            explanation = make_explanation(recording, function.__name__, backend_target)
+            raise FusionError("nothing was compiled: is torch.compile switched off?", explanation)
         if recording.kernels_after > n_kernels * max(1, recording.graphs):
             explanation = make_explanation(recording, function.__name__, backend_target)
             message = f"more than {n_kernels} kernels a graph\n{explanation}\n\n{explanation.details()}"

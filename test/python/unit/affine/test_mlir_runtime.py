@@ -64,3 +64,13 @@ def test_ir_that_does_not_verify_is_a_bug():
     text = '"func.func"() ({}) {sym_name = "f"} : () -> ()'
     with context(), ir.Location.unknown(), pytest.raises(InvariantError, match="function_type"), mlir_errors_are_bugs():
         ir.Module.parse(text)
+
+
+def test_a_plugin_is_looked_for_in_the_current_folder(tmp_path, monkeypatch):
+    """The system's loader takes a name without a folder for a library that is installed."""
+    loaded: list[str] = []
+    monkeypatch.setattr(mlir_runtime, "_load_pass_plugin", loaded.append)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "libmine.so").write_text("")
+    load_pass_plugins(("libmine.so", "libof_the_system.so"))
+    assert loaded == [str(tmp_path / "libmine.so"), "libof_the_system.so"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
+import torch
 
 from bridge.bench import gpu_measurements, measure
 from bridge.bench.gpu_measurements import Launch
@@ -86,3 +87,15 @@ def test_progress_is_told(monkeypatch):
     plan = measure.Plan(warm_up=1, rounds=2, progress=lambda *state: told.append(state))
     measure._measure_in_turn(SimpleNamespace(steps=1, rewind=lambda: None), {"bridge": compiled()}, plan)
     assert told == [("measuring", number, 3) for number in range(3)]
+
+
+@pytest.mark.parametrize("graphs", [True, False])
+def test_a_call_is_captured_unless_it_is_to_be_run(monkeypatch, graphs):
+    meter = SimpleNamespace(captured=lambda *_: ("graph", "memory"), peak_bytes=lambda _: 0, launches=lambda _: [])
+    compilation = (lambda x: x + 1), 1.0, torch.ones(1), {}, measure.Counts()
+    monkeypatch.setattr(measure, "_attributed", lambda *_: compilation)
+    case = measure.Case("m", "cuda", 0, torch.clone, [torch.zeros(1)])
+    plan = measure.Plan(meter=meter, graphs=graphs)
+    one = measure._measure_alone(case, "inductor", torch.ones(1), [], {}, plan)
+    assert (one.graph == "graph") is graphs and one.error == 0.0
+    assert graphs or torch.equal(one.graph.replay(), torch.ones(1))

@@ -59,10 +59,12 @@ def test_a_function_is_measured_with_what_was_asked(given, capsys):
     assert (
         run(program, "--input", "2x8", "--rounds", "3", "--seconds", "5", "--option", "max_nodes=7", "--dynamic") == 0
     )
-    ((function, (x,), plan, nodes, _),) = given
+    function, (x,), plan, nodes, _ = given[0]
     assert (function.__name__, x.shape, nodes) == ("gated", (2, 8), 7)
-    assert (plan.rounds, plan.seconds, plan.dynamic, plan.counted) == (3, 5.0, True, True)
-    assert capsys.readouterr().out == f"{program} on cpu\n"
+    assert (plan.rounds, plan.seconds, plan.dynamic, plan.counted, plan.graphs) == (3, 5.0, True, True, True)
+    run(program, "--no-graph")
+    assert not given[-1][2].graphs
+    assert capsys.readouterr().out == f"{program} on cpu\n" * 2
 
 
 def test_the_graphs_of_a_script_are_measured(given, capsys, tmp_path, compiler):

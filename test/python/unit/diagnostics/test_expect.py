@@ -99,3 +99,10 @@ class TestFuseOrExplain:
         function = bridge.fuse_or_explain(n_kernels=1, **GPU)(next_row)
         with pytest.raises(FusionError, match="loop_carried_dependence"):
             function(*example_inputs())
+
+    def test_nothing_compiled_is_an_error(self, compiler):
+        function = bridge.fuse_or_explain(gated, **GPU)
+        with torch.compiler.set_stance("force_eager"), pytest.raises(FusionError, match="nothing was compiled"):
+            function(*example_inputs())
+        function(*example_inputs())
+        function(*example_inputs())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import torch
 from functions import rows, sample
 
 import bridge
+from bridge.diagnostics.torch_logging import without_errors
 
 PROGRAM = """
 from functions import rows, sample
@@ -95,3 +97,13 @@ def test_compile_times_and_counters(compiler, counters):
     times = torch._dynamo.utils.compile_times()
     assert all(re.search(rf"^{name}\b", times, re.MULTILINE) for name in ("bridge", "bridge.passes", "bridge.lift"))
     assert counters()["groups_fused"] == 1
+
+
+def test_an_error_that_is_raised_is_not_logged_as_well(caplog):
+    """torch logs a traceback of 40 lines for a shape that does not fit."""
+    logger = logging.getLogger("torch._subclasses.fake_tensor")
+    with without_errors():
+        logger.error("a traceback")
+        logging.getLogger("bridge").error("of Bridge")
+    logger.error("afterwards")
+    assert [record.message for record in caplog.records] == ["of Bridge", "afterwards"]
