@@ -50,7 +50,7 @@ MYPY_TESTS := --no-strict-optional --allow-untyped-defs \
 REQUIRE = $(BIN)/python .ci/requirements.py $(1) > $@.txt && \
           $(BIN)/python -m pip install --no-compile --progress-bar off -r $@.txt
 # CMake and Ninja, where the machine has none that will do.
-CMAKE = $(shell $(BIN)/python -c 'import scikit_build_core.build as b; print(*b.get_requires_for_build_wheel())')
+MISSING = $(BIN)/python -c 'import scikit_build_core.build as b; print(*b.get_requires_for_build_wheel())'
 # One copy of LLVM and MLIR, 1.7 GB, builds Bridge and runs it; pip would make another for each build.
 PIP_WHEEL = PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pip wheel --no-build-isolation --no-deps
 
@@ -65,7 +65,7 @@ $(BIN)/python:
 
 $(VENV)/.build: $(BIN)/python pyproject.toml .ci/requirements.py
 	$(call REQUIRE,build)
-	$(if $(CMAKE),$(BIN)/python -m pip install $(CMAKE))
+	missing=$$($(MISSING)) && { test -z "$$missing" || $(BIN)/python -m pip install $$missing; }
 	touch $@
 
 $(VENV)/.demo: $(VENV)/.build
