@@ -167,7 +167,7 @@ def _opening(reports: list[Report], line: Roofline | None) -> str:
     if times is not None:
         parts.append(_times(times, line, all(report.measured for report in reports)))
     peaks = [max(getattr(report, f"peak_{when}") for report in reports) for when in ("before", "after")]
-    parts.append(f"peak memory {arrow(*map(amount, peaks))}")
+    parts += [f"peak memory {arrow(*map(amount, peaks))}"] if any(peaks) else []
     own = sum(report.total_seconds for report in reports)
     whole = sum(report.compile_seconds for report in reports)
     parts.append(f"compiled in {whole:.1f} s, {own:.1f} s of it Bridge" if whole else f"Bridge took {own:.1f} s")
