@@ -154,7 +154,7 @@ TEXTS = {
         "Nothing; for a matmul with its epilogue use max_autotune, which has templates.",
     ),
     Reason.node_not_loops: Text(
-        ("{earlier} or {later} is no kernel of plain loops that it owns: a library call, a template, a scan, a sort"),
+        ("{earlier} or {later} is no kernel of plain loops that it owns: a library call, a template, a scan or a sort"),
         "cumsum, sort, topk, a kernel of Inductor's own making for several reductions",
         "Nothing in the model; what comes before and after it is still fused.",
     ),

@@ -167,13 +167,17 @@ def _opening(reports: list[Report], line: Roofline | None) -> str:
     if times is not None:
         parts.append(_times(times, line, all(report.measured for report in reports)))
     peaks = [max(getattr(report, f"peak_{when}") for report in reports) for when in ("before", "after")]
-    parts.append(f"peak memory {arrow(*map(amount, peaks))}")
+    parts += [f"peak memory {arrow(*map(amount, peaks))}"] if any(peaks) else []
     own = sum(report.total_seconds for report in reports)
     whole = sum(report.compile_seconds for report in reports)
     parts.append(f"compiled in {whole:.1f} s, {own:.1f} s of it Bridge" if whole else f"Bridge took {own:.1f} s")
     graphs, calls = sum(report.graphs for report in reports), sum(report.library_calls for report in reports)
     where = f" in {graphs} graphs" if graphs > 1 else ""
-    return f"{'; '.join(parts)}{where}." + (f" {calls} library calls are not counted." if calls else "")
+    uncounted = "" if not calls else " 1 library call is not counted." if calls == 1 else _UNCOUNTED.format(calls)
+    return f"{'; '.join(parts)}{where}.{uncounted}"
+
+
+_UNCOUNTED = " {} library calls are not counted."
 
 
 def _sums(reports: list[Report], what: str) -> tuple[int, int]:

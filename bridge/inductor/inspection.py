@@ -110,20 +110,31 @@ _SILENT = {
     *("scalar_tensor", "select", "slice", "split", "squeeze", "t", "to", "transpose", "unsqueeze", "view"),
 }
 
-#: Calls of libraries: a kernel that has one among its origins only prepares its operands, or goes on with its result.
+#: Calls of libraries.
 _LIBRARY = {"baddbmm", "convolution", "linear", "matmul", "scaled_dot_product_attention"}
 
 
 def node_name(node: LoopNode) -> tuple[tuple[str, ...], tuple[str, int] | None]:
     """Return (operations that a node computes, as the user or ATen calls them, each once; the line of the last).
 
-    Calls of libraries and views are named where there is nothing else.
+    Calls of libraries and views are named where there is nothing else; a copy that one of these asks for has all that
+    leads to the call as its origins.
     """
     origins = [(name, origin) for origin in _origins(node) if (name := _operation(origin))]
+    if origins and origins[-1][0] in _LIBRARY:
+        name, call = origins[-1]
+        places = _places([call]) or node_locations(node)
+        return (f"inputs of {name}" if _is_computed(node) else name,), places[-1] if places else None
     telling = [pair for pair in origins if pair[0] not in _SILENT | _LIBRARY]
     chosen = telling or [pair for pair in origins if pair[0] not in _SILENT] or origins
     places = _places([origin for _, origin in chosen]) or node_locations(node)
     return tuple(dict.fromkeys(name for name, _ in chosen)), places[-1] if places else None
+
+
+def _is_computed(node: LoopNode) -> bool:
+    from torch._inductor import ir
+
+    return isinstance(node.node, ir.ComputedBuffer)
 
 
 def _operation(origin: Any) -> str:

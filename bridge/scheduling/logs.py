@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 
 from .. import inductor
 from ..horizontal.shared_launch import SharedLaunches
 from ..inductor.protocols import Kernel, Schedule
 from ..reports import Report
+from ..support.error_boundary import try_step
 from .group_log import GroupLog
 from .grouping import Group
 
@@ -47,13 +49,15 @@ class Logs:
 
     def write(self, schedule: Schedule) -> None:
         """Write all entries into the report, and count what became of the groups in the schedule that is final."""
-        parts = {name: known for known in _parts(schedule) for name in inductor.operation_names(known[0])}
-        for entry in [log.entry(parts) for log in self.kept]:
+        parts = try_step(partial(_parts_by_name, schedule), None) if self.kept else None
+        for log in self.kept:
+            entry = try_step(partial(log.entry, parts), log.entry(), *log.given.nodes)
             self.report.groups.append(entry)
             self.report.count_all(entry.outcomes)
         self.kept = []
 
 
-def _parts(schedule: Schedule) -> list[tuple[Kernel, str]]:
-    """Return (kernel, name of its launch) for all; those that share a launch are each for themselves."""
-    return [(part, kernel.get_name()) for kernel in schedule for part in inductor.launch_parts(kernel)]
+def _parts_by_name(schedule: Schedule) -> dict[str, tuple[Kernel, str]]:
+    """Return (kernel, name of its launch) by operation; kernels that share a launch are each for themselves."""
+    parts = [(part, kernel.get_name()) for kernel in schedule for part in inductor.launch_parts(kernel)]
+    return {name: known for known in parts for name in inductor.operation_names(known[0])}

@@ -104,10 +104,18 @@ def test_a_line_of_torchs_own_is_not_the_users():
 def test_operations_have_the_names_that_users_know():
     attention = aten._scaled_dot_product_flash_attention_for_cpu.default
     node = node_of((aten.view.default,), (aten._softmax.default, ("/a/m.py", 4)), (attention, ("/a/m.py", 9)))
-    assert inspection.node_name(node) == (("softmax",), ("/a/m.py", 4)), "which prepares what the library reads"
+    assert inspection.node_name(node) == (("scaled_dot_product_attention",), ("/a/m.py", 9))
+    after = node_of((aten.mm.default,), (aten.view.default,), (aten.silu.default, ("/a/m.py", 4)))
+    assert inspection.node_name(after) == (("silu",), ("/a/m.py", 4))
     only = node_of((aten.mm.default, ("/a/m.py", 9)), (aten.view.default, ("/a/m.py", 10)))
     assert inspection.node_name(only) == (("matmul",), ("/a/m.py", 9)), "where there is nothing else"
     assert inspection.node_name(SimpleNamespace(node=None)) == ((), None)
+
+
+def test_what_is_copied_for_a_library_is_called_its_inputs(monkeypatch):
+    node = node_of((aten.mul.Tensor,), (aten.mm.default, ("/a/m.py", 9)))
+    monkeypatch.setattr(inspection, "_is_computed", lambda node: True)
+    assert inspection.node_name(node) == (("inputs of matmul",), ("/a/m.py", 9))
 
 
 def test_an_operation_that_was_decomposed_keeps_its_name():

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
+from bridge.horizontal.shared_launch import Launch, SharedLaunches
 from bridge.reasons import Reason
 from bridge.reports import GroupReport, Report
 from bridge.scheduling.group_log import GroupLog
 from bridge.scheduling.grouping import Group
 from bridge.scheduling.logs import Logs
+from bridge.support.error_boundary import boundary
 
 
 def test_numbers_go_on_after_the_reports_groups_and_the_logs_that_are_kept():
@@ -40,3 +44,28 @@ def test_faults_of_a_fused_group_are_counted_beside_its_fusion():
     logs.keep(log)
     logs.write([])
     assert logs.report.counters == {"groups_fused": 1, "refused.pass_failed": 1}
+
+
+def test_a_launch_is_noted_for_the_groups_of_all_its_kernels():
+    logs = Logs(Report())
+    for number, nodes in enumerate((["a", "b"], ["c"])):
+        logs.keep(GroupLog(GroupReport(f"group{number}", nodes, len(nodes), len(nodes))))
+    new = GroupLog(GroupReport("group2", ["d"], 1, 1))
+    heads = tuple(frozenset({name}) for name in "bcd")
+    logs.take_launches(SharedLaunches([], (Launch("one launch", heads),), ((Reason.mutation, "e writes"),)), new)
+    logs.keep(new)
+    logs.write([])
+    assert [group.kernels_after for group in logs.report.groups] == [2, 0, 0], "the first has the launch"
+    assert all(group.fused for group in logs.report.groups)
+    assert logs.report.groups[2].apart == [(Reason.mutation, "e writes")]
+    assert logs.owner({"x"}) is None
+
+
+@pytest.mark.expects_internal_error
+def test_kernels_that_cannot_be_looked_at_leave_the_entries_as_they_were_given():
+    logs = Logs(Report())
+    logs.keep(GroupLog(GroupReport("group0", ["a"], 2, 2), fused=True))
+    with boundary(False, logs.report.refusals.append):
+        logs.write([object()])
+    assert [group.name for group in logs.report.groups] == ["group0"]
+    assert [refusal.reason for refusal in logs.report.refusals] == [Reason.internal_error]
