@@ -1,5 +1,7 @@
 # make test    install into .venv and run everything that checks Bridge
 # make test-all    as `make test`, with all parameters of the tests that it samples
+# make test-newest    install with the newest torch into .venv-newest (6 GB),
+#              and run the tests of kernel counts, translation, code and caches
 # make demo    install into .venv and run the demonstration
 # make torture    as `make test` has some of them, all programs of others; takes
 #              hours, and goes on where it was stopped: outcomes are in torture/
@@ -11,11 +13,12 @@
 # make docs    as `make build`, then docs/passes.md, docs/dialect.md and docs/api.md
 #              anew; that Python also needs torch and Triton
 # make venv    install into .venv
-# make clean   remove .venv and build/
+# make clean   remove both environments and build/
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+NEWEST := .venv-newest
 
 # Tests run side by side; Inductor's own pool of compile processes in each of
 # them would only fight them for the cores.
@@ -38,7 +41,11 @@ TORTURE ?= op_db models pytorch_tests corpus
 MYPY_TESTS := --no-strict-optional --allow-untyped-defs \
               $(addprefix --disable-error-code=,arg-type attr-defined call-arg func-returns-value index list-item)
 
-.PHONY: venv build docs test test-all torture coverage demo lint clean
+# What a new torch may change, and of the rest of the tests little.
+NEWEST_TESTS := unit/inductor unit/affine unit/lift unit/triton unit/horizontal unit/scheduling \
+                end_to_end/test_patterns.py end_to_end/test_docs.py::test_torch_versions_are_those_of_pyproject
+
+.PHONY: venv build docs test test-newest test-all torture coverage demo lint clean
 
 venv: $(VENV)/.installed
 
@@ -58,6 +65,17 @@ test: lint
 
 test-all: PYTEST_ARGS = --all
 test-all: test
+
+$(NEWEST)/.installed: $(SOURCES)
+	$(PYTHON) -m venv $(NEWEST)
+	$(NEWEST)/bin/python -m pip install --progress-bar on '.[newest]'
+	touch $@
+
+# Without a precompiled header: to make it takes longer than the few C++ kernels of these tests.
+test-newest: $(NEWEST)/.installed
+	cd $(NEWEST) && $(TEST_ENV) TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS=0 bin/python -m bridge.offline.demo
+	cd $(NEWEST) && $(TEST_ENV) TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS=0 \
+	  bin/pytest -n auto --durations=10 $(PYTEST_ARGS) $(addprefix ../test/python/,$(NEWEST_TESTS))
 
 torture: venv
 	cd $(VENV) && $(TEST_ENV) PYTHONPATH=../test/python/validation:../test/python/support \
@@ -92,5 +110,5 @@ docs: build
 	PYTHONPATH=. $(PYTHON) docs/api.py
 
 clean:
-	rm -rf $(VENV) build coverage
+	rm -rf $(VENV) $(NEWEST) build coverage
 	rm -f bridge/_native bridge/lowering # links, from `make build`
