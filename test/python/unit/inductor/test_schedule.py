@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+import pytest
 import sympy
 from torch.utils._sympy.functions import Identity
 
@@ -15,3 +16,19 @@ def test_step_of_an_index_that_sympy_is_not_to_simplify(monkeypatch):
     monkeypatch.setattr(schedule, "size_hint", int)
     variable = sympy.Symbol("i0", integer=True)
     assert schedule._innermost_step(SimpleNamespace(var_names=(variable,), index=Identity(variable) * 3)) == 3
+
+
+@pytest.mark.parametrize(
+    ("attributes", "said"),
+    [
+        ({}, None),
+        ({"_multi_stream_nodes": False, "_mempool_nodes": False}, None),
+        ({"_multi_stream_nodes": True}, "the graph runs on several streams"),
+        ({"_mempool_nodes": True}, "the graph has memory of a pool of the user's"),
+    ],
+    ids=["older torch", "neither", "streams", "pool"],
+)
+def test_what_the_user_has_apart_stays_apart(attributes, said):
+    kernel = SimpleNamespace(scheduler=SimpleNamespace(**attributes))
+    assert schedule.apart_by_user([kernel]) == said
+    assert schedule.apart_by_user([]) is None
