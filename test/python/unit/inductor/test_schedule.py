@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 import sympy
+from torch._inductor.scheduler import FusedSchedulerNode
 from torch.utils._sympy.functions import Identity
 
 from bridge.inductor import schedule
@@ -32,3 +33,14 @@ def test_what_the_user_has_apart_stays_apart(attributes, said):
     kernel = SimpleNamespace(scheduler=SimpleNamespace(**attributes))
     assert schedule.apart_by_user([kernel]) == said
     assert schedule.apart_by_user([]) is None
+
+
+def kinds(base: type) -> list[type]:
+    return [kind for own in base.__subclasses__() for kind in (own, *kinds(own))]
+
+
+def test_fused_nodes_with_code_generators_of_their_own_are_no_loop_kernels():
+    """So are those that Inductor makes in stages, from torch 2.13 on, and those over rows and columns at once."""
+    others = [kind for kind in kinds(FusedSchedulerNode) if kind.__name__ != "OuterLoopFusedSchedulerNode"]
+    assert "FusedMixOrderReductions" in {kind.__name__ for kind in others}
+    assert not any(schedule.is_loop_kernel(object.__new__(kind)) for kind in others)
