@@ -15,7 +15,8 @@ from bridge.inductor import compiling, inventory
 @pytest.fixture
 def differences(monkeypatch):
     """What a newer torch is said to have in another form, and the releases that were asked about."""
-    found, asked = [], []
+    found: list[str] = []
+    asked: list[tuple[int, int]] = []
     monkeypatch.setattr(inventory, "moved", lambda release: asked.append(release) or found)
     compiling._obstacle_in_newer.cache_clear()
     yield found, asked

@@ -73,7 +73,7 @@ def sources() -> list[Path]:
 
 def imported(tree: ast.Module) -> dict[str, str]:
     """Names in a file -> what of torch they are."""
-    found = {}
+    found: dict[str, str] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and not node.level and (node.module or "").split(".")[0] == "torch":
             found |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
