@@ -1,5 +1,7 @@
 # make test    install into .venv and run everything that checks Bridge
 # make test-all    as `make test`, with all parameters of the tests that it samples
+# make test-newest    install with the newest torch into .venv-newest (6 GB),
+#              and run the tests of kernel counts, translation, code and caches
 # make demo    install into .venv and run the demonstration, without the tools of `make test`
 # make wheel   a wheel and an sdist into dist/, for machines without a compiler
 # make test-wheel    install that wheel into an empty environment without a compiler, and use it;
@@ -14,11 +16,12 @@
 # make docs    as `make build`, then docs/passes.md, docs/dialect.md, docs/api.md and docs/reasons.md
 #              anew; that Python also needs torch and Triton
 # make venv    install into .venv
-# make clean   remove .venv, build/ and dist/
+# make clean   remove both environments, build/ and dist/
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+NEWEST := .venv-newest
 
 # Tests run side by side; Inductor's own pool of compile processes in each of
 # them would only fight them for the cores.
@@ -44,7 +47,11 @@ TORTURE ?= op_db models pytorch_tests corpus
 MYPY_TESTS := --no-strict-optional --allow-untyped-defs \
               $(addprefix --disable-error-code=,arg-type attr-defined call-arg func-returns-value index list-item)
 
-.PHONY: venv build docs test test-all torture coverage demo wheel test-wheel lint clean
+# What a new torch may change, and of the rest of the tests little.
+NEWEST_TESTS := unit/inductor unit/affine unit/lift unit/triton unit/horizontal unit/scheduling \
+                end_to_end/test_patterns.py end_to_end/test_docs.py::test_torch_versions_are_those_of_pyproject
+
+.PHONY: venv build docs test test-newest test-all torture coverage demo wheel test-wheel lint clean
 
 # Requirements of pyproject.toml, by name, into .venv. Of thousands of modules few are imported: those are compiled then.
 REQUIRE = $(BIN)/python .ci/requirements.py $(1) > $@.txt && \
@@ -96,6 +103,19 @@ test: $(VENV)/.build
 
 test-all: PYTEST_ARGS = --all
 test-all: test
+
+$(NEWEST)/.installed: $(WHEEL)
+	$(PYTHON) -m venv $(NEWEST)
+	$(BIN)/python .ci/requirements.py run newest > $@.txt
+	$(NEWEST)/bin/python -m pip install --no-compile --progress-bar off -r $@.txt
+	$(NEWEST)/bin/python -m pip install --force-reinstall --no-deps $(<D)/*.whl
+	touch $@
+
+# Without a precompiled header: to make it takes longer than the few C++ kernels of these tests.
+test-newest: $(NEWEST)/.installed
+	cd $(NEWEST) && $(TEST_ENV) TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS=0 bin/python -m bridge.offline.demo
+	cd $(NEWEST) && $(TEST_ENV) TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS=0 \
+	  bin/pytest -n auto --durations=10 $(PYTEST_ARGS) $(addprefix ../test/python/,$(NEWEST_TESTS))
 
 torture: venv
 	cd $(VENV) && $(TEST_ENV) PYTHONPATH=../test/python/validation:../test/python/support \
@@ -149,5 +169,5 @@ docs: build
 	PYTHONPATH=. $(PYTHON) docs/first_screens.py
 
 clean:
-	rm -rf $(VENV) build dist coverage
+	rm -rf $(VENV) $(NEWEST) build dist coverage
 	rm -f bridge/_native bridge/lowering # links, from `make build`

@@ -29,10 +29,20 @@ def command_modules() -> list[ModuleType]:
     return sorted(modules, key=lambda module: module.NAME)
 
 
+class _Version(argparse.Action):
+    """Prints Bridge's version, and the versions of torch that it is tested with."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from .inductor import tested_versions  # loads torch
+
+        print(f"Bridge {__version__}, tested with torch {tested_versions()}")
+        parser.exit()
+
+
 def make_parser(argv: Sequence[str]) -> argparse.ArgumentParser:
     """Return the parser; only a command that argv names adds its arguments, as that may take imports."""
     parser = argparse.ArgumentParser(prog="bridge", description="What Bridge makes of PyTorch programs.")
-    parser.add_argument("--version", action="version", version=f"Bridge {__version__}")
+    parser.add_argument("--version", action=_Version, nargs=0, help="show versions and exit")
     subparsers = parser.add_subparsers(required=True, metavar="command")
     for module in command_modules():
         summary = (module.__doc__ or "").strip().splitlines()[0].rstrip(".")

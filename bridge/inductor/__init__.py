@@ -1,4 +1,4 @@
-"""The adapter to torch's private API: it knows every difference between torch 2.11, 2.12 and 2.13.
+"""The adapter to torch's private API: it knows every difference between the versions of torch.
 
 The package sees schedules, nodes, bodies and buffers through the functions that are listed here. Beside them:
 `protocols`, types of Inductor's objects; `graphs`, the graph before Inductor lowers it; `trial`, what Inductor would
@@ -20,7 +20,8 @@ from .compiling import (
     raised_by_backend,
     register_once,
     reset_compiler,
-    torch_supported,
+    tested_versions,
+    torch_obstacle,
 )
 from .hooks import GRAPH_HOOK, HOOK, CacheIdentity, graph_pass, hooked, scheduler_pass, users_pass
 from .loops import (
@@ -35,6 +36,7 @@ from .loops import (
 )
 from .numerics import computes_in_16_bits, emulates_eager_rounding, is_deterministic, unkept_promise
 from .schedule import (
+    apart_by_user,
     buffer_dtype,
     buffer_numel,
     buffers_awaited,

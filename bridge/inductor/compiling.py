@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import logging
 import re
 import sys
 import threading
@@ -13,11 +14,15 @@ from typing import Any, TypeAlias
 import torch
 from torch.fx import GraphModule
 
+from . import inventory
+
 #: What a backend is given: a graph and its inputs; it returns what runs the graph.
 Backend: TypeAlias = Callable[..., Callable[..., Any]]
 
-#: The first torch that works, and the first that is not known to.
-TORCH_VERSIONS = (2, 11), (2, 14)
+#: The first torch that works, and the first that nobody has tested.
+TORCH_VERSIONS = (2, 11), (2, 16)
+
+_log = logging.getLogger("bridge")
 
 
 def torch_release() -> tuple[int, int]:
@@ -26,9 +31,34 @@ def torch_release() -> tuple[int, int]:
     return int(major), int(minor)
 
 
-def torch_supported() -> bool:
-    """Return True if Bridge is known to work with this torch."""
-    return TORCH_VERSIONS[0] <= torch_release() < TORCH_VERSIONS[1]
+def tested_versions() -> str:
+    """Return the versions of torch that Bridge is tested with, as text."""
+    oldest, (major, too_new) = TORCH_VERSIONS
+    return f"{oldest[0]}.{oldest[1]} - {major}.{too_new - 1}"
+
+
+def torch_obstacle() -> str | None:
+    """Return why Bridge does not work with this torch; None where it does.
+
+    A newer torch than those that were tested works where it has all private names as they are expected.
+    """
+    release = torch_release()
+    if release < TORCH_VERSIONS[0]:
+        return f"bridge is tested with torch {tested_versions()}, and torch {torch.__version__} is older"
+    if release < TORCH_VERSIONS[1]:
+        return None
+    return _obstacle_in_newer(release)
+
+
+@functools.cache
+def _obstacle_in_newer(release: tuple[int, int]) -> str | None:
+    """Return what a newer torch has in another form, or log once that it has nothing so."""
+    version = f"bridge is tested with torch {tested_versions()}; torch {torch.__version__}"
+    differences = inventory.moved(release)
+    if differences:
+        return f"{version} differs in what bridge uses of it: {'; '.join(differences)}"
+    _log.warning("%s has all that bridge uses of it, in the same form: bridge goes on", version)
+    return None
 
 
 def register_once(name: str, backend: Backend) -> None:

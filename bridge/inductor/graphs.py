@@ -94,6 +94,14 @@ def is_library_call(node: Node) -> bool:
     return not known or target in fallbacks or target in flop_registry or target.overloadpacket in flop_registry
 
 
+def apart_by_user(graph: Graph) -> bool:
+    """Return True if the user has nodes of a graph apart, on streams or in pools of memory: new nodes would be in none.
+
+    Torch notes what stands inside of `torch.cuda.stream` from 2.13 on.
+    """
+    return any(not {"stream", "mempool"}.isdisjoint(node.meta.get("custom") or ()) for node in graph.nodes)
+
+
 def is_erased(node: Node) -> bool:
     """Return True if a node is in no graph any more."""
     return bool(node._erased)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -78,7 +79,11 @@ def merges_softmax_states() -> bool:
     return torch_release() >= (2, 13)
 
 
-_LOOP_STATE = ("_body", "_sizes", "group", "read_writes", "unmet_dependencies")
+_LOOP_STATE = ("_body", "_sizes", "group", "read_writes", "unmet_dependencies", "_loop_state_gen")
+
+#: Numbers of the loops that nodes are given: from torch 2.15 on Inductor keeps what it found out by a node's number.
+#: Never one that it counts to itself, nor one that other loops had which were taken back.
+_generations = itertools.count(1 << 32)
 
 
 def set_loop_body(node: LoopNode, body: LoopBody, undo: contextlib.ExitStack) -> None:
@@ -86,7 +91,9 @@ def set_loop_body(node: LoopNode, body: LoopBody, undo: contextlib.ExitStack) ->
     from torch._inductor import config
     from torch._inductor.utils import is_gpu
 
-    undo.callback(_restore_loop_state, node, {name: getattr(node, name) for name in _LOOP_STATE})
+    undo.callback(_restore_loop_state, node, {n: getattr(node, n) for n in _LOOP_STATE if hasattr(node, n)})
+    if hasattr(node, "_loop_state_gen"):
+        node._loop_state_gen = next(_generations)
     # The IR stays a reduction where the loops reduce nothing any more, of a constant say: this is how Inductor itself
     # says that its own loops have become pointwise.
     if node.is_reduction() and not body.sizes[1]:

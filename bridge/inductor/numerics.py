@@ -30,6 +30,9 @@ def unkept_promise() -> str | None:
     """Return what this compilation promises that a graph which Bridge has changed would not keep; else None."""
     if _is_batch_invariant():
         return "batch_invariant: which kernels are one, and the order of their sums, may differ between batch sizes"
+    numerics = _numerics()
+    if numerics != "default":
+        return f"numerics={numerics!r}: each operation is to round, or each sum to be in the order, as in eager mode"
     return None
 
 
@@ -38,6 +41,13 @@ def computes_in_16_bits(device: torch.device) -> bool:
     from torch._inductor import config
 
     return generates_triton(device) and not config.triton.codegen_upcast_to_fp32
+
+
+def _numerics() -> str:
+    """Read the option `numerics`, which there was not before torch 2.15."""
+    from torch._inductor import config
+
+    return str(getattr(config, "numerics", "default"))
 
 
 def _is_batch_invariant() -> bool:

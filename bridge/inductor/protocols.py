@@ -131,6 +131,7 @@ class LoopNode(Kernel, Protocol):
     node: Any
     _body: LoopBody
     _sizes: Sizes
+    _loop_state_gen: int
 
     def refresh_dependencies(self, normalize: bool, need_clear_tiling_cache: bool) -> None: ...
 
@@ -166,6 +167,10 @@ class TritonCodeGenerator(CodeGenerator, Protocol):
     bridge_collected: list[KernelFeatures] | None
     kernel_type: Any
 
+    def create_kernel_choices(
+        self, kernel_features: KernelFeatures, kernel_args: Sequence[Any], kernel_kwargs: dict[str, Any]
+    ) -> list[Any]: ...
+
     def get_tiling_and_scores(self, *features: object) -> tuple[Mapping[str, sympy.Expr], Scores]: ...
 
 
@@ -182,6 +187,8 @@ class KernelFeatures(Protocol):
     def is_reduction(self) -> bool: ...
 
     def get_reduction_hint(self, tiling_scores: Scores) -> Any: ...
+
+    def with_tiling_scores(self, tiling_scores: Scores) -> KernelFeatures: ...
 
 
 class Scheduler(Protocol):

@@ -98,6 +98,19 @@ def _slices_cat(output: Buffer) -> bool:
     return isinstance(output.node, ir.ComputedBuffer) and isinstance(output.node.layout, ir.NonOwningLayout)
 
 
+def apart_by_user(schedule: Iterable[Kernel]) -> str | None:
+    """Return why the user has kernels of a schedule apart: they are on several streams, or memory is of several pools.
+
+    None where all may be together. Torch 2.13 has streams, 2.15 pools.
+    """
+    scheduler = next((kernel.scheduler for kernel in schedule), None)
+    if getattr(scheduler, "_multi_stream_nodes", False):
+        return "the graph runs on several streams"
+    if getattr(scheduler, "_mempool_nodes", False):
+        return "the graph has memory of a pool of the user's"
+    return None
+
+
 def storage_of(name: str) -> str | None:
     """Return the larger buffer that a buffer is a slice of, if it is one."""
     view = _view_of_storage(name)

@@ -18,15 +18,16 @@ if TYPE_CHECKING:
 #: Whether what is scheduled in this context is a trial: no pass of a hook takes part.
 running: ContextVar[bool] = ContextVar("bridge_trial", default=False)
 
-#: A trial is to take no time on the device.
-_NO_MEASUREMENTS = {
-    "benchmark_fusion": False,
-    "benchmark_epilogue_fusion": False,
-    "max_autotune": False,
-    "max_autotune_gemm": False,
-    "max_autotune_pointwise": False,
-    "trace.enabled": False,
-}
+#: A trial is to take no time on the device.  Those of them that a torch has: one has another name from 2.15 on.
+_NO_MEASUREMENTS = (
+    "benchmark_fusion",
+    "benchmark_template_fusion",
+    "max_autotune",
+    "max_autotune_gemm",
+    "max_autotune_pointwise",
+    "trace.enabled",
+)
+_OLDER_NAMES = {"benchmark_template_fusion": "benchmark_epilogue_fusion"}
 
 
 def copied(graph: Graph) -> Graph:
@@ -62,11 +63,18 @@ def apart(shape_env: ShapeEnv | None) -> Iterator[None]:
     restore = counts_restored()
     token = running.set(True)
     try:
-        with config.patch(_NO_MEASUREMENTS), shape_env.suppress_guards() if shape_env else contextlib.nullcontext():
+        with config.patch(no_measurements()), shape_env.suppress_guards() if shape_env else contextlib.nullcontext():
             yield
     finally:
         running.reset(token)
         restore()
+
+
+def no_measurements() -> dict[str, bool]:
+    """Return the options of Inductor that have it measure nothing; it warns of one that is named as it was before."""
+    from torch._inductor import config
+
+    return {name if name in config._config else _OLDER_NAMES[name]: False for name in _NO_MEASUREMENTS}
 
 
 def counts_restored() -> Callable[[], None]:

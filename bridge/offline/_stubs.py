@@ -2,7 +2,7 @@
 
 The stubs make a process without a GPU look, to Inductor only, like one that
 holds a given GPU. Each is a context manager that restores what it replaced, on
-exceptions too. Supported: torch 2.11 to 2.13, CPU and CUDA builds.
+exceptions too. Supported: torch 2.11 to 2.15, CPU and CUDA builds.
 """
 
 from __future__ import annotations

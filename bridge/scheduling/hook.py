@@ -76,12 +76,12 @@ def active(options: Options, report: Report) -> Iterator[Report]:
 
 
 def supported(report: Report) -> bool:
-    """Return False, with a warning and the reason in the report, where Bridge does not know this torch."""
-    if inductor.torch_supported():
+    """Return False, with a warning and the reason in the report, where Bridge does not work with this torch."""
+    obstacle = inductor.torch_obstacle()
+    if obstacle is None:
         return True
-    oldest, too_new = (".".join(map(str, v)) for v in inductor.TORCH_VERSIONS)
     with report.graph():
-        _leave([], report, Reason.torch_version, f"bridge needs torch >= {oldest}, < {too_new}")
+        _leave([], report, Reason.torch_version, obstacle)
     _tell(report, Counter())
     return False
 
@@ -175,7 +175,8 @@ class _BeforeLowering(_Pass):
     def __call__(self, graph: torch.fx.Graph, inference: bool) -> None:
         scope = current()
         assert scope is not None, "called where not active"
-        if (inference or scope.options.training) and inductor.unkept_promise() is None:
+        left = inductor.unkept_promise() is not None or graphs.apart_by_user(graph)
+        if (inference or scope.options.training) and not left:
             with recorder().timed("bridge.graph_passes"):
                 change_graph(graph, scope.options, inference)
 
@@ -266,6 +267,9 @@ def _transform(nodes: Schedule, options: Options, report: Report) -> Schedule:
     promise = inductor.unkept_promise()
     if promise is not None:
         return _leave(nodes, report, Reason.not_liftable, promise)
+    apart = inductor.apart_by_user(nodes)
+    if apart is not None:
+        return _leave(nodes, report, Reason.different_device, apart)
     # No step of it that changes something ends it.
     return try_step(partial(fuse_schedule, nodes, options, report), nodes, *(n.get_name() for n in nodes))
 

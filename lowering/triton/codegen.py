@@ -107,12 +107,7 @@ class BandMixin(TritonScheduling):
     def generate_kernel_code_from_nodes(self, nodes: Sequence[LoopNode], *args: object, **kwargs: object) -> str:
         """Generate what Inductor times; it makes a kernel without asking for the choices that are made for it."""
         plain = self.kernel_type
-
-        def chosen(tiling: Mapping[str, sympy.Expr], features: KernelFeatures) -> TritonKernel:
-            self.kernel_type = plain
-            return self.create_kernel_choices(features, [tiling], {"features": features})[0]
-
-        self.kernel_type = chosen
+        self.kernel_type = _ChosenKernel(self, plain)
         try:
             return super().generate_kernel_code_from_nodes(nodes, *args, **kwargs)
         finally:
@@ -167,7 +162,7 @@ class BandMixin(TritonScheduling):
         A looped reduction has the registers of the parts beside it, and fewer warps at a time, without using them.
         """
         scored = [(features, tiling_and_scores(self, features)) for features in self._features(kernels)]
-        kept = any(is_persistent(self, features) for features, _ in scored)
+        kept = any(is_persistent(self, features, scores) for features, (_, scores) in scored)
         parts = []
         for features, (tiling, scores) in scored:
             options: dict[str, Any] = {"tiling": tiling, "tiling_scores": scores}
@@ -185,6 +180,22 @@ class BandMixin(TritonScheduling):
         options["pid_cache"] = {"tl.program_id(0)": "x_pid_offset", "tl.program_id(1)": "y_pid_offset"}
         (kernel,) = self.create_kernel_choices(features, [tiling], options)
         return kernel
+
+
+class _ChosenKernel:
+    """Stands for the class of a code generator's kernels: for a new one, the choices are asked, once."""
+
+    def __init__(self, scheduling: TritonCodeGenerator, plain: type) -> None:
+        self._scheduling, self._plain = scheduling, plain
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what the class has: from torch 2.14 on its method is asked for what the features need."""
+        return getattr(self._plain, name)
+
+    def __call__(self, tiling: Mapping[str, sympy.Expr], **options: Any) -> TritonKernel:
+        """Return the kernel that the choices are for the features among the options."""
+        self._scheduling.kernel_type = self._plain
+        return self._scheduling.create_kernel_choices(options["features"], [tiling], options)[0]
 
 
 def _has_free_blocks(kernel_args: Sequence[Mapping[str, object]], kernel_kwargs: Mapping[str, object]) -> bool:
@@ -245,7 +256,9 @@ def fuse_nodes(nodes: Sequence[LoopNode], tiles: bool = True) -> Kernel | None:
     """
     from torch._inductor import config
 
-    with config.patch({"triton.tiling_prevents_reduction_fusion": tiles}):
+    # Nor does Inductor make stages of them, whose kernels have a code generator of their own.
+    stages = {"triton.nested_reduction": False} if hasattr(config.triton, "nested_reduction") else {}
+    with config.patch({"triton.tiling_prevents_reduction_fusion": tiles, **stages}):
         fused = _fuse_all(_by_loops(nodes)) or _fuse_all(nodes)
     return fused if fused is not None and all(_fits(fused, node) for node in nodes) else None
 

@@ -34,7 +34,7 @@ def tiling_and_scores(
         return scheduling.get_tiling_and_scores(schedule, numel, reduction_numel, features.coalesce_analysis)
 
 
-def is_persistent(scheduling: TritonCodeGenerator, features: KernelFeatures) -> bool:
+def is_persistent(scheduling: TritonCodeGenerator, features: KernelFeatures, scores: Scores) -> bool:
     """Return True if the kernel would be persistent alone, and may be in a shared launch: no symbolic length."""
     from torch._inductor.virtualized import V
 
@@ -42,6 +42,8 @@ def is_persistent(scheduling: TritonCodeGenerator, features: KernelFeatures) -> 
         return True
     if not features.is_reduction() or not has_static_rows(features):
         return False
+    if hasattr(features, "with_tiling_scores"):  # from torch 2.14 on they decide, too
+        features = features.with_tiling_scores(scores)
     return V.choices.should_use_persistent_reduction(features, False)
 
 
@@ -153,6 +155,4 @@ def cannot_share_launch(scheduler: Scheduler, device: torch.device) -> str | Non
         return "cooperative reductions and multi_kernel need launches of their own"
     if triton.tile_reductions or triton.prefer_nd_tiling or (triton.max_tiles or 2) > 2:
         return "three-dimensional tiles cannot be partitioned"
-    if getattr(scheduler, "_multi_stream_nodes", False):
-        return "the graph runs on several streams"
     return None

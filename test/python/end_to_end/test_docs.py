@@ -113,12 +113,19 @@ def test_api_reference_is_current(monkeypatch):
     assert (ROOT / "docs" / "api.md").read_text() == importlib.import_module("api").page(), "run `make docs`"
 
 
+#: Of pyproject.toml: what is developed with, and the newest.
+EXTRAS = "dev", "newest"
+
+
 def test_torch_versions_are_those_of_pyproject():
     text = (ROOT / "pyproject.toml").read_text()
-    (first,), (tested,) = (re.findall(rf'"torch{sign}(\d+)\.(\d+)', text) for sign in (">=", "=="))
-    oldest, too_new = inductor.TORCH_VERSIONS
-    assert oldest == tuple(map(int, first))
-    assert too_new == (int(tested[0]), int(tested[1]) + 1)
+    bound = re.findall(r'"torch>=(\d+)\.(\d+),<(\d+)\.(\d+)"', text)
+    (pinned,), (newest,) = (re.findall(rf"\n{extra} = \[.*?\"torch==([\d.]+)\"", text, re.DOTALL) for extra in EXTRAS)
+    oldest, (major, too_new) = inductor.TORCH_VERSIONS
+    assert bound == [(*map(str, oldest), str(major), str(too_new))]
+    assert newest.startswith(f"{major}.{too_new - 1}.")
+    assert f"torch {inductor.tested_versions()}" in README
+    assert all(f"| {version} |" in README for version in (pinned, newest))
 
 
 def test_reasons_exist():

@@ -99,6 +99,10 @@ def emitted_for(arch: str, codes: list[str]) -> Iterator[None]:
         yield
 
 
+#: Has Inductor leave apart what it fuses by itself from torch 2.15 on, in stages: for tests of Bridge's own kernels.
+NO_STAGES = {"triton.nested_reduction": False} if hasattr(torch._inductor.config.triton, "nested_reduction") else {}
+
+
 def run_emitted(
     function: Callable,
     inputs: list[torch.Tensor],

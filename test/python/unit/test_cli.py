@@ -11,6 +11,7 @@ import explained
 import pytest
 
 import bridge
+from bridge import inductor
 from bridge.cli import command_modules, main
 from bridge.commands import _program
 
@@ -30,7 +31,8 @@ def test_commands_have_help(capsys):
 def test_version(capsys):
     with pytest.raises(SystemExit):
         main(["--version"])
-    assert bridge.__version__ in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert bridge.__version__ in said and said.endswith(f"tested with torch {inductor.tested_versions()}\n")
 
 
 def test_console_script_is_installed():

@@ -9,16 +9,46 @@ from torch._dynamo import exc
 from torch._dynamo.backends import registry
 from torch._dynamo.utils import counters
 
-from bridge.inductor import compiling
+from bridge.inductor import compiling, inventory
 
 
-@pytest.mark.parametrize(
-    ("version", "supported"),
-    [("2.10.1", False), ("2.11.0", True), ("2.13.0a0+git1234567", True), ("2.14.0", False), ("3.0.0", False)],
-)
-def test_supported_versions_are_compared_as_numbers(monkeypatch, version, supported):
+@pytest.fixture
+def differences(monkeypatch):
+    """What a newer torch is said to have in another form, and the releases that were asked about."""
+    found: list[str] = []
+    asked: list[tuple[int, int]] = []
+    monkeypatch.setattr(inventory, "moved", lambda release: asked.append(release) or found)
+    compiling._obstacle_in_newer.cache_clear()
+    yield found, asked
+    compiling._obstacle_in_newer.cache_clear()
+
+
+@pytest.mark.parametrize("version", ["2.11.0+cu130", "2.12.1", "2.13.0a0+git1234567", "2.14.1", "2.15.0"])
+def test_torch_that_was_tested_works_and_nothing_is_compared(monkeypatch, differences, version):
     monkeypatch.setattr(torch, "__version__", version)
-    assert compiling.torch_supported() is supported
+    assert compiling.torch_obstacle() is None
+    assert differences[1] == []
+
+
+@pytest.mark.parametrize("version", ["2.10.1", "1.13.0"])
+def test_older_torch_does_not_work(monkeypatch, differences, version):
+    monkeypatch.setattr(torch, "__version__", version)
+    assert f"torch {version} is older" in compiling.torch_obstacle()
+
+
+@pytest.mark.parametrize("version", ["2.16.0", "2.16.0.dev20260101+cpu", "3.0.0"])
+def test_newer_torch_of_the_same_form_works_with_one_line_of_log(monkeypatch, differences, caplog, version):
+    monkeypatch.setattr(torch, "__version__", version)
+    assert [compiling.torch_obstacle(), compiling.torch_obstacle()] == [None, None]
+    (said,) = caplog.messages
+    assert version in said and compiling.tested_versions() in said
+
+
+def test_newer_torch_of_another_form_does_not_work_and_is_told_why(monkeypatch, differences, caplog):
+    differences[0].append("torch._inductor.scheduler.Scheduler.codegen is gone")
+    monkeypatch.setattr(torch, "__version__", "2.16.0")
+    assert compiling.torch_obstacle().endswith("torch._inductor.scheduler.Scheduler.codegen is gone")
+    assert caplog.messages == []
 
 
 def test_backend_that_is_registered_again_stays_the_first(monkeypatch):

@@ -87,3 +87,14 @@ def test_limit_of_the_cpu_is_not_that_of_other_devices():
         assert graphs.store_limits(torch.device("cuda")) == (3, config._realize_acc_reads_threshold_default)
     with config.patch(realize_acc_reads_threshold=7):
         assert graphs.store_limits(torch.device("cpu")).any == 7
+
+
+@pytest.mark.parametrize(
+    ("noted", "apart"), [(None, False), ({"other": 1}, False), ({"stream": 0}, True), ({"mempool": 2}, True)]
+)
+def test_nodes_on_a_stream_or_in_a_pool_are_apart(noted, apart):
+    graph = FxGraph()
+    graph.output(graph.placeholder("x"))
+    if noted is not None:
+        next(iter(graph.nodes)).meta["custom"] = noted
+    assert graphs.apart_by_user(graph) is apart

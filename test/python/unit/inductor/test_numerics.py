@@ -27,6 +27,7 @@ OBEYED = {
 #: Option -> (its value, why nothing is fused).
 REFUSED = {
     "batch_invariant": (True, Reason.not_liftable),
+    "numerics": ("strict", Reason.not_liftable),
     "triton.codegen_upcast_to_fp32": (False, Reason.unsupported_dtype),
 }
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+import pytest
 import sympy
+from torch._inductor.scheduler import FusedSchedulerNode
 from torch.utils._sympy.functions import Identity
 
 from bridge.inductor import schedule
@@ -15,3 +17,32 @@ def test_step_of_an_index_that_sympy_is_not_to_simplify(monkeypatch):
     monkeypatch.setattr(schedule, "size_hint", int)
     variable = sympy.Symbol("i0", integer=True)
     assert schedule._innermost_step(SimpleNamespace(var_names=(variable,), index=Identity(variable) * 3)) == 3
+
+
+@pytest.mark.parametrize(
+    ("attributes", "said"),
+    [
+        ({}, None),
+        ({"_multi_stream_nodes": False, "_mempool_nodes": False}, None),
+        ({"_multi_stream_nodes": True}, "the graph runs on several streams"),
+        ({"_mempool_nodes": True}, "the graph has memory of a pool of the user's"),
+    ],
+    ids=["older torch", "neither", "streams", "pool"],
+)
+def test_what_the_user_has_apart_stays_apart(attributes, said):
+    kernel = SimpleNamespace(scheduler=SimpleNamespace(**attributes))
+    assert schedule.apart_by_user([kernel]) == said
+    assert schedule.apart_by_user([]) is None
+
+
+def kinds(base: type) -> list[type]:
+    """Return all classes that are derived from one."""
+    derived: list[type] = base.__subclasses__()
+    return derived + [kind for one in derived for kind in kinds(one)]
+
+
+def test_fused_nodes_with_code_generators_of_their_own_are_no_loop_kernels():
+    """So are those that Inductor makes in stages, from torch 2.13 on, and those over rows and columns at once."""
+    others = [kind for kind in kinds(FusedSchedulerNode) if kind.__name__ != "OuterLoopFusedSchedulerNode"]
+    assert "FusedMixOrderReductions" in {kind.__name__ for kind in others}
+    assert not any(schedule.is_loop_kernel(object.__new__(kind)) for kind in others)

@@ -1,5 +1,7 @@
 """What Inductor would make of a graph: found on a copy, and nothing is left of it."""
 
+import warnings
+
 import pytest
 import torch
 from torch._dynamo.utils import counters
@@ -52,6 +54,15 @@ def test_trial_measures_nothing_and_ends_with_an_error_too():
         raise RuntimeError("stop")
     assert not trial.running.get()
     assert metrics.generated_kernel_count == generated - 1
+
+
+def test_options_have_the_names_that_this_torch_has_for_them():
+    """Torch 2.15 warns of `benchmark_epilogue_fusion`, which it calls `benchmark_template_fusion`."""
+    with warnings.catch_warnings(), config.patch(max_autotune=True):
+        warnings.simplefilter("error")
+        with trial.apart(None):
+            assert not config.max_autotune
+    assert len(trial.no_measurements()) == 6
 
 
 def test_guards_are_suppressed_only_in_the_block(mode):

@@ -13,6 +13,7 @@ from functions import rows, sample
 from threads import in_thread
 
 import bridge
+from bridge import inductor
 from bridge.options import Options
 from bridge.scheduling import hook
 
@@ -168,3 +169,18 @@ print(json.dumps(runs))
         rows_code, *others = first
         assert rows_code != untouched[0], "the function that Bridge fuses"
         assert others == untouched[1:]
+
+
+def test_a_graph_on_several_streams_is_left_alone(monkeypatch):
+    """One kernel of theirs would be on one of the streams only; what is changed in the graph is on none."""
+    monkeypatch.setattr(inductor, "apart_by_user", lambda nodes: "the graph runs on several streams")
+    monkeypatch.setattr(hook.graphs, "apart_by_user", lambda graph: True)
+    monkeypatch.setattr(hook, "change_graph", lambda *_: pytest.fail("changed"))
+    torch._dynamo.reset()
+    x = sample()
+    with bridge.enabled(shrink_domains=True) as report:
+        torch.testing.assert_close(torch.compile(rows, options={"fx_graph_cache": False})(x), rows(x))
+    assert not report.fused
+    assert [(r.reason, r.detail) for r in report.refusals] == [
+        (bridge.Reason.different_device, "the graph runs on several streams")
+    ]

@@ -9,6 +9,7 @@ import sympy
 import torch
 from torch._inductor import config
 from torch._inductor.runtime.hints import ReductionHint
+from torch._inductor.virtualized import V
 
 from bridge.lowering.triton.combo_kernels import (
     cannot_share_launch,
@@ -46,7 +47,19 @@ def test_short_inner_reductions(kernel, short):
 @pytest.mark.parametrize(("kept", "persistent"), [({"op1": None}, True), ({"op2": None}, False)])
 def test_a_symbolic_row_is_persistent_only_where_bridge_keeps_it(kept, persistent):
     scheduling = SimpleNamespace(bridge_persistent_nodes=kept)
-    assert is_persistent(scheduling, features(sympy.Symbol("s0"))) is persistent
+    assert is_persistent(scheduling, features(sympy.Symbol("s0")), None) is persistent
+
+
+def test_persistence_is_asked_for_with_the_scores_where_they_decide():
+    """From torch 2.14 on scores alone may make a reduction one over contiguous elements, which is persistent."""
+    scheduling = SimpleNamespace(bridge_persistent_nodes={})
+    kernel, scored = features(sympy.Integer(512), hint=ReductionHint.DEFAULT), {"x": 1, "r0_": 64}
+    given = []
+    kernel.with_tiling_scores = lambda scores: given.append(scores) or "with scores"
+    choices = SimpleNamespace(should_use_persistent_reduction=lambda asked, cooperative: asked == "with scores")
+    with V.set_choices_handler(choices):
+        assert is_persistent(scheduling, kernel, scored)
+    assert given == [scored]
 
 
 @pytest.mark.parametrize(("allowed", "asked"), [(None, 2), (1, 1), (3, 2)])

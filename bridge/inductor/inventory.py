@@ -1,0 +1,498 @@
+"""Every private name of torch that Bridge touches: the parameters that it expects, and the versions that have it.
+
+The tables are for people, and for three readers: `test_inventory.py` compares them with the torch that is installed,
+and with what the package uses; `compiling` asks about a torch that is newer than those that were tested.
+
+Below its module stands a name with its parameters (`=`: has a default), where Bridge calls it or puts something in its
+place; or names alone, those of a class after the class. Before it stand the versions that have it so; without any, all
+that were tested have. What a version lacks is asked for by `hasattr` or `getattr` where it is used.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+Release: TypeAlias = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Name:
+    """A name of torch's; parameters: "" where only the name matters; first, last: the releases that have it so.
+
+    first: None for the oldest that works; last: None for the newest that was tested and, it is hoped, all after it.
+    """
+
+    module: str
+    path: str
+    parameters: str = ""
+    first: Release | None = None
+    last: Release | None = None
+
+    def __str__(self) -> str:
+        return f"{self.module}.{self.path}"
+
+    def is_of(self, release: Release) -> bool:
+        """Return True if a release has the name in this form."""
+        return (self.first is None or self.first <= release) and (self.last is None or release <= self.last)
+
+
+def names(tools: bool = False) -> list[Name]:
+    """Return what the tables say; tools: those of the tools beside compiling, too."""
+    return [*_parsed(_COMPILING), *(_parsed(_TOOLS) if tools else [])]
+
+
+def moved(release: Release, tools: bool = False) -> list[str]:
+    """Return what the installed torch, which is of that release, has in another form than expected; a line for each."""
+    expected = [name for name in names(tools) if name.is_of(release)]
+    return [_difference(name, there) for name in expected if not _is_as_expected(name, there := found(name))]
+
+
+def _is_as_expected(name: Name, there: str | None) -> bool:
+    return there is not None and name.parameters in ("", there)
+
+
+def _difference(name: Name, there: str | None) -> str:
+    return f"{name} is gone" if there is None else f"{name}{there} had {name.parameters}"
+
+
+#: Versions, and what has them: a name with parameters, or names, perhaps of a class.
+_LINE = re.compile(r"(?:(?P<first>[\d.]+)?-(?P<last>[\d.]+)?: )?(?P<rest>.*)")
+_NAMES = re.compile(r"(?P<path>[\w.]+)(?P<parameters>\(.*\))|(?:(?P<owner>[\w.]+): )?(?P<members>.*)")
+
+
+@functools.cache
+def _parsed(table: str) -> tuple[Name, ...]:
+    return tuple(_parse(table))
+
+
+def _parse(table: str) -> Iterator[Name]:
+    module = ""
+    for line in re.sub(r"\n {8}", " ", table.strip()).splitlines():
+        if not line.startswith(" "):
+            module = line
+            continue
+        versions = _match(_LINE, line.strip())
+        releases = [_release(versions["first"]), _release(versions["last"])]
+        named = _match(_NAMES, versions["rest"])
+        if named["path"]:
+            yield Name(module, named["path"], named["parameters"], *releases)
+        owner = f"{named['owner']}." if named["owner"] else ""
+        for member in (named["members"] or "").split():
+            yield Name(module, owner + member, "", *releases)
+
+
+def _match(pattern: re.Pattern[str], text: str) -> dict[str, str]:
+    match = pattern.fullmatch(text)
+    assert match is not None, f"no line of the inventory: {text}"
+    return match.groupdict()
+
+
+def _release(version: str | None) -> Release | None:
+    if not version:
+        return None
+    major, minor = version.split(".")
+    return int(major), int(minor)
+
+
+def found(name: Name) -> str | None:
+    """Return what the installed torch has by a name: its parameters, "" where it has none, None for no such name."""
+    try:
+        owner: object = importlib.import_module(name.module)
+    except ImportError:
+        return None
+    *outer, last = name.path.split(".")
+    for part in outer:
+        owner = getattr(owner, part, None)
+    value = inspect.getattr_static(owner, last, None)
+    return _parameters(value) if value is not None else "" if _has(owner, last) else None
+
+
+def _has(owner: object, attribute: str) -> bool:
+    """Return True if an object has an attribute, or if the methods of a class give one to its objects, or read it."""
+    kinds = inspect.getmro(owner) if isinstance(owner, type) else ()
+    methods = (inspect.unwrap(value) for kind in kinds for value in vars(kind).values() if inspect.isfunction(value))
+    return hasattr(owner, attribute) or any(attribute in method.__code__.co_names for method in methods)
+
+
+#: How a parameter begins that takes all that are left.
+_STARS: dict[object, str] = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
+
+
+def _parameters(value: object) -> str:
+    """Return the names of a function's parameters; "" for what is no function."""
+    function = value.__func__ if isinstance(value, (staticmethod, classmethod)) else value
+    try:
+        parameters = list(inspect.signature(function).parameters.values()) if callable(function) else None
+    except (TypeError, ValueError):  # a function of C++
+        parameters = None
+    if parameters is None:
+        return ""
+    shown = [_STARS.get(p.kind, "") + p.name + ("=" if p.default is not p.empty else "") for p in parameters]
+    named = next((i for i, p in enumerate(parameters) if p.kind is inspect.Parameter.KEYWORD_ONLY), None)
+    if named is not None and not any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters):
+        shown.insert(named, "*")
+    return f"({', '.join(shown)})"
+
+
+#: What compiling with Bridge needs.
+_COMPILING = """
+torch
+    -2.11: _TorchCompileInductorWrapper(mode, options, dynamic)
+    2.13-: _TorchCompileInductorWrapper(mode, options, dynamic, name=)
+torch._dispatch.python
+    enable_python_dispatcher
+torch._dynamo.backends.registry
+    _COMPILER_FNS
+    register_backend(compiler_fn=, name=, tags=)
+torch._dynamo.exc
+    ShortenTraceback TorchDynamoException
+torch._dynamo.utils
+    counters
+torch._guards
+    TracingContext.fw_metadata
+    TracingContext.try_get()
+torch._inductor.choices
+    InductorChoices.should_use_persistent_reduction(features, cooperative_reduction)
+torch._inductor.codecache
+    BypassFxGraphCache
+    PyCodeCache.modules
+torch._inductor.codegen.common
+    CSE.generate(self, buffer, expr, *, bounds=, write=, assignment=, dtype=, shape=)
+    CSE.newvar(self, bounds=, dtype=, shape=)
+    CSEVariable: dtype shape
+    DeferredLine(name, line)
+    IndentedBuffer._lines
+    IndentedBuffer.writeline(self, line)
+    KernelArgs.inplace_buffers
+    KernelArgs.input(self, name)
+    KernelArgs.output(self, name)
+torch._inductor.codegen.cuda_combined_scheduling
+    CUDACombinedScheduling._triton_scheduling
+torch._inductor.codegen.segmented_tree
+    SegmentedTree(values, update_op, summary_op, identity_element)
+torch._inductor.codegen.simd
+    IterationRangesEntry: divisor length
+    IterationRangesEntry.symbol(self)
+    IterationRangesRoot: is_reduction numel prefix tensor_dim var_list
+    SIMDKernel.is_compatible(cls, groups, lengths, reduction_numel=)
+    SIMDScheduling.candidate_tilings(cls, node, numel, reduction_numel)
+torch._inductor.codegen.simd_kernel_features
+    SIMDKernelFeatures: coalesce_analysis node_schedule numel reduction_numel
+    SIMDKernelFeatures.get_reduction_hint(self, tiling_scores=)
+    SIMDKernelFeatures.is_reduction(self)
+    SIMDKernelFeatures.scheduler_nodes(self)
+    2.14-: SIMDKernelFeatures.with_tiling_scores(self, tiling_scores)
+torch._inductor.codegen.triton
+    FixedTritonConfig(config)
+    IndexingOptions.mask_vars
+    TritonKernel: _load_mask args body compute cse features inside_reduction loads num_load num_reduction num_store
+        persistent_reduction post_loop_combine post_loop_store range_tree_nodes range_trees stores tiling_scores
+    -2.11: TritonKernel(tiling, min_elem_per_thread=, optimize_mask=, fixed_config=, hint_override=,
+        is_combo_kernel=, **kwargs)
+    2.13-: TritonKernel(tiling, min_elem_per_thread=, optimize_mask=, fixed_config=, hint_override=,
+        is_combo_kernel=, per_subkernel_blocks=, **kwargs)
+    TritonKernel._handle_pdl_after_load(self, launch_buffer, result_var)
+    TritonKernel._handle_pdl_before_access(self, wait_buffer, *dependencies, consider_reads=)
+    TritonKernel.active_range_trees(self)
+    TritonKernel.codegen_body(self)
+    TritonKernel.codegen_kernel(self, name=)
+    TritonKernel.dense_size_list(self)
+    TritonKernel.dense_size_str(self)
+    TritonKernel.get_load_buffer(self, indexing)
+    TritonKernel.index_to_str(self, index)
+    -2.11: TritonKernel.indexing(self, index, *, copy_shape=, dense_indexing=, override_mask=, block_ptr=,
+        tma_compatibility_checker=)
+    2.13-2.14: TritonKernel.indexing(self, index, *, copy_shape=, dense_indexing=, override_mask=, block_ptr=,
+        tma_compatibility_checker=, mask_constant_index=)
+    2.15-: TritonKernel.indexing(self, index, *, copy_shape=, dense_indexing=, override_mask=, block_ptr=,
+        tma_compatibility_checker=, mask_constant_index=, allow_reduction_invariant_indexing=)
+    TritonKernel.indexing_size_str(self, i)
+    TritonKernel.inductor_meta_common(cls)
+    TritonKernel.is_indirect_indexing(self, index)
+    TritonKernel.load(self, name, index)
+    TritonKernel.mask_loads(self, mask, value)
+    TritonKernel.prepare_indexing(self, index)
+    TritonKernel.reduction(self, dtype, src_dtype, reduction_type, value)
+    TritonKernel.store(self, name, index, value, mode=)
+    TritonKernel.want_no_x_dim(self)
+    TritonScheduling.kernel_type
+    TritonScheduling.can_fuse_horizontal(self, node1, node2)
+    TritonScheduling.can_fuse_vertical(self, node1, node2)
+    TritonScheduling.codegen_combo_kernel(self, combo_kernel_node)
+    TritonScheduling.codegen_comment(self, node_schedule, kernel_name=)
+    TritonScheduling.codegen_node(self, node)
+    TritonScheduling.codegen_node_schedule(self, kernel_features)
+    TritonScheduling.create_kernel_choices(self, kernel_features, kernel_args, kernel_kwargs)
+    TritonScheduling.define_kernel(self, src_code, node_schedule, kernel)
+    TritonScheduling.free_buffers_in_scheduler(self)
+    TritonScheduling.fuse(self, node1, node2)
+    -2.11: TritonScheduling.generate_combo_kernel_code(self, subkernel_nodes, custom_part_algorithm,
+        enable_autotune, mixed_sizes, only_gen_src_code=)
+    2.13-: TritonScheduling.generate_combo_kernel_code(self, subkernel_nodes, custom_part_algorithm,
+        enable_autotune, mixed_sizes, only_gen_src_code=, per_subkernel_blocks=)
+    -2.13: TritonScheduling.generate_kernel_code_from_nodes(self, nodes, benchmark_kernel=, hint_override=)
+    2.14-: TritonScheduling.generate_kernel_code_from_nodes(self, nodes, benchmark_kernel=, hint_override=,
+        coalesce_analysis=)
+    TritonScheduling.get_tiling_and_scores(cls, node_schedule, numel, reduction_numel=, coalesce_analysis=)
+    TritonScheduling.group_fn(self, sizes)
+    TritonScheduling.process_kernel(self, kernel, node_schedule, only_gen_src_code=)
+    get_triton_reduction_function(reduction_type)
+    triton_store_type(dtype)
+torch._inductor.codegen.triton_combo_kernel
+    ComboKernel: inductor_meta sub_kernels triton_meta
+    -2.11: ComboKernel(triton_kernel_cls, enable_autotune=, mixed_sizes=)
+    2.13-: ComboKernel(triton_kernel_cls, enable_autotune=, mixed_sizes=, per_subkernel_blocks=)
+    ComboKernel.call_kernel(self, name)
+    ComboKernel.codegen_kernel(self, name=)
+    ComboKernel.create_sub_kernel(self, triton_kernel)
+    ComboKernel.jit_line(self, heuristics, size_hints, selected_kernel, signature, argdefs, size_hints_list,
+        pointwise_with_reduce=)
+    ComboKernel.select_heuristics(self, sub_kernel)
+torch._inductor.codegen.wrapper
+    EfficientPeakEstimate: overall_peak_memory segmented_tree
+    PythonWrapperCodegen: estimate_peak lines
+    PythonWrapperCodegen.codegen_allocation(self, buffer)
+    PythonWrapperCodegen.codegen_inplace_reuse(self, input_buffer, output_buffer)
+    PythonWrapperCodegen.memory_plan_reuse(self)
+    PythonWrapperCodegen.push_codegened_graph(self, graph)
+    ReuseLine.reused_as
+torch._inductor.compile_fx
+    -2.11: compile_fx(model_, example_inputs_, inner_compile=, config_patches=, decompositions=, ignore_shape_env=)
+    2.13-: compile_fx(model_, example_inputs_, inner_compile=, config_patches=, decompositions=, ignore_shape_env=,
+        compile_region_name=)
+    -2.11: compile_fx_inner(gm, example_inputs, **kwargs)
+    2.13-: compile_fx_inner(gm, example_inputs, compile_region_name=, **kwargs)
+torch._inductor.config
+    _config _post_fusion_custom_pass benchmark_fusion combo_kernel_per_subkernel_blocks comprehensive_padding
+        coordinate_descent_tuning cpu_backend deterministic emulate_precision_casts loop_ordering_after_fusion
+        max_autotune max_autotune_gemm max_autotune_pointwise patch post_grad_custom_post_pass
+        realize_acc_reads_threshold realize_reads_threshold reorder_for_peak_memory
+    -2.14: benchmark_epilogue_fusion
+    2.13-: _realize_acc_reads_threshold_default batch_invariant realize_cpu_acc_reads_threshold
+    2.14-: numerics
+    2.15-: benchmark_template_fusion
+    trace.enabled
+    triton: codegen_upcast_to_fp32 cooperative_reductions force_cooperative_reductions max_tiles multi_kernel
+        prefer_nd_tiling tile_reductions tiling_prevents_reduction_fusion
+    2.13-: triton.nested_reduction
+torch._inductor.custom_graph_pass
+    CustomGraphPass.uuid(self)
+    2.13-: CustomInferenceAwareGraphPass.uuid(self)
+    2.13-: CustomSchedulerPass.uuid(self)
+torch._inductor.dependencies
+    MemoryDep: index name var_names
+    ReadWrites: reads writes
+    index_vars_no_squeeze(*argsizes, prefix)
+torch._inductor.exc
+    InductorError
+torch._inductor.fx_utils
+    -2.11: get_fake_args_kwargs(x)
+    2.13-: get_fake_args_kwargs(x, gm=)
+torch._inductor.graph
+    GraphLowering
+    GraphLowering: constants device_ops device_type graph_inputs inplaced_to_remove is_inference module
+        name_to_buffer removed_buffers removed_operations scheduler sizevars wrapper_code
+    GraphLowering._update_scheduler(self)
+    GraphLowering.get_buffer(self, buffer_name)
+    GraphLowering.get_dep_size_hint(self, dep, count_bytes=)
+    GraphLowering.get_dtype(self, buffer_name)
+    GraphLowering.get_output_names(self)
+    GraphLowering.init_wrapper_code(self, is_subgraph=, subgraph_name=, parent_wrapper_code=, partition_signatures=)
+    GraphLowering.register_buffer(self, buffer, *, set_name=)
+    GraphLowering.register_operation(self, op)
+    GraphLowering.run(self, *args)
+    GraphLowering.set_current_device(self, device)
+    SubgraphLowering.parent
+torch._inductor.ir
+    Pointwise Reduction StorageBox TensorBox
+    ComputedBuffer(*, name, layout, data, _split_size=, _original_inner_fn=, _original_ranges=,
+        _original_reduction_ranges=)
+    ComputedBuffer._split_size
+    ExternKernel.require_contiguous(cls, x)
+    FixedLayout(device, dtype, size, stride=, offset=, is_pinned=)
+    FlexibleLayout.contiguous_strides(sizes)
+    Layout: offset size stride
+    Layout._pad_strides(in_strides, size, dtype)
+    NonOwningLayout.view
+    Operation.get_origins(self)
+    Reduction.default_accumulator(reduction_type, dtype)
+    ReductionHint.DEFAULT
+torch._inductor.loop_body
+    LoopBody(fn, args, var_ranges, iter_vars, reduce_vars, allow_same_symbol_in_index=)
+    LoopBody: has_partial_accumulate indexing_exprs iter_vars memory_usage root_block sizes subblocks var_ranges
+    LoopBody.merge_loops(self)
+    LoopBodyBlock.graph
+    MemoryEntry.mode
+torch._inductor.lowering
+    fallbacks lowerings
+    register_lowering(aten_fn, broadcast=, type_promotion_kind=, convert_input_to_bool=, lowering_dict=)
+torch._inductor.memory
+    MemoryPlanningInfoForBuffer: size_alloc size_free
+    estimate_peak_memory(nodes, name_to_freeable_input_buf, graph_outputs)
+    get_freeable_input_buf(nodes, graph_inputs)
+    prepare_planning_info(nodes, name_to_buf, name_to_fused_node, graph_inputs, graph_outputs)
+    reorder_for_peak_memory(nodes, name_to_buf, name_to_fused_node, graph_inputs, graph_outputs, methods=)
+torch._inductor.metrics
+    cpp_outer_loop_fused_inner_counts
+torch._inductor.ops_handler
+    DefaultHandler._default(self, name, args, kwargs)
+torch._inductor.runtime.hints
+    ReductionHint.INNER
+torch._inductor.runtime.triton_heuristics
+    triton_helpers
+    CachingAutotuner: filename inductor_meta launchers
+    2.13-: CachingAutotuner._combo_sequential_autotune
+    HeuristicType.POINTWISE
+    cached_autotune(size_hints, configs, triton_meta, heuristic_type, filename=, inductor_meta=, custom_kernel=,
+        caching_autotuner_cls=, debug_autotuner_cls=)
+    persistent_reduction(size_hints, reduction_hint=, triton_meta=, filename=, inductor_meta=, return_configs=)
+    pointwise(size_hints, triton_meta, tile_hint=, filename=, min_elem_per_thread=, inductor_meta=, return_configs=)
+    reduction(size_hints, reduction_hint=, triton_meta=, filename=, inductor_meta=, return_configs=)
+torch._inductor.scheduler
+    FusedSchedulerNode
+    BaseSchedulerNode: read_writes scheduler unmet_dependencies
+    BaseSchedulerNode.get_buffer_names(self)
+    BaseSchedulerNode.get_device(self)
+    BaseSchedulerNode.get_name(self)
+    BaseSchedulerNode.get_nodes(self)
+    BaseSchedulerNode.get_operation_names(self)
+    BaseSchedulerNode.get_outputs(self)
+    BaseSchedulerNode.is_extern(self)
+    BaseSchedulerNode.is_foreach(self)
+    BaseSchedulerNode.is_reduction(self)
+    BaseSchedulerNode.is_template(self)
+    BaseScheduling.can_fuse_horizontal(self, node1, node2)
+    BaseScheduling.can_fuse_vertical(self, node1, node2)
+    BaseScheduling.codegen_node(self, node)
+    BaseScheduling.fuse(self, node1, node2)
+    BaseScheduling.group_fn(self, sizes)
+    ForeachKernelSchedulerNode.snodes
+    -2.11: ForeachKernelSchedulerNode(scheduler, snodes, use_custom_partition_algo, prev_node_1=, prev_node_2=,
+        enable_autotune=)
+    2.13-: ForeachKernelSchedulerNode(scheduler, snodes, use_custom_partition_algo, prev_node_1=, prev_node_2=,
+        enable_autotune=, per_subkernel_blocks=)
+    FusedMixOrderReductions.node2
+    NodeUser(node, can_inplace=, is_weak=)
+    NodeUser: is_weak node
+    Scheduler: backends current_node mutation_real_name name_to_buf name_to_donated_buffer name_to_fused_node nodes
+    2.13-: Scheduler._multi_stream_nodes
+    2.14-: Scheduler._mempool_nodes
+    Scheduler.benchmark_fused_nodes(self, nodes)
+    Scheduler.can_buffer_be_removed_through_fusion(self, name, fused_node_names)
+    Scheduler.codegen(self)
+    Scheduler.get_backend(self, device)
+    Scheduler.topological_sort_schedule(self, nodes)
+    SchedulerBuffer: defining_op mpi_buffer node users
+    SchedulerBuffer.defining_op_name(self)
+    SchedulerBuffer.get_aliases(self)
+    SchedulerBuffer.get_mutations(self)
+    SchedulerBuffer.get_name(self)
+    SchedulerNode: _body _sizes group node pointwise_read_writes
+    2.14-: SchedulerNode._loop_state_gen
+    2.13-: SchedulerNode.clear_loop_body_dependent_caches(self, need_clear_tiling_cache)
+    SchedulerNode.refresh_dependencies(self, normalize, need_clear_tiling_cache)
+torch._inductor.sizevars
+    SizeVarAllocator: inv_precomputed_replacements precomputed_replacements shape_env
+    SizeVarAllocator.optimization_hint(self, expr, fallback=)
+    -2.11: SizeVarAllocator.size_hint(self, expr, *, fallback=)
+    SizeVarAllocator.statically_known_multiple_of(self, numerator, denominator)
+    SizeVarAllocator.statically_known_true(self, expr)
+    join_dimensions(expr)
+torch._inductor.utils
+    Placeholder: DESCRIPTIVE_NAME KERNEL_NAME
+    is_gpu(device)
+    reduction_num_outputs(reduction_type)
+torch._inductor.virtualized
+    ops
+    V: choices debug fake_mode graph set_extern_kernel_nodes set_graph_handler set_kernel_handler set_ops_handler
+torch._ops
+    OpOverload
+torch._prims_common
+    is_contiguous_or_false(a)
+torch.fx.experimental.symbolic_shapes
+    ShapeEnv.get_axioms(self, symbols=, compute_hint=)
+    ShapeEnv.suppress_guards(self)
+    statically_known_true(x)
+torch.utils._config_module
+    _UNSET_SENTINEL
+    -2.11: Config(default=, justknob=, env_name_default=, env_name_force=, value_type=, alias=)
+    2.13-2.14: Config(default=, justknob=, env_name_default=, env_name_force=, value_type=, alias=, deprecated=,
+        deprecation_message=)
+    2.15-: Config(default=, justknob=, env_name_default=, env_name_force=, value_type=, alias=, deprecated=,
+        deprecation_message=, *, implies=)
+    _ConfigEntry: env_value_force user_override
+    install_config_module(module)
+torch.utils._ordered_set
+    OrderedSet
+torch.utils._sympy.functions
+    CeilDiv FloorDiv Mod ModularIndexing PythonMod
+torch.utils.flop_counter
+    flop_registry
+"""
+
+#: What the tools beside it need: `bridge.offline`, `bridge bench`, logs.  No compilation fails without these.
+_TOOLS = """
+torch._dynamo
+    lookup_backend(compiler_fn)
+    reset()
+torch._dynamo.device_interface
+    CpuInterface CudaInterface caching_worker_current_devices caching_worker_device_properties
+torch._dynamo.utils
+    dynamo_timed(key, phase_name=, log_pt2_compile_event=, metadata=, dynamo_compile_column_us=, compile_id=,
+        is_backward=, log_waitcounter=, waitcounter_name_override=)
+torch._functorch.config
+    enable_autograd_cache
+torch._guards
+    TracingContext.report_output_strides()
+torch._inductor.async_compile
+    AsyncCompile
+torch._inductor.codecache
+    PyCodeCache.cache_clear(cls, purge=)
+    -2.11: PyCodeCache.load(cls, source_code, extra=)
+    2.13-: PyCodeCache.load(cls, source_code, extra=, *, set_sys_modules=)
+    PyCodeCache.write(cls, source_code, extra=)
+torch._inductor.compile_fx
+    compile_fx_forward(gm, example_inputs, num_orig_model_outputs, num_example_inputs, compiler_config_extra,
+        inner_compile=, is_inference=)
+torch._inductor.config
+    compile_threads force_disable_caches use_static_cuda_launcher
+torch._inductor.fx_passes.fuse_attention
+    _scaled_dot_product_attention
+torch._inductor.fx_passes.joint_graph
+    UniformValueConstantFolder._deduce_value(self, node)
+    lazy_init(input_device=)
+torch._inductor.graph
+    GraphLowering.codegen(self)
+    GraphLowering.compile_to_module(self)
+torch._inductor.runtime
+    triton_helpers.libdevice
+torch._inductor.runtime.triton_heuristics
+    -2.13: CachingAutotuner._precompile_config(self, cfg)
+    2.14-: CachingAutotuner._precompile_config(self, cfg, *, cc_override=)
+torch._inductor.utils
+    fresh_cache(cache_entries=, dir=, delete=)
+torch._logging
+    getArtifactLogger(module_qname, artifact_name)
+    trace_structured(name, metadata_fn=, *, payload_fn=, suppress_context=, expect_trace_id=,
+        record_logging_overhead=, compile_id=)
+torch._logging._internal
+    trace_log
+torch._prims
+    TensorMeta(tensorlike=, *, shape=, strides=, dtype=, device=)
+torch._subclasses.fake_tensor
+    FakeTensor
+    FakeTensorMode(*, allow_fallback_kernels=, allow_non_fake_inputs=, shape_env=, static_shapes=, export=)
+    init_gpu_context(device)
+torch.utils._python_dispatch
+    TorchDispatchMode
+torch.utils._pytree
+    tree_leaves(tree, is_leaf=)
+    tree_map(func, tree, *rests, is_leaf=)
+    tree_map_only(type_or_types_or_pred, func, tree, is_leaf=)
+"""
