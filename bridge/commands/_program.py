@@ -150,10 +150,10 @@ def refuse_arguments_of_functions(arguments: argparse.Namespace) -> None:
             raise ValueError(f"--{flag} is for a function; name one: {arguments.program}:function")
 
 
-def place(function: object, file: Path) -> str:
+def place(function: Any, file: Path) -> str:
     """Return `file:line` of a function or class; the file alone where the line is not known."""
     try:
-        return f"{file}:{inspect.getsourcelines(function)[1]}"  # type: ignore[arg-type]
+        return f"{file}:{inspect.getsourcelines(function)[1]}"
     except (OSError, TypeError):
         return str(file)
 

@@ -76,7 +76,7 @@ def _of_group(group, kernels: list[Kernel]) -> list[str]:
 
 def _wrong_bytes(report: Report, codes: list[str], kernels: list[Kernel]) -> list[str]:
     """What groups say to move otherwise than the launches of their kernels have buffers."""
-    wrong = []
+    wrong: list[str] = []
     for graph, code in enumerate(codes):
         own = [kernel for kernel in kernels if kernel.graph == graph]
         calls = _calls(code)

@@ -88,7 +88,8 @@ def accesses_of(module):
 
 def element_of(access, iteration):
     """Returns the subscripts of an access in an iteration of the loops around it, all of which are to be given."""
-    variables, parent = [], access.parent
+    variables: list = []
+    parent = access.parent
     while parent.operation.name != "func.func":
         if parent.operation.name == "affine.for":
             variables.insert(0, parent.operation.regions[0].blocks[0].arguments[0])

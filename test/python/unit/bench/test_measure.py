@@ -92,7 +92,7 @@ def test_progress_is_told(monkeypatch):
 @pytest.mark.parametrize("graphs", [True, False])
 def test_a_call_is_captured_unless_it_is_to_be_run(monkeypatch, graphs):
     meter = SimpleNamespace(captured=lambda *_: ("graph", "memory"), peak_bytes=lambda _: 0, launches=lambda _: [])
-    compilation = (lambda x: x + 1), 1.0, torch.ones(1), {}, measure.Counts()
+    compilation: tuple = (lambda x: x + 1), 1.0, torch.ones(1), {}, measure.Counts()
     monkeypatch.setattr(measure, "_attributed", lambda *_: compilation)
     case = measure.Case("m", "cuda", 0, torch.clone, [torch.zeros(1)])
     plan = measure.Plan(meter=meter, graphs=graphs)
