@@ -65,12 +65,16 @@ def only_overwrites(node: Kernel) -> bool:
 
 
 def overwrites_in_place(node: Kernel) -> bool:
-    """Return True if the loops of a kernel store plain values at known places of whole buffers that it does not own."""
+    """Return True if the loops of a kernel store plain values at known places of whole buffers that it does not own.
+
+    Not through a view of another dtype.
+    """
     from torch._inductor import ir
 
     if not only_overwrites(node) or any(isinstance(n.node.data, ir.Scatter) for n in loop_nodes(node)):
         return False
-    return all(storage_of(name) is None for n in loop_nodes(node) for name in buffers_overwritten(n).values())
+    pairs = [pair for n in loop_nodes(node) for pair in buffers_overwritten(n).items()]
+    return all(storage_of(real) is None and buffer_dtype(real) == buffer_dtype(name) for name, real in pairs)
 
 
 def buffers_overwritten(node: Kernel) -> dict[str, str]:
