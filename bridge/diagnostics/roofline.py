@@ -6,8 +6,6 @@ import time
 from dataclasses import dataclass
 from functools import cache
 
-import torch
-
 #: Seconds that a launch takes in a graph on an H100, as `horizontal/cost.py` has it.
 LAUNCH = 2e-6
 
@@ -44,6 +42,8 @@ def roofline(target: str) -> Roofline:
 @cache
 def _copy_bandwidth() -> float:
     """Bytes a second, read and written: the best of a few copies that no cache holds."""
+    import torch  # weight
+
     source = torch.zeros(1 << 24)
     target = torch.empty_like(source)
     best = float("inf")

@@ -310,7 +310,7 @@ torch._inductor.graph
     GraphLowering.set_current_device(self, device)
     SubgraphLowering.parent
 torch._inductor.ir
-    Pointwise Reduction StorageBox TensorBox
+    Pointwise Reduction Scatter StorageBox TensorBox
     ComputedBuffer(*, name, layout, data, _split_size=, _original_inner_fn=, _original_ranges=,
         _original_reduction_ranges=)
     ComputedBuffer._split_size
@@ -343,6 +343,7 @@ torch._inductor.metrics
 torch._inductor.ops_handler
     DefaultHandler._default(self, name, args, kwargs)
 torch._inductor.runtime.hints
+    DeviceProperties: cc create
     ReductionHint.INNER
 torch._inductor.runtime.triton_heuristics
     triton_helpers
@@ -355,7 +356,7 @@ torch._inductor.runtime.triton_heuristics
     pointwise(size_hints, triton_meta, tile_hint=, filename=, min_elem_per_thread=, inductor_meta=, return_configs=)
     reduction(size_hints, reduction_hint=, triton_meta=, filename=, inductor_meta=, return_configs=)
 torch._inductor.scheduler
-    FusedSchedulerNode
+    FusedSchedulerNode NopKernelSchedulerNode
     BaseSchedulerNode: read_writes scheduler unmet_dependencies
     BaseSchedulerNode.get_buffer_names(self)
     BaseSchedulerNode.get_device(self)

@@ -170,6 +170,10 @@ private:
   /// Forwards the stores of a copy, which takes the band's place if that works:
   /// half of it done, a value could be computed from what is overwritten.
   void runOnBand(AffineForOp band) {
+    if (llvm::all_of(getInnerFlows(band), [&](AffineLoadOp load) {
+          return staysInLane(load, band);
+        }))
+      return;
     OpBuilder builder(band);
     auto copy = cast<AffineForOp>(builder.clone(*band.getOperation()));
     int64_t forwarded = 0;

@@ -30,4 +30,4 @@ def test_demo_does_without_triton(python):
     """)
     assert "Triton is not installed" in shown
     assert "@triton.jit" not in shown
-    assert "bridge: 2 -> 1 kernels; " in shown
+    assert "1 kernel with other loops (group0)" in shown

@@ -140,7 +140,7 @@ class TestGraph:
         monkeypatch.setattr("bridge.affine.translate.group.translate_group", refuse)
         report, said = compile_checked(times=1)
         assert report.groups[0].reason is Reason.unsupported_op and said == []
-        assert "[unsupported_op] frobnicate" in str(report)
+        assert "[unsupported_op] frobnicate" in report.details()
 
     def test_refusal_outside_of_every_group(self, compile_checked, monkeypatch):
         def refuse(*_):

@@ -50,7 +50,7 @@ def everything(tmp_path_factory):
 
 def test_log_has_the_decisions(tmp_path):
     text = said(tmp_path, TORCH_LOGS="bridge")
-    assert "bridge: 1 of 1 groups fused" in text and "group0 (op0, op1): 1 -> 1 kernels: " in text
+    assert "bridge: 1 of 1 groups fused" in text and "group0 (op0, op1): 2 -> 1 kernels: " in text
     assert "ms: translate" not in text and "affine.for" not in text
 
 

@@ -11,6 +11,7 @@ from torch._inductor.codegen.wrapper import PythonWrapperCodegen
 from torch._inductor.graph import GraphLowering
 
 from bridge.inductor import protocols
+from bridge.inductor.compiling import torch_release
 
 CLASSES = {
     protocols.Dependency: dependencies.MemoryDep,
@@ -32,10 +33,15 @@ CLASSES = {
 }
 
 
+#: What only later releases have: who uses it asks for it first.
+SINCE = {"_loop_state_gen": (2, 14), "with_tiling_scores": (2, 14)}
+
+
 def _named(protocol):
-    """Return what a protocol itself names, without what Bridge's own classes add."""
+    """Return what a protocol itself names and this torch has, without what Bridge's own classes add."""
     methods = {name for name, value in vars(protocol).items() if inspect.isfunction(value) and name != "__init__"}
     names = methods | set(vars(protocol).get("__annotations__", {}))
+    names -= {name for name, first in SINCE.items() if torch_release() < first}
     return {name for name in names if not name.startswith(("bridge_", "_no_init", "__subclass"))}
 
 

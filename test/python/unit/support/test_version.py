@@ -16,6 +16,7 @@ def test_a_source_tree_has_that_of_its_project_file(monkeypatch):
         raise PackageNotFoundError(name)
 
     monkeypatch.setattr(module, "version", missing)
+    monkeypatch.setattr(module, "__file__", str(ROOT / "bridge" / "support" / "version.py"))
     found = module._version()
     assert re.fullmatch(r"\d+\.\d+\.\d+\S*", found)
     assert f'\nversion = "{found}"\n' in (ROOT / "pyproject.toml").read_text()
