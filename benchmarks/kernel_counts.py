@@ -1,15 +1,17 @@
 """Kernels of every pattern for a GPU that need not be there: Inductor, Inductor with nested_reduction, Bridge.
 
 python benchmarks/kernel_counts.py
+python benchmarks/kernel_counts.py orders long_rows
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Callable
 
 import torch
-from patterns import PATTERNS, Pattern
+from patterns import LISTS, Pattern
 from torch._inductor import config
 
 from bridge import offline
@@ -28,9 +30,12 @@ def kernels(pattern: Pattern, compile_fx: Callable | None, **patches: bool) -> i
 
 def main() -> None:
     """Print the table."""
+    parser = argparse.ArgumentParser("kernel_counts.py")
+    parser.add_argument("lists", nargs="*", default=["engine"], choices=LISTS, metavar="LIST")
+    chosen = parser.parse_args().lists
     known = hasattr(config.triton, NESTED.split(".")[1])  # from torch 2.13 on
     print(f"torch {torch.__version__}\n\n| pattern | Inductor | with nested_reduction | Bridge |\n|---|---|---|---|")
-    for pattern in PATTERNS:
+    for pattern in (pattern for name in chosen for pattern in LISTS[name]):
         nested = kernels(pattern, None, **{NESTED: True}) if known else "-"
         print(f"| {pattern.name} | {kernels(pattern, None)} | {nested} | {kernels(pattern, bridge)} |", flush=True)
 

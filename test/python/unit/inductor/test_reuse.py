@@ -1,37 +1,11 @@
 """Peak that decides what the wrapper keeps: without what has no memory of its own."""
 
-import contextlib
 from types import SimpleNamespace
 
-import torch
-from torch._inductor.debug import DebugContext
-from torch._inductor.graph import GraphLowering
+from schedules import products, scheduled
 from torch._inductor.virtualized import V
-from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.fx.experimental.proxy_tensor import make_fx
-from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from bridge.inductor import reuse
-
-
-@contextlib.contextmanager
-def scheduled(function, *shapes):
-    """Lower a function of tensors and schedule it, with nothing compiled; give its graph."""
-    with FakeTensorMode(shape_env=ShapeEnv(), static_shapes=True) as mode:
-        inputs = [torch.empty(shape) for shape in shapes]
-        module = make_fx(function)(*inputs)
-    with V.set_fake_mode(mode), V.set_debug_handler(DebugContext()):
-        lowering = GraphLowering(module, inputs, mode.shape_env, is_inference=True)
-        with V.set_graph_handler(lowering), V.set_extern_kernel_nodes([]):
-            lowering.run(*inputs)
-            lowering.init_wrapper_code()
-            lowering._update_scheduler()
-            yield lowering
-
-
-def products(x):
-    """Two products; each tensor of 32 by 32 has 4096 bytes."""
-    return (x @ x) @ x
 
 
 class Wrapper:

@@ -6,25 +6,13 @@ import contextlib
 
 import pytest
 import sympy
+from ssa_values import operations
 
 from bridge.affine.mlir_runtime import context, ir
 from bridge.lowering.lift.lanes import StoreNest, digits, find_store_nest, known_extents, segment_length
 from bridge.reasons import InvariantError, Reason, Unsupported
 
 PROVEN = "{bridge.band, bridge.parallel}"
-
-
-def operations(module, name):
-    """The operations of that name, in order."""
-    found = []
-
-    def visit(operation):
-        if operation.name == name:
-            found.append(operation.operation)
-        return ir.WalkResult.ADVANCE
-
-    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
-    return found
 
 
 @contextlib.contextmanager

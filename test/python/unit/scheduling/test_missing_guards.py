@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
-import torch
 from explained import example_inputs, halves
-from torch._inductor import config as inductor_config
+from schedules import look_at_schedule
 
-from bridge import inductor
 from bridge.options import Options
 from bridge.reasons import Reason
 from bridge.reports import GroupReport
 from bridge.scheduling.group_log import GroupLog
 from bridge.scheduling.grouping import form_groups
 from bridge.scheduling.missing_guards import name_missing_guard
-
-
-class Seen(Exception):
-    """Ends a compilation when its schedule has been looked at."""
 
 
 def refusal_of(dynamic):
@@ -29,12 +22,8 @@ def refusal_of(dynamic):
         log = GroupLog(GroupReport("group0", [], 2, 2))
         name_missing_guard(group, schedule, Options(), log)
         logs.append(log)
-        raise Seen
 
-    torch._dynamo.reset()
-    patches = {inductor.HOOK: look, "fx_graph_cache": False}
-    with inductor_config.patch(patches), torch.no_grad(), pytest.raises(Exception, match="Seen"):
-        torch.compile(halves, dynamic=dynamic)(*example_inputs())
+    look_at_schedule(halves, example_inputs(), look, dynamic)
     return logs[0].refusal
 
 

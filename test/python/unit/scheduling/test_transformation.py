@@ -5,20 +5,14 @@ from __future__ import annotations
 import contextlib
 
 import pytest
-import torch
 from explained import example_inputs, gated
-from torch._inductor import config as inductor_config
+from schedules import look_at_schedule
 
-from bridge import inductor
 from bridge.options import Options
 from bridge.scheduling.grouping import form_groups
 from bridge.scheduling.transformation import lift, transform, transform_unseen
 from bridge.scheduling.translation import loop_choices, pipeline_of, translate_somehow
 from bridge.support.recorder import NO_STAGES
-
-
-class Seen(Exception):
-    """Ends a compilation when its schedule has been looked at."""
 
 
 @pytest.fixture(scope="module")
@@ -46,12 +40,8 @@ def found():
         results["unseen"] = transform_unseen(translated(), options, group)
         results["idle"] = transform(translated(), "builtin.module(canonicalize)", options, NO_STAGES, clock)
         results["stages"] = stages
-        raise Seen
 
-    torch._dynamo.reset()
-    patches = {inductor.HOOK: look, "fx_graph_cache": False}
-    with inductor_config.patch(patches), torch.no_grad(), pytest.raises(Exception, match="Seen"):
-        torch.compile(gated)(*example_inputs())
+    look_at_schedule(gated, example_inputs(), look)
     return results
 
 

@@ -7,9 +7,8 @@ from types import SimpleNamespace
 import pytest
 import torch
 from explained import example_inputs, gated
-from torch._inductor import config as inductor_config
+from schedules import look_at_schedule
 
-from bridge import inductor
 from bridge.options import Options
 from bridge.reasons import Reason, Unsupported
 from bridge.scheduling.grouping import form_groups
@@ -18,10 +17,6 @@ from bridge.support.recorder import NO_STAGES
 
 CPU_PASSES = "unroll-and-jam=true simt-target=false"
 CPU = SimpleNamespace(device=torch.device("cpu"))
-
-
-class Seen(Exception):
-    """Ends a compilation when its schedule has been looked at."""
 
 
 @pytest.fixture(scope="module")
@@ -42,12 +37,8 @@ def found():
         results["max_nodes"] = attempt(group, schedule, Options(max_nodes=1))
         results["max_accesses"] = attempt(group, schedule, Options(max_accesses=1))
         results["bodies"] = [(name, sizes) for name, sizes, _ in loop_bodies(schedule)]
-        raise Seen
 
-    torch._dynamo.reset()
-    patches = {inductor.HOOK: look, "fx_graph_cache": False}
-    with inductor_config.patch(patches), torch.no_grad(), pytest.raises(Exception, match="Seen"):
-        torch.compile(gated)(*example_inputs())
+    look_at_schedule(gated, example_inputs(), look)
     return results
 
 

@@ -1,0 +1,54 @@
+"""Schedules of small functions, to look at, with nothing compiled."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+import torch
+from torch._inductor import config
+from torch._inductor.debug import DebugContext
+from torch._inductor.graph import GraphLowering
+from torch._inductor.virtualized import V
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+from bridge import inductor
+
+
+@contextlib.contextmanager
+def scheduled(function, *shapes):
+    """Lower a function of tensors and schedule it, with nothing compiled; give its graph."""
+    with FakeTensorMode(shape_env=ShapeEnv(), static_shapes=True) as mode:
+        inputs = [torch.empty(shape) for shape in shapes]
+        module = make_fx(function)(*inputs)
+    with V.set_fake_mode(mode), V.set_debug_handler(DebugContext()):
+        lowering = GraphLowering(module, inputs, mode.shape_env, is_inference=True)
+        with V.set_graph_handler(lowering), V.set_extern_kernel_nodes([]):
+            lowering.run(*inputs)
+            lowering.init_wrapper_code()
+            lowering._update_scheduler()
+            yield lowering
+
+
+def products(x):
+    """Two products; each tensor of 32 by 32 has 4096 bytes."""
+    return (x @ x) @ x
+
+
+class Seen(Exception):
+    """Ends a compilation when its schedule has been looked at."""
+
+
+def look_at_schedule(function, inputs, look, dynamic=None):
+    """Call `look` with the schedule that Bridge's hook gets for a function, and compile it no further."""
+
+    def look_and_end(schedule):
+        look(schedule)
+        raise Seen
+
+    torch._dynamo.reset()
+    patches = {inductor.HOOK: look_and_end, "fx_graph_cache": False}
+    with config.patch(patches), torch.no_grad(), pytest.raises(Exception, match="Seen"):
+        torch.compile(function, dynamic=dynamic)(*inputs)
