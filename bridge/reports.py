@@ -179,7 +179,6 @@ class Report:
     bytes_before / bytes_after: that these move, at typical sizes; peak_before / peak_after: of the graph that needs
     most memory, as Inductor estimates it, in bytes; library_calls: that no code is generated for;
     device: `cpu`, or the architecture of the GPU, `sm_90`; compile_seconds: of the backend, all in all;
-    measured: seconds of a call without and with Bridge, where somebody has measured them;
     names: what the user calls a node, by (graph, node);
     choices: what was decided about kernels that stay Inductor's;
     counters: what was added to `torch._dynamo.utils.counters["bridge"]`; seconds: time that no group took.
@@ -200,7 +199,6 @@ class Report:
     library_calls: int = 0
     device: str = "cpu"
     compile_seconds: float = 0.0
-    measured: tuple[float, float] | None = None
     names: dict[tuple[int, str], NodeName] = field(default_factory=dict)
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import platform
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -56,6 +57,29 @@ def time_function(function: Callable[..., Any], arguments: Sequence[Any], name: 
         expected, compared_with = reference(function, inputs)
         result = measure(case, plan=plan, reference=expected)
     return Timing(name, _device_name(device), result, compared_with)
+
+
+def can_time(target: str) -> bool:
+    """Return True if this machine has what code is generated for: `cpu`, or a GPU of that architecture."""
+    if target == "cpu":
+        return True
+    major, minor = torch.cuda.get_device_capability() if gpu_measurements.has_gpu() else (0, 0)
+    return target in ("cuda", f"cuda:sm_{major}{minor}")
+
+
+def seconds_of_call(
+    function: Callable[..., Any], arguments: Sequence[Any], target: str, dynamic: bool, progress: Callable[..., None]
+) -> tuple[float, float]:
+    """Return seconds of a call with Inductor alone, and with Bridge; function and arguments stay where they are.
+
+    target: as of `can_time`; progress: called with what is being done.
+    """
+    device = "cpu" if target == "cpu" else "cuda"
+    plan = plan_for(device, progress=progress, dynamic=dynamic, seconds=5)
+    own = copy.deepcopy(function) if isinstance(function, nn.Module) else function
+    result = time_function(own, copied(list(arguments)), "", device, plan).result
+    placed(function, "cpu")
+    return result.inductor.total_us / 1e6, result.bridge.total_us / 1e6
 
 
 def placed(function: Callable[..., Any], device: str) -> None:

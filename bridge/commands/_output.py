@@ -39,3 +39,8 @@ def with_folder(file: str | Path) -> Path:
     path = Path(file)
     path.parent.mkdir(parents=True, exist_ok=True)
     return path
+
+
+def silence_profiler() -> None:
+    """Have torch's profiler not tell when it starts and ends; to be called before torch is imported."""
+    os.environ.setdefault("KINETO_LOG_LEVEL", "99")

@@ -2,6 +2,8 @@
 
 Of a function:  bridge explain model.py:norm --input 2048x8192:bfloat16
 Of everything that a script compiles:  bridge explain train.py -- --epochs 1
+
+Where the GPU is there that code is generated for, a function is also timed, with Inductor alone and with Bridge.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from . import _program
-from ._output import show, with_folder
+from ._output import show, silence_profiler, with_folder
 from ._progress import Progress
 from ._user_code import run_script
 
@@ -30,6 +32,11 @@ def register(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--html", metavar="FILE", help="also write the report as one HTML file")
     parser.add_argument("--verbose", action="store_true", help="also print each group, with the passes' remarks")
     parser.add_argument("--json", action="store_true", help="print JSON instead of text")
+    parser.add_argument(
+        "--measure",
+        action=argparse.BooleanOptionalAction,
+        help="time the function, and say measured times; default: where the target is this machine's GPU",
+    )
     parser.add_argument("--no-registers", action="store_true", help="do not compile the kernels for their registers")
     parser.add_argument(
         "--expect-kernels", type=int, metavar="N", help="exit with 1 if there are more kernels, or nothing was compiled"
@@ -41,6 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     What ends a script before its time is raised after the report of what it had compiled.
     """
+    silence_profiler()
     explanation, failure = _explain(arguments)
     if arguments.html:
         print(f"written: {explanation.save_html(with_folder(arguments.html))}", file=sys.stderr)
@@ -78,6 +86,7 @@ def _explain(arguments: argparse.Namespace) -> tuple[Explanation, Exception | No
     if function is None:
         return _explain_script(file, arguments)
     with Progress() as progress, _program.running(arguments) as program:
+        measured = _measure(program, arguments, progress)
         progress("compiling")
         explanation = explain(
             program.bound(),
@@ -86,8 +95,28 @@ def _explain(arguments: argparse.Namespace) -> tuple[Explanation, Exception | No
             dynamic=arguments.dynamic or False,
             options=_program.options(arguments),
             registers=not arguments.no_registers,
+            measured=measured,
         )
     return explanation, None
+
+
+def _measure(
+    program: _program.Program, arguments: argparse.Namespace, progress: Progress
+) -> tuple[float, float] | None:
+    """Return seconds of a call with Inductor alone and with Bridge; None where it is not to be timed."""
+    from ..bench.timing import can_time, seconds_of_call  # weight: torch
+
+    asked, target = arguments.measure, arguments.target
+    if asked is False or (asked is None and not (target.startswith("cuda") and can_time(target))):
+        return None
+    if not can_time(target):
+        raise ValueError(f"--measure: {target} is not this machine's")
+    from .. import config
+    from ..install import uninstall
+
+    uninstall()  # what the file may have installed: Inductor is to be timed without
+    with config.patch(_program.options(arguments)):
+        return seconds_of_call(program.bound(), program.arguments, target, arguments.dynamic, progress)
 
 
 def _explain_script(file: Path, arguments: argparse.Namespace) -> tuple[Explanation, Exception | None]:

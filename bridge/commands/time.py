@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..bench.red import exit_status
 from . import _program
-from ._output import show
+from ._output import show, silence_profiler
 from ._progress import Progress
 from ._user_code import run_script
 
@@ -42,7 +41,7 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print what was measured; return 1 after an internal error of Bridge's, as then the code is Inductor's."""
-    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # torch's profiler would tell when it starts
+    silence_profiler()
     if arguments.rounds < 1:
         raise ValueError(f"--rounds must be at least 1, got {arguments.rounds}")
     from .. import config

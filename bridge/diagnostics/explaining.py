@@ -43,6 +43,7 @@ def explain(
     dynamic: bool | None = False,
     options: Mapping[str, Any] | None = None,
     registers: bool = True,
+    measured: tuple[float, float] | None = None,
     **kwargs: Any,
 ) -> Explanation:
     """Compiles `fn(*args, **kwargs)` for inference and explains what Bridge made of it.
@@ -50,7 +51,8 @@ def explain(
     args, kwargs: on the CPU.  backend_target: `cpu`, or `cuda:sm_90` or `cuda:sm_80`, for which no GPU is needed and
     nothing of the generated code is run.  dynamic: as in `torch.compile`; None for inputs that went through
     `mark_dynamic`.  options: as of `torch.compile`.  registers: compile the kernels, some seconds each, for their
-    registers.  ValueError for another target, OptionError for a bad option.
+    registers.  measured: seconds of a call without Bridge and with it, to be said in the place of what is expected.
+    ValueError for another target, OptionError for a bad option.
     """
 
     def call(*arguments: Any) -> Any:
@@ -58,7 +60,8 @@ def explain(
 
     with recorded() as recording:
         _compile(call, args, backend_target, dynamic, options)
-    return make_explanation(recording, getattr(fn, "__name__", type(fn).__name__), backend_target, registers)
+    name = getattr(fn, "__name__", type(fn).__name__)
+    return make_explanation(recording, name, backend_target, registers, measured)
 
 
 def _compile(call: Callable, args: tuple, target: str, dynamic: bool | None, options: Mapping | None) -> None:
@@ -109,7 +112,13 @@ def compiling(target: str, options: Mapping[str, Any]) -> Iterator[Recording]:
         yield recording
 
 
-def make_explanation(recording: Recording, name: str, target: str, registers: bool = False) -> Explanation:
+def make_explanation(
+    recording: Recording,
+    name: str,
+    target: str,
+    registers: bool = False,
+    measured: tuple[float, float] | None = None,
+) -> Explanation:
     """Explains what was recorded; registers: compile the kernels of fused groups for a GPU that is the target."""
     architecture = architecture_of(target)
     line = roofline(architecture or "cpu")
@@ -122,7 +131,7 @@ def make_explanation(recording: Recording, name: str, target: str, registers: bo
     choices = [choice for report in recording.reports for choice in report.choices]
     before, after = recording.kernels_before, recording.kernels_after
     groups.sort(key=lambda group: group.seconds_after - group.seconds_before)
-    screen = describe(recording.reports, f"{name} for {target}")
+    screen = describe(recording.reports, f"{name} for {target}", measured)
     return Explanation(name, target, line, recording.graphs, before, after, groups, others, choices, screen)
 
 

@@ -70,15 +70,18 @@ class Screen:
         return "\n".join(wrapped for line in _lines(self) for wrapped in _wrapped(line))
 
 
-def describe(reports: Sequence[Report], name: str = "bridge") -> Screen:
-    """Return the first screen of what was compiled; name: what was."""
+def describe(reports: Sequence[Report], name: str = "bridge", measured: tuple[float, float] | None = None) -> Screen:
+    """Return the first screen of what was compiled.
+
+    name: what was; measured: seconds of all without Bridge, and with it, where they were timed.
+    """
     known = [report for report in reports if report.graphs]
     if not known:
         return Screen(NOT_COMPILED)
     line = _roofline(known[0].device)
     gains = sorted((_gain(report, group, line) for report in known for group in report.fused), key=lambda g: -g.seconds)
     return Screen(
-        f"{name}: {_opening(known, line)}",
+        f"{name}: {_opening(known, line, measured)}",
         tuple(gains),
         tuple(_pairs(known)[:MOST_PAIRS]),
         tuple(_rest(known)),
@@ -147,25 +150,24 @@ def _roofline(device: str) -> Roofline | None:
 
 
 def seconds_of(reports: Iterable[Report], line: Roofline | None) -> tuple[float, float] | None:
-    """Return (seconds without Bridge, with it), measured where they were; None where the device is not known."""
-    reports = list(reports)
-    if all(report.measured is not None for report in reports):
-        return tuple(sum(report.measured[i] for report in reports if report.measured) for i in (0, 1))  # type: ignore[return-value]
+    """Return (seconds without Bridge, with it) at the device's best; None where the device is not known."""
     if line is None:
         return None
+    reports = list(reports)
     before = sum(line.seconds(report.bytes_before, 0, report.kernels_before) for report in reports)
     return before, sum(line.seconds(report.bytes_after, 0, report.kernels_after) for report in reports)
 
 
-def _opening(reports: list[Report], line: Roofline | None) -> str:
+def _opening(reports: list[Report], line: Roofline | None, measured: tuple[float, float] | None) -> str:
     kernels, moved = _sums(reports, "kernels"), _sums(reports, "bytes")
     parts = [
         f"{arrow(*map(str, kernels))} kernel{'' if kernels == (1, 1) else 's'}",
         f"{arrow(*map(amount, moved))} moved",
     ]
-    times = seconds_of(reports, line)
+    times = measured or seconds_of(reports, line)
     if times is not None:
-        parts.append(_times(times, line, all(report.measured for report in reports)))
+        how = "measured" if measured else f"expected at best on {line.device}" if line else ""
+        parts.append(_times(times, how))
     peaks = [max(getattr(report, f"peak_{when}") for report in reports) for when in ("before", "after")]
     parts += [f"peak memory {arrow(*map(amount, peaks))}"] if any(peaks) else []
     own = sum(report.total_seconds for report in reports)
@@ -185,10 +187,9 @@ def _sums(reports: list[Report], what: str) -> tuple[int, int]:
     return before, after
 
 
-def _times(times: tuple[float, float], line: Roofline | None, measured: bool) -> str:
+def _times(times: tuple[float, float], how: str) -> str:
     before, after = times
     gain = f"{100 * (before - after) / before:.0f}% less" if before > after else "nothing gained"
-    how = "measured" if measured else f"expected at best on {line.device}" if line else ""
     return f"{arrow(*map(microseconds, times))} {how} ({gain})"
 
 

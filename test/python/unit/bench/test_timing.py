@@ -88,3 +88,25 @@ def test_a_device_has_its_own_meter():
 def test_the_device_is_named(name, monkeypatch):
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "H100")
     assert timing._device_name(name).startswith({"cpu": "cpu (", "cuda": "H100"}[name])
+
+
+def test_seconds_of_a_call_leave_the_arguments_alone(monkeypatch):
+    def measured(function, arguments, name, device, plan):
+        arguments[0].add_(1)
+        return timing.Timing(name, device, result(), "eager")
+
+    monkeypatch.setattr(timing, "time_function", measured)
+    given = torch.zeros(2)
+    seconds = timing.seconds_of_call(torch.sin, [given], "cpu", False, lambda *_: None)
+    assert seconds == pytest.approx((120e-6, 60e-6))
+    assert not given.any()
+
+
+@pytest.mark.parametrize(
+    ("there", "target", "known"),
+    [(False, "cpu", True), (False, "cuda:sm_90", False), (True, "cuda:sm_90", True), (True, "cuda:sm_80", False)],
+)
+def test_a_machine_times_what_it_has(monkeypatch, there, target, known):
+    monkeypatch.setattr(gpu_measurements, "has_gpu", lambda: there)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: (9, 0))
+    assert timing.can_time(target) is known

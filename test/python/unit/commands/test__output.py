@@ -37,3 +37,12 @@ def test_folders_are_made(tmp_path, monkeypatch):
     _output.with_folder("a/b/c.html").write_text("page")
     _output.with_folder("c.html").write_text("page")
     assert (tmp_path / "a" / "b" / "c.html").exists()
+
+
+def test_the_profiler_is_silenced_unless_the_user_wants_it(monkeypatch):
+    monkeypatch.setenv("KINETO_LOG_LEVEL", "1")
+    _output.silence_profiler()
+    assert os.environ["KINETO_LOG_LEVEL"] == "1"
+    monkeypatch.delenv("KINETO_LOG_LEVEL")
+    _output.silence_profiler()
+    assert os.environ["KINETO_LOG_LEVEL"] == "99"

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import explained
 import pytest
 
+from bridge.bench import timing
 from bridge.commands import explain
 from bridge.commands._user_code import ProgramEnded
 from bridge.diagnostics import explaining
@@ -70,6 +71,22 @@ def test_nothing_to_count_is_a_failure(given, monkeypatch, capsys):
 def test_options_and_keywords_of_the_command_line(given):
     run("--option", "max_nodes=3", "--input", "4x8")
     assert given.options == {"max_nodes": 3}
+
+
+@pytest.mark.parametrize(
+    ("asked", "there", "timed"), [([], True, True), ([], False, False), (["--no-measure"], True, False)]
+)
+def test_times_are_measured_where_the_gpu_is_there(given, monkeypatch, asked, there, timed):
+    monkeypatch.setattr(timing, "can_time", lambda target: there)
+    monkeypatch.setattr(timing, "seconds_of_call", lambda *_: (2e-6, 1e-6))
+    run("--target", "cuda:sm_90", *asked)
+    assert given.measured == ((2e-6, 1e-6) if timed else None)
+
+
+def test_what_is_not_there_cannot_be_measured(given, monkeypatch):
+    monkeypatch.setattr(timing, "can_time", lambda target: False)
+    with pytest.raises(ValueError, match="--measure: cuda:sm_90 is not this machine's"):
+        run("--measure")
 
 
 class TestScripts:
