@@ -142,6 +142,9 @@ def _kept_pass_class() -> type:
         def __reduce__(self) -> tuple[Any, tuple[object, ...]]:
             return kept_pass, (self.implementation,)
 
+        def __repr__(self) -> str:
+            return f"<{self.implementation.key()}>"
+
     return KeptPass
 
 
@@ -173,6 +176,9 @@ def _kept_graph_pass_class(base: type) -> type:
 
         def __reduce__(self) -> tuple[Any, tuple[object, ...]]:
             return kept_graph_pass, (self.implementation, base)
+
+        def __repr__(self) -> str:
+            return f"<{self.implementation.key()}>"
 
     return KeptGraphPass
 
