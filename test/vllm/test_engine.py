@@ -6,7 +6,7 @@ import gc
 import logging
 
 import pytest
-from models import MODELS, write_model
+from small_models import MODELS, write_model
 
 import bridge
 from bridge import reports

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 import torch
-from tiny import make_config, run
+from piecewise_model import make_config, run
 
 import bridge
 from bridge import reports
