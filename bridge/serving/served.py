@@ -27,7 +27,7 @@ class Served:
     """What a server's configuration holds of Bridge; it can be copied, pickled and compared.
 
     identity: stands for Bridge, its native library and the options in the keys of caches; folder: for the reports of
-    graphs that nobody else tells of.
+    graphs that nobody else tells of, with one folder a rank in it.
     """
 
     options: Options
@@ -59,7 +59,8 @@ class AfterFusion(Served):
         with hook.active(self.options, report):
             changed = hook.run_after_fusion(nodes, self.options, report)
         layers = graphs.layers(rescheduling.current_graph().module.graph)
-        reporting.tell(reporting.Place(f"graph {next(_numbers)}", layers), report, Path(self.folder))
+        place = reporting.Place(f"graph {next(_numbers)}", layers)
+        reporting.tell(place, report, Path(self.folder, f"rank_{_rank()}"))
         return changed
 
 
@@ -70,6 +71,13 @@ class BeforeLowering(Served):
         """Change a graph before Inductor lowers it."""
         with hook.active(self.options, Report()):
             hook.run_before_lowering(graph, inference)
+
+
+def _rank() -> int:
+    """Return the number of this process among those that run one model together."""
+    from torch import distributed
+
+    return distributed.get_rank() if distributed.is_available() and distributed.is_initialized() else 0
 
 
 #: Of graphs that have no other name, in the order in which the process schedules them.

@@ -1,7 +1,8 @@
-"""Configurations of small models, whose weights vLLM draws at random."""
+"""Small models, whose weights vLLM draws at random, and what they say."""
 
 from __future__ import annotations
 
+import gc
 import json
 from pathlib import Path
 from typing import Any
@@ -60,3 +61,24 @@ def write_model(name: str, folder: Path) -> str:
     config = {**_ALL, "architectures": [architecture], "model_type": kind, **own}
     (folder / "config.json").write_text(json.dumps(config))
     return str(folder)
+
+
+#: Longer than a block of the cache on a CPU, so that a second request finds a prefix there.
+LONG = [3 + 7 * i % 120 for i in range(200)]
+
+
+def generate(model: str, **options) -> tuple[list[list[int]], int]:
+    """Return what the model says after three prompts, greedily, and how many tokens came from the prefix cache."""
+    from vllm import LLM, SamplingParams
+
+    small = {"load_format": "dummy", "skip_tokenizer_init": True, "max_model_len": 256, "max_num_seqs": 4, "seed": 0}
+    llm = LLM(model=model, **small, **options)
+    greedy = SamplingParams(temperature=0, max_tokens=8, ignore_eos=True, detokenize=False)
+    said, cached = [], 0
+    for prompts in ([LONG, [7, 8, 9]], [LONG]):
+        outputs = llm.generate([{"prompt_token_ids": ids} for ids in prompts], greedy, use_tqdm=False)
+        said += [list(output.outputs[0].token_ids) for output in outputs]
+        cached += sum(output.num_cached_tokens or 0 for output in outputs)
+    del llm
+    gc.collect()
+    return said, cached
