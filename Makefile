@@ -2,6 +2,7 @@
 # make test-all    as `make test`, with all parameters of the tests that it samples
 # make test-newest    install with the newest torch into .venv-newest (6 GB),
 #              and run the tests of kernel counts, translation, code and caches
+# make test-vllm    install a vLLM for CPUs into .venv-vllm (4 GB), and run the tests with it
 # make demo    install into .venv and run the demonstration, without the tools of `make test`
 # make wheel   a wheel and an sdist into dist/, for machines without a compiler
 # make test-wheel    install that wheel into an empty environment without a compiler, and use it;
@@ -16,12 +17,13 @@
 # make docs    as `make build`, then docs/passes.md, docs/dialect.md, docs/api.md and docs/reasons.md
 #              anew; that Python also needs torch and Triton
 # make venv    install into .venv
-# make clean   remove both environments, build/ and dist/
+# make clean   remove the environments, build/ and dist/
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 NEWEST := .venv-newest
+VLLM := .venv-vllm
 
 # Tests run side by side; Inductor's own pool of compile processes in each of
 # them would only fight them for the cores.
@@ -51,7 +53,7 @@ MYPY_TESTS := --no-strict-optional --allow-untyped-defs \
 NEWEST_TESTS := unit/inductor unit/affine unit/lift unit/triton unit/horizontal unit/scheduling \
                 end_to_end/test_patterns.py end_to_end/test_docs.py::test_torch_versions_are_those_of_pyproject
 
-.PHONY: venv build docs test test-newest test-all torture coverage demo wheel test-wheel lint clean
+.PHONY: venv build docs test test-newest test-vllm test-all torture coverage demo wheel test-wheel lint clean
 
 # Requirements of pyproject.toml, by name, into .venv. Of thousands of modules few are imported: those are compiled then.
 REQUIRE = $(BIN)/python .ci/requirements.py $(1) > $@.txt && \
@@ -117,6 +119,19 @@ test-newest: $(NEWEST)/.installed
 	cd $(NEWEST) && $(TEST_ENV) TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS=0 \
 	  bin/pytest -n auto --durations=10 $(PYTEST_ARGS) $(addprefix ../test/python/,$(NEWEST_TESTS))
 
+# vLLM asks for libraries of pictures and sound made for the same torch, which these tests do without: those of the
+# index are made for a torch with CUDA, and do not load beside one without.
+$(VLLM)/.installed: $(WHEEL)
+	$(PYTHON) -m venv $(VLLM)
+	$(BIN)/python .ci/requirements.py run vllm > $@.txt
+	$(VLLM)/bin/python -m pip install --no-compile --progress-bar off -r $@.txt
+	$(VLLM)/bin/python -m pip uninstall -y torchaudio torchcodec torchvision
+	$(VLLM)/bin/python -m pip install --force-reinstall --no-deps $(<D)/*.whl
+	touch $@
+
+test-vllm: $(VLLM)/.installed
+	cd $(VLLM) && $(TEST_ENV) bin/pytest --durations=10 $(PYTEST_ARGS) ../test/vllm
+
 torture: venv
 	cd $(VENV) && $(TEST_ENV) PYTHONPATH=../test/python/validation:../test/python/support \
 	  bin/python -m torture $(TORTURE) --results ../torture
@@ -169,5 +184,5 @@ docs: build
 	PYTHONPATH=. $(PYTHON) docs/first_screens.py
 
 clean:
-	rm -rf $(VENV) $(NEWEST) build dist coverage
+	rm -rf $(VENV) $(NEWEST) $(VLLM) build dist coverage
 	rm -f bridge/_native bridge/lowering # links, from `make build`

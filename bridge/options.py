@@ -182,8 +182,9 @@ def variable(name: str) -> str:
     return f"BRIDGE_{name.upper()}"
 
 
-#: Variables with that prefix that are no options: folders of what the tests take from elsewhere.
-OTHER_VARIABLES = ("BRIDGE_CORPUS", "BRIDGE_PYTORCH_TESTS")
+#: Variables with that prefix that are no options: folders of what the tests take from elsewhere, and what turns
+#: Bridge on in servers.
+OTHER_VARIABLES = ("BRIDGE_CORPUS", "BRIDGE_PYTORCH_TESTS", "BRIDGE_SGLANG", "BRIDGE_VLLM")
 
 
 def from_environment(environment: Mapping[str, str]) -> dict[str, OptionValue]:

@@ -23,7 +23,17 @@ from .compiling import (
     tested_versions,
     torch_obstacle,
 )
-from .hooks import GRAPH_HOOK, HOOK, CacheIdentity, graph_pass, hooked, scheduler_pass, users_pass
+from .hooks import (
+    GRAPH_HOOK,
+    HOOK,
+    CacheIdentity,
+    graph_pass,
+    hooked,
+    kept_graph_pass,
+    kept_pass,
+    scheduler_pass,
+    users_pass,
+)
 from .loops import (
     inductor_ops,
     make_loop_body,

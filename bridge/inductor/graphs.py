@@ -260,6 +260,20 @@ def place(node: Node) -> str:
     return f"{node.name} ({Path(frames[-1][0]).name}:{frames[-1][1]})" if frames else node.name
 
 
+def layers(graph: Graph) -> tuple[str, ...]:
+    """Return the layers of the model that a graph computes, in its order: `layers.0` of a list of that name."""
+    stacks = (
+        node.meta.get("nn_module_stack") or {} for node in graph.nodes if node.op not in ("placeholder", "output")
+    )
+    paths = (str(path) for stack in stacks for path, *_ in stack.values())
+    found = (_LAYER.search(path) for path in paths)
+    return tuple(dict.fromkeys(match[0] for match in found if match))
+
+
+#: The first part of a module's path that is numbered, and its list's name.
+_LAYER = re.compile(r"\w+\.\d+(?=\.|$)")
+
+
 #: The keys of what Bridge's passes note of a graph, in its module's `meta`: before it is scheduled, and after.
 _NOTES, _TAKEN = "bridge_graph_passes", "bridge_graph_passes_taken"
 

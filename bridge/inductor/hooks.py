@@ -37,6 +37,16 @@ class Implementation(Protocol):
     def __call__(self, *args: Any) -> Any: ...
 
 
+class Kept(Protocol):
+    """What Bridge does in a pass that a configuration keeps; its key identifies it, active or not."""
+
+    def active(self) -> bool: ...
+
+    def key(self) -> str: ...
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+
 class InstalledPass:
     """A pass that Bridge puts into a hook."""
 
@@ -102,6 +112,75 @@ def _scheduler_pass_class() -> type:
             return super().__deepcopy__(memo)
 
     return BridgeSchedulerPass
+
+
+def kept_pass(implementation: Kept) -> Any:
+    """Make a pass for HOOK that a configuration keeps: it can be copied and pickled, as the implementation can.
+
+    It calls `implementation(nodes)` where that is active.
+    """
+    return _kept_pass_class()(implementation)
+
+
+@functools.cache
+def _kept_pass_class() -> type:
+    from torch._inductor import custom_graph_pass
+
+    keyed = getattr(custom_graph_pass, "CustomSchedulerPass", None)
+
+    class KeptPass(keyed or object):  # type: ignore[misc]
+        def __init__(self, implementation: Kept):
+            self.implementation = implementation
+
+        def __call__(self, nodes: Schedule) -> Schedule:
+            return nodes if trial.running.get() or not self.implementation.active() else self.implementation(nodes)
+
+        def uuid(self) -> Any:
+            """Return what identifies the pass, active or not."""
+            return self.implementation.key()
+
+        def __reduce__(self) -> tuple[Any, tuple[object, ...]]:
+            return kept_pass, (self.implementation,)
+
+        def __repr__(self) -> str:
+            return f"<{self.implementation.key()}>"
+
+    return KeptPass
+
+
+def kept_graph_pass(implementation: Kept, base: type) -> Any:
+    """Make a pass for GRAPH_HOOK that a configuration keeps, as `kept_pass` does for HOOK.
+
+    base: a subclass of CustomGraphPass that the owner of the configuration wants it to be of.
+    It calls `implementation(graph, inference)` where that is active, and where it is told what the graph is for.
+    """
+    return _kept_graph_pass_class(base)(implementation)
+
+
+@functools.cache
+def _kept_graph_pass_class(base: type) -> type:
+    bases = tuple(filter(None, (base, _told_of_inference())))
+
+    class KeptGraphPass(*bases):  # type: ignore[misc]
+        def __init__(self, implementation: Kept):
+            self.implementation = implementation
+
+        def __call__(self, graph: Graph, is_inference: bool | None = None) -> None:
+            inference = _traced_for_inference() if is_inference is None else is_inference
+            if self.implementation.active():
+                self.implementation(graph, inference)
+
+        def uuid(self) -> Any:
+            """Return what identifies the pass, active or not."""
+            return self.implementation.key()
+
+        def __reduce__(self) -> tuple[Any, tuple[object, ...]]:
+            return kept_graph_pass, (self.implementation, base)
+
+        def __repr__(self) -> str:
+            return f"<{self.implementation.key()}>"
+
+    return KeptGraphPass
 
 
 def graph_pass(implementation: Implementation) -> InstalledPass:
@@ -174,7 +253,9 @@ def _traced_for_inference() -> bool:
     from torch._guards import TracingContext
 
     context = TracingContext.try_get()
-    return context is not None and context.fw_metadata is not None and not context.fw_metadata.is_train
+    # Of 2.11 alone: a later torch tells the pass.
+    known = context.fw_metadata if context is not None else None
+    return known is not None and not getattr(known, "is_train", True)
 
 
 @functools.cache

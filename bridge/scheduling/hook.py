@@ -63,6 +63,11 @@ def current() -> Scope | None:
     return _scope.get() or (_installed[0] if _installed else None)
 
 
+def is_withheld() -> bool:
+    """Return True where a graph is compiled without Bridge, as with it there was no code."""
+    return _without_bridge.get()
+
+
 @contextlib.contextmanager
 def active(options: Options, report: Report) -> Iterator[Report]:
     """Has the compilations of this context, until the end of the block, go through Bridge into `report`."""
@@ -147,10 +152,11 @@ class _Pass:
         if scope.options.dump_dir is not None or recorder().is_recording():
             return None
         with boundary(scope.options.strict, _tell_of_key):
-            return try_step(partial(_identity, scope.options), None)
+            return try_step(partial(identity, scope.options), None)
 
 
-def _identity(options: Options) -> tuple[str, ...]:
+def identity(options: Options) -> tuple[str, ...]:
+    """Return what stands in the keys of caches for Bridge, its native library and the options."""
     plugins = tuple(content_hash([Path(path)]) for path in options.plugins)
     return ("bridge", implementation_hash(), mlir_version() or "no MLIR", repr(options.deciding()), *plugins)
 
@@ -173,12 +179,17 @@ class _BeforeLowering(_Pass):
     """Has no report at hand: what it changes stands in that of the graph's schedule."""
 
     def __call__(self, graph: torch.fx.Graph, inference: bool) -> None:
-        scope = current()
-        assert scope is not None, "called where not active"
-        left = inductor.unkept_promise() is not None or graphs.apart_by_user(graph)
-        if (inference or scope.options.training) and not left:
-            with recorder().timed("bridge.graph_passes"):
-                change_graph(graph, scope.options, inference)
+        run_before_lowering(graph, inference)
+
+
+def run_before_lowering(graph: torch.fx.Graph, inference: bool) -> None:
+    """Change a graph of the compilation that runs in this context; inference: whether it is for that."""
+    scope = current()
+    assert scope is not None, "called where not active"
+    left = inductor.unkept_promise() is not None or graphs.apart_by_user(graph)
+    if (inference or scope.options.training) and not left:
+        with recorder().timed("bridge.graph_passes"):
+            change_graph(graph, scope.options, inference)
 
 
 def run_after_fusion(nodes: Schedule, options: Options, report: Report) -> Schedule:
@@ -211,7 +222,7 @@ def _leave_faulty(report: Report, mark: Report, error: Exception, operations: se
         raise error
     ours = {name for group in report.groups[len(mark.groups) :] if group.fused for name in group.nodes}
     if not operations & ours or is_faulty(operations):
-        with _without():
+        with withheld():
             yield
         withdraw(report, mark, detail)
         return
@@ -223,7 +234,7 @@ def _leave_faulty(report: Report, mark: Report, error: Exception, operations: se
 
 
 @contextlib.contextmanager
-def _without() -> Iterator[None]:
+def withheld() -> Iterator[None]:
     """Compiles the block without Bridge."""
     token = _without_bridge.set(True)
     try:

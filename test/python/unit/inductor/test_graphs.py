@@ -67,6 +67,19 @@ def test_place_names_the_last_frame(call):
     assert graphs.place(node) == f"{node.name} (last.py:12)"
 
 
+def test_layers_are_named_by_their_list_and_number(call):
+    """Those of the outermost list, in the order of the graph, each once; what is in no layer has none."""
+    for *modules, _ in (
+        ("L['self'].layers.1", "L['self'].layers.1.experts.7", ""),
+        ("L['self'].norm", ""),
+        ("L['self'].model.layers.2.mlp", ""),
+        ("L['self'].layers.1.mlp", ""),
+    ):
+        node = call(aten.sin.default)
+        node.meta["nn_module_stack"] = {str(i): (path, torch.nn.Module) for i, path in enumerate(modules)}
+    assert graphs.layers(node.graph) == ("layers.1", "layers.2")
+
+
 def test_notes_are_taken_once_and_again_after_they_are_given_back():
     module = GraphModule({}, FxGraph())
     graphs.add_note(module.graph, "first")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import pickle
 
 import pytest
 import torch
@@ -11,7 +12,7 @@ from threads import in_thread
 from torch._inductor import config, custom_graph_pass
 
 import bridge
-from bridge import graph_passes
+from bridge import graph_passes, inductor
 from bridge.options import Options
 from bridge.scheduling import hook
 
@@ -151,6 +152,50 @@ class TestCache:
             assert outcome(backend) == "miss"
         with config.patch({HOOK: UsersPass(None)}):
             assert outcome(backend) == "bypass"
+
+
+class Kept:
+    """What a configuration keeps; it notes with what it is called."""
+
+    def __init__(self, active=True):
+        self.calls, self.is_active = [], active
+
+    def active(self):
+        return self.is_active
+
+    def key(self):
+        return "the key"
+
+    def __call__(self, *arguments):
+        self.calls.append(arguments)
+        return arguments[0]
+
+
+def kept_passes(**how):
+    """The passes of a configuration; the base of the one over the graph is another's class."""
+    return inductor.kept_pass(Kept(**how)), inductor.kept_graph_pass(Kept(**how), UsersPass)
+
+
+def test_passes_that_a_configuration_keeps(compiler):
+    schedule, graph = kept_passes()
+    config = {inductor.HOOK: schedule, inductor.GRAPH_HOOK: graph}
+    torch.testing.assert_close(compiler(plain, options=config)(sample()), plain(sample()))
+    assert len(schedule.implementation.calls) == 1
+    ((_, inference),) = graph.implementation.calls
+    assert inference and isinstance(graph, UsersPass)
+
+
+def test_kept_passes_that_are_not_active(compiler):
+    schedule, graph = kept_passes(active=False)
+    compiler(plain, options={inductor.HOOK: schedule, inductor.GRAPH_HOOK: graph})(sample())
+    assert not schedule.implementation.calls and not graph.implementation.calls
+
+
+@pytest.mark.parametrize("again", [copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))], ids=["copy", "pickle"])
+def test_kept_passes_can_be_copied(again):
+    for one in map(again, kept_passes()):
+        assert one.uuid() == "the key"
+        assert repr(one) == "<the key>"
 
 
 def test_another_threads_compilation_does_not_see_it(compiler):

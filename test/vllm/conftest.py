@@ -1,0 +1,37 @@
+"""What the tests with a real vLLM share: its environment, set before vLLM is imported, and no internal errors."""
+
+from __future__ import annotations
+
+import os
+from unittest import mock
+
+import pytest
+
+os.environ |= {
+    "VLLM_TARGET_DEVICE": "cpu",
+    "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
+    "VLLM_CPU_KVCACHE_SPACE": "1",
+    "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+    "OMP_NUM_THREADS": "1",
+    # The C++ compiler is not asked about the CPU in each process, and optimizes nothing.
+    "TORCHINDUCTOR_VEC_ISA_OK": "1",
+    "TORCHINDUCTOR_DEBUG_COMPILE": "1",
+    "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0",
+}
+
+
+@pytest.fixture(autouse=True)
+def no_internal_error():
+    """A test that ends with an internal error of Bridge's fails."""
+    from bridge import reports
+
+    with mock.patch.object(reports, "_bugs", []), mock.patch.object(reports, "_warned", set()):
+        yield
+        assert reports.bugs() == []
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    """vLLM's cache folder, of one test."""
+    monkeypatch.setenv("VLLM_CACHE_ROOT", str(tmp_path / "vllm"))
+    return tmp_path / "vllm"
