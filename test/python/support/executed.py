@@ -201,6 +201,8 @@ class _Calls:
             self._combine(operation)
         elif operation.name == "bridge.special":
             self._special(operation)
+        elif operation.name == "bridge.gather":
+            self._gather(operation)
         elif operation.name == "bridge.convert":
             names = [ir.StringAttr(operation.attributes[key]).value for key in ("from", "to")]
             self._convert(operation, *map(dtypes.dtype_from_name, names))
@@ -219,6 +221,22 @@ class _Calls:
             return _number(function(*map(_tensor, values, operands)).to(result))
 
         self._call_python(operation, f"special_{name}", compute, operands, result)
+
+    def _gather(self, operation: Any) -> None:
+        """A load from the buffer as one dimension, which nobody else has of it."""
+        checks, wraps = (list(ir.DenseBoolArrayAttr(operation.attributes[key])) for key in ("checks", "wraps"))
+        memref, place, *rest = list(operation.operands)
+        values, sizes, strides = (rest[n * len(checks) : (n + 1) * len(checks)] for n in range(3))
+        with ir.InsertionPoint(operation):
+            for value, size, stride, wraps_around in zip(values, sizes, strides, wraps, strict=True):
+                position = _create("arith.index_cast", value, ir.IndexType.get())
+                if wraps_around:
+                    position = _from_the_end(position, size)
+                place = _index("arith.addi", place, _index("arith.muli", position, stride))
+            loaded = ir.Operation.create(
+                "memref.load", results=[operation.result.type], operands=[_flat(memref), place]
+            )
+        self._take_the_place(operation, [loaded.result])
 
     def _convert(self, operation: Any, source: torch.dtype, target: torch.dtype) -> None:
         def compute(value: float) -> float:
@@ -261,6 +279,37 @@ class _Calls:
         for old, new in zip(operation.results, values, strict=True):
             old.replace_all_uses_with(new)
         self.replaced.append(operation)
+
+
+def _index(name: str, *operands: Any) -> Any:
+    return ir.Operation.create(name, results=[ir.IndexType.get()], operands=operands).result
+
+
+def _from_the_end(position: Any, size: Any) -> Any:
+    """A negative position and the size, or a position that is not negative."""
+    flag, kinds = ir.IntegerType.get_signless(1), ir.IntegerType.get_signless(64)
+    zero = ir.Operation.create(
+        "arith.constant", results=[ir.IndexType.get()], attributes={"value": ir.IntegerAttr.get(ir.IndexType.get(), 0)}
+    ).result
+    less = {"predicate": ir.IntegerAttr.get(kinds, 2)}
+    negative = ir.Operation.create("arith.cmpi", results=[flag], operands=[position, zero], attributes=less).result
+    return _index("arith.select", negative, _index("arith.addi", position, size), position)
+
+
+def _flat(memref: Any) -> Any:
+    """A memref as one dimension, of as many elements as an index can count."""
+    element = ir.MemRefType(memref.type).element_type
+    extent = (1 << 62) - 1
+    flat = ir.Type.parse(f"memref<{extent}x{element}, strided<[1]>>")
+    attributes = {
+        "static_offsets": ir.DenseI64ArrayAttr.get([0]),
+        "static_sizes": ir.DenseI64ArrayAttr.get([extent]),
+        "static_strides": ir.DenseI64ArrayAttr.get([1]),
+        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 0, 0, 0]),
+    }
+    return ir.Operation.create(
+        "memref.reinterpret_cast", results=[flat], operands=[memref], attributes=attributes
+    ).result
 
 
 _CTYPES = {"f64": ctypes.c_double, "i64": ctypes.c_int64}
