@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from .. import inductor
 from ..inductor.inspection import node_location
 from ..inductor.protocols import Kernel, LoopNode, Schedule
+from ..inductor.schedule import written_storage
 from ..options import DEFAULT_PIPELINE, Options, default_pipeline
 from ..reasons import Reason, Unsupported
 from ..support.recorder import Stages
@@ -91,15 +92,10 @@ def _check_gathers(group: Group, sources: list[NodeSource], traces: list[NestTra
     """Raise Unsupported(indirect_index), with the kernel at fault, for a gather from what the group stores to."""
     from ..affine.translate.gather import check_only_read
 
-    written = {_storage(access.buffer) for trace in traces for access in trace.accesses if access.is_write}
+    written = {written_storage(access.buffer) for trace in traces for access in trace.accesses if access.is_write}
     for source, trace in zip(sources, traces, strict=True):
         group.culprit = group.positions[source.kernel]
-        check_only_read(trace.name, {_storage(gather.buffer) for gather in trace.gathers}, written)
-
-
-def _storage(buffer: str) -> str:
-    """Return the buffer that holds a buffer."""
-    return inductor.storage_of(buffer) or buffer
+        check_only_read(trace.name, {written_storage(gather.buffer) for gather in trace.gathers}, written)
 
 
 def loop_bodies(kernels: Iterable[Kernel]) -> Iterator[tuple[str, Any, Any]]:

@@ -224,14 +224,11 @@ class _Calls:
 
     def _gather(self, operation: Any) -> None:
         """A load from the buffer as one dimension, which nobody else has of it."""
-        checks, wraps = (list(ir.DenseBoolArrayAttr(operation.attributes[key])) for key in ("checks", "wraps"))
         memref, place, *rest = list(operation.operands)
-        values, sizes, strides = (rest[n * len(checks) : (n + 1) * len(checks)] for n in range(3))
+        values, sizes, strides = (rest[n * len(rest) // 3 : (n + 1) * len(rest) // 3] for n in range(3))
         with ir.InsertionPoint(operation):
-            for value, size, stride, wraps_around in zip(values, sizes, strides, wraps, strict=True):
-                position = _create("arith.index_cast", value, ir.IndexType.get())
-                if wraps_around:
-                    position = _from_the_end(position, size)
+            for value, size, stride in zip(values, sizes, strides, strict=True):
+                position = _inside(_create("arith.index_cast", value, ir.IndexType.get()), size)
                 place = _index("arith.addi", place, _index("arith.muli", position, stride))
             loaded = ir.Operation.create(
                 "memref.load", results=[operation.result.type], operands=[_flat(memref), place]
@@ -285,15 +282,10 @@ def _index(name: str, *operands: Any) -> Any:
     return ir.Operation.create(name, results=[ir.IndexType.get()], operands=operands).result
 
 
-def _from_the_end(position: Any, size: Any) -> Any:
-    """A negative position and the size, or a position that is not negative."""
-    flag, kinds = ir.IntegerType.get_signless(1), ir.IntegerType.get_signless(64)
-    zero = ir.Operation.create(
-        "arith.constant", results=[ir.IndexType.get()], attributes={"value": ir.IntegerAttr.get(ir.IndexType.get(), 0)}
-    ).result
-    less = {"predicate": ir.IntegerAttr.get(kinds, 2)}
-    negative = ir.Operation.create("arith.cmpi", results=[flag], operands=[position, zero], attributes=less).result
-    return _index("arith.select", negative, _index("arith.addi", position, size), position)
+def _inside(position: Any, size: Any) -> Any:
+    """A position, from the end if it is negative; random buffers hold other numbers, too, and go around again."""
+    remainder = _index("arith.remsi", position, size)
+    return _index("arith.remsi", _index("arith.addi", remainder, size), size)
 
 
 def _flat(memref: Any) -> Any:
