@@ -197,10 +197,8 @@ def main() -> None:
     parser.add_argument("names", nargs="*")
     parser.add_argument("--reasons", action="store_true")
     arguments = parser.parse_args()
-    print(
-        f"torch {torch.__version__}\n\n| pattern | Inductor: forward | backward | Bridge: forward | backward |\n|---|---|---|---|---|",
-        flush=True,
-    )
+    print(f"torch {torch.__version__}\n\n| pattern | Inductor: forward | backward | Bridge: forward | backward |")
+    print("|---|---|---|---|---|", flush=True)
     for name, (function, make) in PATTERNS.items():
         if arguments.names and not any(part in name for part in arguments.names):
             continue
