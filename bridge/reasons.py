@@ -119,11 +119,11 @@ TEXTS = {
     ),
     Reason.indirect_index: Text(
         (
-            "{earlier} or {later} reads at positions that a tensor holds, and which rows those are is not known "
-            "before it runs"
+            "{earlier} or {later} writes at positions that a tensor holds, or reads so what the other writes; which "
+            "elements those are is not known before it runs"
         ),
-        "table[ids] between two operations that are to be fused; an embedding, a gather over rows",
-        "Do the lookup first, on its own; fuse what comes after it.",
+        "(x * 2)[ids] followed by a norm: the lookup may need any row; a lookup in an input is no obstacle",
+        "Do the lookup first, in a tensor that nothing else of the kernel computes.",
     ),
     Reason.dynamic_extent: Text(
         "a size of {earlier} or {later} is symbolic, and the transformation is only right for some of its values",

@@ -11,7 +11,7 @@ from ..reasons import InvariantError
 from .isl_relations import Condition, Expression, apply_map, apply_set, conjunction, constant, make_relation, variable
 from .mlir_runtime import ir
 
-_READ, _WRITE = "affine.load", "affine.store"
+_READ, _WRITE, _GATHER = "affine.load", "affine.store", "bridge.gather"
 
 
 @dataclass
@@ -42,12 +42,16 @@ class AccessRelation:
 
 @dataclass
 class FunctionAccesses:
-    """All accesses of a function, with names for its induction variables and sizes."""
+    """All accesses of a function, with names for its induction variables and sizes.
+
+    gathered: the numbers of the arguments that are read at places which depend on data.
+    """
 
     function: ir.Operation
     names: dict[ir.Value, str] = field(default_factory=dict)
     sizes: list[str] = field(default_factory=list)
     found: list[AccessRelation] = field(default_factory=list)
+    gathered: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         """Read the function."""
@@ -65,6 +69,8 @@ class FunctionAccesses:
             self.names[induction_variable(operation)] = f"i{len(self.names)}"
         if operation.name in (_READ, _WRITE):
             self._add(operation)
+        if operation.name == _GATHER:
+            self.gathered.add(self.arguments.index(operation.operands[0]))
 
     def _add(self, operation: ir.Operation) -> None:
         """Keep one access."""

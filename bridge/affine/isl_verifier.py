@@ -43,7 +43,7 @@ class Recheck:
         after = FunctionAccesses(_function(module))
         find_unrolled_copies(after.found, after.is_shifted)
         lines = self._check_writes(after)
-        lines += _check_bounds(after)
+        lines += _check_bounds(after) + _check_gathered(after)
         for root in _bands(after):
             own = [access for access in after.found if root in access.loops]
             lines.append(_check_band(after, root, own))
@@ -61,6 +61,14 @@ class Recheck:
         for stores in group_by_memref(access for access in after.found if access.writes).values():
             _check_once(after, stores)
         return [f"writes: {len(written)} buffers, every element as before and once"]
+
+
+def _check_gathered(after: FunctionAccesses) -> list[str]:
+    """Check that what is read at places which depend on data is not written."""
+    both = after.gathered & {access.memref for access in after.found if access.writes}
+    if both:
+        raise InvariantError(f"argument {min(both)} is written, and read at places which depend on data")
+    return [f"gathers: {len(after.gathered)} buffers, which are only read"] if after.gathered else []
 
 
 @contextlib.contextmanager

@@ -387,24 +387,28 @@ def _capture_module(codes: list[str], graph: torch._inductor.graph.GraphLowering
     return _NeverLaunched()
 
 
-def _forward_on_gpu(arch: GpuArch, original: Callable) -> Callable:
-    """Wrap ``compile_fx_forward``, the first step after AOTAutograd's tracing."""
+def _graph_on_gpu(arch: GpuArch, original: Callable) -> Callable:
+    """Wrap ``compile_fx_forward`` or ``compile_fx_backward``, the first step after AOTAutograd's tracing."""
 
     @functools.wraps(original)
-    def forward(gm: torch.fx.GraphModule, example_inputs: Iterable[object], *args: object, **kwargs: object) -> object:
+    def compile_graph(
+        gm: torch.fx.GraphModule, example_inputs: Iterable[object], *args: object, **kwargs: object
+    ) -> object:
         with gpu_stubs(arch):
             gm, inputs = relocate(gm, list(example_inputs))
             return original(gm, inputs, *args, **kwargs)
 
-    return forward
+    return compile_graph
 
 
 @contextlib.contextmanager
 def codegen_only(arch: GpuArch, codes: list[str]) -> Iterator[None]:
     """Divert Inductor to ``arch`` and collect wrapper sources into ``codes``."""
-    forward = _forward_on_gpu(arch, inductor_compile_fx.compile_fx_forward)
+    forward = _graph_on_gpu(arch, inductor_compile_fx.compile_fx_forward)
+    backward = _graph_on_gpu(arch, inductor_compile_fx.compile_fx_backward)
     with (
         mock.patch.object(inductor_compile_fx, "compile_fx_forward", forward),
+        mock.patch.object(inductor_compile_fx, "compile_fx_backward", backward),
         mock.patch.object(
             torch._inductor.graph.GraphLowering,
             "compile_to_module",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from .. import inductor
 from ..inductor.inspection import node_location
 from ..inductor.protocols import Kernel, LoopNode, Schedule
+from ..inductor.schedule import written_storage
 from ..options import DEFAULT_PIPELINE, Options, default_pipeline
 from ..reasons import Reason, Unsupported
 from ..support.recorder import Stages
@@ -16,6 +17,7 @@ from .grouping import Group
 
 if TYPE_CHECKING:
     from ..affine.translate.group import NodeSource, Translation
+    from ..affine.translate.trace import NestTrace
 
 
 def translate(
@@ -70,8 +72,9 @@ def _translate_sources(name: str, group: Group, sources: list[NodeSource], max_a
     for kernel, position in enumerate(group.positions):
         group.culprit = position
         traces += trace_group([s for s in sources if s.kernel == kernel])
+    _check_gathers(group, sources, traces)
     group.culprit = None
-    accesses = sum(len(trace.accesses) for trace in traces)
+    accesses = sum(len(trace.accesses) + len(trace.gathers) for trace in traces)
     if accesses > max_accesses:
         raise Unsupported(Reason.budget_exceeded, f"{accesses} loads and stores, at most {max_accesses}")
     target = GroupTarget(
@@ -83,6 +86,16 @@ def _translate_sources(name: str, group: Group, sources: list[NodeSource], max_a
         inductor.emulates_eager_rounding(),
     )
     return translate_group(name, sources, traces, target)
+
+
+def _check_gathers(group: Group, sources: list[NodeSource], traces: list[NestTrace]) -> None:
+    """Raise Unsupported(indirect_index), with the kernel at fault, for a gather from what the group stores to."""
+    from ..affine.translate.gather import check_only_read
+
+    written = {written_storage(access.buffer) for trace in traces for access in trace.accesses if access.is_write}
+    for source, trace in zip(sources, traces, strict=True):
+        group.culprit = group.positions[source.kernel]
+        check_only_read(trace.name, {written_storage(gather.buffer) for gather in trace.gathers}, written)
 
 
 def loop_bodies(kernels: Iterable[Kernel]) -> Iterator[tuple[str, Any, Any]]:

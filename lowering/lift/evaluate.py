@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import operator
 from collections.abc import Callable, Hashable
 
 import sympy
@@ -61,6 +62,8 @@ class Evaluator:
             return apply_map(operation.attributes["map"].value, [self.index(o) for o in operation.operands])[0]
         if operation.name == "arith.constant":
             return sympy.Integer(ir.IntegerAttr(operation.attributes["value"]).value)
+        if operation.name in _INDEX_OPS:
+            return _INDEX_OPS[operation.name](*(self.index(operand) for operand in operation.operands))
         raise Unsupported(Reason.not_liftable, f"index value of {operation.name}")
 
     def location(self, operation: ir.Operation, first_operand: int) -> tuple[str, sympy.Expr]:
@@ -93,6 +96,18 @@ class Evaluator:
         if name in self.env.overwritten:
             raise Unsupported(Reason.not_liftable, f"{name} is read after it was overwritten")
         return self.env.ops.load(name, index)
+
+    def _gather(self, operation: ir.Operation, _: ir.Value) -> OpsValue:
+        """Load an element at a place that depends on data."""
+        buffer, _ = self.env.buffers[operation.operands[0]]
+        checks, wraps = (list(ir.DenseBoolArrayAttr(operation.attributes[key])) for key in ("checks", "wraps"))
+        base, *rest = list(operation.operands)[1:]
+        values, sizes, strides = (rest[n * len(checks) : (n + 1) * len(checks)] for n in range(3))
+        place = self.index(base)
+        for value, size, stride, check, wraps_around in zip(values, sizes, strides, checks, wraps, strict=True):
+            position = self.env.ops.indirect_indexing(self.value(value), self.index(size), check, wraps_around)
+            place += self.index(stride) * position
+        return self.env.ops.load(buffer, sympy.expand(place))
 
     def _constant(self, operation: ir.Operation, value: ir.Value) -> OpsValue:
         """Return a constant."""
@@ -214,8 +229,11 @@ class Evaluator:
         return self.env.ops.index_expr(expr, torch.int64)
 
 
+_INDEX_OPS = {"arith.addi": operator.add, "arith.muli": operator.mul}
+
 _HANDLERS = {
     "affine.load": Evaluator._load,
+    "bridge.gather": Evaluator._gather,
     "affine.for": Evaluator._loop,
     "affine.if": Evaluator._guard,
     "arith.constant": Evaluator._constant,
@@ -251,7 +269,7 @@ def number(constant: ir.Operation) -> bool | int | float:
 def _extends_load(operation: ir.Operation, source: torch.dtype, target: torch.dtype) -> bool:
     """Return True if a conversion extends 16 bits that have just been loaded."""
     owner = operation.operands[0].owner
-    is_load = not isinstance(owner, ir.Block) and owner.name == "affine.load"
+    is_load = not isinstance(owner, ir.Block) and owner.name in ("affine.load", "bridge.gather")
     return is_load and source in dtypes.LOW_PRECISION and target == torch.float32
 
 

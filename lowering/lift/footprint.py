@@ -21,9 +21,9 @@ def row_registers(reductions: Iterable[ir.Operation]) -> int | None:
         if iterations is None:
             return None
         iterations *= _segments(loop)
-        for load in _inner_loads(loop):
+        for load, key in _inner_loads(loop):
             element = ir.MemRefType(load.operands[0].type).element_type
-            loads[_key(load)] = iterations * dtypes.signed_dtype(str(element)).itemsize * 8
+            loads[load.operands[0], key] = iterations * dtypes.signed_dtype(str(element)).itemsize * 8
     return sum(loads.values()) // 32
 
 
@@ -49,23 +49,41 @@ def _segments(loop: ir.Operation) -> int:
     return count
 
 
-def _inner_loads(loop: ir.Operation) -> list[ir.Operation]:
-    """Return the loads inside a loop whose subscripts depend on the loops of the reduction."""
-    found: list[ir.Operation] = []
-    variables: set[ir.Value] = {loop.regions[0].blocks[0].arguments[0]}
+def _inner_loads(loop: ir.Operation) -> list[tuple[ir.Operation, str]]:
+    """Return (load, which element it is) for the loads inside a loop that depend on the loops of the reduction.
+
+    Where two loads of a memref say the same and the loops are the same, so are the elements.
+    """
+    found: list[tuple[ir.Operation, str]] = []
+    variables: dict[ir.Value, str] = {loop.regions[0].blocks[0].arguments[0]: "v0"}
 
     def visit(operation: ir.Operation) -> ir.WalkResult:
         """Keep a load that uses a variable of the loops."""
         if operation.name == "affine.for":
-            variables.add(operation.operation.regions[0].blocks[0].arguments[0])
-        if operation.name == "affine.load" and variables & set(list(operation.operands)[1:]):
-            found.append(operation.operation)
+            variables.setdefault(operation.operation.regions[0].blocks[0].arguments[0], f"v{len(variables)}")
+        if operation.name == "affine.load" and variables.keys() & set(list(operation.operands)[1:]):
+            found.append((operation.operation, str(operation.attributes["map"])))
+        if operation.name == "bridge.gather":
+            place, varies = _place(operation.operation, variables)
+            found.extend([(operation.operation, place)] if varies else [])
         return ir.WalkResult.ADVANCE
 
     loop.walk(visit, ir.WalkOrder.PRE_ORDER)
     return found
 
 
-def _key(load: ir.Operation) -> tuple[ir.Value, str]:
-    """Return the memref and the map: where both are equal and the loops the same, so are the elements."""
-    return load.operands[0], str(load.attributes["map"])
+def _place(operation: ir.Operation, variables: dict[ir.Value, str]) -> tuple[str, bool]:
+    """Return (how an operation computes its result, whether from variables of the loops)."""
+    origins = [_origin(operand, variables) for operand in operation.operands]
+    attributes = [f"{name} = {operation.attributes[name]}" for name in operation.attributes]
+    text = f"{operation.name} {attributes} ({', '.join(text for text, _ in origins)})"
+    return text, any(varies for _, varies in origins)
+
+
+def _origin(value: ir.Value, variables: dict[ir.Value, str]) -> tuple[str, bool]:
+    """Return (how a value is computed, whether from variables of the loops)."""
+    if value in variables:
+        return variables[value], True
+    if isinstance(value.owner, ir.Block):
+        return value.get_name(), False
+    return _place(value.owner.operation if hasattr(value.owner, "operation") else value.owner, variables)

@@ -343,3 +343,30 @@ func.func @should_not_fuse_vector_accesses(%a: memref<64xf32>, %b: memref<64xf32
   }
   return
 }
+
+// -----
+
+// The third nest's gather may read any row, of which the first writes each.
+
+// CHECK-LABEL: func @should_not_fuse_gather_from_what_is_written
+func.func @should_not_fuse_gather_from_what_is_written(%in: memref<64x128xf32>, %t: memref<64x128xf32>, %ids: memref<64xi64>, %out: memref<64x128xf32>) {
+  affine.for %i = 0 to 64 {
+    affine.for %j = 0 to 128 {
+      %x = affine.load %in[%i, %j] : memref<64x128xf32>
+      affine.store %x, %t[%i, %j] : memref<64x128xf32>
+    }
+  }
+  // expected-remark@+1 {{[indirect_index] an element whose place depends on data is read from a memref that is not only read}}
+  affine.for %i = 0 to 64 {
+    affine.for %j = 0 to 128 {
+      %x = affine.load %in[%i, %j] : memref<64x128xf32>
+      %id = affine.load %ids[%i] : memref<64xi64>
+      %rows = arith.constant 64 : index
+      %stride = arith.constant 128 : index
+      %y = bridge.gather %t[%j] at (%id) of (%rows) by (%stride) {checks = array<i1: true>, wraps = array<i1: true>} : memref<64x128xf32>, i64
+      %z = arith.addf %x, %y : f32
+      affine.store %z, %out[%i, %j] : memref<64x128xf32>
+    }
+  }
+  return
+}

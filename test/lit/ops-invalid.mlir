@@ -53,3 +53,28 @@ func.func @should_not_combine_mixed_types(%f: f32, %d: f64) {
   %0:2 = bridge.combine online_softmax (%f, %d), (%f, %d) : f32, f64
   return
 }
+
+// -----
+
+func.func @should_not_gather_without_value(%m: memref<8xf32>, %i: index) {
+  // expected-error@+1 {{needs a value}}
+  %0 = "bridge.gather"(%m, %i) {checks = array<i1>, wraps = array<i1>} : (memref<8xf32>, index) -> f32
+  return
+}
+
+// -----
+
+func.func @should_not_gather_with_flags_of_another_number(%m: memref<8xf32>, %i: index, %v: i64) {
+  // expected-error@+1 {{needs a flag of each kind for each of 1 values}}
+  %0 = bridge.gather %m[%i] at (%v) of (%i) by (%i) {checks = array<i1: true>, wraps = array<i1>} : memref<8xf32>, i64
+  return
+}
+
+// -----
+
+func.func @should_not_gather_another_type(%m: memref<8xf32>, %i: index, %v: i64) {
+  // expected-error@+1 {{result's type is the memref's element type}}
+  %0 = "bridge.gather"(%m, %i, %v, %i, %i) {checks = array<i1: true>, wraps = array<i1: true>}
+      : (memref<8xf32>, index, i64, index, index) -> f64
+  return
+}

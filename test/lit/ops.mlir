@@ -41,3 +41,16 @@ func.func @should_round_trip_combine(%f: f32, %i: index, %p: i1, %b: i32) {
   %5 = bridge.combine prod (%f), (%f) : f32
   return
 }
+
+// CHECK-LABEL: func @should_round_trip_gather
+func.func @should_round_trip_gather(%m: memref<512x64xf32>, %base: index, %i: i64, %j: i32, %n: index) {
+  // CHECK: bridge.gather %{{.*}}[%{{.*}}] at (%{{.*}}) of (%{{.*}}) by (%{{.*}}) {checks = array<i1: true>, wraps = array<i1: false>} : memref<512x64xf32>, i64
+  %0 = bridge.gather %m[%base] at (%i) of (%n) by (%n)
+      {checks = array<i1: true>, wraps = array<i1: false>} : memref<512x64xf32>, i64
+  // CHECK: bridge.gather %{{.*}}[%{{.*}}] at (%{{.*}}, %{{.*}}) of (%{{.*}}, %{{.*}}) by (%{{.*}}, %{{.*}})
+  %1 = bridge.gather %m[%base] at (%i, %j) of (%n, %n) by (%n, %n)
+      {checks = array<i1: true, false>, wraps = array<i1: true, true>} : memref<512x64xf32>, i64, i32
+  // CHECK: arith.addf %{{.*}}, %{{.*}} : f32
+  %2 = arith.addf %0, %1 : f32
+  return
+}

@@ -221,3 +221,37 @@ func.func @should_pad_under_guards(%in: memref<64x49xf32>, %t: memref<64x49xf32>
   }
   return
 }
+
+// -----
+
+// What a lane beside the guard holds may be no position: a gather stays under it.
+
+// CHECK: #[[SHORT:.*]] = affine_set<(d0) : (-d0 + 48 >= 0)>
+// CHECK-LABEL: func @should_gather_under_the_guard
+// CHECK: affine.for %[[R:.*]] = 0 to 56
+// CHECK: %[[ID:.*]] = affine.if #[[SHORT]](%[[R]]) -> i64 {
+// CHECK-NEXT: affine.load %arg1[%{{.*}}, %[[R]]]
+// CHECK: affine.if #[[SHORT]](%[[R]]) -> f32 {
+// CHECK-NEXT: %[[Y:.*]] = bridge.gather %arg2[%{{.*}}] at (%[[ID]])
+// CHECK-NEXT: affine.yield %[[Y]]
+func.func @should_gather_under_the_guard(%in: memref<64x56xf32>, %ids: memref<64x49xi64>, %table: memref<32xf32>, %u: memref<64x49xf32>, %out: memref<64x56xf32>) {
+  affine.for %i = 0 to 64 {
+    affine.for %j = 0 to 56 {
+      %x = affine.load %in[%i, %j] : memref<64x56xf32>
+      affine.store %x, %out[%i, %j] : memref<64x56xf32>
+    }
+  }
+  affine.for %i = 0 to 64 {
+    affine.for %j = 0 to 49 {
+      %x = affine.load %in[%i, %j] : memref<64x56xf32>
+      %id = affine.load %ids[%i, %j] : memref<64x49xi64>
+      %zero = arith.constant 0 : index
+      %size = arith.constant 32 : index
+      %one = arith.constant 1 : index
+      %y = bridge.gather %table[%zero] at (%id) of (%size) by (%one) {checks = array<i1: true>, wraps = array<i1: true>} : memref<32xf32>, i64
+      %z = arith.addf %x, %y : f32
+      affine.store %z, %u[%i, %j] : memref<64x49xf32>
+    }
+  }
+  return
+}

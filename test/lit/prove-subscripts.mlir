@@ -413,3 +413,16 @@ func.func @should_accept_parallel_loops(%a: memref<8x8xf32>) {
   }
   return
 }
+
+// -----
+
+func.func @should_refuse_gather(%a: memref<8x512xf32>, %ids: memref<8xi64>, %b: memref<8xf32>) {
+  affine.for %i = 0 to 8 {
+    %id = affine.load %ids[%i] : memref<8xi64>
+    %one = arith.constant 1 : index
+    // expected-remark@below {{[indirect_index] the place of the element depends on data}}
+    %x = bridge.gather %a[%i] at (%id) of (%one) by (%one) {checks = array<i1: true>, wraps = array<i1: true>} : memref<8x512xf32>, i64
+    affine.store %x, %b[%i] : memref<8xf32>
+  }
+  return
+}

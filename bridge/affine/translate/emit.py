@@ -15,6 +15,7 @@ from ..mlir_runtime import ir
 from .access import View
 from .affine_expr import AffineBuilder, SymbolTable
 from .elementwise import Elementwise, Number, Typed
+from .gather import emit_gather
 from .reduction_ops import ReductionEmitter
 from .trace import Component, Condition, NestTrace, Step
 
@@ -94,6 +95,7 @@ class NestEmitter:
         """Emit one step."""
         special = {
             "load": self._load,
+            "gather": self._gather,
             "store": self._store,
             "index_expr": self._index_expr,
             "masked": self._masked,
@@ -156,6 +158,14 @@ class NestEmitter:
         element = self.ops.type(memref.dtype)
         result = self.ops.create("affine.load", operands, [element], attributes).result
         return self.ops.to_compute(Typed(result, memref.dtype))
+
+    def _gather(self, step: Step) -> Typed:
+        """Emit a load whose place depends on data."""
+        if step.gather is None:
+            raise InvariantError("a gather without a place")
+        memref = self.memrefs[step.gather.buffer]
+        element = emit_gather(self, step.gather, memref.value, self.ops.type(memref.dtype))
+        return self.ops.to_compute(Typed(element, memref.dtype))
 
     def _store(self, step: Step) -> None:
         """Emit `affine.store` of a value, rounded as the buffer keeps it."""

@@ -162,6 +162,8 @@ def _memrefs(traces: list[NestTrace], target: GroupTarget, multiples: Multiples)
     for trace in traces:
         for access in trace.accesses:
             by_buffer.setdefault(access.buffer, []).append(access)
+    for gather in (gather for trace in traces for gather in trace.gathers):
+        by_buffer.setdefault(gather.buffer, [])
     prover = target.prover.over(multiples.restore)
     return {name: _memref(name, accesses, target, multiples, prover) for name, accesses in by_buffer.items()}
 

@@ -18,6 +18,7 @@ import torch
 from ... import inductor
 from ...reasons import Reason, Unsupported
 from .access import LinearAccess, Ranges, bounds, divide_constraint, expand
+from .gather import Gather, Position, depends_on_data, make_gather, position_symbol
 from .loops import Factors, Sizes
 from .multiples import Multiples
 
@@ -32,7 +33,6 @@ REFUSED_OPS: dict[str, Reason] = {
     "randn": Reason.random,
     "randn_eager": Reason.random,
     "randint64": Reason.random,
-    "indirect_indexing": Reason.indirect_index,
     "device_assert_async": Reason.side_effect,
     "partial_accumulate": Reason.side_effect,
     "inline_asm_elementwise": Reason.side_effect,
@@ -52,7 +52,7 @@ REFUSED_OPS: dict[str, Reason] = {
 class Step:
     """Hold one operation of a loop body; `index` and `condition` are set where they are known symbolically.
 
-    access: of a load or a store; region: the steps of a masked block.
+    access: of a load or a store; region: the steps of a masked block; gather: of a load whose place depends on data.
     """
 
     op: str
@@ -62,6 +62,7 @@ class Step:
     condition: Condition | None = None
     access: LinearAccess | None = None
     region: list[Step] | None = None
+    gather: Gather | None = None
 
 
 @dataclass(eq=False)
@@ -87,6 +88,7 @@ class NestTrace:
     overwrites: Mapping[str, str] = field(default_factory=dict)
     steps: list[Step] = field(default_factory=list)
     accesses: list[LinearAccess] = field(default_factory=list)
+    gathers: list[Gather] = field(default_factory=list)
 
 
 def trace_node(
@@ -140,6 +142,7 @@ class _Tracing:
         self.region = trace.steps
         self.guards: Condition = ()
         self.ranges = guarded_ranges(trace, ())
+        self.positions: dict[sympy.Symbol, Position] = {}
 
     def _default(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Step:
         """Keep an op that has no method of its own here."""
@@ -157,6 +160,7 @@ class _Tracing:
 
     def index_expr(self, expr: sympy.Expr, dtype: torch.dtype) -> Step:
         """Keep an index as a number."""
+        self._check_known(expr)
         expr = expand(self.multiples.rewrite(expr))
         exact = dtype in (torch.int32, torch.int64)  # a narrower one may wrap around or round
         return self._append(Step("index_expr", (expr, dtype), {}, index=expr if exact else None))
@@ -167,14 +171,32 @@ class _Tracing:
         return self._append(Step("constant", (value, dtype), {}, index=index))
 
     def load(self, name: str, index: sympy.Expr) -> Step:
-        """Keep a load."""
+        """Keep a load; a gather if its index depends on data."""
+        if depends_on_data(index):
+            gather = make_gather(name, self.multiples.rewrite(index), self.positions)
+            self.trace.gathers.append(gather)
+            return self._append(Step("gather", (), {}, gather=gather))
         access = self._access(name, index, is_write=False)
         return self._append(Step("load", (), {}, access=access))
+
+    def indirect_indexing(self, value: Step, size: sympy.Expr, check: bool = True, wrap_neg: bool = True) -> sympy.Expr:
+        """Return the symbol that stands for a position which a tensor holds."""
+        symbol = position_symbol(len(self.positions))
+        self.positions[symbol] = Position(value, self.multiples.rewrite(sympy.sympify(size)), check, wrap_neg)
+        return symbol
+
+    def _check_known(self, *expressions: object) -> None:
+        """Raise Unsupported(indirect_index) if one depends on data."""
+        if depends_on_data(*expressions):
+            raise Unsupported(
+                Reason.indirect_index, f"{self.trace.name}: more than a load depends on a position that a tensor holds"
+            )
 
     def store(self, name: str, index: sympy.Expr, value: object, mode: str | None = None) -> None:
         """Keep a store; Unsupported(atomics) for one that adds to memory."""
         if mode is not None:
             raise Unsupported(Reason.atomics, f"{self.trace.name}: store with mode {mode}")
+        self._check_known(index)
         access = self._access(self.trace.overwrites.get(name, name), index, is_write=True)
         self._append(Step("store", (value,), {}, access=access))
 
@@ -204,6 +226,7 @@ class _Tracing:
 
     def check_bounds(self, expr: sympy.Expr, size: sympy.Expr, lower: bool, upper: bool) -> None:
         """Drop a check that holds for every iteration; Unsupported(side_effect) for any other."""
+        self._check_known(expr, size)
         span = bounds(expand(self.multiples.rewrite(expr)), self.ranges)
         holds = span is not None and (
             (not lower or self._known(sympy.Ge(span[0], 0)))

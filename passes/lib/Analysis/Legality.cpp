@@ -42,7 +42,23 @@ static FusionResult checkAccess(Operation *op, Value memref) {
   return FusionResult::success();
 }
 
+/// A gather may read any element, whatever the iteration.
+static FusionResult checkGathered(Value memref) {
+  if (!isPlainMemref(memref))
+    return Refusal{Reason::aliasing,
+                   "an accessed memref is a view or has a layout of its own"};
+  if (llvm::any_of(memref.getUsers(), [](Operation *user) {
+        return !isa<AffineReadOpInterface, GatherOp>(user);
+      }))
+    return Refusal{Reason::indirect_index,
+                   "an element whose place depends on data is read from a "
+                   "memref that is not only read"};
+  return FusionResult::success();
+}
+
 static FusionResult checkOperation(Operation *op) {
+  if (auto gather = dyn_cast<GatherOp>(op))
+    return checkGathered(gather.getMemref());
   if (auto read = dyn_cast<AffineReadOpInterface>(op))
     return checkAccess(op, read.getMemRef());
   if (auto write = dyn_cast<AffineWriteOpInterface>(op))

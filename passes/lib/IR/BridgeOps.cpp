@@ -74,6 +74,20 @@ LogicalResult ConvertOp::verify() {
 }
 
 //===----------------------------------------------------------------------===//
+// GatherOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult GatherOp::verify() {
+  size_t count = getValues().size();
+  if (count == 0)
+    return emitOpError("needs a value");
+  if (getChecks().size() != count || getWraps().size() != count)
+    return emitOpError() << "needs a flag of each kind for each of " << count
+                         << " values";
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
 // CombineOp
 //===----------------------------------------------------------------------===//
 

@@ -1,6 +1,7 @@
 //===- ProveSubscripts.cpp - prove accesses inside of their memrefs -------===//
 
 #include "Bridge/Analysis/Bounds.h"
+#include "Bridge/IR/BridgeOps.h"
 #include "Bridge/Transforms/Passes.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -23,6 +24,9 @@ struct ProveSubscripts : bridge::impl::ProveSubscriptsBase<ProveSubscripts> {
     getOperation().walk([&](Operation *op) {
       if (isa<AffineReadOpInterface, AffineWriteOpInterface>(op))
         allProven &= prove(op);
+      if (isa<bridge::GatherOp>(op))
+        allProven &= refuse(op, {bridge::Reason::indirect_index,
+                                 "the place of the element depends on data"});
     });
     if (strict && !allProven)
       signalPassFailure();
@@ -36,8 +40,12 @@ private:
       ++numInside;
       return true;
     }
+    return refuse(access, result.getRefusal());
+  }
+
+  bool refuse(Operation *access, const bridge::Refusal &refusal) {
     ++numNotProven;
-    bridge::refuse(access, result.getRefusal());
+    bridge::refuse(access, refusal);
     return false;
   }
 };

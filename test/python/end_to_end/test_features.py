@@ -177,7 +177,7 @@ def mapped(x):
 BETWEEN = [
     (scan, None),
     (scattered, None),
-    (gathered, Reason.indirect_index),
+    (gathered, None),
     (sorted_rows, Reason.node_not_loops),
     (mapped, None),
 ]

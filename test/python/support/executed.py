@@ -201,6 +201,8 @@ class _Calls:
             self._combine(operation)
         elif operation.name == "bridge.special":
             self._special(operation)
+        elif operation.name == "bridge.gather":
+            self._gather(operation)
         elif operation.name == "bridge.convert":
             names = [ir.StringAttr(operation.attributes[key]).value for key in ("from", "to")]
             self._convert(operation, *map(dtypes.dtype_from_name, names))
@@ -219,6 +221,19 @@ class _Calls:
             return _number(function(*map(_tensor, values, operands)).to(result))
 
         self._call_python(operation, f"special_{name}", compute, operands, result)
+
+    def _gather(self, operation: Any) -> None:
+        """A load from the buffer as one dimension, which nobody else has of it."""
+        memref, place, *rest = list(operation.operands)
+        values, sizes, strides = (rest[n * len(rest) // 3 : (n + 1) * len(rest) // 3] for n in range(3))
+        with ir.InsertionPoint(operation):
+            for value, size, stride in zip(values, sizes, strides, strict=True):
+                position = _inside(_create("arith.index_cast", value, ir.IndexType.get()), size)
+                place = _index("arith.addi", place, _index("arith.muli", position, stride))
+            loaded = ir.Operation.create(
+                "memref.load", results=[operation.result.type], operands=[_flat(memref), place]
+            )
+        self._take_the_place(operation, [loaded.result])
 
     def _convert(self, operation: Any, source: torch.dtype, target: torch.dtype) -> None:
         def compute(value: float) -> float:
@@ -261,6 +276,32 @@ class _Calls:
         for old, new in zip(operation.results, values, strict=True):
             old.replace_all_uses_with(new)
         self.replaced.append(operation)
+
+
+def _index(name: str, *operands: Any) -> Any:
+    return ir.Operation.create(name, results=[ir.IndexType.get()], operands=operands).result
+
+
+def _inside(position: Any, size: Any) -> Any:
+    """A position, from the end if it is negative; random buffers hold other numbers, too, and go around again."""
+    remainder = _index("arith.remsi", position, size)
+    return _index("arith.remsi", _index("arith.addi", remainder, size), size)
+
+
+def _flat(memref: Any) -> Any:
+    """A memref as one dimension, of as many elements as an index can count."""
+    element = ir.MemRefType(memref.type).element_type
+    extent = (1 << 62) - 1
+    flat = ir.Type.parse(f"memref<{extent}x{element}, strided<[1]>>")
+    attributes = {
+        "static_offsets": ir.DenseI64ArrayAttr.get([0]),
+        "static_sizes": ir.DenseI64ArrayAttr.get([extent]),
+        "static_strides": ir.DenseI64ArrayAttr.get([1]),
+        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 0, 0, 0]),
+    }
+    return ir.Operation.create(
+        "memref.reinterpret_cast", results=[flat], operands=[memref], attributes=attributes
+    ).result
 
 
 _CTYPES = {"f64": ctypes.c_double, "i64": ctypes.c_int64}

@@ -10,6 +10,7 @@ import torch
 import validate
 from executed import execute
 from fuzz import ROUNDING, error
+from lookups import LOOKUPS, as_tuple, double
 from patterns import TESTED
 from programs import generate
 from validate import EXACT
@@ -236,3 +237,13 @@ class TestExecution:
             out,
         )
         torch.testing.assert_close(out, torch.stack([x.var(correction=0), torch.logsumexp(x, 0)]))
+
+
+@pytest.mark.one_in(3)
+@pytest.mark.parametrize("lookup", LOOKUPS, ids=lambda lookup: lookup.function.__name__)
+def test_lookups(lookup):
+    found = validate.record(lookup.function, lookup.inputs, dynamic=False)
+    assert any("bridge.gather" in group.after for group in found.groups)
+    assert validate.problems(found) == []
+    references = as_tuple(lookup.function(*double(lookup.inputs)))
+    assert_eager(validate.outputs_of(found), references, torch.float32)

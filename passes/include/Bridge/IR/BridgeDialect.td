@@ -14,8 +14,9 @@ def Bridge_Dialect : Dialect {
     operations. This dialect has the rest: the elementwise functions that
     `arith` and `math` lack, conversions between torch dtypes that signless
     types cannot tell apart, and reduction steps with more than one value of
-    state. All operations are pure and elementwise on scalars, so dependence
-    analysis, canonicalization and CSE treat them as they treat `arith`'s.
+    state. These operations are pure and elementwise on scalars, so dependence
+    analysis, canonicalization and CSE treat them as they treat `arith`'s. One
+    more, `bridge.gather`, reads a memref to which nothing is stored.
 
     Discardable attributes, set on `affine.for`:
 

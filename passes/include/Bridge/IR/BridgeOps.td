@@ -57,6 +57,44 @@ def Bridge_ConvertOp : Bridge_Op<"convert", [Pure]> {
   let hasVerifier = 1;
 }
 
+def Bridge_GatherOp
+    : Bridge_Op<"gather", [
+        NoMemoryEffect, SameVariadicOperandSize,
+        TypesMatchWith<"result's type is the memref's element type", "memref",
+                       "result", "cast<MemRefType>($_self).getElementType()">]> {
+  let summary = "an element at a place that depends on data";
+  let description = [{
+    Reads the element of `memref` at the offset `base` + sum of `values` *
+    `strides`, in elements from the first. The values are positions along
+    dimensions of the `sizes`: what `ops.indirect_indexing` of Inductor gives.
+    `wraps` says which may be negative, and then count from the end; `checks`,
+    which the kernel compares with their size.
+
+    Nothing in the function may store to the memref: the element is then a
+    function of the operands, and dependence analysis has nothing to ask. It is
+    not speculatable: where the operation does not execute, a value may be no
+    position at all.
+
+    Example:
+
+    ```mlir
+    %0 = bridge.gather %m[%base] at (%i) of (%rows) by (%stride)
+        {checks = array<i1: true>, wraps = array<i1: true>}
+        : memref<512x64xf32>, i64
+    ```
+  }];
+  let arguments = (ins AnyMemRef:$memref, Index:$base,
+                   Variadic<AnySignlessInteger>:$values,
+                   Variadic<Index>:$sizes, Variadic<Index>:$strides,
+                   DenseBoolArrayAttr:$checks, DenseBoolArrayAttr:$wraps);
+  let results = (outs Bridge_Scalar:$result);
+  let assemblyFormat = [{
+    $memref `[` $base `]` `at` ` ` `(` $values `)` `of` ` ` `(` $sizes `)` `by`
+    ` ` `(` $strides `)` attr-dict `:` type($memref) `,` type($values)
+  }];
+  let hasVerifier = 1;
+}
+
 def Bridge_CombineOp
     : Bridge_Op<"combine", [
         Pure, SameVariadicOperandSize,

@@ -55,6 +55,31 @@ def verify(temporary="%i, %j", read="%i, %j", written="%i, %j"):
         return Recheck(ir.Module.parse(BEFORE)).verify(ir.Module.parse(text))
 
 
+GATHER = """
+func.func @f(%table: memref<8x16xf32>, %ids: memref<8xi64>, %out: memref<8x16xf32>) {
+  %rows = arith.constant 8 : index
+  %stride = arith.constant 16 : index
+  affine.for %i = 0 to 8 {
+    affine.for %j = 0 to 16 {
+      %id = affine.load %ids[%i] : memref<8xi64>
+      %x = bridge.gather FROM[%j] at (%id) of (%rows) by (%stride)
+          {checks = array<i1: true>, wraps = array<i1: true>} : memref<8x16xf32>, i64
+      affine.store %x, %out[%i, %j] : memref<8x16xf32>
+    }
+  } {bridge.band}
+  return
+}
+"""
+
+
+def test_what_is_gathered_is_only_read():
+    with context(), ir.Location.unknown():
+        right, wrong = (ir.Module.parse(GATHER.replace("FROM", memref)) for memref in ("%table", "%out"))
+        assert "gathers: 1 buffers, which are only read" in Recheck(right).verify(right)
+        with pytest.raises(InvariantError, match="argument 2 is written, and read at places which depend on data"):
+            Recheck(wrong).verify(wrong)
+
+
 def test_what_is_right_is_certified():
     assert verify() == [
         "writes: 2 buffers, every element as before and once",

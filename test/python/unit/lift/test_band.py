@@ -433,11 +433,20 @@ def test_unsigned_reductions_are_refused():
     check(fn, [values(torch.uint8, 5, 40)], refusals=["unsupported_dtype"])
 
 
-def test_random_numbers_and_indirect_indices_are_refused():
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_gathers(dynamic):
+    def fn(x, i, j):
+        return x[i], x[:, j].sum(1), x[i, j[:6]], x.gather(1, j[:6, None].abs().expand(6, 3))
+
+    rows, columns = torch.tensor([3, -1, 0, 5, 2, 2]), torch.tensor([7, 0, -39, 39, 1, 2, 8])
+    check(fn, [values(torch.float32, 6, 40), rows, columns], dynamic=dynamic)
+
+
+def test_random_numbers_and_stores_at_places_that_depend_on_data_are_refused():
     def fn(x, i):
-        return torch.rand_like(x), x[i], x + 1
+        return torch.rand_like(x), torch.zeros_like(x).index_copy(0, i, x), x + 1
 
     hook = RoundTrip(None)
-    compile_and_run(fn, [values(torch.float32, 6, 40), torch.tensor([3, 1, 0, 5, 2, 2])], hook, False)
+    compile_and_run(fn, [values(torch.float32, 6, 40), torch.tensor([3, 1, 0, 5, 2, 4])], hook, False)
     assert {r.reason.name for r in hook.refused} == {"random", "indirect_index"}
     assert hook.different == [] and hook.replaced > 0

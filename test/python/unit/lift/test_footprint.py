@@ -45,3 +45,44 @@ def test_a_symbolic_row_has_no_number():
 
 def test_without_a_reduction_nothing_is_kept():
     assert row_registers([]) == 0
+
+
+GATHERS = """func.func @f(%x: memref<512x64xf32>, %a: memref<8x64xi64>, %b: memref<8x64xi64>, %out: memref<8xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %none = arith.constant 0 : index
+  %rows = arith.constant 512 : index
+  affine.for %r = 0 to 8 {
+    %s = affine.for %i = 0 to 64 iter_args(%t = %zero) -> (f32) {
+      BODY
+      affine.yield %t : f32
+    }
+    affine.store %s, %out[%r] : memref<8xf32>
+  } {bridge.band}
+  return }"""
+
+
+def gather(name, ids):
+    """A load from the table where `ids`, an index of a row and a lane, says."""
+    flags = "{checks = array<i1: true>, wraps = array<i1: true>} : memref<512x64xf32>, i64"
+    return f"""%v{name} = affine.load {ids} : memref<8x64xi64>
+      %g{name} = bridge.gather %x[%none] at (%v{name}) of (%rows) by (%rows) {flags}"""
+
+
+@pytest.mark.parametrize(
+    "ids, expected",
+    [
+        (["%a[%r, %i]"], 64 + 128),
+        (["%a[%r, %i]", "%a[%r, %i]"], 64 + 128),
+        (["%a[%r, %i]", "%b[%r, %i]"], 2 * 64 + 2 * 128),
+        (["%a[%r, 0]"], 0),
+    ],
+)
+def test_what_is_gathered_counts_by_its_place(ids, expected):
+    """Beside the positions, which are 64 bits each."""
+    text = GATHERS.replace("BODY", "\n".join(gather(name, place) for name, place in enumerate(ids)))
+    with context(), ir.Location.unknown():
+        module = ir.Module.parse(text)
+        entry = module.body.operations[0].operation.regions[0].blocks[0]
+        (band,) = (op for op in entry.operations if op.operation.name == "affine.for")
+        (loop, *_) = band.operation.regions[0].blocks[0].operations
+        assert row_registers([loop.operation]) == expected

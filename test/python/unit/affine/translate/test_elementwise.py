@@ -34,6 +34,7 @@ def index_value(index, dtype):
 STRUCTURAL = {
     "constant", "masked", "index_expr", "to_dtype", "to_dtype_bitcast", "trunc_to_int", "ceil_to_int", "floor_to_int",
     "round_to_int", "load", "store", "reduction", "store_reduction", "check_bounds", "where", "ldexp",
+    "indirect_indexing",
 }  # fmt: skip
 
 REFUSED = {
@@ -43,7 +44,6 @@ REFUSED = {
     "randn": Reason.random,
     "randn_eager": Reason.random,
     "randint64": Reason.random,
-    "indirect_indexing": Reason.indirect_index,
     "device_assert_async": Reason.side_effect,
     "partial_accumulate": Reason.side_effect,
     "inline_asm_elementwise": Reason.side_effect,

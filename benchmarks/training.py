@@ -1,0 +1,214 @@
+"""Kernels of training patterns, forward and backward, for a GPU that need not be there: Inductor and Bridge.
+
+python benchmarks/training.py [part of a name ...] [--reasons]
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+from collections.abc import Callable, Iterator
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from bridge.backend import bridge
+from bridge.diagnostics.recording import Recording, recorded
+from bridge.offline import _stubs
+from bridge.offline.arch import resolve_arch
+from bridge.offline.wrapper import parse_wrapper
+
+ROWS, COLUMNS, HEAD = 8192, 4096, 128
+
+
+def tensor(*size: int) -> Tensor:
+    """Return a leaf that wants a gradient."""
+    return torch.ones(size, dtype=torch.bfloat16).requires_grad_()
+
+
+def rms(x: Tensor, weight: Tensor, eps: float = 1e-6) -> Tensor:
+    wide = x.float()
+    return (wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + eps)).to(x.dtype) * weight
+
+
+def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    first, second = x.chunk(2, -1)
+    return x * cos + torch.cat((-second, first), -1) * sin
+
+
+def qkv(x: Tensor, q_weight: Tensor, k_weight: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Split into 32 heads of q, 8 of k and 8 of v; norm and RoPE on the heads of q and k."""
+    q, k, v = x.view(x.shape[0], -1, HEAD).split((32, 8, 8), dim=1)
+    return rotate(rms(q, q_weight), cos, sin), rotate(rms(k, k_weight), cos, sin), v
+
+
+def mla_kv(x: Tensor, weight: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """Split 512 + 64, norm of the first part, RoPE of the second, cat."""
+    latent, rope = x.split((512, 64), -1)
+    return torch.cat((rms(latent, weight), rotate(rope, cos, sin)), -1)
+
+
+def cross_entropy(x: Tensor, target: Tensor) -> Tensor:
+    return F.cross_entropy(x, target)
+
+
+def cross_entropy_rows(x: Tensor, target: Tensor) -> Tensor:
+    return F.cross_entropy(x, target, reduction="none")
+
+
+def cross_entropy_float(x: Tensor, target: Tensor) -> Tensor:
+    return F.cross_entropy(x.float(), target)
+
+
+def kl(a: Tensor, b: Tensor) -> Tensor:
+    return F.kl_div(torch.log_softmax(a, -1), torch.softmax(b, -1), reduction="batchmean")
+
+
+def kl_rows(a: Tensor, b: Tensor) -> Tensor:
+    return F.kl_div(torch.log_softmax(a, -1), torch.softmax(b, -1), reduction="none").sum(-1)
+
+
+def kl_elements(a: Tensor, b: Tensor) -> Tensor:
+    return F.kl_div(torch.log_softmax(a, -1), torch.softmax(b, -1), reduction="none")
+
+
+def norm_swiglu(x: Tensor, weight: Tensor) -> Tensor:
+    a, b = rms(x, weight).chunk(2, -1)
+    return F.silu(a) * b
+
+
+def gated_norm(x: Tensor, gate: Tensor, weight: Tensor) -> Tensor:
+    return rms(x, weight) * F.silu(gate)
+
+
+def adaln(x: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
+    return F.layer_norm(x, x.shape[-1:]) * (1 + scale) + shift
+
+
+def adaln_residual(x: Tensor, y: Tensor, gate: Tensor, scale: Tensor, shift: Tensor) -> tuple[Tensor, Tensor]:
+    h = x + gate * y
+    return h, F.layer_norm(h, h.shape[-1:]) * (1 + scale) + shift
+
+
+def layer_norm(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    return F.layer_norm(x, x.shape[-1:], weight, bias)
+
+
+def gelu_linear(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    return F.gelu(x @ weight + bias)
+
+
+def layer_scale(x: Tensor, f: Tensor, gamma: Tensor) -> Tensor:
+    return x + gamma * f
+
+
+@functools.cache
+def angles(columns: int, heads: bool) -> tuple[Tensor, Tensor]:
+    """Return cos and sin, which want no gradient."""
+    size = (ROWS, 1, columns) if heads else (ROWS, columns)
+    return torch.ones(size, dtype=torch.bfloat16), torch.ones(size, dtype=torch.bfloat16)
+
+
+def logits() -> tuple[Tensor, Tensor]:
+    """Return logits and the targets."""
+    return tensor(2048, 32000), torch.zeros(2048, dtype=torch.int64)
+
+
+X, W, H = (ROWS, COLUMNS), (COLUMNS,), (HEAD,)
+
+#: name -> (function, makes the inputs).
+PATTERNS: dict[str, tuple[Callable, Callable[[], tuple]]] = {
+    "q, k, v: split, norms, RoPE": (
+        qkv,
+        lambda: (tensor(ROWS, 48 * HEAD), tensor(*H), tensor(*H), *angles(HEAD, True)),
+    ),
+    "MLA kv: split, norm, RoPE, cat": (mla_kv, lambda: (tensor(ROWS, 576), tensor(512), *angles(64, False))),
+    "cross entropy": (cross_entropy, logits),
+    "cross entropy, float": (cross_entropy_float, logits),
+    "cross entropy, of each row": (cross_entropy_rows, logits),
+    "KL of two softmaxes": (kl, lambda: (tensor(*X), tensor(*X))),
+    "KL of two softmaxes, of each row": (kl_rows, lambda: (tensor(*X), tensor(*X))),
+    "KL of two softmaxes, of each element": (kl_elements, lambda: (tensor(*X), tensor(*X))),
+    "a, b = rms(x).chunk(2); silu(a) * b": (norm_swiglu, lambda: (tensor(*X), tensor(*W))),
+    "w * rms(x) * silu(g)": (gated_norm, lambda: (tensor(*X), tensor(*X), tensor(*W))),
+    "AdaLN": (adaln, lambda: (tensor(*X), tensor(*W), tensor(*W))),
+    "AdaLN, h = x + gate * y": (adaln_residual, lambda: (tensor(*X), tensor(*X), tensor(*W), tensor(*W), tensor(*W))),
+    "layer norm, 2048 rows": (layer_norm, lambda: (tensor(2048, COLUMNS), tensor(*W), tensor(*W))),
+    "RMSNorm, 2048 rows": (rms, lambda: (tensor(2048, COLUMNS), tensor(*W))),
+    "gelu(x @ w + b)": (gelu_linear, lambda: (tensor(*X), tensor(COLUMNS, COLUMNS), tensor(*W))),
+    "LayerScale": (layer_scale, lambda: (tensor(*X), tensor(*X), tensor(*W))),
+}
+
+
+def graphs(function: Callable, inputs: tuple, compile_fx: Callable) -> list[str]:
+    """Return the generated code of the forward and of the backward."""
+    torch._dynamo.reset()
+    codes: list[str] = []
+    with (
+        _stubs.scratch_caches(),
+        torch._inductor.config.patch(shape_padding=False),
+        torch._functorch.config.patch(force_non_lazy_backward_lowering=True),
+        _stubs.codegen_only(resolve_arch("sm_90"), codes),
+    ):
+
+        def backend(gm: torch.fx.GraphModule, example_inputs: list[Tensor]) -> Callable:
+            compile_fx(gm, example_inputs)
+            raise Done
+
+        with torch.enable_grad():
+            try:
+                torch.compile(function, backend=backend, dynamic=False, fullgraph=True)(*inputs)
+            except torch._dynamo.exc.BackendCompilerFailed as error:
+                if not isinstance(error.inner_exception, Done):
+                    raise
+    return codes
+
+
+class Done(Exception):
+    """Ends a compilation whose code is known."""
+
+
+def count(code: str) -> str:
+    """Return the number of launches; after a plus those by which PyTorch adds up what the parts of a kernel left."""
+    sums = code.count(".sum(dim=0)")
+    return f"{len(parse_wrapper(code).launches)}{f' + {sums}' if sums else ''}"
+
+
+def counts(function: Callable, inputs: tuple, compile_fx: Callable) -> str:
+    """Return the numbers of launches, forward and backward, as cells of a table."""
+    return " | ".join(map(count, graphs(function, inputs, compile_fx)))
+
+
+def reasons(recording: Recording) -> Iterator[str]:
+    """Yield what became of each group, and what was refused."""
+    for report in recording.reports:
+        for group in report.groups:
+            state = f"{group.kernels_before} -> {group.kernels_after} kernels"
+            why = f"[{group.reason.name}] {group.detail}" if group.reason else ""
+            yield f"{state}, {', '.join(group.nodes)}: {why}"
+            yield from (f"    [{reason.name}] {detail}" for reason, detail in group.apart)
+        yield from (f"{r.nodes} [{r.reason.name}] {r.detail}" for r in report.refusals)
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--reasons", action="store_true")
+    arguments = parser.parse_args()
+    print(f"torch {torch.__version__}\n\n| pattern | Inductor: forward | backward | Bridge: forward | backward |")
+    print("|---|---|---|---|---|", flush=True)
+    for name, (function, make) in PATTERNS.items():
+        if arguments.names and not any(part in name for part in arguments.names):
+            continue
+        theirs = counts(function, make(), torch._inductor.compile_fx.compile_fx)
+        with recorded() as recording:
+            ours = counts(function, make(), functools.partial(bridge, options={"training": True}))
+        print(f"| {name} | {theirs} | {ours} |", flush=True)
+        if arguments.reasons:
+            print(*(f"    {line}" for line in reasons(recording)), sep="\n", flush=True)
+
+
+if __name__ == "__main__":
+    main()
