@@ -91,6 +91,34 @@ static Positions getRowsOfWriter(const ReachingStore &reaching,
   return order;
 }
 
+/// True if the store's first `depth` loops have the domains of the outermost
+/// loops of `reader`, and the same iteration of them stores and reads.
+static bool isSameIteration(const ReachingStore &reaching, Nest &writer,
+                            Nest &reader, unsigned depth) {
+  if (getSharedDepth(writer, reader) < depth)
+    return false;
+  for (unsigned i = 0; i < depth; ++i) {
+    auto dim = dyn_cast<AffineDimExpr>(reaching.map.getResult(i));
+    if (!dim || getPosition(reader, reaching.operands[dim.getPosition()]) != i)
+      return false;
+  }
+  return true;
+}
+
+/// True if `band`, an imperfectly nested one of another kernel, has the outer
+/// loops of `nest`, and one of the two reads what the other computes in the
+/// same iteration of them. Equal domains alone may be equal by chance.
+static bool isFusionCandidate(Nest &nest, Nest &band) {
+  unsigned depth = band.loops.size();
+  if (!band.imperfectlyNested || areInOneKernel(nest, band) ||
+      getSharedDepth(nest, band) < depth)
+    return false;
+  if (auto reaching = solveFirstLoad(band, nest))
+    return isSameIteration(*reaching, band, nest, depth);
+  auto reaching = solveFirstLoad(nest, band);
+  return reaching && isSameIteration(*reaching, nest, band, depth);
+}
+
 /// True if the positions are 0, 1, 2 and so on.
 static bool areFirst(const Positions &positions) {
   return llvm::all_of(llvm::enumerate(positions), [](auto entry) {
@@ -136,9 +164,9 @@ struct InterchangeLoops : bridge::impl::InterchangeLoopsBase<InterchangeLoops> {
   }
 
 private:
-  /// The nests with changed loops. Each changes once: two others may need it in
-  /// two different orders.
-  llvm::SmallDenseSet<Operation *> moved;
+  /// The nests with changed loops, and how many were moved outermost. Each
+  /// changes once: two others may need it in two different orders.
+  llvm::SmallDenseMap<Operation *, unsigned> moved;
 
   /// Interchanges the loops of the reader, or else those of the writer.
   bool moveOneOf(AffineForOp first, AffineForOp second,
@@ -155,13 +183,17 @@ private:
            move(writer, getRowsOfWriter(*reaching, to), roots);
   }
 
-  /// Returns how many outer loops a nest can share: at most the band depth of
-  /// the imperfectly nested ones of its kernel.
-  static unsigned getBandDepth(Nest &nest, ArrayRef<AffineForOp> roots) {
+  /// Returns how many outer loops a nest can share: at most those that it was
+  /// moved for, and the band depth of the imperfectly nested ones of its kernel
+  /// and of those that it can be fused with as it is.
+  unsigned getBandDepth(Nest &nest, ArrayRef<AffineForOp> roots) {
     unsigned depth = nest.loops.size();
+    if (auto own = moved.find(nest.root()); own != moved.end())
+      depth = std::min(depth, own->second);
     for (AffineForOp root : roots) {
       Nest other = getNest(root);
-      if (other.imperfectlyNested && areInOneKernel(nest, other))
+      if ((other.imperfectlyNested && areInOneKernel(nest, other)) ||
+          (root != nest.root() && isFusionCandidate(nest, other)))
         depth = std::min<unsigned>(depth, other.loops.size());
     }
     return depth;
@@ -179,20 +211,16 @@ private:
         }))
       return false;
     for (AffineForOp root : nests)
-      moved.insert(interchange(root, rows));
+      moved[interchange(root, rows)] = rows.size();
     numInterchanged += nests.size();
     return !nests.empty();
   }
 
-  /// True if an imperfectly nested one of another kernel already has the same
-  /// outer loops, and one of the two reads what the other computes.
+  /// True if the nest can be fused with another as it is.
   static bool hasOtherFusionCandidate(Nest &nest, ArrayRef<AffineForOp> roots) {
     return llvm::any_of(roots, [&](AffineForOp root) {
       Nest other = getNest(root);
-      return root != nest.root() && other.imperfectlyNested &&
-             !areInOneKernel(nest, other) &&
-             getSharedDepth(nest, other) == other.loops.size() &&
-             (solveFirstLoad(other, nest) || solveFirstLoad(nest, other));
+      return root != nest.root() && isFusionCandidate(nest, other);
     });
   }
 };
