@@ -119,6 +119,25 @@ static bool isFusionCandidate(Nest &nest, Nest &band) {
   return reaching && isSameIteration(*reaching, nest, band, depth);
 }
 
+/// True if `later` needs what `earlier` computes, be it through other nests.
+static bool needs(AffineForOp later, AffineForOp earlier,
+                  ArrayRef<AffineForOp> roots) {
+  llvm::SmallDenseSet<Value> computed;
+  for (AffineForOp root : llvm::make_range(llvm::find(roots, earlier),
+                                           llvm::find(roots, later) + 1)) {
+    bool reads = root == earlier;
+    root.walk([&](AffineLoadOp load) {
+      reads |= computed.contains(load.getMemRef());
+    });
+    if (root == later)
+      return reads;
+    if (reads)
+      root.walk(
+          [&](AffineStoreOp store) { computed.insert(store.getMemRef()); });
+  }
+  return false;
+}
+
 /// True if the positions are 0, 1, 2 and so on.
 static bool areFirst(const Positions &positions) {
   return llvm::all_of(llvm::enumerate(positions), [](auto entry) {
@@ -179,8 +198,9 @@ private:
       return false;
     BandNest from{writer, getBandDepth(writer, roots)};
     BandNest to{reader, getBandDepth(reader, roots)};
-    return move(reader, getRowsOfReader(*reaching, from, reader), roots) ||
-           move(writer, getRowsOfWriter(*reaching, to), roots);
+    return move(reader, getRowsOfReader(*reaching, from, reader), roots,
+                first) ||
+           move(writer, getRowsOfWriter(*reaching, to), roots, {});
   }
 
   /// Returns how many outer loops a nest can share: at most those that it was
@@ -200,9 +220,10 @@ private:
   }
 
   /// Moves the loops at `rows` outermost in all nests of the kernel, or in
-  /// none.
-  bool move(Nest &nest, const Positions &rows, ArrayRef<AffineForOp> roots) {
-    if (areFirst(rows) || hasOtherFusionCandidate(nest, roots))
+  /// none. `writer` is what the nest is moved for, where it is the reader.
+  bool move(Nest &nest, const Positions &rows, ArrayRef<AffineForOp> roots,
+            AffineForOp writer) {
+    if (areFirst(rows) || hasOtherFusionCandidate(nest, roots, writer))
       return false;
     SmallVector<AffineForOp> nests = getKernelNests(nest, roots);
     if (llvm::any_of(nests, [&](AffineForOp root) {
@@ -216,11 +237,19 @@ private:
     return !nests.empty();
   }
 
-  /// True if the nest can be fused with another as it is.
-  static bool hasOtherFusionCandidate(Nest &nest, ArrayRef<AffineForOp> roots) {
+  /// True if the nest can be fused with another as it is. One that `writer`
+  /// needs, and cannot be fused with, is before `writer` in any case.
+  static bool hasOtherFusionCandidate(Nest &nest, ArrayRef<AffineForOp> roots,
+                                      AffineForOp writer) {
     return llvm::any_of(roots, [&](AffineForOp root) {
       Nest other = getNest(root);
-      return root != nest.root() && isFusionCandidate(nest, other);
+      if (root == nest.root() || !isFusionCandidate(nest, other))
+        return false;
+      if (!writer || root == writer || !needs(writer, root, roots))
+        return true;
+      Nest between = getNest(writer);
+      return areInOneKernel(between, other) ||
+             isFusionCandidate(between, other);
     });
   }
 };
