@@ -56,6 +56,7 @@ from .schedule import (
     buffers_written,
     bytes_beside,
     bytes_beside_rows,
+    bytes_loaded,
     bytes_touched,
     device_of,
     generates_triton,

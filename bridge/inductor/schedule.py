@@ -215,6 +215,18 @@ def bytes_touched(node: Kernel, together: set[str] | None = None) -> dict[str, i
     return {name: min(amount, whole[name]) for name, amount in touched.items()}
 
 
+def bytes_loaded(node: Kernel) -> int:
+    """Return the bytes that a kernel loads if it keeps what it loads at equal subscripts of equal loops.
+
+    For typical sizes, and for cost only.  A kernel with two subscripts for one row loads the row twice.
+    """
+    from torch._inductor.virtualized import V
+
+    names = node.get_operation_names()
+    loads = {dep.normalize() for dep in _accesses(node.read_writes.reads)}
+    return sum(V.graph.get_dep_size_hint(dep) for dep in loads if not stays_inside(node.scheduler, dep.name, names))
+
+
 #: Bytes that memory moves at least, on any GPU of today.
 SECTOR = 32
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
+from math import prod
 from typing import TYPE_CHECKING
 
 from ... import inductor
@@ -12,6 +13,7 @@ from ...inductor.protocols import Kernel, LoopNode
 from ...reasons import Reason, Unsupported
 from ..triton import codegen
 from ..triton.benchmark_fusion import Timing
+from ..triton.combo_kernels import SHORT_ROW
 from ..triton.profitability import LAUNCH_BYTES, rows_and_warps, traffic, traffic_of_one
 
 if TYPE_CHECKING:
@@ -34,6 +36,7 @@ def rewrite(
     first = nodes[band.nodes[0].name]
     place = first.scheduler, inductor.device_of(first), names
     timing = Timing(kernels) if kernels and codegen.times_fusions(place[1]) else None
+    loaded = sum(map(_bytes_loaded, kernels))
     with contextlib.ExitStack() as undo:
         for lifted in band.nodes:
             node = nodes[lifted.name]
@@ -44,7 +47,7 @@ def rewrite(
         judged = [] if timing else kernels
         kernel, decisions = _one_kernel([nodes[n.name] for n in band.nodes], judged)
         if judged and inductor.generates_triton(place[1]):
-            _check_rows(kernel, judged, band)
+            _check_rows(kernel, judged, band, loaded)
         if band.in_registers and band.registers is not None:
             undo.callback(codegen.undo_persistent, *place)
             codegen.make_persistent(*place, band.registers)
@@ -56,14 +59,16 @@ def rewrite(
         return kernel, decisions, undo.pop_all()
 
 
-def _check_rows(kernel: Kernel, kernels: list[Kernel], band: LiftedBand) -> None:
+def _check_rows(kernel: Kernel, kernels: list[Kernel], band: LiftedBand, loaded: int) -> None:
     """Raise Unsupported where a kernel that keeps whole rows moves more bytes beside them than it saves.
 
     A row along which memory is far apart is for a tile of many rows, as Inductor has it: a block has too few.  In the
     place of one kernel it saves nothing but what is loaded again, and other loops alone only cost it its tiles.
+
+    loaded: bytes that the kernels loaded before they had other loops.
     """
     names, alone = sorted(kernel.get_operation_names()), len(kernels) == 1
-    if alone and not band.in_registers:
+    if alone and not (band.in_registers and inductor.bytes_loaded(kernel) < loaded):
         raise Unsupported(Reason.not_profitable, f"{names}: other loops, and nothing less to load")
     if not band.in_registers or band.registers is None:
         return
@@ -73,6 +78,12 @@ def _check_rows(kernel: Kernel, kernels: list[Kernel], band: LiftedBand) -> None
         amounts = f"saves {saved / 2**20:.1f} MB, a launch counted as {LAUNCH_BYTES >> 20}"
         detail = f"one kernel {amounts}, and moves {beside / 2**20:.1f} MB beside the rows that it keeps"
         raise Unsupported(Reason.not_profitable, f"{names}: {detail}")
+
+
+def _bytes_loaded(kernel: Kernel) -> int:
+    """Return the bytes that a kernel of Inductor's loads: all of them again where it goes over its rows in a loop."""
+    lengths = [prod(reduced) for _, reduced in map(inductor.node_sizes, inductor.loop_nodes(kernel))]
+    return inductor.bytes_loaded(kernel) * (2 if max(map(inductor.size_hint, lengths)) > SHORT_ROW else 1)
 
 
 def _saved(kernel: Kernel, kernels: list[Kernel]) -> int:

@@ -166,6 +166,24 @@ def divide_constraint(expr: sympy.Expr, ranges: Ranges, known: Callable[[sympy.B
     return expr
 
 
+def drop_remainders(expr: sympy.Expr, ranges: Ranges, known: Callable[[sympy.Basic], bool]) -> sympy.Expr:
+    """Return an index without its remainders of what is smaller than the divisor: `p` for `p mod 128*t`, `p < 128*t`.
+
+    Only of divisors that are symbolic, by which no affine expression can divide.
+    """
+
+    def dropped(remainder: sympy.Expr) -> sympy.Expr:
+        """Return what a remainder is of, where that is proven to be it."""
+        value, *by, divisor = remainder.args
+        if divisor.is_Integer or by not in ([], [1]):
+            return remainder
+        span = bounds(value, ranges)
+        inside = span is not None and known(sympy.Ge(span[0], 0)) and known(sympy.Gt(expand(divisor - span[1]), 0))
+        return value if inside else remainder
+
+    return expr.replace(lambda e: isinstance(e, (ModularIndexing, Mod, PythonMod)), dropped)
+
+
 def terms(expr: sympy.Expr) -> list[Term]:
     """Split into (coefficient, atom): atoms are variables or floordiv / mod of them, coefficients are sizes."""
     coefficients: dict[sympy.Expr, sympy.Expr] = {}

@@ -17,7 +17,7 @@ from torch.utils._sympy.functions import FloorDiv, Mod, ModularIndexing, PythonM
 
 from .access import expand
 
-#: The largest divisor that is asked for: every remainder of a division is looked at.
+#: The largest divisor whose remainders are looked at one by one.
 MAX_DIVISOR = 16
 
 _DIVISIONS = (FloorDiv, ModularIndexing, Mod, PythonMod)
@@ -121,7 +121,7 @@ def _divisors(expressions: Iterable[sympy.Expr]) -> dict[tuple[sympy.Symbol, int
     for division in set().union(*[expr.atoms(*_DIVISIONS) for expr in expressions]):
         divided = expand(division.args[0])
         for divisor in division.args[1:]:
-            if divisor.is_Integer and 1 < divisor <= MAX_DIVISOR:
+            if divisor.is_Integer and divisor > 1:
                 open_ = [s for s in divided.free_symbols if s.is_nonnegative and divided.coeff(s) % divisor != 0]
                 pairs.update(dict.fromkeys((s, int(divisor)) for s in open_))
     return dict(sorted(pairs.items(), key=str))
@@ -145,13 +145,37 @@ def _sign(size: sympy.Symbol, known: Callable[[sympy.Basic], bool]) -> dict[str,
 
 
 def _leave_no_remainder(facts: list[sympy.Eq], size: sympy.Symbol, divisor: int) -> bool:
-    """Return True if each remainder but 0 contradicts a fact."""
+    """Return True if each remainder but 0 contradicts a fact: all of them one, or of few remainders each another."""
     facts = [fact for fact in facts if size in fact.free_symbols]
+    if any(_is_false_for_remainders(fact, size, divisor) for fact in facts):
+        return True
     quotient = sympy.Dummy("quotient", integer=True, nonnegative=True)
-    return bool(facts) and all(
+    return (bool(facts) and divisor <= MAX_DIVISOR) and all(
         any(_is_false(fact.xreplace({size: divisor * quotient + remainder})) for fact in facts)
         for remainder in range(1, divisor)
     )
+
+
+def _is_false_for_remainders(fact: sympy.Eq, size: sympy.Symbol, divisor: int) -> bool:
+    """Return True if a fact holds for no `divisor * quotient + remainder` with a remainder that is not 0."""
+    quotient = sympy.Dummy("quotient", integer=True, nonnegative=True)
+    remainder = sympy.Dummy("remainder", integer=True, positive=True)
+
+    def settled(division: sympy.Expr) -> sympy.Expr:
+        """Return the quotient of the remainder and a number where it is the same for every remainder."""
+        value, by = division.args
+        offset = value - remainder
+        if by != divisor or not offset.is_Integer or (offset + 1) // by != (offset + divisor - 1) // by:
+            return division
+        return (offset + 1) // by
+
+    own = fact.xreplace({size: divisor * quotient + remainder}).replace(lambda e: isinstance(e, FloorDiv), settled)
+    if not isinstance(own, sympy.Eq) or _is_false(own):
+        return _is_false(own)
+    factor, constant = (part := expand(own.lhs - own.rhs)).coeff(remainder), part.subs(remainder, 0)
+    if not (factor.is_Integer and constant.is_Integer) or expand(part - factor * remainder - constant) != 0:
+        return False
+    return factor != 0 and (constant % factor != 0 or not 0 < -constant // factor < divisor)
 
 
 def _is_false(fact: sympy.Basic) -> bool:

@@ -17,7 +17,7 @@ import torch
 
 from ... import inductor
 from ...reasons import Reason, Unsupported
-from .access import LinearAccess, Ranges, bounds, divide_constraint, expand
+from .access import LinearAccess, Ranges, bounds, divide_constraint, drop_remainders, expand
 from .gather import Gather, Position, depends_on_data, make_gather, position_symbol
 from .loops import Factors, Sizes
 from .multiples import Multiples
@@ -161,7 +161,7 @@ class _Tracing:
     def index_expr(self, expr: sympy.Expr, dtype: torch.dtype) -> Step:
         """Keep an index as a number."""
         self._check_known(expr)
-        expr = expand(self.multiples.rewrite(expr))
+        expr = self._index(expr)
         exact = dtype in (torch.int32, torch.int64)  # a narrower one may wrap around or round
         return self._append(Step("index_expr", (expr, dtype), {}, index=expr if exact else None))
 
@@ -235,13 +235,17 @@ class _Tracing:
         if not holds:
             raise Unsupported(Reason.side_effect, f"{self.trace.name}: a check that {expr} < {size}")
 
+    def _index(self, expr: sympy.Expr) -> sympy.Expr:
+        """Return an index in the new variables of the sizes."""
+        return drop_remainders(expand(self.multiples.rewrite(expr)), self.ranges, self._known)
+
     def _known(self, condition: sympy.Basic) -> bool:
         """Return True if a condition in the new variables of the sizes holds for every size."""
         return inductor.statically_known(self.multiples.restore(condition))
 
     def _access(self, name: str, index: sympy.Expr, is_write: bool) -> LinearAccess:
         """Add an access of the nest."""
-        access = LinearAccess(name, expand(self.multiples.rewrite(index)), self.ranges, is_write, self.guards)
+        access = LinearAccess(name, self._index(index), self.ranges, is_write, self.guards)
         self.trace.accesses.append(access)
         return access
 

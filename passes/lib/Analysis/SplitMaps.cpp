@@ -261,3 +261,51 @@ SmallVector<AffineMap> bridge::getSplitMaps(const InnerDomain &domain,
     }
   return {};
 }
+
+/// Returns maps of equal positive steps with the first of their starts inside
+/// of one step: the iterations before that of the tile are added.
+static SmallVector<AffineMap> startAtZero(ArrayRef<AffineMap> maps) {
+  MLIRContext *ctx = maps.front().getContext();
+  AffineExpr dim = getAffineDimExpr(0, ctx);
+  SmallVector<int64_t> starts, steps;
+  for (AffineMap map : maps) {
+    SmallVector<int64_t> flat;
+    if (failed(getFlattenedAffineExpr(map.getResult(0), 1, 0, &flat)) ||
+        flat.size() != 2)
+      return {};
+    steps.push_back(flat.front());
+    starts.push_back(flat.back());
+  }
+  int64_t step = steps.front();
+  if (!llvm::all_equal(steps) || step <= 0)
+    return {};
+  int64_t before = *llvm::min_element(starts) / step * step;
+  return llvm::map_to_vector(starts, [&](int64_t start) {
+    return AffineMap::get(1, 0, dim * step + (start - before));
+  });
+}
+
+SmallVector<AffineMap>
+bridge::getExtendedSplitMaps(const InnerDomain &domain, const InnerDomain &tile,
+                             int64_t maxPieces) {
+  if (domain.extents.size() != 1 || tile.extents.size() != 1)
+    return {};
+  AffineForOp outermost = domain.chain.front();
+  int64_t volume = domain.extents.front();
+  auto ofTile = getLinearAccesses(tile, domain.band);
+  for (auto &[memref, accesses] : getLinearAccesses(domain, domain.band))
+    for (const LinearAccess &access : accesses) {
+      llvm::SetVector<AffineMap> found;
+      for (const LinearAccess &other : ofTile.lookup(memref))
+        found.insert_range(solve(access, other, domain.extents, 1, maxPieces,
+                                 outermost.getContext()));
+      int64_t count = found.size();
+      if (count < 2 || count > maxPieces || volume % count != 0)
+        continue;
+      auto pieces = startAtZero(found.getArrayRef());
+      if (!pieces.empty() &&
+          isPartition(pieces, volume / count, domain.extents))
+        return pieces;
+    }
+  return {};
+}

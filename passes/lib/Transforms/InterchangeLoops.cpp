@@ -91,6 +91,53 @@ static Positions getRowsOfWriter(const ReachingStore &reaching,
   return order;
 }
 
+/// True if the store's first `depth` loops have the domains of the outermost
+/// loops of `reader`, and the same iteration of them stores and reads.
+static bool isSameIteration(const ReachingStore &reaching, Nest &writer,
+                            Nest &reader, unsigned depth) {
+  if (getSharedDepth(writer, reader) < depth)
+    return false;
+  for (unsigned i = 0; i < depth; ++i) {
+    auto dim = dyn_cast<AffineDimExpr>(reaching.map.getResult(i));
+    if (!dim || getPosition(reader, reaching.operands[dim.getPosition()]) != i)
+      return false;
+  }
+  return true;
+}
+
+/// True if `band`, an imperfectly nested one of another kernel, has the outer
+/// loops of `nest`, and one of the two reads what the other computes in the
+/// same iteration of them. Equal domains alone may be equal by chance.
+static bool isFusionCandidate(Nest &nest, Nest &band) {
+  unsigned depth = band.loops.size();
+  if (!band.imperfectlyNested || areInOneKernel(nest, band) ||
+      getSharedDepth(nest, band) < depth)
+    return false;
+  if (auto reaching = solveFirstLoad(band, nest))
+    return isSameIteration(*reaching, band, nest, depth);
+  auto reaching = solveFirstLoad(nest, band);
+  return reaching && isSameIteration(*reaching, nest, band, depth);
+}
+
+/// True if `later` needs what `earlier` computes, be it through other nests.
+static bool needs(AffineForOp later, AffineForOp earlier,
+                  ArrayRef<AffineForOp> roots) {
+  llvm::SmallDenseSet<Value> computed;
+  for (AffineForOp root : llvm::make_range(llvm::find(roots, earlier),
+                                           llvm::find(roots, later) + 1)) {
+    bool reads = root == earlier;
+    root.walk([&](AffineLoadOp load) {
+      reads |= computed.contains(load.getMemRef());
+    });
+    if (root == later)
+      return reads;
+    if (reads)
+      root.walk(
+          [&](AffineStoreOp store) { computed.insert(store.getMemRef()); });
+  }
+  return false;
+}
+
 /// True if the positions are 0, 1, 2 and so on.
 static bool areFirst(const Positions &positions) {
   return llvm::all_of(llvm::enumerate(positions), [](auto entry) {
@@ -136,9 +183,9 @@ struct InterchangeLoops : bridge::impl::InterchangeLoopsBase<InterchangeLoops> {
   }
 
 private:
-  /// The nests with changed loops. Each changes once: two others may need it in
-  /// two different orders.
-  llvm::SmallDenseSet<Operation *> moved;
+  /// The nests with changed loops, and how many were moved outermost. Each
+  /// changes once: two others may need it in two different orders.
+  llvm::SmallDenseMap<Operation *, unsigned> moved;
 
   /// Interchanges the loops of the reader, or else those of the writer.
   bool moveOneOf(AffineForOp first, AffineForOp second,
@@ -151,26 +198,32 @@ private:
       return false;
     BandNest from{writer, getBandDepth(writer, roots)};
     BandNest to{reader, getBandDepth(reader, roots)};
-    return move(reader, getRowsOfReader(*reaching, from, reader), roots) ||
-           move(writer, getRowsOfWriter(*reaching, to), roots);
+    return move(reader, getRowsOfReader(*reaching, from, reader), roots,
+                first) ||
+           move(writer, getRowsOfWriter(*reaching, to), roots, {});
   }
 
-  /// Returns how many outer loops a nest can share: at most the band depth of
-  /// the imperfectly nested ones of its kernel.
-  static unsigned getBandDepth(Nest &nest, ArrayRef<AffineForOp> roots) {
+  /// Returns how many outer loops a nest can share: at most those that it was
+  /// moved for, and the band depth of the imperfectly nested ones of its kernel
+  /// and of those that it can be fused with as it is.
+  unsigned getBandDepth(Nest &nest, ArrayRef<AffineForOp> roots) {
     unsigned depth = nest.loops.size();
+    if (auto own = moved.find(nest.root()); own != moved.end())
+      depth = std::min(depth, own->second);
     for (AffineForOp root : roots) {
       Nest other = getNest(root);
-      if (other.imperfectlyNested && areInOneKernel(nest, other))
+      if ((other.imperfectlyNested && areInOneKernel(nest, other)) ||
+          (root != nest.root() && isFusionCandidate(nest, other)))
         depth = std::min<unsigned>(depth, other.loops.size());
     }
     return depth;
   }
 
   /// Moves the loops at `rows` outermost in all nests of the kernel, or in
-  /// none.
-  bool move(Nest &nest, const Positions &rows, ArrayRef<AffineForOp> roots) {
-    if (areFirst(rows) || hasOtherFusionCandidate(nest, roots))
+  /// none. `writer` is what the nest is moved for, where it is the reader.
+  bool move(Nest &nest, const Positions &rows, ArrayRef<AffineForOp> roots,
+            AffineForOp writer) {
+    if (areFirst(rows) || hasOtherFusionCandidate(nest, roots, writer))
       return false;
     SmallVector<AffineForOp> nests = getKernelNests(nest, roots);
     if (llvm::any_of(nests, [&](AffineForOp root) {
@@ -179,20 +232,24 @@ private:
         }))
       return false;
     for (AffineForOp root : nests)
-      moved.insert(interchange(root, rows));
+      moved[interchange(root, rows)] = rows.size();
     numInterchanged += nests.size();
     return !nests.empty();
   }
 
-  /// True if an imperfectly nested one of another kernel already has the same
-  /// outer loops, and one of the two reads what the other computes.
-  static bool hasOtherFusionCandidate(Nest &nest, ArrayRef<AffineForOp> roots) {
+  /// True if the nest can be fused with another as it is. One that `writer`
+  /// needs, and cannot be fused with, is before `writer` in any case.
+  static bool hasOtherFusionCandidate(Nest &nest, ArrayRef<AffineForOp> roots,
+                                      AffineForOp writer) {
     return llvm::any_of(roots, [&](AffineForOp root) {
       Nest other = getNest(root);
-      return root != nest.root() && other.imperfectlyNested &&
-             !areInOneKernel(nest, other) &&
-             getSharedDepth(nest, other) == other.loops.size() &&
-             (solveFirstLoad(other, nest) || solveFirstLoad(nest, other));
+      if (root == nest.root() || !isFusionCandidate(nest, other))
+        return false;
+      if (!writer || root == writer || !needs(writer, root, roots))
+        return true;
+      Nest between = getNest(writer);
+      return areInOneKernel(between, other) ||
+             isFusionCandidate(between, other);
     });
   }
 };

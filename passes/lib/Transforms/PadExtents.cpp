@@ -8,6 +8,7 @@
 #include "Bridge/Transforms/GuardedClone.h"
 #include "Bridge/Transforms/Passes.h"
 
+#include "mlir/Analysis/FlatLinearValueConstraints.h"
 #include "mlir/Dialect/Affine/Analysis/AffineAnalysis.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Affine/IR/AffineValueMap.h"
@@ -246,18 +247,23 @@ private:
     return offset;
   }
 
-  /// Returns the constant c of a subscript `variable + c`.
+  /// Returns c floordiv a for a subscript `a * variable + c`: in that lane a
+  /// row of interleaved pieces has the element.
   static std::optional<int64_t> getShift(AffineExpr subscript,
                                          AffineValueMap &map, Value variable) {
-    auto position = llvm::find(map.getOperands(), variable);
-    if (position == map.getOperands().end())
+    SmallVector<int64_t> flat;
+    if (failed(getFlattenedAffineExpr(subscript, map.getNumDims(),
+                                      map.getNumSymbols(), &flat)) ||
+        flat.size() != map.getNumOperands() + 1)
       return std::nullopt;
-    unsigned dim = position - map.getOperands().begin();
-    AffineExpr rest = simplifyAffineExpr(
-        subscript - getAffineDimExpr(dim, subscript.getContext()),
-        map.getNumDims(), map.getNumSymbols());
-    auto constant = dyn_cast<AffineConstantExpr>(rest);
-    return constant ? std::optional(constant.getValue()) : std::nullopt;
+    int64_t step = 0;
+    for (auto [operand, factor] : llvm::zip(map.getOperands(), flat)) {
+      if (operand != variable && factor != 0)
+        return std::nullopt;
+      if (operand == variable)
+        step = factor;
+    }
+    return step > 0 ? std::optional(flat.back() / step) : std::nullopt;
   }
 
   InFlightDiagnostic emitRefusal(AffineForOp loop, Reason reason) {

@@ -23,7 +23,9 @@ void bridge::buildFusePipeline(OpPassManager &pm,
   reindex.divisions = options.simtTarget;
   reindex.guards = options.simtTarget;
   functions.addPass(createReindexBands(reindex));
-  functions.addPass(createSplitIndexSets());
+  SplitIndexSetsOptions split;
+  split.parts = options.simtTarget;
+  functions.addPass(createSplitIndexSets(split));
   AlignExtentsOptions align;
   align.shiftedOnly = options.simtTarget;
   functions.addPass(createAlignExtents(align));

@@ -103,27 +103,60 @@ private:
       if (auto volume = getTileVolume(root, other))
         volumes.push_back(*volume);
     // Tiles of several extents are left to bridge-align-extents.
-    if (volumes.empty() || !llvm::all_equal(volumes))
+    bool hasTile = !volumes.empty() && llvm::all_equal(volumes);
+    if (!hasTile && !parts)
       return;
     if (FusionResult result = checkAnalysable(root); failed(result)) {
       const Refusal &refusal = result.getRefusal();
-      emitRefusal(root, refusal.reason) << refusal.text;
+      if (hasTile)
+        emitRefusal(root, refusal.reason) << refusal.text;
       return;
     }
+    if ((hasTile && splitByTiles(root, roots)) ||
+        (parts && splitByPart(root, roots)))
+      return;
+    if (hasTile)
+      emitRefusal(root, Reason::reduction_not_splittable)
+          << "no family of affine pieces read off the accesses partitions it, "
+             "or its iterations cannot be reordered";
+  }
+
+  /// Splits by one tile that accesses all parts, or several that access one
+  /// each.
+  bool splitByTiles(AffineForOp root, ArrayRef<AffineForOp> roots) {
     SmallVector<AffineForOp> tiles =
         llvm::filter_to_vector(roots, [&](AffineForOp other) {
           return getTileVolume(root, other).has_value();
         });
-    // One tile that accesses all parts, or several that access one each.
     for (AffineForOp tile : tiles)
       if (splitBy(root, tile))
-        return;
+        return true;
     for (unsigned i = 0; i + 1 < tiles.size(); ++i)
       if (splitBy(root, ArrayRef(tiles).drop_front(i)))
-        return;
-    emitRefusal(root, Reason::reduction_not_splittable)
-        << "no family of affine pieces read off the accesses partitions it, or "
-           "its iterations cannot be reordered";
+        return true;
+    return false;
+  }
+
+  /// Splits the nest by the pieces of one that works on a part of its rows.
+  bool splitByPart(AffineForOp root, ArrayRef<AffineForOp> roots) {
+    return llvm::any_of(roots, [&](AffineForOp other) {
+      Nest full = getNest(root), part = getNest(other);
+      unsigned depth = root == other ? 0 : getCommonBandDepth(full, part);
+      SmallVector<AffineForOp> fullChain, partChain;
+      if (depth == 0 || !shareElements(full, part))
+        return false;
+      auto fullDomain = getInnerDomain(full, depth, fullChain);
+      auto partDomain = getInnerDomain(part, depth, partChain);
+      if (!fullDomain || !partDomain || !isReorderable(fullChain))
+        return false;
+      auto pieces = getExtendedSplitMaps(*fullDomain, *partDomain, maxPieces);
+      if (pieces.empty())
+        return false;
+      int64_t count = pieces.size();
+      splitIndexSet(fullChain, fullDomain->extents.front() / count, pieces);
+      ++numSplit;
+      return true;
+    });
   }
 
   InFlightDiagnostic emitRefusal(AffineForOp root, Reason reason) {

@@ -18,6 +18,15 @@ namespace bridge {
 llvm::SmallVector<mlir::AffineMap>
 getSplitMaps(const InnerDomain &domain, llvm::ArrayRef<InnerDomain> tiles);
 
+/// Returns such pieces where `tile` accesses a part of the domain only: maps
+/// from more iterations than the tile has, as many as partition the domain. A
+/// rotation of neighbours in the first 64 of 256 elements, with 32 iterations,
+/// gives two maps from 128. Both domains have one loop; empty if there are not
+/// at least two maps, and at most `maxPieces`.
+llvm::SmallVector<mlir::AffineMap>
+getExtendedSplitMaps(const InnerDomain &domain, const InnerDomain &tile,
+                     int64_t maxPieces);
+
 } // namespace bridge
 
 #endif // BRIDGE_ANALYSIS_SPLITMAPS_H

@@ -20,6 +20,12 @@ def SplitIndexSets : Pass<"bridge-split-index-sets", "::mlir::func::FuncOp"> {
     whose iterations depend on each other otherwise (a running sum, a
     recurrence) is not split.
 
+    With option `parts`, a nest that works in pieces on a part of the row alone
+    gives the others the pieces that it would have of all of it. Where the
+    neighbours in the first 64 of 256 elements are rotated, by 32 iterations
+    that access `2 * j` and `2 * j + 1`, nests over the row get 128 iterations
+    with these two subscripts.
+
     Before:
 
     ```mlir
@@ -59,6 +65,10 @@ def SplitIndexSets : Pass<"bridge-split-index-sets", "::mlir::func::FuncOp"> {
     Option<"maxInterleaved", "max-interleaved", "int64_t", /*default=*/"4",
            "The most iterations of an innermost loop with guards on its "
            "variable that is unrolled">,
+    Option<"parts", "parts", "bool", /*default=*/"false",
+           "Also split by the pieces that a nest would access which works on "
+           "a part of the rows only; bridge-pad-extents gives it the lanes "
+           "that it lacks">,
   ];
   let statistics = [
     Statistic<"numUnrolled", "num-unrolled", "Loops unrolled">,

@@ -51,5 +51,20 @@ def test_sums_of_columns_have_launches_of_their_own():
 def test_other_loops_alone_are_no_gain():
     kernel = SimpleNamespace(get_operation_names=lambda: {"op0"})
     with pytest.raises(Unsupported, match="nothing less to load") as refusal:
-        commit._check_rows(kernel, [kernel], SimpleNamespace(in_registers=False))
+        commit._check_rows(kernel, [kernel], SimpleNamespace(in_registers=False), 0)
     assert refusal.value.reason is Reason.not_profitable
+
+
+def rotated_neighbours(x, y):
+    """Two functions of neighbours; those of the second are in other rows, so that there is no second kernel to join."""
+    even, odd = y[::2], y[1::2]
+    h = x * torch.rsqrt((x * x).mean(-1, keepdim=True) + 1e-6)
+    return h, torch.stack([h[..., :64:2] * even, h[..., 1:64:2] * odd], -1).flip(0)
+
+
+def test_a_short_row_in_other_loops_is_no_gain():
+    """Inductor keeps it in registers by itself: that its loops are others was reported as a group that is fused."""
+    before, after = kernels(rotated_neighbours, torch.randn(256, 256), torch.randn(64))
+    assert before == after == 2
+    (group,) = bridge.report().groups
+    assert not group.fused and group.done.restructured == 0

@@ -29,6 +29,23 @@ class TestMultiples:
         assert found.rewrite(part) == t and found.rewrite(self.s) == k * t
         assert found.restore(t) == FloorDiv(self.s, k) and found.restore(3 * k * t) == 3 * self.s
 
+    @pytest.mark.parametrize("k", [16, 128, 4096])
+    @pytest.mark.parametrize("padded", [False, True])
+    def test_all_remainders_that_contradict_a_guard(self, k, padded):
+        """A view of rows as blocks of 128: one guard is about a division by so many."""
+        part = FloorDiv(self.s + k - 1, k) if padded else FloorDiv(self.s, k)
+        found = self.find([part], [Eq(4096 * self.s, 4096 * k * part)])
+        (t,) = found.parts
+        assert found.rewrite(self.s) == k * t and found.restore(t) == FloorDiv(self.s, k)
+        assert not found.unproven
+
+    @pytest.mark.parametrize("multiple", [0, 1, 64, 2048])
+    def test_no_guard_against_one_of_many_remainders(self, multiple):
+        """s == multiple + 128 * (s // 128) holds for a remainder other than 0, or for some number of 64ths."""
+        fact = Eq(self.s, multiple + 128 * FloorDiv(self.s, 128)) if multiple < 64 else Eq(Mod(self.s, 64), 0)
+        found = self.find([FloorDiv(self.s, 128)], [fact])
+        assert [k for _, k in found.parts.values()] == ([128] if multiple == 0 else [])
+
     @pytest.mark.parametrize("fact", [Eq(Mod(Symbol("s", integer=True, positive=True), 2), 0), None])
     def test_a_guard_or_what_is_known(self, fact):
         found = self.find([FloorDiv(self.s, 2)], [fact] if fact is not None else [], lambda c: fact is None)
