@@ -93,7 +93,6 @@ def _completing(post_init: Callable[..., None]) -> Callable[..., None]:
         try:
             _complete(config)
         except BUGS as error:
-            _leave_out(config)
             reporting.warn_off(describe(error))
 
     return completed
@@ -104,8 +103,8 @@ def _complete(config: Any) -> None:
 
     OptionError for a wish that cannot be read.
     """
-    _leave_out(config)
-    given = config.additional_config
+    _leave_out(getattr(config, "compilation_config", None))
+    given = getattr(config, "additional_config", None)
     options = requested(VARIABLE, given.get(ASKED) if isinstance(given, Mapping) else None)
     if options is None or not hook.supported(Report()):
         return
@@ -138,11 +137,11 @@ def _put_in(compilation: Any, options: Options, identity: str) -> None:
     _tell_once("Bridge is on, for what Inductor compiles.")
 
 
-def _leave_out(config: Any) -> None:
-    compilation = config.compilation_config
-    kept = {name: value for name, value in compilation.inductor_compile_config.items() if served_of(value) is None}
-    if len(kept) < len(compilation.inductor_compile_config):
-        compilation.inductor_compile_config = kept
+def _leave_out(compilation: Any) -> None:
+    """Take out what `_put_in` has put in; do nothing for a configuration of another form."""
+    entries = getattr(compilation, "inductor_compile_config", None)
+    if isinstance(entries, dict) and any(map(served_of, entries.values())):
+        compilation.inductor_compile_config = {n: value for n, value in entries.items() if served_of(value) is None}
 
 
 def served_of(value: object) -> Served | None:

@@ -28,7 +28,7 @@ def _(q, k, v):
 class Tiny(nn.Module):
     """Layers of a decoder without positions."""
 
-    def __init__(self, *, vllm_config: VllmConfig, prefix: str = "", width: int = 64, layers: int = 3):
+    def __init__(self, *, vllm_config: VllmConfig, prefix: str = "", width: int = 64, layers: int = 1):
         super().__init__()
         self.layers = nn.ModuleList(Layer(width) for _ in range(layers))
 
@@ -70,13 +70,13 @@ def make_config(sizes: tuple[int, ...] = (), **additional: Any) -> VllmConfig:
     return config
 
 
-def run(config: VllmConfig, *tokens: int) -> tuple[list[torch.Tensor], dict[str, int]]:
+def run(config: VllmConfig, *tokens: int, layers: int = 1) -> tuple[list[torch.Tensor], dict[str, int]]:
     """Return the model's results for numbers of tokens, and what vLLM counted meanwhile."""
     before = dict(vars(compilation_counter))
     torch._dynamo.reset()
     torch.manual_seed(0)
     with torch.no_grad(), set_current_vllm_config(config):
-        model = Tiny(vllm_config=config)
+        model = Tiny(vllm_config=config, layers=layers)
         results = []
         for number in tokens:
             with set_forward_context(None, config):

@@ -137,6 +137,14 @@ def test_a_wish_that_cannot_be_read(vllm):
     assert config.compilation_config.inductor_compile_config == {}
 
 
+def test_a_configuration_of_another_form(vllm, recwarn):
+    """Of a later vLLM: nothing where nobody asks, else a warning."""
+    vllm.VllmConfig({}, types.SimpleNamespace())
+    assert not recwarn.list
+    with pytest.warns(RuntimeWarning, match="bridge is off, .*inductor_compile_config"):
+        vllm.VllmConfig({"bridge": {}}, types.SimpleNamespace())
+
+
 def test_a_vllm_that_is_another(monkeypatch, recwarn):
     monkeypatch.setattr(reports, "_warned", set())
     monkeypatch.setitem(sys.modules, "vllm.config", None)
