@@ -14,6 +14,8 @@ from ..lowering.lift.index import apply_map
 #: What costs no arithmetic: structure, constants and addresses.
 _FREE = {"affine.for", "affine.if", "affine.yield", "affine.apply", "arith.constant", "arith.index_cast"}
 
+_LOADS = ("affine.load", "bridge.gather")
+
 
 @dataclass(frozen=True)
 class Counts:
@@ -42,11 +44,11 @@ def count(text: str, sizes: dict[str, int]) -> Counts:
         executed: Counter[str] = Counter()
         _visit(function.regions[0].blocks[0], 1, argument_sizes(function, sizes), found, executed)
         nests = sum(op.operation.name == "affine.for" for op in function.regions[0].blocks[0].operations)
-    names = found.keys() - _FREE - {"affine.load", "affine.store", "func.return"}
+    names = found.keys() - _FREE - {*_LOADS, "affine.store", "func.return"}
     return Counts(
         nests,
         found["affine.for"],
-        found["affine.load"],
+        sum(found[name] for name in _LOADS),
         found["affine.store"],
         sum(found[name] for name in names),
         sum(executed[name] for name in names),

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import functools
+
 import pytest
 import torch
 import torch.nn.functional as F
 from functions import norm, rotary
+from training import PATTERNS, graphs
 
 import bridge
+from bridge import offline
+from bridge.backend import bridge as bridge_backend
 
 
 def swiglu(x, weight):
@@ -132,3 +137,15 @@ def test_dynamic_rows(compiler):
             pairs.append((x.grad, weight.grad))
         assert_close(*pairs)
     assert torch._dynamo.utils.counters["bridge"]["groups_fused"] >= 1
+
+
+@pytest.mark.parametrize("name", ["q, k, v: split, norms, RoPE", "MLA kv: split, norm, RoPE, cat"])
+def test_kernels_of_both_directions(name):
+    """For a GPU, of benchmarks/training.py: less than Inductor's in each direction."""
+    function, make = PATTERNS[name]
+    trained = functools.partial(bridge_backend, options={"training": True})
+    theirs, ours = (graphs(function, make(), backend) for backend in (torch._inductor.compile_fx.compile_fx, trained))
+    kernels = [[len(offline.parse_wrapper(code).launches) for code in codes] for codes in (theirs, ours)]
+    assert len(kernels[0]) == len(kernels[1]) == 2 and min(kernels[0]) >= 2
+    assert kernels[1][0] == 1
+    assert kernels[1][1] < kernels[0][1]

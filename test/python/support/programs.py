@@ -79,6 +79,14 @@ REARRANGE = (
     "{a}.unsqueeze(-2).expand(*{a}.shape[:-1], 2, {n}) * 1.5",
 )
 
+#: A table's element at a place that the data says, from the end or from the start.  Powers of two of a 16-bit number
+#: are exact: the place is the same in every precision.
+LOOK_UP = (
+    "{a} + {t}[(x[..., 0].abs() * 64).long() % 16]",
+    "{a} * {t}[(x[..., 0].abs() * 64).long() % 16 - 16]",
+    "{a} + {t}[(x.abs() * 64).long() % 16, {n} - 1]",
+)
+
 #: What becomes of several rows, which are padded, or cut into windows the last of which is not full.
 PAD_ROWS = (
     "F.pad({a}, (0, 0, {p}, {q}))",
@@ -392,7 +400,13 @@ def _finish(w: Writer, parts: list[str]) -> list[str]:
     return done
 
 
-def generate(seed: int, symbolic_widths: bool = False, padded_rows: bool = False) -> Program:
+def _look_up(w: Writer, name: str) -> str:
+    """A value with what a table has for each row or element, and a reduction of both."""
+    table = w.input(f"w{len(w.inputs)}", [(16, shape[-1]) for shape in w.shapes(name)])
+    return w.one(("{a} + 0.5", "{a} * {a}.mean(-1, keepdim=True)"), w.one(LOOK_UP, name, t=table))
+
+
+def generate(seed: int, symbolic_widths: bool = False, padded_rows: bool = False, lookups: bool = False) -> Program:
     """The program of a seed, and of the kind that is asked for."""
     rng = random.Random(seed)
     torch.manual_seed(seed)
@@ -404,6 +418,8 @@ def generate(seed: int, symbolic_widths: bool = False, padded_rows: bool = False
     outputs = _write(w, shapes)
     if padded_rows:
         outputs = [w.one(PAD_ROWS, name) if rng.random() < 0.7 else name for name in outputs]
+    if lookups:
+        outputs = [_look_up(w, name) if rng.random() < 0.7 else name for name in outputs]
     dtype = rng.choice((torch.float32, torch.float32, torch.bfloat16))
     first, *other = [{name: tuple(world[name].shape) for name in w.inputs} for world in w.worlds]
     program = Program(seed, first, tuple(w.lines), tuple(dict.fromkeys(outputs)), dtype, multiple=multiple)

@@ -5,6 +5,7 @@
     python test/python/validation/fuzz.py --seeds 1000:2000 --target cuda  # on a GPU
     python test/python/validation/fuzz.py --seeds 1000:2000 --symbolic-widths  # compiled for one width, called with two
     python test/python/validation/fuzz.py --seeds 1000:2000 --padded-rows  # results padded or cut into windows
+    python test/python/validation/fuzz.py --seeds 1000:2000 --lookups  # tables, at places that depend on data
     python test/python/validation/fuzz.py --seeds 17:18 --target gpu --show
 
 A seed makes a program (see programs.py); one that fails is shrunk before it is printed.
@@ -266,6 +267,7 @@ def main() -> None:
     parser.add_argument("--target", nargs="+", default=["gpu", "interpreted", "cpu"], choices=list(RUNNERS))
     parser.add_argument("--symbolic-widths", action="store_true", help="other programs, each called with two widths")
     parser.add_argument("--padded-rows", action="store_true", help="other programs, which pad rows and cut windows")
+    parser.add_argument("--lookups", action="store_true", help="other programs, which look up what the data says")
     parser.add_argument("--show", action="store_true", help="print every program")
     parser.add_argument("--no-shrink", action="store_true")
     options = parser.parse_args()
@@ -274,7 +276,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     start = time.perf_counter()
     for seed in range(first, last):
-        program = generate(seed, options.symbolic_widths, options.padded_rows)
+        program = generate(seed, options.symbolic_widths, options.padded_rows, options.lookups)
         if options.show:
             print(program, flush=True)
         print(f"seed {seed}", file=sys.stderr, flush=True)

@@ -35,7 +35,7 @@ def test_no_worse_than_inductor(target, seed, compiler, monkeypatch):
     assert outcome.problem is None, f"{outcome.problem}\n{program}"
 
 
-@pytest.mark.parametrize("kind", [{}, {"symbolic_widths": True}, {"padded_rows": True}], ids=str)
+@pytest.mark.parametrize("kind", [{}, {"symbolic_widths": True}, {"padded_rows": True}, {"lookups": True}], ids=str)
 def test_programs_that_nobody_has_seen(kind, compiler, monkeypatch):
     """The seed of one that fails is in the message, and belongs into SEEDS with what mends it."""
     monkeypatch.setenv("BRIDGE_STRICT", "1")

@@ -24,3 +24,21 @@ def test_counts_of_written_and_executed_operations():
     counts = count(module, {"n": 3})
     assert (counts.nests, counts.loops, counts.loads, counts.stores, counts.operations) == (1, 2, 1, 1, 2)
     assert counts.executed == 3 * 4 + 3
+
+
+def test_a_gather_is_a_load():
+    module = """
+    func.func @f(%table: memref<8xf32>, %ids: memref<4xi64>, %out: memref<4xf32>) {
+      %zero = arith.constant 0 : index
+      %one = arith.constant 1 : index
+      affine.for %i = 0 to 4 {
+        %id = affine.load %ids[%i] : memref<4xi64>
+        %x = bridge.gather %table[%zero] at (%id) of (%one) by (%one)
+            {checks = array<i1: true>, wraps = array<i1: true>} : memref<8xf32>, i64
+        affine.store %x, %out[%i] : memref<4xf32>
+      }
+      return
+    }
+    """
+    counts = count(module, {})
+    assert (counts.loads, counts.stores, counts.operations) == (2, 1, 0)

@@ -73,3 +73,29 @@ def test_a_group_beyond_a_limit_is_refused(found, option, words):
 def test_pipeline_of_a_group(options, keeps_roundings, pipeline):
     translation = SimpleNamespace(keeps_roundings=keeps_roundings)
     assert pipeline_of(Options(**options), CPU, translation) == pipeline
+
+
+def test_the_kernel_that_looks_up_what_the_group_writes_is_at_fault():
+    """Not the whole group: the other kernels are tried again without it."""
+
+    def fn(x):
+        total = x.sum(-1)
+        first, second = (x * total[:, None]).chunk(2, -1)
+        return first * second, x.sin() * total[x.argmax(-1) % x.shape[0]][:, None]
+
+    seen = {}
+
+    def look(schedule):
+        (group, *_), _ = form_groups(schedule, 64)
+        with pytest.raises(Unsupported) as refused:
+            translate(group, schedule, Options(), NO_STAGES, "group0")
+
+        seen.update(reason=refused.value.reason, culprit=group.culprit, positions=group.positions)
+        raise Seen
+
+    torch._dynamo.reset()
+    patches = {inductor.HOOK: look, "fx_graph_cache": False}
+    with inductor_config.patch(patches), torch.no_grad(), pytest.raises(Exception, match="Seen"):
+        torch.compile(fn)(torch.randn(8, 64))
+    assert seen["reason"] is Reason.indirect_index
+    assert seen["culprit"] in seen["positions"][1:]
