@@ -231,3 +231,133 @@ func.func @should_not_leave_other_fusion_candidate(%in: memref<64x64xf32>, %rows
   } {bridge.kernels = [2], bridge.nodes = ["product"]}
   return
 }
+
+// -----
+
+// As many rows in a block as there are blocks in a row: that the loops of both
+// nests have equal extents says nothing of their iterations.
+
+// CHECK-LABEL: func @should_move_rows_of_equal_extent
+// CHECK: bridge.nodes = ["scale"]}
+// CHECK-NEXT: affine.for %[[B:.*]] = 0 to 8 {
+// CHECK-NEXT: affine.for %[[C:.*]] = 0 to 8 {
+// CHECK-NEXT: affine.for %[[R:.*]] = 0 to 8 {
+// CHECK-NEXT: affine.for %[[J:.*]] = 0 to 8 {
+// CHECK-NEXT: affine.load %arg0[%[[B]], %[[R]], %[[C]], %[[J]]]
+// CHECK-NEXT: affine.load %arg1[%[[B]], %[[C]]]
+// CHECK: bridge.nodes = ["scaled"]}
+
+// A nest that copies what a moved one stores follows it.
+// CHECK-NEXT: affine.for %[[B:.*]] = 0 to 8 {
+// CHECK-NEXT: affine.for %[[C:.*]] = 0 to 8 {
+// CHECK-NEXT: affine.for %[[R:.*]] = 0 to 8 {
+// CHECK-NEXT: affine.for %[[J:.*]] = 0 to 8 {
+// CHECK-NEXT: affine.load %arg2[%[[B]], %[[R]], %[[C]], %[[J]]]
+// CHECK: bridge.nodes = ["copy"]}
+
+// FUSED-LABEL: func @should_move_rows_of_equal_extent
+// FUSED: bridge.nodes = ["scale", "scaled", "copy"], bridge.parallel}
+// FUSED-NEXT: return
+func.func @should_move_rows_of_equal_extent(%in: memref<8x8x8x8xf32>, %scale: memref<8x8xf32>, %t: memref<8x8x8x8xf32>, %out: memref<8x8x8x8xf32>) {
+  %zero = arith.constant 0.0 : f32
+  affine.for %b = 0 to 8 {
+    affine.for %c = 0 to 8 {
+      %s = affine.for %r = 0 to 8 iter_args(%m = %zero) -> (f32) {
+        %p = affine.for %j = 0 to 8 iter_args(%n = %m) -> (f32) {
+          %x = affine.load %in[%b, %r, %c, %j] : memref<8x8x8x8xf32>
+          %y = arith.maximumf %n, %x : f32
+          affine.yield %y : f32
+        }
+        affine.yield %p : f32
+      }
+      affine.store %s, %scale[%b, %c] : memref<8x8xf32>
+    }
+  } {bridge.kernels = [0], bridge.nodes = ["scale"]}
+  affine.for %b = 0 to 8 {
+    affine.for %r = 0 to 8 {
+      affine.for %c = 0 to 8 {
+        affine.for %j = 0 to 8 {
+          %x = affine.load %in[%b, %r, %c, %j] : memref<8x8x8x8xf32>
+          %s = affine.load %scale[%b, %c] : memref<8x8xf32>
+          %y = arith.mulf %x, %s : f32
+          affine.store %y, %t[%b, %r, %c, %j] : memref<8x8x8x8xf32>
+        }
+      }
+    }
+  } {bridge.kernels = [1], bridge.nodes = ["scaled"]}
+  affine.for %b = 0 to 8 {
+    affine.for %r = 0 to 8 {
+      affine.for %c = 0 to 8 {
+        affine.for %j = 0 to 8 {
+          %x = affine.load %t[%b, %r, %c, %j] : memref<8x8x8x8xf32>
+          affine.store %x, %out[%b, %r, %c, %j] : memref<8x8x8x8xf32>
+        }
+      }
+    }
+  } {bridge.kernels = [2], bridge.nodes = ["copy"]}
+  return
+}
+
+// -----
+
+// Rows first, then blocks of what they give: the last nest is over the rows,
+// too, but the blocks, which it needs, are between the two.
+
+// CHECK-LABEL: func @should_move_rows_past_what_is_before
+// CHECK: bridge.nodes = ["scale"]}
+// CHECK-NEXT: affine.for %[[B:.*]] = 0 to 8 {
+// CHECK-NEXT: affine.for %[[C:.*]] = 0 to 4 {
+// CHECK-NEXT: affine.for %[[R:.*]] = 0 to 8 {
+// CHECK-NEXT: affine.for %[[J:.*]] = 0 to 8 {
+// CHECK-NEXT: affine.load %arg0[%[[B]], %[[R]], %[[C]], %[[J]]]
+// CHECK: bridge.nodes = ["scaled"]}
+
+// FUSED-LABEL: func @should_move_rows_past_what_is_before
+// FUSED: bridge.nodes = ["scale", "scaled"], bridge.parallel}
+// FUSED-NEXT: return
+func.func @should_move_rows_past_what_is_before(%in: memref<8x8x4x8xf32>, %mean: memref<8x8xf32>, %scale: memref<8x4xf32>, %out: memref<8x8x4x8xf32>) {
+  %zero = arith.constant 0.0 : f32
+  affine.for %b = 0 to 8 {
+    affine.for %r = 0 to 8 {
+      %s = affine.for %c = 0 to 4 iter_args(%m = %zero) -> (f32) {
+        %p = affine.for %j = 0 to 8 iter_args(%n = %m) -> (f32) {
+          %x = affine.load %in[%b, %r, %c, %j] : memref<8x8x4x8xf32>
+          %y = arith.addf %n, %x : f32
+          affine.yield %y : f32
+        }
+        affine.yield %p : f32
+      }
+      affine.store %s, %mean[%b, %r] : memref<8x8xf32>
+    }
+  } {bridge.kernels = [0], bridge.nodes = ["mean"]}
+  affine.for %b = 0 to 8 {
+    affine.for %c = 0 to 4 {
+      %s = affine.for %r = 0 to 8 iter_args(%m = %zero) -> (f32) {
+        %p = affine.for %j = 0 to 8 iter_args(%n = %m) -> (f32) {
+          %x = affine.load %in[%b, %r, %c, %j] : memref<8x8x4x8xf32>
+          %z = affine.load %mean[%b, %r] : memref<8x8xf32>
+          %w = arith.mulf %x, %z : f32
+          %y = arith.maximumf %n, %w : f32
+          affine.yield %y : f32
+        }
+        affine.yield %p : f32
+      }
+      affine.store %s, %scale[%b, %c] : memref<8x4xf32>
+    }
+  } {bridge.kernels = [1], bridge.nodes = ["scale"]}
+  affine.for %b = 0 to 8 {
+    affine.for %r = 0 to 8 {
+      affine.for %c = 0 to 4 {
+        affine.for %j = 0 to 8 {
+          %x = affine.load %in[%b, %r, %c, %j] : memref<8x8x4x8xf32>
+          %z = affine.load %mean[%b, %r] : memref<8x8xf32>
+          %s = affine.load %scale[%b, %c] : memref<8x4xf32>
+          %w = arith.mulf %x, %z : f32
+          %y = arith.mulf %w, %s : f32
+          affine.store %y, %out[%b, %r, %c, %j] : memref<8x8x4x8xf32>
+        }
+      }
+    }
+  } {bridge.kernels = [2], bridge.nodes = ["scaled"]}
+  return
+}

@@ -178,7 +178,7 @@ def drop_remainders(expr: sympy.Expr, ranges: Ranges, known: Callable[[sympy.Bas
         if divisor.is_Integer or by not in ([], [1]):
             return remainder
         span = bounds(value, ranges)
-        inside = span is not None and known(sympy.Ge(span[0], 0)) and known(sympy.Gt(expand(divisor - span[1]), 0))
+        inside = span is not None and known(sympy.Ge(span[0], 0)) and known(sympy.Ge(expand(divisor - 1 - span[1]), 0))
         return value if inside else remainder
 
     return expr.replace(lambda e: isinstance(e, (ModularIndexing, Mod, PythonMod)), dropped)

@@ -138,6 +138,28 @@ class Sketch:
     bridge: int
 
 
+def rotated_neighbours_of_a_part(x, residual, weight, cos, sin):
+    """Class 2 as well: neighbours, of the first elements of a row; what is behind them stays."""
+    h = x + residual
+    n, width = rms(h, weight), 2 * cos.shape[-1]
+    return torch.cat([interleaved_rope(n[..., :width], cos, sin), n[..., width:]], -1), h
+
+
+def rotated_neighbours_at_the_end(x, residual, weight, cos, sin):
+    """The same for the last elements, of heads."""
+    h = x + residual
+    n, width = rms(h, weight), 2 * cos.shape[-1]
+    rotated = interleaved_rope(n[..., -width:], cos[:, None], sin[:, None])
+    return torch.cat([n[..., :-width], rotated], -1), h
+
+
+def square_blocks(x):
+    """As many rows in a block as there are blocks in a row."""
+    blocks = x.unflatten(-1, (-1, 16)).unflatten(0, (-1, 16))
+    scale = blocks.abs().amax((1, 3), keepdim=True)
+    return (blocks / scale).view(x.shape), scale
+
+
 S, D = 2048, 4096
 SKETCHES = [
     Sketch(residual_chain, ((S, D), (D,), *[(D, D)] * 4), ((6, 64), (64,), *[(64, 64)] * 4), 5, 5),
@@ -159,6 +181,11 @@ SKETCHES = [
            ((5, 64), (64, 128), (64, 64), (64, 64), (32,), (32,), (5, 32), (5, 32)), 4, 2),
     Sketch(latent_split, ((S, 7168), (7168, 576), (512,), (S, 32), (S, 32)),
            ((5, 64), (64, 80), (64,), (5, 8), (5, 8)), 2, 1),
+    Sketch(rotated_neighbours_of_a_part, (*[(S, 256)] * 2, (256,), (S, 32), (S, 32)),
+           (*[(5, 24)] * 2, (24,), (5, 4), (5, 4)), 3, 1),
+    Sketch(rotated_neighbours_at_the_end, (*[(S, 32, 192)] * 2, (192,), (S, 32), (S, 32)),
+           (*[(5, 2, 24)] * 2, (24,), (5, 4), (5, 4)), 3, 1),
+    Sketch(square_blocks, ((S, 256),), ((32, 256),), 2, 1),
     Sketch(last_row, ((S, D), (S, D), (D,), (D, 1024)), ((6, 64), (6, 64), (64,), (64, 32)), 1, 1),
 ]  # fmt: skip
 

@@ -7,7 +7,15 @@ import pytest
 import sympy
 from torch.utils._sympy.functions import FloorDiv, ModularIndexing
 
-from bridge.affine.translate.access import LinearAccess, Prover, bounds, delinearise, divide_constraint, exact_quotient
+from bridge.affine.translate.access import (
+    LinearAccess,
+    Prover,
+    bounds,
+    delinearise,
+    divide_constraint,
+    drop_remainders,
+    exact_quotient,
+)
 from bridge.affine.translate.trace import NestTrace, guarded_ranges, iteration_variable
 from bridge.reasons import Reason, Unsupported
 
@@ -342,3 +350,12 @@ def test_divided_constraint_admits_the_same_iterations():
                 assert (expr.subs(at) >= 0) == (divided.subs(at) >= 0)
     undecided = p * stride + 2 * j - stride
     assert divide_constraint(undecided, ranges, known) == undecided
+
+
+def test_remainders_of_what_is_smaller():
+    """Rows of a symbolic number of blocks, numbered by block and row: no remainder is left but by a number."""
+    ranges = {i: (sympy.Integer(0), s0 - 1), j: (sympy.Integer(0), sympy.Integer(127))}
+    row = 128 * i + j
+    assert drop_remainders(4096 * ModularIndexing(row, 1, 128 * s0) + k, ranges, known) == sympy.expand(4096 * row + k)
+    for kept in (ModularIndexing(row, 1, 127 * s0), ModularIndexing(row, 2, 128 * s0), ModularIndexing(row, 1, 128)):
+        assert drop_remainders(kept, ranges, known) == kept
