@@ -75,7 +75,7 @@ def test_a_group_beyond_a_limit_is_refused(found, option, words):
         (
             {"force_fusion": True},
             True,
-            f"builtin.module(bridge-fuse{{{CPU_PASSES} recompute-math=true excess-precision=false}})",
+            f"builtin.module(bridge-fuse{{{CPU_PASSES} recompute-math=true recompute-draws=true excess-precision=false}})",
         ),
     ],
 )
