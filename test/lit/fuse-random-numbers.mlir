@@ -61,7 +61,8 @@ func.func @should_fuse_dropped_halves(%seeds: memref<2xi64>, %in: memref<64x256x
 // AGAIN: bridge.special rand
 // AGAIN: bridge.special rand
 // AGAIN: bridge.nodes = ["draw", "reversed"], bridge.parallel}
-func.func @should_not_draw_again(%seeds: memref<2xi64>, %in: memref<64xf32>, %t: memref<64x128xf32>, %out: memref<64x128xf32>) {
+func.func @should_not_draw_again(%seeds: memref<2xi64>, %in: memref<64x128xf32>, %t: memref<64x128xf32>, %sum: memref<64xf32>) {
+  %zero = arith.constant 0.0 : f32
   affine.for %i = 0 to 64 {
     affine.for %j = 0 to 128 {
       %seed = affine.load %seeds[0] : memref<2xi64>
@@ -73,12 +74,14 @@ func.func @should_not_draw_again(%seeds: memref<2xi64>, %in: memref<64xf32>, %t:
   } {bridge.kernels = [0], bridge.nodes = ["draw"]}
   // expected-remark @+1 {{[not_profitable] a transcendental function or a random number would be computed again}}
   affine.for %i = 0 to 64 {
-    affine.for %j = 0 to 128 {
+    %s = affine.for %j = 0 to 128 iter_args(%a = %zero) -> (f32) {
       %x = affine.load %t[%i, -%j + 127] : memref<64x128xf32>
-      %s = affine.load %in[%i] : memref<64xf32>
-      %z = arith.mulf %x, %s : f32
-      affine.store %z, %out[%i, %j] : memref<64x128xf32>
+      %y = affine.load %in[%i, %j] : memref<64x128xf32>
+      %z = arith.mulf %x, %y : f32
+      %b = arith.addf %a, %z : f32
+      affine.yield %b : f32
     }
+    affine.store %s, %sum[%i] : memref<64xf32>
   } {bridge.kernels = [1], bridge.nodes = ["reversed"]}
   return
 }

@@ -218,6 +218,10 @@ static FusionResult checkLoad(AffineLoadOp load, AffineForOp band,
     return Refusal{Reason::cross_lane_dependence,
                    "a load needs what another lane reduces",
                    describe(findLaneDependenceExample(load, band))};
+  // Where mathematics may be computed again a row is in registers, and what the
+  // lane itself has drawn is there: equal expressions become one.
+  if (allowed.math && isSameLane(*reaching, load))
+    allowed.draws = true;
   if (!isRecomputable(*reaching, load, allowed))
     return Refusal{Reason::not_profitable,
                    "a transcendental function or a random number would be "
