@@ -131,6 +131,11 @@ static bool isRecomputableOp(Operation *op, Operation *statement,
   if (!load)
     return isa<AffineIfOp>(op) ||
            (!isa<AffineForOp>(op) && isMemoryEffectFree(op));
+  // What the lane has stored just before is computed again with the rest.
+  auto own = getReachingStore(load, band);
+  if (own && getStatement(own->store, band) == statement &&
+      precedes(own->store, load, band) && isSameLane(*own, load))
+    return isRecomputable(*own, place, allowed);
   return llvm::all_of(getStores(load.getMemRef(), band), [&](AffineStoreOp s) {
     return getStatement(s, band)->isBeforeInBlock(statement) ||
            precedes(place, s, band) || !mayMeetInBand(s, load, band);
