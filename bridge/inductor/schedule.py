@@ -168,8 +168,8 @@ def inputs_read(node: Kernel) -> set[str]:
     """Return the names of the buffers that a kernel reads, but those of seeds, which every random number needs."""
     from torch._inductor.loop_body import MemoryUsageType
 
-    seeds = (entry.buffer_name for own in loop_nodes(node) for entry in own._body.memory_usage[MemoryUsageType.LOAD_SEED])
-    return buffers_read(node).difference(seeds)
+    loads = (own._body.memory_usage.get(MemoryUsageType.LOAD_SEED, ()) for own in loop_nodes(node))
+    return buffers_read(node) - {entry.buffer_name for entries in loads for entry in entries}
 
 
 def draws(node: Kernel) -> bool:

@@ -49,6 +49,6 @@ def _codegen(graph: Graph, states: States, failed: Failed, generate: Callable[[]
     kernel = graph.scheduler.current_node
     with failed(bug, set(kernel.get_operation_names()) if kernel is not None else set()):
         schedule_again(graph, states)
-        draw_alike(graph.scheduler.nodes)  # as in the other half, forward or backward, of which Bridge may have made code
+        draw_alike(graph.scheduler.nodes)  # as in the other half, forward or backward, which Bridge may have fused
         restore_counts()
         return graph.scheduler.codegen()

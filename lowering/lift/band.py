@@ -168,8 +168,8 @@ class _Scope:
     """Hold what every node of a band is lifted with.
 
     buffers, sizes: the function's tables by SSA value; row: lanes of a row; in_registers: a kernel keeps the row in
-    registers; looped: it may go over the row in a loop; simt_target, extent, new_contents, seeds: as in `FunctionTables`;
-    overwritten: the buffers that earlier nodes of the band have overwritten.
+    registers; looped: it may go over the row in a loop; simt_target, extent, new_contents, seeds: as in
+    `FunctionTables`; overwritten: the buffers that earlier nodes of the band have overwritten.
     """
 
     buffers: dict[ir.Value, StridedBuffer]

@@ -26,7 +26,7 @@ else:
 
 
 @functools.cache
-def lane_kernel(base: type) -> type:
+def lane_kernel(base: Any) -> type:
     """Return Inductor's Triton kernel (`base`) with guarded stores, segments and pairs of elements.
 
     The random number of a seed and an offset is the same in all of them.

@@ -5,14 +5,13 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.nn.functional as F
-from emitted import emitted_for
 from functions import norm
 from torch.overrides import TorchFunctionMode
+from torch.utils.checkpoint import checkpoint
 
 import bridge
 from bridge import offline
 from bridge.backend import bridge as bridge_backend
-from bridge.offline.wrapper import parse_wrapper
 from bridge.support.fresh_code import fresh_entry
 
 KEPT = 0.9
@@ -177,12 +176,74 @@ def test_numbers_are_inductors_in_triton(function):
     assert function is residual or bridge.report().fused
 
 
-def codes_of_training(function, backend, **options):
-    """Wrappers of the forward and of the backward for a GPU."""
-    codes: list[str] = []
+def weighted(result):
+    """A loss whose gradients differ from element to element."""
+    return sum((t * t.detach().cos()).sum() for t in tensors(result) if t.is_floating_point())
+
+
+def check_training(function):
+    """Gradients are those of float64 with the forward's numbers, so that the backward has the same ones."""
+    arguments = inputs(function)
     torch._dynamo.reset()
-    arguments = [t.requires_grad_() for t in inputs(function, 64, 512)]
-    with emitted_for("sm_90", codes), torch.enable_grad():
-        compiled = torch.compile(fresh_entry(function), backend=backend, dynamic=False, **options)
-        result = compiled(*arguments)
-    return codes, result
+    numbers = drawn(function, arguments)
+    torch._dynamo.reset()
+    torch.manual_seed(3)
+    leaves = [[t.to(dtype).requires_grad_() for t in arguments] for dtype in (torch.float32, torch.float64)]
+    compiled = torch.compile(fresh_entry(function), backend="bridge", options={"training": True}, dynamic=False)
+    with torch.enable_grad():
+        weighted(compiled(*(t.clone() for t in leaves[0]))).backward()
+        with Drawn(numbers):
+            result = function(*leaves[1])
+        weighted(result).backward()
+    for one, other in zip(*leaves, strict=True):
+        torch.testing.assert_close(one.grad.double(), other.grad, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.one_in(3)
+@every_function
+def test_the_backward_has_the_forwards_numbers(function):
+    with offline.interpreter():
+        check_training(function)
+    report = bridge.report()
+    assert report.graphs == 2
+    assert report.kernels_after + len(report.fused) <= report.kernels_before
+
+
+def test_dynamic_shapes():
+    """The offset of an element is a product of a size and a variable, which no affine map has."""
+    with offline.interpreter():
+        check(dropped_then_gated, inputs(dropped_then_gated), dynamic=True)
+    assert bridge.report().fused
+
+
+def test_kernels_of_one_launch_have_places_of_their_own_in_the_seeds():
+    """Two rows of one length each, with a seed each: neither takes the other's."""
+
+    def queries_and_keys(x, y):
+        return dropped_then_gated(x), dropped_then_gated(y.view(12, 32))
+
+    with offline.interpreter():
+        check(queries_and_keys, inputs(queries_and_keys))
+    counts = [
+        offline.compile_for_gpu(queries_and_keys, inputs(queries_and_keys), compile_fx=b).n_kernels
+        for b in (None, bridge_backend)
+    ]
+    assert counts == [4, 1], bridge.report()
+
+
+def test_a_checkpoint_draws_its_mask_again():
+    """What is zero in the result has no gradient, and what is not has that of eager."""
+
+    def checkpointed(x):
+        return checkpoint(lambda x: drop(gated(norm(x))), x, use_reentrant=False)
+
+    torch._dynamo.reset()
+    x = inputs(checkpointed)[0].requires_grad_()
+    wide = x.detach().double().requires_grad_()
+    with offline.interpreter(), torch.enable_grad():
+        result = torch.compile(fresh_entry(checkpointed), backend="bridge", options={"training": True})(x)
+        result.sum().backward()
+        kept = (result != 0).double()
+        (gated(norm(wide)) * kept / KEPT).sum().backward()
+    assert 0 < kept.mean() < 1
+    torch.testing.assert_close(x.grad.double(), wide.grad, rtol=1e-4, atol=1e-5)

@@ -101,7 +101,7 @@ func.func private @NAME(%a: T, %i: I, %b: T, %j: I) -> (T, I) {
 
 
 def _drawn(draw: Callable[..., torch.Tensor], seed: torch.Tensor, offset: torch.Tensor, *bounds: Any) -> torch.Tensor:
-    """A random number of a seed and an offset; any function of them will do, where both sides of a comparison have it."""
+    """A random number of a seed and an offset; any function of them will do that both sides of a comparison have."""
     generator = torch.Generator().manual_seed((int(seed) << 32 ^ int(offset)) % (1 << 63))
     return draw(*map(int, bounds), (), generator=generator)
 

@@ -273,7 +273,9 @@ def test_random_numbers(name, bounds, dtype):
 @pytest.mark.skipif(not hasattr(OpsHandler, "value_expr"), reason="from torch 2.13 on")
 def test_value_expr():
     """An index that is computed with; Inductor finds out again which indices those are."""
-    check(pointwise(lambda ops, _, indices: ops.value_expr(indices[1], torch.int64)), buffers_of(torch.int64, torch.int64))
+    check(
+        pointwise(lambda ops, _, indices: ops.value_expr(indices[1], torch.int64)), buffers_of(torch.int64, torch.int64)
+    )
 
 
 def test_index_expr_that_is_not_affine():
