@@ -328,9 +328,8 @@ torch._inductor.loop_body
     LoopBody: has_partial_accumulate indexing_exprs iter_vars memory_usage root_block sizes subblocks var_ranges
     LoopBody.has_op(self, name)
     LoopBody.merge_loops(self)
-    LoopBodyBlock.graph
+    LoopBodyBlock.graph MemoryUsageType.LOAD_SEED
     MemoryEntry: buffer_name mode
-    MemoryUsageType.LOAD_SEED
 torch._inductor.lowering
     fallbacks lowerings
     register_lowering(aten_fn, broadcast=, type_promotion_kind=, convert_input_to_bool=, lowering_dict=)
