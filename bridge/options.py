@@ -23,12 +23,13 @@ DEFAULT_PIPELINE = "builtin.module(bridge-fuse)"
 def default_pipeline(simt_target: bool, force: bool, keeps_roundings: bool = False) -> str:
     """Return the passes for a code generator.
 
-    simt_target: True for Triton, False for C++, which emits loop nests; force: also compute transcendental functions
-    again where a fusion needs it, which only C++ has to be told; keeps_roundings: a value that is computed again is
-    rounded as the buffer would have rounded it.
+    simt_target: True for Triton, False for C++, which emits loop nests; force: also draw random numbers again where a
+    fusion needs it, and compute transcendental functions, which only C++ has to be told; keeps_roundings: a value that
+    is computed again is rounded as the buffer would have rounded it.
     """
     chosen = [] if simt_target else ["unroll-and-jam=true", "simt-target=false"]
     chosen += ["recompute-math=true"] if force and not simt_target else []
+    chosen += ["recompute-draws=true"] if force else []
     chosen += ["excess-precision=false"] if keeps_roundings else []
     return f"builtin.module(bridge-fuse{{{' '.join(chosen)}}})" if chosen else DEFAULT_PIPELINE
 
@@ -55,7 +56,9 @@ class Options:
         "off then, as a cached compilation has no stages",
     )
     force_fusion: bool = _option(
-        False, "also fuse what is legal and judged not to pay; for that, transcendental functions may be computed again"
+        False,
+        "also fuse what is legal and judged not to pay; for that, transcendental functions may be computed again, and "
+        "random numbers drawn again",
     )
     isolate: bool = _option(
         False,

@@ -136,9 +136,9 @@ TEXTS = {
         "Nothing in the model, but for sorting the indices and adding up segments.",
     ),
     Reason.random: Text(
-        "{earlier} or {later} draws random numbers, which depend on the shape of their kernel",
-        "dropout in training, torch.rand in the function",
-        "Call eval(), or draw the numbers outside of the compiled function.",
+        "{earlier} or {later} draws random numbers as eager does, by the number of threads of the GPU",
+        "dropout with Inductor's align_random_eager; random numbers of a seed and an offset are no obstacle",
+        "Turn that option off, or draw the numbers outside of the compiled function.",
     ),
     Reason.mutation: Text(
         (

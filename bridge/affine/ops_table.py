@@ -156,6 +156,9 @@ LIFTED_OPS = _inverse(
 LIFTED_COMBINERS = _inverse(FLOAT_COMBINERS, SIGNED_COMBINERS)
 LIFTED_BOOL_COMBINERS = _inverse(BOOL_COMBINERS)
 
+#: Random numbers: functions of a seed, of an offset and, for integers, of bounds.
+DRAWS = ("rand", "randn", "randint64")
+
 #: Reduction types of Bridge's own, which `lowering/triton/kernels.py` generates: `ops.reduction` with (value, mask) is
 #: the value for a store that the lanes under the mask execute; `"{SEGMENTED}:{kind}:{lanes}"` gives every lane the
 #: reduction of its own segment.

@@ -93,7 +93,7 @@ def describe_launch(parts: list[Part]) -> str:
 
 def share_input(one: Kernel, other: Kernel) -> bool:
     """Return True if both read a common buffer."""
-    return bool(inductor.buffers_read(one) & inductor.buffers_read(other))
+    return bool(inductor.inputs_read(one) & inductor.inputs_read(other))
 
 
 def _list(parts: list[Part]) -> str:

@@ -326,9 +326,10 @@ torch._inductor.ir
 torch._inductor.loop_body
     LoopBody(fn, args, var_ranges, iter_vars, reduce_vars, allow_same_symbol_in_index=)
     LoopBody: has_partial_accumulate indexing_exprs iter_vars memory_usage root_block sizes subblocks var_ranges
+    LoopBody.has_op(self, name)
     LoopBody.merge_loops(self)
-    LoopBodyBlock.graph
-    MemoryEntry.mode
+    LoopBodyBlock.graph MemoryUsageType.LOAD_SEED
+    MemoryEntry: buffer_name mode
 torch._inductor.lowering
     fallbacks lowerings
     register_lowering(aten_fn, broadcast=, type_promotion_kind=, convert_input_to_bool=, lowering_dict=)

@@ -54,6 +54,8 @@ class LoopBody(Protocol):
 
     def merge_loops(self) -> LoopBody: ...
 
+    def has_op(self, name: str) -> bool: ...
+
 
 class LoopBlock(Protocol):
     """A part of a loop body; graph: its ops."""

@@ -164,6 +164,19 @@ def buffers_read(node: Kernel) -> set[str]:
     return {dep.name for dep in node.read_writes.reads}
 
 
+def inputs_read(node: Kernel) -> set[str]:
+    """Return the names of the buffers that a kernel reads, but those of seeds, which every random number needs."""
+    from torch._inductor.loop_body import MemoryUsageType
+
+    loads = (own._body.memory_usage.get(MemoryUsageType.LOAD_SEED, ()) for own in loop_nodes(node))
+    return buffers_read(node) - {entry.buffer_name for entries in loads for entry in entries}
+
+
+def draws(node: Kernel) -> bool:
+    """Return True if a kernel of loops draws random numbers that are no integers."""
+    return any(own._body.has_op(name) for own in loop_nodes(node) for name in ("rand", "randn"))
+
+
 def readers(node: Kernel) -> set[str]:
     """Return the kernels that read what a kernel writes, by name."""
     kernels = node.scheduler.name_to_fused_node

@@ -112,10 +112,10 @@ def _flows(kernel: Kernel, members: list[Kernel]) -> bool:
 
 
 def _touched(kernel: Kernel) -> set[str]:
-    """Return buffers that the kernel reads or writes, and those that hold what it writes."""
+    """Return buffers that the kernel reads or writes, but no seeds, and those that hold what it writes."""
     written = inductor.buffers_written(kernel)
     storages = {storage for name in written if (storage := inductor.storage_of(name)) is not None}
-    return inductor.buffers_read(kernel) | written | storages
+    return inductor.inputs_read(kernel) | written | storages
 
 
 def _single(schedule: Schedule, position: int) -> Group:

@@ -20,6 +20,7 @@ from ..affine.mlir_runtime import mlir_version
 from ..graph_passes import change_graph
 from ..inductor import graphs, reuse
 from ..inductor import inspection as generated
+from ..lowering.triton.codegen import draw_alike
 from ..options import Options
 from ..reasons import TRAINING_HINT, Reason, Refusal
 from ..reports import FAULTS, Report, note_bugs, publish, warn_once
@@ -275,6 +276,8 @@ def _transform(nodes: Schedule, options: Options, report: Report) -> Schedule:
     if not inductor.is_inference_graph() and not options.training:
         warn_once("training", f"bridge leaves a graph as Inductor makes it: {TRAINING_HINT}")
         return _leave(nodes, report, Reason.training_graph, TRAINING_HINT)
+    # Whatever becomes of the graph: those of its other half, forward or backward, draw so, too.
+    try_step(partial(draw_alike, nodes), None)
     promise = inductor.unkept_promise()
     if promise is not None:
         return _leave(nodes, report, Reason.not_liftable, promise)

@@ -11,6 +11,7 @@ from ..inductor.patches import replace_next_call
 from ..inductor.protocols import Graph
 from ..inductor.rescheduling import States, containers, current_graph, is_subgraph, schedule_again
 from ..inductor.trial import counts_restored
+from ..lowering.triton.codegen import draw_alike
 from ..support.error_boundary import BUGS
 
 #: Takes the error and the kernel that it came from, if it did; has the block schedule otherwise than before.
@@ -48,5 +49,6 @@ def _codegen(graph: Graph, states: States, failed: Failed, generate: Callable[[]
     kernel = graph.scheduler.current_node
     with failed(bug, set(kernel.get_operation_names()) if kernel is not None else set()):
         schedule_again(graph, states)
+        draw_alike(graph.scheduler.nodes)  # as in the other half, forward or backward, which Bridge may have fused
         restore_counts()
         return graph.scheduler.codegen()

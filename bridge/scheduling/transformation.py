@@ -96,7 +96,10 @@ def _tables(translation: Translation, options: Options, group: Group) -> tuple[F
     stores = {t.name: {a.buffer for a in t.accesses if a.is_write} for t in translation.traces}
     triton = inductor.generates_triton(group.device)
     keeps, same = _keeps_row(options), translation.multiples.same
-    return FunctionTables(buffers, translation.symbols, triton, keeps, same, translation.new_contents), stores
+    tables = FunctionTables(
+        buffers, translation.symbols, triton, keeps, same, translation.new_contents, translation.seeds
+    )
+    return tables, stores
 
 
 def _keeps_row(options: Options) -> Callable[[int | None], bool]:

@@ -60,7 +60,8 @@ class FunctionTables:
     keeps_row: true if a kernel keeps in registers a row that takes as many of 32 bits (None: unknown);
         None where it does not matter, as nothing is generated;
     extent: an expression of `sizes` as Inductor writes a loop's extent;
-    new_contents: the name to store under, of each buffer that is overwritten.
+    new_contents: the name to store under, of each buffer that is overwritten;
+    seeds: the buffers of seeds of random numbers.
     """
 
     buffers: list[StridedBuffer]
@@ -69,6 +70,7 @@ class FunctionTables:
     keeps_row: Callable[[int | None], bool] | None = None
     extent: Callable[[sympy.Expr], sympy.Expr] = sympy.expand
     new_contents: Mapping[str, str] = field(default_factory=dict)
+    seeds: frozenset[str] = frozenset()
 
 
 def lift_function(function: ir.Operation, tables: FunctionTables, stores_of: dict[str, set[str]]) -> list[LiftedBand]:
@@ -106,6 +108,7 @@ def lift_band(
         tables.keeps_row is not None and not in_registers,
         tables.extent,
         tables.new_contents,
+        tables.seeds,
     )
     overwritten = _overwritten_before(names, stores_of, tables.new_contents)
     nodes = [
@@ -165,8 +168,8 @@ class _Scope:
     """Hold what every node of a band is lifted with.
 
     buffers, sizes: the function's tables by SSA value; row: lanes of a row; in_registers: a kernel keeps the row in
-    registers; looped: it may go over the row in a loop; simt_target, extent, new_contents: as in `FunctionTables`;
-    overwritten: the buffers that earlier nodes of the band have overwritten.
+    registers; looped: it may go over the row in a loop; simt_target, extent, new_contents, seeds: as in
+    `FunctionTables`; overwritten: the buffers that earlier nodes of the band have overwritten.
     """
 
     buffers: dict[ir.Value, StridedBuffer]
@@ -177,6 +180,7 @@ class _Scope:
     looped: bool
     extent: Callable[[sympy.Expr], sympy.Expr]
     new_contents: Mapping[str, str]
+    seeds: frozenset[str]
     overwritten: frozenset[str] = frozenset()
 
 
@@ -243,6 +247,7 @@ def _environment(scope: _Scope, indices: dict[ir.Value, sympy.Expr], segment: in
         scope.looped,
         scope.new_contents,
         scope.overwritten,
+        scope.seeds,
     )
 
 

@@ -62,8 +62,8 @@ class Evaluator:
             return apply_map(operation.attributes["map"].value, [self.index(o) for o in operation.operands])[0]
         if operation.name == "arith.constant":
             return sympy.Integer(ir.IntegerAttr(operation.attributes["value"]).value)
-        if operation.name in _INDEX_OPS:
-            return _INDEX_OPS[operation.name](*(self.index(operand) for operand in operation.operands))
+        if operation.name in _INDEX_ARITHMETIC:
+            return sympy.expand(_INDEX_ARITHMETIC[operation.name](*map(self.index, operation.operands)))
         raise Unsupported(Reason.not_liftable, f"index value of {operation.name}")
 
     def location(self, operation: ir.Operation, first_operand: int) -> tuple[str, sympy.Expr]:
@@ -95,6 +95,8 @@ class Evaluator:
         name, index = self.location(operation, 0)
         if name in self.env.overwritten:
             raise Unsupported(Reason.not_liftable, f"{name} is read after it was overwritten")
+        if name in self.env.seeds and index.is_Integer:
+            return self.env.ops.load_seed(name, int(index))  # its place is an argument, so that kernels are alike
         return self.env.ops.load(name, index)
 
     def _gather(self, operation: ir.Operation, _: ir.Value) -> OpsValue:
@@ -148,7 +150,20 @@ class Evaluator:
         """Call the function that `bridge.special` names."""
         from bridge._native._bridge_enum_gen import SpecialFn  # loads MLIR
 
-        return self._call(SpecialFn(ir.IntegerAttr(operation.attributes["fn"]).value).name, operation)
+        name = SpecialFn(ir.IntegerAttr(operation.attributes["fn"]).value).name
+        return self._draw(name, operation) if name in ops_table.DRAWS else self._call(name, operation)
+
+    def _draw(self, name: str, operation: ir.Operation) -> OpsValue:
+        """Draw a random number: of a seed, and of indices, which are none of C++'s vectors where they are constants."""
+        seed, *indices = operation.operands
+        return getattr(self.env.ops, name)(self.value(seed), *map(self._index_number, indices))
+
+    def _index_number(self, value: ir.Value) -> OpsValue:
+        """Return an index as a number, also one that the passes made a constant of."""
+        operation = _owner(value)
+        if operation.name != "arith.constant":
+            return self.value(value)
+        return self.env.ops.index_expr(sympy.Integer(number(operation)), dtypes.signed_dtype(str(value.type)))
 
     def _float_compare(self, operation: ir.Operation, _: ir.Value) -> OpsValue:
         """Compare floats."""
@@ -229,7 +244,8 @@ class Evaluator:
         return self.env.ops.index_expr(expr, torch.int64)
 
 
-_INDEX_OPS = {"arith.addi": operator.add, "arith.muli": operator.mul}
+#: What an index may be computed by besides maps: a product of a size and a variable is no affine expression.
+_INDEX_ARITHMETIC = {"arith.addi": operator.add, "arith.muli": operator.mul}
 
 _HANDLERS = {
     "affine.load": Evaluator._load,

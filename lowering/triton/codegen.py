@@ -55,8 +55,15 @@ def make_inner_persistent(scheduler: Scheduler, device: torch.device, names: set
 
 
 def run_in_lanes(scheduler: Scheduler, device: torch.device) -> None:
-    """Have kernels of this scheduler know `ops_table.GUARDED` and `ops_table.SEGMENTED`."""
+    """Have kernels of this scheduler know `ops_table.GUARDED` and `ops_table.SEGMENTED`, and draw alike."""
     _bridge_backend(scheduler, device)
+
+
+def draw_alike(schedule: Schedule) -> None:
+    """Have a random number be that of its seed and offset in all kernels of a schedule (see random_numbers.py)."""
+    for kernel in filter(inductor.is_loop_kernel, schedule):
+        if inductor.generates_triton(inductor.device_of(kernel)) and inductor.draws(kernel):
+            run_in_lanes(kernel.scheduler, inductor.device_of(kernel))
 
 
 def _bridge_backend(scheduler: Scheduler, device: torch.device) -> TritonCodeGenerator:

@@ -14,6 +14,7 @@ import torch
 from ...affine import ops_table
 from ...inductor.compiling import torch_release
 from ...inductor.schedule import buffer_dtype, buffer_numel, offset_in_storage, storage_of, written_storage
+from .random_numbers import drawing_alike
 from .strided_access import WIDE_LANE, LaneVariable, StridedPair, find_strided_pair
 
 if TYPE_CHECKING:  # Importing this loads no Inductor: `lane_kernel` is given the class.
@@ -25,9 +26,12 @@ else:
 
 
 @functools.cache
-def lane_kernel(base: type) -> type:
-    """Return Inductor's Triton kernel (`base`) with guarded stores, segments and pairs of elements."""
-    return type("LaneKernel", (LaneMixin, StridedAccessMixin, base), {})
+def lane_kernel(base: Any) -> type:
+    """Return Inductor's Triton kernel (`base`) with guarded stores, segments and pairs of elements.
+
+    The random number of a seed and an offset is the same in all of them.
+    """
+    return type("LaneKernel", (LaneMixin, StridedAccessMixin, base), {"overrides": drawing_alike(base.overrides)})
 
 
 def persistent_kernel(kernel: type, names: Iterable[str]) -> type:

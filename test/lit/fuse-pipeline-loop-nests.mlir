@@ -23,7 +23,7 @@ func.func @should_not_compute_exp_again_in_loops(%in: memref<64x256xf32>, %t: me
       affine.store %y, %t[%i, %j] : memref<64x256xf32>
     }
   } {bridge.kernels = [0], bridge.nodes = ["exp"]}
-  // expected-remark @+1 {{[not_profitable] a transcendental function would be computed again}}
+  // expected-remark @+1 {{[not_profitable] a transcendental function or a random number would be computed again}}
   affine.for %i = 0 to 64 {
     affine.for %j = 0 to 128 {
       %x = affine.load %t[%i, %j] : memref<64x256xf32>

@@ -54,3 +54,14 @@ func.func @should_round_trip_gather(%m: memref<512x64xf32>, %base: index, %i: i6
   %2 = arith.addf %0, %1 : f32
   return
 }
+
+// CHECK-LABEL: func @should_round_trip_random_numbers
+func.func @should_round_trip_random_numbers(%seed: i64, %offset: i32, %low: i64, %high: i64) {
+  // CHECK: bridge.special rand %{{.*}}, %{{.*}} : (i64, i32) -> f32
+  %0 = bridge.special rand %seed, %offset : (i64, i32) -> f32
+  // CHECK: bridge.special randn %{{.*}}, %{{.*}} : (i64, i32) -> f32
+  %1 = bridge.special randn %seed, %offset : (i64, i32) -> f32
+  // CHECK: bridge.special randint64 %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} : (i64, i32, i64, i64) -> i64
+  %2 = bridge.special randint64 %seed, %offset, %low, %high : (i64, i32, i64, i64) -> i64
+  return
+}

@@ -220,6 +220,18 @@ class Elementwise:
         """Multiply by a power of two."""
         return self._special("ldexp", [x, n], x.dtype)
 
+    def _op_rand(self, seed: Typed, offset: Typed) -> Typed:
+        """Draw a number between 0 and 1."""
+        return self._named("rand", [seed, offset], torch.float32)
+
+    def _op_randn(self, seed: Typed, offset: Typed) -> Typed:
+        """Draw a number of the normal distribution."""
+        return self._named("randn", [seed, offset], torch.float32)
+
+    def _op_randint64(self, seed: Typed, offset: Typed, low: Typed, high: Typed) -> Typed:
+        """Draw an integer that is at least `low` and less than `high`."""
+        return self._named("randint64", [seed, offset, low, high], torch.int64)
+
     def _logical(self, name: str, *args: Typed) -> Typed:
         """Combine truth values."""
         flags = [self._cast(a, torch.bool) for a in args]
@@ -271,6 +283,12 @@ class Elementwise:
             dtypes.kind(args[0].dtype) != "float" and name not in integers_allowed
         ):
             raise Unsupported(Reason.unsupported_op, f"ops.{name} on {args[0].dtype}")
+        return self._named(name, args, dtype)
+
+    def _named(self, name: str, args: Sequence[Typed], dtype: torch.dtype) -> Typed:
+        """Emit `bridge.special` of a name that the dialect knows."""
+        from ..._native._bridge_enum_gen import SpecialFn  # loads MLIR
+
         i32 = ir.IntegerType.get_signless(32)
         attributes = {"fn": ir.IntegerAttr.get(i32, SpecialFn[name].value)}
         result = self.type(dtype)

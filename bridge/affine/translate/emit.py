@@ -12,7 +12,7 @@ import torch
 from ...reasons import InvariantError
 from .. import dtypes
 from ..mlir_runtime import ir
-from .access import View
+from .access import View, expand, terms
 from .affine_expr import AffineBuilder, SymbolTable
 from .elementwise import Elementwise, Number, Typed
 from .gather import emit_gather
@@ -178,12 +178,28 @@ class NestEmitter:
         return self.index_value(*step.args)
 
     def index_value(self, expr: sympy.Expr, dtype: torch.dtype) -> Typed:
-        """Emit an affine expression of the iteration as a number; floats are converted from i64."""
-        affine_map, operands = self.affine_map((expr,))
-        applied = self.ops.create("affine.apply", operands, [ir.IndexType.get()], {"map": affine_map})
+        """Emit an expression of the iteration as a number; floats are converted from i64."""
         integer = dtype if dtypes.kind(dtype) == "signed" else torch.int64
-        cast = self.ops.create("arith.index_cast", [applied.result], [self.ops.type(integer)])
+        cast = self.ops.create("arith.index_cast", [self._index(expr)], [self.ops.type(integer)])
         return self.ops.convert(Typed(cast.result, integer), dtype)
+
+    def _index(self, expr: sympy.Expr) -> ir.Value:
+        """Emit an index: an affine map, and products of sizes and variables, which no map has."""
+        products = [(size, atom) for size, atom in terms(expr) if atom != 1 and not size.is_Integer]
+        total = self._applied(expand(expr - sum((size * atom for size, atom in products), sympy.Integer(0))))
+        for factors in products:
+            product = self._arithmetic("arith.muli", *map(self._applied, factors))
+            total = self._arithmetic("arith.addi", total, product)
+        return total
+
+    def _applied(self, expr: sympy.Expr) -> ir.Value:
+        """Emit an affine expression of the iteration."""
+        affine_map, operands = self.affine_map((expr,))
+        return self.ops.create("affine.apply", operands, [ir.IndexType.get()], {"map": affine_map}).result
+
+    def _arithmetic(self, name: str, one: ir.Value, other: ir.Value) -> ir.Value:
+        """Emit an operation on two indices."""
+        return self.ops.create(name, [one, other], [ir.IndexType.get()]).result
 
     def _masked(self, step: Step) -> Typed:
         """Emit `affine.if` with a result, whose type is known only when its region has been emitted."""

@@ -49,7 +49,8 @@ class Translation:
     """Hold the affine module of a group and the tables that the lift reads it back with.
 
     keeps_roundings: it has roundings that the program, or an option of torch's, asks for: none may be left out;
-    new_contents: Inductor's name for the new contents of each buffer that is overwritten.
+    new_contents: Inductor's name for the new contents of each buffer that is overwritten;
+    seeds: the buffers of seeds of random numbers.
     """
 
     module: ir.Module
@@ -59,6 +60,7 @@ class Translation:
     multiples: Multiples
     keeps_roundings: bool = False
     new_contents: dict[str, str] = field(default_factory=dict)
+    seeds: frozenset[str] = frozenset()
 
 
 def trace_group(sources: list[NodeSource]) -> list[NestTrace]:
@@ -116,7 +118,8 @@ def translate_group(name: str, sources: list[NodeSource], traces: list[NestTrace
         _verify(module)
     for memref in memrefs.values():
         memref.view.strides = [multiples.restore(stride) for stride in memref.view.strides]
-    return Translation(module, traces, memrefs, sizes, multiples, ops.keeps_roundings, new_contents)
+    seeds = frozenset().union(*(trace.seeds for trace in traces))
+    return Translation(module, traces, memrefs, sizes, multiples, ops.keeps_roundings, new_contents, seeds)
 
 
 def _new_contents(traces: list[NestTrace]) -> dict[str, str]:

@@ -27,12 +27,8 @@ Condition: TypeAlias = tuple[sympy.Expr, ...]
 
 #: Operations that Bridge leaves alone, and the reason it gives for each.
 REFUSED_OPS: dict[str, Reason] = {
-    "load_seed": Reason.random,
-    "rand": Reason.random,
     "rand_eager": Reason.random,
-    "randn": Reason.random,
     "randn_eager": Reason.random,
-    "randint64": Reason.random,
     "device_assert_async": Reason.side_effect,
     "partial_accumulate": Reason.side_effect,
     "inline_asm_elementwise": Reason.side_effect,
@@ -41,7 +37,6 @@ REFUSED_OPS: dict[str, Reason] = {
     "bucketize": Reason.unsupported_op,
     "frexp": Reason.unsupported_op,
     "dot": Reason.unsupported_op,
-    "value_expr": Reason.unsupported_op,
     "halide_clamp": Reason.unsupported_op,
     "output": Reason.unsupported_op,
     "placeholder": Reason.unsupported_op,
@@ -80,6 +75,7 @@ class NestTrace:
     name: the scheduler node; buffer: the buffer it defines.
     iter_vars / reduce_vars: iteration variables with their extents, outermost first.
     overwrites: the buffers that it stores into and does not make, by the name that Inductor has for the new contents.
+    seeds: the buffers that it loads seeds of random numbers from.
     """
 
     name: str
@@ -89,6 +85,7 @@ class NestTrace:
     steps: list[Step] = field(default_factory=list)
     accesses: list[LinearAccess] = field(default_factory=list)
     gathers: list[Gather] = field(default_factory=list)
+    seeds: set[str] = field(default_factory=set)
 
 
 def trace_node(
@@ -165,6 +162,10 @@ class _Tracing:
         exact = dtype in (torch.int32, torch.int64)  # a narrower one may wrap around or round
         return self._append(Step("index_expr", (expr, dtype), {}, index=expr if exact else None))
 
+    def value_expr(self, expr: sympy.Expr, dtype: torch.dtype) -> Step:
+        """Keep an index as a number: Inductor calls so, from torch 2.13 on, one that is computed with."""
+        return self.index_expr(expr, dtype)
+
     def constant(self, value: bool | float, dtype: torch.dtype) -> Step:
         """Keep a constant."""
         index = sympy.Integer(value) if isinstance(value, int) and not isinstance(value, bool) else None
@@ -191,6 +192,11 @@ class _Tracing:
             raise Unsupported(
                 Reason.indirect_index, f"{self.trace.name}: more than a load depends on a position that a tensor holds"
             )
+
+    def load_seed(self, name: str, index: int) -> Step:
+        """Keep the load of a seed of random numbers."""
+        self.trace.seeds.add(name)
+        return self.load(name, sympy.Integer(index))
 
     def store(self, name: str, index: sympy.Expr, value: object, mode: str | None = None) -> None:
         """Keep a store; Unsupported(atomics) for one that adds to memory."""

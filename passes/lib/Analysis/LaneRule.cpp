@@ -4,6 +4,7 @@
 
 #include "Bridge/Analysis/DependenceExample.h"
 #include "Bridge/Analysis/Nest.h"
+#include "Bridge/IR/BridgeOps.h"
 
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Affine/Analysis/LoopAnalysis.h"
@@ -100,6 +101,16 @@ static Operation *getStatement(Operation *op, AffineForOp band) {
   return band.getBody()->findAncestorOpInBlock(*op);
 }
 
+/// True if `op` draws a random number.
+static bool isDraw(Operation *op) {
+  auto special = dyn_cast<SpecialOp>(op);
+  if (!special)
+    return false;
+  SpecialFn fn = special.getFn();
+  return fn == SpecialFn::rand || fn == SpecialFn::randn ||
+         fn == SpecialFn::randint64;
+}
+
 static bool isTranscendental(Operation *op) {
   return isa<math::ExpOp, math::Exp2Op, math::ExpM1Op, math::LogOp,
              math::Log2Op, math::Log10Op, math::Log1pOp, math::TanhOp,
@@ -111,13 +122,20 @@ static bool isTranscendental(Operation *op) {
 /// recomputed at `place`: it is no loop, and it reads no memory that the band
 /// writes between the two.
 static bool isRecomputableOp(Operation *op, Operation *statement,
-                             AffineLoadOp place, AffineForOp band, bool math) {
-  if (!math && isTranscendental(op))
+                             AffineLoadOp place, AffineForOp band,
+                             Recomputation allowed) {
+  if ((!allowed.math && isTranscendental(op)) ||
+      (!allowed.draws && isDraw(op)))
     return false;
   auto load = dyn_cast<AffineLoadOp>(op);
   if (!load)
     return isa<AffineIfOp>(op) ||
            (!isa<AffineForOp>(op) && isMemoryEffectFree(op));
+  // What the lane has stored just before is computed again with the rest.
+  auto own = getReachingStore(load, band);
+  if (own && getStatement(own->store, band) == statement &&
+      precedes(own->store, load, band) && isSameLane(*own, load))
+    return isRecomputable(*own, place, allowed);
   return llvm::all_of(getStores(load.getMemRef(), band), [&](AffineStoreOp s) {
     return getStatement(s, band)->isBeforeInBlock(statement) ||
            precedes(place, s, band) || !mayMeetInBand(s, load, band);
@@ -125,7 +143,7 @@ static bool isRecomputableOp(Operation *op, Operation *statement,
 }
 
 bool bridge::isRecomputable(const ReachingStore &reaching, AffineLoadOp load,
-                            bool math) {
+                            Recomputation allowed) {
   AffineForOp band = getBand(reaching);
   AffineStoreOp store = reaching.store;
   Operation *statement = getStatement(store, band);
@@ -145,7 +163,7 @@ bool bridge::isRecomputable(const ReachingStore &reaching, AffineLoadOp load,
   if (failed(getBackwardSlice(store.getValueToStore(), &slice, options)))
     return false;
   return llvm::all_of(slice, [&](Operation *op) {
-    return isRecomputableOp(op, statement, load, band, math);
+    return isRecomputableOp(op, statement, load, band, allowed);
   });
 }
 
@@ -191,7 +209,8 @@ bool bridge::staysInLane(AffineLoadOp load, AffineForOp band) {
 }
 
 /// Checks one load of `checkLaneRule`.
-static FusionResult checkLoad(AffineLoadOp load, AffineForOp band, bool math) {
+static FusionResult checkLoad(AffineLoadOp load, AffineForOp band,
+                              Recomputation allowed) {
   if (staysInLane(load, band))
     return FusionResult::success();
   auto reaching = getReachingStore(load, band);
@@ -204,15 +223,20 @@ static FusionResult checkLoad(AffineLoadOp load, AffineForOp band, bool math) {
     return Refusal{Reason::cross_lane_dependence,
                    "a load needs what another lane reduces",
                    describe(findLaneDependenceExample(load, band))};
-  if (!isRecomputable(*reaching, load, math))
+  // Where mathematics may be computed again a row is in registers, and what the
+  // lane itself has drawn is there: equal expressions become one.
+  if (allowed.math && isSameLane(*reaching, load))
+    allowed.draws = true;
+  if (!isRecomputable(*reaching, load, allowed))
     return Refusal{Reason::not_profitable,
-                   "a transcendental function would be computed again"};
+                   "a transcendental function or a random number would be "
+                   "computed again"};
   return FusionResult::success();
 }
 
-FusionResult bridge::checkLaneRule(AffineForOp band, bool math) {
+FusionResult bridge::checkLaneRule(AffineForOp band, Recomputation allowed) {
   for (AffineLoadOp load : getInnerFlows(band))
-    if (FusionResult result = checkLoad(load, band, math); failed(result))
+    if (FusionResult result = checkLoad(load, band, allowed); failed(result))
       return result;
   return FusionResult::success();
 }

@@ -40,6 +40,7 @@ void bridge::buildFusePipeline(OpPassManager &pm,
   FuseBandsOptions fuse;
   fuse.segments = options.simtTarget;
   fuse.recomputeMath = options.simtTarget || options.recomputeMath;
+  fuse.recomputeDraws = options.recomputeDraws;
   fuse.maxDependenceChecks = options.maxDependenceChecks;
   functions.addPass(createFuseBands(fuse));
   ForwardStoresOptions forward;

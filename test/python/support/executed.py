@@ -99,6 +99,13 @@ func.func private @NAME(%a: T, %i: I, %b: T, %j: I) -> (T, I) {
   return %value, %index : T, I
 }"""
 
+
+def _drawn(draw: Callable[..., torch.Tensor], seed: torch.Tensor, offset: torch.Tensor, *bounds: Any) -> torch.Tensor:
+    """A random number of a seed and an offset; any function of them will do that both sides of a comparison have."""
+    generator = torch.Generator().manual_seed((int(seed) << 32 ^ int(offset)) % (1 << 63))
+    return draw(*map(int, bounds), (), generator=generator)
+
+
 #: `bridge.special` under another name than torch has.
 _TORCH_NAMES = {
     "truncdiv": functools.partial(torch.div, rounding_mode="trunc"),
@@ -108,6 +115,9 @@ _TORCH_NAMES = {
     "div_rn": torch.true_divide,
     "mul_rn": torch.mul,
     "identity": torch.clone,
+    "rand": functools.partial(_drawn, torch.rand),
+    "randn": functools.partial(_drawn, torch.randn),
+    "randint64": functools.partial(_drawn, torch.randint),
 }
 
 

@@ -34,7 +34,8 @@ def lift(translation):
     with translation.module.context:
         entry = translation.module.body.operations[0].regions[0].blocks[0]
         (nest,) = (op.operation for op in entry.operations if op.operation.name == "affine.for")
-        (node,) = lift_band(nest, entry, FunctionTables(buffers, translation.symbols), stores).nodes
+        tables = FunctionTables(buffers, translation.symbols, seeds=translation.seeds)
+        (node,) = lift_band(nest, entry, tables, stores).nodes
         return inductor.make_loop_body(node.body, node.iter_sizes, node.reduce_sizes)
 
 

@@ -32,10 +32,14 @@ def no_environment(monkeypatch):
     ("arguments", "passes"),
     [
         ((True, False), DEFAULT_PIPELINE),
-        ((True, True), DEFAULT_PIPELINE),
+        ((True, True), "builtin.module(bridge-fuse{recompute-draws=true})"),
         ((True, False, True), "builtin.module(bridge-fuse{excess-precision=false})"),
         ((False, False), "builtin.module(bridge-fuse{unroll-and-jam=true simt-target=false})"),
-        ((False, True), "builtin.module(bridge-fuse{unroll-and-jam=true simt-target=false recompute-math=true})"),
+        (
+            (False, True),
+            "builtin.module(bridge-fuse{unroll-and-jam=true simt-target=false recompute-math=true "
+            "recompute-draws=true})",
+        ),
     ],
     ids=str,
 )

@@ -20,12 +20,20 @@ namespace bridge {
 /// of equally many consecutive lanes.
 bool isSameLane(const ReachingStore &reaching, mlir::affine::AffineLoadOp load);
 
+/// What may be computed again, of all that takes longer than a load:
+/// transcendental functions, and random numbers.
+struct Recomputation {
+  bool math = true;
+  bool draws = true;
+};
+
 /// True if the stored value can be recomputed in the place of `load`: its
 /// computation reads nothing that the band writes between the two and contains
-/// no loop, and none of the store's own loops carries a reduction. Without
-/// `math`, it has no transcendental function either.
+/// no loop and nothing that is not `allowed`, and none of the store's own loops
+/// carries a reduction.
 bool isRecomputable(const ReachingStore &reaching,
-                    mlir::affine::AffineLoadOp load, bool math = true);
+                    mlir::affine::AffineLoadOp load,
+                    Recomputation allowed = {});
 
 /// Returns the loads below `band` of memrefs that are written in an inner loop
 /// or region of the band, or by several of its stores.
@@ -39,8 +47,9 @@ bool staysInLane(mlir::affine::AffineLoadOp load,
                  mlir::affine::AffineForOp band);
 
 /// Refuses a band that has a load whose value is neither of its own lane nor
-/// recomputable; transcendental functions are recomputed only with `math`.
-FusionResult checkLaneRule(mlir::affine::AffineForOp band, bool math = true);
+/// recomputable by what is `allowed`.
+FusionResult checkLaneRule(mlir::affine::AffineForOp band,
+                           Recomputation allowed = {});
 
 } // namespace bridge
 

@@ -38,6 +38,8 @@ defvar bridgeSpecialFns = [
   // Rounding to an integer type.
   "trunc_to_int", "floor_to_int", "ceil_to_int", "round_to_int",
   "identity",
+  // Random numbers: of a seed and an offset, `randint64` also of its bounds.
+  "rand", "randn", "randint64",
 ];
 
 foreach i = !range(!size(bridgeSpecialFns)) in {

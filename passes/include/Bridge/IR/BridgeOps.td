@@ -17,7 +17,8 @@ def Bridge_SpecialOp : Bridge_Op<"special", [Pure]> {
   let description = [{
     Applies the named function to scalars. The function's meaning is that of the
     operation of the same name in Inductor's `ops` namespace; passes need to
-    know only that it is pure.
+    know only that it is pure. So is a random number: the same seed and offset
+    give the same one, wherever it is drawn.
 
     Example:
 
@@ -25,6 +26,7 @@ def Bridge_SpecialOp : Bridge_Op<"special", [Pure]> {
     %0 = bridge.special sigmoid %a : (f32) -> f32
     %1 = bridge.special hypot %a, %b : (f32, f32) -> f32
     %2 = bridge.special floor_to_int %a : (f32) -> i64
+    %3 = bridge.special rand %seed, %offset : (i64, i32) -> f32
     ```
   }];
   let arguments = (ins Bridge_SpecialFn:$fn, Variadic<Bridge_Scalar>:$inputs);

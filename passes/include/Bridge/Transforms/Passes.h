@@ -47,6 +47,10 @@ struct FusePipelineOptions : mlir::PassPipelineOptions<FusePipelineOptions> {
       llvm::cl::desc("Without a SIMT target, too, recompute transcendental "
                      "functions where a fusion needs it"),
       llvm::cl::init(false)};
+  Option<bool> recomputeDraws{
+      *this, "recompute-draws",
+      llvm::cl::desc("Draw random numbers again where a fusion needs it"),
+      llvm::cl::init(false)};
 };
 
 /// Adds the passes of `bridge-fuse` to `pm`, which runs on a module.

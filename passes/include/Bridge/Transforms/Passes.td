@@ -211,6 +211,9 @@ def FuseBands : Pass<"bridge-fuse-bands", "::mlir::func::FuncOp"> {
     Option<"recomputeMath", "recompute-math", "bool", /*default=*/"true",
            "Allow fusions that recompute exp, log and the like, which costs "
            "little in a kernel that keeps its row in registers">,
+    Option<"recomputeDraws", "recompute-draws", "bool", /*default=*/"true",
+           "Allow fusions that draw a random number again, which takes longer "
+           "than to load it">,
     Option<"maxDependenceChecks", "max-dependence-checks", "int64_t",
            /*default=*/"100000",
            "The most pairs of accesses of a function that are checked; nests "

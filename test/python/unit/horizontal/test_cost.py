@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
+from torch._inductor.loop_body import MemoryUsageType
 
 from bridge import inductor
 from bridge.horizontal.cost import (
@@ -25,6 +26,7 @@ def kernel(name, *reads, sizes=((8,), ())):
     one = SimpleNamespace(get_name=lambda: name, get_operation_names=lambda: {name}, _sizes=sizes)
     one.read_writes = SimpleNamespace(reads=[SimpleNamespace(name=buffer) for buffer in reads])
     one.get_nodes = lambda: [one]
+    one._body = SimpleNamespace(memory_usage={MemoryUsageType.LOAD_SEED: [SimpleNamespace(buffer_name="seeds")]})
     return one
 
 
@@ -41,6 +43,7 @@ def test_large_kernels_share_a_launch_where_they_share_an_input():
     assert names(choose_worthwhile(alike)) == ["a", "b"]
     assert share_input(alike[0].kernel, alike[1].kernel)
     assert not share_input(alike[0].kernel, alike[2].kernel)
+    assert not share_input(kernel("a", "x", "seeds"), kernel("b", "y", "seeds"))
 
 
 def test_beside_a_reduction_a_kernel_without_one_is_small():

@@ -372,6 +372,7 @@ def test_more_kernels_than_one_launch_may_have(monkeypatch):
 def fake(name, reads, megabytes, reduces=False):
     reads = [SimpleNamespace(name=read) for read in reads]
     kernel = SimpleNamespace(get_name=lambda: name, read_writes=SimpleNamespace(reads=reads, writes=[]))
+    kernel.get_nodes = list
     return cost.Part(kernel, {name: megabytes << 20}, reduces)
 
 

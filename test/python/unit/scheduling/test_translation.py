@@ -16,6 +16,7 @@ from bridge.scheduling.translation import loop_bodies, pipeline_of, translate
 from bridge.support.recorder import NO_STAGES
 
 CPU_PASSES = "unroll-and-jam=true simt-target=false"
+AGAIN = "recompute-math=true recompute-draws=true"
 CPU = SimpleNamespace(device=torch.device("cpu"))
 
 
@@ -66,7 +67,7 @@ def test_a_group_beyond_a_limit_is_refused(found, option, words):
         (
             {"force_fusion": True},
             True,
-            f"builtin.module(bridge-fuse{{{CPU_PASSES} recompute-math=true excess-precision=false}})",
+            f"builtin.module(bridge-fuse{{{CPU_PASSES} {AGAIN} excess-precision=false}})",
         ),
     ],
 )

@@ -16,6 +16,7 @@ class Base:
     """What is asked of Inductor's kernel: it notes its arguments, and its stores with the mask around them."""
 
     source = ""
+    overrides = type("Overrides", (), {})
 
     def __init__(self, tiling, **kwargs):
         self.given, self.num_reduction = kwargs, 1

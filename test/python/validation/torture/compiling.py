@@ -22,6 +22,7 @@ import torch._inductor.graph
 from emitted import on_cpu
 from torch._dynamo.symbolic_convert import InstructionTranslatorBase
 from torch._inductor.codecache import PyCodeCache
+from torch._inductor.codegen.triton import TritonOverrides
 
 import bridge
 from bridge import offline
@@ -156,7 +157,7 @@ def run(
     """
     torch._dynamo.reset()
     results = None
-    with _target(target, training, compilation), warnings_off():
+    with _target(target, training, compilation), warnings_off(), drawing_alike():
         backend = _backend(compilation, options)
         compiled = torch.compile(fresh_entry(function), backend=backend, dynamic=False, fullgraph=True)
         # An error that leaves Inductor's temporary cache has it kept.
@@ -167,6 +168,14 @@ def run(
     if results is None:
         raise NothingChanged
     return results
+
+
+@contextlib.contextmanager
+def drawing_alike() -> Iterator[None]:
+    """Has Inductor draw the random numbers that Bridge's graphs have, in kernels of one dimension, too."""
+    alike = {"_can_use_4x_random": lambda: False} if hasattr(TritonOverrides, "_can_use_4x_random") else {}
+    with mock.patch.multiple(TritonOverrides, **alike) if alike else contextlib.nullcontext():
+        yield
 
 
 @contextlib.contextmanager

@@ -34,16 +34,12 @@ def index_value(index, dtype):
 STRUCTURAL = {
     "constant", "masked", "index_expr", "to_dtype", "to_dtype_bitcast", "trunc_to_int", "ceil_to_int", "floor_to_int",
     "round_to_int", "load", "store", "reduction", "store_reduction", "check_bounds", "where", "ldexp",
-    "indirect_indexing",
+    "value_expr", "load_seed", "rand", "randn", "randint64", "indirect_indexing",
 }  # fmt: skip
 
 REFUSED = {
-    "load_seed": Reason.random,
-    "rand": Reason.random,
     "rand_eager": Reason.random,
-    "randn": Reason.random,
     "randn_eager": Reason.random,
-    "randint64": Reason.random,
     "device_assert_async": Reason.side_effect,
     "partial_accumulate": Reason.side_effect,
     "inline_asm_elementwise": Reason.side_effect,
@@ -52,7 +48,6 @@ REFUSED = {
     "bucketize": Reason.unsupported_op,
     "frexp": Reason.unsupported_op,
     "dot": Reason.unsupported_op,
-    "value_expr": Reason.unsupported_op,
     "halide_clamp": Reason.unsupported_op,
     "output": Reason.unsupported_op,
     "placeholder": Reason.unsupported_op,
@@ -248,6 +243,38 @@ def test_index_expr(dtype):
     for index in affine:
         body = index_value(index, dtype)
         check(body, buffers_of(dtype, dtype))
+
+
+def draw(name, *bounds):
+    """A body that stores random numbers of the second seed."""
+
+    def number(ops, _, indices):
+        offset = ops.index_expr(indices[0] * COLUMNS + indices[1], torch.int32)
+        limits = [ops.index_expr(sympy.Integer(bound), torch.int64) for bound in bounds]
+        return getattr(ops, name)(ops.load_seed("seeds", 1), offset, *limits)
+
+    return pointwise(number)
+
+
+@pytest.mark.parametrize(
+    ("name", "bounds", "dtype"),
+    [("rand", (), torch.float32), ("randn", (), torch.float32), ("randint64", (-3, 1 << 40), torch.int64)],
+)
+def test_random_numbers(name, bounds, dtype):
+    """What comes back from the lift draws by the same seed and offset, and leaves the seed's place to an argument."""
+    buffers = {"out": dtype, "seeds": torch.int64}
+    check(draw(name, *bounds), buffers)
+    lifted = lift(translate(draw(name, *bounds), buffers, ((ROWS, COLUMNS), ()), True)).debug_str()
+    assert "ops.load_seed('seeds', 1)" in lifted
+    assert f"ops.{name}(" in lifted
+
+
+@pytest.mark.skipif(not hasattr(OpsHandler, "value_expr"), reason="from torch 2.13 on")
+def test_value_expr():
+    """An index that is computed with; Inductor finds out again which indices those are."""
+    check(
+        pointwise(lambda ops, _, indices: ops.value_expr(indices[1], torch.int64)), buffers_of(torch.int64, torch.int64)
+    )
 
 
 def test_index_expr_that_is_not_affine():

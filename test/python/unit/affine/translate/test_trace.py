@@ -43,6 +43,16 @@ def test_a_loop_may_be_replaced_by_several():
     assert found.accesses[0].index == 4 * i + j
 
 
+def test_a_seed_is_loaded_from_a_place_of_its_buffer():
+    def compute(ops, at):
+        return ops.rand(ops.load_seed("seeds", 2), ops.index_expr(at[0][0], torch.int32))
+
+    found = trace(compute)
+    assert [step.op for step in found.steps] == ["load", "index_expr", "rand", "store"]
+    assert [(a.buffer, a.index, a.is_write) for a in found.accesses] == [("seeds", 2, False), ("out", i, True)]
+    assert found.seeds == {"seeds"}
+
+
 def test_a_masked_block_narrows_the_ranges_in_it_only():
     def compute(ops, at):
         row = at[0][0]
@@ -70,7 +80,7 @@ def test_a_reduction_with_several_results_has_components():
 @pytest.mark.parametrize(
     ("compute", "reason"),
     [
-        (lambda ops, at: ops.rand(ops.constant(0, torch.int64), at[0][0]), Reason.random),
+        (lambda ops, at: ops.rand_eager(0, 0, 1, at[0][0], 4), Reason.random),
         (lambda ops, at: ops.store("other", at[0][0], 1.0, mode="atomic_add"), Reason.atomics),
         (lambda ops, at: ops.masked(ops.load("mask", at[0][0]), lambda: 1.0, 0.0), Reason.non_affine_mask),
         (lambda ops, at: ops.check_bounds(at[0][0], sympy.Integer(15), True, True), Reason.side_effect),
