@@ -9,23 +9,22 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from ..inductor.memory import bytes_held, estimated_peak, live_bytes, seed_bytes
+from ..inductor.memory import bytes_held, estimated_peak, live_bytes
 from ..inductor.protocols import Kernel, Schedule
 from ..reasons import Reason, Unsupported
 
 
 @dataclass
 class Room:
-    """most: bytes that Inductor's own schedule needs, in the order that it would have run in, and those of all seeds of
-    random numbers, which are a few and may stay for longer; levels: by kernel, bytes that are live while it runs, or
-    more."""
+    """most: bytes that Inductor's own schedule needs, in the order that it would have run in; levels: by kernel, bytes
+    that are live while it runs, or more."""
 
     most: int
     levels: dict[Kernel, int]
 
     @staticmethod
     def of(schedule: Schedule) -> Room:
-        return Room(estimated_peak(schedule) + seed_bytes(schedule), _levels(schedule))
+        return Room(estimated_peak(schedule), _levels(schedule))
 
     @staticmethod
     def unknown() -> Room:

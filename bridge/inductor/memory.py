@@ -5,16 +5,7 @@ from __future__ import annotations
 from collections.abc import Set as AbstractSet
 
 from .protocols import Kernel, Schedule
-from .schedule import (
-    buffer_dtype,
-    buffer_numel,
-    buffers_read,
-    inputs_read,
-    is_loop_kernel,
-    operation_names,
-    stays_inside,
-)
-from .sizes import size_hint
+from .schedule import buffers_read, operation_names, stays_inside
 
 
 def live_bytes(schedule: Schedule) -> list[tuple[int, int]]:
@@ -47,13 +38,6 @@ def bytes_held(kernel: Kernel) -> int:
     made = sum(buffer.mpi_buffer.size_alloc for buffer in kernel.get_outputs())
     read = sum(buffers[name].mpi_buffer.size_free for name in buffers_read(kernel) & buffers.keys())
     return made + read + sum(V.graph.get_dep_size_hint(dep) for dep in reads if dep.name not in buffers)
-
-
-def seed_bytes(schedule: Schedule) -> int:
-    """Return the bytes of all buffers of seeds: eight for each operation that draws random numbers."""
-    kernels = [kernel for kernel in schedule if is_loop_kernel(kernel)]
-    names = set().union(*(buffers_read(kernel) - inputs_read(kernel) for kernel in kernels))
-    return sum(size_hint(buffer_numel(name)) * buffer_dtype(name).itemsize for name in names)
 
 
 def peak_bytes(schedule: Schedule) -> int:
