@@ -180,10 +180,10 @@ class NestEmitter:
     def index_value(self, expr: sympy.Expr, dtype: torch.dtype) -> Typed:
         """Emit an expression of the iteration as a number; floats are converted from i64."""
         integer = dtype if dtypes.kind(dtype) == "signed" else torch.int64
-        cast = self.ops.create("arith.index_cast", [self._index(expr)], [self.ops.type(integer)])
+        cast = self.ops.create("arith.index_cast", [self.index(expr)], [self.ops.type(integer)])
         return self.ops.convert(Typed(cast.result, integer), dtype)
 
-    def _index(self, expr: sympy.Expr) -> ir.Value:
+    def index(self, expr: sympy.Expr) -> ir.Value:
         """Emit an index: an affine map, and products of sizes and variables, which no map has."""
         products = [(size, atom) for size, atom in terms(expr) if atom != 1 and not size.is_Integer]
         total = self._applied(expand(expr - sum((size * atom for size, atom in products), sympy.Integer(0))))

@@ -15,7 +15,7 @@ import sympy
 from ...reasons import Reason, Unsupported
 from .. import dtypes
 from ..mlir_runtime import ir
-from .access import ONE, ZERO, Term, expand, is_iteration_atom, terms
+from .access import ZERO, expand, is_iteration_atom
 
 if TYPE_CHECKING:
     from .elementwise import Elementwise, Typed
@@ -88,8 +88,8 @@ class IndexEmitter(Protocol):
 
     ops: Elementwise
 
-    def affine_map(self, expressions: tuple[sympy.Expr, ...]) -> tuple[ir.AffineMapAttr, list[ir.Value]]:
-        """Return (map, operands) of affine expressions."""
+    def index(self, expr: sympy.Expr) -> ir.Value:
+        """Emit an index."""
 
     def value(self, argument: object) -> Any:
         """Return the value of a step."""
@@ -98,13 +98,13 @@ class IndexEmitter(Protocol):
 def emit_gather(emitter: IndexEmitter, gather: Gather, memref: ir.Value, element: ir.Type) -> ir.Value:
     """Emit `bridge.gather`, and return the element; Unsupported for positions that are no signed integers."""
     values = [_integer(emitter.value(position.value)) for position, _ in gather.positions]
-    sizes = [_applied(emitter, position.size) for position, _ in gather.positions]
-    strides = [_applied(emitter, stride) for _, stride in gather.positions]
+    sizes = [emitter.index(position.size) for position, _ in gather.positions]
+    strides = [emitter.index(stride) for _, stride in gather.positions]
     flags = {
         "checks": ir.DenseBoolArrayAttr.get([position.check for position, _ in gather.positions]),
         "wraps": ir.DenseBoolArrayAttr.get([position.wraps for position, _ in gather.positions]),
     }
-    operands = [memref, _offset(emitter, gather.base), *values, *sizes, *strides]
+    operands = [memref, emitter.index(gather.base), *values, *sizes, *strides]
     return emitter.ops.create("bridge.gather", operands, [element], flags).result
 
 
@@ -113,32 +113,6 @@ def _integer(typed: Typed) -> ir.Value:
     if dtypes.kind(typed.dtype) != "signed":
         raise Unsupported(Reason.indirect_index, f"a position of {typed.dtype}")
     return typed.value
-
-
-def _offset(emitter: IndexEmitter, base: sympy.Expr) -> ir.Value:
-    """Emit an offset; what has a symbolic stride is multiplied by it, which no affine expression can say."""
-    parts = terms(base)
-    plain = [(c, atom) for c, atom in parts if c.is_Integer or atom == ONE]
-    offset = _applied(emitter, sympy.Add(*[c * atom for c, atom in plain]))
-    for coefficient, atom in (part for part in parts if part not in plain):
-        offset = _index_op(emitter, "arith.addi", offset, _scaled(emitter, (coefficient, atom)))
-    return offset
-
-
-def _scaled(emitter: IndexEmitter, term: Term) -> ir.Value:
-    """Emit a product."""
-    return _index_op(emitter, "arith.muli", *(_applied(emitter, factor) for factor in term))
-
-
-def _index_op(emitter: IndexEmitter, name: str, left: ir.Value, right: ir.Value) -> ir.Value:
-    """Emit an operation on two indices."""
-    return emitter.ops.create(name, [left, right], [ir.IndexType.get()]).result
-
-
-def _applied(emitter: IndexEmitter, expr: sympy.Expr) -> ir.Value:
-    """Emit an affine expression as an index."""
-    affine_map, operands = emitter.affine_map((expr,))
-    return emitter.ops.create("affine.apply", operands, [ir.IndexType.get()], {"map": affine_map}).result
 
 
 def check_only_read(name: str, gathered: set[str], written: set[str]) -> None:
