@@ -1,7 +1,6 @@
 """Every private name of torch that Bridge touches: the parameters that it expects, and the versions that have it.
 
-The tables are for people, and for three readers: `test_inventory.py` compares them with the torch that is installed,
-and with what the package uses; `compiling` asks about a torch that is newer than those that were tested.
+`test_inventory.py` compares the tables with torch and with the package; `compiling` asks about a torch not tested yet.
 
 Below its module stands a name with its parameters (`=`: has a default), where Bridge calls it or puts something in its
 place; or names alone, those of a class after the class. Before it stand the versions that have it so; without any, all
@@ -287,6 +286,7 @@ torch._inductor.custom_graph_pass
     2.13-: CustomSchedulerPass.uuid(self)
 torch._inductor.dependencies
     MemoryDep: index name var_names
+    MemoryDep.normalize(self)
     ReadWrites: reads writes
     index_vars_no_squeeze(*argsizes, prefix)
 torch._inductor.exc

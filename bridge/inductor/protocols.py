@@ -30,6 +30,8 @@ class Dependency(Protocol):
     index: sympy.Expr
     var_names: Sequence[sympy.Symbol]
 
+    def normalize(self) -> Dependency: ...
+
 
 class ReadWrites(Protocol):
     """The accesses of a kernel."""

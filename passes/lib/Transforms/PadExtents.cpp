@@ -14,6 +14,7 @@
 #include "mlir/Dialect/Affine/IR/AffineValueMap.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/APFloat.h"
+#include "llvm/Support/MathExtras.h"
 
 namespace bridge {
 #define GEN_PASS_DEF_PADEXTENTS
@@ -263,7 +264,8 @@ private:
       if (operand == variable)
         step = factor;
     }
-    return step > 0 ? std::optional(flat.back() / step) : std::nullopt;
+    return step > 0 ? std::optional(llvm::divideFloorSigned(flat.back(), step))
+                    : std::nullopt;
   }
 
   InFlightDiagnostic emitRefusal(AffineForOp loop, Reason reason) {

@@ -37,8 +37,10 @@ def no_environment(monkeypatch):
         ((False, False), "builtin.module(bridge-fuse{unroll-and-jam=true simt-target=false})"),
         (
             (False, True),
-            "builtin.module(bridge-fuse{unroll-and-jam=true simt-target=false recompute-math=true "
-            "recompute-draws=true})",
+            (
+                "builtin.module(bridge-fuse{unroll-and-jam=true simt-target=false recompute-math=true "
+                "recompute-draws=true})"
+            ),
         ),
     ],
     ids=str,
