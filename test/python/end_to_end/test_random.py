@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.nn.functional as F
+import validate
 from functions import norm
 from torch.overrides import TorchFunctionMode
 from torch.utils.checkpoint import checkpoint
@@ -174,6 +175,16 @@ def test_numbers_are_inductors_in_triton(function):
     with offline.interpreter():
         check(function, inputs(function))
     assert function is residual or bridge.report().fused
+
+
+@pytest.mark.one_in(3)
+@every_function
+def test_the_passes_change_no_number(function):
+    """Executed as translated and as transformed; isl proves what the passes made."""
+    with bridge.config.patch(recheck=True, strict=True):
+        found = validate.record(function, inputs(function), dynamic=False)
+    assert found.groups or function is residual  # which is one kernel of Inductor's
+    assert validate.problems(found) == []
 
 
 def weighted(result):

@@ -21,6 +21,8 @@ from bridge.options import (
     variable,
 )
 
+LOOP_NESTS = "unroll-and-jam=true simt-target=false"
+
 
 @pytest.fixture(autouse=True)
 def no_environment(monkeypatch):
@@ -37,10 +39,7 @@ def no_environment(monkeypatch):
         ((False, False), "builtin.module(bridge-fuse{unroll-and-jam=true simt-target=false})"),
         (
             (False, True),
-            (
-                "builtin.module(bridge-fuse{unroll-and-jam=true simt-target=false recompute-math=true "
-                "recompute-draws=true})"
-            ),
+            f"builtin.module(bridge-fuse{{{LOOP_NESTS} recompute-math=true recompute-draws=true}})",
         ),
     ],
     ids=str,

@@ -77,3 +77,28 @@ def test_segments_are_of_powers_of_two():
     assert reduced == "reduction(torch.float32, torch.float32, bridge_segmented:sum:4, v)"
     with pytest.raises(Unsupported, match="sum over segments of 3 lanes"):
         Evaluator(Environment(Terms(), {}, {}, segment=3)).reduce(torch.float32, "sum", "v")
+
+
+DRAW = """func.func @f(%seeds: memref<4xi64>, %out: memref<8xf32>) {{ affine.for %i = 0 to 8 {{
+  %seed = affine.load %seeds[2] : memref<4xi64>
+  {offset}
+  %r = bridge.special rand %seed, %offset : (i64, i32) -> f32
+  affine.store %r, %out[%i] : memref<8xf32> }} return }}"""
+
+
+@pytest.mark.parametrize(
+    ("offset", "expected"),
+    [
+        ("%offset = arith.index_cast %i : index to i32", "index_expr(i0, torch.int32)"),
+        ("%offset = arith.constant 5 : i32", "index_expr(5, torch.int32)"),
+        (
+            "%p = arith.muli %i, %i : index %offset = arith.index_cast %p : index to i32",
+            "index_expr(i0**2, torch.int32)",
+        ),
+    ],
+    ids=["index", "constant", "products"],
+)
+def test_a_random_number_is_of_an_index_and_of_a_place_in_the_seeds(offset, expected):
+    text = DRAW.format(offset=offset)
+    assert stored(text, seeds=frozenset({"b0"})) == f"rand(load_seed(b0, 2), {expected})"
+    assert stored(text).startswith("rand(load(b0, 2), ")
