@@ -287,6 +287,7 @@ torch._inductor.custom_graph_pass
     2.13-: CustomSchedulerPass.uuid(self)
 torch._inductor.dependencies
     MemoryDep: index name var_names
+    MemoryDep.normalize(self)
     ReadWrites: reads writes
     index_vars_no_squeeze(*argsizes, prefix)
 torch._inductor.exc

@@ -30,6 +30,9 @@ class Dependency(Protocol):
     index: sympy.Expr
     var_names: Sequence[sympy.Symbol]
 
+    def normalize(self) -> Dependency:
+        """Return the access over loops that are merged where it allows it, with variables in order."""
+
 
 class ReadWrites(Protocol):
     """The accesses of a kernel."""
