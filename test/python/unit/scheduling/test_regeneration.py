@@ -14,6 +14,8 @@ from bridge.scheduling.regeneration import generate_again
 class Scheduler:
     """Generates code by a function; its current node is a kernel of two operations."""
 
+    nodes = ()  #: none that draws random numbers
+
     def __init__(self, generate):
         self.generate = generate
         self.current_node = SimpleNamespace(get_operation_names=lambda: ["op1", "op2"])
