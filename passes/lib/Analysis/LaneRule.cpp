@@ -124,8 +124,7 @@ static bool isTranscendental(Operation *op) {
 static bool isRecomputableOp(Operation *op, Operation *statement,
                              AffineLoadOp place, AffineForOp band,
                              Recomputation allowed) {
-  if ((!allowed.math && isTranscendental(op)) ||
-      (!allowed.draws && isDraw(op)))
+  if ((!allowed.math && isTranscendental(op)) || (!allowed.draws && isDraw(op)))
     return false;
   auto load = dyn_cast<AffineLoadOp>(op);
   if (!load)

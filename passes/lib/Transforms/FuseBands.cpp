@@ -329,7 +329,8 @@ private:
                      "merged, one band iteration would need another's "
                      "result",
                      describe(findDependenceExample(*serial))};
-    FusionResult result = checkLaneRule(band.back(), {recomputeMath, recomputeDraws});
+    FusionResult result =
+        checkLaneRule(band.back(), {recomputeMath, recomputeDraws});
     return failed(result) ? result : tryForwarding(band);
   }
 
