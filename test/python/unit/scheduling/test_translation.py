@@ -84,7 +84,7 @@ def test_the_kernel_that_looks_up_what_the_group_writes_is_at_fault():
         first, second = (x * total[:, None]).chunk(2, -1)
         return first * second, x.sin() * total[x.argmax(-1) % x.shape[0]][:, None]
 
-    seen = {}
+    seen: dict = {}
 
     def look(schedule):
         (group, *_), _ = form_groups(schedule, 64)

@@ -173,8 +173,9 @@ def run(
 @contextlib.contextmanager
 def drawing_alike() -> Iterator[None]:
     """Has Inductor draw the random numbers that Bridge's graphs have, in kernels of one dimension, too."""
-    alike = {"_can_use_4x_random": lambda: False} if hasattr(TritonOverrides, "_can_use_4x_random") else {}
-    with mock.patch.multiple(TritonOverrides, **alike) if alike else contextlib.nullcontext():
+    name = "_can_use_4x_random"
+    alike = mock.patch.object(TritonOverrides, name, lambda: False) if hasattr(TritonOverrides, name) else None
+    with alike or contextlib.nullcontext():
         yield
 
 
