@@ -460,6 +460,7 @@ torch._inductor.codecache
     2.13-: PyCodeCache.load(cls, source_code, extra=, *, set_sys_modules=)
     PyCodeCache.write(cls, source_code, extra=)
 torch._inductor.compile_fx
+    compile_fx_backward(gm, example_inputs, compiler_config_extra, inner_compile=)
     compile_fx_forward(gm, example_inputs, num_orig_model_outputs, num_example_inputs, compiler_config_extra,
         inner_compile=, is_inference=)
 torch._inductor.config

@@ -155,14 +155,13 @@ def _codegen_only(codes: list[str], only_scheduled: bool) -> Iterator[None]:
         torch._inductor.config.patch(shape_padding=False),
         torch._functorch.config.patch(force_non_lazy_backward_lowering=True),
         _stubs.codegen_only(resolve_arch("sm_90"), codes),
-        _backward_for_gpu(),
     ):
         yield
 
 
 @contextlib.contextmanager
 def _emitted(codes: list[str]) -> Iterator[None]:
-    with emitted_for("sm_90", codes), _backward_for_gpu():
+    with emitted_for("sm_90", codes):
         yield
 
 
@@ -174,13 +173,6 @@ def _only_fresh() -> Iterator[None]:
         torch._functorch.config.patch(enable_autograd_cache=False),
     ):
         yield
-
-
-def _backward_for_gpu() -> Any:
-    """The graph of a backward goes to the GPU that is not there, as the forward does."""
-    compile_fx = torch._inductor.compile_fx
-    backward = _stubs._forward_on_gpu(resolve_arch("sm_90"), compile_fx.compile_fx_backward)
-    return mock.patch.object(compile_fx, "compile_fx_backward", backward)
 
 
 @contextlib.contextmanager
