@@ -285,9 +285,9 @@ static SmallVector<AffineMap> startAtZero(ArrayRef<AffineMap> maps) {
   });
 }
 
-SmallVector<AffineMap>
-bridge::getExtendedSplitMaps(const InnerDomain &domain, const InnerDomain &tile,
-                             int64_t maxPieces) {
+SmallVector<AffineMap> bridge::getExtendedSplitMaps(const InnerDomain &domain,
+                                                    const InnerDomain &tile,
+                                                    int64_t maxPieces) {
   if (domain.extents.size() != 1 || tile.extents.size() != 1)
     return {};
   AffineForOp outermost = domain.chain.front();
