@@ -53,22 +53,16 @@ def test_equal_graphs_are_compiled_once(cache, lines):
 
 
 def test_on_off_and_on_again(cache, lines):
-    """Over one cache folder each finds its own artifacts, and other options are something else.
-
-    A process that has compiled an artifact may be unable to load it, and compiles again: then from Inductor's cache,
-    whose key has Bridge, too.
-    """
-    keys, anew, results = [], [], []
+    """Over one cache folder each finds its own artifacts, and other options are something else."""
+    compilations, loaded, results = [], [], []
     for additional in ({"bridge": {}}, {}, {"bridge": {}}, {}, {"bridge": {"max_nodes": 3}}):
-        earlier, config = len(lines()), make_config(**additional)
-        results += run(config, 8)[0]
-        keys.append(config.compute_hash())
-        anew.append(bool(compiled(lines()[earlier:])))
-        assert additional or len(lines()) == earlier, "Bridge took no part"
-    assert anew == [True, False, False, False, True]
-    assert keys[0] == keys[2] and keys[1] == keys[3]
-    assert len(set(keys)) == 3
-    assert len(set(cache.glob("torch_compile_cache/*/rank_0_0"))) == 3
+        earlier = len(compiled(lines()))
+        result, counts = run(make_config(**additional), 8)
+        results += result
+        compilations.append((counts["num_inductor_compiles"] > 0, len(compiled(lines())) > earlier))
+        loaded.append(counts["num_aot_artifacts_loaded"])
+    assert compilations == [(True, True), (True, False), (False, False), (False, False), (True, True)]
+    assert loaded == [0, 0, 1, 1, 0]
     for result in results[1:]:
         torch.testing.assert_close(result, results[0])
 
