@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 import pytest
+import vllm.logger  # noqa: F401, it sets the logger up, and its `propagate`
 from small_models import MODELS, generate, write_model
 
 import bridge
