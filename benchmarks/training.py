@@ -6,6 +6,7 @@ python benchmarks/training.py [part of a name ...] [--reasons]
 from __future__ import annotations
 
 import argparse
+import contextlib
 import functools
 from collections.abc import Callable, Iterator
 
@@ -150,19 +151,30 @@ def graphs(function: Callable, inputs: tuple, compile_fx: Callable) -> list[str]
         torch._inductor.config.patch(shape_padding=False),
         torch._functorch.config.patch(force_non_lazy_backward_lowering=True),
         _stubs.codegen_only(resolve_arch("sm_90"), codes),
+        _ended_by_done(),
+        torch.enable_grad(),
     ):
-
-        def backend(gm: torch.fx.GraphModule, example_inputs: list[Tensor]) -> Callable:
-            compile_fx(gm, example_inputs)
-            raise Done
-
-        with torch.enable_grad():
-            try:
-                torch.compile(function, backend=backend, dynamic=False, fullgraph=True)(*inputs)
-            except torch._dynamo.exc.BackendCompilerFailed as error:
-                if not isinstance(error.inner_exception, Done):
-                    raise
+        torch.compile(function, backend=_ending(compile_fx), dynamic=False, fullgraph=True)(*inputs)
     return codes
+
+
+@contextlib.contextmanager
+def _ended_by_done() -> Iterator[None]:
+    try:
+        yield
+    except torch._dynamo.exc.BackendCompilerFailed as error:
+        if not isinstance(error.inner_exception, Done):
+            raise
+
+
+def _ending(compile_fx: Callable) -> Callable:
+    """Return a backend that ends the compilation when the code is known."""
+
+    def backend(gm: torch.fx.GraphModule, example_inputs: list[Tensor]) -> Callable:
+        compile_fx(gm, example_inputs)
+        raise Done
+
+    return backend
 
 
 class Done(Exception):

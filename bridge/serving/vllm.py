@@ -78,7 +78,7 @@ def _wrap(owner: type, name: str, make: Callable[[Callable[..., Any]], Callable[
     method = getattr(owner, name)
     if not hasattr(method, "bridges"):
         wrapper = functools.wraps(method)(make(method))
-        wrapper.bridges = True  # type: ignore[attr-defined]
+        wrapper.__dict__["bridges"] = True
         setattr(owner, name, wrapper)
 
 

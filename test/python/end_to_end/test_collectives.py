@@ -6,9 +6,6 @@ Two processes compute with gloo; the wrappers are of one process that has a grou
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
-import textwrap
 
 import processes
 import pytest
@@ -105,19 +102,14 @@ def test_what_follows_a_collective_is_an_ordinary_group(group):
     assert [code.count(".run(") for code in followed] == [1, 2]
 
 
-def test_two_processes(tmp_path, inductor_cache):
+def test_two_processes(inductor_cache):
     """Each rank's results with Bridge are those of eager."""
-    code = f"""
-        import sys
-        import torch
-        import torch.distributed as dist
+    code = """
         from torch.distributed import _functional_collectives as collectives
         from functions import gate
         import bridge
         from bridge.backend import bridge as backend
 
-        store = dist.FileStore({str(tmp_path / "store")!r}, 2)
-        dist.init_process_group("gloo", store=store, rank=int(sys.argv[1]), world_size=2)
         group = dist.group.WORLD
 
         def fn(x):
@@ -130,20 +122,6 @@ def test_two_processes(tmp_path, inductor_cache):
         with torch.no_grad():
             torch.testing.assert_close(torch.compile(fn, backend=backend, fullgraph=True)(x), fn(x))
         assert len(bridge.report().fused) == 1, bridge.report().details()
-        dist.barrier()
-        dist.destroy_process_group()
         print("equal")
     """
-    command = [sys.executable, "-c", textwrap.dedent(code)]
-    ranks = [
-        subprocess.Popen(
-            [*command, str(rank)],
-            env=processes.environment(),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for rank in range(2)
-    ]
-    printed = [rank.communicate(timeout=300) for rank in ranks]
-    assert [out for out, _ in printed] == ["equal\n", "equal\n"], printed
+    assert processes.run_ranks(code) == ["equal\n", "equal\n"]
