@@ -1,5 +1,4 @@
 """Every private name of torch that Bridge touches: the parameters that it expects, and the versions that have it.
-
 `test_inventory.py` compares the tables with torch and with the package; `compiling` asks about a torch not tested yet.
 
 Below its module stands a name with its parameters (`=`: has a default), where Bridge calls it or puts something in its

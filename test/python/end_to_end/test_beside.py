@@ -44,11 +44,11 @@ def generate(fn, backend=None):
 def atomics_and_scans(result):
     """What of a wrapper's kernels must be neither doubled nor lost."""
     source = "\n".join(kernel.source for kernel in result.kernels)
-    return Counter({word: source.count(word) for word in ("tl.atomic_add(", "associative_scan(", "tl.rand(")})
+    return Counter({word: source.count(word) for word in ("tl.atomic_add(", "associative_scan(")})
 
 
-#: Inductor has the neighbours in their kernels, which stay whole.
-HOLD_THEIR_NEIGHBOURS = {"sort", "dropout"}
+#: Inductor has the neighbours in its kernel, which stays whole.
+HOLD_THEIR_NEIGHBOURS = {"sort"}
 
 
 @pytest.mark.one_in(4)

@@ -25,9 +25,9 @@ def next_row(x):
 
 
 def other_lane(x):
-    """Does not: an element needs the maximum of a segment that is reduced in other lanes."""
+    """Does not: an element needs the maximum of its own segment, and of one that is reduced in other lanes."""
     segments = x.unflatten(-1, (-1, 32)).amax(-1)
-    return x * segments.repeat(1, 32)
+    return x * segments.repeat_interleave(32, 1) * segments.repeat(1, 32)
 
 
 def two_orders(x):

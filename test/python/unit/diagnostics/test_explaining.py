@@ -113,7 +113,7 @@ class TestRefused:
         element = [int(n) for n in re.search(r"element \[(\d+), (\d+)\]", writer).groups()]
         row, *lanes = [int(n) for n in re.search(r"\((.*)\)", reader)[1].split(", ")]
         assert row == element[0]
-        # x * segments.repeat(1, 32): whatever loops it has, lane j of the row reads segment j mod 32.
+        # segments.repeat(1, 32): whatever loops it has, lane j of the row reads segment j mod 32.
         extents = [int(n) for n in re.findall(r"affine.for %\w+ = 0 to (\d+) \{", group_stage(explanation))][
             -len(lanes) :
         ]
