@@ -47,6 +47,17 @@ class Room:
                 raise Unsupported(Reason.not_profitable, f"the graph would need {above:,} bytes of memory more")
         self.levels |= levels
 
+    def check_all(self, after: Schedule) -> None:
+        """Unsupported for a schedule that needs more, some of whose buffers have other sizes than before."""
+        if not self.levels:
+            return
+        levels = _levels(after)
+        above = max(levels.values(), default=0) - self.most
+        above = min(above, estimated_peak(after) - self.most) if above > 0 else above
+        if above > 0:
+            raise Unsupported(Reason.not_profitable, f"the graph would need {above:,} bytes of memory more")
+        self.levels = levels
+
     def _bounds(self, before: Schedule, positions: Collection[int], after: Schedule) -> dict[Kernel, int] | None:
         """Return what may be live while the kernels around run, if all that the new one needs is; None: unknown.
 

@@ -67,6 +67,7 @@ from .schedule import (
     is_loop_kernel,
     launch_parts,
     loop_nodes,
+    multiprocessors,
     mutates_or_aliases,
     node_body,
     node_sizes,

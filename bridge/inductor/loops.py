@@ -58,17 +58,24 @@ def inductor_ops() -> Any:
 
 
 def make_loop_body(
-    body: Callable[..., object], iter_sizes: Sequence[sympy.Expr], reduce_sizes: Sequence[sympy.Expr]
+    body: Callable[..., object], iter_sizes: Sequence[sympy.Expr], reduce_sizes: Sequence[sympy.Expr], prefix: str = "p"
 ) -> LoopBody:
-    """Trace `body(iter_indices, reduce_indices)` into a LoopBody."""
+    """Trace `body(iter_indices, reduce_indices)` into a LoopBody; prefix: of the names of its variables."""
     from torch._inductor.dependencies import index_vars_no_squeeze
     from torch._inductor.loop_body import LoopBody
 
     # Over the variables that later loop transformations expect.  Inductor goes through others where the body is one
     # of its own, whose variables would be mistaken for these; and each pass simplifies every index anew.
-    (iter_vars, reduce_vars), ranges = index_vars_no_squeeze(iter_sizes, reduce_sizes, prefix="p")
+    (iter_vars, reduce_vars), ranges = index_vars_no_squeeze(iter_sizes, reduce_sizes, prefix=prefix)
     with joining_less():
         return LoopBody(body, (iter_vars, reduce_vars), ranges, iter_vars, reduce_vars)
+
+
+def remake_loop_body(
+    body: Callable[..., object], iter_sizes: Sequence[sympy.Expr], reduce_sizes: Sequence[sympy.Expr]
+) -> LoopBody:
+    """Trace what calls a LoopBody into another one: variables of the same names would be mistaken for each other."""
+    return make_loop_body(make_loop_body(body, iter_sizes, reduce_sizes, "t"), iter_sizes, reduce_sizes)
 
 
 def merges_softmax_states() -> bool:

@@ -8,20 +8,47 @@ from __future__ import annotations
 
 from typing import Any
 
-from .protocols import LoopNode
+from .protocols import Kernel, LoopNode
+
+
+def is_mixed(kernel: Kernel) -> bool:
+    """Return True for a kernel of reductions of rows and of columns that Inductor has mixed."""
+    return type(kernel).__name__ == "FusedMixOrderReductions"  # torch 2.11 and later have the class
+
+
+def cannot_mix() -> str | None:
+    """Return why no kernel may leave sums in a workspace; None where they may."""
+    from torch._inductor import config
+    from torch._inductor.virtualized import V
+
+    if V.graph.cpp_wrapper:
+        return "the wrapper is C++"
+    if config.memory_planning:
+        return "buffers are planned to be in pools"
+    return None if config.triton.mix_order_reduction else "triton.mix_order_reduction is off"
+
+
+def block_of_mixed_kernel(rows: int, processors: int) -> int:
+    """Return how many rows each program of a mix-order kernel has, as Inductor chooses it."""
+    from torch._inductor import config
+
+    chosen = config.triton.mix_order_reduction_split_size
+    return chosen or min(max(1 << max((rows // (processors * 8)).bit_length() - 1, 0), 16), 128)
 
 
 def done_by_mixed_kernel(node: LoopNode) -> bool:
     """Return True for the second stage of a split reduction that a mix-order kernel computes to its end."""
     buffers = node.scheduler.name_to_buf
-    return any(_is_split_part(buffers[dep.name].defining_op) for dep in node.read_writes.reads if dep.name in buffers)
+    return any(
+        is_part_of_mixed_kernel(buffers[dep.name].defining_op) for dep in node.read_writes.reads if dep.name in buffers
+    )
 
 
-def _is_split_part(producer: LoopNode | None) -> bool:
+def is_part_of_mixed_kernel(producer: LoopNode | None) -> bool:
+    """Return True for the first stage of a split reduction that a mix-order kernel computes to its end."""
     if producer is None:
         return False
     kernel: Any = producer.scheduler.name_to_fused_node.get(producer.get_name())
-    # Torch 2.11 and later have the class.
-    if type(kernel).__name__ != "FusedMixOrderReductions" or producer not in kernel.node2.get_nodes():
+    if kernel is None or not is_mixed(kernel) or producer not in kernel.node2.get_nodes():
         return False
     return bool(getattr(producer.node, "_split_size", None))

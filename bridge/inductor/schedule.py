@@ -159,6 +159,13 @@ def device_of(node: Kernel) -> torch.device:
     return node.get_device()
 
 
+def multiprocessors(device: torch.device) -> int:
+    """Return how many multiprocessors a GPU has."""
+    from torch._inductor.runtime.hints import DeviceProperties
+
+    return int(DeviceProperties.create(device).multi_processor_count)
+
+
 def buffers_read(node: Kernel) -> set[str]:
     """Return the names of the buffers that a kernel reads."""
     return {dep.name for dep in node.read_writes.reads}

@@ -14,6 +14,7 @@ from ..reasons import Reason
 from ..reports import Report
 from ..support.error_boundary import attempt, boundary, try_step
 from ..support.recorder import NO_STAGES, Stages, recorder
+from .columns import add_up_columns
 from .commit import Commit, pays
 from .group_log import GroupLog
 from .grouping import Group, form_groups
@@ -35,6 +36,7 @@ def fuse_schedule(schedule: Schedule, options: Options, report: Report) -> Sched
         try:
             room = None if options.force_fusion else try_step(partial(Room.of, schedule), Room.unknown())
             schedule, translated = _fuse_groups(schedule, options, logs, room)
+            schedule = add_up_columns(schedule, logs, room)
             # After the last fusion: a group's test for cycles does not know of launches that kernels share.
             schedule = share_launches(schedule, translated, options, logs, room)
             if options.persistent and options.unfused_rows:

@@ -16,6 +16,7 @@ from ... import inductor
 from ...inductor.derived import derive_code_generator, derived_class
 from ...inductor.protocols import Kernel, KernelFeatures, LaunchNode, LoopNode, Schedule, Scheduler, TritonCodeGenerator
 from ...inductor.schedule import SharedLaunch
+from .columns import ColumnScheduling, column_band, sum_block
 from .combo_kernels import (
     has_static_rows,
     is_inner,
@@ -29,9 +30,7 @@ from .kernels import lane_kernel, persistent_kernel
 from .profitability import rows_and_warps
 
 if TYPE_CHECKING:  # Importing this loads no Inductor: `derive_code_generator` finds the class.
-    from torch._inductor.codegen.triton import FixedTritonConfig, TritonKernel, TritonScheduling
-else:
-    TritonScheduling = object
+    from torch._inductor.codegen.triton import FixedTritonConfig, TritonKernel
 
 
 def make_persistent(scheduler: Scheduler, device: torch.device, names: set[str], registers: int) -> None:
@@ -71,8 +70,8 @@ def _bridge_backend(scheduler: Scheduler, device: torch.device) -> TritonCodeGen
     return derive_code_generator(scheduler, device, BandMixin)
 
 
-class BandMixin(TritonScheduling):
-    """What Bridge decided for its kernels: persistent rows, blocks, shared launches."""
+class BandMixin(ColumnScheduling):
+    """What Bridge decided for its kernels: persistent rows, blocks, shared launches, sums of columns."""
 
     #: What the kernels of a shared launch would be generated from, while that is asked for.
     bridge_collected: list[KernelFeatures] | None = None
@@ -96,14 +95,19 @@ class BandMixin(TritonScheduling):
         self, kernel_features: KernelFeatures, kernel_args: Sequence[Any], kernel_kwargs: dict[str, Any]
     ) -> list[TritonKernel]:
         """Return Inductor's kernels for the features, with the blocks and persistence that Bridge decided on."""
+        if kernel_kwargs.get("mix_order_reduction"):  # it has a loop over its rows, and a block of its own
+            return super().create_kernel_choices(kernel_features, kernel_args, kernel_kwargs)
         names = {node.get_name() for node in kernel_features.scheduler_nodes()}
+        parts = max((self.bridge_sum_nodes[name] for name in names & self.bridge_sum_nodes.keys()), default=0)
         inner = names & self.bridge_inner_nodes and is_inner(kernel_features, kernel_kwargs.get("tiling_scores"))
         fused = names & self.bridge_persistent_nodes.keys()
-        if fused or inner:
+        if fused or inner or parts:
             kernel_kwargs = {**kernel_kwargs, "override_persistent_reduction": True}
-        if fused:  # pairs and segments are of a row that one block has whole
+        if fused or parts:  # pairs and segments are of a row that one block has whole
             kernel_kwargs["override_cooperative_reduction"] = False
-        if fused and _has_free_blocks(kernel_args, kernel_kwargs):
+        if parts and _has_free_blocks(kernel_args, kernel_kwargs):
+            kernel_kwargs["fixed_config"] = _fixed_block(kernel_args[0], *sum_block(parts))
+        elif fused and _has_free_blocks(kernel_args, kernel_kwargs):
             block = rows_and_warps(max(self.bridge_persistent_nodes[name] for name in fused))
             kernel_kwargs |= {"fixed_config": _fixed_block(kernel_args[0], *block)} if block else {}
         kernels = super().create_kernel_choices(kernel_features, kernel_args, kernel_kwargs)
@@ -249,6 +253,32 @@ def share_launch(kernels: Schedule) -> LaunchNode:
     _bridge_backend(scheduler, kernels[0].get_device())
     launch: Any = derived_class(ForeachKernelSchedulerNode, SharedLaunch)
     return launch(scheduler, kernels, use_custom_partition_algo=True, enable_autotune=True)
+
+
+def add_up_columns(
+    nodes: Sequence[LoopNode], rows: int, columns: int, block: int, parts: dict[str, str]
+) -> Kernel | None:
+    """Make one kernel of nodes over a tile, some of which add up its columns; None where Inductor cannot run them.
+
+    block: rows of a program; parts: the buffers of partial sums, by the nodes that compute them.
+    """
+    fused = fuse_nodes(nodes)
+    if fused is None:
+        return None
+    run_in_lanes(fused.scheduler, fused.get_device())
+    return column_band(fused, rows, columns, block, parts)
+
+
+def add_up_parts(scheduler: Scheduler, device: torch.device, names: set[str], parts: int) -> None:
+    """Have a kernel of the named nodes hold all `parts` of some columns at once, which it adds up."""
+    _bridge_backend(scheduler, device).bridge_sum_nodes.update(dict.fromkeys(names, parts))
+
+
+def undo_add_up_parts(scheduler: Scheduler, device: torch.device, names: set[str]) -> None:
+    """Undo `add_up_parts`."""
+    kept = _bridge_backend(scheduler, device).bridge_sum_nodes
+    for name in names:
+        kept.pop(name, None)
 
 
 # ---------------------------------------------------------------------------------------------------------

@@ -1,0 +1,258 @@
+"""Kernels of a tile's rows and sums of its columns that may be one: candidates, legality, what it costs.
+
+The kernel's programs have a block of rows each. Every element of the tile is one lane's, from its first load to the
+partial sum of its column: what a node stores, another may read in the same row and column, or from its row's scalars.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+from .. import inductor
+from ..affine import ops_table
+from ..inductor import columns as sums
+from ..inductor import mixed, tiles
+from ..inductor.columns import ColumnSum
+from ..inductor.protocols import Kernel, LoopNode, Schedule
+from ..lowering.triton.profitability import LAUNCH_BYTES
+from ..reasons import Reason, Unsupported
+from ..support.error_boundary import try_step
+from .independence import find_obstacle, stay_in_order
+
+#: Kernels between one and the next of those that are tried together.
+WINDOW = 16
+
+#: Columns of the widest tile: a program holds a whole row.
+MOST_COLUMNS = 16384
+
+#: Buffers that a program may read: with more, registers spill (pytorch/pytorch#179423).
+MOST_READ = 10
+
+#: Programs for each multiprocessor, at least: a bit less than one, as the last block need not be there.
+FEWEST_PROGRAMS = 0.9
+
+#: Bytes that have to be on their way for memory to be as fast as it can be: 3.3 TB/s for 0.8 us.
+IN_FLIGHT = 2.6e6
+
+#: Rows of a block, at least, so that it can have several in a tile.
+SMALLEST_BLOCK = 4
+
+
+@dataclass(frozen=True)
+class Tile:
+    """Kernels over one tile of rows and columns.
+
+    kernels: in the schedule's order; sums: of columns; readers: kernels that add up the parts of the sums, and what
+    follows on the result alone.
+    """
+
+    rows: int
+    columns: int
+    kernels: list[Kernel]
+    sums: list[ColumnSum]
+    readers: list[Kernel]
+
+    @property
+    def names(self) -> set[str]:
+        """Operations of the kernels over the tile."""
+        return set().union(*map(inductor.operation_names, self.kernels))
+
+
+def tile_extents(kernel: Kernel) -> tuple[int, int] | None:
+    """Return (rows, columns) of the tile whose columns a kernel adds up in two stages; None for any other."""
+    if not _is_of_loops(kernel):
+        return None
+    parts = [node for node in inductor.loop_nodes(kernel) if sums.is_column_part(node)]
+    extents = {sums.row_and_column_numbers(node) for node in parts}
+    return extents.pop() if len(extents) == 1 else None
+
+
+def _is_of_loops(kernel: Kernel) -> bool:
+    if mixed.is_mixed(kernel):
+        return not inductor.mutates_or_aliases(kernel)
+    return find_obstacle(kernel) is None
+
+
+def find_tile(schedule: Schedule, seed: int) -> Tile:
+    """Return the tile of the kernel at `seed`, with all kernels that may be one with it.
+
+    Unsupported where it has none, or its sums are not of the kind that a kernel of rows can add up.
+    """
+    extents = tile_extents(schedule[seed])
+    if extents is None or not 1 < extents[1] <= MOST_COLUMNS:
+        raise Unsupported(Reason.extents_do_not_agree, f"{schedule[seed].get_name()}: no tile of rows")
+    rows, columns = extents
+    members = [seed]
+    for position in _around(schedule, seed):
+        fits = partial(_joins, schedule, members, position, rows, columns)
+        if try_step(fits, False, schedule[position].get_name()):
+            members = sorted([*members, position])
+    kernels = [schedule[p] for p in members]
+    found = [sums.column_sum(node) for kernel in kernels for node in _parts(kernel)]
+    if not any(not sums.is_column_part(node) for kernel in kernels for node in inductor.loop_nodes(kernel)):
+        raise Unsupported(Reason.no_common_band, f"{schedule[seed].get_name()}: no kernel of the same rows")
+    return Tile(rows, columns, kernels, found, _readers(schedule, found, columns))
+
+
+def _parts(kernel: Kernel) -> list[LoopNode]:
+    return [node for node in inductor.loop_nodes(kernel) if sums.is_column_part(node)]
+
+
+def _around(schedule: Schedule, seed: int) -> list[int]:
+    """Return the positions around one, those that come before it first, the nearest first.
+
+    Twice: a kernel may share nothing with the seed, but with another that has joined it.
+    """
+    before = list(range(seed - 1, max(seed - WINDOW, 0) - 1, -1))
+    after = list(range(seed + 1, min(seed + WINDOW, len(schedule) - 1) + 1))
+    return [*before, *after] * 2
+
+
+def _joins(schedule: Schedule, members: list[int], position: int, rows: int, columns: int) -> bool:
+    """Return True if a kernel may be one with others over a tile; _parts of its are sums of the same tile."""
+    kernel, others = schedule[position], [schedule[p] for p in members]
+    if position in members or not _is_of_loops(kernel) or not _goes_over(kernel, rows, columns):
+        return False
+    if inductor.device_of(kernel) != inductor.device_of(others[0]):
+        return False
+    if not any(_share_tile(kernel, other, rows * columns) for other in others):
+        return False
+    both = [schedule[p] for p in sorted([*members, position])]
+    return (
+        len(_inputs(both)) <= MOST_READ
+        and stay_in_order(schedule, [{*members, position}])
+        and all(map(sums.column_sum, _parts(kernel)))
+        and all(_lanes_agree(one, other, rows, columns) for one in both for other in both if one is not other)
+    )
+
+
+def _goes_over(kernel: Kernel, rows: int, columns: int) -> bool:
+    """Return True if all nodes of a kernel go over the tile or its rows, or add up its columns."""
+    for node in inductor.loop_nodes(kernel):
+        if sums.is_column_part(node):
+            if sums.row_and_column_numbers(node) != (rows, columns):
+                return False
+        elif not (tiles.covers_tile(node, rows, columns) or tiles.covers_rows(node, rows)):
+            return False
+        if any(kind.startswith((ops_table.GUARDED, ops_table.SEGMENTED)) for kind in tiles.reduction_types(node)):
+            return False
+    return True
+
+
+def _share_tile(one: Kernel, other: Kernel, elements: int) -> bool:
+    """Return True if both use a buffer as large as the tile."""
+    touched = [inductor.buffers_read(k) | inductor.buffers_written(k) for k in (one, other)]
+    return any(inductor.size_hint(inductor.buffer_numel(name)) >= elements for name in touched[0] & touched[1])
+
+
+def _inputs(kernels: list[Kernel]) -> set[str]:
+    """Return the buffers that kernels read and none of them makes."""
+    made = set().union(*map(inductor.buffers_made, kernels))
+    return set().union(*map(inductor.buffers_read, kernels)) - made
+
+
+def _lanes_agree(one: Kernel, other: Kernel, rows: int, columns: int) -> bool:
+    """Return True if each lane of `other` reads of what `one` writes only what its own row and column have written."""
+    written = inductor.buffers_made(one)
+    if any(inductor.storage_of(name) in inductor.buffers_read(other) for name in written):
+        return False
+    for reader in inductor.loop_nodes(other):
+        for name in inductor.buffers_read(reader) & written:
+            if not _reads_own(reader, one.scheduler.name_to_buf[name].defining_op, name, rows, columns):
+                return False
+    return True
+
+
+def _reads_own(reader: LoopNode, writer: LoopNode | None, name: str, rows: int, columns: int) -> bool:
+    if writer is None or sums.is_column_part(writer):
+        return False
+    if sums.is_column_part(reader):
+        return tiles.agree(writer, sums.column_sum(reader).tile, name, rows, columns)
+    return tiles.agree(writer, inductor.node_body(reader), name, rows, columns)
+
+
+def _readers(schedule: Schedule, found: list[ColumnSum], columns: int) -> list[Kernel]:
+    """Return the kernels that add up the parts of sums, and those that read only what these make."""
+    kernels = schedule[0].scheduler.name_to_fused_node
+    adding = [kernels[one.total.get_name()] for one in found]
+    wanted = [kernel for kernel in schedule if any(kernel is other for other in adding)]
+    made = set().union(*map(inductor.buffers_made, wanted))
+    for kernel in schedule:
+        known = any(kernel is other for other in wanted)
+        if not known and find_obstacle(kernel) is None and _is_epilogue(kernel, made, columns):
+            wanted.append(kernel)
+    return wanted
+
+
+def _is_epilogue(kernel: Kernel, made: set[str], columns: int) -> bool:
+    """Return True for a kernel of a sum's columns that reads a sum, and nothing that another kernel makes."""
+    awaited = inductor.buffers_awaited(kernel)
+    nodes = inductor.loop_nodes(kernel)
+    return bool(awaited) and awaited <= made and all(tiles.covers_rows(node, columns) for node in nodes)
+
+
+# ---------------------------------------------------------------------------------------------------------
+# What it costs
+# ---------------------------------------------------------------------------------------------------------
+
+
+def blocks_to_try(tile: Tile, processors: int) -> list[int]:
+    """Return the rows of a block, the best first; fewer programs leave fewer partial sums.
+
+    Unsupported where multiprocessors would be idle.
+    """
+    block = mixed.block_of_mixed_kernel(tile.rows, processors)
+    while tile.rows / block < FEWEST_PROGRAMS * processors and block > SMALLEST_BLOCK:
+        block //= 2
+    known = [block << more for more in range(4) if tile.rows / (block << more) >= FEWEST_PROGRAMS * processors]
+    if not known:
+        detail = f"{tile.rows} rows in blocks of {block} are too few for {processors} multiprocessors"
+        raise Unsupported(Reason.not_profitable, f"{_names(tile)}: {detail}")
+    return known
+
+
+def parts_bytes(tile: Tile, block: int) -> int:
+    """Return the bytes of the partial sums of blocks of so many rows."""
+    return -(-tile.rows // block) * tile.columns * 4 * len(tile.sums)
+
+
+def check_worthwhile(
+    tile: Tile, band: Kernel, adding: list[Kernel], block: int, processors: int, force: bool = False
+) -> str:
+    """Return a line about a kernel over a tile, and those that add up what it leaves; Unsupported where it costs more.
+
+    The bytes that a kernel moves count for more where too few of them are on their way at a time.
+    """
+    emitted = [k for k in [*tile.kernels, *tile.readers] if not all(map(mixed.done_by_mixed_kernel, k.get_nodes()))]
+    by_torch = [one for one in tile.sums if mixed.is_part_of_mixed_kernel(one.part)]
+    launches = len(emitted) + sum(1 if _is_float(one) else 2 for one in by_torch)
+    parts = parts_bytes(tile, block)
+    size = f"{parts / 2**20:.1f} MB of partial sums"
+    if 1 + len(adding) > len(emitted) and not force:
+        raise Unsupported(Reason.not_profitable, f"{_names(tile)}: no kernel less, with {size}")
+    names = tile.names
+    before = sum(sum(inductor.bytes_touched(k).values()) for k in emitted) + 2 * parts * len(by_torch) // len(tile.sums)
+    moved = sum(sum(inductor.bytes_touched(k).values()) for k in adding) + parts
+    moved += inductor.bytes_beside(band)
+    over_tile = sum(inductor.bytes_touched(band, names).values())
+    saved = before - moved - int(over_tile / _busy(tile, block, over_tile))
+    gained = (launches - 1 - len(adding)) * LAUNCH_BYTES
+    detail = f"{launches} launches become {1 + len(adding)}, which save {saved / 2**20:.1f} MB, with {size}"
+    if saved + gained <= 0 and not force:
+        raise Unsupported(Reason.not_profitable, f"{_names(tile)}: {detail}")
+    return f"rows and columns: blocks of {block} rows: {detail}"
+
+
+def _busy(tile: Tile, block: int, moved: int) -> float:
+    """Return how much of memory's speed programs reach that have one row at a time, and load three ahead at most."""
+    programs, ahead = -(-tile.rows // block), min(max(block // 4, 1), 3)
+    return min(1.0, programs * ahead * moved / tile.rows / IN_FLIGHT)
+
+
+def _is_float(one: ColumnSum) -> bool:
+    return one.total.node.get_dtype().itemsize == 4
+
+
+def _names(tile: Tile) -> str:
+    return ", ".join(kernel.get_name() for kernel in tile.kernels)

@@ -1,0 +1,181 @@
+"""Sums along columns: what Inductor splits in two stages, and what a kernel of rows needs to have their first one.
+
+The first stage is a tile of partial sums, [parts, columns]; the second adds them up. A kernel whose programs have a
+block of rows each adds up the columns of its block, and the parts are then its blocks.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import sympy
+import torch
+
+from ..reasons import Reason, Unsupported
+from .loops import ops_handler_base, remake_loop_body, run_loop_body, set_loop_body
+from .protocols import Kernel, LoopBody, LoopNode
+from .schedule import buffers_read, loop_nodes, node_body, node_sizes
+
+
+@dataclass(frozen=True)
+class ColumnSum:
+    """A sum of `rows` rows for each of `columns` columns, in two stages.
+
+    part, total: the nodes of the stages; buffer: the name of what is between them; parts: how many Inductor has;
+    tile: the loops of the first as a node of a kernel of rows, which adds each element to the sum of its column.
+    """
+
+    part: LoopNode
+    total: LoopNode
+    buffer: str
+    rows: int
+    columns: int
+    parts: int
+    tile: LoopBody
+
+
+def is_column_part(node: LoopNode) -> bool:
+    """Return True for the first stage of a reduction that Inductor has split."""
+    return bool(getattr(node.node, "_split_size", None))
+
+
+def has_column_parts(kernel: Kernel) -> bool:
+    """Return True if one of a kernel's nodes is the first stage of a reduction that Inductor has split."""
+    return any(map(is_column_part, loop_nodes(kernel)))
+
+
+def row_and_column_numbers(part: LoopNode) -> tuple[int, int] | None:
+    """Return (rows, columns) of a sum of which `part` is the first stage; None where they are symbols."""
+    reduced, kept = prod(part.node._original_reduction_ranges), prod(part.node._original_ranges)
+    numbers = [sympy.sympify(extent) for extent in (reduced, kept)]
+    return (int(numbers[0]), int(numbers[1])) if all(n.is_Integer for n in numbers) else None
+
+
+def column_sum(part: LoopNode) -> ColumnSum:
+    """Return the sum of which `part` is the first stage; Unsupported where its stages are not as expected."""
+    numbers = row_and_column_numbers(part)
+    if numbers is None:
+        raise Unsupported(Reason.dynamic_extent, f"{part.get_name()}: the rows or columns are symbols")
+    (output,) = part.get_outputs()
+    readers = [user.node for user in output.users if not user.is_weak]
+    total: Any = readers[0] if len(readers) == 1 else None
+    name = output.get_name()
+    if total is None or buffers_read(total) != {name} or not _adds_floats(part) or not _adds_floats(total):
+        raise Unsupported(Reason.not_liftable, f"{part.get_name()}: not a sum of float32 in two stages")
+    rows, columns = numbers
+    parts = _parts_in_last_place(part, columns)
+    if parts is None or is_column_part(total) or _extents(total) != (columns, parts):
+        raise Unsupported(Reason.not_liftable, f"{part.get_name()}: its parts are not whole rows of columns")
+    body = _as_one_stage(part)
+    if [prod(sizes) for sizes in body.sizes] != [columns, rows] or not _stores_in_order(body):
+        raise Unsupported(Reason.not_liftable, f"{part.get_name()}: its columns are in another order in memory")
+    over_rows, over_columns = body.sizes[1], body.sizes[0]
+    tile = remake_loop_body(_tile(body, len(over_rows)), [*over_rows, *over_columns], [])
+    return ColumnSum(part, total, name, rows, columns, parts, tile)
+
+
+def _extents(node: LoopNode) -> tuple[Any, Any]:
+    iterated, reduced = node_sizes(node)
+    return prod(iterated), prod(reduced)
+
+
+def _adds_floats(node: LoopNode) -> bool:
+    """Return True for a sum whose parts and input have no more digits than float32."""
+    narrow = (torch.float32, torch.bfloat16, torch.float16)
+    data = node.node.data
+    kinds = getattr(data, "reduction_type", None), getattr(data, "src_dtype", None), node.node.get_dtype()
+    return kinds[0] == "sum" and kinds[1] in narrow and kinds[2] in narrow
+
+
+def _parts_in_last_place(part: LoopNode, columns: int) -> int | None:
+    """Return how many parts a first stage's buffer has, if each of them is `columns` neighbours in memory."""
+    from torch._inductor.ir import FlexibleLayout
+
+    layout = part.node.get_layout()
+    *sizes, parts = layout.size
+    *strides, step = layout.stride
+    expected = FlexibleLayout.contiguous_strides(sizes)
+    row = [pair for pair, size in zip(zip(strides, expected, strict=True), sizes, strict=True) if size != 1]
+    whole = prod(sizes) == columns and step == columns and layout.offset == 0 and layout.dtype == torch.float32
+    return int(parts) if whole and all(ours == theirs for ours, theirs in row) else None
+
+
+def _as_one_stage(part: LoopNode) -> LoopBody:
+    """Return the loops that the reduction would have had without the split."""
+    node = part.node
+    with node.with_original_inner_fn():
+        _, body = node.simplify_and_reorder()
+    node.get_default_sizes_body.clear_cache(node)  # it has the loops of one stage, which are not the node's
+    return body
+
+
+def _stores_in_order(body: LoopBody) -> bool:
+    """Return True if the columns are neighbours in memory in the order of the loops."""
+    from torch._inductor.loop_body import MemoryUsageType
+
+    (entry,) = body.memory_usage[MemoryUsageType.STORE_REDUCTION]
+    steps = [prod(body.sizes[0][place + 1 :]) for place in range(len(body.iter_vars))]
+    address = sum(step * variable for step, variable in zip(steps, body.iter_vars, strict=True))
+    return sympy.expand(body.indexing_exprs[entry.index_name] - address) == 0
+
+
+def add_up_in_blocks(one: ColumnSum, blocks: int, undo: contextlib.ExitStack) -> None:
+    """Give a sum's first stage the loops of its tile, rows first, and its second stage `blocks` parts.
+
+    The first is then one node of a kernel of rows: what it adds up, the kernel adds to the sum of its block.
+    Until `undo` is closed.
+    """
+    set_loop_body(one.part, one.tile, undo)
+    resize_parts(one, blocks, undo)
+    old = node_body(one.total)
+    set_loop_body(one.total, remake_loop_body(old, node_sizes(one.total)[0], [sympy.Integer(blocks)]), undo)
+
+
+def resize_parts(one: ColumnSum, blocks: int, undo: contextlib.ExitStack) -> None:
+    """Have the buffer between the stages of a sum have `blocks` parts, until `undo` is closed."""
+    from torch._inductor import ir
+
+    node = one.part.node
+    layout = node.layout
+    undo.callback(setattr, node, "layout", layout)
+    sizes = [*layout.size[:-1], sympy.Integer(blocks)]
+    node.layout = ir.FixedLayout(layout.device, layout.dtype, sizes, layout.stride)
+
+
+def _tile(body: LoopBody, rows: int) -> Callable[[Sequence, Sequence], object]:
+    """Return what computes the elements of a sum, rows first, and adds each to the partial sum of its column.
+
+    rows: how many loops go over them.
+    """
+
+    def run(indices: Sequence[sympy.Symbol], _: Sequence[sympy.Symbol]) -> None:
+        from torch._inductor.virtualized import V
+
+        run_loop_body(body, (indices[rows:], indices[:rows]), _partial_sums()(V.get_ops_handler(), rows))
+
+    return run
+
+
+@functools.cache
+def _partial_sums() -> Any:
+    """Return the class of a handler that records a partial sum where a body has a reduction and its store."""
+
+    class PartialSums(ops_handler_base()):  # type: ignore[misc]
+        def __init__(self, inner: Any, rows: int) -> None:
+            self._inner, self._rows = inner, rows
+
+        def _default(self, name: str, args: tuple, kwargs: dict) -> Any:
+            return getattr(self._inner, name)(*args, **kwargs)
+
+        def reduction(self, dtype: object, src_dtype: object, reduction_type: str, value: Any) -> Any:
+            return reduction_type, value
+
+        def store_reduction(self, name: str, index: object, value: Any) -> None:
+            self._inner.partial_accumulate(name, *value, {"num_reduction_dims": self._rows})
+
+    return PartialSums

@@ -1,0 +1,89 @@
+"""Where a loop node accesses a buffer, by the row and the column of a tile of rows that it goes over."""
+
+from __future__ import annotations
+
+from math import prod
+
+import sympy
+from torch.utils._sympy.functions import FloorDiv, ModularIndexing
+
+from .protocols import LoopBody, LoopNode
+from .schedule import node_body
+
+ROW, COLUMN = (sympy.Symbol(name, integer=True, nonnegative=True) for name in ("row", "column"))
+
+
+def covers_tile(node: LoopNode, rows: int, columns: int) -> bool:
+    """Return True if a node goes over each element of a tile once: all of its loops, one within the other."""
+    return prod(_extents(node_body(node))) == rows * columns and prod(node_body(node).sizes[1]) in (1, columns)
+
+
+def covers_rows(node: LoopNode, rows: int) -> bool:
+    """Return True if a node goes over the rows of a tile alone."""
+    return prod(_extents(node_body(node))) == rows and prod(node_body(node).sizes[1]) == 1
+
+
+def reduction_types(node: LoopNode) -> set[str]:
+    """Return the types of the reductions in a node's loop body."""
+    body = node_body(node)
+    blocks = [body.root_block, *body.subblocks.values()]
+    return {str(op.args[3]) for block in blocks for op in block.graph.nodes if op.target == "reduction"}
+
+
+def agree(writer: LoopNode, reader: LoopBody, name: str, rows: int, columns: int) -> bool:
+    """Return True if, for each row and column, `reader` loads what `writer` has stored there, or for the whole row.
+
+    Both go over the tile, or its rows. False where that is not known.
+    """
+    stored = _addresses(node_body(writer), name, ("STORE", "STORE_REDUCTION"), rows, columns)
+    loaded = _addresses(reader, name, ("LOAD",), rows, columns)
+    return stored is not None and len(stored) == 1 and loaded == stored
+
+
+def _extents(body: LoopBody) -> list[sympy.Expr]:
+    iterated, reduced = body.sizes
+    return [*iterated, *reduced]
+
+
+def _addresses(body: LoopBody, name: str, kinds: tuple[str, ...], rows: int, columns: int) -> set[sympy.Expr] | None:
+    """Return the addresses by row and column at which a node accesses a buffer; None where they are not known."""
+    from torch._inductor.loop_body import MemoryUsageType
+    from torch._inductor.virtualized import V
+
+    digits = _digits(body, rows, columns)
+    usage = [(kind, entry) for kind in MemoryUsageType for entry in body.memory_usage.get(kind, ())]
+    entries = [(kind, entry) for kind, entry in usage if entry.buffer_name == name]
+    known = [body.indexing_exprs[entry.index_name] for kind, entry in entries if kind.name in kinds]
+    if digits is None or len(known) != len(entries) or not known:
+        return None
+    if any(entry.mode is not None for _, entry in entries):
+        return None
+    places = [sympy.sympify(index).subs(digits, simultaneous=True) for index in known]
+    ranges = {ROW: sympy.Integer(rows), COLUMN: sympy.Integer(columns)}
+    found = {sympy.expand(V.graph.sizevars.simplify_with_ranges(place, ranges)) for place in places}
+    return found if all(place.free_symbols <= {ROW, COLUMN} for place in found) else None
+
+
+def _digits(body: LoopBody, rows: int, columns: int) -> dict[sympy.Symbol, sympy.Expr] | None:
+    """Return the variables of loops by row and column; None where a loop does not end with a row."""
+    variables, sizes = [*body.iter_vars, *body.reduce_vars], _extents(body)
+    width = 1 if prod(sizes) == rows else columns
+    digits, step = {}, 1
+    for variable, size in reversed(list(zip(variables, map(int, sizes), strict=True))):
+        digit = _digit(step, size, width)
+        if digit is None:
+            return None
+        digits[variable] = digit
+        step *= size
+    return digits
+
+
+def _digit(step: int, size: int, width: int) -> sympy.Expr | None:
+    """Return the digit of weight `step` of an element's number, which has `size` values."""
+    if step % width == 0:
+        return ModularIndexing(ROW, step // width, size)
+    if width % (step * size) == 0:
+        return ModularIndexing(COLUMN, step, size)
+    if width % step == 0 and step * size % width == 0:  # the loop goes over rows and over columns
+        return FloorDiv(COLUMN, step) + width // step * ModularIndexing(ROW, 1, step * size // width)
+    return None

@@ -1,0 +1,176 @@
+"""Rows and columns in one kernel, which leaves partial sums of columns, and a second that adds these up.
+
+After all groups are fused: their kernels may take part.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from functools import partial
+
+from .. import inductor
+from ..horizontal.column_sums import (
+    Tile,
+    blocks_to_try,
+    check_worthwhile,
+    find_tile,
+    tile_extents,
+)
+from ..horizontal.independence import positions_of, stay_in_order
+from ..horizontal.peak_memory import Room
+from ..inductor import columns as sums
+from ..inductor import mixed
+from ..inductor.memory import estimated_peak
+from ..inductor.protocols import Kernel, Schedule
+from ..lowering.triton import codegen
+from ..reasons import Reason, Refusal, Unsupported
+from ..support.error_boundary import attempt, check_not_faulty, try_step
+from .group_log import GroupLog
+from .grouping import Group
+from .logs import Logs
+from .results import Fused
+
+
+@dataclass(frozen=True)
+class _Change:
+    """kernels: of which one becomes each of `made`, by the position of the first; decision: a line about it."""
+
+    schedule: Schedule
+    made: list[tuple[Kernel, list[Kernel]]]
+    decision: str
+
+
+def add_up_columns(schedule: Schedule, logs: Logs, room: Room | None) -> Schedule:
+    """Return the schedule with one kernel for the rows and the columns of each tile, where that pays.
+
+    room: for the whole graph, None where whether it pays does not matter.
+    """
+    obstacle = mixed.cannot_mix()
+    for seed in try_step(partial(_seeds, schedule), []):
+        if not any(kernel is seed for kernel in schedule):
+            continue
+        if obstacle is not None:
+            _refuse(seed, logs, Reason.not_liftable, obstacle)
+            continue
+        change = None
+        with attempt(note=partial(_refuse, seed, logs)):
+            change = _change(schedule, seed, room)
+        if change is not None:
+            with attempt():
+                _log(schedule, change, logs)
+            schedule = change.schedule
+    return schedule
+
+
+def _seeds(schedule: Schedule) -> Schedule:
+    return [kernel for kernel in schedule if tile_extents(kernel) is not None and _is_on_gpu(kernel)]
+
+
+def _is_on_gpu(kernel: Kernel) -> bool:
+    device = inductor.device_of(kernel)
+    return device.type != "cpu" and inductor.generates_triton(device)
+
+
+def _refuse(seed: Kernel, logs: Logs, reason: Reason, detail: str) -> None:
+    """Note why a kernel adds up columns as Inductor has it."""
+    owner = logs.owner(inductor.operation_names(seed))
+    if owner is not None:
+        owner.keep_apart(reason, detail)
+    else:
+        logs.report.refusals.append(Refusal([seed.get_name()], reason, detail))
+
+
+def _change(schedule: Schedule, seed: Kernel, room: Room | None) -> _Change:
+    """Return what becomes of the tile of a kernel; Unsupported, with nothing changed, where it stays as it is."""
+    tile = find_tile(schedule, positions_of(schedule, [seed])[0])
+    check_not_faulty(tile.names)
+    if not stay_in_order(schedule, [set(positions_of(schedule, kernels)) for kernels in (tile.kernels, tile.readers)]):
+        detail = "a path leads from one to another through other kernels"
+        raise Unsupported(Reason.cycle_through_other_node, f"{sorted(tile.names)}: {detail}")
+    processors = inductor.multiprocessors(inductor.device_of(seed))
+    if room is not None:
+        room.most = max(room.most, _peak_with_workspaces(schedule, tile, processors))
+    *others, last = blocks_to_try(tile, processors)
+    for block in others:
+        with contextlib.suppress(Unsupported):
+            return _in_blocks(schedule, tile, block, room, processors)
+    return _in_blocks(schedule, tile, last, room, processors)
+
+
+def _peak_with_workspaces(schedule: Schedule, tile: Tile, processors: int) -> int:
+    """Return the graph's peak with the partial sums of mix-order kernels, of which Inductor's estimate has fewer."""
+    own = [one for one in tile.sums if mixed.is_part_of_mixed_kernel(one.part)]
+    with contextlib.ExitStack() as undo:
+        for one in own:
+            sums.resize_parts(one, -(-one.rows // mixed.block_of_mixed_kernel(one.rows, processors)), undo)
+        return estimated_peak(schedule) if own else 0
+
+
+def _in_blocks(schedule: Schedule, tile: Tile, block: int, room: Room | None, processors: int) -> _Change:
+    """Return what becomes of a tile in blocks of so many rows."""
+    blocks = -(-tile.rows // block)
+    with contextlib.ExitStack() as undo:
+        for one in tile.sums:
+            sums.add_up_in_blocks(one, blocks, undo)
+        band, adding = _band(tile, block), _adding(schedule, tile)
+        decision = check_worthwhile(tile, band, [kernel for kernel, _ in adding], block, processors, room is None)
+        made = [(band, tile.kernels), *adding]
+        _keep_parts(band, [one.total.get_name() for one in tile.sums], blocks, undo)
+        undo.callback(codegen.put_back, [*tile.kernels, *tile.readers])
+        changed = _replaced(schedule, made)
+        if room is not None:
+            room.check_all(changed)
+        undo.pop_all()
+    return _Change(changed, made, decision)
+
+
+def _band(tile: Tile, block: int) -> Kernel:
+    nodes = [node for kernel in tile.kernels for node in inductor.loop_nodes(kernel)]
+    parts = {one.part.get_name(): one.buffer for one in tile.sums}
+    band = codegen.add_up_columns(nodes, tile.rows, tile.columns, block, parts)
+    if band is None:
+        raise Unsupported(Reason.not_liftable, f"{sorted(tile.names)}: Inductor's codegen cannot run them together")
+    return band
+
+
+def _adding(schedule: Schedule, tile: Tile) -> list[tuple[Kernel, list[Kernel]]]:
+    """Return what adds up the parts of all sums: one kernel, or as many as Inductor has; with what it replaces."""
+    readers = [schedule[p] for p in positions_of(schedule, tile.readers)]
+    together = codegen.fuse_nodes([node for kernel in readers for node in inductor.loop_nodes(kernel)])
+    if together is not None:
+        return [(together, readers)]
+    alone = [(codegen.fuse_nodes(inductor.loop_nodes(kernel)), [kernel]) for kernel in readers]
+    if any(kernel is None for kernel, _ in alone):
+        raise Unsupported(Reason.not_liftable, f"{sorted(tile.names)}: Inductor's codegen cannot add up their parts")
+    return [(kernel, replaced) for kernel, replaced in alone if kernel is not None]
+
+
+def _keep_parts(band: Kernel, names: list[str], blocks: int, undo: contextlib.ExitStack) -> None:
+    place = band.scheduler, inductor.device_of(band), set(names)
+    undo.callback(codegen.undo_add_up_parts, *place)
+    codegen.add_up_parts(*place, blocks)
+
+
+def _replaced(schedule: Schedule, made: list[tuple[Kernel, list[Kernel]]]) -> Schedule:
+    positions = [positions_of(schedule, kernels) for _, kernels in made]
+    new = {found[0]: kernel for (kernel, _), found in zip(made, positions, strict=True)}
+    return codegen.replace_kernels(schedule[0].scheduler, schedule, new, {p for found in positions for p in found})
+
+
+def _log(schedule: Schedule, change: _Change, logs: Logs) -> None:
+    """Note the new kernels in the log of the first kernel of each, and in those of others that they replace."""
+    all_replaced = [kernel for _, kernels in change.made for kernel in kernels]
+    free = [kernel for kernel in all_replaced if logs.owner(inductor.operation_names(kernel)) is None]
+    if free:
+        group = Group(positions_of(schedule, free), set().union(*map(inductor.operation_names, free)))
+        logs.keep(logs.open(group, schedule))
+    for kernel, replaced in change.made:
+        owners = [owner for k in replaced if (owner := logs.owner(inductor.operation_names(k))) is not None]
+        first: GroupLog = owners[0]
+        own = [k for k, owner in zip(replaced, owners, strict=True) if owner is first]
+        decisions = (change.decision,) if kernel is change.made[0][0] else ()
+        first.take(Fused(kernel, frozenset(positions_of(schedule, own)), decisions, contextlib.ExitStack()))
+        for owner in owners:
+            if owner is not first:
+                owner.join_launch(first, change.decision)

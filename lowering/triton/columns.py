@@ -1,0 +1,164 @@
+"""Kernels of rows that add up columns as well: each program has a block of rows, and leaves a sum of each column of it.
+
+Inductor's Triton kernel has the loop over a block's rows and the stores of the partial sums, for its mix-order
+reductions. Those are reductions of equal inputs, and PyTorch adds up what they leave. Here the columns may be of what
+the kernel itself computes, and another kernel of Inductor's adds up, with what follows.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import sympy
+import torch
+
+from ...inductor.protocols import Kernel
+
+if TYPE_CHECKING:  # Importing this loads no Inductor: the classes are found where one is derived from them.
+    from torch._inductor.codegen.simd_kernel_features import SIMDKernelFeatures
+    from torch._inductor.codegen.triton import TritonKernel, TritonScheduling
+else:
+    TritonKernel = TritonScheduling = object
+
+#: Columns and warps of a block that adds up parts: a sector of 32 bytes and more in each, and all parts at once.
+SUM_COLUMNS = 16
+MOST_SUM_WARPS = 8
+
+
+class ColumnBand:
+    """Marks a kernel of rows with partial sums of columns.
+
+    rows, columns: of the tile; block: rows of a program; parts: buffers of partial sums, by node.
+    """
+
+    rows: int
+    columns: int
+    block: int
+    parts: dict[str, str]
+
+    @property
+    def blocks(self) -> int:
+        """How many programs there are, and partial sums of each column."""
+        return -(-self.rows // self.block)
+
+
+def column_band(kernel: Kernel, rows: int, columns: int, block: int, parts: dict[str, str]) -> Kernel:
+    """Return a kernel of the same nodes that adds up columns; `parts` are its nodes that do."""
+    from torch._inductor.scheduler import FusedSchedulerNode
+
+    kind: Any = type("ColumnBandNode", (ColumnBand, FusedSchedulerNode), {})
+    band = kind(kernel.scheduler, list(kernel.get_nodes()))
+    band.rows, band.columns, band.block, band.parts = rows, columns, block, parts
+    return band
+
+
+def sum_block(parts: int) -> tuple[int, int]:
+    """Return (columns, warps) of a block of a kernel that adds up so many parts of each column."""
+    warps = SUM_COLUMNS * parts // (32 * 16)
+    return SUM_COLUMNS, min(max(1 << max(warps - 1, 0).bit_length(), 1), MOST_SUM_WARPS)
+
+
+@functools.cache
+def column_kernel(base: Any) -> type:
+    """Return a class of kernels whose partial sums have nothing of what is not in the tile."""
+    return type("ColumnKernel", (ColumnMixin, base), {})
+
+
+class ColumnMixin(TritonKernel):
+    """Adds up whole tiles, and only rows that there are."""
+
+    def partial_accumulate(self, name: str, reduction_type: str, val: Any, extra_meta: dict[str, Any]) -> None:
+        """Add up the columns of a value: of a whole tile, be it the same in each row; without rows beyond the last."""
+        shape = tuple(self.dense_size_list())
+        tile = f"tl.broadcast_to({val}, [{', '.join(shape)}])"
+        if not self._has_constant_xmask():
+            tile = f"tl.where(xmask, {tile}, 0.0)"
+        whole = self.cse.generate(self.compute, tile, dtype=torch.float32, shape=shape)
+        # What this node alone reads beside the others of the kernel, nobody has to store.
+        self.store_buffer_names.add(name)
+        super().partial_accumulate(name, reduction_type, whole, extra_meta)
+
+
+class ColumnScheduling(TritonScheduling):
+    """Generates kernels of rows that add up columns."""
+
+    @functools.cached_property
+    def bridge_sum_nodes(self) -> dict[str, int]:
+        """Return the nodes that add up what such kernels leave, with the parts of each column."""
+        return {}
+
+    def codegen_node(self, node: Kernel) -> None:
+        """Generate a kernel, and its call."""
+        if not isinstance(node, ColumnBand):
+            return super().codegen_node(node)
+        from torch._inductor.virtualized import V
+
+        features = self._column_features(node)
+        kernel, workspace, source = self._column_source(node, features)
+        kernel.kernel_name = self.define_kernel(source, features.node_schedule, kernel)
+        kernel.code_hash = _code_hash(source)
+        with V.set_kernel_handler(kernel):
+            for member in features.scheduler_nodes():
+                if member.get_name() not in node.parts:
+                    member.mark_run()
+        self.codegen_comment(features.node_schedule, None)
+        kernel.call_kernel(kernel.kernel_name, deallocate_ws=False)
+        V.graph.removed_buffers |= kernel.removed_buffers
+        V.graph.inplaced_to_remove |= kernel.inplaced_to_remove
+        _name_parts(node, [part.buffer_name for part in kernel.saved_partial_accumulate], workspace)
+        self.free_buffers_in_scheduler()
+        return None
+
+    def _column_features(self, node: Any) -> SIMDKernelFeatures:
+        from torch._inductor.codegen.simd_kernel_features import SIMDKernelFeatures
+
+        rows, columns = sympy.Integer(node.rows), sympy.Integer(node.columns)
+        return SIMDKernelFeatures(self.generate_node_schedule(node.get_nodes(), rows, columns), rows, columns)
+
+    def _column_source(self, node: Any, features: SIMDKernelFeatures) -> tuple[Any, str, str]:
+        """Return (the kernel, the name of the workspace with the partial sums, the source)."""
+        from torch._inductor.virtualized import V
+
+        options = {"features": features, "tiling_scores": None, "mix_order_reduction": True}
+        options["override_persistent_reduction"] = True
+        plain = self.kernel_type
+        self.kernel_type = column_kernel(plain)
+        try:
+            tiling = {"x": features.numel, "r0_": features.reduction_numel}
+            (kernel,) = self.create_kernel_choices(features, [tiling], options)
+        finally:
+            self.kernel_type = plain
+        kernel.rsplit_size = node.block
+        self.codegen_node_schedule_with_kernel(features.node_schedule, kernel)
+        elements = sympy.Integer(len(node.parts) * node.blocks * node.columns)
+        _, workspace, _ = kernel.args.workspace(elements, False, dtype=torch.float32)
+        with kernel:
+            kernel.codegen_body()
+        with V.set_kernel_handler(kernel):
+            return kernel, workspace, kernel.codegen_kernel()
+
+
+def _code_hash(source: str) -> str:
+    from torch._inductor.codecache import code_hash
+
+    return code_hash(source)
+
+
+def _name_parts(node: Any, buffers: Sequence[str], workspace: str) -> None:
+    """Have the buffers of partial sums be parts of the workspace, which lives as long as the last of them.
+
+    The wrapper is not told that the workspace is free: it would give it to others, whose buffers it knows.
+    """
+    from torch._inductor.virtualized import V
+
+    assert sorted(buffers) == sorted(node.parts.values()), "a sum was lost"
+    wrapper = V.graph.wrapper_code
+    for place, name in enumerate(buffers):
+        layout = V.graph.get_buffer(name).get_layout()
+        size, stride = (tuple(map(int, numbers)) for numbers in (layout.size, layout.stride))
+        offset = place * node.blocks * node.columns
+        wrapper.writeline(f"{name} = reinterpret_tensor({workspace}, {size}, {stride}, {offset})")
+        wrapper.allocated.add(name)
+    wrapper.writeline(f"del {workspace}")
