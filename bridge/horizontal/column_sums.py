@@ -15,6 +15,7 @@ from ..inductor import columns as sums
 from ..inductor import mixed, tiles
 from ..inductor.columns import ColumnSum
 from ..inductor.protocols import Kernel, LoopNode, Schedule
+from ..lowering.triton.columns import MOST_PARTS
 from ..lowering.triton.profitability import LAUNCH_BYTES
 from ..reasons import Reason, Unsupported
 from ..support.error_boundary import try_step
@@ -205,7 +206,11 @@ def blocks_to_try(tile: Tile, processors: int) -> list[int]:
     block = mixed.block_of_mixed_kernel(tile.rows, processors)
     while tile.rows / block < FEWEST_PROGRAMS * processors and block > SMALLEST_BLOCK:
         block //= 2
+    while -(-tile.rows // block) > MOST_PARTS:
+        block *= 2
     known = [block << more for more in range(4) if tile.rows / (block << more) >= FEWEST_PROGRAMS * processors]
+    if len(tile.sums) > 1:  # memory that a kernel is given begins at a multiple of 16 bytes
+        known = [block for block in known if -(-tile.rows // block) * tile.columns % 4 == 0]
     if not known:
         detail = f"{tile.rows} rows in blocks of {block} are too few for {processors} multiprocessors"
         raise Unsupported(Reason.not_profitable, f"{_names(tile)}: {detail}")
@@ -217,37 +222,40 @@ def parts_bytes(tile: Tile, block: int) -> int:
     return -(-tile.rows // block) * tile.columns * 4 * len(tile.sums)
 
 
-def check_worthwhile(
-    tile: Tile, band: Kernel, adding: list[Kernel], block: int, processors: int, force: bool = False
-) -> str:
+def check_worthwhile(tile: Tile, band: Kernel, adding: list[Kernel], block: int, force: bool = False) -> str:
     """Return a line about a kernel over a tile, and those that add up what it leaves; Unsupported where it costs more.
 
-    The bytes that a kernel moves count for more where too few of them are on their way at a time.
+    A kernel of rows that has its sums of PyTorch, and nothing else beside it, stays as it is.
     """
     emitted = [k for k in [*tile.kernels, *tile.readers] if not all(map(mixed.done_by_mixed_kernel, k.get_nodes()))]
     by_torch = [one for one in tile.sums if mixed.is_part_of_mixed_kernel(one.part)]
     launches = len(emitted) + sum(1 if _is_float(one) else 2 for one in by_torch)
+    left = 1 + len(adding)
     parts = parts_bytes(tile, block)
     size = f"{parts / 2**20:.1f} MB of partial sums"
-    if 1 + len(adding) > len(emitted) and not force:
+    if left > len(emitted):
         raise Unsupported(Reason.not_profitable, f"{_names(tile)}: no kernel less, with {size}")
-    names = tile.names
-    before = sum(sum(inductor.bytes_touched(k).values()) for k in emitted) + 2 * parts * len(by_torch) // len(tile.sums)
-    moved = sum(sum(inductor.bytes_touched(k).values()) for k in adding) + parts
-    moved += inductor.bytes_beside(band)
-    over_tile = sum(inductor.bytes_touched(band, names).values())
-    saved = before - moved - int(over_tile / _busy(tile, block, over_tile))
-    gained = (launches - 1 - len(adding)) * LAUNCH_BYTES
-    detail = f"{launches} launches become {1 + len(adding)}, which save {saved / 2**20:.1f} MB, with {size}"
-    if saved + gained <= 0 and not force:
+    before = _moved(emitted) + 2 * parts * len(by_torch) // len(tile.sums)
+    saved = before - _moved(adding) - parts - _moved_by_band(tile, band, block)
+    detail = f"{launches} launches become {left}, which save {saved / 2**20:.1f} MB, with {size}"
+    if saved + (launches - left) * LAUNCH_BYTES <= 0 and not force:
         raise Unsupported(Reason.not_profitable, f"{_names(tile)}: {detail}")
     return f"rows and columns: blocks of {block} rows: {detail}"
 
 
-def _busy(tile: Tile, block: int, moved: int) -> float:
-    """Return how much of memory's speed programs reach that have one row at a time, and load three ahead at most."""
+def _moved(kernels: list[Kernel]) -> int:
+    return sum(sum(inductor.bytes_touched(kernel).values()) for kernel in kernels)
+
+
+def _moved_by_band(tile: Tile, band: Kernel, block: int) -> int:
+    """Return the bytes that a kernel over a tile moves: they count for more where too few are on their way at a time.
+
+    A program has one row at a time, and loads three ahead at most.
+    """
+    moved = sum(inductor.bytes_touched(band, tile.names).values())
     programs, ahead = -(-tile.rows // block), min(max(block // 4, 1), 3)
-    return min(1.0, programs * ahead * moved / tile.rows / IN_FLIGHT)
+    busy = min(1.0, programs * ahead * moved / tile.rows / IN_FLIGHT)
+    return inductor.bytes_beside(band) + int(moved / busy)
 
 
 def _is_float(one: ColumnSum) -> bool:

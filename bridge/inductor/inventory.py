@@ -16,6 +16,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from .tools_inventory import TOOLS
+
 Release: TypeAlias = tuple[int, int]
 
 
@@ -42,7 +44,7 @@ class Name:
 
 def names(tools: bool = False) -> list[Name]:
     """Return what the tables say; tools: those of the tools beside compiling, too."""
-    return [*_parsed(_COMPILING), *(_parsed(_TOOLS) if tools else [])]
+    return [*_parsed(_COMPILING), *(_parsed(TOOLS) if tools else [])]
 
 
 def moved(release: Release, tools: bool = False) -> list[str]:
@@ -159,6 +161,7 @@ torch._inductor.choices
     InductorChoices.should_use_persistent_reduction(features, cooperative_reduction)
 torch._inductor.codecache
     BypassFxGraphCache
+    code_hash(code, extra=)
     PyCodeCache.modules
 torch._inductor.codegen.common
     CSE.generate(self, buffer, expr, *, bounds=, write=, assignment=, dtype=, shape=)
@@ -170,6 +173,8 @@ torch._inductor.codegen.common
     KernelArgs.inplace_buffers
     KernelArgs.input(self, name)
     KernelArgs.output(self, name)
+    KernelArgs.workspace(self, nelem, zero_fill, dtype=)
+    Kernel.store_buffer_names
 torch._inductor.codegen.cuda_combined_scheduling
     CUDACombinedScheduling._triton_scheduling
 torch._inductor.codegen.segmented_tree
@@ -178,9 +183,17 @@ torch._inductor.codegen.simd
     IterationRangesEntry: divisor length
     IterationRangesEntry.symbol(self)
     IterationRangesRoot: is_reduction numel prefix tensor_dim var_list
+    PartialAccumulate: buffer_name
+    SIMDKernel: code_hash inplaced_to_remove kernel_name removed_buffers rsplit_size saved_partial_accumulate
     SIMDKernel.is_compatible(cls, groups, lengths, reduction_numel=)
     SIMDScheduling.candidate_tilings(cls, node, numel, reduction_numel)
+    SIMDScheduling.codegen_node_schedule_with_kernel(self, node_schedule, kernel)
+    -2.14: SIMDScheduling.generate_node_schedule(self, nodes, numel, rnumel)
+    2.15-: SIMDScheduling.generate_node_schedule(self, nodes, numel, rnumel, *, required_post_reduction_index=)
 torch._inductor.codegen.simd_kernel_features
+    -2.14: SIMDKernelFeatures(node_schedule, numel, reduction_numel=, coalesce_analysis=)
+    2.15-: SIMDKernelFeatures(node_schedule, numel, reduction_numel=, coalesce_analysis=, tiling_scores=, *,
+        indexing_node_schedule=)
     SIMDKernelFeatures: coalesce_analysis node_schedule numel reduction_numel
     SIMDKernelFeatures.get_reduction_hint(self, tiling_scores=)
     SIMDKernelFeatures.is_reduction(self)
@@ -197,7 +210,9 @@ torch._inductor.codegen.triton
         is_combo_kernel=, per_subkernel_blocks=, **kwargs)
     TritonKernel._handle_pdl_after_load(self, launch_buffer, result_var)
     TritonKernel._handle_pdl_before_access(self, wait_buffer, *dependencies, consider_reads=)
+    TritonKernel._has_constant_xmask(self)
     TritonKernel.active_range_trees(self)
+    TritonKernel.call_kernel(self, name, node=, deallocate_ws=)
     TritonKernel.codegen_body(self)
     TritonKernel.codegen_kernel(self, name=)
     TritonKernel.dense_size_list(self)
@@ -215,6 +230,7 @@ torch._inductor.codegen.triton
     TritonKernel.is_indirect_indexing(self, index)
     TritonKernel.load(self, name, index)
     TritonKernel.mask_loads(self, mask, value)
+    TritonKernel.partial_accumulate(self, name, reduction_type, val, extra_meta)
     TritonKernel.prepare_indexing(self, index)
     TritonKernel.reduction(self, dtype, src_dtype, reduction_type, value)
     TritonKernel.store(self, name, index, value, mode=)
@@ -254,11 +270,12 @@ torch._inductor.codegen.triton_combo_kernel
     ComboKernel.select_heuristics(self, sub_kernel)
 torch._inductor.codegen.wrapper
     EfficientPeakEstimate: overall_peak_memory segmented_tree
-    PythonWrapperCodegen: estimate_peak lines
+    PythonWrapperCodegen: allocated estimate_peak lines
     PythonWrapperCodegen.codegen_allocation(self, buffer)
     PythonWrapperCodegen.codegen_inplace_reuse(self, input_buffer, output_buffer)
     PythonWrapperCodegen.memory_plan_reuse(self)
     PythonWrapperCodegen.push_codegened_graph(self, graph)
+    PythonWrapperCodegen.writeline(self, line)
     ReuseLine.reused_as
 torch._inductor.compile_fx
     -2.11: compile_fx(model_, example_inputs_, inner_compile=, config_patches=, decompositions=, ignore_shape_env=)
@@ -269,15 +286,16 @@ torch._inductor.compile_fx
 torch._inductor.config
     _config _post_fusion_custom_pass benchmark_fusion combo_kernel_per_subkernel_blocks comprehensive_padding
         coordinate_descent_tuning cpu_backend deterministic emulate_precision_casts loop_ordering_after_fusion
-        max_autotune max_autotune_gemm max_autotune_pointwise patch post_grad_custom_post_pass
+        max_autotune max_autotune_gemm max_autotune_pointwise memory_planning patch post_grad_custom_post_pass
         realize_acc_reads_threshold realize_reads_threshold reorder_for_peak_memory
     -2.14: benchmark_epilogue_fusion
     2.13-: _realize_acc_reads_threshold_default batch_invariant realize_cpu_acc_reads_threshold
     2.14-: numerics
     2.15-: benchmark_template_fusion
     trace.enabled
-    triton: codegen_upcast_to_fp32 cooperative_reductions force_cooperative_reductions max_tiles multi_kernel
-        prefer_nd_tiling tile_reductions tiling_prevents_reduction_fusion
+    triton: codegen_upcast_to_fp32 cooperative_reductions force_cooperative_reductions max_tiles
+        mix_order_reduction mix_order_reduction_split_size multi_kernel prefer_nd_tiling tile_reductions
+        tiling_prevents_reduction_fusion
     2.13-: triton.nested_reduction
 torch._inductor.custom_graph_pass
     CustomGraphPass.uuid(self)
@@ -295,7 +313,7 @@ torch._inductor.fx_utils
     2.13-: get_fake_args_kwargs(x, gm=)
 torch._inductor.graph
     GraphLowering
-    GraphLowering: constants device_ops device_type graph_inputs inplaced_to_remove is_inference module
+    GraphLowering: constants cpp_wrapper device_ops device_type graph_inputs inplaced_to_remove is_inference module
         name_to_buffer removed_buffers removed_operations scheduler sizevars wrapper_code
     GraphLowering._update_scheduler(self)
     GraphLowering.get_buffer(self, buffer_name)
@@ -312,7 +330,10 @@ torch._inductor.ir
     Pointwise Reduction Scatter StorageBox TensorBox
     ComputedBuffer(*, name, layout, data, _split_size=, _original_inner_fn=, _original_ranges=,
         _original_reduction_ranges=)
-    ComputedBuffer._split_size
+    ComputedBuffer: _original_ranges _original_reduction_ranges _split_size layout
+    ComputedBuffer.get_default_sizes_body(self)
+    ComputedBuffer.simplify_and_reorder(self, extra_indexing_constraints=, recompute_sizes_body_func=)
+    ComputedBuffer.with_original_inner_fn(self)
     ExternKernel.require_contiguous(cls, x)
     FixedLayout(device, dtype, size, stride=, offset=, is_pinned=)
     FlexibleLayout.contiguous_strides(sizes)
@@ -324,11 +345,13 @@ torch._inductor.ir
     ReductionHint.DEFAULT
 torch._inductor.loop_body
     LoopBody(fn, args, var_ranges, iter_vars, reduce_vars, allow_same_symbol_in_index=)
-    LoopBody: has_partial_accumulate indexing_exprs iter_vars memory_usage root_block sizes subblocks var_ranges
+    LoopBody: has_partial_accumulate indexing_exprs iter_vars memory_usage reduce_vars root_block sizes
+        subblocks var_ranges
     LoopBody.has_op(self, name)
     LoopBody.merge_loops(self)
-    LoopBodyBlock.graph MemoryUsageType.LOAD_SEED
-    MemoryEntry: buffer_name mode
+    LoopBodyBlock.graph
+    MemoryUsageType: LOAD LOAD_SEED STORE STORE_REDUCTION
+    MemoryEntry: buffer_name index_name mode
 torch._inductor.lowering
     fallbacks lowerings
     register_lowering(aten_fn, broadcast=, type_promotion_kind=, convert_input_to_bool=, lowering_dict=)
@@ -342,8 +365,9 @@ torch._inductor.metrics
     cpp_outer_loop_fused_inner_counts
 torch._inductor.ops_handler
     DefaultHandler._default(self, name, args, kwargs)
+    OpsHandler.partial_accumulate(self, name, reduction_type, value, extra_meta)
 torch._inductor.runtime.hints
-    DeviceProperties: cc create
+    DeviceProperties: cc create multi_processor_count
     ReductionHint.INNER
 torch._inductor.runtime.triton_heuristics
     triton_helpers
@@ -356,7 +380,8 @@ torch._inductor.runtime.triton_heuristics
     pointwise(size_hints, triton_meta, tile_hint=, filename=, min_elem_per_thread=, inductor_meta=, return_configs=)
     reduction(size_hints, reduction_hint=, triton_meta=, filename=, inductor_meta=, return_configs=)
 torch._inductor.scheduler
-    FusedSchedulerNode NopKernelSchedulerNode
+    FusedSchedulerNode(scheduler, snodes)
+    NopKernelSchedulerNode
     BaseSchedulerNode: read_writes scheduler unmet_dependencies
     BaseSchedulerNode.get_buffer_names(self)
     BaseSchedulerNode.get_device(self)
@@ -395,6 +420,7 @@ torch._inductor.scheduler
     SchedulerBuffer.get_mutations(self)
     SchedulerBuffer.get_name(self)
     SchedulerNode: _body _sizes group node pointwise_read_writes
+    SchedulerNode.mark_run(self)
     2.14-: SchedulerNode._loop_state_gen
     2.13-: SchedulerNode.clear_loop_body_dependent_caches(self, need_clear_tiling_cache)
     SchedulerNode.refresh_dependencies(self, normalize, need_clear_tiling_cache)
@@ -402,6 +428,7 @@ torch._inductor.sizevars
     SizeVarAllocator: inv_precomputed_replacements precomputed_replacements shape_env
     SizeVarAllocator.optimization_hint(self, expr, fallback=)
     -2.11: SizeVarAllocator.size_hint(self, expr, *, fallback=)
+    SizeVarAllocator.simplify_with_ranges(self, expr, var_ranges)
     SizeVarAllocator.statically_known_multiple_of(self, numerator, denominator)
     SizeVarAllocator.statically_known_true(self, expr)
     join_dimensions(expr)
@@ -411,7 +438,8 @@ torch._inductor.utils
     reduction_num_outputs(reduction_type)
 torch._inductor.virtualized
     ops
-    V: choices debug fake_mode graph set_extern_kernel_nodes set_graph_handler set_kernel_handler set_ops_handler
+    V: choices debug fake_mode get_ops_handler graph set_extern_kernel_nodes
+        set_graph_handler set_kernel_handler set_ops_handler
 torch._ops
     OpOverload
 torch._prims_common
@@ -435,66 +463,4 @@ torch.utils._sympy.functions
     CeilDiv FloorDiv Mod ModularIndexing PythonMod
 torch.utils.flop_counter
     flop_registry
-"""
-
-#: What the tools beside it need: `bridge.offline`, `bridge bench`, logs.  No compilation fails without these.
-_TOOLS = """
-torch._dynamo
-    lookup_backend(compiler_fn)
-    reset()
-torch._dynamo.device_interface
-    CpuInterface CudaInterface caching_worker_current_devices caching_worker_device_properties
-torch._dynamo.utils
-    dynamo_timed(key, phase_name=, log_pt2_compile_event=, metadata=, dynamo_compile_column_us=, compile_id=,
-        is_backward=, log_waitcounter=, waitcounter_name_override=)
-torch._functorch.config
-    enable_autograd_cache
-torch._guards
-    TracingContext.report_output_strides()
-torch._inductor.async_compile
-    AsyncCompile
-torch._inductor.codecache
-    PyCodeCache.cache_clear(cls, purge=)
-    -2.11: PyCodeCache.load(cls, source_code, extra=)
-    2.13-: PyCodeCache.load(cls, source_code, extra=, *, set_sys_modules=)
-    PyCodeCache.write(cls, source_code, extra=)
-torch._inductor.compile_fx
-    compile_fx_backward(gm, example_inputs, compiler_config_extra, inner_compile=)
-    compile_fx_forward(gm, example_inputs, num_orig_model_outputs, num_example_inputs, compiler_config_extra,
-        inner_compile=, is_inference=)
-torch._inductor.config
-    compile_threads force_disable_caches use_static_cuda_launcher
-torch._inductor.fx_passes.fuse_attention
-    _scaled_dot_product_attention
-torch._inductor.fx_passes.joint_graph
-    UniformValueConstantFolder._deduce_value(self, node)
-    lazy_init(input_device=)
-torch._inductor.graph
-    GraphLowering.codegen(self)
-    GraphLowering.compile_to_module(self)
-torch._inductor.runtime
-    triton_helpers.libdevice
-torch._inductor.runtime.triton_heuristics
-    -2.13: CachingAutotuner._precompile_config(self, cfg)
-    2.14-: CachingAutotuner._precompile_config(self, cfg, *, cc_override=)
-torch._inductor.utils
-    fresh_cache(cache_entries=, dir=, delete=)
-torch._logging
-    getArtifactLogger(module_qname, artifact_name)
-    trace_structured(name, metadata_fn=, *, payload_fn=, suppress_context=, expect_trace_id=,
-        record_logging_overhead=, compile_id=)
-torch._logging._internal
-    trace_log
-torch._prims
-    TensorMeta(tensorlike=, *, shape=, strides=, dtype=, device=)
-torch._subclasses.fake_tensor
-    FakeTensor
-    FakeTensorMode(*, allow_fallback_kernels=, allow_non_fake_inputs=, shape_env=, static_shapes=, export=)
-    init_gpu_context(device)
-torch.utils._python_dispatch
-    TorchDispatchMode
-torch.utils._pytree
-    tree_leaves(tree, is_leaf=)
-    tree_map(func, tree, *rests, is_leaf=)
-    tree_map_only(type_or_types_or_pred, func, tree, is_leaf=)
 """

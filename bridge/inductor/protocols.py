@@ -45,6 +45,7 @@ class LoopBody(Protocol):
 
     sizes: Sizes
     iter_vars: Sequence[sympy.Symbol]
+    reduce_vars: Sequence[sympy.Symbol]
     var_ranges: Mapping[sympy.Symbol, sympy.Expr]
     indexing_exprs: Mapping[str, sympy.Expr]
     memory_usage: Mapping[Any, Sequence[Any]]
@@ -168,6 +169,7 @@ class TritonCodeGenerator(CodeGenerator, Protocol):
 
     bridge_persistent_nodes: dict[str, int]
     bridge_inner_nodes: set[str]
+    bridge_sum_nodes: dict[str, int]
     bridge_collected: list[KernelFeatures] | None
     kernel_type: Any
 

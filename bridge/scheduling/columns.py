@@ -64,12 +64,8 @@ def add_up_columns(schedule: Schedule, logs: Logs, room: Room | None) -> Schedul
 
 
 def _seeds(schedule: Schedule) -> Schedule:
-    return [kernel for kernel in schedule if tile_extents(kernel) is not None and _is_on_gpu(kernel)]
-
-
-def _is_on_gpu(kernel: Kernel) -> bool:
-    device = inductor.device_of(kernel)
-    return device.type != "cpu" and inductor.generates_triton(device)
+    found = [kernel for kernel in schedule if tile_extents(kernel) is not None]
+    return [kernel for kernel in found if inductor.generates_triton(inductor.device_of(kernel))]
 
 
 def _refuse(seed: Kernel, logs: Logs, reason: Reason, detail: str) -> None:
@@ -94,8 +90,8 @@ def _change(schedule: Schedule, seed: Kernel, room: Room | None) -> _Change:
     *others, last = blocks_to_try(tile, processors)
     for block in others:
         with contextlib.suppress(Unsupported):
-            return _in_blocks(schedule, tile, block, room, processors)
-    return _in_blocks(schedule, tile, last, room, processors)
+            return _in_blocks(schedule, tile, block, room)
+    return _in_blocks(schedule, tile, last, room)
 
 
 def _peak_with_workspaces(schedule: Schedule, tile: Tile, processors: int) -> int:
@@ -107,14 +103,14 @@ def _peak_with_workspaces(schedule: Schedule, tile: Tile, processors: int) -> in
         return estimated_peak(schedule) if own else 0
 
 
-def _in_blocks(schedule: Schedule, tile: Tile, block: int, room: Room | None, processors: int) -> _Change:
+def _in_blocks(schedule: Schedule, tile: Tile, block: int, room: Room | None) -> _Change:
     """Return what becomes of a tile in blocks of so many rows."""
     blocks = -(-tile.rows // block)
     with contextlib.ExitStack() as undo:
         for one in tile.sums:
             sums.add_up_in_blocks(one, blocks, undo)
         band, adding = _band(tile, block), _adding(schedule, tile)
-        decision = check_worthwhile(tile, band, [kernel for kernel, _ in adding], block, processors, room is None)
+        decision = check_worthwhile(tile, band, [kernel for kernel, _ in adding], block, room is None)
         made = [(band, tile.kernels), *adding]
         _keep_parts(band, [one.total.get_name() for one in tile.sums], blocks, undo)
         undo.callback(codegen.put_back, [*tile.kernels, *tile.readers])

@@ -7,8 +7,9 @@ the kernel itself computes, and another kernel of Inductor's adds up, with what 
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import sympy
@@ -22,9 +23,13 @@ if TYPE_CHECKING:  # Importing this loads no Inductor: the classes are found whe
 else:
     TritonKernel = TritonScheduling = object
 
-#: Columns and warps of a block that adds up parts: a sector of 32 bytes and more in each, and all parts at once.
-SUM_COLUMNS = 16
+#: Elements of a block that adds up parts, all of its columns at once; the columns, of which 8 are a sector of memory.
+SUM_ELEMENTS = 16384
+SUM_COLUMNS = (16, 8)
 MOST_SUM_WARPS = 8
+
+#: Parts of one column, at most, so that a block can have them.
+MOST_PARTS = SUM_ELEMENTS // SUM_COLUMNS[-1]
 
 
 class ColumnBand:
@@ -56,8 +61,9 @@ def column_band(kernel: Kernel, rows: int, columns: int, block: int, parts: dict
 
 def sum_block(parts: int) -> tuple[int, int]:
     """Return (columns, warps) of a block of a kernel that adds up so many parts of each column."""
-    warps = SUM_COLUMNS * parts // (32 * 16)
-    return SUM_COLUMNS, min(max(1 << max(warps - 1, 0).bit_length(), 1), MOST_SUM_WARPS)
+    columns = next((columns for columns in SUM_COLUMNS if columns * parts <= SUM_ELEMENTS), SUM_COLUMNS[-1])
+    warps = 1 << max(columns * parts // 512 - 1, 0).bit_length()  # 16 elements for each thread
+    return columns, min(warps, MOST_SUM_WARPS)
 
 
 @functools.cache
@@ -123,13 +129,9 @@ class ColumnScheduling(TritonScheduling):
 
         options = {"features": features, "tiling_scores": None, "mix_order_reduction": True}
         options["override_persistent_reduction"] = True
-        plain = self.kernel_type
-        self.kernel_type = column_kernel(plain)
-        try:
-            tiling = {"x": features.numel, "r0_": features.reduction_numel}
-            (kernel,) = self.create_kernel_choices(features, [tiling], options)
-        finally:
-            self.kernel_type = plain
+        tiling = {"x": features.numel, "r0_": features.reduction_numel}
+        with _making_columns(self):
+            kernel = self.create_kernel_choices(features, [tiling], options)[0]
         kernel.rsplit_size = node.block
         self.codegen_node_schedule_with_kernel(features.node_schedule, kernel)
         elements = sympy.Integer(len(node.parts) * node.blocks * node.columns)
@@ -138,6 +140,17 @@ class ColumnScheduling(TritonScheduling):
             kernel.codegen_body()
         with V.set_kernel_handler(kernel):
             return kernel, workspace, kernel.codegen_kernel()
+
+
+@contextlib.contextmanager
+def _making_columns(scheduling: Any) -> Iterator[None]:
+    """Have the kernels that are made in the block be of the class that adds up columns."""
+    plain = scheduling.kernel_type
+    scheduling.kernel_type = column_kernel(plain)
+    try:
+        yield
+    finally:
+        scheduling.kernel_type = plain
 
 
 def _code_hash(source: str) -> str:

@@ -15,6 +15,7 @@ from bridge.inductor import inventory, protocols
 from bridge.inductor.compiling import torch_release
 from bridge.inductor.inspection import _WatchedMixin
 from bridge.lowering.triton.codegen import BandMixin
+from bridge.lowering.triton.columns import ColumnMixin, ColumnScheduling
 from bridge.lowering.triton.kernels import LaneMixin, StridedAccessMixin
 
 #: What stands at the beginning of a name that the package uses -> whose name it is.
@@ -58,6 +59,8 @@ CLASSES = {
 MIXINS = {
     BandMixin: "torch._inductor.codegen.triton.TritonScheduling",
     _WatchedMixin: "torch._inductor.codegen.triton.TritonScheduling",
+    ColumnMixin: "torch._inductor.codegen.triton.TritonKernel",
+    ColumnScheduling: "torch._inductor.codegen.triton.TritonScheduling",
     LaneMixin: "torch._inductor.codegen.triton.TritonKernel",
     StridedAccessMixin: "torch._inductor.codegen.triton.TritonKernel",
 }
