@@ -100,6 +100,10 @@ def gelu_linear(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     return F.gelu(x @ weight + bias)
 
 
+def layer_norm_dropout(x: Tensor, y: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    return layer_norm(x + F.dropout(y, 0.1), weight, bias)
+
+
 def layer_scale(x: Tensor, f: Tensor, gamma: Tensor) -> Tensor:
     return x + gamma * f
 
@@ -137,6 +141,7 @@ PATTERNS: dict[str, tuple[Callable, Callable[[], tuple]]] = {
     "AdaLN, h = x + gate * y": (adaln_residual, lambda: (tensor(*X), tensor(*X), tensor(*W), tensor(*W), tensor(*W))),
     "layer norm, 2048 rows": (layer_norm, lambda: (tensor(2048, COLUMNS), tensor(*W), tensor(*W))),
     "RMSNorm, 2048 rows": (rms, lambda: (tensor(2048, COLUMNS), tensor(*W))),
+    "ln(x + dropout(y))": (layer_norm_dropout, lambda: (tensor(*X), tensor(*X), tensor(*W), tensor(*W))),
     "gelu(x @ w + b)": (gelu_linear, lambda: (tensor(*X), tensor(COLUMNS, COLUMNS), tensor(*W))),
     "LayerScale": (layer_scale, lambda: (tensor(*X), tensor(*X), tensor(*W))),
 }

@@ -60,13 +60,14 @@ class Tile:
         return set().union(*map(inductor.operation_names, self.kernels))
 
 
-def tile_extents(kernel: Kernel) -> tuple[int, int] | None:
-    """Return (rows, columns) of the tile whose columns a kernel adds up in two stages; None for any other."""
-    if not _is_of_loops(kernel):
-        return None
-    parts = [node for node in inductor.loop_nodes(kernel) if sums.is_column_part(node)]
-    extents = {sums.row_and_column_numbers(node) for node in parts}
-    return extents.pop() if len(extents) == 1 else None
+def adds_up_columns(kernel: Kernel) -> bool:
+    """Return True for a kernel of loops that adds up columns, of which there are several, in two stages."""
+    return _is_of_loops(kernel) and any(numbers is None or numbers[1] > 1 for numbers in _extents(kernel))
+
+
+def _extents(kernel: Kernel) -> set[tuple[int, int] | None]:
+    """Return (rows, columns) of the tiles whose columns a kernel adds up in two stages; None for symbols."""
+    return {sums.row_and_column_numbers(node) for node in _parts(kernel)}
 
 
 def _is_of_loops(kernel: Kernel) -> bool:
@@ -80,10 +81,7 @@ def find_tile(schedule: Schedule, seed: int) -> Tile:
 
     Unsupported where it has none, or its sums are not of the kind that a kernel of rows can add up.
     """
-    extents = tile_extents(schedule[seed])
-    if extents is None or not 1 < extents[1] <= MOST_COLUMNS:
-        raise Unsupported(Reason.extents_do_not_agree, f"{schedule[seed].get_name()}: no tile of rows")
-    rows, columns = extents
+    rows, columns = _only_extents(schedule[seed])
     members = [seed]
     for position in _around(schedule, seed):
         fits = partial(_joins, schedule, members, position, rows, columns)
@@ -94,6 +92,17 @@ def find_tile(schedule: Schedule, seed: int) -> Tile:
     if not any(not sums.is_column_part(node) for kernel in kernels for node in inductor.loop_nodes(kernel)):
         raise Unsupported(Reason.no_common_band, f"{schedule[seed].get_name()}: no kernel of the same rows")
     return Tile(rows, columns, kernels, found, _readers(schedule, found, columns))
+
+
+def _only_extents(kernel: Kernel) -> tuple[int, int]:
+    extents = _extents(kernel)
+    numbers, *others = extents
+    name = kernel.get_name()
+    if None in extents:
+        raise Unsupported(Reason.dynamic_extent, f"{name}: a size of the columns that it adds up is a symbol")
+    if numbers is None or others or not 1 < numbers[1] <= MOST_COLUMNS:
+        raise Unsupported(Reason.extents_do_not_agree, f"{name}: no program has a whole row of its columns")
+    return numbers
 
 
 def _parts(kernel: Kernel) -> list[LoopNode]:

@@ -295,7 +295,7 @@ torch._inductor.config
     trace.enabled
     triton: codegen_upcast_to_fp32 cooperative_reductions force_cooperative_reductions max_tiles
         mix_order_reduction mix_order_reduction_split_size multi_kernel prefer_nd_tiling tile_reductions
-        tiling_prevents_reduction_fusion
+        tiling_prevents_reduction_fusion use_block_ptr use_tensor_descriptor
     2.13-: triton.nested_reduction
 torch._inductor.custom_graph_pass
     CustomGraphPass.uuid(self)
@@ -313,8 +313,8 @@ torch._inductor.fx_utils
     2.13-: get_fake_args_kwargs(x, gm=)
 torch._inductor.graph
     GraphLowering
-    GraphLowering: constants cpp_wrapper device_ops device_type graph_inputs inplaced_to_remove is_inference module
-        name_to_buffer removed_buffers removed_operations scheduler sizevars wrapper_code
+    GraphLowering: constants cpp_wrapper device_ops device_type fx_wrapper graph_inputs inplaced_to_remove
+        is_inference module name_to_buffer removed_buffers removed_operations scheduler sizevars wrapper_code
     GraphLowering._update_scheduler(self)
     GraphLowering.get_buffer(self, buffer_name)
     GraphLowering.get_dep_size_hint(self, dep, count_bytes=)

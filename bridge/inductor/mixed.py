@@ -21,8 +21,10 @@ def cannot_mix() -> str | None:
     from torch._inductor import config
     from torch._inductor.virtualized import V
 
-    if V.graph.cpp_wrapper:
-        return "the wrapper is C++"
+    if V.graph.cpp_wrapper or V.graph.fx_wrapper:
+        return "the wrapper is not Python"
+    if config.triton.use_block_ptr or config.triton.use_tensor_descriptor:
+        return "blocks have pointers, which do not follow the rows of a program"
     if config.memory_planning:
         return "buffers are planned to be in pools"
     return None if config.triton.mix_order_reduction else "triton.mix_order_reduction is off"

@@ -12,10 +12,10 @@ from functools import partial
 from .. import inductor
 from ..horizontal.column_sums import (
     Tile,
+    adds_up_columns,
     blocks_to_try,
     check_worthwhile,
     find_tile,
-    tile_extents,
 )
 from ..horizontal.independence import positions_of, stay_in_order
 from ..horizontal.peak_memory import Room
@@ -64,7 +64,7 @@ def add_up_columns(schedule: Schedule, logs: Logs, room: Room | None) -> Schedul
 
 
 def _seeds(schedule: Schedule) -> Schedule:
-    found = [kernel for kernel in schedule if tile_extents(kernel) is not None]
+    found = [kernel for kernel in schedule if adds_up_columns(kernel)]
     return [kernel for kernel in found if inductor.generates_triton(inductor.device_of(kernel))]
 
 

@@ -127,8 +127,8 @@ class ColumnScheduling(TritonScheduling):
         """Return (the kernel, the name of the workspace with the partial sums, the source)."""
         from torch._inductor.virtualized import V
 
-        options = {"features": features, "tiling_scores": None, "mix_order_reduction": True}
-        options["override_persistent_reduction"] = True
+        options: dict[str, Any] = {"features": features, "tiling_scores": None, "mix_order_reduction": True}
+        options |= {"override_persistent_reduction": True, "override_cooperative_reduction": False}
         tiling = {"x": features.numel, "r0_": features.reduction_numel}
         with _making_columns(self):
             kernel = self.create_kernel_choices(features, [tiling], options)[0]

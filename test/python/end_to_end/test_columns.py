@@ -1,0 +1,143 @@
+"""Rows and columns in one kernel, which leaves partial sums of columns: kernels, numbers, and what stays apart."""
+
+from __future__ import annotations
+
+import functools
+
+import pytest
+import torch
+from functions import norm
+from torch._inductor.choices import InductorChoices
+from training import PATTERNS, adaln_residual, count, graphs
+
+import bridge
+from bridge import inductor, offline
+from bridge.backend import bridge as backend
+from bridge.offline.interpret import interpreter
+from bridge.reasons import Reason
+
+
+def compiled_for(**options):
+    return functools.partial(backend, options={"strict": True, **options})
+
+
+def decisions():
+    return [line for group in bridge.report().groups for line in group.decisions if line.startswith("rows and columns")]
+
+
+@pytest.mark.parametrize(
+    "name", ["a, b = rms(x).chunk(2); silu(a) * b", "AdaLN, h = x + gate * y", "ln(x + dropout(y))"]
+)
+def test_a_backward_is_a_kernel_of_rows_and_one_that_adds_up(name):
+    """With what Inductor's mix-order kernel leaves apart: a gate before it, another sum, the sums' own epilogues."""
+    function, make = PATTERNS[name]
+    forward, backward = graphs(function, make(), compiled_for(training=True))
+    assert (count(forward), count(backward)) == ("1", "2"), bridge.report()
+    assert len(decisions()) == 1
+
+
+@pytest.mark.parametrize("name", ["layer norm, 2048 rows", "gelu(x @ w + b)", "LayerScale"])
+def test_partial_sums_need_room_in_memory(name):
+    """The graph's peak is at the kernel of rows, and Inductor adds up without a workspace."""
+    function, make = PATTERNS[name]
+    _, backward = graphs(function, make(), compiled_for(training=True))
+    assert count(backward) in ("3", "4")
+    assert any(reason is Reason.not_profitable and "bytes of memory more" in why for reason, why in apart())
+    _, backward = graphs(function, make(), compiled_for(training=True, force_fusion=True))
+    assert count(backward) == "2", bridge.report()
+
+
+def apart():
+    return [pair for group in bridge.report().groups for pair in group.apart]
+
+
+def of_result(x, g, w):
+    """The columns are those of what the kernel of rows writes."""
+    h = norm(x, w)
+    return h, (h * g).sum(0)
+
+
+def of_row_before(x, g, w):
+    h = norm(x, w)
+    return h, (torch.roll(h, 1, 0) * g).sum(0)
+
+
+def of_column_before(x, g, w):
+    h = norm(x, w)
+    return h, (torch.roll(h, 1, 1) * g).sum(0)
+
+
+@pytest.mark.parametrize(("function", "fused"), [(of_result, True), (of_row_before, False), (of_column_before, False)])
+@pytest.mark.parametrize("rows", [2048, 1024])
+def test_only_what_its_own_row_and_column_wrote_is_added_up(function, fused, rows):
+    """A square tile has as many rows as columns, of which neither may be taken for the other."""
+    inputs = torch.randn(rows, 2048), torch.randn(rows, 2048), torch.randn(2048)
+    torch._dynamo.reset()
+    found = offline.compile_for_gpu(function, inputs, compile_fx=compiled_for(force_fusion=True))
+    assert (found.n_kernels, len(decisions())) == ((2, 1) if fused else (3, 0)), bridge.report()
+
+
+def sums(x, g, w):
+    return norm(x, w), (x * g).sum(0), x.sum(0)
+
+
+def test_symbolic_rows_are_as_inductor_has_them():
+    inputs = torch.randn(16384, 512), torch.randn(16384, 512), torch.randn(512)
+    found = []
+    for compile_fx in (None, compiled_for()):
+        torch._dynamo.reset()
+        found.append(offline.compile_for_gpu(sums, inputs, compile_fx=compile_fx, dynamic=True).n_kernels)
+    assert found[1] <= found[0]
+    refused = [*apart(), *((refusal.reason, refusal.detail) for refusal in bridge.report().refusals)]
+    assert any(reason is Reason.dynamic_extent and "adds up" in detail for reason, detail in refused)
+
+
+@pytest.fixture
+def few_processors(monkeypatch):
+    """Has a GPU of so few multiprocessors that a hundred rows are enough for it, and Inductor split sums of columns."""
+    monkeypatch.setattr(inductor, "multiprocessors", lambda device: 4)
+    split = staticmethod(lambda device, rows, columns, inner_reduction: 1 if inner_reduction else 9)
+    monkeypatch.setattr(InductorChoices, "reduction_split_factor", split)
+
+
+def gradients(function, inputs):
+    with torch.enable_grad():
+        leaves = [tensor.detach().requires_grad_() for tensor in inputs]
+        outputs = function(*leaves)
+        generator = torch.Generator().manual_seed(1)
+        weights = [torch.randn(output.shape, generator=generator, dtype=torch.float64) for output in outputs]
+        found = torch.autograd.grad(outputs, leaves, [w.to(o.dtype) for w, o in zip(weights, outputs, strict=True)])
+    return [*outputs, *found]
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(75, 24), (96, 32)])
+def test_numbers_of_blocks_that_the_rows_do_not_fill(few_processors, rows, columns):
+    """In float32, where Inductor's order of additions is as good as another; x + gate * y has three sums of columns."""
+    generator = torch.Generator().manual_seed(0)
+    shapes = [(rows, columns)] * 2 + [(columns,)] * 3
+    inputs = [torch.randn(shape, generator=generator) for shape in shapes]
+    exact = gradients(adaln_residual, [tensor.double() for tensor in inputs])
+    torch._dynamo.reset()
+    with interpreter():
+        options = {"training": True, "strict": True, "force_fusion": True}
+        found = gradients(torch.compile(adaln_residual, backend="bridge", dynamic=False, options=options), inputs)
+    assert len(decisions()) == 1
+    for one, other in zip(found, exact, strict=True):
+        torch.testing.assert_close(one.double(), other, rtol=1e-5, atol=1e-5)
+
+
+def all_the_same_in_a_row(x, s):
+    """What is added up is one value for each row, and ends where the rows do: exp(0) is not 0."""
+    y = torch.softmax(x, -1)
+    return y, (torch.exp(s).expand_as(x) + 0 * x).sum(0), (y + 1).sum(0)
+
+
+def test_a_sum_of_broadcast_rows_ends_with_the_last(few_processors):
+    x, s = torch.randn(75, 24), torch.randn(75, 1)
+    torch._dynamo.reset()
+    with interpreter(), torch.no_grad():
+        options = {"strict": True, "force_fusion": True}
+        found = torch.compile(all_the_same_in_a_row, backend="bridge", dynamic=False, options=options)(x, s)
+    assert len(decisions()) == 1, bridge.report()
+    for one, other in zip(found, all_the_same_in_a_row(x.double(), s.double()), strict=True):
+        torch.testing.assert_close(one.double(), other, rtol=1e-5, atol=1e-5)
