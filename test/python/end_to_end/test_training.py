@@ -8,10 +8,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 from functions import norm, rotary
-from training import PATTERNS, graphs
+from training import PATTERNS, count, graphs
 
 import bridge
-from bridge import offline
 from bridge.backend import bridge as bridge_backend
 
 
@@ -145,7 +144,8 @@ def test_kernels_of_both_directions(name):
     function, make = PATTERNS[name]
     trained = functools.partial(bridge_backend, options={"training": True})
     theirs, ours = (graphs(function, make(), backend) for backend in (torch._inductor.compile_fx.compile_fx, trained))
-    kernels = [[len(offline.parse_wrapper(code).launches) for code in codes] for codes in (theirs, ours)]
+    # With the sums that Inductor's mix-order kernels leave to PyTorch.
+    kernels = [[sum(map(int, count(code).split(" + "))) for code in codes] for codes in (theirs, ours)]
     assert len(kernels[0]) == len(kernels[1]) == 2 and min(kernels[0]) >= 2
     assert kernels[1][0] == 1
     assert kernels[1][1] < kernels[0][1]

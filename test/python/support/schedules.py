@@ -14,7 +14,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
-from bridge import inductor
+from bridge import inductor, offline
 
 
 @contextlib.contextmanager
@@ -52,3 +52,14 @@ def look_at_schedule(function, inputs, look, dynamic=None):
     patches = {inductor.HOOK: look_and_end, "fx_graph_cache": False}
     with config.patch(patches), torch.no_grad(), pytest.raises(Exception, match="Seen"):
         torch.compile(function, dynamic=dynamic)(*inputs)
+
+
+def look_at_gpu_schedule(function, inputs, look):
+    """Call `look` with the schedule for a GPU that Inductor makes of a function."""
+
+    def look_at(schedule):
+        look(schedule)
+        return schedule
+
+    torch._dynamo.reset()
+    offline.compile_for_gpu(function, inputs, config_patches={inductor.HOOK: look_at, "fx_graph_cache": False})

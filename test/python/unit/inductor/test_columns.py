@@ -1,0 +1,80 @@
+"""Sums of columns, in two stages and as nodes of a kernel of rows."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+import torch
+from functions import norm
+from schedules import look_at_gpu_schedule
+
+from bridge import inductor
+from bridge.inductor import columns
+from bridge.reasons import Reason, Unsupported
+
+ROWS, COLUMNS = 2048, 4096
+
+
+def sums(x, g):
+    return norm(x), (x * g).sum(0)
+
+
+def largest(x, g):
+    return norm(x), (x * g).amax(0)
+
+
+def wide(x, g):
+    return norm(x), (x * g).sum(0, dtype=torch.float64)
+
+
+def look(function, check):
+    """Call `check` with the first stage of the function's only sum of columns."""
+    seen = []
+
+    def find(schedule):
+        nodes = [node for kernel in schedule for node in inductor.loop_nodes(kernel)]
+        (part,) = filter(columns.is_column_part, nodes)
+        seen.append(part)
+        check(part)
+
+    look_at_gpu_schedule(function, [torch.randn(ROWS, COLUMNS)] * 2, find)
+    assert seen
+
+
+def test_a_sum_of_columns_in_two_stages():
+    def check(part):
+        one = columns.column_sum(part)
+        assert (one.rows, one.columns) == (ROWS, COLUMNS) == columns.row_and_column_numbers(part)
+        assert 1 < one.parts < ROWS and ROWS % one.parts == 0
+        assert [int(size) for size in one.tile.sizes[0]] == [ROWS, COLUMNS] and not one.tile.sizes[1]
+        assert one.tile.has_partial_accumulate
+        assert inductor.buffers_read(one.total) == {one.buffer}
+
+    look(sums, check)
+
+
+def test_the_stages_have_their_loops_again_after_undo():
+    def check(part):
+        one = columns.column_sum(part)
+        nodes, read = (one.part, one.total), inductor.buffers_read(one.part)
+        before = [(inductor.node_body(node), inductor.node_sizes(node)) for node in nodes], part.node.layout
+        with contextlib.ExitStack() as undo:
+            columns.add_up_in_blocks(one, 128, undo)
+            assert not one.part.is_reduction() and one.part.node.layout.size[-1] == 128
+            assert inductor.node_sizes(one.total) == ([COLUMNS], [128])
+            assert inductor.buffers_read(one.part) == read
+        assert before == ([(inductor.node_body(node), inductor.node_sizes(node)) for node in nodes], part.node.layout)
+        assert one.part.is_reduction()
+
+    look(sums, check)
+
+
+@pytest.mark.parametrize("function", [largest, wide])
+def test_only_sums_of_what_float32_holds(function):
+    def check(part):
+        with pytest.raises(Unsupported) as refused:
+            columns.column_sum(part)
+        assert refused.value.reason is Reason.not_liftable
+
+    look(function, check)

@@ -1,0 +1,75 @@
+"""Which element of a tile, by row and column, a loop node accesses."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+import sympy
+import torch
+from functions import norm
+from schedules import look_at_gpu_schedule
+from torch.utils._sympy.functions import FloorDiv, ModularIndexing
+
+from bridge import inductor
+from bridge.inductor import columns, tiles
+from bridge.inductor.tiles import COLUMN, ROW
+
+A, B, C = sympy.symbols("a b c", integer=True, nonnegative=True)
+
+
+def digits(sizes, rows=8, columns=12):
+    variables = [A, B, C][: len(sizes)]
+    body = SimpleNamespace(iter_vars=variables, reduce_vars=[], sizes=([sympy.Integer(s) for s in sizes], []))
+    found = tiles._digits(body, rows, columns)
+    return None if found is None else [found[variable] for variable in variables]
+
+
+@pytest.mark.parametrize("sizes", [[8, 12], [96], [4, 2, 12], [8, 3, 4], [2, 48], [4, 6, 4]])
+def test_loops_are_digits_of_an_elements_number(sizes):
+    """Whatever the loops are, together they are row and column, as one number."""
+    found = digits(sizes)
+    for row in range(8):
+        for column in range(12):
+            number = 0
+            for digit, size in zip(found, sizes, strict=True):
+                value = int(digit.subs({ROW: row, COLUMN: column}))
+                assert 0 <= value < size
+                number = number * size + value
+            assert number == 12 * row + column
+
+
+def test_a_loop_that_ends_within_a_row_has_no_digit():
+    assert digits([19, 5], 5, 19) is None
+
+
+def test_loops_over_rows_alone():
+    assert digits([8]) == [ModularIndexing(ROW, 1, 8)] and digits([4, 2]) == [
+        ModularIndexing(ROW, 2, 4),
+        ModularIndexing(ROW, 1, 2),
+    ]
+
+
+def test_a_loop_over_rows_and_columns_has_both():
+    assert tiles._digit(4, 24, 12) == FloorDiv(COLUMN, 4) + 3 * ModularIndexing(ROW, 1, 8)
+
+
+def of_result(x, g):
+    h = torch.softmax(norm(x), -1)
+    return h, (h * g).sum(0), (torch.roll(h, 1, 0) * g).sum(0), (h.flip(1) * g).sum(0)
+
+
+def test_a_reader_of_other_elements_does_not_agree():
+    """Of a square tile, for which the numbers of rows and columns say nothing."""
+    size, seen = 2048, []
+
+    def look(schedule):
+        nodes = [node for kernel in schedule for node in inductor.loop_nodes(kernel)]
+        parts = [columns.column_sum(node) for node in nodes if columns.is_column_part(node)]
+        made = parts[0].part.scheduler.name_to_buf
+        (name,) = set.intersection(*(inductor.buffers_read(one.part) for one in parts)) & made.keys()
+        writer = made[name].defining_op
+        seen.extend(tiles.agree(writer, one.tile, name, size, size) for one in parts)
+
+    look_at_gpu_schedule(of_result, [torch.randn(size, size)] * 2, look)
+    assert sorted(seen) == [False, False, True]

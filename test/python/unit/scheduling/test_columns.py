@@ -1,0 +1,54 @@
+"""The step that gives kernels of rows the columns: what stands in the report, and what is undone."""
+
+from __future__ import annotations
+
+import functools
+
+import torch
+from functions import norm
+
+import bridge
+from bridge import offline
+from bridge.backend import bridge as backend
+from bridge.reasons import Reason, Unsupported
+from bridge.scheduling import columns as step
+
+
+def sums(x, g, w):
+    h = norm(x, w)
+    return h, (h * g).sum(0), x.sum(0)
+
+
+def compiled(**options):
+    torch._dynamo.reset()
+    inputs = torch.randn(2048, 4096), torch.randn(2048, 4096), torch.randn(4096)
+    compile_fx = functools.partial(backend, options={"strict": True, **options})
+    return offline.compile_for_gpu(sums, inputs, compile_fx=compile_fx)
+
+
+def test_the_report_counts_both_kernels():
+    """Of four kernels, one has the rows, and one adds up all sums."""
+    result = compiled(force_fusion=True)
+    report = bridge.report()
+    assert report.kernels_after == result.n_kernels == 2
+    assert sum(group.kernels_after for group in report.groups) == 2
+    assert sum(group.kernels_before for group in report.groups) == report.kernels_before > 2
+    assert any("partial sums" in line for group in report.groups for line in group.decisions)
+
+
+def test_what_is_refused_at_the_end_leaves_inductors_kernels(monkeypatch):
+    """All is undone: loops, buffers, and the blocks of what adds up. The sums share a launch, as they are to."""
+
+    def refuse(*_):
+        raise Unsupported(Reason.not_profitable, "for the test")
+
+    monkeypatch.setattr(step, "_replaced", refuse)
+    result = compiled(force_fusion=True)
+    assert result.n_kernels == 3 and "workspace_0" not in result.code
+    assert "'XBLOCK': 16" not in result.code
+    assert any("for the test" in detail for group in bridge.report().groups for _, detail in group.apart)
+
+
+def test_the_workspace_counts_for_the_peak():
+    assert compiled().n_kernels > 2
+    assert any("bytes of memory more" in detail for group in bridge.report().groups for _, detail in group.apart)

@@ -1,0 +1,65 @@
+"""Triton kernels of rows that add up columns, and those that add up what they leave."""
+
+from __future__ import annotations
+
+import functools
+import re
+
+import pytest
+import torch
+from functions import norm
+
+import bridge
+from bridge import offline
+from bridge.backend import bridge as backend
+from bridge.lowering.triton.columns import MOST_PARTS, SUM_ELEMENTS, ColumnBand, sum_block
+
+
+def test_a_block_that_adds_up_has_all_parts_and_whole_sectors():
+    for parts in (1, 2, 16, 100, 512, 1024, 1025, MOST_PARTS):
+        columns, warps = sum_block(parts)
+        assert columns * 4 >= 32 and columns * parts <= SUM_ELEMENTS
+        assert warps in (1, 2, 4, 8)
+    assert sum_block(512) == (16, 8) and sum_block(128) == (16, 4) and sum_block(16) == (16, 1)
+    assert sum_block(MOST_PARTS)[0] == 8
+
+
+def test_the_last_block_may_have_less_rows():
+    band = ColumnBand()
+    band.rows, band.block = 2049, 16
+    assert band.blocks == 129
+
+
+def sums(x, g, w):
+    h = norm(x, w)
+    return h, (h * g).sum(0), x.sum(0)
+
+
+@pytest.fixture(scope="module")
+def code():
+    torch._dynamo.reset()
+    inputs = torch.randn(2048, 4096), torch.randn(2048, 4096), torch.randn(4096)
+    options = {"strict": True, "force_fusion": True}
+    result = offline.compile_for_gpu(sums, inputs, compile_fx=functools.partial(backend, options=options))
+    assert result.n_kernels == 2, bridge.report()
+    return result.code
+
+
+def test_what_the_columns_are_of_is_in_registers(code):
+    """The first kernel loads x, g and w once each; the second is a block of columns and all parts."""
+    rows, adding = re.findall(r"\ndef triton_.*?(?=\n''')", code, re.DOTALL)
+    assert len(re.findall(r"tl\.load\(", rows)) == 3
+    assert len(re.findall(r"tl\.store\(ws_ptr", rows)) == 2
+    assert len(re.findall(r"tl\.load\(", adding)) == 2 and "for " not in adding
+    assert "'XBLOCK': 16" in code
+
+
+def test_partial_sums_live_as_long_as_they_are_read(code):
+    """They are parts of one workspace, of 128 blocks, which the wrapper does not give to others before."""
+    call = code[code.index("def call(") :]
+    assert "workspace_0 = empty_strided_cuda((1048576, )" in call
+    views = re.findall(r"(buf\d+) = reinterpret_tensor\(workspace_0, .*, (\d+)\)", call)
+    assert [int(offset) for _, offset in views] == [0, 524288]
+    assert call.index("del workspace_0") < call.index(".run(", call.index("del workspace_0"))
+    assert all(f"del {name}" in call for name, _ in views)
+    assert "workspace_0;" not in call
