@@ -47,16 +47,19 @@ class Room:
                 raise Unsupported(Reason.not_profitable, f"the graph would need {above:,} bytes of memory more")
         self.levels |= levels
 
-    def check_all(self, after: Schedule) -> None:
-        """Unsupported for a schedule that needs more, some of whose buffers have other sizes than before."""
+    def check_all(self, after: Schedule, most: int) -> None:
+        """Unsupported for a schedule that needs more, some of whose buffers have other sizes than before.
+
+        most: what Inductor's own schedule needs with such sizes, where that is more.
+        """
         if not self.levels:
             return
-        levels = _levels(after)
-        above = max(levels.values(), default=0) - self.most
-        above = min(above, estimated_peak(after) - self.most) if above > 0 else above
+        levels, most = _levels(after), max(self.most, most)
+        above = max(levels.values(), default=0) - most
+        above = min(above, estimated_peak(after) - most) if above > 0 else above
         if above > 0:
             raise Unsupported(Reason.not_profitable, f"the graph would need {above:,} bytes of memory more")
-        self.levels = levels
+        self.levels, self.most = levels, most
 
     def _bounds(self, before: Schedule, positions: Collection[int], after: Schedule) -> dict[Kernel, int] | None:
         """Return what may be live while the kernels around run, if all that the new one needs is; None: unknown.

@@ -6,6 +6,7 @@ After all groups are fused: their kernels may take part.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -46,21 +47,22 @@ def add_up_columns(schedule: Schedule, logs: Logs, room: Room | None) -> Schedul
 
     room: for the whole graph, None where whether it pays does not matter.
     """
-    obstacle = mixed.cannot_mix()
     for seed in try_step(partial(_seeds, schedule), []):
-        if not any(kernel is seed for kernel in schedule):
-            continue
-        if obstacle is not None:
-            _refuse(seed, logs, Reason.not_liftable, obstacle)
-            continue
-        change = None
-        with attempt(note=partial(_refuse, seed, logs)):
-            change = _change(schedule, seed, room)
-        if change is not None:
-            with attempt():
-                _log(schedule, change, logs)
-            schedule = change.schedule
+        if any(kernel is seed for kernel in schedule):
+            schedule = _try_seed(schedule, seed, logs, room)
     return schedule
+
+
+def _try_seed(schedule: Schedule, seed: Kernel, logs: Logs, room: Room | None) -> Schedule:
+    """Return the schedule with one kernel for the tile of a kernel; as it was where that is refused."""
+    change = None
+    with attempt(note=partial(_refuse, seed, logs)):
+        change = _change(schedule, seed, room)
+    if change is None:
+        return schedule
+    with attempt():
+        _log(schedule, change, logs)
+    return change.schedule
 
 
 def _seeds(schedule: Schedule) -> Schedule:
@@ -79,19 +81,23 @@ def _refuse(seed: Kernel, logs: Logs, reason: Reason, detail: str) -> None:
 
 def _change(schedule: Schedule, seed: Kernel, room: Room | None) -> _Change:
     """Return what becomes of the tile of a kernel; Unsupported, with nothing changed, where it stays as it is."""
+    obstacle = mixed.cannot_mix()
+    if obstacle is not None:
+        raise Unsupported(Reason.not_liftable, f"{seed.get_name()}: {obstacle}")
     tile = find_tile(schedule, positions_of(schedule, [seed])[0])
     check_not_faulty(tile.names)
     if not stay_in_order(schedule, [set(positions_of(schedule, kernels)) for kernels in (tile.kernels, tile.readers)]):
         detail = "a path leads from one to another through other kernels"
         raise Unsupported(Reason.cycle_through_other_node, f"{sorted(tile.names)}: {detail}")
     processors = inductor.multiprocessors(inductor.device_of(seed))
+    check = None
     if room is not None:
-        room.most = max(room.most, _peak_with_workspaces(schedule, tile, processors))
+        check = partial(room.check_all, most=_peak_with_workspaces(schedule, tile, processors))
     *others, last = blocks_to_try(tile, processors)
     for block in others:
         with contextlib.suppress(Unsupported):
-            return _in_blocks(schedule, tile, block, room)
-    return _in_blocks(schedule, tile, last, room)
+            return _in_blocks(schedule, tile, block, check)
+    return _in_blocks(schedule, tile, last, check)
 
 
 def _peak_with_workspaces(schedule: Schedule, tile: Tile, processors: int) -> int:
@@ -103,20 +109,23 @@ def _peak_with_workspaces(schedule: Schedule, tile: Tile, processors: int) -> in
         return estimated_peak(schedule) if own else 0
 
 
-def _in_blocks(schedule: Schedule, tile: Tile, block: int, room: Room | None) -> _Change:
-    """Return what becomes of a tile in blocks of so many rows."""
+def _in_blocks(schedule: Schedule, tile: Tile, block: int, check: Callable[[Schedule], None] | None) -> _Change:
+    """Return what becomes of a tile in blocks of so many rows.
+
+    check: raises Unsupported for a schedule that is not wanted; None where whether it pays does not matter.
+    """
     blocks = -(-tile.rows // block)
     with contextlib.ExitStack() as undo:
         for one in tile.sums:
             sums.add_up_in_blocks(one, blocks, undo)
         band, adding = _band(tile, block), _adding(schedule, tile)
-        decision = check_worthwhile(tile, band, [kernel for kernel, _ in adding], block, room is None)
+        decision = check_worthwhile(tile, band, [kernel for kernel, _ in adding], block, check is None)
         made = [(band, tile.kernels), *adding]
         _keep_parts(band, [one.total.get_name() for one in tile.sums], blocks, undo)
         undo.callback(codegen.put_back, [*tile.kernels, *tile.readers])
         changed = _replaced(schedule, made)
-        if room is not None:
-            room.check_all(changed)
+        if check is not None:
+            check(changed)
         undo.pop_all()
     return _Change(changed, made, decision)
 
