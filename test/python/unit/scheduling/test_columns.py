@@ -52,3 +52,16 @@ def test_what_is_refused_at_the_end_leaves_inductors_kernels(monkeypatch):
 def test_the_workspace_counts_for_the_peak():
     assert compiled().n_kernels > 2
     assert any("bytes of memory more" in detail for group in bridge.report().groups for _, detail in group.apart)
+
+
+def beside_a_wide_product(x, g, w, wide):
+    """The product needs the most memory, when the rows are done."""
+    h, *columns = sums(x, g, w)
+    return h, *columns, torch.sin(wide) @ wide.T
+
+
+def test_where_there_is_room_nobody_has_to_ask():
+    torch._dynamo.reset()
+    inputs = *[torch.randn(2048, 4096)] * 2, torch.randn(4096), torch.empty(2048, 1 << 15)
+    result = offline.compile_for_gpu(beside_a_wide_product, inputs, compile_fx=functools.partial(backend, options={}))
+    assert result.n_kernels == 3 and "workspace_0" in result.code, bridge.report()
