@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from importlib.metadata import entry_points
 from unittest import mock
 
 import pytest
@@ -18,6 +19,16 @@ os.environ |= {
     "TORCHINDUCTOR_DEBUG_COMPILE": "1",
     "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0",
 }
+
+
+@pytest.fixture(scope="session", autouse=True)
+def plugin_is_found():
+    """What is found here is what vLLM calls: without it nothing acts, in no process, and nothing says so.
+
+    Metadata of an older Bridge, earlier on the path, hides that of the installed one.
+    """
+    found = [plugin.value for plugin in entry_points(group="vllm.general_plugins") if plugin.name == "bridge"]
+    assert found == ["bridge.serving.vllm:register"], "this environment's metadata of bridge-inductor has no plug-in"
 
 
 @pytest.fixture(autouse=True)
