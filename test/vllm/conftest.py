@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from importlib.metadata import entry_points
 from unittest import mock
@@ -46,3 +47,13 @@ def cache(tmp_path, monkeypatch):
     """vLLM's cache folder, of one test."""
     monkeypatch.setenv("VLLM_CACHE_ROOT", str(tmp_path / "vllm"))
     return tmp_path / "vllm"
+
+
+@pytest.fixture
+def lines(caplog, monkeypatch):
+    """What Bridge logs of graphs, by a logger of the test's: a process's first engine sets vLLM's own up anew."""
+    from bridge.serving import reporting
+
+    monkeypatch.setattr(reporting, "log", logging.getLogger("bridge_tests"))
+    caplog.set_level(logging.DEBUG, logger="bridge_tests")
+    return lambda: [message for message in caplog.messages if message.startswith("Bridge: graph ")]
