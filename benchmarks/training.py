@@ -1,6 +1,7 @@
-"""Kernels of training patterns, forward and backward, for a GPU that need not be there: Inductor and Bridge.
+"""Training patterns, forward and backward, with Inductor and with Bridge.
 
-python benchmarks/training.py [part of a name ...] [--reasons]
+python benchmarks/training.py [part of a name ...] [--reasons]    # kernels, for a GPU that need not be there
+python benchmarks/training.py [part of a name ...] --time         # times and errors, on a GPU
 """
 
 from __future__ import annotations
@@ -14,7 +15,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+import bridge as package
 from bridge.backend import bridge
+from bridge.bench.cases import Case
+from bridge.bench.command import progress
+from bridge.bench.measure import measure, warm_up
+from bridge.bench.training import Compiler
 from bridge.diagnostics.recording import Recording, recorded
 from bridge.offline import _stubs
 from bridge.offline.arch import resolve_arch
@@ -208,17 +214,63 @@ def reasons(recording: Recording) -> Iterator[str]:
         yield from (f"{r.nodes} [{r.reason.name}] {r.detail}" for r in report.refusals)
 
 
+def training_case(name: str, function: Callable, inputs: tuple) -> Case:
+    """Return a function with its backward, for the same random gradients in every call."""
+    leaves = [tensor for tensor in inputs if tensor.requires_grad]
+    given: list[Tensor] = []
+
+    def assemble(compiler: Compiler) -> Callable[..., list[Tensor]]:
+        compiled = compiler(function)
+
+        def step(*inputs: Tensor) -> list[Tensor]:
+            with torch.enable_grad():
+                result = compiled(*inputs)
+            results = [result] if isinstance(result, Tensor) else list(result)
+            if not given:
+                given.extend(map(torch.randn_like, results))
+            return [*(one.detach() for one in results), *torch.autograd.grad(results, leaves, given)]
+
+        return step
+
+    return Case(name, "training", 0, assemble(lambda call: call), list(inputs), assemble=assemble)
+
+
+def randomized(inputs: tuple) -> tuple:
+    """Fill tensors of floating point with random numbers, and return all."""
+    for tensor in inputs:
+        if tensor.is_floating_point():
+            tensor.data.normal_()
+    return inputs
+
+
+def print_times(chosen: dict[str, tuple[Callable, Callable[[], tuple]]]) -> None:
+    """Print a line for each pattern: launches, times of forward and backward together, and errors."""
+    package.config.training = True
+    with torch.device("cuda"):
+        warm_up()
+        for number, (name, (function, make)) in enumerate(chosen.items()):
+            inputs = randomized(make())
+            print(progress(measure(training_case(name, function, inputs), number)), flush=True)
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser()
     parser.add_argument("names", nargs="*")
     parser.add_argument("--reasons", action="store_true")
+    parser.add_argument("--time", action="store_true")
     arguments = parser.parse_args()
+    chosen = {
+        name: pattern
+        for name, pattern in PATTERNS.items()
+        if not arguments.names or any(part in name for part in arguments.names)
+    }
+    if arguments.time:
+        print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}", flush=True)
+        return print_times(chosen)
     print(f"torch {torch.__version__}\n\n| pattern | Inductor: forward | backward | Bridge: forward | backward |")
     print("|---|---|---|---|---|", flush=True)
-    for name, (function, make) in PATTERNS.items():
-        if arguments.names and not any(part in name for part in arguments.names):
-            continue
+    for name, (function, make) in chosen.items():
         theirs = counts(function, make(), torch._inductor.compile_fx.compile_fx)
         with recorded() as recording:
             ours = counts(function, make(), functools.partial(bridge, options={"training": True}))

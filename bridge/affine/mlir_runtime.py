@@ -11,6 +11,7 @@ import functools
 import hashlib
 import importlib
 import importlib.metadata
+import os
 import sys
 import threading
 from collections.abc import Iterator
@@ -23,6 +24,7 @@ from ..support.version import __version__
 
 PLUGIN_NAME = "libBridgePasses.so"
 WHEEL = "xtc-mlir-python-bindings"
+_OWN_SYMBOLS = os.RTLD_NOW | getattr(os, "RTLD_DEEPBIND", 0)  # glibc has it
 _BINDINGS = ("_bridge_ops_gen.py", "_bridge_enum_gen.py", "_reasons_gen.py")
 
 
@@ -45,11 +47,26 @@ else:
 passmanager = _LazyModule("passmanager")
 
 
+@contextlib.contextmanager
+def _own_symbols() -> Iterator[None]:
+    """Have libraries that Python loads in the block look up symbols in their own LLVM first.
+
+    Where a program has Python load libraries with RTLD_GLOBAL, the LLVM in Triton 3.9 is seen by all later ones.
+    """
+    before = sys.getdlopenflags()
+    sys.setdlopenflags(_OWN_SYMBOLS)
+    try:
+        yield
+    finally:
+        sys.setdlopenflags(before)
+
+
 @functools.cache
 def load_mlir(name: str) -> ModuleType:
     """Import `mlir.<name>`; Unsupported(mlir_missing) where the wheel is not installed."""
     try:
-        return importlib.import_module(f"mlir.{name}")
+        with _own_symbols():
+            return importlib.import_module(f"mlir.{name}")
     except ImportError as error:
         raise Unsupported(Reason.mlir_missing, f"MLIR Python bindings: {error}") from error
 
@@ -75,7 +92,7 @@ def load_plugin() -> ctypes.CDLL:
     if not path.exists():
         raise Unsupported(Reason.plugin_missing, f"{path.name} is not installed beside the package")
     try:
-        library = ctypes.CDLL(str(path))
+        library = ctypes.CDLL(str(path), _OWN_SYMBOLS)
         library.bridgeVersion.restype = library.bridgeMlirVersion.restype = ctypes.c_char_p
         library.bridgeBindingsHash.restype = ctypes.c_char_p
     except (OSError, AttributeError) as error:
@@ -127,7 +144,7 @@ def load_pass_plugins(paths: tuple[str, ...]) -> None:
 def _load_pass_plugin(path: str) -> None:
     """Register the passes of one library."""
     try:
-        library = ctypes.CDLL(path)
+        library = ctypes.CDLL(path, _OWN_SYMBOLS)
     except OSError as error:
         raise Unsupported(Reason.plugin_missing, f"pass plug-in: {error}") from error
     try:

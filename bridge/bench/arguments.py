@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-#: Ways to run a model: a prompt of 2048 tokens, one token after a prompt, 64 images.
-MODES = ("prefill", "decode", "vision")
+#: Ways to run a model: a prompt of 2048 tokens, one token after a prompt, 64 images; a step of training.
+MODES = ("prefill", "decode", "vision", "training")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -11,6 +11,7 @@ from torch import nn
 
 from .gpu_measurements import Tensors
 from .results import case_name
+from .training import Compiler, Step, class_loss, flat, language_loss, square_loss
 from .zoo import Architecture
 
 #: What an architecture that this environment's libraries, compilers or GPU cannot run looks like: it is reported, the
@@ -62,7 +63,8 @@ class Case:
     """What is measured: `call` takes `inputs` and gives logits (or hidden states, or noise).
 
     tensors: finds the tensors in what `call` gives; steps: how often it may be called before `rewind` has to undo what
-    the calls left; between: to be called before each of these calls.
+    the calls left; between: to be called before each of these calls; assemble: returns `call` with its parts compiled,
+    where it is not compiled as a whole.
     """
 
     model: str
@@ -74,6 +76,11 @@ class Case:
     between: Callable[[], None] = _nothing
     steps: int = 1
     tensors: Callable[[Any], Tensors] = _as_it_is
+    assemble: Callable[[Compiler], Callable] | None = None
+
+    def compiled(self, compiler: Compiler) -> Callable:
+        """Return the call, compiled."""
+        return compiler(self.call) if self.assemble is None else self.assemble(compiler)
 
     @property
     def name(self) -> str:
@@ -97,6 +104,9 @@ def make_case(
     architecture: Architecture, module: nn.Module, mode: str, batch: int | None = None, small: bool = False
 ) -> Case:
     """Return the case of a module that `architecture.build` made; batch: sequences decoded together (default: 1)."""
+    sizes = SMALL if small else FULL
+    if mode == "training":
+        return _training(architecture, module, sizes)
     make = {
         "decoder": _decode if mode == "decode" else _prefill,
         "recurrent": _prefill,
@@ -104,8 +114,29 @@ def make_case(
         "image": _classify,
         "diffusion": _denoise,
     }[architecture.kind]
-    call, inputs, *state = make(module, batch or 1, SMALL if small else FULL)
+    call, inputs, *state = make(module, batch or 1, sizes)
     return Case(architecture.name, mode, inputs[0].shape[0], call, inputs, *state)
+
+
+def _training(architecture: Architecture, module: nn.Module, sizes: Sizes) -> Case:
+    loss, inputs = _loss(architecture.kind, module, sizes)
+    step = Step(module, loss)
+    call = step.assemble(_as_it_is)
+    return Case(
+        architecture.name, "training", inputs[0].shape[0], call, inputs, step.rewind, tensors=flat,
+        assemble=step.assemble,
+    )  # fmt: skip
+
+
+def _loss(kind: str, module: nn.Module, sizes: Sizes) -> tuple[Callable[..., torch.Tensor], list[torch.Tensor]]:
+    """Return the loss of a kind of model, and its inputs."""
+    if kind == "decoder":
+        return language_loss(module), [_tokens(module, sizes.sequences, sizes.encoded)]
+    if kind == "image":
+        call, inputs = _classify(module, 1, sizes)
+        return class_loss(call), inputs
+    call, inputs = (_encode if kind == "encoder" else _denoise)(module, 1, sizes)
+    return square_loss(call), inputs
 
 
 def _tokens(module: nn.Module, batch: int, length: int) -> torch.Tensor:

@@ -28,12 +28,13 @@ Job = tuple[Architecture, str, int]
 
 
 def jobs(options: argparse.Namespace) -> list[Job]:
-    """List the jobs that are asked for and installed; larger decoding batches come last, as time may run out."""
+    """List the jobs that are asked for and installed; as time may run out, larger batches and training come last."""
     chosen = [a for a in zoo.selected(options.only) if a.available]
     pairs = [(a, mode) for a in chosen for mode in a.modes if mode in options.modes]
     first, *others = options.batches
+    once = [(a, mode, first) for a, mode in pairs]
     more = [(a, mode, batch) for batch in others for a, mode in pairs if mode == "decode"]
-    return [(a, mode, first) for a, mode in pairs] + more
+    return sorted(once + more, key=lambda job: (job[1] == "training", job[2]))
 
 
 def run(options: argparse.Namespace) -> int:
@@ -48,7 +49,8 @@ def run(options: argparse.Namespace) -> int:
         print("\n".join(_job_name(job) for job in todo) or "nothing to measure")
         return 0 if todo else 2
     if options.findings:
-        findings.find_all([job for job in todo if job[2] == options.batches[0]], options.small, options.findings)
+        looked_at = [job for job in todo if job[2] == options.batches[0] and job[1] != "training"]
+        findings.find_all(looked_at, options.small, options.findings)
         return 0
     if not gpu_measurements.has_gpu():
         print("this benchmark needs a GPU", file=sys.stderr)

@@ -14,6 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from types import ModuleType
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -26,6 +27,7 @@ from ..reports import report as last_report
 from . import gpu_measurements
 from .cases import FAILURES, Case
 from .cpu_measurements import Replay, as_it_is
+from .exact import tensors_of
 from .gpu_measurements import Launch, Tensors
 from .observed import Counts, observed
 from .results import Result, Side, half_range
@@ -116,7 +118,7 @@ def measure(
     number: of the case; its parity decides which compiler begins.  compiles: compilations by each; the result has
     their median time.  reference: what errors are relative to, by default the case in eager mode.
     """
-    reference = case.run().clone() if reference is None else reference
+    reference = tensors_of(case.tensors(case.run())) if reference is None else reference
     order = COMPILERS[:: 1 if number % 2 else -1]
     seconds: dict[str, list[float]] = {compiler: [] for compiler in order}
     for i in range(compiles - 1):
@@ -148,7 +150,7 @@ def _compile(case: Case, compiler: str, plan: Plan = _AS_A_BENCHMARK) -> _Compil
     case.rewind()
     looking = observed(compiler == "bridge") if plan.counted else contextlib.nullcontext(Counts())
     with fresh_cache(), looking as counts:
-        compiled = torch.compile(case.call, backend=_backend(compiler), dynamic=plan.dynamic)
+        compiled = case.compiled(partial(torch.compile, backend=_backend(compiler), dynamic=plan.dynamic))
         plan.meter.synchronize()
         start = time.perf_counter()
         result = compiled(*case.inputs)

@@ -154,6 +154,7 @@ _SUMMARIES: list[tuple[str, Callable[[Result], bool], Callable[[Result], float]]
     ("total time, decoding, batch 1", lambda r: r.mode == "decode" and r.batch == 1, lambda r: r.ratio),
     ("total time, decoding, larger batches", lambda r: r.mode == "decode" and r.batch > 1, lambda r: r.ratio),
     ("total time, vision", lambda r: r.mode == "vision", lambda r: r.ratio),
+    ("total time, training", lambda r: r.mode == "training", lambda r: r.ratio),
     ("Triton time, everything", lambda r: True, lambda r: r.triton_ratio),
     ("compile time, everything", lambda r: True, lambda r: r.compile_ratio),
 ]

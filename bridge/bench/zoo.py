@@ -42,8 +42,10 @@ class Architecture:
     def modes(self) -> tuple[str, ...]:
         """Return the modes that this kind of model is run in."""
         if self.kind == "decoder":
-            return ("prefill", "decode")
-        return ("prefill",) if self.kind in ("encoder", "recurrent") else ("vision",)
+            return ("prefill", "decode", "training")
+        if self.kind == "recurrent":
+            return ("prefill",)
+        return ("prefill" if self.kind == "encoder" else "vision", "training")
 
     @property
     def available(self) -> bool:

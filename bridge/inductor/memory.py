@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import MutableSet
 from collections.abc import Set as AbstractSet
+from typing import Any
 
 from .protocols import Kernel, Schedule
 from .schedule import buffers_read, operation_names, stays_inside
@@ -11,7 +13,8 @@ from .schedule import buffers_read, operation_names, stays_inside
 def live_bytes(schedule: Schedule) -> list[tuple[int, int]]:
     """Return for each kernel (bytes that are live while it runs, of these the bytes of the buffers that it makes).
 
-    What a kernel makes for itself alone has no memory; Inductor's estimate counts it while the kernel runs.
+    What a kernel makes for itself alone has no memory; Inductor's estimate counts it while the kernel runs.  It has a
+    backward free the gradients that it is given, which autograd's call holds until it returns.
     """
     from torch._inductor import memory
 
@@ -19,7 +22,9 @@ def live_bytes(schedule: Schedule) -> list[tuple[int, int]]:
         return []
     scheduler = schedule[0].scheduler
     kernels, inputs, outputs = scheduler.name_to_fused_node, *_ends()
+    inputs -= {name for name in inputs if name.startswith("tangents_")}
     _, freeable = memory.prepare_planning_info(schedule, scheduler.name_to_buf, kernels, inputs, outputs)
+    _count_wholes_once(schedule)
     _, levels = memory.estimate_peak_memory(schedule, freeable, outputs)
     found = []
     for kernel, level in zip(schedule, levels, strict=False):  # there is one more level, after the last kernel
@@ -30,12 +35,37 @@ def live_bytes(schedule: Schedule) -> list[tuple[int, int]]:
     return found
 
 
+def _count_wholes_once(schedule: Schedule) -> None:
+    """Have the first piece of a concatenation make the memory of all of it, and the last reader of the whole free it.
+
+    Inductor's estimate has each piece and the whole make memory of their own.
+    """
+    begun = set()
+    for buffer in (buffer for kernel in schedule for buffer in kernel.get_outputs()):
+        whole = _whole(buffer)
+        if whole is None:
+            continue
+        buffer.mpi_buffer.size_alloc = 0 if whole in begun else whole.mpi_buffer.size_free
+        buffer.mpi_buffer.size_free = whole.mpi_buffer.size_alloc = 0
+        begun.add(whole)
+
+
+def _whole(buffer: Any) -> Any:
+    """Return what a buffer is a piece of; None for one with memory of its own."""
+    from torch._inductor.ir import NonOwningLayout
+
+    whole = buffer
+    while whole is not None and isinstance(whole.node.layout, NonOwningLayout):
+        whole = buffer.scheduler.name_to_buf.get(whole.node.layout.view.get_name())
+    return None if whole is buffer else whole
+
+
 def bytes_held(kernel: Kernel) -> int:
     """Return the most that a kernel can need: what it reads and makes; of a schedule that `live_bytes` has seen."""
     from torch._inductor.virtualized import V
 
     buffers, reads = kernel.scheduler.name_to_buf, kernel.read_writes.reads
-    made = sum(buffer.mpi_buffer.size_alloc for buffer in kernel.get_outputs())
+    made = sum((_whole(buffer) or buffer).mpi_buffer.size_free for buffer in kernel.get_outputs())
     read = sum(buffers[name].mpi_buffer.size_free for name in buffers_read(kernel) & buffers.keys())
     return made + read + sum(V.graph.get_dep_size_hint(dep) for dep in reads if dep.name not in buffers)
 
@@ -56,7 +86,7 @@ def estimated_peak(schedule: Schedule) -> int:
     return peak_bytes(schedule)
 
 
-def _ends() -> tuple[AbstractSet[str], AbstractSet[str]]:
+def _ends() -> tuple[MutableSet[str], AbstractSet[str]]:
     """Return the names of the graph's inputs and of its outputs."""
     from torch._inductor.virtualized import V
     from torch.utils._ordered_set import OrderedSet

@@ -361,3 +361,64 @@ func.func @should_move_rows_past_what_is_before(%in: memref<8x8x4x8xf32>, %mean:
   } {bridge.kernels = [2], bridge.nodes = ["scaled"]}
   return
 }
+
+// -----
+
+// The candidate for a fusion may come before the nest that a reader is moved for,
+// or after it; only one before it can be needed by it.
+
+// CHECK-LABEL: func @should_move_writer_past_a_later_candidate
+// CHECK: bridge.nodes = ["max"]}
+// CHECK-NEXT: affine.for %[[J:.*]] = 0 to 4 {
+// CHECK-NEXT: affine.for %[[B:.*]] = 0 to 2 {
+// CHECK-NEXT: affine.for %[[I:.*]] = 0 to 4 iter_args
+// CHECK-NEXT: affine.load %arg0[%[[I]] + %[[B]] * 4, %[[J]]]
+// CHECK: bridge.nodes = ["part"]}
+// CHECK-NEXT: affine.for %{{.*}} = 0 to 4 {
+// CHECK: bridge.nodes = ["sum"]}
+// CHECK-NEXT: affine.for %{{.*}} = 0 to 8 {
+// CHECK: bridge.nodes = ["scaled"]}
+// CHECK-NEXT: return
+
+// FUSED-LABEL: func @should_move_writer_past_a_later_candidate
+// FUSED: return
+func.func @should_move_writer_past_a_later_candidate(%x: memref<8x4xf32>, %max: memref<8xf32>, %part: memref<2x4xf32>, %sum: memref<4xf32>, %y: memref<8x4xf32>) {
+  %zero = arith.constant 0.0 : f32
+  affine.for %i = 0 to 8 {
+    %m = affine.for %j = 0 to 4 iter_args(%n = %zero) -> (f32) {
+      %a = affine.load %x[%i, %j] : memref<8x4xf32>
+      %b = arith.maximumf %n, %a : f32
+      affine.yield %b : f32
+    }
+    affine.store %m, %max[%i] : memref<8xf32>
+  } {bridge.kernels = [0], bridge.nodes = ["max"]}
+  affine.for %b = 0 to 2 {
+    affine.for %j = 0 to 4 {
+      %s = affine.for %i = 0 to 4 iter_args(%n = %zero) -> (f32) {
+        %a = affine.load %x[%i + %b * 4, %j] : memref<8x4xf32>
+        %m = affine.load %max[%i + %b * 4] : memref<8xf32>
+        %p = arith.mulf %a, %m : f32
+        %q = arith.addf %n, %p : f32
+        affine.yield %q : f32
+      }
+      affine.store %s, %part[%b, %j] : memref<2x4xf32>
+    }
+  } {bridge.kernels = [1], bridge.nodes = ["part"]}
+  affine.for %j = 0 to 4 {
+    %s = affine.for %b = 0 to 2 iter_args(%n = %zero) -> (f32) {
+      %a = affine.load %part[%b, %j] : memref<2x4xf32>
+      %q = arith.addf %n, %a : f32
+      affine.yield %q : f32
+    }
+    affine.store %s, %sum[%j] : memref<4xf32>
+  } {bridge.kernels = [2], bridge.nodes = ["sum"]}
+  affine.for %i = 0 to 8 {
+    affine.for %j = 0 to 4 {
+      %a = affine.load %x[%i, %j] : memref<8x4xf32>
+      %m = affine.load %max[%i] : memref<8xf32>
+      %p = arith.mulf %a, %m : f32
+      affine.store %p, %y[%i, %j] : memref<8x4xf32>
+    }
+  } {bridge.kernels = [3], bridge.nodes = ["scaled"]}
+  return
+}

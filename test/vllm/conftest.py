@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import os
+from importlib.metadata import entry_points
 from unittest import mock
 
 import pytest
@@ -20,6 +22,16 @@ os.environ |= {
 }
 
 
+@pytest.fixture(scope="session", autouse=True)
+def plugin_is_found():
+    """What is found here is what vLLM calls: without it nothing acts, in no process, and nothing says so.
+
+    Metadata of an older Bridge, earlier on the path, hides that of the installed one.
+    """
+    found = [plugin.value for plugin in entry_points(group="vllm.general_plugins") if plugin.name == "bridge"]
+    assert found == ["bridge.serving.vllm:register"], "this environment's metadata of bridge-inductor has no plug-in"
+
+
 @pytest.fixture(autouse=True)
 def no_internal_error():
     """A test that ends with an internal error of Bridge's fails."""
@@ -35,3 +47,13 @@ def cache(tmp_path, monkeypatch):
     """vLLM's cache folder, of one test."""
     monkeypatch.setenv("VLLM_CACHE_ROOT", str(tmp_path / "vllm"))
     return tmp_path / "vllm"
+
+
+@pytest.fixture
+def lines(caplog, monkeypatch):
+    """What Bridge logs of graphs, by a logger of the test's: a process's first engine sets vLLM's own up anew."""
+    from bridge.serving import reporting
+
+    monkeypatch.setattr(reporting, "log", logging.getLogger("bridge_tests"))
+    caplog.set_level(logging.DEBUG, logger="bridge_tests")
+    return lambda: [message for message in caplog.messages if message.startswith("Bridge: graph ")]

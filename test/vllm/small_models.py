@@ -21,7 +21,8 @@ _ALL = {
     "eos_token_id": 2,
 }
 _WINDOWS = {"sliding_window": 16, "layer_types": ["sliding_attention", "full_attention"]}
-_LATENT = {"q_lora_rank": 32, "kv_lora_rank": 32, "qk_nope_head_dim": 16, "qk_rope_head_dim": 16, "v_head_dim": 16}
+# On a CPU vLLM's attention over a latent cache has one size of it: 512 and 64.
+_LATENT = {"q_lora_rank": 32, "kv_lora_rank": 512, "qk_nope_head_dim": 16, "qk_rope_head_dim": 64, "v_head_dim": 16}
 _EXPERTS = {"n_routed_experts": 8, "num_experts_per_tok": 2, "n_group": 2, "topk_group": 1, "n_shared_experts": 1}
 
 #: Model -> (architecture, its type, what is its own).
@@ -62,6 +63,9 @@ def write_model(name: str, folder: Path) -> str:
     (folder / "config.json").write_text(json.dumps(config))
     return str(folder)
 
+
+#: vLLM's CPU platform turns the prefix cache off for a latent cache.
+WITHOUT_PREFIXES = {"DeepSeek-V3"}
 
 #: Longer than a block of the cache on a CPU, so that a second request finds a prefix there.
 LONG = [3 + 7 * i % 120 for i in range(200)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 import threading
 
@@ -14,14 +13,6 @@ import bridge
 from bridge import reports
 from bridge.scheduling import hook
 from bridge.serving import vllm as plugin
-
-
-@pytest.fixture
-def lines(caplog, monkeypatch):
-    """What Bridge logs."""
-    monkeypatch.setattr(logging.getLogger("vllm"), "propagate", True)
-    caplog.set_level(logging.DEBUG, logger="vllm.bridge")
-    return lambda: [message for message in caplog.messages if message.startswith("Bridge: graph ")]
 
 
 def compiled(lines) -> list[str]:

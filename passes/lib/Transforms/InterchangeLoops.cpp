@@ -119,19 +119,19 @@ static bool isFusionCandidate(Nest &nest, Nest &band) {
   return reaching && isSameIteration(*reaching, nest, band, depth);
 }
 
-/// True if `later` needs what `earlier` computes, be it through other nests.
+/// True if `later` needs what `earlier` computes, be it through other nests;
+/// never if `earlier` is not before it.
 static bool needs(AffineForOp later, AffineForOp earlier,
                   ArrayRef<AffineForOp> roots) {
   llvm::SmallDenseSet<Value> computed;
-  for (AffineForOp root : llvm::make_range(llvm::find(roots, earlier),
-                                           llvm::find(roots, later) + 1)) {
-    bool reads = root == earlier;
+  for (AffineForOp root : roots) {
+    bool reads = false;
     root.walk([&](AffineLoadOp load) {
       reads |= computed.contains(load.getMemRef());
     });
     if (root == later)
       return reads;
-    if (reads)
+    if (reads || root == earlier)
       root.walk(
           [&](AffineStoreOp store) { computed.insert(store.getMemRef()); });
   }

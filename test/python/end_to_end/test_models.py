@@ -54,7 +54,7 @@ ONLY_COUNTED = {"mamba2-2.7b prefill", "swin-tiny vision"}
 #: Its kernels are in test_sketches.py, small.
 SLOW = {"swin-tiny vision": pytest.mark.slow}
 
-CASES = [(architecture, mode) for architecture in zoo.ZOO for mode in architecture.modes]
+CASES = [(architecture, mode) for architecture in zoo.ZOO for mode in architecture.modes if mode != "training"]
 
 
 @pytest.fixture

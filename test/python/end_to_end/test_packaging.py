@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import re
 from types import ModuleType
@@ -52,6 +53,16 @@ def test_the_sdist_has_what_cmake_and_the_package_are_made_of():
     assert {"bridge", "lowering"} == set(packages) and folders == ["passes"]
     assert {*packages, *folders, "examples/plugin"} <= set(names)
     assert {"CMakeLists.txt", "pyproject.toml", "LICENSE", "README.md"} <= set(names)
+
+
+@pytest.mark.parametrize("group", ["vllm.general_plugins", "sglang.srt.plugins"])
+def test_the_metadata_names_a_function_that_exists(group):
+    """Servers know a plug-in by this alone: where none is found nothing acts, and nothing says so."""
+    text = (ROOT / "pyproject.toml").read_text()
+    ((module, function),) = re.findall(
+        rf'^\[project\.entry-points\."?{group}"?\]\nbridge = "(.+):(.+)"$', text, re.MULTILINE
+    )
+    assert callable(getattr(importlib.import_module(module), function))
 
 
 def test_github_runs_what_continuous_integration_runs():

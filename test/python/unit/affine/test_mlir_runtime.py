@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 
@@ -74,3 +75,16 @@ def test_a_plugin_is_looked_for_in_the_current_folder(tmp_path, monkeypatch):
     (tmp_path / "libmine.so").write_text("")
     load_pass_plugins(("libmine.so", "libof_the_system.so"))
     assert loaded == [str(tmp_path / "libmine.so"), "libof_the_system.so"]
+
+
+def test_mlir_finds_its_own_llvm_where_python_loads_libraries_for_all_to_see(monkeypatch):
+    """Triton 3.9, loaded so, ended the process: `LLVM ERROR: Option 'default' already exists!`."""
+    seen, before = [], sys.getdlopenflags()
+    monkeypatch.setattr(mlir_runtime.importlib, "import_module", lambda name: seen.append((name, sys.getdlopenflags())))
+    try:
+        sys.setdlopenflags(os.RTLD_LAZY | os.RTLD_GLOBAL)
+        load_mlir.__wrapped__("ir")
+        assert sys.getdlopenflags() == os.RTLD_LAZY | os.RTLD_GLOBAL
+    finally:
+        sys.setdlopenflags(before)
+    assert seen == [("mlir.ir", os.RTLD_NOW | os.RTLD_DEEPBIND)]

@@ -21,7 +21,7 @@ def parser():
 
 def test_all_modes_and_models_are_the_default(parser):
     given = parser.parse_args([])
-    assert given.modes == ["prefill", "decode", "vision"] == list(MODES)
+    assert given.modes == ["prefill", "decode", "vision", "training"] == list(MODES)
     assert (given.only, given.batches, given.compiles, given.budget_seconds) == ([], [1, 16], 1, None)
     assert (given.corpus, given.shard, given.minutes, given.offline) == (None, "0/1", float("inf"), False)
 
@@ -32,7 +32,7 @@ def test_values_have_types(parser):
     assert given.minutes == 1.5 and given.budget_seconds == 7.0
 
 
-@pytest.mark.parametrize("arguments", [["--modes", "training"], ["--batches", "one"], ["--only"]])
+@pytest.mark.parametrize("arguments", [["--modes", "serving"], ["--batches", "one"], ["--only"]])
 def test_bad_values_are_refused(parser, arguments, capsys):
     with pytest.raises(SystemExit) as done:
         parser.parse_args(arguments)

@@ -25,7 +25,7 @@ def test_subcommand(capsys):
     parser = argparse.ArgumentParser(prog=bench.NAME)
     bench.register(parser)
     assert bench.run(parser.parse_args(["--only", "dit", "--list"])) == 0
-    assert capsys.readouterr().out == "dit-xl vision\n"
+    assert capsys.readouterr().out == "dit-xl vision\ndit-xl training\n"
 
 
 def test_needs_a_gpu(capsys, monkeypatch):
@@ -62,7 +62,7 @@ def no_gpu(monkeypatch, compiler):
     monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
     monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "no GPU")
-    monkeypatch.setattr(gpu_measurements, "peak_bytes", lambda call: call().nbytes)
+    monkeypatch.setattr(gpu_measurements, "peak_bytes", lambda call: (call(), 0)[1])
     monkeypatch.setattr(gpu_measurements, "captured", lambda call, prepare: (_Graph(call), prepare()))
 
     def launches(call):
@@ -79,7 +79,7 @@ def no_gpu(monkeypatch, compiler):
 
 
 def test_course_of_a_run(no_gpu, tmp_path, capsys):
-    assert command.main(["--only", "dit", "--out", str(tmp_path)]) == 0
+    assert command.main(["--only", "dit", "--modes", "vision", "--out", str(tmp_path)]) == 0
     said = capsys.readouterr().out
     assert "[1/1, " in said
     run = load(tmp_path / "models.json")
@@ -91,7 +91,7 @@ def test_course_of_a_run(no_gpu, tmp_path, capsys):
     assert (tmp_path / "models.md").read_text() == describe(run)
     if importlib.util.find_spec("matplotlib") is not None:
         ElementTree.parse(tmp_path / "models.svg")
-    assert command.main(["--only", "dit", "--compare", str(tmp_path / "models.json")]) == 0
+    assert command.main(["--only", "dit", "--modes", "vision", "--compare", str(tmp_path / "models.json")]) == 0
 
 
 def test_decoding_may_be_repeated(no_gpu, tmp_path):
@@ -105,16 +105,16 @@ def test_decoding_may_be_repeated(no_gpu, tmp_path):
 
 
 def test_a_worse_run_exits_with_1(no_gpu, tmp_path):
-    command.main(["--only", "dit", "--out", str(tmp_path)])
+    command.main(["--only", "dit", "--modes", "vision", "--out", str(tmp_path)])
     path = tmp_path / "models.json"
     old = json.loads(path.read_text())
     old["results"][0]["ratio"] = 0.5
     path.write_text(json.dumps(old))
-    assert command.main(["--only", "dit", "--compare", str(path)]) == 1
+    assert command.main(["--only", "dit", "--modes", "vision", "--compare", str(path)]) == 1
 
 
 def test_a_budget_leaves_the_rest_out(no_gpu, tmp_path):
-    words = ["--only", "dit", "--budget-seconds", "0.000001", "--out", str(tmp_path)]
+    words = ["--only", "dit", "--modes", "vision", "--budget-seconds", "0.000001", "--out", str(tmp_path)]
     assert command.main(words) == 0
     run = load(tmp_path / "models.json")
     assert run.results == []
@@ -127,7 +127,7 @@ def test_a_failure_is_reported_and_the_rest_goes_on(no_gpu, tmp_path, monkeypatc
 
     zoo_of_two = [dataclasses.replace(zoo.VISION[-1], name="broken", make=broken), zoo.VISION[-1]]
     monkeypatch.setattr(zoo, "ZOO", zoo_of_two)
-    assert command.main(["--out", str(tmp_path)]) == 1
+    assert command.main(["--modes", "vision", "--out", str(tmp_path)]) == 1
     run = load(tmp_path / "models.json")
     assert run.failed == {"broken vision": "AttributeError: no such model"}
     assert [r.name for r in run.results] == ["dit-xl vision"]

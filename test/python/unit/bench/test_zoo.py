@@ -31,7 +31,8 @@ def test_the_kind_decides_the_modes():
     kinds = ("decoder", "recurrent", "encoder", "image")
     modes = {kind: Architecture("", kind, "torch", Scaled).modes for kind in kinds}
     assert modes == {
-        "decoder": ("prefill", "decode"), "recurrent": ("prefill",), "encoder": ("prefill",), "image": ("vision",),
+        "decoder": ("prefill", "decode", "training"), "recurrent": ("prefill",), "encoder": ("prefill", "training"),
+        "image": ("vision", "training"),
     }  # fmt: skip
 
 
