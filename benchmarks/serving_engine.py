@@ -60,8 +60,8 @@ BEFORE = 8
 
 #: The first whose expression is found in a kernel's name is the kernel's class.
 CLASSES = {
-    "attention": r"flash|fmha|attention|attn",
     "cache": r"reshape_and_cache",
+    "attention": r"flash|fmha|attention|attn",
     "generated": r"^triton_",
     "vLLM's own": r"vllm::(?!cutlass)",
     "matrix product": r"gemm|gemv|nvjet|cutlass|xmma|splitK|cublas",
@@ -193,39 +193,41 @@ def kernel_class(name: str) -> str:
 def profiled(llm: Any, case: Case) -> dict[str, Any]:
     """Return the launches and the microseconds on the GPU of one step, by class, and the kernels that take the most."""
     if not case.steps:
-        return _of_a_step(_launches(llm, case, 1), collections.Counter(), 1)
+        return of_a_step(_launches(llm, case, 1), {}, 1)
     steps = 16
-    return _of_a_step(_launches(llm, case, BEFORE + steps), _launches(llm, case, BEFORE), steps)
+    return of_a_step(_launches(llm, case, BEFORE + steps), _launches(llm, case, BEFORE), steps)
 
 
-#: Kernel -> (launches, microseconds), as a Counter of each.
-_Sums = collections.Counter
+#: (kernel, "launches" or "us") -> how many.
+Sums = dict[tuple[str, str], float]
 
 
-def _launches(llm: Any, case: Case, tokens: int) -> _Sums:
+def _launches(llm: Any, case: Case, tokens: int) -> Sums:
     from bridge.bench.gpu_measurements import launches
 
-    sums: _Sums = collections.Counter()
+    sums: Sums = collections.defaultdict(float)
     for launch in launches(lambda: generate(llm, case, tokens)):
         sums[launch.name, "launches"] += 1
         sums[launch.name, "us"] += launch.us
     return sums
 
 
-def _of_a_step(longer: _Sums, shorter: _Sums, steps: int) -> dict[str, Any]:
-    launches: collections.Counter[str] = collections.Counter()
-    us: collections.Counter[str] = collections.Counter()
-    kernels: collections.Counter[str] = collections.Counter()
-    for name, what in longer:
-        value = (longer[name, what] - shorter[name, what]) / steps
-        (us if what == "us" else launches)[kernel_class(name)] += value
+def of_a_step(longer: Sums, shorter: Sums, steps: int) -> dict[str, Any]:
+    """Return what a step has, where the longer run has so many more than the shorter one."""
+    by_class: dict[str, dict[str, float]] = {"launches": {}, "us": {}}
+    kernels: dict[str, float] = {}
+    for (name, what), value in longer.items():
+        added = (value - shorter.get((name, what), 0)) / steps
+        kind = kernel_class(name)
+        by_class[what][kind] = by_class[what].get(kind, 0) + added
         if what == "us":
-            kernels[name[:90]] += value
-    return {
-        "launches": {kind: round(value, 2) for kind, value in launches.items()},
-        "us": {kind: round(value, 2) for kind, value in us.items()},
-        "kernels": {name: round(value, 2) for name, value in kernels.most_common(40)},
-    }
+            kernels[name[:90]] = kernels.get(name[:90], 0) + added
+    largest = sorted(kernels.items(), key=lambda item: -item[1])[:40]
+    return {**{what: _rounded(values) for what, values in by_class.items()}, "kernels": _rounded(dict(largest))}
+
+
+def _rounded(values: dict[str, float]) -> dict[str, float]:
+    return {name: round(value, 2) for name, value in values.items()}
 
 
 # ---------------------------------------------------------------------------------------------------------
