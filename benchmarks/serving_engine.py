@@ -353,6 +353,7 @@ def start(spec: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         return None, {"same": "a"}
     if spec["tiny"]:
         _keep_weights()
+    default_fusions(engine_options(spec))  # Imports the model's class in a process: seconds that are no engine's.
     began = time.perf_counter()
     llm = LLM(**options)
     seconds = time.perf_counter() - began
