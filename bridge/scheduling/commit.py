@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 class Commit:
     """Gives the nodes of each band their new loops and makes one kernel of them, or restores them.
 
-    room: in memory, None where whether a band pays is not asked; done: the bands that became kernels.
+    room: in memory, None where whether a band pays is not asked; done: the bands that became kernels; refused: the
+    positions of the kernels of each band that did not.
     """
 
     nodes: dict[str, LoopNode]
@@ -37,15 +38,24 @@ class Commit:
     schedule: Schedule
     room: Room | None
     done: list[Fused] = field(default_factory=list)
+    refused: list[set[int]] = field(default_factory=list)
 
     def commit_all(self, bands: Iterable[LiftedBand], log: GroupLog) -> None:
         """Commit each band by itself; bands that are committed stay."""
         for band in bands:
-            with attempt(note=log.refuse_band):
+            with attempt(note=partial(self.refuse, band, log)):
                 fused = self._commit(band)
                 if fused is not None:
                     self.done.append(fused)
                     log.take(fused)
+
+    def refuse(self, band: LiftedBand, log: GroupLog, reason: Reason, detail: str) -> None:
+        """Note why a band does not become a kernel."""
+        self.refused.append(self._positions(band))
+        log.refuse_band(reason, detail)
+
+    def _positions(self, band: LiftedBand) -> set[int]:
+        return {self.group.positions[k] for k in band.kernels}
 
     @property
     def kernels(self) -> dict[int, Kernel]:
@@ -63,7 +73,7 @@ class Commit:
             fused.undo.close()
 
     def _commit(self, band: LiftedBand) -> Fused | None:
-        positions = {self.group.positions[k] for k in band.kernels}
+        positions = self._positions(band)
         if len(positions) == 1 and _has_loops_of(band, self.nodes):
             return None
         replaced = [self.schedule[p] for p in positions]
@@ -97,12 +107,12 @@ def _check_order(band: LiftedBand, schedule: Schedule, merged: list[set[int]]) -
         raise Unsupported(Reason.cycle_through_other_node, f"{sorted(n.name for n in band.nodes)}: {detail}")
 
 
-def pays(band: LiftedBand, log: GroupLog) -> bool:
+def pays(band: LiftedBand, commit: Commit, log: GroupLog) -> bool:
     """Return True if a fused kernel may be faster than Inductor's: not where it reads its rows twice as well."""
     if band.in_registers or not band.registers:
         return True
     size = f"a row takes {band.registers} registers, of which {MAX_ROW_REGISTERS} can be kept: it would be read again"
-    log.refuse_band(Reason.not_profitable, f"{sorted(n.name for n in band.nodes)}: {size}")
+    commit.refuse(band, log, Reason.not_profitable, f"{sorted(n.name for n in band.nodes)}: {size}")
     return False
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from .. import inductor
 from ..horizontal.peak_memory import Room
 from ..inductor.protocols import Schedule
 from ..lowering.triton import codegen
@@ -22,6 +21,7 @@ from .launches import share_launches
 from .logs import Logs
 from .missing_guards import name_missing_guard
 from .persistent_reductions import make_persistent_reductions
+from .retry import groups_to_try_again
 from .transformation import lift, transform
 from .translation import loop_bodies, pipeline_of, translate
 
@@ -61,21 +61,13 @@ def _fuse_groups(
             continue
         logs.keep(log)
         commit, was_translated = _try_group(group, schedule, options, log, room)
-        translated.append((set(group.names) if was_translated else set(), log))
-        if group.culprit is not None:
-            pending = try_step(partial(_without_culprit, group, schedule, options, log), []) + pending
-        if commit is not None and commit.done:
+        again = try_step(partial(groups_to_try_again, commit, options, log), [], *group.names)
+        own = group.names.difference(*(other.names for other in again))
+        translated.append((own if was_translated else set(), log))
+        pending = again + pending
+        if commit.done:
             schedule = _replace_or_undo(schedule, pending, commit, log)
     return schedule, translated
-
-
-def _without_culprit(group: Group, schedule: Schedule, options: Options, log: GroupLog) -> list[Group]:
-    """Return groups of the kernels but the one at fault; the log is of what none of them has."""
-    rest, _ = form_groups(schedule, options.max_nodes, only=set(group.positions) - {group.culprit})
-    again = {position for other in rest for position in other.positions}
-    left = [position for position in group.positions if position not in again]
-    log.narrow(Group(left, set().union(*(inductor.operation_names(schedule[p]) for p in left))), schedule)
-    return rest
 
 
 def _keep_rows_of_others(schedule: Schedule, logs: Logs) -> list[str]:
@@ -109,7 +101,7 @@ def _replace(schedule: Schedule, groups: list[Group], commit: Commit) -> Schedul
 
 def _try_group(
     group: Group, schedule: Schedule, options: Options, log: GroupLog, room: Room | None
-) -> tuple[Commit | None, bool]:
+) -> tuple[Commit, bool]:
     """Return (the group's new kernels, whether all of it was translated and lifted); say in the log why not."""
     commit, done = Commit({}, group, schedule, room), False
     with attempt(note=log.refuse):
@@ -148,5 +140,5 @@ def _lift_and_commit(translation: Translation, commit: Commit, options: Options,
         tables, bands = lift(translation, options, group)
         judged = options.persistent and not options.force_fusion
         if tables.simt_target and judged and not codegen.times_fusions(group.device):
-            bands = [band for band in bands if pays(band, log)]
+            bands = [band for band in bands if pays(band, commit, log)]
         commit.commit_all(bands, log)

@@ -27,7 +27,8 @@ class Group:
     """Kernels that share buffers and that no path through others connects.
 
     positions: indices into the schedule, ascending; names: all operations in them; nodes: how many loop nodes;
-    culprit: position of the kernel that was being translated, where that ended the translation.
+    culprit: position of the kernel that was being translated, where that ended the translation; tries: how often a
+    group that it was a part of had a band refused.
     """
 
     positions: list[int] = field(default_factory=list)
@@ -36,6 +37,7 @@ class Group:
     device: torch.device | None = None
     nodes: int = 0
     culprit: int | None = None
+    tries: int = 0
 
 
 def form_groups(schedule: Schedule, max_nodes: int, only: set[int] | None = None) -> tuple[list[Group], list[Refusal]]:

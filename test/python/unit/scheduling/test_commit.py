@@ -103,7 +103,9 @@ def test_kernels_stand_at_the_first_they_replace_and_the_last_is_undone_first():
     [(None, False, True), (0, False, True), (MAX_ROW_REGISTERS, True, True), (40_000, False, False)],
 )
 def test_a_row_that_would_be_read_again_does_not_pay(log, registers, in_registers, expected):
-    assert pays(band("b", "a", registers=registers, in_registers=in_registers), log) is expected
+    commit = Commit({}, Group([5, 7]), [], None)
+    assert pays(band("b", "a", registers=registers, in_registers=in_registers), commit, log) is expected
+    assert commit.refused == ([] if expected else [{5, 7}])
     if expected:
         assert log.refusal is None
     else:

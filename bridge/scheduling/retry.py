@@ -1,0 +1,71 @@
+"""Groups that are tried again without one of their kernels: the rest may still become one."""
+
+from __future__ import annotations
+
+from .. import inductor
+from ..inductor.protocols import Kernel
+from ..lowering.triton.profitability import LAUNCH_BYTES
+from ..options import Options
+from .commit import Commit
+from .group_log import GroupLog
+from .grouping import Group, form_groups
+
+#: Kernels that are left out of a group, one after the other, at most: each costs a translation and the passes.
+MOST_TRIES = 3
+
+
+def groups_to_try_again(commit: Commit, options: Options, log: GroupLog) -> list[Group]:
+    """Return groups of a group's kernels without one of them; the log is of what none of these groups has.
+
+    That one is the kernel at which its translation ended. Else, where nothing was fused and a band was refused, the
+    first or the last of the band, of which the other kernels have less; where enough is left to be saved.
+    """
+    group, schedule = commit.group, commit.schedule
+    culprit, tries = group.culprit, group.tries
+    if culprit is None:
+        culprit, tries = _end_of_refused_band(commit), tries + 1
+    if culprit is None:
+        return []
+    rest, _ = form_groups(schedule, options.max_nodes, only=set(group.positions) - {culprit})
+    if group.culprit is None:
+        rest = [other for other in rest if _may_save(other, commit)]
+    if not rest and group.culprit is None:
+        return []
+    for other in rest:
+        other.tries = tries
+    again = {position for other in rest for position in other.positions}
+    left = [position for position in group.positions if position not in again]
+    log.narrow(Group(left, set().union(*(inductor.operation_names(schedule[p]) for p in left))), schedule)
+    return rest
+
+
+def _end_of_refused_band(commit: Commit) -> int | None:
+    """Return the position of the kernel to leave out; None where something was fused, or all was tried."""
+    bands = [band for band in commit.refused if len(band) > 1]
+    if commit.done or not bands or commit.group.tries >= MOST_TRIES:
+        return None
+    band = max(bands, key=len)
+    return min((min(band), max(band)), key=lambda position: _shared_with_others(position, commit))
+
+
+def _shared_with_others(position: int, commit: Commit) -> int:
+    """Return the bytes of what a kernel has in common with others of its group, for each of these."""
+    touched = inductor.bytes_touched(commit.schedule[position])
+    others = [commit.schedule[p] for p in commit.group.positions if p != position]
+    return sum(_common(touched, other) for other in others)
+
+
+def _common(touched: dict[str, int], other: Kernel) -> int:
+    known = inductor.bytes_touched(other)
+    return sum(min(touched[name], known[name]) for name in touched.keys() & known.keys())
+
+
+def _may_save(group: Group, commit: Commit) -> bool:
+    """Return True if two kernels of a group pass on more than a launch is worth."""
+    kernels = [commit.schedule[p] for p in group.positions]
+    for number, kernel in enumerate(kernels):
+        written = inductor.buffers_written(kernel)
+        known = {name: size for name, size in inductor.bytes_touched(kernel).items() if name in written}
+        if any(_common(known, other) >= LAUNCH_BYTES for other in kernels[number + 1 :]):
+            return True
+    return False

@@ -1,0 +1,43 @@
+"""Groups that are tried again without one of their kernels."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+
+import bridge
+from bridge import offline
+from bridge.backend import bridge as backend
+from bridge.reasons import Reason
+
+
+def gated(x, weight, bias):
+    """Statistics of columns, which no kernel of rows can have; the two kernels after them need no more than rows."""
+    a, b = F.batch_norm(x, None, None, weight, bias, training=True).chunk(2, -1)
+    return F.silu(a) * b
+
+
+def compiled(function, *shapes):
+    torch._dynamo.reset()
+    found = offline.compile_for_gpu(function, [torch.zeros(shape) for shape in shapes], compile_fx=backend)
+    return found.n_kernels, bridge.report()
+
+
+def test_what_follows_a_refused_band_is_fused():
+    kernels, report = compiled(gated, (512, 4096), (4096,), (4096,))
+    assert kernels == 3, report
+    refused, *_, last = report.groups
+    assert not refused.fused and refused.reason is Reason.not_profitable and last.fused
+    names = [name for group in report.groups for name in group.nodes]
+    assert len(names) == len(set(names)), "a kernel is in one group of the report"
+
+
+def test_little_is_not_tried_again():
+    """What could be saved is less than a launch: nobody waits for the passes a second time."""
+    _, report = compiled(gated, (256, 64), (64,), (64,))
+    assert len(report.groups) == 1, report
+
+
+def test_what_is_fused_at_once_is_tried_once():
+    kernels, report = compiled(lambda x: F.silu(F.rms_norm(x, x.shape[-1:]).chunk(2, -1)[0]), (2048, 4096))
+    assert kernels == 1 and len(report.groups) <= 1, report
