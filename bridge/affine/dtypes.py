@@ -19,6 +19,7 @@ _TYPE_NAMES: dict[torch.dtype, str] = {
     torch.float8_e5m2: "f8E5M2",
     torch.float8_e4m3fnuz: "f8E4M3FNUZ",
     torch.float8_e5m2fnuz: "f8E5M2FNUZ",
+    torch.float8_e8m0fnu: "f8E8M0FNU",
     torch.int64: "i64",
     torch.int32: "i32",
     torch.int16: "i16",
@@ -36,6 +37,9 @@ _SIGNED_DTYPES: dict[str, torch.dtype] = {
 
 #: Stored in 16 bits, computed in float32.
 LOW_PRECISION = frozenset({torch.float16, torch.bfloat16})
+
+#: Scales that are powers of two. In Inductor's kernels they are bytes, whose bits are made and moved as integers.
+ONLY_BITS = frozenset({torch.float8_e8m0fnu})
 
 UNSIGNED = frozenset(d for d in _TYPE_NAMES if str(d).startswith("torch.uint"))
 

@@ -79,5 +79,5 @@ from .schedule import (
     storage_of,
     subscripts_read,
 )
-from .sizes import has_steps, loop_cuts, size_expressions, size_facts, size_hint, statically_known
+from .sizes import has_steps, loop_cuts, loop_strides, size_expressions, size_facts, size_hint, statically_known
 from .tuning import share_choices, tuned_kernels

@@ -45,6 +45,17 @@ def loop_cuts(body: LoopBody) -> list[set[int]]:
     return [{cut for d in divisions if d.args[0] == variable for cut in _cuts(d)} for variable in body.iter_vars]
 
 
+def loop_strides(body: LoopBody) -> list[tuple[str, list[sympy.Expr]]]:
+    """Return (buffer, elements from one iteration to the next, for each loop of a LoopBody) for each access.
+
+    Those of a reduction come last.
+    """
+    expressions = {name: sympy.expand(e) for name, e in getattr(body, "indexing_exprs", {}).items()}
+    entries = (entry for entries in getattr(body, "memory_usage", {}).values() for entry in entries)
+    named = [(e.buffer_name, expressions[e.index_name]) for e in entries if e.buffer_name and e.index_name]
+    return [(buffer, [index.coeff(variable) for variable in body.var_ranges]) for buffer, index in named]
+
+
 def _cuts(division: sympy.Expr) -> list[int]:
     """Return where a division cuts a loop: `v // 49` at 49, `v // 7 % 7` at 7 and at 49."""
     return [int(cut) for cut in itertools.accumulate(division.args[1:], operator.mul) if cut.is_Integer and cut > 1]

@@ -19,6 +19,7 @@ import numpy as np
 import torch
 import triton.language as tl
 from torch._inductor.runtime import triton_helpers
+from triton import _utils as triton_names
 from triton.runtime import interpreter
 from triton.runtime.jit import JITFunction
 
@@ -220,6 +221,8 @@ def interpreted_triton() -> Iterator[None]:
     with (
         mock.patch.dict(os.environ, TRITON_INTERPRET="1"),
         mock.patch.dict(rewritten),
+        # As Inductor does for its kernels; Triton has no name for such arguments.
+        mock.patch.dict(triton_names.type_canonicalisation_dict, float8_e8m0fnu="u8"),
         mock.patch.multiple(interpreter, **replacements),
         mock.patch.object(interpreter.ReduceOps, "generic_reduce", _reduce_by_halves),
         mock.patch.object(interpreter.ScanOps, "generic_scan", _scan_by_slices),

@@ -966,3 +966,112 @@ func.func @should_not_turn_rows_that_another_has(%in: memref<64x96xf32>, %sum: m
   }
   return
 }
+
+// -----
+
+// Scales in tiles, 128 rows as 4 x 32 of which the 4 are the inner ones: their
+// nest gets the rows of the reduction, which keeps its own loops.
+
+// CHECK-LABEL: func @should_follow_rows_in_tiles
+// CHECK: affine.for %[[R:.*]] = 0 to 256 {
+// CHECK-NEXT: affine.for %[[L:.*]] = 0 to 4 {
+// CHECK-NEXT: affine.for %{{.*}} = 0 to 16 iter_args
+// CHECK: affine.store %{{.*}}, %arg1[%[[R]], %[[L]]]
+// CHECK: affine.for %[[ROW:.*]] = 0 to 256 {
+// CHECK-NEXT: affine.for %[[COLUMN:.*]] = 0 to 4 {
+// CHECK-NEXT: affine.load %arg1[{{.*}}, %[[COLUMN]]]
+// CHECK-NEXT: affine.store %{{.*}}, %arg2[%[[ROW]] floordiv 128, %[[ROW]] mod 32, (%[[ROW]] floordiv 32) mod 4, %[[COLUMN]]]
+// FUSED-LABEL: func @should_follow_rows_in_tiles
+// FUSED: bridge.band,
+// FUSED-NEXT: return
+func.func @should_follow_rows_in_tiles(%in: memref<256x4x16xf32>, %max: memref<256x4xf32>, %out: memref<2x32x4x4xf32>) {
+  %zero = arith.constant 0.0 : f32
+  affine.for %r = 0 to 256 {
+    affine.for %l = 0 to 4 {
+      %s = affine.for %e = 0 to 16 iter_args(%a = %zero) -> (f32) {
+        %x = affine.load %in[%r, %l, %e] : memref<256x4x16xf32>
+        %b = arith.maximumf %a, %x : f32
+        affine.yield %b : f32
+      }
+      affine.store %s, %max[%r, %l] : memref<256x4xf32>
+    }
+  } {bridge.kernels = [0], bridge.nodes = ["max"]}
+  affine.for %i = 0 to 2 {
+    affine.for %j = 0 to 32 {
+      affine.for %k = 0 to 4 {
+        affine.for %l = 0 to 4 {
+          %s = affine.load %max[%i * 128 + %k * 32 + %j, %l] : memref<256x4xf32>
+          affine.store %s, %out[%i, %j, %k, %l] : memref<2x32x4x4xf32>
+        }
+      }
+    }
+  } {bridge.kernels = [1], bridge.nodes = ["tiles"]}
+  return
+}
+
+// -----
+
+// 24 of 32 rows of a tile: its loops are not the digits of all rows.
+
+// CHECK-LABEL: func @should_not_follow_for_some_of_the_rows
+// CHECK: affine.for %{{.*}} = 0 to 2 {
+// CHECK-NEXT: affine.for %{{.*}} = 0 to 24 {
+// CHECK-NEXT: affine.for %{{.*}} = 0 to 4 {
+func.func @should_not_follow_for_some_of_the_rows(%in: memref<256x16xf32>, %max: memref<256xf32>, %out: memref<2x24x4xf32>) {
+  %zero = arith.constant 0.0 : f32
+  affine.for %r = 0 to 256 {
+    %s = affine.for %e = 0 to 16 iter_args(%a = %zero) -> (f32) {
+      %x = affine.load %in[%r, %e] : memref<256x16xf32>
+      %b = arith.maximumf %a, %x : f32
+      affine.yield %b : f32
+    }
+    affine.store %s, %max[%r] : memref<256xf32>
+  } {bridge.kernels = [0], bridge.nodes = ["max"]}
+  affine.for %i = 0 to 2 {
+    affine.for %j = 0 to 24 {
+      affine.for %k = 0 to 4 {
+        %s = affine.load %max[%i * 128 + %k * 32 + %j] : memref<256xf32>
+        affine.store %s, %out[%i, %j, %k] : memref<2x24x4xf32>
+      }
+    }
+  } {bridge.kernels = [1], bridge.nodes = ["tiles"]}
+  return
+}
+
+// -----
+
+// The tiles' nest has the loops of a third, which reads its tiles.
+
+// CHECK-LABEL: func @should_not_follow_away_from_another
+// CHECK: affine.for %{{.*}} = 0 to 8 {
+// CHECK-NEXT: affine.for %{{.*}} = 0 to 32 {
+// CHECK-NEXT: affine.for %{{.*}} = 0 to 16 iter_args
+// CHECK: affine.for %{{.*}} = 0 to 8 {
+// CHECK-NEXT: affine.for %{{.*}} = 0 to 32 {
+// CHECK: affine.for %{{.*}} = 0 to 8 {
+// CHECK-NEXT: affine.for %{{.*}} = 0 to 32 {
+func.func @should_not_follow_away_from_another(%in: memref<256x16xf32>, %max: memref<256xf32>, %tiles: memref<8x32xf32>, %out: memref<8x32xf32>) {
+  %zero = arith.constant 0.0 : f32
+  affine.for %r = 0 to 256 {
+    %s = affine.for %e = 0 to 16 iter_args(%a = %zero) -> (f32) {
+      %x = affine.load %in[%r, %e] : memref<256x16xf32>
+      %b = arith.maximumf %a, %x : f32
+      affine.yield %b : f32
+    }
+    affine.store %s, %max[%r] : memref<256xf32>
+  } {bridge.kernels = [0], bridge.nodes = ["max"]}
+  affine.for %i = 0 to 8 {
+    affine.for %j = 0 to 32 {
+      %s = affine.load %max[%j * 8 + %i] : memref<256xf32>
+      affine.store %s, %tiles[%i, %j] : memref<8x32xf32>
+    }
+  } {bridge.kernels = [1], bridge.nodes = ["tiles"]}
+  affine.for %i = 0 to 8 {
+    affine.for %j = 0 to 32 {
+      %s = affine.load %tiles[%i, %j] : memref<8x32xf32>
+      %t = math.exp %s : f32
+      affine.store %t, %out[%i, %j] : memref<8x32xf32>
+    }
+  } {bridge.kernels = [2], bridge.nodes = ["reader"]}
+  return
+}

@@ -87,3 +87,33 @@ func.func @should_keep_symbolic_digits(%in: memref<?xf32>, %out: memref<56x?xf32
   }
   return
 }
+
+// -----
+
+// A quotient of a quotient is one quotient: row 128 a + 32 b + c of a tile,
+// taken apart and put together again.
+
+// CHECK-LABEL: func @should_divide_quotients_once
+// CHECK: affine.for %[[I:.*]] = 0 to 256 {
+// CHECK-NEXT: affine.load %arg0[%[[I]]]
+func.func @should_divide_quotients_once(%in: memref<256xf32>, %out: memref<256xf32>) {
+  affine.for %i = 0 to 256 {
+    %x = affine.load %in[%i + (%i floordiv 128) * 128 - ((%i floordiv 32) floordiv 4) * 128] : memref<256xf32>
+    affine.store %x, %out[%i] : memref<256xf32>
+  }
+  return
+}
+
+// -----
+
+// With something added between, there are two.
+
+// CHECK-LABEL: func @should_not_divide_shifted_quotients_once
+// CHECK: affine.load %arg0[(%{{.*}} floordiv 32 + 1) floordiv 4]
+func.func @should_not_divide_shifted_quotients_once(%in: memref<3xf32>, %out: memref<256xf32>) {
+  affine.for %i = 0 to 256 {
+    %x = affine.load %in[(%i floordiv 32 + 1) floordiv 4] : memref<3xf32>
+    affine.store %x, %out[%i] : memref<256xf32>
+  }
+  return
+}

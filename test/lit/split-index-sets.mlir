@@ -553,3 +553,90 @@ func.func @should_split_by_several_tiles(%in: memref<16x64x6xf32>, %t: memref<16
   }
   return
 }
+
+// -----
+
+// The third nest works on pairs of each block of 16, and the second is split
+// into its even and odd elements. Then the first, which has no element in
+// common with the third, is split by what the second has become.
+
+// CHECK-LABEL: func @should_split_by_what_was_split
+// CHECK: affine.for %[[I:.*]] = 0 to 64 {
+// CHECK-NEXT: affine.for %[[B:.*]] = 0 to 16 iter_args
+// CHECK-NEXT: affine.for %[[P:.*]] = 0 to 8 iter_args
+// CHECK: affine.for %{{.*}} = 0 to 64 {
+// CHECK-NEXT: affine.for %{{.*}} = 0 to 16 {
+// CHECK-NEXT: affine.for %{{.*}} = 0 to 8 {
+// CHECK: affine.for %{{.*}} = 0 to 64 {
+func.func @should_split_by_what_was_split(%in: memref<64x256xf32>, %sum: memref<64xf32>, %t: memref<64x16x16xf32>, %out: memref<64x16x8xf32>) {
+  %zero = arith.constant 0.0 : f32
+  affine.for %i = 0 to 64 {
+    %s = affine.for %r = 0 to 256 iter_args(%a = %zero) -> (f32) {
+      %x = affine.load %in[%i, %r] : memref<64x256xf32>
+      %b = arith.addf %a, %x : f32
+      affine.yield %b : f32
+    }
+    affine.store %s, %sum[%i] : memref<64xf32>
+  }
+  affine.for %i = 0 to 64 {
+    affine.for %b = 0 to 16 {
+      affine.for %e = 0 to 16 {
+        %x = affine.load %in[%i, %b * 16 + %e] : memref<64x256xf32>
+        %s = affine.load %sum[%i] : memref<64xf32>
+        %y = arith.mulf %x, %s : f32
+        affine.store %y, %t[%i, %b, %e] : memref<64x16x16xf32>
+      }
+    }
+  }
+  affine.for %i = 0 to 64 {
+    affine.for %b = 0 to 16 {
+      affine.for %p = 0 to 8 {
+        %x = affine.load %t[%i, %b, %p * 2] : memref<64x16x16xf32>
+        %y = affine.load %t[%i, %b, %p * 2 + 1] : memref<64x16x16xf32>
+        %z = arith.addf %x, %y : f32
+        affine.store %z, %out[%i, %b, %p] : memref<64x16x8xf32>
+      }
+    }
+  }
+  return
+}
+
+// -----
+
+// Both tiles are half of what they share with the first nest: the one has 8 of
+// a block's 16 elements, the other 128 of a row's 256.
+
+// CHECK-LABEL: func @should_split_by_halves_of_blocks_and_of_rows
+// CHECK: affine.for %{{.*}} = 0 to 64 {
+// CHECK-NEXT: affine.for %{{.*}} = 0 to 16 {
+// CHECK-NEXT: affine.for %{{.*}} = 0 to 8 {
+// CHECK-COUNT-2: math.exp
+// CHECK: affine.for %{{.*}} = 0 to 64 {
+func.func @should_split_by_halves_of_blocks_and_of_rows(%in: memref<64x256xf32>, %t: memref<64x16x16xf32>, %out: memref<64x16x8xf32>, %other: memref<64x128xf32>) {
+  affine.for %i = 0 to 64 {
+    affine.for %b = 0 to 16 {
+      affine.for %e = 0 to 16 {
+        %x = affine.load %in[%i, %b * 16 + %e] : memref<64x256xf32>
+        %y = math.exp %x : f32
+        affine.store %y, %t[%i, %b, %e] : memref<64x16x16xf32>
+      }
+    }
+  }
+  affine.for %i = 0 to 64 {
+    affine.for %b = 0 to 16 {
+      affine.for %p = 0 to 8 {
+        %x = affine.load %t[%i, %b, %p * 2] : memref<64x16x16xf32>
+        %y = affine.load %t[%i, %b, %p * 2 + 1] : memref<64x16x16xf32>
+        %z = arith.addf %x, %y : f32
+        affine.store %z, %out[%i, %b, %p] : memref<64x16x8xf32>
+      }
+    }
+  }
+  affine.for %i = 0 to 64 {
+    affine.for %j = 0 to 128 {
+      %x = affine.load %in[%i, %j * 2] : memref<64x256xf32>
+      affine.store %x, %other[%i, %j] : memref<64x128xf32>
+    }
+  }
+  return
+}

@@ -166,22 +166,29 @@ def divide_constraint(expr: sympy.Expr, ranges: Ranges, known: Callable[[sympy.B
     return expr
 
 
-def drop_remainders(expr: sympy.Expr, ranges: Ranges, known: Callable[[sympy.Basic], bool]) -> sympy.Expr:
-    """Return an index without its remainders of what is smaller than the divisor: `p` for `p mod 128*t`, `p < 128*t`.
+def drop_divisions(expr: sympy.Expr, ranges: Ranges, known: Callable[[sympy.Basic], bool]) -> sympy.Expr:
+    """Return an index without its divisions of what is smaller than the divisor.
 
-    Only of divisors that are symbolic, by which no affine expression can divide.
+    For `p < 128*t`, `p mod 128*t` is `p`, and `p floordiv 128*t` is 0.  By a divisor that is symbolic no affine
+    expression can divide; loops that were cut where indices divide them leave those by numbers.
     """
 
-    def dropped(remainder: sympy.Expr) -> sympy.Expr:
-        """Return what a remainder is of, where that is proven to be it."""
-        value, *by, divisor = remainder.args
-        if divisor.is_Integer or by not in ([], [1]):
-            return remainder
+    def below(value: sympy.Expr, divisor: sympy.Expr) -> bool:
+        """Return True if a value is proven to be at least 0, and below the divisor."""
         span = bounds(value, ranges)
-        inside = span is not None and known(sympy.Ge(span[0], 0)) and known(sympy.Ge(expand(divisor - 1 - span[1]), 0))
-        return value if inside else remainder
+        needed = () if span is None else (span[0], expand(divisor - 1 - span[1]))
+        return bool(needed) and all(bool(n >= 0) if n.is_Integer else known(sympy.Ge(n, 0)) for n in needed)
 
-    return expr.replace(lambda e: isinstance(e, (ModularIndexing, Mod, PythonMod)), dropped)
+    def dropped(division: sympy.Expr) -> sympy.Expr:
+        """Return a quotient, or what a remainder is of, where that is proven to be it."""
+        value, *by, divisor = division.args
+        if isinstance(division, FloorDiv):
+            return ZERO if below(value, divisor) else division
+        if not below(value, sympy.Mul(*by, divisor)):
+            return division
+        return value if by in ([], [1]) else FloorDiv(value, by[0])
+
+    return expr.replace(lambda e: isinstance(e, (FloorDiv, ModularIndexing, Mod, PythonMod)), dropped)
 
 
 def terms(expr: sympy.Expr) -> list[Term]:

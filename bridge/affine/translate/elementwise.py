@@ -115,6 +115,7 @@ class Elementwise:
 
     def _op_constant(self, value: Number, dtype: torch.dtype) -> Typed:
         """Emit a constant; an unsigned one as a signed one with the same bits, converted."""
+        _check_converted(dtype)
         compute = self.compute_dtype(dtype)
         if compute in dtypes.UNSIGNED:
             signed = dtypes.signed_dtype(dtypes.type_name(compute))
@@ -306,6 +307,7 @@ class Elementwise:
         """
         if x.dtype == dtype:
             return x
+        _check_converted(x.dtype, dtype)
         kinds = dtypes.kind(x.dtype), dtypes.kind(dtype)
         same_width = kinds == ("float", "float") and x.dtype.itemsize == dtype.itemsize
         if "unsigned" in kinds or kinds == ("float", "bool") or same_width:
@@ -327,6 +329,12 @@ class Elementwise:
         }
         element = self.type(dtype)
         return Typed(self.create("bridge.convert", [x.value], [element], attributes).result, dtype)
+
+
+def _check_converted(*converted: torch.dtype) -> None:
+    """Raise Unsupported(unsupported_dtype) for numbers whose bits alone are known."""
+    for dtype in dtypes.ONLY_BITS.intersection(converted):
+        raise Unsupported(Reason.unsupported_dtype, f"{dtype} as a number")
 
 
 def _rounding_mode() -> dict[str, ir.Attribute]:

@@ -89,7 +89,8 @@ def with_shared_loops(sources: list[NodeSource], assume: bool = False) -> list[l
 def _node_loops(source: NodeSource, multiples: Multiples) -> NodeLoops:
     """Return the loops of a node, in the new variables of the sizes."""
     iteration, reduction = ([multiples.rewrite(sympy.sympify(e)) for e in part] for part in source.sizes)
-    return NodeLoops(iteration, reduction, source.kernel, inductor.loop_cuts(source.body))
+    body = source.body
+    return NodeLoops(iteration, reduction, source.kernel, inductor.loop_cuts(body), inductor.loop_strides(body))
 
 
 def _share_unit_loop(traces: list[NestTrace]) -> None:

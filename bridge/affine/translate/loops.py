@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 
 import sympy
 
@@ -32,20 +33,138 @@ class NodeLoops:
     """The loops of one node.
 
     iteration / reduction: their extents; kernel: the one that Inductor has put the node into; cuts: for each
-    iteration loop the numbers that its indices divide it by (`inductor.loop_cuts`).
+    iteration loop the numbers that its indices divide it by (`inductor.loop_cuts`); strides: of each access
+    (`inductor.loop_strides`).
     """
 
     iteration: list[sympy.Expr]
     reduction: list[sympy.Expr]
     kernel: int
     cuts: list[set[int]] = field(default_factory=list)
+    strides: list[tuple[str, list[sympy.Expr]]] = field(default_factory=list)
 
 
 def shared_loops(nodes: list[NodeLoops]) -> list[Factors]:
     """Return the loops of each node, those of a reduction last: its own, or those of other nodes that factor them."""
-    targets = [target for node in nodes for target in _targets(node)]
-    rows = [_finest(node, targets, [n.iteration for n in nodes if n.kernel == node.kernel]) for node in nodes]
+    rows = _refined(nodes)
+    blocks = _blocks(nodes, rows)
+    steps = [_steps_in_blocks(node, blocks) for node in nodes]
+    if any(len(part) > 1 for own in steps for part in own):
+        cut = [replace(node, iteration=list(itertools.chain(*own))) for node, own in zip(nodes, steps, strict=True)]
+        rows = [_regrouped(own, step) for own, step in zip(_refined(cut), steps, strict=True)]
     return [_arranged(own, node.cuts) + [[e] for e in node.reduction] for own, node in zip(rows, nodes, strict=True)]
+
+
+def _refined(nodes: list[NodeLoops]) -> list[Factors]:
+    """Return the finest factors of the iteration loops of each node that the loops of others are.
+
+    Only of a node whose indices divide its loops these are loops that go through memory in another order.
+    """
+    targets = [target for node in nodes for target in _targets(node)]
+    in_order = [target for node in nodes if _is_in_order(node, nodes) for target in _targets(node)]
+    return [
+        _finest(
+            node,
+            targets if any(node.cuts) or not _is_in_order(node, nodes) else in_order,
+            [other.iteration for other in nodes if other.kernel == node.kernel],
+        )
+        for node in nodes
+    ]
+
+
+def _is_in_order(node: NodeLoops, nodes: list[NodeLoops]) -> bool:
+    """Return True if a node goes through one of the buffers that it shares with others in the order of memory.
+
+    Extents of loops in another order are factors of other loops by chance.
+    """
+    shared = {buffer for other in nodes if other is not node for buffer, _ in other.strides}
+    accesses = [strides[: len(node.iteration)] for buffer, strides in node.strides if buffer in shared]
+    moving = [strides for strides in accesses if any(strides)]  # One element has every order.
+    return not moving or any(_is_descending(strides) for strides in moving)
+
+
+def _is_descending(strides: list[sympy.Expr]) -> bool:
+    """Return True if no stride is smaller than the next, as far as they are numbers and not 0."""
+    numbers = [abs(int(stride)) for stride in strides if stride.is_Integer and stride != 0]
+    return numbers == sorted(numbers, reverse=True)
+
+
+def _blocks(nodes: list[NodeLoops], rows: list[Factors]) -> dict[str, set[int]]:
+    """Return for each buffer the elements of the contiguous parts of it that iterations of a node's loops go over.
+
+    rows: the factors of each node's iteration loops.
+    """
+    blocks: dict[str, set[int]] = {}
+    for node, own in zip(nodes, rows, strict=True):
+        loops = [*own, *([extent] for extent in node.reduction)]
+        for buffer, strides in node.strides:
+            parts = itertools.starmap(_with_strides, zip(loops, strides, strict=True))
+            blocks.setdefault(buffer, set()).update(_contiguous(list(itertools.chain(*parts))))
+    return blocks
+
+
+def _with_strides(factors: list[sympy.Expr], stride: sympy.Expr) -> list[tuple[sympy.Expr, sympy.Expr]]:
+    """Return (extent, stride) of the factors of a loop."""
+    pairs = []
+    for extent in reversed(factors):
+        pairs.append((extent, stride))
+        stride = stride * extent
+    return pairs
+
+
+def _contiguous(loops: list[tuple[sympy.Expr, sympy.Expr]]) -> Iterator[int]:
+    """Yield the elements that the innermost loops of an access go over, those of one loop, of two and so on.
+
+    loops: (extent, stride) of each.
+    """
+    extents = {int(stride): extent for extent, stride in loops if stride.is_Integer}
+    size = 1
+    while size in extents and extents[size].is_Integer and extents[size] > 1:
+        size *= int(extents[size])
+        yield size
+
+
+def _steps_in_blocks(node: NodeLoops, blocks: dict[str, set[int]]) -> Factors:
+    """Cut the loops of a node that step over elements where the blocks end that other nodes go over.
+
+    Of pairs in blocks of 16, a loop over 2048 pairs becomes one over 256 blocks and one over the 8 pairs of each.
+    """
+    loops: Factors = []
+    for position, extent in enumerate(node.iteration):
+        cuts: set[int] = set()
+        for buffer, strides in node.strides:
+            step = _step(strides, position)
+            if step > 1:
+                cuts |= {block // step for block in blocks.get(buffer, ()) if block % step == 0}
+        loops.append(_digits(extent, sorted(cuts)))
+    return loops
+
+
+def _step(strides: list[sympy.Expr], position: int) -> int:
+    """Return the stride of the loop at a position if no other goes in smaller steps through the buffer, else 0."""
+    numbers = [abs(int(stride)) if stride.is_Integer else 0 for stride in strides]
+    return 0 if any(0 < other < numbers[position] for other in numbers) else numbers[position]
+
+
+def _digits(extent: sympy.Expr, cuts: list[int]) -> list[sympy.Expr]:
+    """Cut a loop where as many innermost iterations end as `cuts` say, ascending; those that do not divide it not.
+
+    >>> _digits(sympy.Integer(4096), [8, 24, 64, 4096])
+    [64, 8, 8]
+    """
+    digits: list[sympy.Expr] = []
+    inner = 1
+    for cut in cuts:
+        if cut % inner == 0 and 1 < cut // inner and exact_quotient(extent, sympy.Integer(cut)) not in (None, 1):
+            digits.append(sympy.Integer(cut // inner))
+            inner = cut
+    return [exact_quotient(extent, sympy.Integer(inner)) or extent, *reversed(digits)]
+
+
+def _regrouped(factors: Factors, steps: Factors) -> Factors:
+    """Put the factors of the parts of each loop together."""
+    rest = iter(factors)
+    return [[factor for _ in part for factor in next(rest)] for part in steps]
 
 
 def cut_rows(nodes: list[Factors], interleaved: bool = False) -> list[Factors]:
@@ -96,7 +215,12 @@ def _finest(node: NodeLoops, targets: list[list[sympy.Expr]], same_kernel: list[
 def _arranged(factors: Factors, cuts: list[set[int]]) -> Factors:
     """Order the factors of each loop so that loops end where indices divide it, if there is such an order."""
     pairs = zip(factors, cuts or [set() for _ in factors], strict=True)
-    return [(arrange(part, sorted(cut)) if cut else None) or part for part, cut in pairs]
+    return [(_arranged_or_cut(part, sorted(cut)) if cut else None) or part for part, cut in pairs]
+
+
+def _arranged_or_cut(factors: list[sympy.Expr], cuts: list[int]) -> list[sympy.Expr] | None:
+    """Order the factors of a loop; one that has no others is cut itself."""
+    return arrange(factors, cuts) if len(factors) > 1 else _digits(factors[0], cuts)
 
 
 def arrange(factors: list[sympy.Expr], cuts: list[int]) -> list[sympy.Expr] | None:

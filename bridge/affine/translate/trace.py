@@ -17,7 +17,7 @@ import torch
 
 from ... import inductor
 from ...reasons import Reason, Unsupported
-from .access import LinearAccess, Ranges, bounds, divide_constraint, drop_remainders, expand
+from .access import LinearAccess, Ranges, bounds, divide_constraint, drop_divisions, expand
 from .gather import Gather, Position, depends_on_data, make_gather, position_symbol
 from .loops import Factors, Sizes
 from .multiples import Multiples
@@ -243,7 +243,7 @@ class _Tracing:
 
     def _index(self, expr: sympy.Expr) -> sympy.Expr:
         """Return an index in the new variables of the sizes."""
-        return drop_remainders(expand(self.multiples.rewrite(expr)), self.ranges, self._known)
+        return drop_divisions(expand(self.multiples.rewrite(expr)), self.ranges, self._known)
 
     def _known(self, condition: sympy.Basic) -> bool:
         """Return True if a condition in the new variables of the sizes holds for every size."""

@@ -236,3 +236,68 @@ bridge::getBijectionDomain(AffineMap map, ArrayRef<AffineForOp> from,
   }
   return domain;
 }
+
+//===----------------------------------------------------------------------===//
+// Digits of numbers
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// The variable at `position`, which has `extent` values, counts `weight` each.
+struct Digit {
+  int64_t weight, extent;
+  unsigned position;
+};
+} // namespace
+
+/// Returns the digits of a result, the lowest first; nothing if they are not
+/// those of the numbers below `range`.
+static std::optional<SmallVector<Digit>> getDigits(AffineMap map,
+                                                   unsigned result,
+                                                   ArrayRef<int64_t> extents,
+                                                   int64_t range) {
+  SmallVector<int64_t> flat;
+  if (failed(getFlattenedAffineExpr(map.getResult(result), map.getNumDims(), 0,
+                                    &flat)) ||
+      flat.size() != extents.size() + 1 || flat.back() != 0)
+    return std::nullopt;
+  SmallVector<Digit> digits;
+  for (auto [position, extent] : llvm::enumerate(extents))
+    if (int64_t weight = flat[position])
+      digits.push_back({weight, extent, unsigned(position)});
+  llvm::sort(digits, [](const Digit &a, const Digit &b) {
+    return std::pair(a.weight, a.extent) < std::pair(b.weight, b.extent);
+  });
+  int64_t next = 1;
+  for (const Digit &digit : digits) {
+    if (digit.weight != next)
+      return std::nullopt;
+    next *= digit.extent;
+  }
+  return next == range ? std::optional(digits) : std::nullopt;
+}
+
+std::optional<AffineMap> bridge::getInverseOfDigits(AffineMap map,
+                                                    ArrayRef<AffineForOp> from,
+                                                    ArrayRef<AffineForOp> to) {
+  auto extents = getConstantExtents(from), ranges = getConstantExtents(to);
+  if (!extents || !ranges || map.getNumSymbols() != 0)
+    return std::nullopt;
+  MLIRContext *context = map.getContext();
+  SmallVector<AffineExpr> inverse(extents->size());
+  for (auto [result, range] : llvm::enumerate(*ranges)) {
+    auto digits = getDigits(map, result, *extents, range);
+    if (!digits)
+      return std::nullopt;
+    AffineExpr number = getAffineDimExpr(result, context);
+    for (const Digit &digit : *digits) {
+      if (inverse[digit.position])
+        return std::nullopt;
+      AffineExpr value = number.floorDiv(digit.weight);
+      bool highest = digit.weight * digit.extent == range;
+      inverse[digit.position] = highest ? value : value % digit.extent;
+    }
+  }
+  if (llvm::is_contained(inverse, AffineExpr()))
+    return std::nullopt;
+  return AffineMap::get(ranges->size(), 0, inverse, context);
+}

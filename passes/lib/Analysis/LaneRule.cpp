@@ -118,12 +118,21 @@ static bool isTranscendental(Operation *op) {
              math::PowFOp>(op);
 }
 
+/// True if a lane that reads again, at `place`, what `load` reads in it gets
+/// the same value: the lane's own only store of it is before both.
+static bool isStillThere(const ReachingStore &own, AffineLoadOp load,
+                         AffineLoadOp place, AffineForOp band) {
+  return getStores(load.getMemRef(), band).size() == 1 &&
+         precedes(own.store, load, band) && precedes(own.store, place, band) &&
+         isSameLane(own, load);
+}
+
 /// True if `op`, a part of the computation of a stored value, may be
 /// recomputed at `place`: it is no loop, and it reads no memory that the band
-/// writes between the two.
+/// writes between the two. `sameLane`: the lane at `place` has computed it.
 static bool isRecomputableOp(Operation *op, Operation *statement,
                              AffineLoadOp place, AffineForOp band,
-                             Recomputation allowed) {
+                             Recomputation allowed, bool sameLane) {
   if ((!allowed.math && isTranscendental(op)) || (!allowed.draws && isDraw(op)))
     return false;
   auto load = dyn_cast<AffineLoadOp>(op);
@@ -134,7 +143,8 @@ static bool isRecomputableOp(Operation *op, Operation *statement,
   auto own = getReachingStore(load, band);
   if (own && getStatement(own->store, band) == statement &&
       precedes(own->store, load, band) && isSameLane(*own, load))
-    return isRecomputable(*own, place, allowed);
+    return isRecomputable(*own, place, allowed) ||
+           (sameLane && isStillThere(*own, load, place, band));
   return llvm::all_of(getStores(load.getMemRef(), band), [&](AffineStoreOp s) {
     return getStatement(s, band)->isBeforeInBlock(statement) ||
            precedes(place, s, band) || !mayMeetInBand(s, load, band);
@@ -161,8 +171,9 @@ bool bridge::isRecomputable(const ReachingStore &reaching, AffineLoadOp load,
   options.filter = [&](Operation *op) { return scope->isProperAncestor(op); };
   if (failed(getBackwardSlice(store.getValueToStore(), &slice, options)))
     return false;
+  bool sameLane = isSameLane(reaching, load);
   return llvm::all_of(slice, [&](Operation *op) {
-    return isRecomputableOp(op, statement, load, band, allowed);
+    return isRecomputableOp(op, statement, load, band, allowed, sameLane);
   });
 }
 

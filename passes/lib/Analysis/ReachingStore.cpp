@@ -124,11 +124,28 @@ static bool assign(Solver &solver, unsigned unknown, AffineExpr expr) {
   return true;
 }
 
+/// Divides an equation by its least coefficient, the distance of interleaved
+/// elements; returns false if something in it is no multiple of that.
+static bool divideByStep(Equation &equation, Solver &solver) {
+  int64_t step = equation.unknowns.back().second;
+  if (step <= 0 || !equation.rest.isMultipleOf(step))
+    return false;
+  equation.rest = solver.simplify(equation.rest.floorDiv(step));
+  for (auto &[unknown, coefficient] : equation.unknowns) {
+    if (coefficient % step != 0)
+      return false;
+    coefficient /= step;
+  }
+  return true;
+}
+
 /// Solves an equation of several unknowns that are the digits of a mixed radix:
 /// each coefficient is the product of the next one and that unknown's extent.
 static bool assignDigits(Equation &equation, Solver &solver) {
   llvm::sort(equation.unknowns,
              [](auto &a, auto &b) { return a.second > b.second; });
+  if (!divideByStep(equation, solver))
+    return false;
   AffineExpr rest = equation.rest;
   for (auto [i, unknown] : llvm::enumerate(equation.unknowns)) {
     if (i + 1 == equation.unknowns.size())

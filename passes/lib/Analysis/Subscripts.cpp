@@ -334,6 +334,8 @@ private:
     }
     if (auto parts = divideRemainder(rest, divisor))
       return *parts;
+    if (auto parts = divideQuotient(rest, divisor))
+      return *parts;
     if (auto digits = divideDigits(rest, divisor))
       return *digits;
     AffineExpr expr = toExpr(rest, ctx);
@@ -353,6 +355,21 @@ private:
     Division inner = divide(simplify(binary.getLHS()), divisor);
     int64_t digits = modulus.getValue() / divisor;
     return Division{divide(inner.quotient, digits).remainder, inner.remainder};
+  }
+
+  /// Divides `x floordiv d`: x is divided once.
+  std::optional<Division> divideQuotient(const Sum &rest, int64_t divisor) {
+    AffineExpr atom;
+    auto binary = rest.isOne(atom) ? dyn_cast<AffineBinaryOpExpr>(atom)
+                                   : AffineBinaryOpExpr(nullptr);
+    if (!binary || binary.getKind() != AffineExprKind::FloorDiv)
+      return std::nullopt;
+    auto own = dyn_cast<AffineConstantExpr>(binary.getRHS());
+    if (!own || own.getValue() <= 0)
+      return std::nullopt;
+    Division whole =
+        divide(simplify(binary.getLHS()), own.getValue() * divisor);
+    return Division{whole.quotient, toAtom(atom % divisor)};
   }
 
   /// Divides by digits: by a divisor of `divisor` that divides some terms and

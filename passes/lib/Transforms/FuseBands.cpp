@@ -110,16 +110,39 @@ static bool haveSameExtent(ArrayRef<AffineForOp> a, ArrayRef<AffineForOp> b) {
          });
 }
 
-/// True if all loops below the band have the same number of lanes.
-static bool innerExtentsAgree(Candidate &candidate) {
+/// True if each iteration of `chain` is a segment of the lanes of `row`: its
+/// loops carry no values and are the outer ones of that, and something is
+/// stored once in each of their iterations there.
+static bool isOfSegments(ArrayRef<AffineForOp> chain,
+                         ArrayRef<AffineForOp> row) {
+  if (chain.empty() || chain.size() >= row.size())
+    return false;
+  AffineForOp innermost = row[chain.size() - 1];
+  return llvm::all_of(llvm::zip(chain, row),
+                      [](auto loops) {
+                        auto [own, other] = loops;
+                        return AffineForOp(own).getNumIterOperands() == 0 &&
+                               haveSameDomain(own, other);
+                      }) &&
+         !innermost.getBody()->getOps<AffineStoreOp>().empty();
+}
+
+/// True if all loops below the band have the same number of lanes, or, where
+/// lanes may be `segments`, one for each segment of them.
+static bool innerExtentsAgree(Candidate &candidate, bool segments) {
   SmallVector<SmallVector<AffineForOp>> chains;
   for (Nest *nest : {&candidate.first, &candidate.second}) {
     AffineForOp innermost = nest->loops[candidate.depth - 1];
     for (auto loop : innermost.getBody()->getOps<AffineForOp>())
       chains.push_back(getLaneChain(loop));
   }
-  return llvm::all_of(chains, [&](ArrayRef<AffineForOp> chain) {
-    return !chain.empty() && haveSameExtent(chains.front(), chain);
+  auto rows = llvm::make_filter_range(chains, [&](ArrayRef<AffineForOp> chain) {
+    return !segments || llvm::none_of(chains, [&](ArrayRef<AffineForOp> row) {
+      return isOfSegments(chain, row);
+    });
+  });
+  return llvm::all_of(rows, [&](ArrayRef<AffineForOp> chain) {
+    return !chain.empty() && haveSameExtent(*rows.begin(), chain);
   });
 }
 
@@ -287,7 +310,7 @@ private:
 
   /// Merges the nests at the candidate's depth if that is legal.
   FusionResult mergeIfLegal(Candidate &candidate, Operation *before) {
-    if (requireEqualExtents && !innerExtentsAgree(candidate))
+    if (requireEqualExtents && !innerExtentsAgree(candidate, segments))
       return Refusal{Reason::extents_do_not_agree,
                      "the inner loops of the band have different extents"};
     SmallVector<AffineForOp> band = merge(candidate, before);

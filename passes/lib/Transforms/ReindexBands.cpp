@@ -61,6 +61,11 @@ struct ReindexBands : bridge::impl::ReindexBandsBase<ReindexBands> {
       return;
     moved.clear();
     Block &body = getOperation().getBody().front();
+    if (divisions)
+      changePairs(body, [&](AffineForOp producer, AffineForOp consumer,
+                            ArrayRef<AffineForOp> roots) {
+        return tryFollow(producer, consumer, roots);
+      });
     while (reindexAny(body)) {
     }
   }
@@ -69,6 +74,63 @@ private:
   /// The reindexed nests. Each is reindexed once: two readers may need it in
   /// two different orders.
   llvm::SmallDenseSet<Operation *> moved;
+
+  /// Gives the consumer the producer's loops, if it has an iteration for each
+  /// of a reduction's, in another order. Other consumers may have the order
+  /// that the producer has.
+  bool tryFollow(AffineForOp producer, AffineForOp consumer,
+                 ArrayRef<AffineForOp> roots) {
+    Nest to = getNest(producer), from = getNest(consumer);
+    if (areInOneKernel(to, from) || from.imperfectlyNested ||
+        !isBesideReduction(to, roots) ||
+        hasOtherFusionCandidate(consumer, producer, roots))
+      return false;
+    auto inverse = getInverse(to, from);
+    if (!inverse || inverse->isIdentity())
+      return false;
+    SmallVector<AffineForOp> nests = getKernelNests(from, roots);
+    if (llvm::any_of(nests,
+                     [&](AffineForOp root) { return moved.contains(root); }))
+      return false;
+    Reindexing reindexing{to.loops, from.loops, *inverse, {}};
+    for (AffineForOp root : nests)
+      moved.insert(reindex(root, reindexing));
+    numFollowing += nests.size();
+    return !nests.empty();
+  }
+
+  /// True if the nest, or another of its kernel with the same loops, reduces
+  /// below them.
+  static bool isBesideReduction(Nest &nest, ArrayRef<AffineForOp> roots) {
+    return llvm::any_of(roots, [&](AffineForOp root) {
+      Nest other = getNest(root);
+      return (root == nest.root() || areInOneKernel(nest, other)) &&
+             other.imperfectlyNested &&
+             other.loops.size() == nest.loops.size() &&
+             getSharedDepth(nest, other) == nest.loops.size();
+    });
+  }
+
+  /// Returns the iteration of `from` that reads what an iteration of `to`
+  /// computes, if there is exactly one.
+  static std::optional<AffineMap> getInverse(Nest &to, Nest &from) {
+    auto reaching = solveFirstLoad(to, from);
+    if (!reaching)
+      return std::nullopt;
+    MLIRContext *context = reaching->map.getContext();
+    SmallVector<AffineExpr> dims;
+    for (Value operand : reaching->operands) {
+      auto loop = llvm::find_if(from.loops, [&](AffineForOp own) {
+        return own.getInductionVar() == operand;
+      });
+      if (loop == from.loops.end())
+        return std::nullopt;
+      dims.push_back(getAffineDimExpr(loop - from.loops.begin(), context));
+    }
+    AffineMap map =
+        reaching->map.replaceDimsAndSymbols(dims, {}, from.loops.size(), 0);
+    return getInverseOfDigits(map, from.loops, to.loops);
+  }
 
   /// Producers are taken from the last to the first: a consumer is reindexed
   /// for its own consumers before its producers take its loops.

@@ -78,11 +78,33 @@ struct SplitIndexSets : bridge::impl::SplitIndexSetsBase<SplitIndexSets> {
     if (roots.size() > 1)
       for (AffineForOp root : roots)
         unrollInterleaved(root);
+    SmallVector<AffineForOp> whole;
     for (AffineForOp root : roots)
-      splitNest(root, roots);
+      if (splitNest(root, roots) == Split::NoTile)
+        whole.push_back(root);
+    // A nest that was split may be the tile of another.
+    while (splitAny(whole, roots)) {
+    }
   }
 
 private:
+  /// What became of a nest. Of those that stay whole, one may have no tile yet.
+  enum class Split { Done, NoTile, Never };
+
+  /// Splits one of the nests `whole` that had no tile, and takes it out;
+  /// returns true if there was one.
+  bool splitAny(SmallVectorImpl<AffineForOp> &whole,
+                ArrayRef<AffineForOp> roots) {
+    auto *split = llvm::find_if(whole, [&](AffineForOp root) {
+      return hasTile(root, roots) && succeeded(checkAnalysable(root)) &&
+             splitByTiles(root, roots);
+    });
+    if (split == whole.end())
+      return false;
+    whole.erase(split);
+    return true;
+  }
+
   /// Unrolls a short innermost loop with guards on its variable: its iterations
   /// compute different things and become pieces.
   void unrollInterleaved(AffineForOp root) {
@@ -96,29 +118,45 @@ private:
       ++numUnrolled;
   }
 
-  /// Splits the nest by the tile of another that works on parts of its rows.
-  void splitNest(AffineForOp root, ArrayRef<AffineForOp> roots) {
-    SmallVector<int64_t> volumes;
+  /// Returns for each nest that has a tile for this one into how many pieces it
+  /// would be split.
+  SmallVector<int64_t> getPieceCounts(AffineForOp root,
+                                      ArrayRef<AffineForOp> roots) {
+    SmallVector<int64_t> counts;
     for (AffineForOp other : roots)
-      if (auto volume = getTileVolume(root, other))
-        volumes.push_back(*volume);
-    // Tiles of several extents are left to bridge-align-extents.
-    bool hasTile = !volumes.empty() && llvm::all_equal(volumes);
-    if (!hasTile && !parts)
-      return;
+      if (auto count = getPieceCount(root, other))
+        counts.push_back(*count);
+    return counts;
+  }
+
+  /// True if the nest may be split by the tile of another that works on parts
+  /// of its rows. Tiles of several extents are left to bridge-align-extents.
+  bool hasTile(AffineForOp root, ArrayRef<AffineForOp> roots) {
+    SmallVector<int64_t> counts = getPieceCounts(root, roots);
+    return !counts.empty() && llvm::all_equal(counts);
+  }
+
+  /// Splits the nest by the tile of another that works on parts of its rows.
+  Split splitNest(AffineForOp root, ArrayRef<AffineForOp> roots) {
+    SmallVector<int64_t> counts = getPieceCounts(root, roots);
+    bool byTile = !counts.empty() && llvm::all_equal(counts);
+    Split otherwise = counts.empty() ? Split::NoTile : Split::Never;
+    if (!byTile && !parts)
+      return otherwise;
     if (FusionResult result = checkAnalysable(root); failed(result)) {
       const Refusal &refusal = result.getRefusal();
-      if (hasTile)
+      if (byTile)
         emitRefusal(root, refusal.reason) << refusal.text;
-      return;
+      return Split::Never;
     }
-    if ((hasTile && splitByTiles(root, roots)) ||
+    if ((byTile && splitByTiles(root, roots)) ||
         (parts && splitByPart(root, roots)))
-      return;
-    if (hasTile)
+      return Split::Done;
+    if (byTile)
       emitRefusal(root, Reason::reduction_not_splittable)
           << "no family of affine pieces read off the accesses partitions it, "
              "or its iterations cannot be reordered";
+    return otherwise;
   }
 
   /// Splits by one tile that accesses all parts, or several that access one
@@ -126,7 +164,7 @@ private:
   bool splitByTiles(AffineForOp root, ArrayRef<AffineForOp> roots) {
     SmallVector<AffineForOp> tiles =
         llvm::filter_to_vector(roots, [&](AffineForOp other) {
-          return getTileVolume(root, other).has_value();
+          return getPieceCount(root, other).has_value();
         });
     for (AffineForOp tile : tiles)
       if (splitBy(root, tile))
@@ -164,9 +202,9 @@ private:
     return refuse(root, reason);
   }
 
-  /// Returns the inner volume of `other`, if it is a proper divisor of the
-  /// inner volume of `root` and the two share elements below a common band.
-  std::optional<int64_t> getTileVolume(AffineForOp root, AffineForOp other) {
+  /// Returns how many times the inner volume of `other` is in that of `root`,
+  /// if it is a proper divisor and the two share elements below a common band.
+  std::optional<int64_t> getPieceCount(AffineForOp root, AffineForOp other) {
     Nest full = getNest(root), tile = getNest(other);
     unsigned depth = root == other ? 0 : getCommonBandDepth(full, tile);
     if (depth == 0 || !shareElements(full, tile))
@@ -182,7 +220,7 @@ private:
     if (*tileVolume >= *fullVolume || *fullVolume % *tileVolume != 0 ||
         *fullVolume / *tileVolume > maxPieces)
       return std::nullopt;
-    return tileVolume;
+    return *fullVolume / *tileVolume;
   }
 
   /// Splits the nest by pieces that are solved from the accesses of `tiles`.

@@ -119,6 +119,30 @@ def ReindexBands : Pass<"bridge-reindex-bands", "::mlir::func::FuncOp"> {
 
     A kernel is not changed if one of its nests cannot get the loops.
 
+    A consumer that has one iteration for each of a reduction's, in another order,
+    takes the producer's loops instead: others may read the same in the
+    producer's order. This is so where the producer's iteration is a number whose
+    digits are the consumer's variables. Scales in tiles of 128 x 4,
+
+    ```mlir
+    affine.for %i = 0 to 2 {
+      affine.for %j = 0 to 32 {
+        affine.for %k = 0 to 4 {
+          affine.for %l = 0 to 4 {
+            %s = affine.load %max[%i * 128 + %k * 32 + %j, %l] : memref<256x4xf32>
+            affine.store %s, %out[%i, %j, %k, %l] : memref<2x32x4x4xf32>
+    ```
+
+    become rows of them:
+
+    ```mlir
+    affine.for %r = 0 to 256 {
+      affine.for %l = 0 to 4 {
+        %s = affine.load %max[%r, %l] : memref<256x4xf32>
+        affine.store %s, %out[%r floordiv 128, %r mod 32,
+                              %r floordiv 32 mod 4, %l] : memref<2x32x4x4xf32>
+    ```
+
     A consumer that pads has iterations without a row. The producer's loads and
     stores are guarded then, here with `r < 49` of 56:
 
@@ -152,6 +176,7 @@ def ReindexBands : Pass<"bridge-reindex-bands", "::mlir::func::FuncOp"> {
   ];
   let statistics = [
     Statistic<"numReindexed", "num-reindexed", "Nests with the loops of a consumer">,
+    Statistic<"numFollowing", "num-following", "Nests with the loops of a producer">,
   ];
   let dependentDialects = ["::bridge::BridgeDialect",
                            "::mlir::affine::AffineDialect"];

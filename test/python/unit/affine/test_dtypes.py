@@ -9,7 +9,7 @@ from bridge.affine.dtypes import LOW_PRECISION, UNSIGNED, dtype_from_name, dtype
 from bridge.affine.mlir_runtime import context, ir
 from bridge.reasons import Reason, Unsupported
 
-SIGNED = [torch.float64, torch.float16, torch.bfloat16, torch.float8_e5m2, torch.int64, torch.int8, torch.bool]
+SIGNED = [torch.float64, torch.bfloat16, torch.float8_e5m2, torch.float8_e8m0fnu, torch.int64, torch.int8, torch.bool]
 
 
 @pytest.mark.parametrize("dtype", SIGNED)

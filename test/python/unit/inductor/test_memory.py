@@ -1,5 +1,6 @@
 """Bytes that are live in a schedule, counted by hand for a few matrix products."""
 
+import torch
 from schedules import products, scheduled
 from torch._inductor import config
 
@@ -31,3 +32,17 @@ def test_estimated_peak_is_of_the_order_that_inductor_will_choose():
         assert memory.estimated_peak(schedule) == memory.peak_bytes(schedule)
         with config.patch(reorder_for_peak_memory=True):
             assert 16384 < memory.estimated_peak(schedule) < 2 * 16384
+
+
+def test_parts_of_a_cat_have_the_memory_of_the_whole():
+    """4096 bytes for x, 8192 for the cat from its first part on; each part has none of its own."""
+
+    def joined(x):
+        return torch.cat((x @ x, x.exp()), -1).sin()
+
+    with config.patch(max_pointwise_cat_inputs=0), scheduled(joined, (32, 32)) as graph:
+        product, rest, whole, sine = memory.live_bytes(graph.scheduler.nodes)
+        assert product == (4096 + 8192, 8192)
+        assert rest == (4096 + 8192, 0)
+        assert whole == (8192, 0)
+        assert sine == (2 * 8192, 8192)

@@ -46,6 +46,17 @@ def test_loops_are_cut_where_indices_divide_them():
     assert sizes.loop_cuts(body) == [set(), {7, 49}]
 
 
+def test_strides_of_each_access_are_those_of_its_loops():
+    body = _body(I * S + 2 * J, 2 * J + 1)
+    entry = SimpleNamespace
+    body.memory_usage = {
+        "load": [entry(buffer_name="x", index_name="index0")],
+        "store": [entry(buffer_name="y", index_name="index1"), entry(buffer_name=None, index_name="index0")],
+    }
+    assert sizes.loop_strides(body) == [("x", [S, 2]), ("y", [0, 2])]
+    assert sizes.loop_strides(SimpleNamespace(var_ranges={I: S})) == []
+
+
 def test_hint_of_an_unknown_size_is_typical():
     def hint(expr, fallback):
         return fallback if expr.free_symbols else expr

@@ -13,7 +13,7 @@ from bridge.affine.translate.access import (
     bounds,
     delinearise,
     divide_constraint,
-    drop_remainders,
+    drop_divisions,
     exact_quotient,
 )
 from bridge.affine.translate.trace import NestTrace, guarded_ranges, iteration_variable
@@ -356,6 +356,17 @@ def test_remainders_of_what_is_smaller():
     """Rows of a symbolic number of blocks, numbered by block and row: no remainder is left but by a number."""
     ranges = {i: (sympy.Integer(0), s0 - 1), j: (sympy.Integer(0), sympy.Integer(127))}
     row = 128 * i + j
-    assert drop_remainders(4096 * ModularIndexing(row, 1, 128 * s0) + k, ranges, known) == sympy.expand(4096 * row + k)
-    for kept in (ModularIndexing(row, 1, 127 * s0), ModularIndexing(row, 2, 128 * s0), ModularIndexing(row, 1, 128)):
-        assert drop_remainders(kept, ranges, known) == kept
+    assert drop_divisions(4096 * ModularIndexing(row, 1, 128 * s0) + k, ranges, known) == sympy.expand(4096 * row + k)
+    for kept in (ModularIndexing(row, 1, 127 * s0), ModularIndexing(row, 1, 64), FloorDiv(row, 3)):
+        assert drop_divisions(kept, ranges, known) == kept
+
+
+def test_quotients_of_what_is_below_their_divisor_are_zero():
+    """Rows that were cut where indices divide them: `row mod 128*s0 floordiv 2` needs the division by 2 alone."""
+    ranges = {i: (sympy.Integer(0), s0 - 1), j: (sympy.Integer(0), sympy.Integer(127))}
+    row = 128 * i + j
+    assert drop_divisions(FloorDiv(row, 128 * s0) + k, ranges, known) == k
+    assert drop_divisions(ModularIndexing(row, 2, 128 * s0), ranges, known) == FloorDiv(row, 2)
+    assert drop_divisions(ModularIndexing(j, 1, 128), ranges, known) == j
+    below_zero = FloorDiv(row - 1, 128 * s0)
+    assert drop_divisions(below_zero, ranges, known) == below_zero

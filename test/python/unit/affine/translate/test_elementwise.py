@@ -215,7 +215,7 @@ def test_rounding_to_integers(name):
 
 
 BITS_OF = {
-    1: [torch.int8, torch.uint8, *FLOAT8],
+    1: [torch.int8, torch.uint8, torch.float8_e8m0fnu, *FLOAT8],
     2: [torch.int16, torch.uint16, torch.bfloat16, torch.float16],
     4: [torch.int32, torch.uint32, torch.float32],
     8: [torch.int64, torch.uint64, torch.float64],
@@ -234,6 +234,15 @@ def test_to_dtype_bitcast_between_widths_is_refused():
     for source, target in ((torch.int32, torch.int16), (torch.uint8, torch.bool), (torch.bool, torch.int8)):
         body = call("to_dtype_bitcast", target, source)
         assert reason_of(body, buffers_of(source, target)) == Reason.unsupported_op
+
+
+def test_powers_of_two_are_bits_and_no_numbers():
+    """Inductor's kernels have them as bytes, which a conversion would take for integers."""
+    scales = torch.float8_e8m0fnu
+    for source, target in ((torch.float32, scales), (scales, torch.float32)):
+        assert reason_of(call("to_dtype", target, source), buffers_of(source, target)) == Reason.unsupported_dtype
+    constant = pointwise(lambda ops, values, _: ops.constant(1.0, scales))
+    assert reason_of(constant, buffers_of(scales, scales)) == Reason.unsupported_dtype
 
 
 @pytest.mark.parametrize("dtype", [*FLOATS, *INTEGERS])

@@ -1,0 +1,308 @@
+// RUN: bridge-opt %s --split-input-file \
+// RUN:     --pass-pipeline='builtin.module(func.func(bridge-fuse-bands{segments=true}))' 2>/dev/null \
+// RUN:   | FileCheck %s
+// RUN: bridge-opt %s --split-input-file \
+// RUN:     --pass-pipeline='builtin.module(func.func(bridge-fuse-bands{segments=true}))' 2>&1 >/dev/null \
+// RUN:   | FileCheck %s --check-prefix=WHY --implicit-check-not='remark:'
+
+// Rows of segments: what is stored once in each, and pairs of their elements.
+
+
+// The last nest has an iteration for each segment, whose sum it reads: one of
+// the segment's lanes stores.
+
+// CHECK-LABEL: func @should_fuse_one_store_a_segment
+// CHECK: affine.for %[[I:.*]] = 0 to 64 {
+// CHECK: affine.for %{{.*}} = 0 to 128 iter_args
+// CHECK: affine.for %[[B:.*]] = 0 to 16 {
+// CHECK-NEXT: affine.for %{{.*}} = 0 to 8 iter_args
+// CHECK: affine.store %{{.*}}, %arg2[%[[I]], %[[B]]]
+// CHECK: affine.for %[[C:.*]] = 0 to 16 {
+// CHECK-NEXT: affine.load %arg2[%[[I]], %[[C]]]
+// CHECK: affine.store %{{.*}}, %arg3[%[[I]], %[[C]]]
+// CHECK: } {bridge.band, bridge.kernels = [0, 1, 2]
+// CHECK-NEXT: return
+func.func @should_fuse_one_store_a_segment(%in: memref<64x128xf32>, %row: memref<64xf32>, %segment: memref<64x16xf32>, %out: memref<64x16xf32>) {
+  %zero = arith.constant 0.0 : f32
+  affine.for %i = 0 to 64 {
+    %s = affine.for %r = 0 to 128 iter_args(%a = %zero) -> (f32) {
+      %x = affine.load %in[%i, %r] : memref<64x128xf32>
+      %y = arith.addf %a, %x : f32
+      affine.yield %y : f32
+    }
+    affine.store %s, %row[%i] : memref<64xf32>
+  } {bridge.kernels = [0], bridge.nodes = ["row"]}
+  affine.for %i = 0 to 64 {
+    affine.for %b = 0 to 16 {
+      %s = affine.for %p = 0 to 8 iter_args(%a = %zero) -> (f32) {
+        %x = affine.load %in[%i, %b * 8 + %p] : memref<64x128xf32>
+        %m = affine.load %row[%i] : memref<64xf32>
+        %n = arith.mulf %x, %m : f32
+        %y = arith.addf %a, %n : f32
+        affine.yield %y : f32
+      }
+      affine.store %s, %segment[%i, %b] : memref<64x16xf32>
+    }
+  } {bridge.kernels = [1], bridge.nodes = ["segment"]}
+  affine.for %i = 0 to 64 {
+    affine.for %b = 0 to 16 {
+      %s = affine.load %segment[%i, %b] : memref<64x16xf32>
+      %e = math.absf %s : f32
+      affine.store %e, %out[%i, %b] : memref<64x16xf32>
+    }
+  } {bridge.kernels = [2], bridge.nodes = ["scale"]}
+  return
+}
+
+// -----
+
+// It reads the sum of another segment.
+
+// WHY: remark: [cross_lane_dependence] a load needs what another lane reduces
+// CHECK-LABEL: func @should_not_fuse_one_store_of_another_segment
+// CHECK: } {bridge.band, bridge.kernels = [0, 1]
+// CHECK-NEXT: affine.for
+func.func @should_not_fuse_one_store_of_another_segment(%in: memref<64x128xf32>, %row: memref<64xf32>, %segment: memref<64x16xf32>, %out: memref<64x16xf32>) {
+  %zero = arith.constant 0.0 : f32
+  affine.for %i = 0 to 64 {
+    %s = affine.for %r = 0 to 128 iter_args(%a = %zero) -> (f32) {
+      %x = affine.load %in[%i, %r] : memref<64x128xf32>
+      %y = arith.addf %a, %x : f32
+      affine.yield %y : f32
+    }
+    affine.store %s, %row[%i] : memref<64xf32>
+  } {bridge.kernels = [0], bridge.nodes = ["row"]}
+  affine.for %i = 0 to 64 {
+    affine.for %b = 0 to 16 {
+      %s = affine.for %p = 0 to 8 iter_args(%a = %zero) -> (f32) {
+        %x = affine.load %in[%i, %b * 8 + %p] : memref<64x128xf32>
+        %m = affine.load %row[%i] : memref<64xf32>
+        %n = arith.mulf %x, %m : f32
+        %y = arith.addf %a, %n : f32
+        affine.yield %y : f32
+      }
+      affine.store %s, %segment[%i, %b] : memref<64x16xf32>
+    }
+  } {bridge.kernels = [1], bridge.nodes = ["segment"]}
+  affine.for %i = 0 to 64 {
+    affine.for %b = 0 to 16 {
+      %s = affine.load %segment[%i, 15 - %b] : memref<64x16xf32>
+      %e = math.absf %s : f32
+      affine.store %e, %out[%i, %b] : memref<64x16xf32>
+    }
+  } {bridge.kernels = [2], bridge.nodes = ["scale"]}
+  return
+}
+
+// -----
+
+// No reduction is stored once in each of the 16 iterations: they are no
+// segments, and the rows have different extents.
+
+// WHY: remark: [extents_do_not_agree]
+// CHECK-LABEL: func @should_not_fuse_fewer_lanes_that_are_no_segments
+// CHECK: } {bridge.band, bridge.kernels = [0, 1]
+// CHECK-NEXT: affine.for
+func.func @should_not_fuse_fewer_lanes_that_are_no_segments(%in: memref<64x128xf32>, %row: memref<64xf32>, %t: memref<64x16x8xf32>, %out: memref<64x16xf32>) {
+  %zero = arith.constant 0.0 : f32
+  affine.for %i = 0 to 64 {
+    %s = affine.for %r = 0 to 128 iter_args(%a = %zero) -> (f32) {
+      %x = affine.load %in[%i, %r] : memref<64x128xf32>
+      %y = arith.addf %a, %x : f32
+      affine.yield %y : f32
+    }
+    affine.store %s, %row[%i] : memref<64xf32>
+  } {bridge.kernels = [0], bridge.nodes = ["row"]}
+  affine.for %i = 0 to 64 {
+    affine.for %b = 0 to 16 {
+      affine.for %p = 0 to 8 {
+        %m = affine.load %row[%i] : memref<64xf32>
+        affine.store %m, %t[%i, %b, %p] : memref<64x16x8xf32>
+      }
+    }
+  } {bridge.kernels = [1], bridge.nodes = ["all"]}
+  affine.for %i = 0 to 64 {
+    affine.for %b = 0 to 16 {
+      %s = affine.load %row[%i] : memref<64xf32>
+      affine.store %s, %out[%i, %b] : memref<64x16xf32>
+    }
+  } {bridge.kernels = [2], bridge.nodes = ["some"]}
+  return
+}
+
+// -----
+
+// The sum of a segment is subtracted from its even and from its odd elements.
+// The last nest adds these again, of a whole row: a lane computes them again
+// with the sum, which its own segment stored and nobody has changed.
+
+// CHECK-LABEL: func @should_fuse_reader_of_pairs_of_its_segment
+// CHECK: affine.for %[[I:.*]] = 0 to 64 {
+// CHECK-NEXT: affine.for %[[B:.*]] = 0 to 16 {
+// CHECK: affine.store %{{.*}}, %arg1[%[[I]], %[[B]]]
+// CHECK: affine.for %{{.*}} = 0 to 16 iter_args
+// CHECK-NEXT: affine.for %{{.*}} = 0 to 8 iter_args
+// CHECK: } {bridge.band, bridge.kernels = [0, 0, 1]
+// CHECK-NEXT: return
+func.func @should_fuse_reader_of_pairs_of_its_segment(%in: memref<64x16x16xf32>, %segment: memref<64x16xf32>, %t: memref<64x16x16xf32>, %row: memref<64xf32>) {
+  %zero = arith.constant 0.0 : f32
+  affine.for %i = 0 to 64 {
+    affine.for %b = 0 to 16 {
+      %s = affine.for %p = 0 to 8 iter_args(%a = %zero) -> (f32) {
+        %x = affine.load %in[%i, %b, %p] : memref<64x16x16xf32>
+        %y = arith.addf %a, %x : f32
+        affine.yield %y : f32
+      }
+      affine.store %s, %segment[%i, %b] : memref<64x16xf32>
+    }
+  } {bridge.kernels = [0], bridge.nodes = ["segment"]}
+  affine.for %i = 0 to 64 {
+    affine.for %b = 0 to 16 {
+      affine.for %p = 0 to 8 {
+        %s = affine.load %segment[%i, %b] : memref<64x16xf32>
+        %x = affine.load %in[%i, %b, %p * 2] : memref<64x16x16xf32>
+        %y = affine.load %in[%i, %b, %p * 2 + 1] : memref<64x16x16xf32>
+        %u = arith.subf %x, %s : f32
+        %v = arith.subf %y, %s : f32
+        affine.store %u, %t[%i, %b, %p * 2] : memref<64x16x16xf32>
+        affine.store %v, %t[%i, %b, %p * 2 + 1] : memref<64x16x16xf32>
+      }
+    }
+  } {bridge.kernels = [0], bridge.nodes = ["elements"]}
+  affine.for %i = 0 to 64 {
+    %s = affine.for %b = 0 to 16 iter_args(%a = %zero) -> (f32) {
+      %c = affine.for %p = 0 to 8 iter_args(%d = %a) -> (f32) {
+        %x = affine.load %t[%i, %b, %p * 2] : memref<64x16x16xf32>
+        %y = affine.load %t[%i, %b, %p * 2 + 1] : memref<64x16x16xf32>
+        %u = arith.addf %d, %x : f32
+        %v = arith.addf %u, %y : f32
+        affine.yield %v : f32
+      }
+      affine.yield %c : f32
+    }
+    affine.store %s, %row[%i] : memref<64xf32>
+  } {bridge.kernels = [1], bridge.nodes = ["row"]}
+  return
+}
+
+// -----
+
+// The lane that reads them is in another segment.
+
+// WHY: remark: [cross_lane_dependence] a load needs what another lane reduces
+// CHECK-LABEL: func @should_not_fuse_reader_of_pairs_of_another_segment
+// CHECK: bridge.band, bridge.kernels = [0, 0]
+// CHECK-NEXT: affine.for
+func.func @should_not_fuse_reader_of_pairs_of_another_segment(%in: memref<64x16x16xf32>, %segment: memref<64x16xf32>, %t: memref<64x16x16xf32>, %row: memref<64xf32>) {
+  %zero = arith.constant 0.0 : f32
+  affine.for %i = 0 to 64 {
+    affine.for %b = 0 to 16 {
+      %s = affine.for %p = 0 to 8 iter_args(%a = %zero) -> (f32) {
+        %x = affine.load %in[%i, %b, %p] : memref<64x16x16xf32>
+        %y = arith.addf %a, %x : f32
+        affine.yield %y : f32
+      }
+      affine.store %s, %segment[%i, %b] : memref<64x16xf32>
+    }
+  } {bridge.kernels = [0], bridge.nodes = ["segment"]}
+  affine.for %i = 0 to 64 {
+    affine.for %b = 0 to 16 {
+      affine.for %p = 0 to 8 {
+        %s = affine.load %segment[%i, %b] : memref<64x16xf32>
+        %x = affine.load %in[%i, %b, %p * 2] : memref<64x16x16xf32>
+        %y = affine.load %in[%i, %b, %p * 2 + 1] : memref<64x16x16xf32>
+        %u = arith.subf %x, %s : f32
+        %v = arith.subf %y, %s : f32
+        affine.store %u, %t[%i, %b, %p * 2] : memref<64x16x16xf32>
+        affine.store %v, %t[%i, %b, %p * 2 + 1] : memref<64x16x16xf32>
+      }
+    }
+  } {bridge.kernels = [0], bridge.nodes = ["elements"]}
+  affine.for %i = 0 to 64 {
+    %s = affine.for %b = 0 to 16 iter_args(%a = %zero) -> (f32) {
+      %c = affine.for %p = 0 to 8 iter_args(%d = %a) -> (f32) {
+        %x = affine.load %t[%i, 15 - %b, %p * 2] : memref<64x16x16xf32>
+        %y = affine.load %t[%i, 15 - %b, %p * 2 + 1] : memref<64x16x16xf32>
+        %u = arith.addf %d, %x : f32
+        %v = arith.addf %u, %y : f32
+        affine.yield %v : f32
+      }
+      affine.yield %c : f32
+    }
+    affine.store %s, %row[%i] : memref<64xf32>
+  } {bridge.kernels = [1], bridge.nodes = ["row"]}
+  return
+}
+
+// -----
+
+// Even and odd elements of blocks of 16: the digits of the number of a pair are
+// the block and the pair in it.
+
+// CHECK-LABEL: func @should_fuse_reader_of_even_and_odd_elements
+// CHECK: affine.for %{{.*}} = 0 to 64 {
+// CHECK: affine.for %{{.*}} = 0 to 16 {
+// CHECK: affine.for %{{.*}} = 0 to 8 {
+// CHECK: affine.for %{{.*}} = 0 to 16 iter_args
+// CHECK: } {bridge.band, bridge.kernels = [0, 1]
+// CHECK-NEXT: return
+func.func @should_fuse_reader_of_even_and_odd_elements(%in: memref<64x256xf32>, %t: memref<64x256xf32>, %row: memref<64xf32>) {
+  %zero = arith.constant 0.0 : f32
+  affine.for %i = 0 to 64 {
+    affine.for %b = 0 to 16 {
+      affine.for %p = 0 to 8 {
+        %x = affine.load %in[%i, %b * 16 + %p * 2] : memref<64x256xf32>
+        %y = affine.load %in[%i, %b * 16 + %p * 2 + 1] : memref<64x256xf32>
+        affine.store %y, %t[%i, %b * 16 + %p * 2] : memref<64x256xf32>
+        affine.store %x, %t[%i, %b * 16 + %p * 2 + 1] : memref<64x256xf32>
+      }
+    }
+  } {bridge.kernels = [0], bridge.nodes = ["swap"]}
+  affine.for %i = 0 to 64 {
+    %s = affine.for %b = 0 to 16 iter_args(%a = %zero) -> (f32) {
+      %c = affine.for %p = 0 to 8 iter_args(%d = %a) -> (f32) {
+        %x = affine.load %t[%i, %b * 16 + %p * 2] : memref<64x256xf32>
+        %y = affine.load %t[%i, %b * 16 + %p * 2 + 1] : memref<64x256xf32>
+        %u = arith.addf %d, %x : f32
+        %v = arith.addf %u, %y : f32
+        affine.yield %v : f32
+      }
+      affine.yield %c : f32
+    }
+    affine.store %s, %row[%i] : memref<64xf32>
+  } {bridge.kernels = [1], bridge.nodes = ["row"]}
+  return
+}
+
+// -----
+
+// Whether element 16 b + p is even or odd is another thing in each lane.
+
+// WHY: remark: [cross_lane_dependence] a load needs an element that its band iteration writes, and which store does is not proven
+// CHECK-LABEL: func @should_not_fuse_reader_of_elements_of_either_kind
+// CHECK: bridge.kernels = [0]
+func.func @should_not_fuse_reader_of_elements_of_either_kind(%in: memref<64x256xf32>, %t: memref<64x256xf32>, %row: memref<64xf32>) {
+  %zero = arith.constant 0.0 : f32
+  affine.for %i = 0 to 64 {
+    affine.for %b = 0 to 16 {
+      affine.for %p = 0 to 8 {
+        %x = affine.load %in[%i, %b * 16 + %p * 2] : memref<64x256xf32>
+        %y = affine.load %in[%i, %b * 16 + %p * 2 + 1] : memref<64x256xf32>
+        affine.store %y, %t[%i, %b * 16 + %p * 2] : memref<64x256xf32>
+        affine.store %x, %t[%i, %b * 16 + %p * 2 + 1] : memref<64x256xf32>
+      }
+    }
+  } {bridge.kernels = [0], bridge.nodes = ["swap"]}
+  affine.for %i = 0 to 64 {
+    %s = affine.for %b = 0 to 16 iter_args(%a = %zero) -> (f32) {
+      %c = affine.for %p = 0 to 8 iter_args(%d = %a) -> (f32) {
+        %x = affine.load %t[%i, %b * 16 + %p] : memref<64x256xf32>
+        %u = arith.addf %d, %x : f32
+        affine.yield %u : f32
+      }
+      affine.yield %c : f32
+    }
+    affine.store %s, %row[%i] : memref<64xf32>
+  } {bridge.kernels = [1], bridge.nodes = ["row"]}
+  return
+}

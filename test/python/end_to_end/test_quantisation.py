@@ -1,0 +1,101 @@
+"""Quantisation as GEMMs want it: kernels for a GPU that is not there, proven twice, and numbers equal to eager's."""
+
+from __future__ import annotations
+
+import pytest
+import quantisation
+import torch
+from emitted import run_emitted
+from quantisation import PATTERNS, ROWS, blocks_e8m0, count, norm_int4, nvfp4, packed_by_pairs, swizzled
+
+from bridge.backend import bridge
+from bridge.diagnostics.recording import recorded
+
+#: name -> kernels of Bridge.
+KERNELS = {
+    "silu(a) * b, MXFP8, rows, scales swizzled": 1,
+    "RMSNorm, fp8 blocks, scales column-major": 1,
+    "RMSNorm, fp8 blocks, scales into a buffer": 1,
+    "silu(a) * b, NVFP4": 1,
+    "silu(a) * b, NVFP4, scale of the tensor": 1,
+    "silu(a) * b, NVFP4, where": 1,
+    "silu(a) * b, NVFP4, bits": 1,
+    "silu(a) * b, NVFP4, pairs": 1,
+    "silu(a) * b, NVFP4, sums of pairs": 1,
+    "residual, RMSNorm, NVFP4": 1,
+    "residual, RMSNorm, NVFP4, flat": 1,
+    "residual in place, RMSNorm, int8": 1,
+    "residual in place, RMSNorm, int8, zero point": 1,
+    "RMSNorm, int4 in blocks": 1,
+    "MLA: two norms, RoPE, cat": 1,
+}
+
+
+def rechecked(graph, inputs):
+    return bridge(graph, inputs, options={"recheck": True})
+
+
+@pytest.mark.one_in(5)
+@pytest.mark.parametrize("name", KERNELS)
+def test_kernels(name):
+    """As many as the list says, proven by isl too: fewer are progress, to be written down, and more a regression."""
+    function, make = PATTERNS[name]
+    with recorded() as recording:
+        assert count(function, make(ROWS), rechecked) == KERNELS[name]
+    fused = [group for report in recording.reports for group in report.groups if group.fused]
+    assert all(group.certificate for group in fused)
+
+
+@pytest.mark.parametrize("name", ["silu(a) * b, NVFP4, scale of the tensor", "residual, RMSNorm, NVFP4"])
+def test_extents_that_are_factors_by_chance(name, monkeypatch):
+    """Of 4 x 32 x 4 x 4 scales in tiles, rows and blocks may be products, in the wrong order."""
+    monkeypatch.setattr(quantisation, "COLUMNS", 64)
+    function, make = PATTERNS[name]
+    assert count(function, make(128), rechecked) == 1
+
+
+def matrix(rows: int, columns: int) -> torch.Tensor:
+    return torch.randn(rows, columns, generator=torch.Generator().manual_seed(rows + columns))
+
+
+def gated_nvfp4(a, b):
+    return nvfp4(a.relu() * b, layout=lambda scales: scales)
+
+
+def gated_nvfp4_pairs(a, b):
+    return nvfp4(a.relu() * b, layout=lambda scales: scales, pack=packed_by_pairs)
+
+
+def gated_mxfp8_in_tiles(a, b):
+    elements, scales = blocks_e8m0(a.relu() * b)
+    return elements, swizzled(scales)
+
+
+def bits(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.contiguous().view(torch.uint8)
+
+
+@pytest.mark.parametrize(
+    ("function", "size"),
+    [(gated_nvfp4, (8, 64)), (gated_nvfp4_pairs, (8, 64)), (gated_mxfp8_in_tiles, (128, 128))],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_every_bit_is_eagers(function, size):
+    """Each step is rounded as eager rounds it in float32: products, quotients and conversions, in one kernel."""
+    inputs = [matrix(*size), matrix(*size).flip(0)]
+    expected = function(*inputs)
+    actual, codes = run_emitted(function, inputs, bridge)
+    assert sum(code.count("async_compile.triton(") for code in codes) == 1
+    for ours, theirs in zip(actual, expected, strict=True):
+        assert (ours.dtype, ours.shape, ours.stride()) == (theirs.dtype, theirs.shape, theirs.stride())
+        assert torch.equal(bits(ours), bits(theirs))
+
+
+def test_codes_of_a_norm_are_eagers():
+    """The sum of squares is added in another order, so that scales may differ in their last bit."""
+    inputs = [matrix(8, 64), matrix(1, 64)[0]]
+    (code, scale, low), codes = run_emitted(lambda x, weight: norm_int4(x, weight, size=16), inputs, bridge)
+    expected_code, expected_scale, expected_low = norm_int4(*inputs, size=16)
+    assert sum(source.count("async_compile.triton(") for source in codes) == 1
+    assert torch.equal(code, expected_code)
+    torch.testing.assert_close((scale, low), (expected_scale, expected_low), rtol=1e-6, atol=1e-6)
