@@ -54,6 +54,10 @@ FOUND = {
     "an extremum of values that bring their indices": ("argmin/-/f32/stack/wide+expanded-last/4", Verdict.refused),
     "users left by loops taken back": ("nn.functional.max_pool3d/-/bf16/pad/prime/3", Verdict.refused),
     "judging: a sum that is zero for all inputs": ("softmax/-/bf16/consumers/one-row/1", Verdict.fused),
+    "judging: a mean is rounded, and equal numbers are not": (
+        "nn.functional.cross_entropy/-/f16/chunk/expanded/4",
+        Verdict.fused,
+    ),
     "judging: Inductor's is far from eager's": ("bfloat16/-/f32/strided/every-other/2", Verdict.fused),
 }
 

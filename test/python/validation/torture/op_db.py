@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
+from torch.overrides import TorchFunctionMode
 
 from bridge.reasons import Refusal
 from bridge.reports import FAULTS, GroupReport
@@ -92,7 +93,8 @@ class Program:
             results = self.sample.call(leaves)
             return results if self.nudge is None else [_nudged(t, self.nudge, self.dtype) for t in results]
 
-        return CONTEXTS[self.context](operator, leaves[self.sample.place], self.kind)
+        with contextlib.nullcontext() if self.nudge is None else _NudgedMeans(self.nudge, self.dtype):
+            return CONTEXTS[self.context](operator, leaves[self.sample.place], self.kind)
 
     def execute(self, function: Callable[..., Any], wide: bool = False) -> list[torch.Tensor]:
         """Results of copies of the inputs, in float64 if they are to be wide; gradients, if those are asked for."""
@@ -160,6 +162,18 @@ def _nudged(t: torch.Tensor, seed: int, dtype: torch.dtype) -> torch.Tensor:
     generator = torch.Generator().manual_seed(seed)
     noise = torch.rand(t.shape, generator=generator, dtype=torch.float64).to(t.device) * 2 - 1
     return t.double() * (1 + noise * torch.finfo(dtype if dtype.is_floating_point else t.dtype).eps)
+
+
+class _NudgedMeans(TorchFunctionMode):
+    """Nudges means of rows: a program in 16 bits rounds them, and may not round what they are subtracted from."""
+
+    def __init__(self, seed: int, dtype: torch.dtype):
+        super().__init__()
+        self._seed, self._dtype = seed, dtype
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        return _nudged(result, self._seed, self._dtype) if func in (torch.mean, torch.Tensor.mean) else result
 
 
 def _build(name: str, target: str) -> Case:
