@@ -138,6 +138,12 @@ def test_roundings_that_are_all_that_is_left_are_excused(name, scale, monkeypatc
     assert judged([t + 1 for t in ours]) is not None
 
 
+def test_running_means_are_never_shorter_than_the_channels():
+    """Eager writes past their ends, which ends the process that other programs run in."""
+    x, *means = op_db._build("_batch_norm_with_update/-/f64/norm-chunk/wide/5", "cpp").program.inputs
+    assert all(t.shape == (x.shape[1],) for t in means)
+
+
 def test_an_index_among_equal_numbers_is_excused():
     theirs = torch.tensor([3, 5, 7, 9])
     ours = torch.tensor([4, 6, 7, 9])

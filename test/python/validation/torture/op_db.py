@@ -41,6 +41,9 @@ _BESIDE = 4
 #: Operators whose numbers depend on the generator of the compiled code.
 _RANDOM = ("rand", "dropout", "bernoulli", "normal", "uniform", "exponential", "rrelu")
 
+#: Eager does not look at the sizes of their running means: for more channels it reads and writes past the ends.
+_OWN_SIZES = ("native_batch_norm", "_native_batch_norm_legit", "_batch_norm_with_update")
+
 _WIDER = {torch.complex64: torch.complex128}
 
 
@@ -191,7 +194,8 @@ def _build(name: str, target: str) -> Case:
     device = "cuda" if target == "cuda" else "cpu"
     program = Program(found, context, DTYPES[dtype], [], device, training, any(w in op for w in _RANDOM), draw // 7)
     first = found.leaves[found.place]
-    return _runnable(name, target, program, [resized(tensors, first, layout), tensors], layout)
+    sizes = [tensors] if op in _OWN_SIZES else [resized(tensors, first, layout), tensors]
+    return _runnable(name, target, program, sizes, layout)
 
 
 def _runnable(name: str, target: str, program: Program, sizes: list[list[torch.Tensor]], layout: str) -> Case:
