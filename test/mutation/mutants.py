@@ -268,3 +268,16 @@ MUTANTS = [
         "bounds = (index, index + 1, 1)",
     ),
 ]
+
+#: A program of op_db (see torture/) that each of these mutants fails, by the mutant's name.
+PROGRAMS = {
+    "guard start": "remainder/-/i16/live-out/expanded/3",
+    "piece offset": "log/-/i8/live-out/one-row/1",
+    "masked combiner": "amax/-/f32/consumers/wide+channels-last/4",
+    "piece left out": "fliplr/-/i64/cat/wide+transposed/1",
+    "combined pieces": "nn.functional.linear/-/i16/chunk/sliced/2",
+    "lifted subscript": "nn.functional.upsample_bilinear/-/f16/chunk/every-other/1",
+    "selection": "nan_to_num/-/i64/strided/prime/0",
+    "bitwise complement": "bitwise_not/-/i32/live-out/odd/0",
+    "halves of a pair": "t/-/f32/stack/wide/1",
+}

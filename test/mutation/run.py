@@ -18,7 +18,7 @@ import sys
 import time
 from pathlib import Path
 
-from mutants import MUTANTS, Mutant
+from mutants import MUTANTS, PROGRAMS, Mutant
 
 ROOT = Path(__file__).parents[2]
 
@@ -43,11 +43,18 @@ SUITES = {
     "lit": None,
 }
 
-#: Generators of others (see torture/), as its arguments; each ends at the first program that fails.
+#: Generators of others (see torture/), as its arguments; each ends at the first program that fails. Of a mutant in
+#: PROGRAMS op_db runs that program alone.
 GENERATORS = {
     "op_db": ["op_db", "--target", "triton", "--sample", "400", "--seed", "1"],
     "models": ["models", "--target", "triton", "--sample", "24", "--seed", "1"],
 }
+
+
+def _programs(generator: str, mutant: str) -> list[str]:
+    if generator == "op_db" and mutant in PROGRAMS:
+        return ["op_db", "--target", "triton", "--only", PROGRAMS[mutant]]
+    return [*GENERATORS[generator], "--until-failure"]
 
 
 class Copy:
@@ -76,8 +83,8 @@ class Copy:
         command = ["cmake", "--build", "build", "--target", "BridgePasses"]
         subprocess.run(command, cwd=self.folder, check=True, stdout=subprocess.DEVNULL)
 
-    def is_red(self, suite: str) -> bool:
-        """Whether a part of the suite fails."""
+    def is_red(self, suite: str, mutant: str) -> bool:
+        """Whether a part of the suite fails; mutant: its name."""
         environment = {
             **os.environ,
             "PYTHONPATH": str(self.folder),
@@ -92,7 +99,7 @@ class Copy:
             environment["PYTHONPATH"] = os.pathsep.join(folders)
             results = self.folder.parent / f"{self.folder.name}-torture"
             shutil.rmtree(results, ignore_errors=True)
-            command = [sys.executable, "-m", "torture", *GENERATORS[suite], "--until-failure", f"--results={results}"]
+            command = [sys.executable, "-m", "torture", *_programs(suite, mutant), f"--results={results}"]
         elif arguments is None:
             command = [sys.executable, "-m", "lit.main", "-q", str(self.folder / "test" / "lit")]
             command += [f"--param=bridge_opt={self.folder / 'build' / '_native' / 'bin' / 'bridge-opt'}"]
@@ -134,7 +141,8 @@ def main() -> int:
         start = time.perf_counter()
         copy.apply(mutant, "lit" in options.suites)
         try:
-            red = list(itertools.islice(filter(copy.is_red, options.suites), None if options.all else 1))
+            found = (suite for suite in options.suites if copy.is_red(suite, mutant.name))
+            red = list(itertools.islice(found, None if options.all else 1))
         finally:
             copy.restore(mutant)
         survivors += [] if red else [mutant.name]

@@ -44,14 +44,15 @@ def run_all(generator: str, names: Sequence[str], target: str, workers: int) -> 
     module = load(generator)
     context = _context(getattr(module, "PRELOAD", ()))
     waiting: collections.deque[Task] = collections.deque()
-    with ProcessPool(workers, module.CASES_A_PROCESS, _prepare, (generator, target), context) as pool:
-        tasks = ((name, pool.schedule(_run, (generator, name, target), timeout=module.TIME_LIMIT)) for name in names)
-        try:
-            for name, future in _ahead(tasks, waiting, _AHEAD * workers):
-                yield _outcome(name, future, module.TIME_LIMIT)
-        finally:
-            for _, future in waiting:
-                future.cancel()
+    pool = ProcessPool(workers, module.CASES_A_PROCESS, _prepare, (generator, target), context)
+    tasks = ((name, pool.schedule(_run, (generator, name, target), timeout=module.TIME_LIMIT)) for name in names)
+    try:
+        for name, future in _ahead(tasks, waiting, _AHEAD * workers):
+            yield _outcome(name, future, module.TIME_LIMIT)
+    finally:
+        # Nothing is waited for: after a process that died, a closed pool may wait for a task that nobody has.
+        pool.stop()
+        pool.join()
 
 
 def _ahead(tasks: Iterator[Task], waiting: collections.deque[Task], most: int) -> Iterator[Task]:

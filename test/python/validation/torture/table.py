@@ -1,9 +1,10 @@
-"""The table operator x context x dtype of op_db.py, from the outcomes of a run.
+"""The table operator x context x dtype of op_db.py, from the outcomes of runs.
 
-    python -m torture.table --results torture --output ../../docs/results
+    python -m torture.table GPU/op_db-cuda.jsonl torture/op_db-triton.jsonl --out docs/results/op_db.tsv
 
-A line for each operator and variant, a column for each context, and in it a character for each type that says what
-became of the case: the legend is on top. A cell is never blank: what was not run is a dot.
+Of a program that several journals have, the last one's outcome counts: it may have been mended since. A line for each
+operator and variant, a column for each context, and in it a character for each type that says what became of the case:
+the legend is on top. A cell is never blank: what was not run is a dot.
 """
 
 from __future__ import annotations
@@ -46,11 +47,11 @@ def _letters(outcomes: Iterable[Outcome]) -> dict[str, str]:
     return dict(zip(reasons, string.ascii_lowercase + string.digits, strict=False))
 
 
-def _legend(letters: dict[str, str], target: str, ran: int, names: int) -> list[str]:
+def _legend(letters: dict[str, str], targets: str, ran: int, names: int) -> list[str]:
     marks = [f"{mark}: {verdict.name}, {verdict.value}" for verdict, mark in MARKS.items()]
     reasons = [f"{letter}: refused, {reason}" for reason, letter in letters.items()]
     return [
-        f"# op_db, {target}, torch {torch.__version__}: {ran} of {names} programs; made by `python -m torture.table`",
+        f"# op_db, {targets}: {ran} of {names} programs of torch {torch.__version__}; by `python -m torture.table`",
         f"# a character for each type of {' '.join(DTYPES)}",
         *(f"# {line}" for line in (*marks, *reasons)),
         f"# {NO_SUCH_TYPE}: the operator does not take the type",
@@ -58,9 +59,9 @@ def _legend(letters: dict[str, str], target: str, ran: int, names: int) -> list[
     ]
 
 
-def table(outcomes: dict[str, Outcome], target: str) -> str:
-    """The table's text; outcomes: by case."""
-    names = op_db.names(target)
+def table(outcomes: dict[str, Outcome], targets: str) -> str:
+    """The table's text; outcomes: by case; targets: what ran them."""
+    names = op_db.names("triton")  # Those of all targets.
     ran = [outcomes[name] for name in names if name in outcomes]
     letters = _letters(ran)
     cells: dict[tuple[str, str], dict[str, str]] = {}
@@ -71,7 +72,7 @@ def table(outcomes: dict[str, Outcome], target: str) -> str:
     for operator in sorted({operator for operator, _ in cells}):
         found = [cells[operator, context] for context in CONTEXTS]
         lines.append("\t".join((operator, *("".join(f.get(d, NO_SUCH_TYPE) for d in DTYPES) for f in found))))
-    return "\n".join([*_legend(letters, target, len(ran), len(names)), *lines]) + "\n"
+    return "\n".join([*_legend(letters, targets, len(ran), len(names)), *lines]) + "\n"
 
 
 def _mark(outcome: Outcome | None, letters: dict[str, str]) -> str:
@@ -80,15 +81,22 @@ def _mark(outcome: Outcome | None, letters: dict[str, str]) -> str:
     return letters[_reason(outcome)] if outcome.verdict is Verdict.refused else MARKS[outcome.verdict]
 
 
+def _targets(journals: Iterable[Path]) -> str:
+    """The targets stand in the journals' names."""
+    return ", ".join(dict.fromkeys(path.stem.rpartition("-")[2] for path in journals))
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser("torture.table", description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--results", type=Path, default=Path("torture"))
-    parser.add_argument("--output", type=Path, required=True, help="folder; a file op_db-TARGET.tsv each")
+    parser = argparse.ArgumentParser(
+        "torture.table", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("journals", nargs="+", type=Path, help="op_db-TARGET.jsonl; later ones overrule")
+    parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
-    for path in sorted(options.results.glob("op_db-*.jsonl")):
-        target = path.stem.removeprefix("op_db-")
-        text = table(Journal(path).outcomes, target)
-        (options.output / f"op_db-{target}.tsv").write_text(text, encoding="utf-8")
+    outcomes: dict[str, Outcome] = {}
+    for path in options.journals:
+        outcomes |= Journal(path).outcomes
+    options.out.write_text(table(outcomes, _targets(options.journals)), encoding="utf-8")
 
 
 if __name__ == "__main__":
