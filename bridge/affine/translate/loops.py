@@ -52,7 +52,8 @@ def shared_loops(nodes: list[NodeLoops]) -> list[Factors]:
     if any(len(part) > 1 for own in steps for part in own):
         cut = [replace(node, iteration=list(itertools.chain(*own))) for node, own in zip(nodes, steps, strict=True)]
         rows = [_regrouped(own, step) for own, step in zip(_refined(cut), steps, strict=True)]
-    return [_arranged(own, node.cuts) + [[e] for e in node.reduction] for own, node in zip(rows, nodes, strict=True)]
+    rows = _cut_alike([_arranged(own, node.cuts) for own, node in zip(rows, nodes, strict=True)], nodes)
+    return [own + [[extent] for extent in node.reduction] for own, node in zip(rows, nodes, strict=True)]
 
 
 def _refined(nodes: list[NodeLoops]) -> list[Factors]:
@@ -215,12 +216,20 @@ def _finest(node: NodeLoops, targets: list[list[sympy.Expr]], same_kernel: list[
 def _arranged(factors: Factors, cuts: list[set[int]]) -> Factors:
     """Order the factors of each loop so that loops end where indices divide it, if there is such an order."""
     pairs = zip(factors, cuts or [set() for _ in factors], strict=True)
-    return [(_arranged_or_cut(part, sorted(cut)) if cut else None) or part for part, cut in pairs]
+    return [(arrange(part, sorted(cut)) if cut else None) or part for part, cut in pairs]
 
 
-def _arranged_or_cut(factors: list[sympy.Expr], cuts: list[int]) -> list[sympy.Expr] | None:
-    """Order the factors of a loop; one that has no others is cut itself."""
-    return arrange(factors, cuts) if len(factors) > 1 else _digits(factors[0], cuts)
+def _cut_alike(rows: list[Factors], nodes: list[NodeLoops]) -> list[Factors]:
+    """Cut loops that have no factors where indices divide them, and those of other nodes in their place as well."""
+    cuts: dict[tuple[int, sympy.Expr], set[int]] = {}
+    for own, node in zip(rows, nodes, strict=True):
+        for position, (part, cut) in enumerate(zip(own, node.cuts, strict=False)):
+            if len(part) == 1:
+                cuts.setdefault((position, part[0]), set()).update(cut)
+    return [
+        [_digits(part[0], sorted(cuts.get((n, part[0]), ()))) if len(part) == 1 else part for n, part in enumerate(own)]
+        for own in rows
+    ]
 
 
 def arrange(factors: list[sympy.Expr], cuts: list[int]) -> list[sympy.Expr] | None:

@@ -62,6 +62,12 @@ class TestSharedLoops:
         """There is no other node to take loops from."""
         assert shared_loops([self.pairs((32, 1), cuts=(set(), {4, 16}))]) == [[[8], [2, 4, 4]]]
 
+    def test_rows_that_are_cut_are_cut_in_all_nodes(self):
+        """Positions of 8 sequences of 512: halves of what is made of their rows would have another band."""
+        rows = NodeLoops(numbers(4096), numbers(1024), 0, [{512}], [("pos", numbers(0, 1))])
+        halves = NodeLoops(numbers(4096, 512), [], 1, [set(), set()], [("out", numbers(512, 1))])
+        assert shared_loops([rows, halves]) == [[[8, 512], [1024]], [[8, 512], [512]]]
+
     def test_a_cut_that_does_not_divide_is_none(self):
         assert shared_loops([self.pairs((32, 1), cuts=(set(), {3}))]) == [[[8], [32]]]
 
