@@ -191,7 +191,8 @@ torch._inductor.codegen.simd
     -2.14: SIMDScheduling.generate_node_schedule(self, nodes, numel, rnumel)
     2.15-: SIMDScheduling.generate_node_schedule(self, nodes, numel, rnumel, *, required_post_reduction_index=)
 torch._inductor.codegen.simd_kernel_features
-    -2.14: SIMDKernelFeatures(node_schedule, numel, reduction_numel=, coalesce_analysis=)
+    -2.13: SIMDKernelFeatures(node_schedule, numel, reduction_numel=, coalesce_analysis=)
+    2.14-2.14: SIMDKernelFeatures(node_schedule, numel, reduction_numel=, coalesce_analysis=, tiling_scores=)
     2.15-: SIMDKernelFeatures(node_schedule, numel, reduction_numel=, coalesce_analysis=, tiling_scores=, *,
         indexing_node_schedule=)
     SIMDKernelFeatures: coalesce_analysis node_schedule numel reduction_numel
