@@ -95,7 +95,7 @@ def test_codes_of_a_norm_are_eagers():
     """The sum of squares is added in another order, so that scales may differ in their last bit."""
     inputs = [matrix(8, 64), matrix(1, 64)[0]]
     (code, scale, low), codes = run_emitted(lambda x, weight: norm_int4(x, weight, size=16), inputs, bridge)
-    expected_code, expected_scale, expected_low = norm_int4(*inputs, size=16)
+    expected_code, expected_scale, expected_low = norm_int4(inputs[0], inputs[1], size=16)
     assert sum(source.count("async_compile.triton(") for source in codes) == 1
     assert torch.equal(code, expected_code)
     torch.testing.assert_close((scale, low), (expected_scale, expected_low), rtol=1e-6, atol=1e-6)

@@ -61,7 +61,7 @@ def sums(x, g, w):
 
 def test_the_kernels_of_a_tile():
     """The sum of all elements is none of columns."""
-    seen = []
+    seen: list = []
 
     def look(schedule):
         seeds = [position for position, kernel in enumerate(schedule) if adds_up_columns(kernel)]

@@ -61,7 +61,8 @@ def of_result(x, g):
 
 def test_a_reader_of_other_elements_does_not_agree():
     """Of a square tile, for which the numbers of rows and columns say nothing."""
-    size, seen = 2048, []
+    size = 2048
+    seen: list = []
 
     def look(schedule):
         nodes = [node for kernel in schedule for node in inductor.loop_nodes(kernel)]
