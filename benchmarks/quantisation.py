@@ -8,17 +8,18 @@ The functions are written in PyTorch as libraries for inference write them, some
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import torch
 import torch.nn.functional as F
+from group_reasons import reasons
 from torch import Tensor
 from torch._inductor.compile_fx import compile_fx as inductor
 
 from bridge import offline
 from bridge.backend import bridge
-from bridge.diagnostics.recording import Recording, recorded
+from bridge.diagnostics.recording import recorded
 
 ROWS, COLUMNS = 8192, 4096
 E4M3, E5M2, E8M0 = torch.float8_e4m3fn, torch.float8_e5m2, torch.float8_e8m0fnu
@@ -412,17 +413,6 @@ def mark_rows(inputs: tuple) -> None:
         for dim in range(one.dim()):
             if one.shape[dim] == rows:
                 torch._dynamo.mark_dynamic(one, dim)
-
-
-def reasons(recording: Recording) -> Iterator[str]:
-    """Yield what became of each group, and what was refused."""
-    for report in recording.reports:
-        for group in report.groups:
-            state = f"{group.kernels_before} -> {group.kernels_after} kernels"
-            why = f"[{group.reason.name}] {group.detail}" if group.reason else ""
-            yield f"{state}, {', '.join(group.nodes)}: {why}"
-            yield from (f"    [{reason.name}] {detail}" for reason, detail in group.apart)
-        yield from (f"{r.nodes} [{r.reason.name}] {r.detail}" for r in report.refusals)
 
 
 def main() -> None:

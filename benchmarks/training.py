@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 
 import torch
 import torch.nn.functional as F
+from group_reasons import reasons
 from torch import Tensor
 
 import bridge as package
@@ -21,7 +22,7 @@ from bridge.bench.cases import Case
 from bridge.bench.command import progress
 from bridge.bench.measure import measure, warm_up
 from bridge.bench.training import Compiler
-from bridge.diagnostics.recording import Recording, recorded
+from bridge.diagnostics.recording import recorded
 from bridge.offline import _stubs
 from bridge.offline.arch import resolve_arch
 from bridge.offline.wrapper import parse_wrapper
@@ -201,17 +202,6 @@ def count(code: str) -> str:
 def counts(function: Callable, inputs: tuple, compile_fx: Callable) -> str:
     """Return the numbers of launches, forward and backward, as cells of a table."""
     return " | ".join(map(count, graphs(function, inputs, compile_fx)))
-
-
-def reasons(recording: Recording) -> Iterator[str]:
-    """Yield what became of each group, and what was refused."""
-    for report in recording.reports:
-        for group in report.groups:
-            state = f"{group.kernels_before} -> {group.kernels_after} kernels"
-            why = f"[{group.reason.name}] {group.detail}" if group.reason else ""
-            yield f"{state}, {', '.join(group.nodes)}: {why}"
-            yield from (f"    [{reason.name}] {detail}" for reason, detail in group.apart)
-        yield from (f"{r.nodes} [{r.reason.name}] {r.detail}" for r in report.refusals)
 
 
 def training_case(name: str, function: Callable, inputs: tuple) -> Case:
