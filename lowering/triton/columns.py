@@ -111,8 +111,8 @@ class ColumnScheduling(TritonScheduling):
                     member.mark_run()
         self.codegen_comment(features.node_schedule, None)
         kernel.call_kernel(kernel.kernel_name, deallocate_ws=False)
-        V.graph.removed_buffers |= kernel.removed_buffers
-        V.graph.inplaced_to_remove |= kernel.inplaced_to_remove
+        V.graph.removed_buffers.update(kernel.removed_buffers)
+        V.graph.inplaced_to_remove.update(kernel.inplaced_to_remove)
         _name_parts(node, [part.buffer_name for part in kernel.saved_partial_accumulate], workspace)
         self.free_buffers_in_scheduler()
         return None

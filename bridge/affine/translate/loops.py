@@ -44,15 +44,21 @@ class NodeLoops:
     strides: list[tuple[str, list[sympy.Expr]]] = field(default_factory=list)
 
 
-def shared_loops(nodes: list[NodeLoops]) -> list[Factors]:
-    """Return the loops of each node, those of a reduction last: its own, or those of other nodes that factor them."""
+def shared_loops(nodes: list[NodeLoops], divided: bool = True) -> list[Factors]:
+    """Return the loops of each node, those of a reduction last: its own, or those of other nodes that factor them.
+
+    divided: cut loops that no other node has factors of where indices divide them; they always are where a node steps
+    over elements of blocks that others go over.
+    """
     rows = _refined(nodes)
     blocks = _blocks(nodes, rows)
     steps = [_steps_in_blocks(node, blocks) for node in nodes]
-    if any(len(part) > 1 for own in steps for part in own):
+    in_steps = any(len(part) > 1 for own in steps for part in own)
+    if in_steps:
         cut = [replace(node, iteration=list(itertools.chain(*own))) for node, own in zip(nodes, steps, strict=True)]
         rows = [_regrouped(own, step) for own, step in zip(_refined(cut), steps, strict=True)]
-    rows = _cut_alike([_arranged(own, node.cuts) for own, node in zip(rows, nodes, strict=True)], nodes)
+    rows = [_arranged(own, node.cuts) for own, node in zip(rows, nodes, strict=True)]
+    rows = _cut_alike(rows, nodes) if divided or in_steps else rows
     return [own + [[extent] for extent in node.reduction] for own, node in zip(rows, nodes, strict=True)]
 
 

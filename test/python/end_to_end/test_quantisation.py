@@ -13,7 +13,7 @@ from bridge.diagnostics.recording import recorded
 
 #: name -> kernels of Bridge.
 KERNELS = {
-    "silu(a) * b, MXFP8, rows, scales swizzled": 1,
+    "silu(a) * b, MXFP8, rows, scales swizzled": 2,
     "RMSNorm, fp8 blocks, scales column-major": 1,
     "RMSNorm, fp8 blocks, scales into a buffer": 1,
     "silu(a) * b, NVFP4": 1,
