@@ -342,34 +342,38 @@ private:
     return {toAtom(expr.floorDiv(divisor)), toAtom(expr % divisor)};
   }
 
-  /// Divides `x mod d` by a divisor of d.
-  std::optional<Division> divideRemainder(const Sum &rest, int64_t divisor) {
+  /// Returns the one term of a sum and its divisor, if it is a division of
+  /// `kind` by a constant; else null.
+  static std::pair<AffineBinaryOpExpr, int64_t> getOnly(const Sum &rest,
+                                                        AffineExprKind kind) {
     AffineExpr atom;
     auto binary = rest.isOne(atom) ? dyn_cast<AffineBinaryOpExpr>(atom)
                                    : AffineBinaryOpExpr(nullptr);
-    if (!binary || binary.getKind() != AffineExprKind::Mod)
-      return std::nullopt;
-    auto modulus = dyn_cast<AffineConstantExpr>(binary.getRHS());
-    if (!modulus || modulus.getValue() % divisor != 0)
+    if (!binary || binary.getKind() != kind)
+      return {AffineBinaryOpExpr(nullptr), 0};
+    auto divisor = dyn_cast<AffineConstantExpr>(binary.getRHS());
+    if (!divisor)
+      return {AffineBinaryOpExpr(nullptr), 0};
+    return {binary, divisor.getValue()};
+  }
+
+  /// Divides `x mod d` by a divisor of d.
+  std::optional<Division> divideRemainder(const Sum &rest, int64_t divisor) {
+    auto [binary, modulus] = getOnly(rest, AffineExprKind::Mod);
+    if (!binary || modulus % divisor != 0)
       return std::nullopt;
     Division inner = divide(simplify(binary.getLHS()), divisor);
-    int64_t digits = modulus.getValue() / divisor;
+    int64_t digits = modulus / divisor;
     return Division{divide(inner.quotient, digits).remainder, inner.remainder};
   }
 
   /// Divides `x floordiv d`: x is divided once.
   std::optional<Division> divideQuotient(const Sum &rest, int64_t divisor) {
-    AffineExpr atom;
-    auto binary = rest.isOne(atom) ? dyn_cast<AffineBinaryOpExpr>(atom)
-                                   : AffineBinaryOpExpr(nullptr);
-    if (!binary || binary.getKind() != AffineExprKind::FloorDiv)
+    auto [binary, own] = getOnly(rest, AffineExprKind::FloorDiv);
+    if (!binary || own <= 0)
       return std::nullopt;
-    auto own = dyn_cast<AffineConstantExpr>(binary.getRHS());
-    if (!own || own.getValue() <= 0)
-      return std::nullopt;
-    Division whole =
-        divide(simplify(binary.getLHS()), own.getValue() * divisor);
-    return Division{whole.quotient, toAtom(atom % divisor)};
+    Division whole = divide(simplify(binary.getLHS()), own * divisor);
+    return Division{whole.quotient, toAtom(AffineExpr(binary) % divisor)};
   }
 
   /// Divides by digits: by a divisor of `divisor` that divides some terms and
