@@ -20,23 +20,33 @@ def groups_to_try_again(commit: Commit, options: Options, log: GroupLog) -> list
     That one is the kernel at which its translation ended. Else, where nothing was fused and a band was refused, the
     first or the last of the band, of which the other kernels have less; where enough is left to be saved.
     """
-    group, schedule = commit.group, commit.schedule
-    culprit, tries = group.culprit, group.tries
-    if culprit is None:
-        culprit, tries = _end_of_refused_band(commit), tries + 1
-    if culprit is None:
-        return []
-    rest, _ = form_groups(schedule, options.max_nodes, only=set(group.positions) - {culprit})
-    if group.culprit is None:
-        rest = [other for other in rest if _may_save(other, commit)]
-    if not rest and group.culprit is None:
-        return []
-    for other in rest:
-        other.tries = tries
-    again = {position for other in rest for position in other.positions}
-    left = [position for position in group.positions if position not in again]
+    if commit.group.culprit is not None:
+        rest = _groups_without(commit.group.culprit, commit, options)
+    else:
+        rest = _groups_without_an_end(commit, options)
+        if not rest:
+            return []
+    schedule, again = commit.schedule, {position for other in rest for position in other.positions}
+    left = [position for position in commit.group.positions if position not in again]
     log.narrow(Group(left, set().union(*(inductor.operation_names(schedule[p]) for p in left))), schedule)
     return rest
+
+
+def _groups_without(position: int, commit: Commit, options: Options) -> list[Group]:
+    """Return groups of a group's kernels but the one at a position."""
+    rest, _ = form_groups(commit.schedule, options.max_nodes, only=set(commit.group.positions) - {position})
+    for other in rest:
+        other.tries = commit.group.tries
+    return rest
+
+
+def _groups_without_an_end(commit: Commit, options: Options) -> list[Group]:
+    """Return groups without an end of a refused band, in which enough is left to be saved."""
+    end = _end_of_refused_band(commit)
+    rest = [] if end is None else _groups_without(end, commit, options)
+    for other in rest:
+        other.tries += 1
+    return [other for other in rest if _may_save(other, commit)]
 
 
 def _end_of_refused_band(commit: Commit) -> int | None:
