@@ -75,9 +75,8 @@ def with_shared_loops(sources: list[NodeSource], assume: bool = False) -> list[l
     """
     expressions = [e for s in sources for e in [*s.sizes[0], *s.sizes[1], *inductor.size_expressions(s.body)]]
     multiples = find_multiples(expressions, inductor.size_facts(), inductor.statically_known, assume)
-    nodes = [_node_loops(source, multiples) for source in sources]
-    factors = shared_loops(nodes, divided=False)
-    choices = [cut_rows(factors), factors, shared_loops(nodes)]
+    factors, *divided = shared_loops([_node_loops(source, multiples) for source in sources])
+    choices = [cut_rows(factors), factors, *divided]
     if any(inductor.has_steps(s.body) for s in sources):
         choices.insert(1, cut_rows(factors, interleaved=True))
     different = [choice for n, choice in enumerate(choices) if choice not in choices[:n]]

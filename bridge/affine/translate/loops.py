@@ -44,11 +44,11 @@ class NodeLoops:
     strides: list[tuple[str, list[sympy.Expr]]] = field(default_factory=list)
 
 
-def shared_loops(nodes: list[NodeLoops], divided: bool = True) -> list[Factors]:
-    """Return the loops of each node, those of a reduction last: its own, or those of other nodes that factor them.
+def shared_loops(nodes: list[NodeLoops]) -> list[list[Factors]]:
+    """Return choices of each node's loops, those of a reduction last: its own, or those of others that factor them.
 
-    divided: cut loops that no other node has factors of where indices divide them; they always are where a node steps
-    over elements of blocks that others go over.
+    In the last choice loops that no other node has factors of are cut where indices divide them. It is the only one
+    where a node steps over elements of blocks that others go over.
     """
     rows = _refined(nodes)
     blocks = _blocks(nodes, rows)
@@ -58,8 +58,11 @@ def shared_loops(nodes: list[NodeLoops], divided: bool = True) -> list[Factors]:
         cut = [replace(node, iteration=list(itertools.chain(*own))) for node, own in zip(nodes, steps, strict=True)]
         rows = [_regrouped(own, step) for own, step in zip(_refined(cut), steps, strict=True)]
     rows = [_arranged(own, node.cuts) for own, node in zip(rows, nodes, strict=True)]
-    rows = _cut_alike(rows, nodes) if divided or in_steps else rows
-    return [own + [[extent] for extent in node.reduction] for own, node in zip(rows, nodes, strict=True)]
+    choices = [_cut_alike(rows, nodes)] if in_steps else [rows, _cut_alike(rows, nodes)]
+    return [
+        [own + [[extent] for extent in node.reduction] for own, node in zip(choice, nodes, strict=True)]
+        for choice in choices
+    ]
 
 
 def _refined(nodes: list[NodeLoops]) -> list[Factors]:
@@ -67,15 +70,16 @@ def _refined(nodes: list[NodeLoops]) -> list[Factors]:
 
     Only of a node whose indices divide its loops these are loops that go through memory in another order.
     """
+    ordered = [_is_in_order(node, nodes) for node in nodes]
     targets = [target for node in nodes for target in _targets(node)]
-    in_order = [target for node in nodes if _is_in_order(node, nodes) for target in _targets(node)]
+    in_order = [target for node in itertools.compress(nodes, ordered) for target in _targets(node)]
     return [
         _finest(
             node,
-            targets if any(node.cuts) or not _is_in_order(node, nodes) else in_order,
+            in_order if is_ordered and not any(node.cuts) else targets,
             [other.iteration for other in nodes if other.kernel == node.kernel],
         )
-        for node in nodes
+        for node, is_ordered in zip(nodes, ordered, strict=True)
     ]
 
 

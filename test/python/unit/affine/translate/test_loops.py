@@ -32,6 +32,11 @@ def numbers(*extents):
     return [sympy.Integer(extent) for extent in extents]
 
 
+def divided_loops(nodes):
+    """Return the last choice, in which loops are cut where indices divide them."""
+    return shared_loops(nodes)[-1]
+
+
 class TestSharedLoops:
     """Of a row of 64 numbers in blocks of 16: the largest of each block, and one byte for each pair."""
 
@@ -42,34 +47,34 @@ class TestSharedLoops:
 
     def test_steps_end_with_the_blocks_that_others_go_over(self):
         """A block is 8 pairs; a row is 4 blocks."""
-        blocks, pairs = shared_loops([self.blocks, self.pairs((64, 2))])
+        blocks, pairs = divided_loops([self.blocks, self.pairs((64, 2))])
         assert blocks == [[8], [4], [16]]
         assert pairs == [[8], [4, 8]]
 
     def test_steps_beside_smaller_ones_stay_whole(self):
         """Its other loop goes over the elements between."""
-        assert shared_loops([self.blocks, self.pairs((1, 2))])[1] == [[8], [32]]
+        assert divided_loops([self.blocks, self.pairs((1, 2))])[1] == [[8], [32]]
 
     def test_steps_in_other_blocks_stay_whole(self):
         """Blocks of 16 have no whole number of steps over three elements."""
-        assert shared_loops([self.blocks, self.pairs((96, 3))])[1] == [[8], [32]]
+        assert divided_loops([self.blocks, self.pairs((96, 3))])[1] == [[8], [32]]
 
     def test_blocks_of_other_buffers_are_none(self):
         other = NodeLoops(numbers(8, 32), [], 1, [set(), set()], [("y", numbers(64, 2))])
-        assert shared_loops([self.blocks, other])[1] == [[8], [32]]
+        assert divided_loops([self.blocks, other])[1] == [[8], [32]]
 
     def test_loops_are_cut_where_they_are_divided(self):
         """There is no other node to take loops from."""
-        assert shared_loops([self.pairs((32, 1), cuts=(set(), {4, 16}))]) == [[[8], [2, 4, 4]]]
+        assert divided_loops([self.pairs((32, 1), cuts=(set(), {4, 16}))]) == [[[8], [2, 4, 4]]]
 
     def test_rows_that_are_cut_are_cut_in_all_nodes(self):
         """Positions of 8 sequences of 512: halves of what is made of their rows would have another band."""
         rows = NodeLoops(numbers(4096), numbers(1024), 0, [{512}], [("pos", numbers(0, 1))])
         halves = NodeLoops(numbers(4096, 512), [], 1, [set(), set()], [("out", numbers(512, 1))])
-        assert shared_loops([rows, halves]) == [[[8, 512], [1024]], [[8, 512], [512]]]
+        assert divided_loops([rows, halves]) == [[[8, 512], [1024]], [[8, 512], [512]]]
 
     def test_a_cut_that_does_not_divide_is_none(self):
-        assert shared_loops([self.pairs((32, 1), cuts=(set(), {3}))]) == [[[8], [32]]]
+        assert divided_loops([self.pairs((32, 1), cuts=(set(), {3}))]) == [[[8], [32]]]
 
     def test_loops_in_another_order_are_no_factors(self):
         """Rows 32 k + j of a tile: 32 * 4 is the number of rows by chance, and a row is 4 * 4 blocks."""
@@ -82,12 +87,12 @@ class TestSharedLoops:
         )
         accesses = [("max", numbers(4, 16, 512, 1)), ("one", numbers(0, 0, 0, 0))]
         tiles = NodeLoops(numbers(4, 32, 4, 4), [], 1, [set()] * 4, accesses)
-        assert shared_loops([rows, tiles])[0] == [[128], [16], [16]]
+        assert divided_loops([rows, tiles])[0] == [[128], [16], [16]]
         ordered = NodeLoops(numbers(4, 32, 4, 4), [], 1, [set()] * 4, [("max", numbers(512, 16, 4, 1))])
-        assert shared_loops([rows, ordered])[0] == [[4, 32], [4, 4], [16]]
+        assert divided_loops([rows, ordered])[0] == [[4, 32], [4, 4], [16]]
 
     def test_symbolic_strides_have_no_blocks(self):
         s = Symbol("s", integer=True, positive=True)
         node = NodeLoops([s, sympy.Integer(32)], [], 1, [set(), set()], [("x", [s, sympy.Integer(2)])])
         rows = NodeLoops([s], numbers(16), 0, [set()], [("x", [s, sympy.Integer(1)])])
-        assert shared_loops([rows, node])[1] == [[s], [4, 8]]
+        assert divided_loops([rows, node])[1] == [[s], [4, 8]]
