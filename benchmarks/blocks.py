@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import re
 import sys
+from collections.abc import Callable, Iterator
 from functools import partial
+from typing import TypeAlias
 from unittest import mock
 
 import torch
+import training
 from gpu import compiled, input_sets
-from patterns import LISTS, Pattern, selected
+from patterns import LISTS, selected
 
-from bridge import Report, report
+from bridge.backend import bridge
 from bridge.bench.gpu_measurements import replay_time
 from bridge.bench.red import exit_status
 from bridge.lowering.triton import codegen, profitability
@@ -26,40 +28,67 @@ def main() -> None:
     """Print a line for each pattern that has a persistent kernel."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pattern", nargs="+", default=[""], help="parts of the names of those to measure")
-    parser.add_argument("--list", choices=LISTS, default="engine", help="which functions (default: %(default)s)")
+    lists = [*LISTS, "training"]
+    parser.add_argument("--list", choices=lists, default="engine", help="which functions (default: %(default)s)")
     parser.add_argument("--rows", type=int, nargs="+", default=[1, 2, 4, 8, 16, 32])
     parser.add_argument("--warps", type=int, nargs="+", default=[1, 2, 4, 8])
     parser.add_argument("--dtype", default="bfloat16")
     options = parser.parse_args()
     if not torch.cuda.is_available():
         sys.exit("this benchmark needs a GPU")
-    print("| pattern | registers of a row | chosen | us | " + "fastest (rows x warps: us) |\n|---|---|---|---|---|")
-    for pattern in selected(options.pattern, LISTS[options.list]):
-        sets = input_sets(pattern, None, getattr(torch, options.dtype))
-        blocks = itertools.product(options.rows, options.warps)
-        times = sorted((microseconds(pattern, sets, block), block) for block in blocks)
-        chosen, registers = microseconds(pattern, sets, None), row_registers()
-        if registers is None:
+    print("| pattern | registers of a row, lanes | chosen | us | fastest (rows x warps: us) |\n|---|---|---|---|---|")
+    for name, measured in functions(options):
+        chosen, blocks = measured(None)
+        times = sorted((measured(block)[0], block) for block in itertools.product(options.rows, options.warps))
+        if not blocks:
             continue
         fastest = ", ".join(f"{rows} x {warps}: {us:.1f}" for us, (rows, warps) in times[:4])
-        block = profitability.rows_and_warps(registers)
-        print(f"| {pattern.name} | {registers} | {block} | {chosen:.1f} | {fastest} |", flush=True)
+        what = "; ".join(f"{registers}, {lanes}" for registers, lanes in blocks)
+        by_rule = "; ".join(str(block) for block in blocks.values())
+        print(f"| {name} | {what} | {by_rule} | {chosen:.1f} | {fastest} |", flush=True)
 
 
-def microseconds(pattern: Pattern, sets: list[list[torch.Tensor]], block: tuple[int, int] | None) -> float:
-    """Time of the pattern, compiled with such blocks; None: those that Bridge chooses."""
-    choose = profitability.rows_and_warps if block is None else lambda registers: block
+#: (registers of a row, lanes) -> the rule's block, of each persistent kernel.
+Blocks: TypeAlias = "dict[tuple[int, int], tuple[int, int] | None]"
+
+#: Takes a block, or None for the rule's; returns the microseconds, and what the rule has.
+Measured: TypeAlias = "Callable[[tuple[int, int] | None], tuple[float, Blocks]]"
+
+
+def functions(options: argparse.Namespace) -> Iterator[tuple[str, Measured]]:
+    """Yield (name, what measures it); in training, a call is forward and backward."""
+    if options.list == "training":
+        for name, (function, make) in training.PATTERNS.items():
+            if any(part in name for part in options.pattern):
+                with torch.device("cuda"):
+                    case = training.training_case(name, function, training.randomized(make()))
+                yield name, partial(microseconds, partial(case.compiled, training_compiler), [case.inputs])
+        return
+    for pattern in selected(options.pattern, LISTS[options.list]):
+        sets = input_sets(pattern, None, getattr(torch, options.dtype))
+        yield pattern.name, partial(microseconds, partial(compiled, pattern, "bridge"), sets)
+
+
+def training_compiler(function: Callable) -> Callable:
+    """Compile a function for training."""
+    return torch.compile(function, backend=bridge, options={"training": True}, dynamic=False)
+
+
+def microseconds(
+    compile_it: Callable[[], Callable], sets: list[list[torch.Tensor]], block: tuple[int, int] | None
+) -> tuple[float, Blocks]:
+    """Return the time of a function, compiled with such blocks, and the blocks of the rule."""
+    blocks: Blocks = {}
+
+    def choose(registers: int, lanes: int) -> tuple[int, int] | None:
+        blocks[registers, lanes] = profitability.rows_and_warps(registers, lanes)
+        return block or blocks[registers, lanes]
+
+    torch._dynamo.reset()
     uncached = torch.compiler.config.patch(force_disable_caches=True)
     with mock.patch.object(codegen, "rows_and_warps", choose), uncached, torch.no_grad():
-        function = compiled(pattern, "bridge")
-        return replay_time([partial(function, *s) for s in sets], max(len(sets), 8), replays=10)
-
-
-def row_registers() -> int | None:
-    """Of the last compilation's persistent kernel, if there is one."""
-    decisions = [decision for group in (report() or Report()).groups for decision in group.decisions]
-    found = [re.fullmatch(r"persistent: a row takes (\d+) registers", decision) for decision in decisions]
-    return max((int(match[1]) for match in found if match), default=None)
+        function = compile_it()
+        return replay_time([partial(function, *s) for s in sets], max(len(sets), 8), replays=10), blocks
 
 
 if __name__ == "__main__":

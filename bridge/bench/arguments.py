@@ -16,6 +16,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--batches", nargs="+", type=int, default=[1, 16], help="sequences that are decoded together")
     parser.add_argument("--compiles", type=int, default=1, help="compilations of each case (default: %(default)s)")
     parser.add_argument("--budget-seconds", type=float, help="begin no case that might not end in this time")
+    parser.add_argument(
+        "--side-by-side", type=int, default=1, metavar="N", help="processes that compile at once; times are taken apart"
+    )
     parser.add_argument("--out", type=Path, help="folder for models.md, models.json and models.svg")
     parser.add_argument("--compare", type=Path, metavar="JSON", help="fail where a model is slower than it was there")
     parser.add_argument("--list", action="store_true", help="say what would be measured, and stop")

@@ -11,9 +11,11 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import TypeAlias
 
 import torch
 
+from ..reports import bugs
 from . import findings, gpu_measurements, measure, zoo
 from .arguments import add_arguments
 from .cases import FAILURES, Case, first_line, make_case
@@ -21,6 +23,7 @@ from .corpus import command as corpus
 from .plot import Axis, Bars, write_svg
 from .red import exit_status
 from .results import Result, Run, case_name, describe, load, regressions
+from .side_by_side import Turn, side_by_side
 from .zoo import Architecture
 
 #: (architecture, mode, batch of the sequences that are decoded)
@@ -65,41 +68,73 @@ def run(options: argparse.Namespace) -> int:
 
 
 def measure_all(todo: list[Job], options: argparse.Namespace) -> Run:
-    """Measure case after case, and save after each."""
+    """Measure case after case, or several side by side, and save after each time."""
     start, done = time.monotonic(), Run(_heading())
     print("; ".join(f"{key} {value}" for key, value in done.heading.items()), flush=True)
-    with torch.no_grad():
+    if options.side_by_side == 1:
         measure.warm_up()
-        longest = 0.0
-        for number, job in enumerate(todo):
-            before = time.monotonic()
-            if options.budget_seconds and before - start + longest > options.budget_seconds:
-                done.left_out = [_job_name(job) for job in todo[number:]]
-                break
-            measured = partial(measure.measure, number=number, compiles=options.compiles)
-            line = _attempt(job, done, measured)
-            longest = max(longest, time.monotonic() - before)
+    numbered, longest = list(enumerate(todo)), 0.0
+    while numbered:
+        before = time.monotonic()
+        if options.budget_seconds and before - start + longest > options.budget_seconds:
+            done.left_out = [_job_name(job) for _, job in numbered]
+            break
+        together, numbered = numbered[: options.side_by_side], numbered[options.side_by_side :]
+        for (number, job), outcome in zip(together, _outcomes(together, options.compiles), strict=True):
+            line = _add(done, job, outcome)
             print(f"[{number + 1}/{len(todo)}, {time.monotonic() - start:.0f} s] {line}", flush=True)
-            _save(done, options.out)
+        longest = max(longest, time.monotonic() - before)
+        _save(done, options.out)
     _save(done, options.out)
     return done
 
 
-def _attempt(job: Job, done: Run, measured: Callable[[Case], Result]) -> str:
-    """Add the job's result, or why there is none; return a line that says so."""
+#: A result, or why there is none.
+Outcome: TypeAlias = "Result | str"
+
+
+def _outcomes(numbered: list[tuple[int, Job]], compiles: int) -> list[Outcome]:
+    """Return the outcomes of jobs: of one, or of several side by side."""
+    if len(numbered) == 1:
+        ((number, job),) = numbered
+        return [_attempt(job, partial(measure.measure, number=number, compiles=compiles))]
+    named = [(number, architecture.name, mode, batch, compiles) for number, (architecture, mode, batch) in numbered]
+    return [outcome or "the process died" for outcome in side_by_side(_attempt_in_turn, named)]
+
+
+def _attempt_in_turn(named: tuple[int, str, str, int, int], turn: Turn) -> Outcome:
+    """Return the outcome of a job in a process of its own, whose internal errors nobody else would see."""
+    number, name, mode, batch, compiles = named
+    (architecture,) = (a for a in zoo.ZOO if a.name == name)
+    measured = partial(measure.measure, number=number, compiles=compiles, plan=measure.Plan(alone=turn.alone))
+    measure.warm_up()
+    outcome = _attempt((architecture, mode, batch), measured)
+    return f"internal_error: {bugs()[0]}" if bugs() else outcome
+
+
+def _attempt(job: Job, measured: Callable[[Case], Result]) -> Outcome:
+    """Return a job's result, or why there is none."""
     architecture, mode, batch = job
     try:
-        module = architecture.build(torch.bfloat16, "cuda")
-        done.results.append(measured(make_case(architecture, module, mode, batch)))
-        return progress(done.results[-1])
+        with torch.no_grad():
+            module = architecture.build(torch.bfloat16, "cuda")
+            return measured(make_case(architecture, module, mode, batch))
     except FAILURES as failure:
-        done.failed[_job_name(job)] = f"{type(failure).__name__}: {first_line(failure)[:300]}"
-        return f"{_job_name(job)}: failed, {done.failed[_job_name(job)]}"
+        return f"{type(failure).__name__}: {first_line(failure)[:300]}"
     finally:
         module = None
         torch._dynamo.reset()
         gc.collect()
         torch.cuda.empty_cache()
+
+
+def _add(done: Run, job: Job, outcome: Outcome) -> str:
+    """Add an outcome to a run; return a line that says it."""
+    if isinstance(outcome, Result):
+        done.results.append(outcome)
+        return progress(outcome)
+    done.failed[_job_name(job)] = outcome
+    return f"{_job_name(job)}: failed, {outcome}"
 
 
 def progress(result: Result) -> str:

@@ -54,7 +54,8 @@ class Plan:
 
     meter: what measures, of a GPU or the CPU; seconds: how long all rounds may take, of which there are fewer then;
     graphs: whether a GPU replays CUDA graphs, or runs the calls; dynamic: as of torch.compile; counted: also count
-    kernels and bytes of the schedules; progress: takes what is done, and how much of it.
+    kernels and bytes of the schedules; progress: takes what is done, and how much of it; alone: the context of the
+    rounds, in which no other process uses the GPU.
     """
 
     meter: ModuleType = gpu_measurements
@@ -65,6 +66,7 @@ class Plan:
     dynamic: bool = False
     counted: bool = False
     progress: Callable[[str, int, int], None] = _no_progress
+    alone: Callable[[], contextlib.AbstractContextManager[object]] = contextlib.nullcontext
 
 
 #: What `bridge bench` does: all rounds, on a GPU.
@@ -128,7 +130,8 @@ def measure(
     compiled = {
         compiler: _measure_alone(case, compiler, reference, seconds[compiler], tuned, plan) for compiler in order
     }
-    _measure_in_turn(case, compiled, plan)
+    with plan.alone():
+        _measure_in_turn(case, compiled, plan)
     return _result(case, *(compiled[compiler] for compiler in COMPILERS))
 
 

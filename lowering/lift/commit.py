@@ -14,7 +14,7 @@ from ...reasons import Reason, Unsupported
 from ..triton import codegen
 from ..triton.benchmark_fusion import Timing
 from ..triton.combo_kernels import SHORT_ROW
-from ..triton.profitability import LAUNCH_BYTES, rows_and_warps, traffic, traffic_of_one
+from ..triton.profitability import LAUNCH_BYTES, power_of_2, rows_and_warps, traffic, traffic_of_one
 
 if TYPE_CHECKING:
     from .band import LiftedBand
@@ -72,7 +72,8 @@ def _check_rows(kernel: Kernel, kernels: list[Kernel], band: LiftedBand, loaded:
         raise Unsupported(Reason.not_profitable, f"{names}: other loops, and nothing less to load")
     if not band.in_registers or band.registers is None:
         return
-    rows, _ = rows_and_warps(band.registers) or (1, 0)
+    lanes = power_of_2(max(prod(map(int, node.reduce_sizes)) for node in band.nodes))
+    rows, _ = rows_and_warps(band.registers, lanes) or (1, 0)
     beside, saved = inductor.bytes_beside_rows(kernel, 1 if alone else rows), _saved(kernel, kernels)
     if beside > max(saved, 0):
         amounts = f"saves {saved / 2**20:.1f} MB, a launch counted as {LAUNCH_BYTES >> 20}"

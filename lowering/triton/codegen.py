@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Mapping, Sequence
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import sympy
@@ -27,7 +28,7 @@ from .combo_kernels import (
     tiling_and_scores,
 )
 from .kernels import lane_kernel, persistent_kernel
-from .profitability import rows_and_warps
+from .profitability import power_of_2, rows_and_warps
 
 if TYPE_CHECKING:  # Importing this loads no Inductor: `derive_code_generator` finds the class.
     from torch._inductor.codegen.triton import FixedTritonConfig, TritonKernel
@@ -108,7 +109,8 @@ class BandMixin(ColumnScheduling):
         if parts and _has_free_blocks(kernel_args, kernel_kwargs):
             kernel_kwargs["fixed_config"] = _fixed_block(kernel_args[0], *sum_block(parts))
         elif fused and _has_free_blocks(kernel_args, kernel_kwargs):
-            block = rows_and_warps(max(self.bridge_persistent_nodes[name] for name in fused))
+            registers = max(self.bridge_persistent_nodes[name] for name in fused)
+            block = rows_and_warps(registers, _lanes(kernel_args[0]))
             kernel_kwargs |= {"fixed_config": _fixed_block(kernel_args[0], *block)} if block else {}
         kernels = super().create_kernel_choices(kernel_features, kernel_args, kernel_kwargs)
         for kernel in kernels:
@@ -220,6 +222,11 @@ def _has_free_blocks(kernel_args: Sequence[Mapping[str, object]], kernel_kwargs:
     return alone and not tuned and not special and torch.version.hip is None
 
 
+def _lanes(tiling: Mapping[str, sympy.Expr]) -> int:
+    """Return the lanes that a persistent kernel has for a row."""
+    return prod(power_of_2(size) for prefix, size in tiling.items() if prefix.startswith("r"))
+
+
 class _Blocks(dict):
     """A fixed configuration of a kernel that keeps its rows: Inductor may ask for a row's block, and has no choice."""
 
@@ -229,7 +236,7 @@ class _Blocks(dict):
 
     def __missing__(self, name: str) -> int:
         """Return the block that Inductor gives a row that is kept whole: its length, rounded up to a power of 2."""
-        return 1 << (int(self._tiling[name.removesuffix("BLOCK").lower()]) - 1).bit_length()
+        return power_of_2(self._tiling[name.removesuffix("BLOCK").lower()])
 
 
 def _fixed_block(tiling: Mapping[str, sympy.Expr], rows: int, warps: int) -> FixedTritonConfig:

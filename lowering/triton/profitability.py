@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import SupportsInt
+
 #: 32-bit registers of what one band iteration reduces, up to which a persistent kernel is chosen: half of the
 #: 65536 that a multiprocessor has; the rest is left to the epilogue.  docs/results.md has the measurement.
 MAX_ROW_REGISTERS = 32768
@@ -10,6 +12,11 @@ MAX_ROW_REGISTERS = 32768
 def fits_in_registers(registers: int | None) -> bool:
     """Return True if a kernel can load a row once and keep it; a symbolic or empty row cannot."""
     return registers is not None and 0 < registers <= MAX_ROW_REGISTERS
+
+
+def power_of_2(size: SupportsInt) -> int:
+    """Return the lanes that Inductor has for a row of so many elements that is kept whole."""
+    return 1 << (int(size) - 1).bit_length()
 
 
 #: Registers of 32 bits of its row that each thread of a block holds: two loads of 16 bytes.  Blocks of so much are
@@ -21,17 +28,17 @@ BLOCK_WARPS = 4
 LONGEST_IN_BLOCKS = 2048
 
 
-def rows_and_warps(registers: int) -> tuple[int, int] | None:
+def rows_and_warps(registers: int, lanes: int) -> tuple[int, int] | None:
     """Return (rows a block, warps a block) for a persistent kernel whose rows take so many registers.
 
-    None: Inductor's.
+    lanes: elements of a row that one vector of the kernel has, a power of 2: fewer than the row's where its loop is
+    unrolled.  No two threads of a block have the same element.  None: Inductor's.
     """
     if not 0 < registers <= LONGEST_IN_BLOCKS:
         return None
-    rows = BLOCK_WARPS * 32 * THREAD_REGISTERS // registers
-    if rows > 1:
-        return 1 << (rows.bit_length() - 1), BLOCK_WARPS
-    return 1, BLOCK_WARPS * -(-registers // (BLOCK_WARPS * 32 * THREAD_REGISTERS))
+    warps = BLOCK_WARPS * max(1, -(-registers // (BLOCK_WARPS * 32 * THREAD_REGISTERS)))
+    fitting = max(1, BLOCK_WARPS * 32 * THREAD_REGISTERS // registers)
+    return max(1 << (fitting.bit_length() - 1), 32 * warps // lanes), warps
 
 
 #: Bytes that a GPU moves in the time of a launch: 2 us in a graph on an H100, where 256 MB take 100 us.

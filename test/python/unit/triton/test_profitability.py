@@ -27,7 +27,13 @@ def test_a_row_is_kept_up_to_half_the_registers(registers, fits):
     ],
 )
 def test_short_rows_share_a_block_and_long_ones_have_more_warps(registers, chosen):
-    assert rows_and_warps(registers) == chosen
+    assert rows_and_warps(registers, lanes=4096) == chosen
+
+
+@pytest.mark.parametrize(("lanes", "chosen"), [(32, (4, 4)), (64, (2, 4)), (128, (1, 4)), (512, (1, 4))])
+def test_a_block_has_no_more_threads_than_elements_of_a_vector(lanes, chosen):
+    """The row's loop is unrolled, so a vector has few of its elements: threads beyond them would do the same again."""
+    assert rows_and_warps(1024, lanes) == chosen
 
 
 def test_one_kernel_touches_each_buffer_once():
