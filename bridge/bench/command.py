@@ -80,11 +80,11 @@ def measure_all(todo: list[Job], options: argparse.Namespace) -> Run:
             done.left_out = [_job_name(job) for _, job in numbered]
             break
         together, numbered = numbered[: options.side_by_side], numbered[options.side_by_side :]
-        for (number, job), outcome in zip(together, _outcomes(together, options.compiles), strict=True):
+        for (number, job), outcome in _outcomes(together, options.compiles):
             line = _add(done, job, outcome)
             print(f"[{number + 1}/{len(todo)}, {time.monotonic() - start:.0f} s] {line}", flush=True)
+            _save(done, options.out)
         longest = max(longest, time.monotonic() - before)
-        _save(done, options.out)
     _save(done, options.out)
     return done
 
@@ -93,13 +93,15 @@ def measure_all(todo: list[Job], options: argparse.Namespace) -> Run:
 Outcome: TypeAlias = "Result | str"
 
 
-def _outcomes(numbered: list[tuple[int, Job]], compiles: int) -> list[Outcome]:
-    """Return the outcomes of jobs: of one, or of several side by side."""
+def _outcomes(numbered: list[tuple[int, Job]], compiles: int) -> Iterator[tuple[tuple[int, Job], Outcome]]:
+    """Yield jobs with their outcomes as they come: of one job, or of several side by side."""
     if len(numbered) == 1:
         ((number, job),) = numbered
-        return [_attempt(job, partial(measure.measure, number=number, compiles=compiles))]
+        yield (number, job), _attempt(job, partial(measure.measure, number=number, compiles=compiles))
+        return
     named = [(number, architecture.name, mode, batch, compiles) for number, (architecture, mode, batch) in numbered]
-    return [outcome or "the process died" for outcome in side_by_side(_attempt_in_turn, named)]
+    for place, outcome in side_by_side(_attempt_in_turn, named):
+        yield numbered[place], outcome or "the process died"
 
 
 def _attempt_in_turn(named: tuple[int, str, str, int, int], turn: Turn) -> Outcome:

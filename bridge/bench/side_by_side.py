@@ -41,26 +41,26 @@ class Turn:
             self.everybody.wait()
 
 
-def side_by_side(function: Callable[[Any, Turn], Any], jobs: Sequence[Any]) -> list[Any]:
-    """Return what the function returns for each job, all called at once in a process each; None where one died.
+def side_by_side(function: Callable[[Any, Turn], Any], jobs: Sequence[Any]) -> Iterator[tuple[int, Any]]:
+    """Call the function for all jobs at once, in a process each; yield (number of the job, result) as they come.
 
-    function: importable by name; takes a job and its turn; job and result: can be pickled.
+    function: importable by name; takes a job and its turn; job and result: can be pickled.  None where a process died.
     """
     context = multiprocessing.get_context("spawn")
     turn = Turn(context.Barrier(len(jobs)), context.Lock())
     running = [_start(context, function, job, turn) for job in jobs]
-    results: list[Any] = [None] * len(jobs)
     waiting = {connection: number for number, (_, connection) in enumerate(running)}
     while waiting:
         for connection in wait(list(waiting)):
             number = waiting.pop(connection)  # type: ignore[call-overload]
             try:
-                results[number] = running[number][1].recv()
+                result = running[number][1].recv()
             except EOFError:
+                result = None
                 turn.everybody.abort()
+            yield number, result
     for process, _ in running:
         process.join()
-    return results
 
 
 def _start(

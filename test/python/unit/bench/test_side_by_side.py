@@ -12,9 +12,9 @@ from bridge.bench.side_by_side import side_by_side
 def test_one_at_a_time_is_timed_and_only_when_all_are_prepared(tmp_path: Path, other: str) -> None:
     notes = tmp_path / "notes"
 
-    results = side_by_side(noted, [("a", str(notes)), (other, str(notes)), ("b", str(notes))])
+    results = dict(side_by_side(noted, [("a", str(notes)), (other, str(notes)), ("b", str(notes))]))
 
-    assert results == ["timed a", None if other == "dies" else "not timed", "timed b"]
+    assert results == {0: "timed a", 1: None if other == "dies" else "not timed", 2: "timed b"}
     lines = notes.read_text().splitlines()
     timed = [line for line in lines if not line.startswith("prepared")]
     assert [line.split()[1] for line in timed] in (["a", "a", "b", "b"], ["b", "b", "a", "a"])
