@@ -358,6 +358,7 @@ torch._inductor.lowering
     register_lowering(aten_fn, broadcast=, type_promotion_kind=, convert_input_to_bool=, lowering_dict=)
 torch._inductor.memory
     MemoryPlanningInfoForBuffer: size_alloc size_free
+    compute_memory_timeline(nodes, name_to_freeable_input_buf, graph_outputs)
     estimate_peak_memory(nodes, name_to_freeable_input_buf, graph_outputs)
     get_freeable_input_buf(nodes, graph_inputs)
     prepare_planning_info(nodes, name_to_buf, name_to_fused_node, graph_inputs, graph_outputs)

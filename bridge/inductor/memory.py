@@ -25,14 +25,30 @@ def live_bytes(schedule: Schedule) -> list[tuple[int, int]]:
     inputs -= {name for name in inputs if name.startswith("tangents_")}
     _, freeable = memory.prepare_planning_info(schedule, scheduler.name_to_buf, kernels, inputs, outputs)
     _count_wholes_once(schedule)
-    _, levels = memory.estimate_peak_memory(schedule, freeable, outputs)
     found = []
+    levels = live_levels(schedule, freeable, outputs)
     for kernel, level in zip(schedule, levels, strict=False):  # there is one more level, after the last kernel
         names = operation_names(kernel)
         made = {buffer.get_name(): buffer.mpi_buffer.size_alloc for buffer in kernel.get_outputs()}
         inside = sum(size for name, size in made.items() if stays_inside(scheduler, name, names))
         found.append((level - inside, sum(made.values()) - inside))
     return found
+
+
+def live_levels(schedule: Schedule, freeable: dict[str, Any], outputs: AbstractSet[str]) -> list[int]:
+    """Return the bytes that are live while each kernel runs, and after the last one, by Inductor's estimate.
+
+    freeable: inputs that the graph may free, by name; outputs: names.
+    """
+    from torch._inductor import memory
+
+    _, levels = memory.estimate_peak_memory(schedule, freeable, outputs)
+    if hasattr(memory, "peak_memory_from_buf_info_list"):
+        return levels
+    # An older torch frees the outputs, whose last step is -1, before the first kernel.
+    timeline, *_ = memory.compute_memory_timeline(schedule, freeable, outputs)
+    freed = sum(buffer.size_free for buffer in timeline if buffer.end_step == -1)
+    return [level + freed for level in levels]
 
 
 def _count_wholes_once(schedule: Schedule) -> None:

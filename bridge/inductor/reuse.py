@@ -12,6 +12,7 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from .memory import live_levels
 from .patches import replace_next_call
 from .protocols import Wrapper
 
@@ -56,7 +57,7 @@ def _levels(lines: Sequence[object]) -> list[int]:
 
     nodes = V.graph.scheduler.nodes
     inputs, outputs = OrderedSet(V.graph.graph_inputs), OrderedSet(V.graph.get_output_names())
-    _, levels = memory.estimate_peak_memory(nodes, memory.get_freeable_input_buf(nodes, inputs), outputs)
+    levels = live_levels(nodes, memory.get_freeable_input_buf(nodes, inputs), outputs)
     without = {line.reused_as.get_name() for line in lines if isinstance(line, ReuseLine)} | {*V.graph.removed_buffers}
     for step, node in enumerate(nodes):
         levels[step] -= sum(b.mpi_buffer.size_alloc for b in node.get_outputs() if b.get_name() in without)
