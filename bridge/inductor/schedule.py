@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 import sympy
@@ -266,19 +267,20 @@ def bytes_beside(node: Kernel) -> int:
     return beside
 
 
-def bytes_beside_rows(node: Kernel, rows: int) -> int:
+def bytes_beside_rows(node: Kernel, rows: int, tiled: AbstractSet[str] = frozenset()) -> int:
     """Return the bytes that a kernel whose blocks have `rows` whole rows loads and does not use.
 
     For typical sizes, and for cost only.
 
     They are around what it reduces in steps of a sector or more along a row: neighbours in memory are in other rows,
-    and those of the same block share a sector.
+    and those of the same block share a sector.  So are they around what the operations `tiled` read, which do not
+    reduce, and had tiles of their own before.
     """
     from torch._inductor.virtualized import V
 
     beside, names = 0.0, node.get_operation_names()
-    reducing = [own for own in loop_nodes(node) if node_sizes(own)[1]]
-    for dep in {dep for own in reducing for dep in _accesses(own.read_writes.reads)}:
+    far = [own for own in loop_nodes(node) if node_sizes(own)[1] or own.get_name() in tiled]
+    for dep in {dep for own in far for dep in _accesses(own.read_writes.reads)}:
         elements = SECTOR // buffer_dtype(dep.name).itemsize
         if elements > rows and _innermost_step(dep) >= elements and not stays_inside(node.scheduler, dep.name, names):
             beside += V.graph.get_dep_size_hint(dep) * (elements / rows - 1)

@@ -74,11 +74,18 @@ def _check_rows(kernel: Kernel, kernels: list[Kernel], band: LiftedBand, loaded:
         return
     lanes = power_of_2(max(prod(map(int, node.reduce_sizes)) for node in band.nodes))
     rows, _ = rows_and_warps(band.registers, lanes) or (1, 0)
-    beside, saved = inductor.bytes_beside_rows(kernel, 1 if alone else rows), _saved(kernel, kernels)
+    beside = inductor.bytes_beside_rows(kernel, 1 if alone else rows, _tiled(kernels))
+    saved = _saved(kernel, kernels)
     if beside > max(saved, 0):
         amounts = f"saves {saved / 2**20:.1f} MB, a launch counted as {LAUNCH_BYTES >> 20}"
         detail = f"one kernel {amounts}, and moves {beside / 2**20:.1f} MB beside the rows that it keeps"
         raise Unsupported(Reason.not_profitable, f"{names}: {detail}")
+
+
+def _tiled(kernels: list[Kernel]) -> set[str]:
+    """Return the operations of kernels without reductions: their tiles have what is near in memory."""
+    free = [k for k in kernels if not any(inductor.node_sizes(node)[1] for node in inductor.loop_nodes(k))]
+    return set().union(*map(inductor.operation_names, free))
 
 
 def _bytes_loaded(kernel: Kernel) -> int:

@@ -27,6 +27,13 @@ def sums_of_rows(a, b, c):
     return (a * c).sum(-1), (b * c).sum(-1)
 
 
+def embedded_patches(images, weight, bias):
+    """A convolution leaves channels first; with the bias it is stored with channels last, which are normalised."""
+    x = torch.nn.functional.conv2d(images, weight, bias, stride=2).contiguous(memory_format=torch.channels_last)
+    rows = x.flatten(2).transpose(1, 2)
+    return x, torch.nn.functional.layer_norm(rows, rows.shape[-1:])
+
+
 def kernels(function, *inputs) -> tuple[int, int]:
     """Kernels without and with Bridge."""
     theirs = offline.compile_for_gpu(function, inputs)
@@ -39,6 +46,15 @@ def test_a_column_is_not_kept_as_a_row():
     assert kernels(halved_and_summed, torch.randn(8192, 768).bfloat16()) == (3, 3)
     (group,) = bridge.report().groups
     assert group.reason is Reason.not_profitable and "beside the rows" in group.detail
+
+
+def test_rows_are_not_read_across_memory_to_spare_a_transpose():
+    """In a diffusion transformer (1152 channels) it took 70 us more on an H100 than the two kernels, by its counts."""
+    inputs = [torch.randn(size).bfloat16() for size in ((32, 4, 32, 32), (768, 4, 2, 2), (768,))]
+    kernels(embedded_patches, *inputs)
+    (group,) = [group for group in bridge.report().groups if "beside the rows" in group.detail]
+    assert group.reason is Reason.not_profitable
+    assert group.kernels_after == group.kernels_before == 2
 
 
 def test_sums_of_columns_have_launches_of_their_own():
