@@ -16,7 +16,7 @@ from ..inductor import mixed, tiles
 from ..inductor.columns import ColumnSum
 from ..inductor.protocols import Kernel, LoopNode, Schedule
 from ..lowering.triton.columns import MOST_PARTS
-from ..lowering.triton.profitability import LAUNCH_BYTES
+from ..lowering.triton.profitability import LAUNCH_BYTES, power_of_2
 from ..reasons import Reason, Unsupported
 from ..support.error_boundary import try_step
 from .independence import find_obstacle, stay_in_order
@@ -35,6 +35,10 @@ FEWEST_PROGRAMS = 0.9
 
 #: Bytes that have to be on their way for memory to be as fast as it can be: 3.3 TB/s for 0.8 us.
 IN_FLIGHT = 2.6e6
+
+#: Instructions of a lane that a GPU executes while a byte comes from memory: four fifths of an H100's 132
+#: multiprocessors with four schedulers for 32 lanes each, at 1.755 GHz, and 3.35 TB/s.
+INSTRUCTIONS_A_BYTE = 7.1
 
 #: Rows of a block, at least, so that it can have several in a tile.
 SMALLEST_BLOCK = 4
@@ -244,9 +248,9 @@ def check_worthwhile(tile: Tile, band: Kernel, adding: list[Kernel], block: int,
     size = f"{parts / 2**20:.1f} MB of partial sums"
     if left > len(emitted):
         raise Unsupported(Reason.not_profitable, f"{_names(tile)}: no kernel less, with {size}")
-    before = _moved(emitted) + 2 * parts * len(by_torch) // len(tile.sums)
-    saved = before - _moved(adding) - parts - _moved_by_band(tile, band, block)
-    detail = f"{launches} launches become {left}, which save {saved / 2**20:.1f} MB, with {size}"
+    before = sum(map(_cost, emitted)) + 2 * parts * len(by_torch) // len(tile.sums)
+    saved = before - _moved(adding) - parts - _cost_of_band(tile, band, block)
+    detail = f"{launches} launches become {left}, which save the time of {saved / 2**20:.1f} MB, with {size}"
     if saved + (launches - left) * LAUNCH_BYTES <= 0 and not force:
         raise Unsupported(Reason.not_profitable, f"{_names(tile)}: {detail}")
     return f"rows and columns: blocks of {block} rows: {detail}"
@@ -256,15 +260,23 @@ def _moved(kernels: list[Kernel]) -> int:
     return sum(sum(inductor.bytes_touched(kernel).values()) for kernel in kernels)
 
 
-def _moved_by_band(tile: Tile, band: Kernel, block: int) -> int:
-    """Return the bytes that a kernel over a tile moves: they count for more where too few are on their way at a time.
+def _cost(kernel: Kernel) -> int:
+    """Return the bytes that a kernel moves, or could move in the time of its instructions, if these are more."""
+    return max(_moved([kernel]), int(inductor.instructions_of(kernel) / INSTRUCTIONS_A_BYTE))
 
-    A program has one row at a time, and loads three ahead at most.
+
+def _cost_of_band(tile: Tile, band: Kernel, block: int) -> int:
+    """Return the bytes that a kernel over a tile moves, or could move in the time that it takes.
+
+    They count for more where too few are on their way at a time: a program has one row at a time, and loads three ahead
+    at most.  A row has as many lanes as the next power of two, and all of them compute.
     """
     moved = sum(inductor.bytes_touched(band, tile.names).values())
     programs, ahead = -(-tile.rows // block), min(max(block // 4, 1), 3)
     busy = min(1.0, programs * ahead * moved / tile.rows / IN_FLIGHT)
-    return inductor.bytes_beside(band) + int(moved / busy)
+    in_tile = [node for node in inductor.loop_nodes(band) if not tiles.covers_rows(node, tile.rows)]
+    executed = inductor.instructions(in_tile) * tile.rows * power_of_2(tile.columns)
+    return inductor.bytes_beside(band) + int(max(moved / busy, executed / INSTRUCTIONS_A_BYTE))
 
 
 def _is_float(one: ColumnSum) -> bool:

@@ -34,6 +34,7 @@ from .hooks import (
     scheduler_pass,
     users_pass,
 )
+from .instructions import instructions, instructions_of
 from .loops import (
     inductor_ops,
     make_loop_body,

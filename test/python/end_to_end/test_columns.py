@@ -51,6 +51,23 @@ def apart():
     return [pair for group in bridge.report().groups for pair in group.apart]
 
 
+def tanh_backward(x, g):
+    """Arithmetic takes longer than memory."""
+    t = (0.8 * (x + 0.04 * x * x * x)).tanh()
+    h = g * (0.5 * (1 + t) + 0.5 * x * (1 - t * t) * (0.8 + 0.1 * x * x))
+    return h, h.sum(0)
+
+
+@pytest.mark.parametrize("columns", [4096, 4608])
+def test_lanes_beyond_a_row_compute_too(columns):
+    """A row of 4608 has 8192 lanes; a diffusion transformer's feed-forward took longer so than in two kernels."""
+    torch._dynamo.reset()
+    inputs = [torch.empty(16384, columns, dtype=torch.bfloat16) for _ in range(2)]
+    offline.compile_for_gpu(tanh_backward, inputs, compile_fx=compiled_for())
+    (why,) = [why for _, why in apart() if "more" in why or "launches become" in why]
+    assert ("launches become 2, which save the time of -" in why) == (columns == 4608)
+
+
 def of_result(x, g, w):
     """The columns are those of what the kernel of rows writes."""
     h = norm(x, w)

@@ -1,0 +1,96 @@
+"""Prints how many instructions an operation takes for one element: what bridge/inductor/instructions.py has.
+
+python benchmarks/instructions.py [NAME ...]     # by Triton's compiler; without a GPU
+
+Half of the code of a sine is for arguments beyond 1e5, and is seldom executed.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from types import ModuleType
+
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+
+#: Each as Inductor's Triton code has it.
+OPERATIONS = {
+    "add": "x + x * x", "where": "tl.where(x > 0.5, x, 1.0)", "maximum": "triton_helpers.maximum(x, 0.5)",
+    "exp": "tl_math.exp(x)", "sigmoid": "tl.sigmoid(x)", "rsqrt": "libdevice.rsqrt(x)", "sqrt": "tl.sqrt_rn(x)",
+    "truediv": "x / (x + 2.0)", "log": "tl_math.log(x)",
+    "floordiv": "(x.to(tl.int32) // (i + 3)).to(tl.float32)", "mod": "(x.to(tl.int32) % (i + 3)).to(tl.float32)",
+    "rand": "tl.rand(5, i.to(tl.uint32))", "randn": "tl.randn(5, i.to(tl.uint32))", "sin": "tl_math.sin(x)",
+    "cos": "tl_math.cos(x)", "pow": "libdevice.pow(x, 1.7)", "atan2": "libdevice.atan2(x, x + 1.0)",
+    "fmod": "libdevice.fmod(x, x + 2.0)",
+    **{
+        name: f"libdevice.{name}(x)"
+        for name in (
+            "tanh", "erf", "erfc", "expm1", "log1p", "log2", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh",
+            "acosh", "atanh", "lgamma",
+        )
+    },
+}  # fmt: skip
+
+_HEAD = """
+import triton
+import triton.language as tl
+from torch._inductor.runtime import triton_helpers
+from torch._inductor.runtime.triton_helpers import libdevice, math as tl_math
+
+@triton.jit
+def kernel(source, target, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(source + i)
+    tl.store(target + i, {})
+"""
+
+BLOCK, WARPS = 1024, 4
+
+
+def per_element(expression: str, folder: Path) -> float:
+    """Return the instructions of a kernel that stores an expression of each `x`, by elements of a thread."""
+    path = folder / "kernel.py"
+    path.write_text(_HEAD.format(expression))
+    signature = {"source": "*fp32", "target": "*fp32", "BLOCK": "constexpr"}
+    aligned = {(argument,): [["tt.divisibility", 16]] for argument in range(2)}
+    source = ASTSource(_loaded(path).kernel, signature, constexprs={(2,): BLOCK}, attrs=aligned)
+    compiled = triton.compile(source, target=GPUTarget("cuda", 90, 32), options={"num_warps": WARPS})
+    return _instructions(compiled.asm["cubin"], folder) / (BLOCK // (32 * WARPS))
+
+
+def _loaded(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location("kernel", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _instructions(cubin: bytes, folder: Path) -> int:
+    (path := folder / "kernel.cubin").write_bytes(cubin)
+    tools = str(Path(triton.__file__).parent / "backends" / "nvidia" / "bin")
+    settings = {**os.environ, "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}"}
+    dump = [f"{tools}/cuobjdump", "-sass", str(path)]
+    text = subprocess.run(dump, capture_output=True, text=True, check=True, env=settings).stdout
+    return sum(not line.startswith("NOP") for line in re.findall(r"/\*[0-9a-f]{4,}\*/\s+(.*?);", text))
+
+
+def main() -> None:
+    """Print a line for each operation."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        plain = per_element("x", folder)
+        print(f"load and store: {plain:.1f}")
+        for operation in sys.argv[1:] or OPERATIONS:
+            print(f"{operation}: {per_element(OPERATIONS[operation], folder) - plain:.1f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,69 @@
+"""How many instructions a GPU executes for a loop node; for cost only, where arithmetic takes longer than memory."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from math import prod
+
+import sympy
+
+from .protocols import Kernel, LoopBody, LoopNode
+from .schedule import loop_nodes, node_body, node_sizes
+from .sizes import size_hint
+
+#: Instructions for one element, of operations that take more than one: `benchmarks/instructions.py` reads them off the
+#: code for an H100 (23 November 2026, Triton 3.6).
+WEIGHTS = {
+    "load": 2, "store": 2, "index_expr": 3, "where": 2, "maximum": 3, "minimum": 3, "relu": 3, "reduction": 2,
+    "exp": 5, "sigmoid": 12, "tanh": 22, "erf": 28, "erfc": 47, "expm1": 25,
+    "log": 25, "log1p": 30, "log2": 27, "log10": 27, "sqrt": 18, "truediv": 9, "div": 9, "pow": 88,
+    "sin": 81, "cos": 83, "tan": 79, "asin": 17, "acos": 16, "atan": 54, "atan2": 85,
+    "sinh": 33, "cosh": 19, "asinh": 66, "acosh": 67, "atanh": 42, "lgamma": 211, "fmod": 68,
+    "floordiv": 27, "truncdiv": 27, "mod": 26, "remainder": 26, "rand": 50, "randn": 174, "randint64": 55,
+}  # fmt: skip
+
+#: What takes none: it is a part of another operation, or done once.
+_FREE = {"constant", "get_index", "load_seed", "to_dtype_bitcast"}
+
+
+def instructions(nodes: Sequence[LoopNode]) -> int:
+    """Return the instructions that one kernel of the nodes executes for an element of their loops.
+
+    All go over the same elements. What several of them compute is computed once, and nothing is loaded that one of them
+    has made.
+    """
+    made = {name for node in nodes for name in node.get_buffer_names()}
+    weights: dict[Hashable, int] = {}
+    for node in nodes:
+        for name, key in _values(node_body(node)):
+            weights[key] = 0 if name == "load" and key[1] in made else WEIGHTS.get(name, 1)
+    return sum(weights.values())
+
+
+def instructions_of(kernel: Kernel) -> int:
+    """Return the instructions of all elements of a kernel, for typical sizes."""
+    by_size: dict[int, list[LoopNode]] = {}
+    for node in loop_nodes(kernel):
+        elements = size_hint(prod(size for sizes in node_sizes(node) for size in sizes))
+        by_size.setdefault(elements, []).append(node)
+    return sum(elements * instructions(nodes) for elements, nodes in by_size.items())
+
+
+def _values(body: LoopBody) -> Iterator[tuple[str, tuple]]:
+    """Yield (operation, what is the same for the same value) of all operations of a body that take instructions."""
+    variables = [*body.iter_vars, *body.reduce_vars]
+    places = {v: sympy.Symbol(f"loop{number}") for number, v in enumerate(variables)}
+    indices = {name: index.xreplace(places) for name, index in body.indexing_exprs.items()}
+    for block in [body.root_block, *body.subblocks.values()]:
+        keys: dict[object, Hashable] = {}
+
+        def known(value: object, keys: dict[object, Hashable] = keys) -> Hashable:
+            return tuple(map(known, value)) if isinstance(value, (tuple, list)) else keys.get(value, str(value))
+
+        for op in block.graph.nodes:
+            if op.target == "get_index":
+                keys[op] = indices[op.args[0]]
+            elif op.op in ("call_method", "call_module"):
+                keys[op] = key = (str(op.target), *map(known, op.args[op.op == "call_method" :]))
+                if op.op == "call_method" and op.target not in _FREE:
+                    yield str(op.target), key

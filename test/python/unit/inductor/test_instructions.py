@@ -1,0 +1,54 @@
+"""Instructions of kernels, where arithmetic takes longer than memory."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+import torch
+from paths import ROOT
+from schedules import scheduled
+
+from bridge.inductor.instructions import WEIGHTS, instructions, instructions_of
+from bridge.inductor.schedule import loop_nodes
+
+LOAD, STORE = WEIGHTS["load"], WEIGHTS["store"]
+
+
+def of(function, *sizes):
+    """Return (instructions for an element, for all) of the only kernel."""
+    with scheduled(function, *sizes) as graph:
+        (kernel,) = graph.scheduler.nodes
+        return instructions(loop_nodes(kernel)), instructions_of(kernel)
+
+
+@pytest.mark.parametrize(
+    ("function", "own"),
+    [(lambda x: x + 1, 1), (torch.tanh, WEIGHTS["tanh"]), (lambda x: x.tanh() * x, WEIGHTS["tanh"] + 1)],
+)
+def test_each_operation_has_its_weight(function, own):
+    assert of(function, (64, 32)) == (LOAD + own + STORE, 64 * 32 * (LOAD + own + STORE))
+
+
+def test_what_two_nodes_compute_is_computed_once():
+    def two(x):
+        return x.tanh() + 1, x.tanh() * 2
+
+    assert of(two, (64, 32))[0] == LOAD + WEIGHTS["tanh"] + 2 + 2 * STORE
+
+
+def test_what_a_kernel_makes_is_not_loaded():
+    def both(x):
+        y = x.tanh()
+        return y, (y * 2).exp()
+
+    assert of(both, (64, 32))[0] == LOAD + WEIGHTS["tanh"] + STORE + 1 + WEIGHTS["exp"] + STORE
+
+
+@pytest.mark.parametrize("name", ["exp", "tanh"])
+def test_weights_are_what_the_compiler_makes(name):
+    command = [sys.executable, str(ROOT / "benchmarks" / "instructions.py"), name]
+    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    (found,) = [float(line.split(": ")[1]) for line in text.splitlines() if line.startswith(f"{name}:")]
+    assert abs(found - WEIGHTS[name]) <= 1
