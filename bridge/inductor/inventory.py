@@ -340,6 +340,7 @@ torch._inductor.ir
     FlexibleLayout.contiguous_strides(sizes)
     Layout: offset size stride
     Layout._pad_strides(in_strides, size, dtype)
+    MutationLayoutSHOULDREMOVE.real_layout(self)
     NonOwningLayout.view
     Operation.get_origins(self)
     Reduction.default_accumulator(reduction_type, dtype)

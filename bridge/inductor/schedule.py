@@ -333,6 +333,8 @@ def buffer_numel(name: str) -> sympy.Expr:
         size, stride, offset = value.size(), value.stride(), value.storage_offset()
     else:
         layout = V.graph.get_buffer(name).get_layout()
+        if hasattr(layout, "real_layout"):  # of what is written through a view: the sizes are the view's
+            layout = layout.real_layout()
         size, stride, offset = layout.size, layout.stride, layout.offset
     reach = sum(((n - 1) * s for n, s in zip(size, stride, strict=True)), sympy.Integer(0))
     return sympy.expand(sympy.sympify(offset + reach + 1))

@@ -6,6 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 import sympy
+import torch
+from schedules import scheduled
 from torch._inductor.scheduler import FusedSchedulerNode
 from torch.utils._sympy.functions import Identity
 
@@ -17,6 +19,16 @@ def test_step_of_an_index_that_sympy_is_not_to_simplify(monkeypatch):
     monkeypatch.setattr(schedule, "size_hint", int)
     variable = sympy.Symbol("i0", integer=True)
     assert schedule._innermost_step(SimpleNamespace(var_names=(variable,), index=Identity(variable) * 3)) == 3
+
+
+def test_what_a_kernel_writes_in_place_is_as_large_as_its_storage():
+    """Of a diagonal Inductor has the sizes of the view, and the strides of the whole: a step over columns ended."""
+
+    def diagonal(x, y):
+        return torch.diagonal_scatter(x * 2, y)
+
+    with scheduled(diagonal, (8, 160), (8,)) as graph:
+        assert [schedule.buffer_numel(name) for name in graph.name_to_buffer] == [1280, 1280]
 
 
 @pytest.mark.parametrize(
