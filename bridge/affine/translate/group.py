@@ -126,13 +126,21 @@ def translate_group(name: str, sources: list[NodeSource], traces: list[NestTrace
 def _new_contents(traces: list[NestTrace]) -> dict[str, str]:
     """Return the name of the new contents of each buffer that is overwritten.
 
-    Unsupported(mutation) where two nests overwrite one: its contents would have three names.
+    Unsupported(mutation) where two nests overwrite one, or one nest makes it and another overwrites it: its contents
+    would have three names, or a nest would store under the other's.
     """
     pairs = [(buffer, name) for trace in traces for name, buffer in trace.overwrites.items()]
     for buffer, name in pairs:
         if any(buffer == other and name != new for other, new in pairs):
             raise Unsupported(Reason.mutation, f"{buffer} is overwritten twice")
+        if any(buffer in _made(trace) for trace in traces):
+            raise Unsupported(Reason.mutation, f"{buffer} is overwritten where it is made")
     return dict(pairs)
+
+
+def _made(trace: NestTrace) -> set[str]:
+    """Return the buffers that a nest stores to and does not overwrite."""
+    return {a.buffer for a in trace.accesses if a.is_write} - set(trace.overwrites.values())
 
 
 def _verify(module: ir.Module) -> None:
