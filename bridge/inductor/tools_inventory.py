@@ -35,6 +35,7 @@ torch._inductor.fx_passes.joint_graph
 torch._inductor.graph
     GraphLowering.codegen(self)
     GraphLowering.compile_to_module(self)
+    GraphLowering.is_unspec_arg(self, name)
 torch._inductor.runtime
     triton_helpers.libdevice
 torch._inductor.runtime.triton_heuristics

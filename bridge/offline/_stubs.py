@@ -336,6 +336,8 @@ def cpu_triton_stubs(arch: GpuArch) -> Iterator[None]:
         _patch_all(stack, device_interface.CpuInterface, cpu)
         # It looks for a triton-cpu backend and warns that there is none.
         _patch_all(stack, helpers, {"set_driver_to_cpu": _nothing})
+        # To a kernel for a GPU a number from the CPU goes by its value; here all are from the CPU, and go by address.
+        _patch_all(stack, torch._inductor.graph.GraphLowering, {"is_unspec_arg": lambda graph, name: False})
         yield
 
 
