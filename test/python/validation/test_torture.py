@@ -160,3 +160,21 @@ def test_table_has_no_blank_cell():
     lines = table.table(outcomes, "cpp").splitlines()
     cells = next(line for line in lines if line.startswith("abs/-\t")).split("\t")
     assert cells[5] == ".a.W.....-." and all(len(cell) == 11 and " " not in cell for cell in cells[1:])
+
+
+def test_a_table_stands_for_what_it_was_made_of():
+    verdicts = [Verdict.fused, Verdict.same, Verdict.crash, Verdict.refused]
+    names = op_db.names("triton")[:40]
+    given = {n: Outcome(n, verdicts[i % 4], reasons=("not_liftable",) * (i % 4 == 3)) for i, n in enumerate(names)}
+    text = table.table(given, "cuda, cpp")
+    found, targets = table.outcomes_of(text)
+    assert targets == "cuda, cpp" and {n: o.verdict for n, o in found.items()} == {
+        n: o.verdict for n, o in given.items()
+    }
+    assert table.table(found, targets) == text
+
+
+def test_results_that_differ_from_run_to_run_are_nobodys_fault():
+    nan, one = torch.tensor([float("nan"), 1.0]), torch.tensor([1, 2])
+    assert not op_db._differ([nan, one], [nan.clone(), one.clone()])
+    assert op_db._differ([nan, one], [nan, one + 1])

@@ -321,9 +321,17 @@ def _changed(case: Case, ours: Compilation, results: list[torch.Tensor]) -> Outc
         return Outcome(case.name, Verdict.skipped, f"Inductor: {_line(refusal)}")
     expected = reference if case.program.random else case.reference
     problem = judging.problem(results, reference, expected, case.nudged, case.program.dtype, case.terms)
+    if problem and any(_differ(reference, case.compiled(Compilation(), None)) for _ in range(3)):
+        return _outcome(case, Verdict.skipped, ours, f"Inductor's results are not the same twice: {problem}")
     if problem:
         return _outcome(case, Verdict.wrong, ours, problem)
     return _better(case, ours, theirs)
+
+
+def _differ(results: list[torch.Tensor], others: list[torch.Tensor]) -> bool:
+    """Whether a compiler's results of the same inputs have other bits; NaN equals NaN."""
+    pairs = zip(results, others, strict=True)
+    return not all(torch.equal(one.nan_to_num(), other.nan_to_num()) for one, other in pairs)
 
 
 def _better(case: Case, ours: Compilation, theirs: Compilation | None = None) -> Outcome:

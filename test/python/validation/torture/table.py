@@ -1,8 +1,10 @@
 """The table operator x context x dtype of op_db.py, from the outcomes of runs.
 
     python -m torture.table GPU/op_db-cuda.jsonl torture/op_db-triton.jsonl --out docs/results/op_db.tsv
+    python -m torture.table docs/results/op_db.tsv torture/op_db-triton.jsonl --out docs/results/op_db.tsv
 
-Of a program that several journals have, the last one's outcome counts: it may have been mended since. A line for each
+Of a program that several journals have, the last one's outcome counts: it may have been mended since. A table of before
+stands for the journals that it was made of. A line for each
 operator and variant, a column for each context, and in it a character for each type that says what became of the case:
 the legend is on top. A cell is never blank: what was not run is a dot.
 """
@@ -10,6 +12,7 @@ the legend is on top. A cell is never blank: what was not run is a dot.
 from __future__ import annotations
 
 import argparse
+import re
 import string
 from collections.abc import Iterable
 from pathlib import Path
@@ -75,28 +78,47 @@ def table(outcomes: dict[str, Outcome], targets: str) -> str:
     return "\n".join([*_legend(letters, targets, len(ran), len(names)), *lines]) + "\n"
 
 
+def outcomes_of(text: str) -> tuple[dict[str, Outcome], str]:
+    """(The outcomes that a table's text has, by case; what ran them.)"""
+    head, lines = ([line for line in text.splitlines() if line.startswith("#") is wanted] for wanted in (True, False))
+    reasons = dict(re.findall(r"^# (\S): refused, (\w+)$", "\n".join(head), re.MULTILINE))
+    marks = {mark: verdict for verdict, mark in MARKS.items()}
+    cells = {cell[0]: dict(zip(CONTEXTS, cell[1:], strict=True)) for cell in (line.split("\t") for line in lines[1:])}
+    found = {}
+    for name in op_db.names("triton"):
+        op, variant, dtype, context, *_ = name.split("/")
+        cell = cells.get(f"{op}/{variant}", {}).get(context, NOT_RUN * len(DTYPES))
+        mark = cell[list(DTYPES).index(dtype)]
+        if mark in reasons:
+            found[name] = Outcome(name, Verdict.refused, reasons=(reasons[mark],))
+        elif mark in marks:
+            found[name] = Outcome(name, marks[mark])
+    return found, head[0].removeprefix("# op_db, ").partition(": ")[0]
+
+
 def _mark(outcome: Outcome | None, letters: dict[str, str]) -> str:
     if outcome is None:
         return NOT_RUN
     return letters[_reason(outcome)] if outcome.verdict is Verdict.refused else MARKS[outcome.verdict]
 
 
-def _targets(journals: Iterable[Path]) -> str:
-    """The targets stand in the journals' names."""
-    return ", ".join(dict.fromkeys(path.stem.rpartition("-")[2] for path in journals))
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(
         "torture.table", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("journals", nargs="+", type=Path, help="op_db-TARGET.jsonl; later ones overrule")
+    parser.add_argument("journals", nargs="+", type=Path, help="op_db-TARGET.jsonl, or a table; later ones overrule")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     outcomes: dict[str, Outcome] = {}
+    targets: list[str] = []
     for path in options.journals:
-        outcomes |= Journal(path).outcomes
-    options.out.write_text(table(outcomes, _targets(options.journals)), encoding="utf-8")
+        if path.suffix == ".tsv":
+            found, names = outcomes_of(path.read_text(encoding="utf-8"))
+        else:  # The target stands in the journal's name.
+            found, names = Journal(path).outcomes, path.stem.rpartition("-")[2]
+        outcomes |= found
+        targets += names.split(", ")
+    options.out.write_text(table(outcomes, ", ".join(dict.fromkeys(targets))), encoding="utf-8")
 
 
 if __name__ == "__main__":
