@@ -199,6 +199,9 @@ def _lift_whole(name: str, stores: list[ir.Operation], nest: StoreNest, scope: _
     loops = [*nest.band, *nest.lanes]
     extents = [_extent(loop, scope) for loop in loops]
     kept = [(loop, extent) for loop, extent in zip(loops, extents, strict=True) if extent != 1]
+    reduced = [_extent(loop, scope) for loop in nest.reduction]
+    if reduced and all(extent == 1 for extent in reduced):  # Inductor takes it for a reduction, and asserts that it is.
+        raise Unsupported(Reason.not_liftable, f"{name}: its reduction was unrolled to the end")
 
     def body(iter_indices: list[sympy.Expr], reduce_indices: list[sympy.Expr]) -> None:
         """Run the stores in the loops."""
@@ -207,7 +210,7 @@ def _lift_whole(name: str, stores: list[ir.Operation], nest: StoreNest, scope: _
         indices.update(_bind(nest.reduction, reduce_indices))
         _run(stores, nest, _environment(scope, indices), None)
 
-    return LiftedNode(name, [e for _, e in kept], [_extent(loop, scope) for loop in nest.reduction], body)
+    return LiftedNode(name, [e for _, e in kept], reduced, body)
 
 
 def _lift_segments(name: str, stores: list[ir.Operation], nest: StoreNest, scope: _Scope, segment: int) -> LiftedNode:

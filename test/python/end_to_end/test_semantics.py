@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 import pytest
@@ -11,6 +12,7 @@ from emitted import run_emitted
 
 import bridge
 from bridge.backend import bridge as bridge_backend
+from bridge.offline.interpret import interpreter
 
 WIDTH = 64
 
@@ -104,6 +106,22 @@ def test_predicates_of_nan():
     result, _ = run_emitted(fn, [x], bridge_backend)
     assert bridge.report().fused
     torch.testing.assert_close(result, fn(x), rtol=0, atol=0, equal_nan=True)
+
+
+def test_a_row_of_two_elements_is_unrolled_to_the_end():
+    """Of the loop over pairs one iteration was left, which Inductor takes for a reduction, and asserts that it is."""
+
+    def fn(x):
+        y = x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-3)
+        return y[..., :1] * torch.sigmoid(y[..., 1:])
+
+    x, weights = torch.randn(2, dtype=torch.float64, requires_grad=True), torch.randn(1, dtype=torch.float64)
+    with interpreter():
+        compiled = torch.compile(
+            fn, backend=functools.partial(bridge_backend, options={"strict": True, "training": True})
+        )
+        (found,) = torch.autograd.grad(compiled(x), x, weights)
+    torch.testing.assert_close(found, torch.autograd.grad(fn(x), x, weights)[0])
 
 
 def test_a_reduction_of_a_constant_has_no_loop_left():
