@@ -49,9 +49,9 @@ class Case(NamedTuple):
 
 CASES = {
     "prefill 2048": Case(1, 2048, 0),
-    "decode 1": Case(1, 32, 128),
-    "decode 8": Case(8, 32, 128),
-    "decode 64": Case(64, 32, 128),
+    "decode 1": Case(1, 32, 48),
+    "decode 8": Case(8, 32, 48),
+    "decode 64": Case(64, 32, 48),
 }
 TINY_CASES = {"prefill 64": Case(1, 64, 0), "decode 1": Case(1, 8, 8), "decode 4": Case(4, 8, 8)}
 
