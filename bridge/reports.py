@@ -77,7 +77,7 @@ class Done:
 
     merged: kernels that are now in one of the `bands` kernels of fused loops; restructured: kernels that stayed what
     they were, with other loops; launches: of its kernels that others run in, too; joined: its kernels that run in the
-    launch of another, of this group or not.
+    launch of another, of this group or not; sums: launches of PyTorch's that added up columns, which no count has.
     """
 
     merged: int = 0
@@ -85,6 +85,7 @@ class Done:
     restructured: int = 0
     launches: int = 0
     joined: int = 0
+    sums: int = 0
 
     @property
     def saved(self) -> int:
@@ -105,6 +106,8 @@ class Done:
             parts.append(f"{self.restructured} kernel{'s' if self.restructured > 1 else ''} with other loops")
         if self.launches or self.joined:
             parts.append(f"launch shared, {self.joined} saved" if self.joined else "launch shared with another group")
+        if self.sums:
+            parts.append(f"{self.sums} sum{'s' if self.sums > 1 else ''} by PyTorch saved")
         return "; ".join(parts) or "nothing changed"
 
 

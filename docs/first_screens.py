@@ -2,7 +2,7 @@
 
 PYTHONPATH=. python docs/first_screens.py
 
-Code is generated for an H100, which need not be there; that of the training step for the CPU.
+Code is generated for an H100, which need not be there.
 """
 
 from __future__ import annotations
@@ -34,18 +34,17 @@ def _model(name: str) -> bridge.Report | None:
     return bridge.report()
 
 
-def _step(x: torch.Tensor, up: torch.Tensor, down: torch.Tensor) -> torch.Tensor:
-    gate, value = (F.rms_norm(x, x.shape[-1:]) @ up).chunk(2, -1)
+def _step(x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, down: torch.Tensor) -> torch.Tensor:
+    gate, value = F.rms_norm(x + residual, x.shape[-1:], weight).chunk(2, -1)
     return F.mse_loss((F.silu(gate) * value) @ down, x)
 
 
 def _training() -> bridge.Report | None:
     """Compile forward and backward of a step, as the option `training` has it."""
-    generator = torch.Generator().manual_seed(0)
-    shapes = (256, 512), (512, 2048), (1024, 512)
-    inputs = [torch.randn(shape, generator=generator).requires_grad_() for shape in shapes]
+    shapes = (8192, 1024), (8192, 1024), (1024,), (512, 1024)
+    inputs = [torch.zeros(shape, dtype=torch.bfloat16).requires_grad_() for shape in shapes]
     both = torch._functorch.config.patch(force_non_lazy_backward_lowering=True, enable_autograd_cache=False)
-    with both, compiling("cpu", {"training": True}) as recording:
+    with both, compiling("cuda:sm_90", {"training": True}) as recording:
         torch.compile(_step, dynamic=False)(*inputs)
     return recording.reports[-1]
 

@@ -241,8 +241,8 @@ def check_worthwhile(tile: Tile, band: Kernel, adding: list[Kernel], block: int,
     A kernel of rows that has its sums of PyTorch, and nothing else beside it, stays as it is.
     """
     emitted = [k for k in [*tile.kernels, *tile.readers] if not all(map(mixed.done_by_mixed_kernel, k.get_nodes()))]
-    by_torch = [one for one in tile.sums if mixed.is_part_of_mixed_kernel(one.part)]
-    launches = len(emitted) + sum(1 if _is_float(one) else 2 for one in by_torch)
+    by_torch = _added_by_torch(tile)
+    launches = len(emitted) + launches_by_torch(tile)
     left = 1 + len(adding)
     parts = parts_bytes(tile, block)
     size = f"{parts / 2**20:.1f} MB of partial sums"
@@ -254,6 +254,15 @@ def check_worthwhile(tile: Tile, band: Kernel, adding: list[Kernel], block: int,
     if saved + (launches - left) * LAUNCH_BYTES <= 0 and not force:
         raise Unsupported(Reason.not_profitable, f"{_names(tile)}: {detail}")
     return f"rows and columns: blocks of {block} rows: {detail}"
+
+
+def launches_by_torch(tile: Tile) -> int:
+    """Return the launches in which PyTorch adds up what mix-order kernels leave, and rounds it."""
+    return sum(1 if _is_float(one) else 2 for one in _added_by_torch(tile))
+
+
+def _added_by_torch(tile: Tile) -> list[ColumnSum]:
+    return [one for one in tile.sums if mixed.is_part_of_mixed_kernel(one.part)]
 
 
 def _moved(kernels: list[Kernel]) -> int:

@@ -17,6 +17,7 @@ from ..horizontal.column_sums import (
     blocks_to_try,
     check_worthwhile,
     find_tile,
+    launches_by_torch,
 )
 from ..horizontal.independence import positions_of, stay_in_order
 from ..horizontal.peak_memory import Room
@@ -35,11 +36,15 @@ from .results import Fused
 
 @dataclass(frozen=True)
 class _Change:
-    """kernels: of which one becomes each of `made`, by the position of the first; decision: a line about it."""
+    """made: each kernel with those that it replaces, at the position of the first; decision: a line about it.
+
+    sums: launches of PyTorch's that are gone.
+    """
 
     schedule: Schedule
     made: list[tuple[Kernel, list[Kernel]]]
     decision: str
+    sums: int
 
 
 def add_up_columns(schedule: Schedule, logs: Logs, room: Room | None) -> Schedule:
@@ -114,7 +119,7 @@ def _in_blocks(schedule: Schedule, tile: Tile, block: int, check: Callable[[Sche
 
     check: raises Unsupported for a schedule that is not wanted; None where whether it pays does not matter.
     """
-    blocks = -(-tile.rows // block)
+    blocks, by_torch = -(-tile.rows // block), launches_by_torch(tile)
     with contextlib.ExitStack() as undo:
         for one in tile.sums:
             sums.add_up_in_blocks(one, blocks, undo)
@@ -127,7 +132,7 @@ def _in_blocks(schedule: Schedule, tile: Tile, block: int, check: Callable[[Sche
         if check is not None:
             check(changed)
         undo.pop_all()
-    return _Change(changed, made, decision)
+    return _Change(changed, made, decision, by_torch)
 
 
 def _band(tile: Tile, block: int) -> Kernel:
@@ -179,3 +184,5 @@ def _log(schedule: Schedule, change: _Change, logs: Logs) -> None:
         for owner in owners:
             if owner is not first:
                 owner.join_launch(first, change.decision)
+    if change.sums:
+        first.spare_sums(change.sums)

@@ -95,6 +95,10 @@ class GroupLog:
             self.decisions.append(f"in a launch of {first.name}: {decision}")
         self._gain(replace(self.done, joined=self.done.joined + 1))
 
+    def spare_sums(self, launches: int) -> None:
+        """Note launches of PyTorch's that nothing needs any more."""
+        self._gain(replace(self.done, sums=self.done.sums + launches))
+
     def _gain(self, done: Done) -> None:
         """Note that something was done; what kept the kernels apart is still said where they only share a launch."""
         if self.refusal is not None and self.refusal not in self.apart:

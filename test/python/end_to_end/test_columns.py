@@ -34,6 +34,7 @@ def test_a_backward_is_a_kernel_of_rows_and_one_that_adds_up(name):
     forward, backward = graphs(function, make(), compiled_for(training=True))
     assert (count(forward), count(backward)) == ("1", "2"), bridge.report()
     assert len(decisions()) == 1
+    assert "by PyTorch saved" in str(bridge.report())
 
 
 @pytest.mark.parametrize("name", ["layer norm, 2048 rows", "gelu(x @ w + b)", "LayerScale"])
