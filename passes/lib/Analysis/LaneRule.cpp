@@ -212,6 +212,8 @@ static bool isOverwrittenInLane(AffineLoadOp load, AffineForOp band) {
 bool bridge::staysInLane(AffineLoadOp load, AffineForOp band) {
   if (isOverwrittenInLane(load, band))
     return true;
+  // Inductor hands on what a kernel has stored by buffer, not by element: of
+  // two stores to a buffer, a load would get the value of the last one.
   if (getStores(load.getMemRef(), band).size() != 1)
     return false;
   auto reaching = getReachingStore(load, band);
