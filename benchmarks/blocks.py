@@ -56,17 +56,23 @@ Measured: TypeAlias = "Callable[[tuple[int, int] | None], tuple[float, Blocks]]"
 
 
 def functions(options: argparse.Namespace) -> Iterator[tuple[str, Measured]]:
-    """Yield (name, what measures it); in training, a call is forward and backward."""
+    """Yield (name, what measures it)."""
     if options.list == "training":
-        for name, (function, make) in training.PATTERNS.items():
-            if any(part in name for part in options.pattern):
-                with torch.device("cuda"):
-                    case = training.training_case(name, function, training.randomized(make()))
-                yield name, partial(microseconds, partial(case.compiled, training_compiler), [case.inputs])
+        yield from training_functions(options.pattern)
         return
     for pattern in selected(options.pattern, LISTS[options.list]):
         sets = input_sets(pattern, None, getattr(torch, options.dtype))
         yield pattern.name, partial(microseconds, partial(compiled, pattern, "bridge"), sets)
+
+
+def training_functions(parts: list[str]) -> Iterator[tuple[str, Measured]]:
+    """Yield (name, what measures forward and backward) of those in whose name one of the parts is."""
+    for name, (function, make) in training.PATTERNS.items():
+        if not any(part in name for part in parts):
+            continue
+        with torch.device("cuda"):
+            case = training.training_case(name, function, training.randomized(make()))
+        yield name, partial(microseconds, partial(case.compiled, training_compiler), [case.inputs])
 
 
 def training_compiler(function: Callable) -> Callable:

@@ -284,7 +284,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--budget-seconds", type=float, default=3600, help="end by then, and begin nothing longer")
     parser.add_argument("--groups", nargs="+", default=[" ".join(group) for group in GROUPS], metavar="'MODEL DTYPE'")
     parser.add_argument("--variants", nargs="+", default=list("abcde"), choices=list("abcde"))
-    parser.add_argument("--rounds", type=int, default=25, help="many short ones: a host has pauses (default: %(default)s)")
+    parser.add_argument("--rounds", type=int, default=25, help="short ones: a host has pauses (default: %(default)s)")
     parser.add_argument("--jobs", type=int, default=0, help="engines that start side by side (default: all of a group)")
     parser.add_argument("--bridge", type=json.loads, default={}, help="Bridge's options, as JSON")
     parser.add_argument("--keep", type=Path, help="folder for the logs and vLLM's caches")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from math import prod
 
 import sympy
 
-from .protocols import Kernel, LoopBody, LoopNode
+from .protocols import Kernel, LoopBlock, LoopBody, LoopNode
 from .schedule import loop_nodes, node_body, node_sizes
 from .sizes import size_hint
 
@@ -55,15 +55,23 @@ def _values(body: LoopBody) -> Iterator[tuple[str, tuple]]:
     places = {v: sympy.Symbol(f"loop{number}") for number, v in enumerate(variables)}
     indices = {name: index.xreplace(places) for name, index in body.indexing_exprs.items()}
     for block in [body.root_block, *body.subblocks.values()]:
-        keys: dict[object, Hashable] = {}
+        for name, key in _keys(block, indices):
+            if name not in _FREE:
+                yield name, key
 
-        def known(value: object, keys: dict[object, Hashable] = keys) -> Hashable:
-            return tuple(map(known, value)) if isinstance(value, (tuple, list)) else keys.get(value, str(value))
 
-        for op in block.graph.nodes:
-            if op.target == "get_index":
-                keys[op] = indices[op.args[0]]
-            elif op.op in ("call_method", "call_module"):
-                keys[op] = key = (str(op.target), *map(known, op.args[op.op == "call_method" :]))
-                if op.op == "call_method" and op.target not in _FREE:
-                    yield str(op.target), key
+def _keys(block: LoopBlock, indices: Mapping[str, sympy.Expr]) -> Iterator[tuple[str, tuple]]:
+    """Yield (operation, its name with what its arguments are) of a block; indices: of the loops, by name."""
+    keys: dict[object, Hashable] = {}
+
+    def known(value: object) -> Hashable:
+        return tuple(map(known, value)) if isinstance(value, (tuple, list)) else keys.get(value, str(value))
+
+    for op in block.graph.nodes:
+        if op.target == "get_index":
+            keys[op] = indices[op.args[0]]
+        elif op.op in ("call_method", "call_module"):
+            # The first argument of a method is the handler of all operations.
+            keys[op] = key = (str(op.target), *map(known, op.args[op.op == "call_method" :]))
+            if op.op == "call_method":
+                yield str(op.target), key
