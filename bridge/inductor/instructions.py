@@ -1,9 +1,10 @@
-"""How many instructions a GPU executes for a loop node; for cost only, where arithmetic takes longer than memory."""
+"""Count the instructions that a GPU executes for loop nodes; for cost only, where arithmetic takes longer than memory."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from math import prod
+from typing import TypeAlias
 
 import sympy
 
@@ -25,6 +26,9 @@ WEIGHTS = {
 #: What takes none: it is a part of another operation, or done once.
 _FREE = {"constant", "get_index", "load_seed", "to_dtype_bitcast"}
 
+#: An operation with its arguments, of which computed ones are numbers: a value that is used often would grow otherwise.
+Value: TypeAlias = tuple[Hashable, ...]
+
 
 def instructions(nodes: Sequence[LoopNode]) -> int:
     """Return the instructions that one kernel of the nodes executes for an element of their loops.
@@ -33,10 +37,11 @@ def instructions(nodes: Sequence[LoopNode]) -> int:
     has made.
     """
     made = {name for node in nodes for name in node.get_buffer_names()}
-    weights: dict[Hashable, int] = {}
+    numbers: dict[Value, int] = {}
+    weights: dict[Value, int] = {}
     for node in nodes:
-        for name, key in _values(node_body(node)):
-            weights[key] = 0 if name == "load" and key[1] in made else WEIGHTS.get(name, 1)
+        for name, value in _values(node_body(node), numbers):
+            weights[value] = 0 if name == "load" and value[1] in made else WEIGHTS.get(name, 1)
     return sum(weights.values())
 
 
@@ -49,29 +54,32 @@ def instructions_of(kernel: Kernel) -> int:
     return sum(elements * instructions(nodes) for elements, nodes in by_size.items())
 
 
-def _values(body: LoopBody) -> Iterator[tuple[str, tuple]]:
-    """Yield (operation, what is the same for the same value) of all operations of a body that take instructions."""
+def _values(body: LoopBody, numbers: dict[Value, int]) -> Iterator[tuple[str, Value]]:
+    """Yield (operation, its value) of all operations of a body that take instructions; numbers: of values so far."""
     variables = [*body.iter_vars, *body.reduce_vars]
     places = {v: sympy.Symbol(f"loop{number}") for number, v in enumerate(variables)}
     indices = {name: index.xreplace(places) for name, index in body.indexing_exprs.items()}
     for block in [body.root_block, *body.subblocks.values()]:
-        for name, key in _keys(block, indices):
+        for name, value in _numbered(block, indices, numbers):
             if name not in _FREE:
-                yield name, key
+                yield name, value
 
 
-def _keys(block: LoopBlock, indices: Mapping[str, sympy.Expr]) -> Iterator[tuple[str, tuple]]:
-    """Yield (operation, its name with what its arguments are) of a block; indices: of the loops, by name."""
-    keys: dict[object, Hashable] = {}
+def _numbered(
+    block: LoopBlock, indices: Mapping[str, sympy.Expr], numbers: dict[Value, int]
+) -> Iterator[tuple[str, Value]]:
+    """Yield (operation, its value) of a block, and give each new value a number; indices: of the loops, by name."""
+    known: dict[object, Hashable] = {}
 
-    def known(value: object) -> Hashable:
-        return tuple(map(known, value)) if isinstance(value, (tuple, list)) else keys.get(value, str(value))
+    def argument(value: object) -> Hashable:
+        return tuple(map(argument, value)) if isinstance(value, (tuple, list)) else known.get(value, str(value))
 
     for op in block.graph.nodes:
         if op.target == "get_index":
-            keys[op] = indices[op.args[0]]
+            known[op] = indices[op.args[0]]
         elif op.op in ("call_method", "call_module"):
             # The first argument of a method is the handler of all operations.
-            keys[op] = key = (str(op.target), *map(known, op.args[op.op == "call_method" :]))
+            value = (str(op.target), *map(argument, op.args[op.op == "call_method" :]))
+            known[op] = numbers.setdefault(value, len(numbers))
             if op.op == "call_method":
-                yield str(op.target), key
+                yield str(op.target), value

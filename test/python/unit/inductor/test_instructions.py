@@ -46,6 +46,17 @@ def test_what_a_kernel_makes_is_not_loaded():
     assert of(both, (64, 32))[0] == LOAD + WEIGHTS["tanh"] + STORE + 1 + WEIGHTS["exp"] + STORE
 
 
+def test_a_value_that_is_used_twice_is_looked_at_once():
+    """Each square has the one before it twice: written out, the last one has 2**60 factors."""
+
+    def powers(x):
+        for _ in range(60):
+            x = x.pow(2)
+        return x
+
+    assert of(powers, (64, 32))[0] == LOAD + 60 + STORE
+
+
 @pytest.mark.parametrize("name", ["exp", "tanh"])
 def test_weights_are_what_the_compiler_makes(name):
     command = [sys.executable, str(ROOT / "benchmarks" / "instructions.py"), name]
