@@ -55,8 +55,7 @@ class Part:
 
 def measure(kernel: Kernel) -> Part:
     """Return a kernel with the bytes that it moves."""
-    reduces = any(inductor.node_sizes(node)[1] for node in inductor.loop_nodes(kernel))
-    return Part(kernel, inductor.bytes_touched(kernel), reduces)
+    return Part(kernel, inductor.bytes_touched(kernel), inductor.reduces(kernel))
 
 
 def choose_worthwhile(parts: list[Part]) -> list[Part]:

@@ -76,6 +76,7 @@ from .schedule import (
     operation_names,
     overwrites_in_place,
     readers,
+    reduces,
     rounds_at_conversion,
     storage_of,
     subscripts_read,

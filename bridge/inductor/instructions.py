@@ -1,16 +1,17 @@
-"""Count the instructions that a GPU executes for loop nodes; for cost only, where arithmetic takes longer than memory."""
+"""Count the instructions that a GPU executes for loop nodes.
+
+For cost only, where arithmetic takes longer than memory.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from math import prod
 from typing import TypeAlias
 
 import sympy
 
 from .protocols import Kernel, LoopBlock, LoopBody, LoopNode
-from .schedule import loop_nodes, node_body, node_sizes
-from .sizes import size_hint
+from .schedule import elements, loop_nodes, node_body
 
 #: Instructions for one element, of operations that take more than one: `benchmarks/instructions.py` reads them off the
 #: code for an H100 (23 November 2026, Triton 3.6).
@@ -49,9 +50,8 @@ def instructions_of(kernel: Kernel) -> int:
     """Return the instructions of all elements of a kernel, for typical sizes."""
     by_size: dict[int, list[LoopNode]] = {}
     for node in loop_nodes(kernel):
-        elements = size_hint(prod(size for sizes in node_sizes(node) for size in sizes))
-        by_size.setdefault(elements, []).append(node)
-    return sum(elements * instructions(nodes) for elements, nodes in by_size.items())
+        by_size.setdefault(elements(node), []).append(node)
+    return sum(size * instructions(nodes) for size, nodes in by_size.items())
 
 
 def _values(body: LoopBody, numbers: dict[Value, int]) -> Iterator[tuple[str, Value]]:

@@ -50,6 +50,16 @@ def node_sizes(node: LoopNode) -> tuple[list[sympy.Expr], list[sympy.Expr]]:
     return list(sizes[0]), list(sizes[1])
 
 
+def elements(node: LoopNode) -> int:
+    """Return how many elements the loops of a single scheduler node go over, for typical sizes."""
+    return size_hint(sympy.prod([size for sizes in node_sizes(node) for size in sizes]))
+
+
+def reduces(kernel: Kernel) -> bool:
+    """Return True if a node of a kernel has loops that reduce."""
+    return any(node_sizes(node)[1] for node in loop_nodes(kernel))
+
+
 def mutates_or_aliases(node: Kernel) -> bool:
     """Return True if a kernel writes into, or views, a buffer that it does not own; a slice of a `cat` is its own."""
     return any(
@@ -224,7 +234,7 @@ def bytes_touched(node: Kernel, together: set[str] | None = None) -> dict[str, i
 
     touched: dict[str, int] = {}
     names = together or node.get_operation_names()
-    points = max(size_hint(sympy.prod([size for sizes in node_sizes(n) for size in sizes])) for n in loop_nodes(node))
+    points = max(map(elements, loop_nodes(node)))
     real_names = node.scheduler.mutation_real_name  # after a kernel has written into it, a buffer has another name
     for dep in _accesses({*node.read_writes.reads, *node.read_writes.writes}):
         if not stays_inside(node.scheduler, dep.name, names):

@@ -13,7 +13,7 @@ from .. import inductor
 from ..inductor.protocols import Kernel, Schedule
 from ..lowering.triton import codegen
 from ..lowering.triton.combo_kernels import SHORT_ROW
-from ..lowering.triton.profitability import fits_in_registers
+from ..lowering.triton.profitability import fits_in_registers, power_of_2
 from ..support.error_boundary import attempt
 
 #: Elements of the longest row that is kept: the longest whose gain was measured (docs/results.md).
@@ -69,5 +69,5 @@ def persistent_registers(kernel: Kernel) -> int:
         return 0
     if inductor.bytes_beside_rows(kernel, 1):  # Inductor's blocks have as many rows as make up for it
         return 0
-    padded = 1 << (int(length) - 1).bit_length()
-    return sum(padded * inductor.buffer_dtype(name).itemsize for name in whole & inductor.buffers_read(kernel)) // 4
+    loaded = sum(inductor.buffer_dtype(name).itemsize for name in whole & inductor.buffers_read(kernel))
+    return power_of_2(length) * loaded // 4

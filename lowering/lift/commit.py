@@ -84,8 +84,7 @@ def _check_rows(kernel: Kernel, kernels: list[Kernel], band: LiftedBand, loaded:
 
 def _tiled(kernels: list[Kernel]) -> set[str]:
     """Return the operations of kernels without reductions: their tiles have what is near in memory."""
-    free = [k for k in kernels if not any(inductor.node_sizes(node)[1] for node in inductor.loop_nodes(k))]
-    return set().union(*map(inductor.operation_names, free))
+    return set().union(*(inductor.operation_names(kernel) for kernel in kernels if not inductor.reduces(kernel)))
 
 
 def _bytes_loaded(kernel: Kernel) -> int:

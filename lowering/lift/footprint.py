@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from bridge.affine import dtypes
 from bridge.affine.mlir_runtime import ir
 
+from ..triton.profitability import power_of_2
+
 
 def row_registers(reductions: Iterable[ir.Operation]) -> int | None:
     """Return how many 32-bit registers hold every element which the reductions of one band iteration load.
@@ -32,7 +34,7 @@ def _volume(loop: ir.Operation) -> int | None:
     upper = loop.attributes["upperBoundMap"].value.results[0]
     if not isinstance(upper, ir.AffineConstantExpr):
         return None
-    volume = 1 << (upper.value - 1).bit_length()
+    volume = power_of_2(upper.value)
     for operation in loop.regions[0].blocks[0].operations:
         if operation.operation.name == "affine.for":
             inner = _volume(operation.operation)

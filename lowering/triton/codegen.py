@@ -248,7 +248,7 @@ def _fixed_block(tiling: Mapping[str, sympy.Expr], rows: int, warps: int) -> Fix
 
     there = tiling["x"]
     if isinstance(there, (int, sympy.Integer)):
-        rows = min(rows, 1 << (int(there) - 1).bit_length())
+        rows = min(rows, power_of_2(there))
     return FixedTritonConfig(_Blocks({"XBLOCK": rows, "num_warps": warps, "num_stages": 1}, tiling))
 
 

@@ -15,7 +15,7 @@ def fits_in_registers(registers: int | None) -> bool:
 
 
 def power_of_2(size: SupportsInt) -> int:
-    """Return the lanes that Inductor has for a row of so many elements that is kept whole."""
+    """Return the smallest power of two that is not below a size: the lanes of a block for a row of so many elements."""
     return 1 << (int(size) - 1).bit_length()
 
 
