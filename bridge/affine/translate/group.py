@@ -130,10 +130,11 @@ def _new_contents(traces: list[NestTrace]) -> dict[str, str]:
     would have three names, or a nest would store under the other's.
     """
     pairs = [(buffer, name) for trace in traces for name, buffer in trace.overwrites.items()]
+    made = set().union(*map(_made, traces))
     for buffer, name in pairs:
         if any(buffer == other and name != new for other, new in pairs):
             raise Unsupported(Reason.mutation, f"{buffer} is overwritten twice")
-        if any(buffer in _made(trace) for trace in traces):
+        if buffer in made:
             raise Unsupported(Reason.mutation, f"{buffer} is overwritten where it is made")
     return dict(pairs)
 
