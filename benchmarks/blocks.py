@@ -67,9 +67,7 @@ def functions(options: argparse.Namespace) -> Iterator[tuple[str, Measured]]:
 
 def training_functions(parts: list[str]) -> Iterator[tuple[str, Measured]]:
     """Yield (name, what measures forward and backward) of those in whose name one of the parts is."""
-    for name, (function, make) in training.PATTERNS.items():
-        if not any(part in name for part in parts):
-            continue
+    for name, (function, make) in training.chosen(parts).items():
         with torch.device("cuda"):
             case = training.training_case(name, function, training.randomized(make()))
         yield name, partial(microseconds, partial(case.compiled, training_compiler), [case.inputs])

@@ -243,6 +243,11 @@ def print_times(chosen: dict[str, tuple[Callable, Callable[[], tuple]]]) -> None
             print(progress(measure(training_case(name, function, inputs), number)), flush=True)
 
 
+def chosen(parts: list[str]) -> dict[str, tuple]:
+    """Return the patterns in whose name one of the parts is; all of them without parts."""
+    return {name: PATTERNS[name] for name in PATTERNS if not parts or any(part in name for part in parts)}
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser()
@@ -250,17 +255,12 @@ def main() -> None:
     parser.add_argument("--reasons", action="store_true")
     parser.add_argument("--time", action="store_true")
     arguments = parser.parse_args()
-    chosen = {
-        name: pattern
-        for name, pattern in PATTERNS.items()
-        if not arguments.names or any(part in name for part in arguments.names)
-    }
     if arguments.time:
         print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}", flush=True)
-        return print_times(chosen)
+        return print_times(chosen(arguments.names))
     print(f"torch {torch.__version__}\n\n| pattern | Inductor: forward | backward | Bridge: forward | backward |")
     print("|---|---|---|---|---|", flush=True)
-    for name, (function, make) in chosen.items():
+    for name, (function, make) in chosen(arguments.names).items():
         theirs = counts(function, make(), torch._inductor.compile_fx.compile_fx)
         with recorded() as recording:
             ours = counts(function, make(), functools.partial(bridge, options={"training": True}))
