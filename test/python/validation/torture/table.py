@@ -79,7 +79,7 @@ def table(outcomes: dict[str, Outcome], targets: str) -> str:
 
 
 def outcomes_of(text: str) -> tuple[dict[str, Outcome], str]:
-    """(The outcomes that a table's text has, by case; what ran them.)"""
+    """Return (the outcomes that a table's text has, by case; what ran them)."""
     head, lines = ([line for line in text.splitlines() if line.startswith("#") is wanted] for wanted in (True, False))
     reasons = dict(re.findall(r"^# (\S): refused, (\w+)$", "\n".join(head), re.MULTILINE))
     marks = {mark: verdict for verdict, mark in MARKS.items()}
