@@ -18,7 +18,7 @@ from typing import Any
 
 @dataclass
 class Turn:
-    """What a process waits for before it times anything: all others are prepared, and none of them is timing."""
+    """Hold what a process waits for before it times anything: all others are prepared, and none of them is timing."""
 
     everybody: Barrier
     one_at_a_time: Lock

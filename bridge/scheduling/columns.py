@@ -36,8 +36,9 @@ from .results import Fused
 
 @dataclass(frozen=True)
 class _Change:
-    """made: each kernel with those that it replaces, at the position of the first; decision: a line about it.
+    """Hold the schedule after sums over rows have joined the kernels of their rows.
 
+    made: each kernel with those that it replaces, at the position of the first; decision: a line about it.
     sums: launches of PyTorch's that are gone.
     """
 
