@@ -3,6 +3,8 @@
 Inductor keeps one where its estimate of the peak leaves room.  That estimate does not know of kernels that overwrite
 their inputs, so a peak of 75 MB may be estimated at 113, and buffers that are kept then make it 113.  Where less is
 live, as Bridge's kernels need less, there is more such room: what was spared would become more memory, not less.
+Nor does it know of the memory that an operator takes for itself while it runs: a convolution's gradients need a
+workspace that may make it the graph's peak, though less is estimated there than elsewhere.
 """
 
 from __future__ import annotations
@@ -48,9 +50,10 @@ def _correct(estimate: EfficientPeakEstimate, lines: Sequence[object]) -> None:
 def _levels(lines: Sequence[object]) -> list[int]:
     """Return the bytes that are live while each kernel runs.
 
-    A result in its input's place, or in registers only, counts nothing.
+    A result in its input's place, or in registers only, counts nothing.  Operators that allocate are at the peak: what
+    they need for themselves is not known, so nothing is kept while they run.
     """
-    from torch._inductor import memory
+    from torch._inductor import ir, memory
     from torch._inductor.codegen.wrapper import ReuseLine
     from torch._inductor.virtualized import V
     from torch.utils._ordered_set import OrderedSet
@@ -61,4 +64,6 @@ def _levels(lines: Sequence[object]) -> list[int]:
     without = {line.reused_as.get_name() for line in lines if isinstance(line, ReuseLine)} | {*V.graph.removed_buffers}
     for step, node in enumerate(nodes):
         levels[step] -= sum(b.mpi_buffer.size_alloc for b in node.get_outputs() if b.get_name() in without)
-    return levels
+    peak = max(levels, default=0)
+    allocating = [step for step, node in enumerate(nodes) if isinstance(node.node, ir.ExternKernelAlloc)]
+    return [peak if step in allocating else level for step, level in enumerate(levels)]

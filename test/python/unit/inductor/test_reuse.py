@@ -3,9 +3,10 @@
 from types import SimpleNamespace
 
 from schedules import products, scheduled
+from torch._inductor import ir
 from torch._inductor.virtualized import V
 
-from bridge.inductor import reuse
+from bridge.inductor import memory, reuse
 
 
 class Wrapper:
@@ -46,3 +47,21 @@ def test_wrapper_without_an_estimate_plans_as_it_is():
         wrapper.memory_plan_reuse()
     assert wrapper.planned == [None]
     assert "memory_plan_reuse" not in vars(wrapper), "only the next call is replaced"
+
+
+def test_operator_that_allocates_is_taken_to_be_at_the_peak():
+    """The memory that an operator of PyTorch needs for itself is not in the estimate."""
+
+    def then_products(x, y):
+        return x.cumsum(0), products(y)
+
+    with scheduled(then_products, (2, 2), (32, 32)) as graph:
+        nodes = graph.scheduler.nodes
+        (step,) = (step for step, node in enumerate(nodes) if isinstance(node.node, ir.ExternKernelAlloc))
+        levels = [level for level, _ in memory.live_bytes(nodes)]
+        assert levels[step] < max(levels)
+        wrapper = graph.wrapper_code = Wrapper(SimpleNamespace(overall_peak_memory=10**6))
+        reuse.keep_below_peak()
+        wrapper.memory_plan_reuse()
+        tree = wrapper.estimate_peak.segmented_tree
+        assert [tree.summarize_range(step, step)] == wrapper.planned == [max(levels)]

@@ -321,7 +321,7 @@ def _changed(case: Case, ours: Compilation, results: list[torch.Tensor]) -> Outc
         return Outcome(case.name, Verdict.skipped, f"Inductor: {_line(refusal)}")
     expected = reference if case.program.random else case.reference
     problem = judging.problem(results, reference, expected, case.nudged, case.program.dtype, case.terms)
-    if problem and any(_differ(reference, case.compiled(Compilation(), None)) for _ in range(3)):
+    if problem and any(_differ(reference, case.compiled(Compilation(), None)) for _ in range(8)):
         return _outcome(case, Verdict.skipped, ours, f"Inductor's results are not the same twice: {problem}")
     if problem:
         return _outcome(case, Verdict.wrong, ours, problem)
