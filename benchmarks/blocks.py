@@ -75,7 +75,7 @@ def training_functions(parts: list[str]) -> Iterator[tuple[str, Measured]]:
 
 def training_compiler(function: Callable) -> Callable:
     """Compile a function for training."""
-    return torch.compile(function, backend=bridge, options={"training": True}, dynamic=False)
+    return torch.compile(function, backend=bridge, dynamic=False)
 
 
 def microseconds(

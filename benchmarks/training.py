@@ -263,7 +263,7 @@ def main() -> None:
     for name, (function, make) in chosen(arguments.names).items():
         theirs = counts(function, make(), torch._inductor.compile_fx.compile_fx)
         with recorded() as recording:
-            ours = counts(function, make(), functools.partial(bridge, options={"training": True}))
+            ours = counts(function, make(), bridge)
         print(f"| {name} | {theirs} | {ours} |", flush=True)
         if arguments.reasons:
             print(*(f"    {line}" for line in reasons(recording)), sep="\n", flush=True)

@@ -90,7 +90,7 @@ class Options:
     strict: bool = _option(
         False, "raise an error where Bridge breaks an invariant of its own, instead of falling back to Inductor"
     )
-    training: bool = _option(False, "also look at training graphs")
+    training: bool = _option(True, "look at training graphs, too: forward and backward")
     unfused_rows: bool = _option(
         True,
         "with `persistent`: also a kernel that Bridge does not fuse keeps a row in registers that it reads "

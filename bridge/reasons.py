@@ -172,9 +172,9 @@ TEXTS = {
         "Make the tensor on the device on which it is used.",
     ),
     Reason.training_graph: Text(
-        "the graph is compiled for training, and these are left to Inductor unless option training is set",
+        "the graph is compiled for training, and the option training is off, which leaves these to Inductor",
         "a call without torch.no_grad(), after eval() too: parameters still require gradients",
-        "For inference, call it under torch.no_grad(); for training, set the option training=True.",
+        "For inference, call it under torch.no_grad(); for training, leave the option training on.",
     ),
     Reason.not_profitable: Text(
         "{earlier} and {later} can be one kernel, and it would not be faster, or would need more memory",
@@ -260,8 +260,8 @@ Reason.advice = property(advice)
 
 #: What to do about a graph for training; said in a report, and once a process in a warning.
 TRAINING_HINT = (
-    "compiled for training, as gradients are recorded. For inference call it under torch.no_grad() (eval() is not "
-    "enough); to have training fused, too, set bridge.config.training = True"
+    "compiled for training, as gradients are recorded, and the option training is off. For inference call it under "
+    "torch.no_grad() (eval() is not enough); to have training fused, too, leave that option on"
 )
 
 

@@ -40,11 +40,11 @@ def _step(x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, down: t
 
 
 def _training() -> bridge.Report | None:
-    """Compile forward and backward of a step, as the option `training` has it."""
+    """Compile forward and backward of a step."""
     shapes = (8192, 1024), (8192, 1024), (1024,), (512, 1024)
     inputs = [torch.zeros(shape, dtype=torch.bfloat16).requires_grad_() for shape in shapes]
     both = torch._functorch.config.patch(force_non_lazy_backward_lowering=True, enable_autograd_cache=False)
-    with both, compiling("cuda:sm_90", {"training": True}) as recording:
+    with both, compiling("cuda:sm_90", {}) as recording:
         torch.compile(_step, dynamic=False)(*inputs)
     return recording.reports[-1]
 

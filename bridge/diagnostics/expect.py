@@ -33,8 +33,8 @@ def expect_fused(
 ) -> Iterator[None]:
     """Everything compiled inside the block, or the decorated function, takes at most `n_kernels` kernels in all.
 
-    All of this context's `torch.compile`s go through Bridge, for inference (`no_grad`) unless option `training` says
-    otherwise.  Counted are kernels of generated code, not calls of libraries.  backend_target: as for
+    All of this context's `torch.compile`s go through Bridge, for inference and, unless the option `training`
+    is off, for training.  Counted are kernels of generated code, not calls of libraries.  backend_target: as for
     `bridge.explain`; for a GPU the code is generated, and the functions run in eager mode.  force: also fuse what is
     legal but judged not to pay.  options: of Bridge's own.
 

@@ -1,4 +1,4 @@
-"""Training: gradients are eager's with `training=True`, and nothing is touched without it."""
+"""Training: gradients are eager's, and nothing is touched with `training=False`."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def assert_close(ours, expected):
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("function, fused", FUNCTIONS, ids=[f.__name__ for f, _ in FUNCTIONS])
 def test_gradients(function, fused, compiler):
-    compiled = compiler(function, backend="bridge", options={"training": True})
+    compiled = compiler(function, backend="bridge")
     assert_close(gradients(compiled), gradients(function, torch.float64))
     counters = torch._dynamo.utils.counters["bridge"]
     assert "refused.training_graph" not in counters
@@ -73,16 +73,16 @@ def test_gradients(function, fused, compiler):
     assert bridge.report().graphs == 2
 
 
-def test_graphs_are_inductors_without_the_option(compiler):
-    compiled = compiler(swiglu, backend="bridge")
+def test_graphs_are_inductors_with_the_option_off(compiler):
+    compiled = compiler(swiglu, backend="bridge", options={"training": False})
     assert_close(gradients(compiled), gradients(swiglu, torch.float64))
     counters = torch._dynamo.utils.counters["bridge"]
     assert dict(counters) == {"refused.training_graph": 2}
 
 
 def test_one_function_for_both(compiler):
-    """Inference is fused, training is not, whichever comes first."""
-    compiled = compiler(swiglu, backend="bridge")
+    """Inference is fused, training with the option off is not, whichever comes first."""
+    compiled = compiler(swiglu, backend="bridge", options={"training": False})
     counters = torch._dynamo.utils.counters["bridge"]
     gradients(compiled)
     assert counters["groups_fused"] == 0
@@ -95,7 +95,7 @@ def test_one_function_for_both(compiler):
 def test_dropout_draws_the_same_in_both_directions(compiler):
     """What is zero in the result has no gradient: the backward uses the forward's random numbers."""
     x, weight = leaves()
-    compiled = compiler(dropped, backend="bridge", options={"training": True})
+    compiled = compiler(dropped, backend="bridge")
     with torch.enable_grad():
         result = compiled(x, weight)
         # Twice what was not dropped, as if nothing else had been there.
@@ -115,7 +115,7 @@ def test_checkpoint_and_accumulation(compiler):
     def checkpointed(x, weight):
         return checkpoint(swiglu, x, weight, use_reentrant=False)
 
-    compiled = compiler(checkpointed, backend="bridge", options={"training": True})
+    compiled = compiler(checkpointed, backend="bridge")
     x, weight = leaves()
     for _ in range(2):
         with torch.enable_grad():
@@ -125,7 +125,7 @@ def test_checkpoint_and_accumulation(compiler):
 
 
 def test_dynamic_rows(compiler):
-    compiled = compiler(swiglu, backend="bridge", dynamic=True, options={"training": True})
+    compiled = compiler(swiglu, backend="bridge", dynamic=True)
     for rows in (6, 9):
         pairs = []
         for function, dtype in ((compiled, torch.float32), (swiglu, torch.float64)):
@@ -142,7 +142,7 @@ def test_dynamic_rows(compiler):
 def test_kernels_of_both_directions(name):
     """For a GPU, of benchmarks/training.py: less than Inductor's in each direction."""
     function, make = PATTERNS[name]
-    trained = functools.partial(bridge_backend, options={"training": True})
+    trained = functools.partial(bridge_backend)
     theirs, ours = (graphs(function, make(), backend) for backend in (torch._inductor.compile_fx.compile_fx, trained))
     # With the sums that Inductor's mix-order kernels leave to PyTorch.
     kernels = [[sum(map(int, count(code).split(" + "))) for code in codes] for codes in (theirs, ours)]

@@ -178,8 +178,8 @@ class TestTraining:
             _loss(expected).backward()
         torch.testing.assert_close(x.grad, expected.grad)
 
-    def test_training_graphs_are_left_alone(self, compiler, counters):
-        self._gradient(compiler)
+    def test_training_graphs_are_left_alone_if_asked_for(self, compiler, counters):
+        self._gradient(compiler, training=False)
         assert counters() == {"refused.training_graph": 2}
         report = bridge.report()
         assert report.graphs == 2 and {r.reason.name for r in report.refusals} == {"training_graph"}
@@ -187,7 +187,7 @@ class TestTraining:
         with warnings.catch_warnings():
             warnings.simplefilter("error")  # the hint was given once
             torch._dynamo.reset()
-            self._gradient(compiler)
+            self._gradient(compiler, training=False)
 
     def test_option_holds_for_the_backward_that_is_compiled_later(self, compiler, counters):
         with torch._functorch.config.patch(force_non_lazy_backward_lowering=False):

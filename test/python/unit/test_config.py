@@ -22,18 +22,18 @@ def test_has_every_option():
 
 
 def test_patch_sets_defaults_of_options():
-    with bridge.config.patch(max_nodes=3, training=True):
+    with bridge.config.patch(max_nodes=3, training=False):
         assert make_options({}).max_nodes == 3
-        assert make_options({"max_nodes": 5}) == Options(max_nodes=5, training=True)
+        assert make_options({"max_nodes": 5}) == Options(max_nodes=5, training=False)
     assert make_options({}) == Options()
 
 
 def test_assignment():
-    bridge.config.training = True
+    bridge.config.training = False
     try:
-        assert make_options({}).training
+        assert not make_options({}).training
     finally:
-        bridge.config.training = False
+        bridge.config.training = True
     assert make_options({}) == Options()
 
 
