@@ -65,5 +65,5 @@ def _levels(lines: Sequence[object]) -> list[int]:
     for step, node in enumerate(nodes):
         levels[step] -= sum(b.mpi_buffer.size_alloc for b in node.get_outputs() if b.get_name() in without)
     peak = max(levels, default=0)
-    allocating = [step for step, node in enumerate(nodes) if isinstance(node.node, ir.ExternKernelAlloc)]
+    allocating = {step for step, node in enumerate(nodes) if isinstance(node.node, ir.ExternKernelAlloc)}
     return [peak if step in allocating else level for step, level in enumerate(levels)]
