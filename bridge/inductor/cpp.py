@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import copy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from .patches import allocating_nothing
-from .protocols import Graph, Kernel
+from .patches import allocating_nothing, replace_next_call
+from .protocols import CppProxy, Graph, Kernel
 from .trial import apart
+
+#: Inductor's method that compares the outer loops of the nodes that it is about to write into one loop nest.
+COMPARES_LOOPS = "check_outer_fusion_loop_level_attr"
 
 #: What code generation changes in a graph: where its code goes, and which buffers have no memory.
 _GRAPH_STATE = ("wrapper_code", "device_ops", "device_type", "removed_buffers", "inplaced_to_remove")
@@ -29,11 +32,32 @@ def comes_apart(kernel: Kernel) -> bool:
     scheduler = kernel.scheduler
     kind: Any = type(scheduler.get_backend(kernel.get_device()))
     backend = kind(scheduler)
+    keep_each_row([kernel])
     with apart(V.graph.sizevars.shape_env), _same_graph(V.graph), _same_bodies(kernel), _wrapper_aside(V.graph):
         merged = len(metrics.cpp_outer_loop_fused_inner_counts)
         with V.graph.set_current_device(kernel.get_device()):
             backend.codegen_node(kernel)
         return len(metrics.cpp_outer_loop_fused_inner_counts) == merged
+
+
+def keep_each_row(kernels: Iterable[Kernel]) -> None:
+    """Have C++ kernels of common outer loops come apart where one row would be kept of several.
+
+    Inductor keeps what such nodes hand on in a buffer of one iteration of the outer loops, also where it splits one of
+    those into vectors: what is read then is the last row of each vector.  Torch 2.11 - 2.15 do so.
+    """
+    for kernel in kernels:
+        if hasattr(kernel, "get_outer_nodes"):
+            replace_next_call(kernel, COMPARES_LOOPS, each_row_is_kept)
+
+
+def each_row_is_kept(compare: Callable[..., bool], proxies: Sequence[CppProxy], depth: int) -> bool:
+    """Stand for Inductor's method: False, for loops of their own, also where vectors share a buffer of one row."""
+    from torch._inductor.virtualized import V
+
+    local = getattr(V.local_buffer_context, "local_buffers", None)
+    outer = [level for proxy in proxies for level in proxy.loop_nest.loops[:depth]]
+    return compare(proxies, depth) and not (local and any(level.steps != 1 for level in outer))
 
 
 @contextlib.contextmanager

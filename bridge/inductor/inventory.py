@@ -175,6 +175,13 @@ torch._inductor.codegen.common
     KernelArgs.output(self, name)
     KernelArgs.workspace(self, nelem, zero_fill, dtype=)
     Kernel.store_buffer_names
+torch._inductor.codegen.cpp
+    CppKernelProxy.loop_nest
+    LoopLevel.steps
+    LoopNest.loops
+    OuterLoopFusedSchedulerNode.check_outer_fusion_loop_level_attr(self, cpp_kernel_proxy_list, outer_loop_fusion_depth)
+torch._inductor.codegen.cpp_utils
+    LocalBufferContext: local_buffers
 torch._inductor.codegen.cuda_combined_scheduling
     CUDACombinedScheduling._triton_scheduling
 torch._inductor.codegen.segmented_tree
@@ -440,7 +447,7 @@ torch._inductor.utils
     reduction_num_outputs(reduction_type)
 torch._inductor.virtualized
     ops
-    V: choices debug fake_mode get_ops_handler graph set_extern_kernel_nodes
+    V: choices debug fake_mode get_ops_handler graph local_buffer_context set_extern_kernel_nodes
         set_graph_handler set_kernel_handler set_ops_handler
 torch._ops
     OpOverload

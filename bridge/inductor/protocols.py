@@ -218,6 +218,12 @@ class Scheduler(Protocol):
     def benchmark_fused_nodes(self, nodes: Sequence[LoopNode]) -> tuple[float, str]: ...
 
 
+class CppProxy(Protocol):
+    """The loops of a C++ kernel, as they are split for vectors: Inductor's CppKernelProxy."""
+
+    loop_nest: Any
+
+
 class Wrapper(Protocol):
     """The code around a graph's kernels: Inductor's PythonWrapperCodegen."""
 

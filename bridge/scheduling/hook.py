@@ -20,6 +20,7 @@ from ..affine.mlir_runtime import mlir_version
 from ..graph_passes import change_graph
 from ..inductor import graphs, reuse
 from ..inductor import inspection as generated
+from ..inductor.cpp import keep_each_row
 from ..lowering.triton.codegen import draw_alike
 from ..options import Options
 from ..reasons import TRAINING_HINT, Reason, Refusal
@@ -251,6 +252,7 @@ def _changed(nodes: Schedule, options: Options, report: Report, earlier: int) ->
         changed = _transform(nodes, options, report)
         if restructured or changed != nodes:
             try_step(reuse.keep_below_peak, None)
+        try_step(partial(keep_each_row, changed), None)
         try_step(partial(add_totals, report, nodes, changed, earlier), None)
         try_step(partial(add_names, report, nodes), None)
         with attempt():

@@ -59,3 +59,35 @@ def test_cpp_trial_leaves_no_trace(compiler, monkeypatch):
         codes.append(code.partition("\n")[2])  # below the number of the graph
     assert loop_nests(code) == bridge.report().kernels_after == len(bridge.report().fused) == 1
     assert tried == [True] and codes[0] == codes[1]
+
+
+def softmax_turned(x):
+    y = torch.softmax(x, -1)
+    first, second = y.chunk(2, -1)
+    return torch.cat([-second, first], -1)
+
+
+LAYOUTS = {
+    "transposed": lambda: torch.randn(20, 20).t(),  # Inductor alone is wrong: it makes one kernel of the derivative
+    "channels-last": lambda: torch.randn(2, 20, 3, 20).permute(0, 2, 3, 1),
+    "sliced": lambda: torch.randn(20, 40)[:, ::2],
+}
+
+
+@pytest.mark.parametrize("simdlen", [None, 256, 1], ids=["widest", "avx2", "scalar"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_buffer_of_one_row_is_not_for_several(layout, simdlen, compiler):
+    """Inductor keeps one row of a value between loops whose vectors go over several: each would be the last one."""
+    x = LAYOUTS[layout]()
+    options = {"cpp.simdlen": simdlen}
+    compiled = compiler(softmax_turned, backend="bridge", options=options)
+    expected, found = (_with_gradient(function, x) for function in (softmax_turned, compiled))
+    torch.testing.assert_close(found, expected)
+
+
+def _with_gradient(function, x):
+    with torch.enable_grad():
+        x = x.detach().requires_grad_()
+        result = function(x)
+        weights = torch.linspace(-1, 1, result.numel()).view(result.shape)
+        return result, torch.autograd.grad((result * weights).sum(), x)[0]

@@ -51,6 +51,7 @@ CLASSES = {
     protocols.TritonCodeGenerator: ["torch._inductor.codegen.triton.TritonScheduling"],
     protocols.KernelFeatures: ["torch._inductor.codegen.simd_kernel_features.SIMDKernelFeatures"],
     protocols.Scheduler: ["torch._inductor.scheduler.Scheduler"],
+    protocols.CppProxy: ["torch._inductor.codegen.cpp.CppKernelProxy"],
     protocols.Wrapper: ["torch._inductor.codegen.wrapper.PythonWrapperCodegen"],
     protocols.Graph: ["torch._inductor.graph.GraphLowering"],
 }

@@ -5,6 +5,7 @@ import inspect
 
 import pytest
 from torch._inductor import dependencies, loop_body, memory, scheduler
+from torch._inductor.codegen.cpp import CppKernelProxy
 from torch._inductor.codegen.simd_kernel_features import SIMDKernelFeatures
 from torch._inductor.codegen.triton import TritonScheduling
 from torch._inductor.codegen.wrapper import PythonWrapperCodegen
@@ -28,6 +29,7 @@ CLASSES = {
     protocols.TritonCodeGenerator: TritonScheduling,
     protocols.KernelFeatures: SIMDKernelFeatures,
     protocols.Scheduler: scheduler.Scheduler,
+    protocols.CppProxy: CppKernelProxy,
     protocols.Wrapper: PythonWrapperCodegen,
     protocols.Graph: GraphLowering,
 }

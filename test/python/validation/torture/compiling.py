@@ -22,11 +22,13 @@ import torch._inductor.graph
 from emitted import on_cpu
 from torch._dynamo.symbolic_convert import InstructionTranslatorBase
 from torch._inductor.codecache import PyCodeCache
+from torch._inductor.codegen.cpp import OuterLoopFusedSchedulerNode
 from torch._inductor.codegen.triton import TritonOverrides
 
 import bridge
 from bridge import offline
 from bridge.backend import bridge as bridge_backend
+from bridge.inductor.cpp import COMPARES_LOOPS, each_row_is_kept
 from bridge.inductor.memory import peak_bytes
 from bridge.offline import _stubs
 from bridge.offline.arch import resolve_arch
@@ -157,7 +159,8 @@ def run(
     """
     torch._dynamo.reset()
     results = None
-    with _target(target, training, compilation), warnings_off(), drawing_alike():
+    own = _rows_kept() if options is None else contextlib.nullcontext()
+    with _target(target, training, compilation), warnings_off(), drawing_alike(), own:
         backend = _backend(compilation, options)
         compiled = torch.compile(fresh_entry(function), backend=backend, dynamic=False, fullgraph=True)
         # An error that leaves Inductor's temporary cache has it kept.
@@ -177,6 +180,13 @@ def drawing_alike() -> Iterator[None]:
     alike = mock.patch.object(TritonOverrides, name, lambda: False) if hasattr(TritonOverrides, name) else None
     with alike or contextlib.nullcontext():
         yield
+
+
+def _rows_kept() -> contextlib.AbstractContextManager[object]:
+    """Have Inductor's C++ kernels come apart where its own numbers would be wrong, as Bridge does in its graphs."""
+    compare = getattr(OuterLoopFusedSchedulerNode, COMPARES_LOOPS)
+    method = functools.partialmethod(lambda node, *args: each_row_is_kept(functools.partial(compare, node), *args))
+    return mock.patch.object(OuterLoopFusedSchedulerNode, COMPARES_LOOPS, method)
 
 
 @contextlib.contextmanager
