@@ -160,8 +160,8 @@ LIFTED_BOOL_COMBINERS = _inverse(BOOL_COMBINERS)
 DRAWS = ("rand", "randn", "randint64")
 
 #: Reduction types of Bridge's own, which `lowering/triton/kernels.py` generates: `ops.reduction` with (value, mask) is
-#: the value for a store that the lanes under the mask execute; `"{SEGMENTED}:{kind}:{lanes}"` gives every lane the
-#: reduction of its own segment.
+#: the value for a store that the lanes under the mask execute, `"{GUARDED}:{first}:{lanes}"` where those are the first
+#: of so many; `"{SEGMENTED}:{kind}:{lanes}"` gives every lane the reduction of its own segment.
 GUARDED = "bridge_guarded"
 SEGMENTED = "bridge_segmented"
 SEGMENTED_KINDS = ("sum", "prod", "max", "min")

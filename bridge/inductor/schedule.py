@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
@@ -242,8 +242,14 @@ def bytes_touched(node: Kernel, together: set[str] | None = None) -> dict[str, i
             # Inductor takes an indirect index to reach the whole buffer: a cache is written at one position.
             amount = min(V.graph.get_dep_size_hint(dep), points * buffer_dtype(name).itemsize)
             touched[name] = touched.get(name, 0) + amount
-    whole = {name: size_hint(buffer_numel(name)) * buffer_dtype(name).itemsize for name in touched}
+    whole = {name: _elements_of_buffer(name) * buffer_dtype(name).itemsize for name in touched}
     return {name: min(amount, whole[name]) for name, amount in touched.items()}
+
+
+def _elements_of_buffer(name: str) -> int:
+    """Return how many elements a buffer has, for typical sizes: a part of each row has none of the others between."""
+    size = sympy.prod(_layout_of(name)[0])
+    return min(size_hint(buffer_numel(name)), size_hint(size))
 
 
 def bytes_loaded(node: Kernel) -> int:
@@ -334,18 +340,22 @@ def buffer_dtype(name: str) -> torch.dtype:
     return V.graph.get_dtype(name)
 
 
-def buffer_numel(name: str) -> sympy.Expr:
-    """Return the number of elements of a buffer's storage that its layout reaches, from the storage's first."""
+def _layout_of(name: str) -> tuple[Sequence[Any], Sequence[Any], Any]:
+    """Return (sizes, strides, offset) of a buffer."""
     from torch._inductor.virtualized import V
 
     if name in V.graph.constants:
         value = V.graph.constants[name]
-        size, stride, offset = value.size(), value.stride(), value.storage_offset()
-    else:
-        layout = V.graph.get_buffer(name).get_layout()
-        if hasattr(layout, "real_layout"):  # of what is written through a view: the sizes are the view's
-            layout = layout.real_layout()
-        size, stride, offset = layout.size, layout.stride, layout.offset
+        return value.size(), value.stride(), value.storage_offset()
+    layout = V.graph.get_buffer(name).get_layout()
+    if hasattr(layout, "real_layout"):  # of what is written through a view: the sizes are the view's
+        layout = layout.real_layout()
+    return layout.size, layout.stride, layout.offset
+
+
+def buffer_numel(name: str) -> sympy.Expr:
+    """Return the number of elements of a buffer's storage that its layout reaches, from the storage's first."""
+    size, stride, offset = _layout_of(name)
     reach = sum(((n - 1) * s for n, s in zip(size, stride, strict=True)), sympy.Integer(0))
     return sympy.expand(sympy.sympify(offset + reach + 1))
 

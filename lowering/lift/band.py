@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -278,10 +278,21 @@ def _run(stores: list[ir.Operation], nest: StoreNest, environment: Environment, 
         masks = [evaluator.condition(guard) for guard in nest.guards[store]]
         masks += [] if first is None else [evaluator.is_zero(first)]
         if masks:
-            environment.ops.store(name, index, evaluator.guarded(store, value, masks))
+            lanes = _first_lanes(nest, evaluator, nest.guards[store]) if first is None else ""
+            environment.ops.store(name, index, evaluator.guarded(store, value, masks, lanes))
             continue
         write = environment.ops.store_reduction if nest.reduction and _reduces(store) else environment.ops.store
         write(name, index, value)
+
+
+def _first_lanes(nest: StoreNest, evaluator: Evaluator, guards: Sequence[ir.Operation]) -> str:
+    """Return "first:all" where guards let the first lanes of a row store, and no others: numbers; "" elsewhere."""
+    found = [c for guard in guards for c in evaluator.constraints(guard)]
+    if len(found) != 1 or len(nest.lanes) != 1 or nest.count is None:
+        return ""
+    bound, is_equality = found[0]
+    first = bound + evaluator.index(_variable(nest.lanes[0])) + 1
+    return "" if is_equality or not first.is_Integer else f"{first}:{nest.count}"
 
 
 def _reduction_loops(stores: list[ir.Operation]) -> list[ir.Operation]:

@@ -202,20 +202,23 @@ class Evaluator:
 
     def condition(self, operation: ir.Operation) -> OpsValue:
         """Return the mask of an `affine.if`: the conjunction of its constraints on index expressions."""
-        operands = [self.index(o) for o in operation.operands]
-        flags = [self._constraint(*c) for c in constraints(operation.attributes["condition"], operands)]
-        return functools.reduce(self.env.ops.and_, flags)
+        return functools.reduce(self.env.ops.and_, [self._constraint(*c) for c in self.constraints(operation)])
+
+    def constraints(self, operation: ir.Operation) -> list[tuple[sympy.Expr, bool]]:
+        """Return the constraints of an `affine.if`: (expression, True for `== 0` / False for `>= 0`)."""
+        return constraints(operation.attributes["condition"], [self.index(o) for o in operation.operands])
 
     def is_zero(self, expr: sympy.Expr) -> OpsValue:
         """Return the mask of the lanes in which an index is zero."""
         return self._constraint(expr, True)
 
-    def guarded(self, store: ir.Operation, value: object, masks: list[OpsValue]) -> OpsValue:
-        """Return the value for a store that only the lanes under all masks execute."""
+    def guarded(self, store: ir.Operation, value: object, masks: list[OpsValue], lanes: str = "") -> OpsValue:
+        """Return the value for a store that only the lanes under all masks execute; lanes: see ops_table.GUARDED."""
         dtype = dtypes.signed_dtype(str(store.operands[0].type))
         compute = torch.float32 if dtype in dtypes.LOW_PRECISION else dtype
         mask = functools.reduce(self.env.ops.and_, masks)
-        return self.env.ops.reduction(compute, compute, ops_table.GUARDED, (value, mask))
+        kind = f"{ops_table.GUARDED}:{lanes}" if lanes else ops_table.GUARDED
+        return self.env.ops.reduction(compute, compute, kind, (value, mask))
 
     def reduce(self, dtype: torch.dtype, kind: str, value: object) -> OpsValue:
         """Reduce by `ops.reduction` over the row, or over each lane's segment of it."""

@@ -15,6 +15,7 @@ from ...affine import ops_table
 from ...inductor.compiling import torch_release
 from ...inductor.schedule import buffer_dtype, buffer_numel, offset_in_storage, storage_of, written_storage
 from .random_numbers import drawing_alike
+from .row_tails import RowTailMixin
 from .strided_access import WIDE_LANE, LaneVariable, StridedPair, find_strided_pair
 
 if TYPE_CHECKING:  # Importing this loads no Inductor: `lane_kernel` is given the class.
@@ -31,7 +32,8 @@ def lane_kernel(base: Any) -> type:
 
     The random number of a seed and an offset is the same in all of them.
     """
-    return type("LaneKernel", (LaneMixin, StridedAccessMixin, base), {"overrides": drawing_alike(base.overrides)})
+    mixins = RowTailMixin, LaneMixin, StridedAccessMixin
+    return type("LaneKernel", (*mixins, base), {"overrides": drawing_alike(base.overrides)})
 
 
 def persistent_kernel(kernel: type, names: Iterable[str]) -> type:
