@@ -198,7 +198,13 @@ class Evaluator:
         """
         if _loads_stored(value):
             return lambda: self.env.ops.identity(Evaluator(self.env).value(value))
+        if not self.env.simt_target and str(value.type) == "i1":
+            return lambda: self._float_mask(Evaluator(self.env).value(value))
         return lambda: Evaluator(self.env).value(value)
+
+    def _float_mask(self, flag: OpsValue) -> OpsValue:
+        """Return a flag as C++ has it beside a constant under a mask: a vector of the floats' size, not of integers."""
+        return self.env.ops.ne(flag, self.env.ops.constant(False, torch.bool))
 
     def condition(self, operation: ir.Operation) -> OpsValue:
         """Return the mask of an `affine.if`: the conjunction of its constraints on index expressions."""

@@ -242,6 +242,22 @@ def _flat(results):
     return [value for many in results for value in many if value.dim() > 1]
 
 
+def flags_apart(x):
+    """Flags of two loads, of which every other element is stored beside a constant."""
+    flags = x ^ x.any(-2, keepdim=True)
+    out = flags.new_zeros(*x.shape[:-2], 2 * x.shape[-2], x.shape[-1])
+    out[..., ::2, :] = flags
+    return out
+
+
+@pytest.mark.parametrize("simdlen", [None, 256, 1], ids=["widest", "avx2", "scalar"])
+def test_flags_under_a_mask_are_vectors_of_one_kind(simdlen, compiler):
+    """C++ has flags of integers as vectors of another kind than a constant; Inductor expects those of floats."""
+    x = torch.rand(4, 20, 27, generator=torch.Generator().manual_seed(0)) > 0.9
+    compiled = compiler(flags_apart, backend="bridge", options={"cpp.simdlen": simdlen})
+    assert torch.equal(compiled(x), flags_apart(x)) and bridge.report().fused
+
+
 def several_uses(x, w):
     h = x + w
     y = h * torch.rsqrt(h.pow(2).mean(-1, keepdim=True) + 1e-6)
