@@ -73,7 +73,8 @@ class RowTailMixin(TritonKernel):
 
     def _part_lanes(self, name: str, index: sympy.Expr, value: CSEVariable) -> int | None:
         """Return how many first lanes of a row a store goes to, one element after the other; None where it does not."""
-        if not (self.bridge_fused and self.persistent_reduction and self.inside_reduction) or self._load_mask is not None:
+        kept = self.bridge_fused and self.persistent_reduction and self.inside_reduction
+        if not kept or self._load_mask is not None:
             return None
         rows = [tree for tree in self.range_trees if tree.is_reduction]
         if len(rows) != 1 or not rows[0].numel.is_Integer or self.is_indirect_indexing(index):
