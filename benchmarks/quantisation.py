@@ -1,6 +1,7 @@
-"""Kernels of quantisation as GEMMs want it, for a GPU that need not be there: Inductor and Bridge.
+"""Quantisation as GEMMs want it, with Inductor and with Bridge.
 
-python benchmarks/quantisation.py [part of a name ...] [--reasons] [--rows 8192] [--dynamic]
+python benchmarks/quantisation.py [part of a name ...] [--reasons] [--dynamic]    # kernels, without a GPU
+python benchmarks/quantisation.py [part of a name ...] --time                     # times and errors, on a GPU
 
 The functions are written in PyTorch as libraries for inference write them, some in several ways.
 """
@@ -19,6 +20,10 @@ from torch._inductor.compile_fx import compile_fx as inductor
 
 from bridge import offline
 from bridge.backend import bridge
+from bridge.bench.cases import Case
+from bridge.bench.command import progress
+from bridge.bench.exact import tensors_of
+from bridge.bench.measure import measure, warm_up
 from bridge.diagnostics.recording import recorded
 
 ROWS, COLUMNS = 8192, 4096
@@ -415,6 +420,44 @@ def mark_rows(inputs: tuple) -> None:
                 torch._dynamo.mark_dynamic(one, dim)
 
 
+def case(name: str, function: Callable, inputs: list[Tensor]) -> Case:
+    """Return a function whose inputs are as they were before each call: some are overwritten."""
+    before = [one.clone() for one in inputs]
+
+    def rewind() -> None:
+        for one, kept in zip(inputs, before, strict=True):
+            one.copy_(kept)
+
+    return Case(name, "quantisation", 0, function, inputs, rewind=rewind, tensors=tensors_of)
+
+
+def print_times(names: list[str], rows: int) -> None:
+    """Print a line for each function: launches, times and errors."""
+    print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, {rows} rows", flush=True)
+    warm_up()
+    with torch.no_grad(), torch.device("cuda"):
+        for number, name in enumerate(names):
+            function, make = PATTERNS[name]
+            with torch.device("cpu"):
+                inputs = [one.cuda() for one in make(rows)]
+            print(progress(measure(case(name, function, inputs), number)), flush=True)
+
+
+def print_kernels(names: list[str], rows: int, dynamic: bool, with_reasons: bool) -> None:
+    """Print a table of launches."""
+    print(f"torch {torch.__version__}, {rows} rows{', symbolic' * dynamic}\n")
+    print("| pattern | Inductor | Bridge |\n|---|---|---|", flush=True)
+    for name in names:
+        function, make = PATTERNS[name]
+        inputs = make(rows)
+        theirs = count(function, inputs, inductor, dynamic)
+        with recorded() as recording:
+            ours = count(function, inputs, bridge, dynamic)
+        print(f"| {name} | {theirs} | {ours} |", flush=True)
+        if with_reasons:
+            print(*(f"    {line}" for line in reasons(recording)), sep="\n", flush=True)
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser()
@@ -422,19 +465,13 @@ def main() -> None:
     parser.add_argument("--reasons", action="store_true")
     parser.add_argument("--rows", type=int, default=ROWS)
     parser.add_argument("--dynamic", action="store_true", help="make the number of rows symbolic")
+    parser.add_argument("--time", action="store_true")
     arguments = parser.parse_args()
-    print(f"torch {torch.__version__}, {arguments.rows} rows{', symbolic' * arguments.dynamic}\n")
-    print("| pattern | Inductor | Bridge |\n|---|---|---|", flush=True)
-    for name, (function, make) in PATTERNS.items():
-        if arguments.names and not any(part in name for part in arguments.names):
-            continue
-        inputs = make(arguments.rows)
-        theirs = count(function, inputs, inductor, arguments.dynamic)
-        with recorded() as recording:
-            ours = count(function, inputs, bridge, arguments.dynamic)
-        print(f"| {name} | {theirs} | {ours} |", flush=True)
-        if arguments.reasons:
-            print(*(f"    {line}" for line in reasons(recording)), sep="\n", flush=True)
+    names = [name for name in PATTERNS if not arguments.names or any(part in name for part in arguments.names)]
+    if arguments.time:
+        print_times(names, arguments.rows)
+    else:
+        print_kernels(names, arguments.rows, arguments.dynamic, arguments.reasons)
 
 
 if __name__ == "__main__":

@@ -224,6 +224,7 @@ torch._inductor.codegen.triton
     TritonKernel.codegen_body(self)
     TritonKernel.codegen_kernel(self, name=)
     TritonKernel.dense_size_list(self)
+    TritonKernel._get_persistent_RBLOCK(rnumel)
     TritonKernel.dense_size_str(self)
     TritonKernel.get_load_buffer(self, indexing)
     TritonKernel.index_to_str(self, index)
