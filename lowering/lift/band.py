@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
@@ -17,7 +18,15 @@ from .environment import Environment
 from .evaluate import Evaluator
 from .footprint import row_registers
 from .index import apply_map
-from .lanes import StoreNest, digits, find_store_nest, known_extents, segment_length
+from .lanes import (
+    StoreNest,
+    constant_extent,
+    digits,
+    find_store_nest,
+    known_extents,
+    loops_around,
+    segment_length,
+)
 
 #: A buffer: its name, and its strides in elements.
 StridedBuffer: TypeAlias = tuple[str, list[sympy.Expr]]
@@ -115,7 +124,31 @@ def lift_band(
         _lift_node(name, by_node[name], nests[name], replace(scope, overwritten=buffers))
         for name, buffers in zip(names, overwritten, strict=True)
     ]
+    for name in names:
+        _check_one_place(name, by_node[name], scope)
     return LiftedBand(nodes, kernels, registers, in_registers)
+
+
+def _check_one_place(name: str, stores: list[ir.Operation], scope: _Scope) -> None:
+    """Raise Unsupported where a node stores several elements of a buffer in a loop, and its kernel loads the buffer.
+
+    Inductor gives every load of a buffer that its kernel has stored the value that was stored last, whichever element
+    that is.  In C++ a kernel is what has the same loops.
+    """
+    places = Counter(store.operands[1] for store in stores)
+    for memref in (memref for memref, count in places.items() if count > 1):
+        own = loops_around(stores[0])
+        users = [use.owner.operation for use in memref.uses]
+        loads = [loops_around(user) for user in users if user.name == "affine.load"]
+        beside = [loops for loops in loads if loops[:1] == own[:1]]
+        if any(scope.simt_target or _lane_extents(loops) == _lane_extents(own) for loops in beside):
+            detail = f"{scope.buffers[memref][0]} is stored at several places, and read beside them"
+            raise Unsupported(Reason.not_liftable, f"{name}: {detail}")
+
+
+def _lane_extents(loops: list[ir.Operation]) -> list[int | None]:
+    """Return the extents of loops, but those of the band."""
+    return [constant_extent(loop) for loop in loops if "bridge.band" not in loop.attributes]
 
 
 def _overwritten_before(

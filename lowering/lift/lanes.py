@@ -48,10 +48,10 @@ def find_store_nest(name: str, stores: list[ir.Operation], reduction: list[ir.Op
     return StoreNest(band, [loop for loop in loops if loop not in band], reduction, guards)
 
 
-def _around(store: ir.Operation) -> tuple[list[ir.Operation], list[ir.Operation]]:
-    """Return (loops, guards) around a store, outermost first."""
+def _around(access: ir.Operation) -> tuple[list[ir.Operation], list[ir.Operation]]:
+    """Return (loops, guards) around an access, outermost first."""
     loops, guards = [], []
-    operation = store.parent
+    operation = access.parent
     while operation.operation.name != "func.func":
         operation = operation.operation
         if operation.name == "affine.for":
@@ -63,6 +63,11 @@ def _around(store: ir.Operation) -> tuple[list[ir.Operation], list[ir.Operation]
         if "bridge.band" in loop.attributes and "bridge.parallel" not in loop.attributes:
             raise InvariantError("a band loop without the proof that it is parallel")
     return loops[::-1], guards[::-1]
+
+
+def loops_around(access: ir.Operation) -> list[ir.Operation]:
+    """Return the loops around an access, outermost first."""
+    return _around(access)[0]
 
 
 def constant_extent(loop: ir.Operation) -> int | None:

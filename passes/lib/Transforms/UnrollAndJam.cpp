@@ -37,6 +37,26 @@ static bool usesBandValue(AffineForOp loop, Block *band) {
       .wasInterrupted();
 }
 
+/// True if another operation of the band writes what `loop` reads, or reads or
+/// writes what it writes.
+static bool exchangesElements(AffineForOp loop, Operation *band) {
+  auto isExchanged = [&](Operation *op, Value memref) {
+    bool writes = isa<AffineWriteOpInterface>(op);
+    return llvm::any_of(memref.getUsers(), [&](Operation *user) {
+      return band->isProperAncestor(user) && !loop->isProperAncestor(user) &&
+             (writes || isa<AffineWriteOpInterface>(user));
+    });
+  };
+  return loop
+      ->walk([&](Operation *op) {
+        bool exchanges = llvm::any_of(op->getOperands(), [&](Value operand) {
+          return isa<MemRefType>(operand.getType()) && isExchanged(op, operand);
+        });
+        return exchanges ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 /// True if `loop` is the innermost loop of a fused band.
 static bool isInnermostOfBand(AffineForOp loop) {
   auto isBand = [](Operation &op) {
@@ -63,7 +83,8 @@ struct UnrollAndJam : bridge::impl::UnrollAndJamBase<UnrollAndJam> {
 private:
   void runOnBand(Block *band) {
     for (auto loop : llvm::make_early_inc_range(band->getOps<AffineForOp>()))
-      if (loop.getNumIterOperands() == 0 && usesBandValue(loop, band))
+      if (loop.getNumIterOperands() == 0 && usesBandValue(loop, band) &&
+          !exchangesElements(loop, band->getParentOp()))
         unrollAndJam(loop);
   }
 

@@ -316,6 +316,10 @@ def UnrollAndJam : Pass<"bridge-unroll-and-jam", "::mlir::func::FuncOp"> {
     over the pieces is unrolled and jammed: one inner iteration computes several
     elements with the same value.
 
+    A loop that exchanges elements with another one of the band stays: what
+    Inductor loads in the kernel that stored it is the value that was stored
+    last, for any element.
+
     Before:
 
     ```mlir

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 
 import pytest
 import sympy
 from ssa_values import operations
 
 from bridge.affine.mlir_runtime import context, ir
+from bridge.lowering.lift.band import FunctionTables, lift_band
 from bridge.lowering.lift.lanes import StoreNest, digits, find_store_nest, known_extents, segment_length
 from bridge.reasons import InvariantError, Reason, Unsupported
 
@@ -62,3 +64,35 @@ def test_digits_of_every_number():
     found = digits(lane, [3, 4, 5])
     numbers = [tuple(int(digit.subs(lane, n)) for digit in found) for n in range(60)]
     assert numbers == [(a, b, c) for a in range(3) for b in range(4) for c in range(5)]
+
+
+def two_places(lanes):
+    """A loop that stores two elements of a row an iteration, and one of `lanes` iterations that loads the row."""
+    return f"""func.func @f(%x: memref<16x8xf32>, %y: memref<16x8xf32>) {{
+      %v = arith.constant 1.0 : f32
+      affine.for %i = 0 to 16 {{
+        affine.for %j = 0 to 4 {{
+          affine.store %v, %x[%i, %j] : memref<16x8xf32>
+          affine.store %v, %x[%i, %j + 4] : memref<16x8xf32> }}
+        affine.for %j = 0 to {lanes} {{
+          %w = affine.load %x[%i, %j] : memref<16x8xf32>
+          affine.store %w, %y[%i, %j] : memref<16x8xf32> }}
+      }} {{bridge.band, bridge.parallel, bridge.kernels = [0, 1], bridge.nodes = ["op0", "op1"]}}
+      return }}"""
+
+
+@pytest.mark.parametrize(("lanes", "simt_target", "refused"), [(4, True, True), (4, False, True), (8, False, False)])
+def test_a_buffer_is_not_read_beside_stores_at_several_places(lanes, simt_target, refused):
+    """Inductor would take the element that was stored last for any; C++ loops of other extents are other loops."""
+    with context(), ir.Location.unknown():
+        module = ir.Module.parse(two_places(lanes))
+        entry = module.body.operations[0].regions[0].blocks[0]
+        tables = FunctionTables([("buf0", [8, 1]), ("buf1", [8, 1])], [], simt_target)
+        root = next(op.operation for op in entry.operations if op.operation.name == "affine.for")
+        lift = functools.partial(lift_band, root, entry, tables, {"op0": {"buf0"}, "op1": {"buf1"}})
+        if not refused:
+            assert [node.name for node in lift().nodes] == ["op0", "op1"]
+            return
+        with pytest.raises(Unsupported, match="op0: buf0 is stored at several places") as raised:
+            lift()
+        assert raised.value.reason is Reason.not_liftable
