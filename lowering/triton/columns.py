@@ -16,6 +16,7 @@ import sympy
 import torch
 
 from ...inductor.protocols import Kernel
+from ...inductor.schedule import buffer_dtype
 
 if TYPE_CHECKING:  # Importing this loads no Inductor: the classes are found where one is derived from them.
     from torch._inductor.codegen.simd_kernel_features import SIMDKernelFeatures
@@ -27,6 +28,10 @@ else:
 SUM_ELEMENTS = 16384
 SUM_COLUMNS = (16, 8)
 MOST_SUM_WARPS = 8
+
+#: Rows of which Inductor's kernel loads some while it computes with the first, and the shared memory that they may
+#: take: half of what a multiprocessor has, so that two programs run on it.
+STAGES, STAGED_BYTES = 3, 113 << 10
 
 #: Parts of one column, at most, so that a block can have them.
 MOST_PARTS = SUM_ELEMENTS // SUM_COLUMNS[-1]
@@ -74,6 +79,19 @@ def column_kernel(base: Any) -> type:
 
 class ColumnMixin(TritonKernel):
     """Adds up whole tiles, and only rows that there are."""
+
+    @functools.cached_property
+    def bridge_loaded(self) -> dict[str, int]:
+        """Return the bytes of an element of each variable that is loaded anew for each row."""
+        return {}
+
+    def load(self, name: str, index: sympy.Expr) -> Any:
+        """Return the variable of an element that is loaded."""
+        loaded = super().load(name, index)
+        rows = {symbol for tree in self.range_trees if not tree.is_reduction for symbol in tree.var_list}
+        if rows & index.free_symbols:
+            self.bridge_loaded[str(loaded)] = buffer_dtype(name).itemsize
+        return loaded
 
     def partial_accumulate(self, name: str, reduction_type: str, val: Any, extra_meta: dict[str, Any]) -> None:
         """Add up the columns of a value: of a whole tile, be it the same in each row; without rows beyond the last."""
@@ -138,8 +156,19 @@ class ColumnScheduling(TritonScheduling):
         _, workspace, _ = kernel.args.workspace(elements, False, dtype=torch.float32)
         with kernel:
             kernel.codegen_body()
-        with V.set_kernel_handler(kernel):
+        with V.set_kernel_handler(kernel), _few_stages(STAGES * node.columns * sum(kernel.bridge_loaded.values())):
             return kernel, workspace, kernel.codegen_kernel()
+
+
+def _few_stages(staged: int) -> contextlib.AbstractContextManager[object]:
+    """Have the kernel that is written in the block load no rows ahead where those take too much shared memory.
+
+    staged: bytes of a program with all of Inductor's stages; before torch 2.13 it has one.
+    """
+    from torch._inductor import config
+
+    option = "triton.mix_order_reduction_allow_multi_stages"
+    return config.patch({option: False}) if staged > STAGED_BYTES else contextlib.nullcontext()
 
 
 @contextlib.contextmanager
