@@ -82,14 +82,13 @@ class ColumnMixin(TritonKernel):
 
     @functools.cached_property
     def bridge_loaded(self) -> dict[str, int]:
-        """Return the bytes of an element of each variable that is loaded anew for each row."""
+        """Return the bytes of an element of each variable that is loaded for each element of a row."""
         return {}
 
     def load(self, name: str, index: sympy.Expr) -> Any:
         """Return the variable of an element that is loaded."""
         loaded = super().load(name, index)
-        rows = {symbol for tree in self.range_trees if not tree.is_reduction for symbol in tree.var_list}
-        if rows & index.free_symbols:
+        if all(set(tree.var_list) & index.free_symbols for tree in self.range_trees):
             self.bridge_loaded[str(loaded)] = buffer_dtype(name).itemsize
         return loaded
 
