@@ -94,8 +94,8 @@ def _takes(function: Callable[..., object], parameter: str) -> bool:
 def shared_launch_kernel() -> type:
     """Return Inductor's combo kernel with several configurations to try, each of blocks for all of its parts.
 
-    Inductor's tries one (torch 2.11), or the blocks of one part after the other (from 2.13 on), while those of the others
-    are the least: what that costs hides what is better for the part, and it takes blocks that need 2.5 times as long.
+    Inductor's tries one (torch 2.11), or the blocks of one part after the other (from 2.13 on) while those of the rest
+    are the least: what the rest costs then hides what is better for the part.
     """
     from torch._inductor.codegen.triton_combo_kernel import ComboKernel
 
