@@ -28,6 +28,15 @@ MOST_WORK = 1.125
 MOST_ELEMENTS = 32
 
 
+#: Elements that a thread has at least where there are blocks enough with as many: 8 bytes of 16-bit numbers, which one
+#: instruction loads.  With one element of a row of 64, q's and k's norms take three times as long (102 us, not 33, on an
+#: H100), and a measurement of a first launch does not always show it.
+FEWEST_ELEMENTS = 4
+
+#: Blocks that are enough: several for each multiprocessor of any GPU of today.
+ENOUGH_BLOCKS = 512
+
+
 class Configuration(Protocol):
     """What is asked of triton.Config."""
 
@@ -58,9 +67,19 @@ class Part:
 
     @functools.cached_property
     def tried(self) -> Sequence[Configuration]:
-        """Return the configurations without those whose rows do not fit in registers; the first where none does."""
+        """Return the configurations without those whose rows do not fit in registers; the first where none does.
+
+        And without those of threads that have too little to do, where others give each enough, and are blocks enough.
+        """
         fitting = [c for c in self.configs if not self._rows(c) or self.each(c, c.num_warps) <= MOST_ELEMENTS]
-        return fitting or self.configs[:1]
+        busy = [c for c in fitting if self.each(c, c.num_warps) >= FEWEST_ELEMENTS]
+        enough = any(self._programs(c) >= ENOUGH_BLOCKS for c in busy)
+        return (busy if enough else fitting) or self.configs[:1]
+
+    def _programs(self, config: Configuration) -> float:
+        """Return the number of blocks: programs of the part."""
+        blocks = _blocks(config)
+        return math.prod(size / blocks.get(prefix, size) for prefix, size in self.sizes.items() if prefix[0] != "r")
 
     def _rows(self, config: Configuration) -> list[int]:
         """Return the length of a persistent reduction's row, whose size is in no configuration."""

@@ -87,10 +87,12 @@ def test_stages_are_the_most_of_any_part():
     assert joint_configurations([Part([config(4, 3, XBLOCK=64)], {}, 1), NORM])[0].stages == 3
 
 
-def test_rows_that_registers_cannot_hold_are_not_tried():
-    """32 rows of 128 in 2 warps are 64 elements a thread; where nothing fits, the first is tried."""
+def test_blocks_of_rows_that_are_not_tried():
+    """Rows of 128 in 2 warps: 32 are 64 elements a thread, one is 2; where nothing fits, the first is tried."""
     heads = Part([config(2, XBLOCK=rows) for rows in (1, 8, 32)], {"x": 16384, "r0_": 128}, 60)
-    assert [blocks_of(j, 0)["XBLOCK"] for j in joint_configurations([heads, heads])] == [1, 8]
+    few = Part(heads.configs, {"x": 1024, "r0_": 128}, 60)
+    assert [blocks_of(j, 0)["XBLOCK"] for j in joint_configurations([heads, heads])] == [8]
+    assert [blocks_of(j, 0)["XBLOCK"] for j in joint_configurations([few, few])] == [1, 8]
     long = Part([config(2, XBLOCK=rows) for rows in (4, 8)], {"x": 16384, "r0_": 1024}, 60)
     assert [blocks_of(j, 0)["XBLOCK"] for j in joint_configurations([long, long])] == [4]
     looped = Part([config(2, XBLOCK=64, R0_BLOCK=64)], {"x": 16384, "r0_": 1024}, 60)
