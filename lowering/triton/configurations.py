@@ -29,7 +29,7 @@ MOST_ELEMENTS = 32
 
 
 #: Elements that a thread has at least where there are blocks enough with as many: 8 bytes of 16-bit numbers, which one
-#: instruction loads.  With one element of a row of 64, q's and k's norms take three times as long (102 us, not 33, on an
+#: instruction loads.  With one element of a row of 64, norms of q and k take three times as long (102 us, not 33, on an
 #: H100), and a measurement of a first launch does not always show it.
 FEWEST_ELEMENTS = 4
 

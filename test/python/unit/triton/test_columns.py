@@ -7,11 +7,13 @@ import re
 
 import pytest
 import torch
+import training
 from functions import norm
 
 import bridge
 from bridge import offline
 from bridge.backend import bridge as backend
+from bridge.inductor.compiling import torch_release
 from bridge.lowering.triton.columns import MOST_PARTS, SUM_ELEMENTS, ColumnBand, sum_block
 
 
@@ -63,3 +65,17 @@ def test_partial_sums_live_as_long_as_they_are_read(code):
     assert call.index("del workspace_0") < call.index(".run(", call.index("del workspace_0"))
     assert all(f"del {name}" in call for name, _ in views)
     assert "workspace_0;" not in call
+
+
+@pytest.mark.skipif(torch_release() < (2, 13), reason="no row is loaded ahead there")
+@pytest.mark.parametrize(("name", "ahead"), [("a, b = rms(x).chunk(2); silu(a) * b", False), ("AdaLN, h", True)])
+def test_rows_are_loaded_ahead_where_two_programs_fit(name, ahead):
+    """Of rows of 4096 elements, three of 12 bytes each have more than half of a multiprocessor's shared memory."""
+    function, make = next(pattern for key, pattern in training.PATTERNS.items() if key.startswith(name))
+    (kernel,) = (
+        kernel.source
+        for code in training.graphs(function, make(), backend)
+        for kernel in offline.parse_wrapper(code).kernels
+        if "RSPLIT_SIZE" in kernel.source
+    )
+    assert f"'mix_order_reduction_allow_multi_stages': {ahead}" in kernel
