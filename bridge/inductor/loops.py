@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import sympy
@@ -105,12 +105,14 @@ def set_loop_body(node: LoopNode, body: LoopBody, undo: contextlib.ExitStack) ->
     # says that its own loops have become pointwise.
     if node.is_reduction() and not body.sizes[1]:
         body.has_partial_accumulate = True
+    read_before = buffers_read(node)
     node._body, node._sizes = body, body.sizes
     device = node.get_device()
     node.group = (device, node.scheduler.get_backend(device).group_fn(body.sizes))
     normalize = not config.loop_ordering_after_fusion or not is_gpu(device.type)
     node.refresh_dependencies(normalize=normalize, need_clear_tiling_cache=True)
     _add_to_users(node, undo)
+    _remove_from_users(node, read_before, undo)
 
 
 def _restore_loop_state(node: LoopNode, state: dict[str, object]) -> None:
@@ -134,6 +136,18 @@ def _add_to_users(node: LoopNode, undo: contextlib.ExitStack) -> None:
             user = NodeUser(node, can_inplace=False)
             buffer.users.append(user)
             undo.callback(buffer.users.remove, user)
+
+
+def _remove_from_users(node: LoopNode, read_before: Iterable[str], undo: contextlib.ExitStack) -> None:
+    """Make the node no user of what it does not read any more, until `undo` is closed.
+
+    Inductor's C++ asks the loops of every user where they read a buffer.  A user that only has to come later stays.
+    """
+    for name in sorted(set(read_before) - set(buffers_read(node))):
+        buffer = node.scheduler.name_to_donated_buffer.get(name) or node.scheduler.name_to_buf.get(name)
+        if buffer is not None:
+            undo.callback(setattr, buffer, "users", buffer.users)
+            buffer.users = [user for user in buffer.users if user.node is not node or user.is_weak]
 
 
 def _forget_loop_caches(node: Any) -> None:

@@ -46,3 +46,23 @@ def test_loops_that_are_taken_back_leave_no_users():
     with config.patch({inductor.HOOK: hook, "fx_graph_cache": False}):
         torch.compile(f)(torch.randn(8, 8), torch.randn(4, 16))
     assert found == [True]
+
+
+def test_loops_that_read_a_buffer_no_more_are_no_users_of_it():
+    """Inductor's C++ asks the loops of each user where they read a buffer, and has none where they do not."""
+    found = []
+
+    def hook(schedule):
+        nodes = [node for kernel in schedule for node in inductor.loop_nodes(kernel)]
+        reader = next(node for node in nodes if "buf0" in inductor.buffers_read(node))
+        maker = next(node for node in nodes if node.get_name() == "op0")
+        before = _users(reader)
+        with contextlib.ExitStack() as undo:
+            inductor.set_loop_body(reader, inductor.node_body(maker), undo)
+            found.append(reader.get_name() in _users(reader)["buf0"])
+        found.append(_users(reader) == before and reader.get_name() in before["buf0"])
+        return schedule
+
+    with config.patch({inductor.HOOK: hook, "fx_graph_cache": False}):
+        torch.compile(lambda x: x.sin().sum(0) + 1)(torch.randn(8, 8))
+    assert found == [False, True]
