@@ -80,9 +80,15 @@ class Commit:
         check_not_faulty({node.name for node in band.nodes})
         _check_whole(band, replaced)
         _check_order(band, self.schedule, [*(set(fused.positions) for fused in self.done), positions])
-        check = None if self.room is None else partial(self._check_room, self.room, positions)
+        check = partial(self._check, positions)
         kernel, decisions, undo = rewrite(band, self.nodes, [] if self.room is None else replaced, check)
         return Fused(kernel, frozenset(positions), tuple(decisions), undo)
+
+    def _check(self, positions: set[int], kernel: Kernel) -> None:
+        """Raise Unsupported for a new kernel that cannot stand in the schedule, or needs too much memory."""
+        _check_awaited(self.schedule, positions, kernel)
+        if self.room is not None:
+            self._check_room(self.room, positions, kernel)
 
     def _check_room(self, room: Room, positions: set[int], kernel: Kernel) -> None:
         """Raise Unsupported, with the schedule as it was, where the graph needs more memory with a new kernel."""
@@ -105,6 +111,20 @@ def _check_order(band: LiftedBand, schedule: Schedule, merged: list[set[int]]) -
     if not stay_in_order(schedule, merged):
         detail = "a path leads from one to another through other kernels"
         raise Unsupported(Reason.cycle_through_other_node, f"{sorted(n.name for n in band.nodes)}: {detail}")
+
+
+def _check_awaited(schedule: Schedule, positions: set[int], kernel: Kernel) -> None:
+    """Raise Unsupported where a new kernel waits for one that comes after those in whose place it is.
+
+    Where Inductor gives a node of C++ other loops, it may forget that a buffer is overwritten before the node reads it.
+    """
+    later = [schedule[p] for p in range(min(positions), len(schedule)) if p not in positions]
+    before = set().union(*(inductor.buffers_awaited(schedule[p]) for p in positions))
+    for made in map(inductor.buffers_made, later):
+        forgotten = (inductor.buffers_awaited(kernel) - before) & made
+        if forgotten:
+            detail = f"{kernel.get_name()} waits for {sorted(forgotten)}, which are made after it"
+            raise Unsupported(Reason.mutation, detail)
 
 
 def pays(band: LiftedBand, commit: Commit, log: GroupLog) -> bool:

@@ -133,9 +133,9 @@ def _check_one_place(name: str, stores: list[ir.Operation], scope: _Scope) -> No
     """Raise Unsupported where a node stores several elements of a buffer in a loop, and its kernel loads the buffer.
 
     Inductor gives every load of a buffer that its kernel has stored the value that was stored last, whichever element
-    that is.  In C++ a kernel is what has the same loops.
+    that is.  In C++ a kernel is what has the same loops.  What is overwritten has another name from then on.
     """
-    places = Counter(store.operands[1] for store in stores)
+    places = Counter(s.operands[1] for s in stores if scope.buffers[s.operands[1]][0] not in scope.new_contents)
     for memref in (memref for memref, count in places.items() if count > 1):
         own = loops_around(stores[0])
         users = [use.owner.operation for use in memref.uses]

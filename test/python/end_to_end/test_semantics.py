@@ -307,3 +307,18 @@ def test_index_out_of_bounds_is_noticed(index, compiler):
     compiled = compiler(looked_up, backend="bridge", options={"cpp.threads": 1})
     with pytest.raises(Exception, match="index out of bounds"):
         compiled(torch.randn(3, WIDTH), torch.randn(10, WIDTH), torch.tensor(index))
+
+
+def largest_scattered(x, source):
+    y = x.scatter_reduce(1, torch.tensor([[0, 3]] * 10), source, "amax")
+    return y * torch.rsqrt(y.pow(2).mean(-1, keepdim=True) + 1e-3)
+
+
+def test_a_kernel_waits_for_none_that_comes_after_it(compiler):
+    """Inductor forgets in C++ that a node of the derivative reads the counts after they are added up."""
+    x, source = torch.randn(10, 5, requires_grad=True), torch.randn(10, 2, requires_grad=True)
+    compiled = compiler(largest_scattered, backend="bridge", options={"strict": True})
+    with torch.enable_grad():
+        result = compiled(x, source)
+        torch.autograd.grad(result.sum(), [x, source])
+    torch.testing.assert_close(result, largest_scattered(x, source))
