@@ -15,6 +15,7 @@ from collections.abc import Callable, Hashable
 import sympy
 import torch
 
+from bridge import inductor
 from bridge.affine import dtypes, ops_table
 from bridge.affine.mlir_runtime import ir
 from bridge.reasons import Reason, Unsupported
@@ -22,6 +23,7 @@ from bridge.reasons import Reason, Unsupported
 from .environment import Environment, OpsValue
 from .index import apply_map, constraints
 from .reductions import lift_reduction
+from .signs import unsigned_beside
 
 
 class Evaluator:
@@ -85,7 +87,18 @@ class Evaluator:
 
     def _call(self, name: str, operation: ir.Operation) -> OpsValue:
         """Call one of `ops` on the operands of an operation."""
-        return getattr(self.env.ops, name)(*[self.value(o) for o in operation.operands])
+        return getattr(self.env.ops, name)(*[self._operand(o, operation) for o in operation.operands])
+
+    def _operand(self, value: ir.Value, operation: ir.Operation) -> OpsValue:
+        """Return the value of an operand; a constant beside unsigned integers is one of them."""
+        unsigned = unsigned_beside(value, operation, self._element_dtype)
+        if unsigned is None:
+            return self.value(value)
+        return self.env.ops.constant(int(number(_owner(value))) % (1 << 8 * unsigned.itemsize), unsigned)
+
+    def _element_dtype(self, memref: ir.Value) -> torch.dtype:
+        """Return the dtype of the elements of a buffer."""
+        return inductor.buffer_dtype(self.env.buffers[memref][0])
 
     def _load(self, operation: ir.Operation, _: ir.Value) -> OpsValue:
         """Load an element; Unsupported(not_liftable) for one of a buffer that an earlier node has overwritten.

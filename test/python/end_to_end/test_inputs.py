@@ -108,6 +108,16 @@ def largest(x):
     return first * second
 
 
+def whole_bytes(*shape):
+    return sample(*shape).abs().mul(60).to(torch.uint8)
+
+
+def unsigned_of_one_column(x, y):
+    """Folded to a zero minus `y`, which is unsigned: 1 - 2 is 255."""
+    first, second = norm(((x - x.amax(-1, keepdim=True)) - y).float()).chunk(2, -1)
+    return torch.cat([second, first * 2], -1)
+
+
 def aliases():
     x = sample(8, 64)
     return [x, x.view(4, 128)]
@@ -138,6 +148,7 @@ CASES = {
     "no columns": Case(gate, lambda: [sample(8, 0)], kernels=None),
     "int8": Case(whole_to_float, lambda: [sample(8, 64).mul(40).to(torch.int8)]),
     "uint8": Case(whole_to_float, lambda: [sample(8, 64).abs().mul(40).to(torch.uint8)]),
+    "unsigned zero": Case(unsigned_of_one_column, lambda: [whole_bytes(8, 1), whole_bytes(8, 64)]),
     "int64": Case(largest, lambda: [sample(8, 64).mul(1000).to(torch.int64)]),
     "bool": Case(truth, lambda: [sample(8, 64) > 0]),
     "fp8": Case(of_eighths, lambda: [sample(8, 64).to(torch.float8_e4m3fn)]),
@@ -200,6 +211,7 @@ ON_CPU = NOT_EMITTED | {
     "0-d",
     "one of all",
     "no rows",
+    "unsigned zero",
     "bool",
     "fp8",
 }
