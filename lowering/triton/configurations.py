@@ -69,9 +69,12 @@ class Part:
     def tried(self) -> Sequence[Configuration]:
         """Return the configurations without those whose rows do not fit in registers; the first where none does.
 
-        And without those of threads that have too little to do, where others give each enough, and are blocks enough.
+        Of a reduction, without those of threads that have too little to do, where others give each enough, and are
+        blocks enough.
         """
         fitting = [c for c in self.configs if not self._rows(c) or self.each(c, c.num_warps) <= MOST_ELEMENTS]
+        if not any(prefix[0] == "r" for prefix in self.sizes):
+            return fitting or self.configs[:1]
         busy = [c for c in fitting if self.each(c, c.num_warps) >= FEWEST_ELEMENTS]
         enough = any(self._programs(c) >= ENOUGH_BLOCKS for c in busy)
         return (busy if enough else fitting) or self.configs[:1]
