@@ -58,6 +58,7 @@ from .schedule import (
     bytes_beside,
     bytes_beside_rows,
     bytes_loaded,
+    bytes_loaded_in_passes,
     bytes_touched,
     device_of,
     draws,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
@@ -262,6 +263,26 @@ def bytes_loaded(node: Kernel) -> int:
     names = node.get_operation_names()
     loads = {dep.normalize() for dep in _accesses(node.read_writes.reads)}
     return sum(V.graph.get_dep_size_hint(dep) for dep in loads if not stays_inside(node.scheduler, dep.name, names))
+
+
+def bytes_loaded_in_passes(node: Kernel) -> int:
+    """Return the bytes that a kernel loads if it goes over its rows in a loop, as often as their reductions have it.
+
+    For typical sizes, and for cost only.  What needs the result of a reduction is in a later pass, and loads again; what
+    has been made in a pass is at hand in it.
+    """
+    from torch._inductor.virtualized import V
+
+    first_pass: dict[str, int] = {}  # that may use a buffer of the kernel's
+    made: dict[str, int] = {}
+    passes: defaultdict[int, set[Dependency]] = defaultdict(set)
+    for one in loop_nodes(node):
+        reads = _accesses(one.read_writes.reads)
+        number = max((first_pass.get(dep.name, 0) for dep in reads), default=0)
+        first_pass |= dict.fromkeys(buffers_made(one), number + bool(node_sizes(one)[1]))
+        made |= dict.fromkeys(buffers_made(one), number)
+        passes[number] |= {dep.normalize() for dep in reads if made.get(dep.name) != number}
+    return sum(V.graph.get_dep_size_hint(dep) for loads in passes.values() for dep in loads)
 
 
 #: Bytes that memory moves at least, on any GPU of today.

@@ -88,9 +88,10 @@ def _tiled(kernels: list[Kernel]) -> set[str]:
 
 
 def _bytes_loaded(kernel: Kernel) -> int:
-    """Return the bytes that a kernel of Inductor's loads: all of them again where it goes over its rows in a loop."""
+    """Return the bytes that a kernel of Inductor's loads, which goes over long rows in a loop."""
     lengths = [prod(reduced) for _, reduced in map(inductor.node_sizes, inductor.loop_nodes(kernel))]
-    return inductor.bytes_loaded(kernel) * (2 if max(map(inductor.size_hint, lengths)) > SHORT_ROW else 1)
+    is_looped = max(map(inductor.size_hint, lengths)) > SHORT_ROW
+    return inductor.bytes_loaded_in_passes(kernel) if is_looped else inductor.bytes_loaded(kernel)
 
 
 def _saved(kernel: Kernel, kernels: list[Kernel]) -> int:

@@ -85,6 +85,7 @@ def test_other_loops_are_a_gain_where_less_is_loaded(monkeypatch, before):
 
 def test_a_row_in_a_loop_is_loaded_again(monkeypatch):
     monkeypatch.setattr(commit.inductor, "bytes_loaded", lambda kernel: 100)
+    monkeypatch.setattr(commit.inductor, "bytes_loaded_in_passes", lambda kernel: 200)
     monkeypatch.setattr(commit.inductor, "loop_nodes", lambda kernel: [kernel])
     monkeypatch.setattr(commit.inductor, "node_sizes", lambda node: ([8], node))
     monkeypatch.setattr(commit.inductor, "size_hint", int)
