@@ -86,13 +86,22 @@ def _from_small_config(architecture: str, wide: bool, training: bool) -> nn.Modu
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
     transformers.logging.set_verbosity_error()
-    kind = CONFIG_MAPPING[architecture]
-    config = kind(**Shrink(wide).values(kind().to_dict()))
+    config = _small_config(CONFIG_MAPPING[architecture], wide)
     # What a CPU's fused attention saves for the backward is not what a GPU's does.
     if training:
         config._attn_implementation = "eager"
     _without_dropout(config)
     return _limited(lambda: _class_of(architecture)(config))
+
+
+def _small_config(kind: Any, wide: bool) -> Any:
+    """The configuration of a small model; ValueError for one whose own checks refuse it."""
+    from huggingface_hub.errors import StrictDataclassError
+
+    try:
+        return kind(**Shrink(wide).values(kind().to_dict()))
+    except StrictDataclassError as error:  # it does not survive the way to another process
+        raise ValueError(str(error)) from None
 
 
 def _class_of(architecture: str) -> Callable[[Any], nn.Module]:
