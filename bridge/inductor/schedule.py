@@ -178,6 +178,12 @@ def multiprocessors(device: torch.device) -> int:
     return int(DeviceProperties.create(device).multi_processor_count)
 
 
+def shared_memory(device: torch.device) -> int:
+    """Return the bytes of shared memory of a multiprocessor of a GPU; 0 where torch does not say it."""
+    properties = torch.get_device_module(device).get_device_properties(device)
+    return int(getattr(properties, "shared_memory_per_multiprocessor", 0))
+
+
 def buffers_read(node: Kernel) -> set[str]:
     """Return the names of the buffers that a kernel reads."""
     return {dep.name for dep in node.read_writes.reads}
@@ -268,8 +274,8 @@ def bytes_loaded(node: Kernel) -> int:
 def bytes_loaded_in_passes(node: Kernel) -> int:
     """Return the bytes that a kernel loads if it goes over its rows in a loop, as often as their reductions have it.
 
-    For typical sizes, and for cost only.  What needs the result of a reduction is in a later pass, and loads again; what
-    has been made in a pass is at hand in it.
+    For typical sizes, and for cost only.  What needs the result of a reduction is in a later pass, and loads again;
+    what has been made in a pass is at hand in it.
     """
     from torch._inductor.virtualized import V
 

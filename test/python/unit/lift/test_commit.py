@@ -83,6 +83,22 @@ def test_other_loops_are_a_gain_where_less_is_loaded(monkeypatch, before):
         commit._check_rows(kernel, [kernel], band, before)
 
 
+def gated_and_summed(x, gate):
+    """One pass over long rows, of which some are of other halves: what is stored is added up as it is made."""
+    first, second = gate.chunk(2, 1)
+    weight = torch.sigmoid(second.float())
+    y = torch.cat([weight * x, (1 - weight) * weight * first * x], 1).to(torch.bfloat16)
+    return y, y.sum((0, 2))
+
+
+def test_a_long_row_that_is_loaded_once_keeps_its_loop():
+    """As a row in registers, of which 29% are of none, it took 93 us instead of 62 on an H100."""
+    x, gate = (torch.zeros(4, rows, 23210, dtype=torch.bfloat16) for rows in (128, 256))
+    code = offline.compile_for_gpu(gated_and_summed, [x, gate], compile_fx=bridge_backend).graphs[0].code
+    assert "@triton_heuristics.reduction(" in code
+    assert not any(group.fused for group in bridge.report().groups)
+
+
 def test_a_row_in_a_loop_is_loaded_again(monkeypatch):
     monkeypatch.setattr(commit.inductor, "bytes_loaded", lambda kernel: 100)
     monkeypatch.setattr(commit.inductor, "bytes_loaded_in_passes", lambda kernel: 200)
