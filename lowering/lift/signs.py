@@ -1,7 +1,7 @@
 """Which integers of the IR are unsigned.
 
-MLIR's integers are signless.  Where upstream folds an unsigned value to a constant (`x - x` is 0), nothing at the constant
-says that it is unsigned; what it is used with does.
+MLIR's integers are signless.  Where upstream folds an unsigned value to a constant (`x - x` is 0), nothing at the
+constant says that it is unsigned; what it is used with does.
 """
 
 from __future__ import annotations

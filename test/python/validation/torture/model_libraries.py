@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 
 from .torchvision_ops import declare_operators
 
@@ -15,11 +16,17 @@ if importlib.util.find_spec("timm") is not None:
 
 
 def _warm() -> None:
-    """Has Inductor read its patterns and its operators, which takes it as long as a small model's kernels."""
+    """Has Inductor read its patterns and its operators, which takes it as long as a small model's kernels.
+
+    Not where there is a GPU: a process that has used one cannot be copied.
+    """
     import torch
 
     from bridge import offline
 
+    os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")  # the other check uses the GPU
+    if torch.cuda.is_available():
+        return
     offline.compile_for_gpu(torch.relu, [torch.ones(8)])
 
 

@@ -6,6 +6,7 @@ Of its operators in C++ no model here needs one; it only has to find their names
 from __future__ import annotations
 
 import importlib.util
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -28,11 +29,15 @@ def declare_operators() -> None:
 
 
 def _declared() -> bool:
-    """Whether its own library loads."""
+    """Whether its own library loads: one of that name until torchvision 0.28, of another since."""
     spec = importlib.util.find_spec("torchvision")
-    folder = (spec.submodule_search_locations or [""])[0] if spec else ""
+    folder = Path((spec.submodule_search_locations or [""])[0] if spec else "")
+    return any(map(_loads, folder.glob("_C*.so")))
+
+
+def _loads(library: Path) -> bool:
     try:
-        torch.ops.load_library(f"{folder}/_C.so")
+        torch.ops.load_library(library)
     except OSError:
         return False
     return True
