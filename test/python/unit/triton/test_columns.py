@@ -18,7 +18,9 @@ from bridge.lowering.triton.columns import (
     MOST_PARTS,
     SUM_ELEMENTS,
     ColumnBand,
-    loads_ahead,
+    Loaded,
+    all_run,
+    mostly_rows,
     staged_bytes,
     sum_block,
 )
@@ -75,13 +77,17 @@ def test_partial_sums_live_as_long_as_they_are_read(code):
 
 
 def test_no_program_waits_for_the_shared_memory_of_another():
-    """On an H100, 294 programs of 86 KB lost by it, and 256 of 98 KB gained."""
     shared = 233472
-    assert staged_bytes(1280, [2, 2, 4, 4, 4, 4, 1]) == 86016
-    assert not loads_ahead(294, 86016, 132, shared)
-    assert loads_ahead(264, 86016, 132, shared) and not loads_ahead(265, 86016, 132, shared)
-    assert loads_ahead(256, staged_bytes(4096, [2] * 6), 132, shared)
-    assert not loads_ahead(1, 2 * shared, 132, shared) and not loads_ahead(1, 1, 132, 0)
+    rows, parameters = [Loaded(size, of_row=True) for size in (2, 2, 1)], [Loaded(4, of_row=False)] * 4
+    assert staged_bytes(1280, rows + parameters) == 86016  # as Triton has it
+    assert all_run(264, 86016, 132, shared) and not all_run(265, 86016, 132, shared)
+    assert not all_run(1, 2 * shared, 132, shared) and not all_run(1, 1, 132, 0)
+
+
+def test_parameters_are_not_loaded_with_each_row():
+    row, parameter = Loaded(2, of_row=True), Loaded(2, of_row=False)
+    assert mostly_rows([row]) and mostly_rows([row, parameter])
+    assert not mostly_rows([row, parameter, parameter]) and not mostly_rows([parameter])
 
 
 @pytest.mark.skipif(torch_release() < (2, 13), reason="no row is loaded ahead there")
