@@ -93,13 +93,19 @@ def peak_bytes(schedule: Schedule) -> int:
 
 def estimated_peak(schedule: Schedule) -> int:
     """Return the most that is live at a time in the order that Inductor is going to give the kernels."""
+    return peak_bytes(in_order_of_least_peak(schedule))
+
+
+def in_order_of_least_peak(schedule: Schedule) -> Schedule:
+    """Return the kernels in the order that Inductor is going to give them; as they are, where that is no worse."""
     from torch._inductor import config, memory
 
-    if schedule and config.reorder_for_peak_memory:
-        scheduler = schedule[0].scheduler
-        known = scheduler.name_to_buf, scheduler.name_to_fused_node
-        schedule = memory.reorder_for_peak_memory(schedule, *known, *_ends())
-    return peak_bytes(schedule)
+    if not schedule or not config.reorder_for_peak_memory:
+        return schedule
+    scheduler = schedule[0].scheduler
+    known = scheduler.name_to_buf, scheduler.name_to_fused_node
+    ordered = memory.reorder_for_peak_memory(schedule, *known, *_ends())
+    return ordered if peak_bytes(ordered) < peak_bytes(schedule) else schedule
 
 
 def _ends() -> tuple[MutableSet[str], AbstractSet[str]]:

@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ..horizontal.peak_memory import Room
+from ..inductor.memory import in_order_of_least_peak
 from ..inductor.protocols import Schedule
 from ..lowering.triton import codegen
 from ..options import Options
@@ -30,11 +31,18 @@ if TYPE_CHECKING:
 
 
 def fuse_schedule(schedule: Schedule, options: Options, report: Report) -> Schedule:
-    """Return the schedule with every group fused that is proven and liftable; all else as it was."""
-    logs = Logs(report)
+    """Return the schedule with every group fused that is proven and liftable; all else as it was.
+
+    Inductor orders kernels for the least peak of memory only after this.  They are in that order here, since one of
+    theirs that is found once need not be found again when some have become one.
+    """
+    logs, given, ordered = Logs(report), schedule, schedule
     with boundary(options.strict, report.adder()):
         try:
-            room = None if options.force_fusion else try_step(partial(Room.of, schedule), Room.unknown())
+            room = None
+            if not options.force_fusion:
+                schedule = ordered = try_step(partial(in_order_of_least_peak, given), given)
+                room = try_step(partial(Room.of, schedule), Room.unknown())
             schedule, translated = _fuse_groups(schedule, options, logs, room)
             schedule = add_up_columns(schedule, logs, room)
             # After the last fusion: a group's test for cycles does not know of launches that kernels share.
@@ -43,7 +51,7 @@ def fuse_schedule(schedule: Schedule, options: Options, report: Report) -> Sched
                 report.choices += try_step(partial(_keep_rows_of_others, schedule, logs), [])
         finally:
             logs.write(schedule)
-    return schedule
+    return given if schedule == ordered else schedule
 
 
 def _fuse_groups(
