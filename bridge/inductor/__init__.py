@@ -64,6 +64,7 @@ from .schedule import (
     draws,
     generates_triton,
     has_masked_parts,
+    has_stages,
     inputs_read,
     is_inference_graph,
     is_loop_kernel,

@@ -390,6 +390,7 @@ torch._inductor.runtime.triton_heuristics
     pointwise(size_hints, triton_meta, tile_hint=, filename=, min_elem_per_thread=, inductor_meta=, return_configs=)
     reduction(size_hints, reduction_hint=, triton_meta=, filename=, inductor_meta=, return_configs=)
 torch._inductor.scheduler
+    2.15-: FusedStagedReduction
     FusedSchedulerNode(scheduler, snodes)
     NopKernelSchedulerNode
     BaseSchedulerNode: read_writes scheduler unmet_dependencies

@@ -35,6 +35,14 @@ def is_loop_kernel(node: Kernel) -> bool:
     )
 
 
+def has_stages(kernel: Kernel) -> bool:
+    """Return True for loops that Inductor gives stages of, and a code generator of their own: from torch 2.15 on."""
+    from torch._inductor import scheduler
+
+    staged = getattr(scheduler, "FusedStagedReduction", None)
+    return staged is not None and isinstance(kernel, staged)
+
+
 def loop_nodes(node: Kernel) -> list[LoopNode]:
     """Return the single scheduler nodes of a kernel, in the order of its code."""
     return list(node.get_nodes())
@@ -180,7 +188,7 @@ def multiprocessors(device: torch.device) -> int:
 
 def shared_memory(device: torch.device) -> int:
     """Return the bytes of shared memory of a multiprocessor of a GPU; 0 where torch does not say it."""
-    properties = torch.get_device_module(device).get_device_properties(device)
+    properties = getattr(torch.get_device_module(device), "get_device_properties", lambda _: None)(device)
     return int(getattr(properties, "shared_memory_per_multiprocessor", 0))
 
 

@@ -74,9 +74,9 @@ class Commit:
 
     def _commit(self, band: LiftedBand) -> Fused | None:
         positions = self._positions(band)
-        if len(positions) == 1 and _has_loops_of(band, self.nodes):
-            return None
         replaced = [self.schedule[p] for p in positions]
+        if len(positions) == 1 and (_has_loops_of(band, self.nodes) or inductor.has_stages(replaced[0])):
+            return None
         check_not_faulty({node.name for node in band.nodes})
         _check_whole(band, replaced)
         _check_order(band, self.schedule, [*(set(fused.positions) for fused in self.done), positions])

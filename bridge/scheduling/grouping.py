@@ -71,7 +71,13 @@ def form_groups(schedule: Schedule, max_nodes: int, only: set[int] | None = None
 
 
 def _find_obstacle(kernel: Kernel) -> Reason | None:
-    """Return why a kernel is in no group; one that overwrites a buffer in loops is ordered by its dependences."""
+    """Return why a kernel is in no group.
+
+    One that overwrites a buffer in loops is ordered by its dependences.  One of stages is of plain loops, too: another
+    kernel may join it in Bridge's.
+    """
+    if inductor.has_stages(kernel):
+        return Reason.mutation if inductor.mutates_or_aliases(kernel) else None
     reason = find_obstacle(kernel)
     return None if reason is Reason.mutation and inductor.overwrites_in_place(kernel) else reason
 
@@ -153,6 +159,8 @@ def _is_candidate(group: Group, schedule: Schedule) -> bool:
     """
     if len(group.positions) > 1:
         return True
+    if inductor.has_stages(schedule[group.positions[0]]):
+        return False
     nodes = inductor.loop_nodes(schedule[group.positions[0]])
     sizes = [inductor.node_sizes(node) for node in nodes]
     if len({len(reduced) for _, reduced in sizes}) == 1:

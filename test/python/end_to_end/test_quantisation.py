@@ -6,10 +6,12 @@ import pytest
 import quantisation
 import torch
 from emitted import run_emitted
+from patterns import PATTERNS as ENGINE
 from quantisation import PATTERNS, ROWS, blocks_e8m0, count, norm_int4, nvfp4, packed_by_pairs, swizzled
 
 from bridge.backend import bridge
 from bridge.diagnostics.recording import recorded
+from bridge.inductor.compiling import torch_release
 
 #: name -> kernels of Bridge.
 KERNELS = {
@@ -29,6 +31,9 @@ KERNELS = {
     "RMSNorm, int4 in blocks": 1,
     "MLA: two norms, RoPE, cat": 1,
 }
+if torch_release() >= (2, 15):
+    KERNELS["silu(a) * b, MXFP8, rows, scales swizzled"] = 1
+    KERNELS["residual in place, RMSNorm, NVFP4"] = 1
 
 
 def rechecked(graph, inputs):
@@ -44,6 +49,20 @@ def test_kernels(name):
         assert count(function, make(ROWS), rechecked) == KERNELS[name]
     fused = [group for report in recording.reports for group in report.groups if group.fused]
     assert all(group.certificate for group in fused)
+
+
+@pytest.mark.skipif(torch_release() < (2, 15), reason="Inductor makes no stages there")
+def test_a_kernel_of_stages_is_left_alone_and_joins_others():
+    """Of Inductor's stages one kernel has a norm and the scales of its blocks: alone it stays, and another joins it."""
+    (blocks,) = (pattern for pattern in ENGINE if pattern.name == "rmsnorm_fp8_blocks")
+    with recorded() as recording:
+        assert count(blocks.function, blocks.make(None, torch.bfloat16, "cpu"), bridge) == 1
+    assert not any(group.fused for report in recording.reports for group in report.groups)
+    function, make = PATTERNS["residual, RMSNorm, NVFP4"]
+    with recorded() as recording:
+        assert count(function, make(ROWS), bridge) == 1
+    (group,) = (group for report in recording.reports for group in report.groups)
+    assert group.fused and (group.kernels_before, group.kernels_after) == (2, 1)
 
 
 @pytest.mark.parametrize("name", ["silu(a) * b, NVFP4, scale of the tensor", "residual, RMSNorm, NVFP4"])
