@@ -92,7 +92,10 @@ def peak_bytes(schedule: Schedule) -> int:
 
 
 def estimated_peak(schedule: Schedule) -> int:
-    """Return the most that is live at a time in the order that Inductor is going to give the kernels."""
+    """Return the most that is live at a time in the order that Inductor is going to give the kernels, or in this one.
+
+    The less of the two: where Inductor's order is no better by this count, it may take it all the same.
+    """
     return peak_bytes(in_order_of_least_peak(schedule))
 
 

@@ -1,4 +1,4 @@
-"""What scheduler nodes read, write and wait for; their buffers and devices."""
+"""Tell what scheduler nodes read, write and wait for; their buffers and devices."""
 
 from __future__ import annotations
 

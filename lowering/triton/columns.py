@@ -41,7 +41,7 @@ MOST_PARTS = SUM_ELEMENTS // SUM_COLUMNS[-1]
 
 
 class Loaded(NamedTuple):
-    """What is loaded for each column: the bytes of an element, and whether it is another in each row."""
+    """Describe what is loaded for each column: the bytes of an element, and whether it is another in each row."""
 
     size: int
     of_row: bool
@@ -60,7 +60,7 @@ class ColumnBand:
 
     @property
     def blocks(self) -> int:
-        """How many programs there are, and partial sums of each column."""
+        """Return how many programs there are, and partial sums of each column."""
         return -(-self.rows // self.block)
 
 

@@ -38,7 +38,7 @@ ENOUGH_BLOCKS = 512
 
 
 class Configuration(Protocol):
-    """What is asked of triton.Config."""
+    """Name what is asked of triton.Config."""
 
     kwargs: dict[str, int]
     num_warps: int

@@ -83,7 +83,7 @@ def argument_name(argument):
 
 
 def check(body, buffers, sizes=((ROWS, COLUMNS), ())):
-    """What comes back from the lift translates to the same module, for C++ (rounds) and for Triton."""
+    """Check that what comes back from the lift translates to the same module, for C++ (rounds) and for Triton."""
     for rounds in (True, False):
         first = translate(body, buffers, sizes, rounds)
         with mock.patch.object(inductor, "buffer_dtype", buffers.__getitem__):

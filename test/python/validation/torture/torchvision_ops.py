@@ -29,7 +29,7 @@ def declare_operators() -> None:
 
 
 def _declared() -> bool:
-    """Whether its own library loads: one of that name until torchvision 0.28, of another since."""
+    """Return whether its own library loads: one of that name until torchvision 0.28, of another since."""
     spec = importlib.util.find_spec("torchvision")
     folder = Path((spec.submodule_search_locations or [""])[0] if spec else "")
     return any(map(_loads, folder.glob("_C*.so")))
