@@ -6,7 +6,7 @@ constant says that it is unsigned; what it is used with does.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import torch
 
@@ -24,8 +24,7 @@ def unsigned_beside(value: ir.Value, operation: ir.Operation, element: ElementDt
     if not is_integer_constant(value):
         return None
     others = [o for o in operation.operands if o.type == value.type and not is_integer_constant(o)]
-    found = (unsigned_dtype(other, element) for other in others)
-    return next((dtype for dtype in found if dtype is not None), None)
+    return unsigned_dtype(others, element)
 
 
 def is_integer_constant(value: ir.Value) -> bool:
@@ -35,23 +34,28 @@ def is_integer_constant(value: ir.Value) -> bool:
     return is_constant and isinstance(value.type, ir.IntegerType) and value.type.width > 1
 
 
-def unsigned_dtype(value: ir.Value, element: ElementDtype) -> torch.dtype | None:
-    """Return the unsigned dtype that a value was translated from, if one; operations keep that of their operands."""
-    owner = value.owner
-    if isinstance(owner, ir.Block):
-        return None
-    if owner.name in _READS or owner.name == "bridge.convert":
-        dtype = _dtype_of(owner, element)
-        return dtype if dtype in dtypes.UNSIGNED else None
-    found = (unsigned_dtype(same, element) for same in _operands_alike(owner, value))
-    return next((dtype for dtype in found if dtype is not None), None)
+def unsigned_dtype(values: Iterable[ir.Value], element: ElementDtype) -> torch.dtype | None:
+    """Return the unsigned dtype that values were translated from, if one; operations keep that of their operands.
 
-
-def _dtype_of(operation: ir.Operation, element: ElementDtype) -> torch.dtype:
-    """Return the dtype that a load or a `bridge.convert` gives."""
-    if operation.name == "bridge.convert":
-        return dtypes.dtype_from_name(ir.StringAttr(operation.attributes["to"]).value)
-    return element(operation.operands[0])
+    Each value is looked at once: in a hash of integers every value is there twice.
+    """
+    waiting, seen = list(values), set[ir.Value]()
+    while waiting:
+        value = waiting.pop()
+        if value in seen or isinstance(value.owner, ir.Block):
+            continue
+        seen.add(value)
+        operation = value.owner
+        if operation.name == "bridge.convert":
+            dtype = dtypes.dtype_from_name(ir.StringAttr(operation.attributes["to"]).value)
+        elif operation.name in _READS:
+            dtype = element(operation.operands[0])
+        else:
+            waiting += _operands_alike(operation, value)
+            continue
+        if dtype in dtypes.UNSIGNED:
+            return dtype
+    return None
 
 
 def _operands_alike(operation: ir.Operation, result: ir.Value) -> list[ir.Value]:

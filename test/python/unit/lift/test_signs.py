@@ -57,7 +57,15 @@ def test_a_guard_has_what_it_yields():
     text = "%r = affine.if affine_set<() : (0 == 0)>() -> i8 { affine.yield %u : i8 } else { affine.yield %c : i8 }"
     module = function(text)
     (guard,) = operations(module, "affine.if")
-    assert unsigned_dtype(guard.results[0], element) is torch.uint8
+    assert unsigned_dtype([guard.results[0]], element) is torch.uint8
+
+
+def test_each_value_of_a_hash_is_looked_at_once():
+    """Of 64 steps that have the one before twice, there are 2^64 ways to the load."""
+    steps = [f"%v{n + 1} = arith.xori %v{n}, %v{n} : i8" for n in range(64)]
+    module = function(" ".join(["%v0 = arith.addi %s, %s : i8", *steps, "%r = arith.subi %c, %v64 : i8"]))
+    (used,) = operations(module, "arith.subi")
+    assert unsigned_beside(used.operands[0], used, element) is None
 
 
 def test_flags_and_places_are_no_numbers():
