@@ -73,10 +73,9 @@ class Part:
         blocks enough.
         """
         fitting = [c for c in self.configs if not self._rows(c) or self.each(c, c.num_warps) <= MOST_ELEMENTS]
-        if not any(prefix[0] == "r" for prefix in self.sizes):
-            return fitting or self.configs[:1]
         busy = [c for c in fitting if self.each(c, c.num_warps) >= FEWEST_ELEMENTS]
-        enough = any(self._programs(c) >= ENOUGH_BLOCKS for c in busy)
+        reduces = any(prefix[0] == "r" for prefix in self.sizes)
+        enough = reduces and any(self._programs(c) >= ENOUGH_BLOCKS for c in busy)
         return (busy if enough else fitting) or self.configs[:1]
 
     def _programs(self, config: Configuration) -> float:
