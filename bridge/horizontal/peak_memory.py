@@ -24,7 +24,9 @@ class Room:
 
     @staticmethod
     def of(schedule: Schedule) -> Room:
-        return Room(estimated_peak(schedule), _levels(schedule))
+        """Of kernels that are in the order in which Inductor would run them."""
+        levels = _levels(schedule)
+        return Room(max(levels.values(), default=0), levels)
 
     @staticmethod
     def unknown() -> Room:

@@ -283,19 +283,17 @@ def bytes_loaded_in_passes(node: Kernel) -> int:
     """Return the bytes that a kernel loads if it goes over its rows in a loop, as often as their reductions have it.
 
     For typical sizes, and for cost only.  What needs the result of a reduction is in a later pass, and loads again;
-    what has been made in a pass is at hand in it.
+    what has been made in a pass is at hand in it, and a reduction's result in the next one.
     """
     from torch._inductor.virtualized import V
 
-    first_pass: dict[str, int] = {}  # that may use a buffer of the kernel's
-    made: dict[str, int] = {}
+    at_hand: dict[str, int] = {}  # the first pass in which a buffer of the kernel's is
     passes: defaultdict[int, set[Dependency]] = defaultdict(set)
     for one in loop_nodes(node):
         reads = _accesses(one.read_writes.reads)
-        number = max((first_pass.get(dep.name, 0) for dep in reads), default=0)
-        first_pass |= dict.fromkeys(buffers_made(one), number + bool(node_sizes(one)[1]))
-        made |= dict.fromkeys(buffers_made(one), number)
-        passes[number] |= {dep.normalize() for dep in reads if made.get(dep.name) != number}
+        number = max((at_hand.get(dep.name, 0) for dep in reads), default=0)
+        passes[number] |= {dep.normalize() for dep in reads if at_hand.get(dep.name) != number}
+        at_hand |= dict.fromkeys(buffers_made(one), number + bool(node_sizes(one)[1]))
     return sum(V.graph.get_dep_size_hint(dep) for loads in passes.values() for dep in loads)
 
 
