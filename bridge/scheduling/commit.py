@@ -75,7 +75,7 @@ class Commit:
     def _commit(self, band: LiftedBand) -> Fused | None:
         positions = self._positions(band)
         replaced = [self.schedule[p] for p in positions]
-        if len(positions) == 1 and (_has_loops_of(band, self.nodes) or inductor.has_stages(replaced[0])):
+        if len(positions) == 1 and _has_loops_of(band, self.nodes) and not inductor.has_stages(replaced[0]):
             return None
         check_not_faulty({node.name for node in band.nodes})
         _check_whole(band, replaced)

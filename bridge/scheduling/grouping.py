@@ -73,12 +73,11 @@ def form_groups(schedule: Schedule, max_nodes: int, only: set[int] | None = None
 def _find_obstacle(kernel: Kernel) -> Reason | None:
     """Return why a kernel is in no group.
 
-    One that overwrites a buffer in loops is ordered by its dependences.  One of stages is of plain loops, too: another
-    kernel may join it in Bridge's.
+    One that overwrites a buffer in loops is ordered by its dependences.  One of Inductor's stages is of loops, too.
     """
-    if inductor.has_stages(kernel):
-        return Reason.mutation if inductor.mutates_or_aliases(kernel) else None
     reason = find_obstacle(kernel)
+    if reason is Reason.node_not_loops and inductor.has_stages(kernel):
+        reason = Reason.mutation if inductor.mutates_or_aliases(kernel) else None
     return None if reason is Reason.mutation and inductor.overwrites_in_place(kernel) else reason
 
 
@@ -154,13 +153,11 @@ def _has_cycle(positions: list[int], reach: dict[int, int]) -> bool:
 def _is_candidate(group: Group, schedule: Schedule) -> bool:
     """Return True for several kernels, or one whose loops may still agree better.
 
-    C++ codegen fuses outer loops alone.  Triton's gives one kernel loops in different orders, and loops whose body
-    asks which part of the row it is in.
+    C++ codegen fuses outer loops alone.  Triton's gives one kernel loops in different orders, loops whose body asks
+    which part of the row it is in, and stages.
     """
-    if len(group.positions) > 1:
+    if len(group.positions) > 1 or inductor.has_stages(schedule[group.positions[0]]):
         return True
-    if inductor.has_stages(schedule[group.positions[0]]):
-        return False
     nodes = inductor.loop_nodes(schedule[group.positions[0]])
     sizes = [inductor.node_sizes(node) for node in nodes]
     if len({len(reduced) for _, reduced in sizes}) == 1:

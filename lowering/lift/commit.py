@@ -63,12 +63,14 @@ def _check_rows(kernel: Kernel, kernels: list[Kernel], band: LiftedBand, loaded:
     """Raise Unsupported where a kernel that keeps whole rows moves more bytes beside them than it saves.
 
     A row along which memory is far apart is for a tile of many rows, as Inductor has it: a block has too few.  In the
-    place of one kernel it saves nothing but what is loaded again, and other loops alone only cost it its tiles.
+    place of one kernel it saves nothing but what is loaded again, and other loops alone only cost it its tiles.  Of
+    one of Inductor's stages each has what is in registers in its own shape, and rows that are kept were faster.
 
     loaded: bytes that the kernels loaded before they had other loops.
     """
     names, alone = sorted(kernel.get_operation_names()), len(kernels) == 1
-    if alone and not (band.in_registers and inductor.bytes_loaded(kernel) < loaded):
+    gains = inductor.has_stages(kernels[0]) or inductor.bytes_loaded(kernel) < loaded
+    if alone and not (band.in_registers and gains):
         raise Unsupported(Reason.not_profitable, f"{names}: other loops, and nothing less to load")
     if not band.in_registers or band.registers is None:
         return

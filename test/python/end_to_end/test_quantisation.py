@@ -52,12 +52,20 @@ def test_kernels(name):
 
 
 @pytest.mark.skipif(torch_release() < (2, 15), reason="Inductor makes no stages there")
-def test_a_kernel_of_stages_is_left_alone_and_joins_others():
-    """Of Inductor's stages one kernel has a norm and the scales of its blocks: alone it stays, and another joins it."""
+@pytest.mark.parametrize(("columns", "own"), [(4096, True), (32768, False)])
+def test_a_kernel_of_stages_becomes_one_of_rows_in_registers(columns, own):
+    """Of Inductor's stages one kernel has a norm and the scales of its blocks; a long row is not kept, and stays."""
     (blocks,) = (pattern for pattern in ENGINE if pattern.name == "rmsnorm_fp8_blocks")
     with recorded() as recording:
-        assert count(blocks.function, blocks.make(None, torch.bfloat16, "cpu"), bridge) == 1
-    assert not any(group.fused for report in recording.reports for group in report.groups)
+        assert (
+            count(blocks.function, (torch.ones(1024, columns).bfloat16(), torch.ones(columns).bfloat16()), bridge) == 1
+        )
+    (group,) = (group for report in recording.reports for group in report.groups)
+    assert (group.kernels_before, group.fused) == (1, own)
+
+
+@pytest.mark.skipif(torch_release() < (2, 15), reason="Inductor makes no stages there")
+def test_a_kernel_of_stages_joins_others():
     function, make = PATTERNS["residual, RMSNorm, NVFP4"]
     with recorded() as recording:
         assert count(function, make(ROWS), bridge) == 1
