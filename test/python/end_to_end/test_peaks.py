@@ -22,6 +22,7 @@ from bridge.backend import bridge as bridge_backend
 from bridge.bench import zoo
 from bridge.bench.cases import make_case
 from bridge.horizontal.peak_memory import Room
+from bridge.inductor.compiling import torch_release
 from bridge.inductor.memory import estimated_peak, peak_bytes
 from bridge.inductor.trial import running
 from bridge.scheduling import fuse
@@ -129,6 +130,7 @@ def sum_of_inputs(x, a, b, w):
     return torch.relu(s + F.layer_norm(s, s.shape[-1:]) @ w @ w)
 
 
+@pytest.mark.skipif(torch_release() >= (2, 15), reason="there Inductor stores the sum itself")
 def test_a_store_that_raises_the_peak_is_taken_back():
     inputs = [torch.zeros(256, 256) for _ in range(4)]
     assert_not_above_inductors(sum_of_inputs, inputs)
