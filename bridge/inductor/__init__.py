@@ -80,7 +80,6 @@ from .schedule import (
     readers,
     reduces,
     rounds_at_conversion,
-    rows_of_sectors,
     storage_of,
     subscripts_read,
 )

@@ -327,26 +327,13 @@ def bytes_beside_rows(node: Kernel, rows: int, tiled: AbstractSet[str] = frozens
     """
     from torch._inductor.virtualized import V
 
-    amounts = [(V.graph.get_dep_size_hint(dep), elements) for dep, elements in _read_apart(node, tiled)]
-    return int(sum(amount * max(elements / rows - 1, 0) for amount, elements in amounts))
-
-
-def rows_of_sectors(node: Kernel, tiled: AbstractSet[str] = frozenset()) -> int:
-    """Return how many rows a block needs to use all of each sector that it loads; tiled: as above."""
-    return max((elements for _, elements in _read_apart(node, tiled)), default=1)
-
-
-def _read_apart(node: Kernel, tiled: AbstractSet[str]) -> list[tuple[Dependency, int]]:
-    """Return (what a kernel of rows reads in steps of a sector or more along a row, elements of a sector)."""
-    names = node.get_operation_names()
+    beside, names = 0.0, node.get_operation_names()
     far = [own for own in loop_nodes(node) if node_sizes(own)[1] or own.get_name() in tiled]
-    reads = {dep for own in far for dep in _accesses(own.read_writes.reads)}
-    sectors = [(dep, SECTOR // buffer_dtype(dep.name).itemsize) for dep in reads]
-    return [
-        (dep, elements)
-        for dep, elements in sectors
-        if _innermost_step(dep) >= elements and not stays_inside(node.scheduler, dep.name, names)
-    ]
+    for dep in {dep for own in far for dep in _accesses(own.read_writes.reads)}:
+        elements = SECTOR // buffer_dtype(dep.name).itemsize
+        if elements > rows and _innermost_step(dep) >= elements and not stays_inside(node.scheduler, dep.name, names):
+            beside += V.graph.get_dep_size_hint(dep) * (elements / rows - 1)
+    return int(beside)
 
 
 def _innermost_step(dep: Dependency) -> int:

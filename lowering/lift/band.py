@@ -105,8 +105,7 @@ def lift_band(
     _check_complete(by_node, stores_of, buffers)
     nests = {name: find_store_nest(name, own, _reduction_loops(own)) for name, own in by_node.items()}
     # Found from the stores: code motion may have taken a reduction that no band variable touches out of the band.
-    reductions = [(loops[0], s.operands[1]) for s in stores if (loops := _reduction_loops([s]))]
-    registers = row_registers({loop for loop, _ in reductions}, {memref for _, memref in reductions})
+    registers = row_registers({loops[0] for s in stores if (loops := _reduction_loops([s]))})
     in_registers = tables.simt_target and tables.keeps_row is not None and tables.keeps_row(registers)
     row = _lanes_of_row(nests.values())
     scope = _Scope(

@@ -14,7 +14,7 @@ from ...reasons import Reason, Unsupported
 from ..triton import codegen
 from ..triton.benchmark_fusion import Timing
 from ..triton.combo_kernels import SHORT_ROW
-from ..triton.profitability import LAUNCH_BYTES, Row, power_of_2, rows_and_warps, traffic, traffic_of_one
+from ..triton.profitability import LAUNCH_BYTES, power_of_2, rows_and_warps, traffic, traffic_of_one
 
 if TYPE_CHECKING:
     from .band import LiftedBand
@@ -50,7 +50,7 @@ def rewrite(
             _check_rows(kernel, judged, band, loaded)
         if band.in_registers and band.registers is not None:
             undo.callback(codegen.undo_persistent, *place)
-            codegen.make_persistent(*place, _row(kernel, kernels, band.registers))
+            codegen.make_persistent(*place, band.registers)
             decisions.append(f"persistent: a row takes {band.registers} registers")
         if timing is not None:
             decisions.append(timing.check(kernel))
@@ -75,18 +75,13 @@ def _check_rows(kernel: Kernel, kernels: list[Kernel], band: LiftedBand, loaded:
     if not band.in_registers or band.registers is None:
         return
     lanes = power_of_2(max(prod(map(int, node.reduce_sizes)) for node in band.nodes))
-    rows, _ = rows_and_warps(_row(kernel, kernels, band.registers), lanes) or (1, 0)
+    rows, _ = rows_and_warps(band.registers, lanes) or (1, 0)
     beside = inductor.bytes_beside_rows(kernel, 1 if alone else rows, _tiled(kernels))
     saved = _saved(kernel, kernels)
     if beside > max(saved, 0):
         amounts = f"saves {saved / 2**20:.1f} MB, a launch counted as {LAUNCH_BYTES >> 20}"
         detail = f"one kernel {amounts}, and moves {beside / 2**20:.1f} MB beside the rows that it keeps"
         raise Unsupported(Reason.not_profitable, f"{names}: {detail}")
-
-
-def _row(kernel: Kernel, kernels: list[Kernel], registers: int) -> Row:
-    """Return what a persistent kernel, which replaces others, keeps of a row."""
-    return Row(registers, inductor.rows_of_sectors(kernel, _tiled(kernels)))
 
 
 def _tiled(kernels: list[Kernel]) -> set[str]:

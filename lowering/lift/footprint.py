@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from collections.abc import Set as AbstractSet
 
 from bridge.affine import dtypes
 from bridge.affine.mlir_runtime import ir
@@ -11,11 +10,10 @@ from bridge.affine.mlir_runtime import ir
 from ..triton.profitability import power_of_2
 
 
-def row_registers(reductions: Iterable[ir.Operation], reduced: AbstractSet[ir.Value] = frozenset()) -> int | None:
+def row_registers(reductions: Iterable[ir.Operation]) -> int | None:
     """Return how many 32-bit registers hold every element which the reductions of one band iteration load.
 
-    reductions: the outermost loops that carry values; reduced: memrefs of what they make, which is not of the row.
-    An element that several loops load counts once.
+    reductions: the outermost loops that carry values.  An element that several loops load counts once.
     Block sizes are powers of two, so the inner extents are rounded up.  None where an inner extent is symbolic,
     0 where there is no reduction.
     """
@@ -26,8 +24,6 @@ def row_registers(reductions: Iterable[ir.Operation], reduced: AbstractSet[ir.Va
             return None
         iterations *= _segments(loop)
         for load, key in _inner_loads(loop):
-            if load.operands[0] in reduced:
-                continue
             element = ir.MemRefType(load.operands[0].type).element_type
             loads[load.operands[0], key] = iterations * dtypes.signed_dtype(str(element)).itemsize * 8
     return sum(loads.values()) // 32

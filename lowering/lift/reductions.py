@@ -129,11 +129,9 @@ def _welford(evaluator: ValueEvaluator, steps: list[Step], innermost: ir.Operati
     dtype = dtypes.signed_dtype(str(steps[0][0].type))
     ops = evaluator.env.ops
     parts = [tuple(evaluator.value(v) for v in step) for step in steps]
-    if evaluator.env.in_registers:
-        plain = all(_is_element(step) and _is_constant(step[2], 1) for step in steps)
-        inside = [None if _is_element(step) else m2 for step, (_, m2, _) in zip(steps, parts, strict=True)]
-        count = len(parts) * _iterations(innermost) if plain else None
-        return _moments_in_two_passes(evaluator, parts, inside, count, dtype)
+    if evaluator.env.in_registers and all(_is_element(step) for step in steps):
+        plain = all(_is_constant(step[2], 1) for step in steps)
+        return _moments_in_two_passes(evaluator, parts, len(parts) * _iterations(innermost) if plain else None, dtype)
     if evaluator.env.segment is not None:
         raise Unsupported(Reason.not_liftable, "a merge of moments over segments")
     if len(parts) == 1 and _is_constant(steps[0][1], 0) and _is_constant(steps[0][2], 1):
@@ -153,16 +151,11 @@ def _is_element(step: Step) -> bool:
 
 
 def _moments_in_two_passes(
-    evaluator: ValueEvaluator,
-    parts: list[State],
-    inside: list[OpsValue | None],
-    count: int | None,
-    dtype: torch.dtype,
+    evaluator: ValueEvaluator, parts: list[State], count: int | None, dtype: torch.dtype
 ) -> State:
     """Return (mean, m2, weight) by sums, as Inductor has it where a row is in registers: cheaper and more exact.
 
-    inside: of each part the squared deviations from its own mean, where it is of several elements; count: elements,
-    where every lane adds all of its own; None where the weights are to be asked.
+    count: elements, where every lane adds all of its own; None where the weights are to be asked.
     """
     ops = evaluator.env.ops
 
@@ -175,9 +168,7 @@ def _moments_in_two_passes(
     weight = ops.constant(float(count), dtype) if count else total([one] * len(parts))
     mean = ops.truediv(total([x for x, _, _ in parts]), weight)
     deviations = [ops.sub(x, mean) for x, _, _ in parts]
-    m2 = total([ops.mul(d, d) for d in deviations])
-    among = [own for own in inside if own is not None]
-    return mean, ops.add(m2, evaluator.reduce(dtype, "sum", functools.reduce(ops.add, among))) if among else m2, weight
+    return mean, total([ops.mul(d, d) for d in deviations]), weight
 
 
 def _iterations(innermost: ir.Operation) -> int:

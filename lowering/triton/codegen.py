@@ -28,18 +28,18 @@ from .combo_kernels import (
     tiling_and_scores,
 )
 from .kernels import lane_kernel, persistent_kernel
-from .profitability import Row, power_of_2, rows_and_warps
+from .profitability import power_of_2, rows_and_warps
 
 if TYPE_CHECKING:  # Importing this loads no Inductor: `derive_code_generator` finds the class.
     from torch._inductor.codegen.triton import FixedTritonConfig, TritonKernel
 
 
-def make_persistent(scheduler: Scheduler, device: torch.device, names: set[str], row: Row) -> None:
+def make_persistent(scheduler: Scheduler, device: torch.device, names: set[str], registers: int) -> None:
     """Make the fused kernel of the named scheduler nodes a persistent reduction: a row is loaded once and kept.
 
-    Only this scheduler's code generator is changed.
+    Only this scheduler's code generator is changed.  registers: of 32 bits, that a row takes.
     """
-    _bridge_backend(scheduler, device).bridge_persistent_nodes.update(dict.fromkeys(names, row))
+    _bridge_backend(scheduler, device).bridge_persistent_nodes.update(dict.fromkeys(names, registers))
 
 
 def undo_persistent(scheduler: Scheduler, device: torch.device, names: set[str]) -> None:
@@ -78,8 +78,8 @@ class BandMixin(ColumnScheduling):
     bridge_collected: list[KernelFeatures] | None = None
 
     @functools.cached_property
-    def bridge_persistent_nodes(self) -> dict[str, Row]:
-        """Return the nodes of persistent reductions of Bridge's, with what a row of theirs takes."""
+    def bridge_persistent_nodes(self) -> dict[str, int]:
+        """Return the nodes of persistent reductions of Bridge's, with the registers of 32 bits that a row takes."""
         return {}
 
     @functools.cached_property
@@ -109,8 +109,8 @@ class BandMixin(ColumnScheduling):
         if parts and _has_free_blocks(kernel_args, kernel_kwargs):
             kernel_kwargs["fixed_config"] = _fixed_block(kernel_args[0], *sum_block(parts))
         elif fused and _has_free_blocks(kernel_args, kernel_kwargs):
-            row = max(self.bridge_persistent_nodes[name] for name in fused)
-            block = rows_and_warps(row, _lanes(kernel_args[0]))
+            registers = max(self.bridge_persistent_nodes[name] for name in fused)
+            block = rows_and_warps(registers, _lanes(kernel_args[0]))
             kernel_kwargs |= {"fixed_config": _fixed_block(kernel_args[0], *block)} if block else {}
         kernels = super().create_kernel_choices(kernel_features, kernel_args, kernel_kwargs)
         for kernel in kernels:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, SupportsInt
+from typing import SupportsInt
 
 #: 32-bit registers of what one band iteration reduces, up to which a persistent kernel is chosen: half of the
 #: 65536 that a multiprocessor has; the rest is left to the epilogue.  docs/results.md has the measurement.
@@ -24,38 +24,16 @@ def power_of_2(size: SupportsInt) -> int:
 THREAD_REGISTERS = 8
 BLOCK_WARPS = 4
 
-#: The same where a block has more rows than it would need, for the sake of what neighbours in memory.
-NEAR_REGISTERS = 32
-
 #: A longer row has a block for itself, with the warps of Inductor's heuristic.
 LONGEST_IN_BLOCKS = 2048
 
 
-class Row(NamedTuple):
-    """What a persistent kernel keeps of a row: registers of 32 bits; near: rows that a block is to have for the sake
-    of what neighbours in memory, which are elements of different rows."""
-
-    registers: int
-    near: int = 1
-
-
-def rows_and_warps(row: Row, lanes: int) -> tuple[int, int] | None:
-    """Return (rows a block, warps a block) for a persistent kernel of such rows.
+def rows_and_warps(registers: int, lanes: int) -> tuple[int, int] | None:
+    """Return (rows a block, warps a block) for a persistent kernel whose rows take so many registers.
 
     lanes: elements of a row that one vector of the kernel has, a power of 2: fewer than the row's where its loop is
     unrolled.  No two threads of a block have the same element.  None: Inductor's.
     """
-    registers = row.registers
-    rows, warps = _rows_and_warps(registers, lanes) or (1, 0)
-    fitting = MAX_ROW_REGISTERS // max(registers, 1)
-    near = min(row.near, 1 << fitting.bit_length() >> 1)
-    if near <= rows:
-        return (rows, warps) if warps else None
-    return near, min(32, max(BLOCK_WARPS, power_of_2(near * registers // (32 * NEAR_REGISTERS))))
-
-
-def _rows_and_warps(registers: int, lanes: int) -> tuple[int, int] | None:
-    """Return (rows a block, warps a block) for rows along which memory is contiguous; None: Inductor's."""
     if not 0 < registers <= LONGEST_IN_BLOCKS:
         return None
     warps = BLOCK_WARPS * max(1, -(-registers // (BLOCK_WARPS * 32 * THREAD_REGISTERS)))

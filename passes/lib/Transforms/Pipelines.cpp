@@ -26,8 +26,6 @@ void bridge::buildFusePipeline(OpPassManager &pm,
   SplitIndexSetsOptions split;
   split.parts = options.simtTarget;
   functions.addPass(createSplitIndexSets(split));
-  if (options.simtTarget)
-    functions.addPass(createSpreadReductions());
   AlignExtentsOptions align;
   align.shiftedOnly = options.simtTarget;
   functions.addPass(createAlignExtents(align));

@@ -141,65 +141,6 @@ def AlignExtents : Pass<"bridge-align-extents", "::mlir::func::FuncOp"> {
                            "::mlir::affine::AffineDialect"];
 }
 
-def SpreadReductions : Pass<"bridge-spread-reductions", "::mlir::func::FuncOp"> {
-  let summary = "Gives a reduction of what segments reduced their lanes";
-  let description = [{
-    A reduction in two stages, and the largest of the scales of a row's blocks,
-    reduce what another nest of the band has reduced for each segment of the
-    row. Such a loop has an iteration for each segment, and gets a loop over the
-    lanes of a segment inside: the first lane of each adds what the segment has,
-    and the others a neutral element.
-
-    Before:
-
-    ```mlir
-    affine.for %i = 0 to 64 {
-      affine.for %s = 0 to 8 {
-        %p = affine.for %r = 0 to 128 iter_args(%a = %zero) -> (f32) {
-          %x = affine.load %in[%i, %s * 128 + %r] : memref<64x1024xf32>
-          %y = arith.addf %a, %x : f32
-          affine.yield %y : f32
-        }
-        affine.store %p, %part[%i, %s] : memref<64x8xf32>
-      }
-    }
-    affine.for %i = 0 to 64 {
-      %sum = affine.for %s = 0 to 8 iter_args(%a = %zero) -> (f32) {
-        %x = affine.load %part[%i, %s] : memref<64x8xf32>
-        %y = arith.addf %a, %x : f32
-        affine.yield %y : f32
-      }
-      affine.store %sum, %whole[%i] : memref<64xf32>
-    }
-    ```
-
-    After, the second nest is:
-
-    ```mlir
-    affine.for %i = 0 to 64 {
-      %sum = affine.for %s = 0 to 8 iter_args(%a = %zero) -> (f32) {
-        %t = affine.for %r = 0 to 128 iter_args(%b = %a) -> (f32) {
-          %x = affine.load %part[%i, %s] : memref<64x8xf32>
-          %lane = arith.index_cast %r : index to i64
-          %first = arith.cmpi eq, %lane, %c0 : i64
-          %z = arith.select %first, %x, %zero : f32
-          %y = arith.addf %b, %z : f32
-          affine.yield %y : f32
-        }
-        affine.yield %t : f32
-      }
-      affine.store %sum, %whole[%i] : memref<64xf32>
-    }
-    ```
-  }];
-  let statistics = [
-    Statistic<"numSpread", "num-spread", "Reductions spread over lanes">,
-  ];
-  let dependentDialects = ["::bridge::BridgeDialect",
-                           "::mlir::affine::AffineDialect",
-                           "::mlir::arith::ArithDialect"];
-}
-
 def PadExtents : Pass<"bridge-pad-extents", "::mlir::func::FuncOp"> {
   let summary = "Pads shorter inner loops with guarded lanes";
   let description = [{
