@@ -69,8 +69,7 @@ def _check_rows(kernel: Kernel, kernels: list[Kernel], band: LiftedBand, loaded:
     loaded: bytes that the kernels loaded before they had other loops.
     """
     names, alone = sorted(kernel.get_operation_names()), len(kernels) == 1
-    gains = inductor.has_stages(kernels[0]) or inductor.bytes_loaded(kernel) < loaded
-    if alone and not (band.in_registers and gains):
+    if alone and not (band.in_registers and _gains(kernel, kernels[0], loaded)):
         raise Unsupported(Reason.not_profitable, f"{names}: other loops, and nothing less to load")
     if not band.in_registers or band.registers is None:
         return
@@ -82,6 +81,11 @@ def _check_rows(kernel: Kernel, kernels: list[Kernel], band: LiftedBand, loaded:
         amounts = f"saves {saved / 2**20:.1f} MB, a launch counted as {LAUNCH_BYTES >> 20}"
         detail = f"one kernel {amounts}, and moves {beside / 2**20:.1f} MB beside the rows that it keeps"
         raise Unsupported(Reason.not_profitable, f"{names}: {detail}")
+
+
+def _gains(kernel: Kernel, replaced: Kernel, loaded: int) -> bool:
+    """Return True if it pays to keep rows in the place of one kernel, which loaded so many bytes."""
+    return inductor.has_stages(replaced) or inductor.bytes_loaded(kernel) < loaded
 
 
 def _tiled(kernels: list[Kernel]) -> set[str]:
