@@ -145,9 +145,13 @@ def _check_band(after: FunctionAccesses, root: ir.Operation, own: list[AccessRel
 
 def _check_same(meetings: isl.Map, access: AccessRelation) -> None:
     """Check that only an iteration itself meets an iteration at an element."""
-    identity = isl.Map.identity(meetings.get_space())
-    if not meetings.is_subset(identity):
+    if not _meets_itself(meetings):
         raise InvariantError(f"{_where(access)}: two iterations of a band meet")
+
+
+def _meets_itself(meetings: isl.Map) -> bool:
+    """Return True if no iteration meets another."""
+    return meetings.is_subset(isl.Map.identity(meetings.get_space()))
 
 
 def _check_lanes(after: FunctionAccesses, root: ir.Operation, own: list[AccessRelation]) -> str:
@@ -166,10 +170,15 @@ def _check_lane(after: FunctionAccesses, band: list[ir.Operation], store: Access
     """Check that a load reads in each lane what the store wrote in that lane."""
     writer = _lanes(store, band)
     reader = _lanes(load, band) + [loop for loop in load.loops if _carries(loop)]
-    if writer and store.factor == load.factor and after.have_equal_bounds(writer, reader):
-        written, read = _by_loops(after, band, store, writer), _by_loops(after, band, load, reader)
-        _check_same(written.apply_range(read.reverse()), load)
-        return
+    if writer and after.have_equal_bounds(writer, reader):
+        if store.factor == load.factor:
+            written, read = _by_loops(after, band, store, writer), _by_loops(after, band, load, reader)
+            _check_same(written.apply_range(read.reverse()), load)
+            return
+        # What stores the halves of a row looks unrolled, and a reduction of the halves stores nothing to tell by.
+        written, read = after.relation(store, [*band, *writer]), after.relation(load, [*band, *reader])
+        if _meets_itself(written.apply_range(read.reverse())):
+            return
     written_extents, read_extents = _extents(store, writer), _extents(load, reader)
     if written_extents is None or not read_extents or prod(read_extents) % prod(written_extents):
         raise InvariantError(f"{_where(load)}: its lanes are not those of the store")

@@ -212,6 +212,48 @@ def test_a_row_value_for_the_wrong_elements_is_found(accesses, complaint):
         verify_shared(**accesses)
 
 
+#: A sum of the halves of a row, which are then overwritten: two accesses an iteration, and nothing was unrolled.
+OVERWRITTEN = """
+func.func @f(%row: memref<8x16xf32>, %in: memref<8x16xf32>, %sum: memref<8xf32>) {
+  affine.for %i = 0 to 8 {
+    %zero = arith.constant 0.0 : f32
+    %total = affine.for %j = 0 to 8 iter_args(%state = %zero) -> (f32) {
+      %x = affine.load %row[FIRST] : memref<8x16xf32>
+      %y = affine.load %row[SECOND] : memref<8x16xf32>
+      %both = arith.addf %x, %y : f32
+      %next = arith.addf %state, %both : f32
+      affine.yield %next : f32
+    }
+    affine.store %total, %sum[%i] : memref<8xf32>
+    affine.for %j = 0 to 8 {
+      %x = affine.load %in[%i, %j + 8] : memref<8x16xf32>
+      affine.store %x, %row[%i, %j] : memref<8x16xf32>
+      %y = affine.load %in[%i, %j] : memref<8x16xf32>
+      affine.store %y, %row[%i, %j + 8] : memref<8x16xf32>
+    }
+  } {bridge.band}
+  return
+}
+"""
+
+
+def verify_overwritten(first, second):
+    text = OVERWRITTEN.replace("FIRST", first).replace("SECOND", second)
+    with context(), ir.Location.unknown():
+        return Recheck(ir.Module.parse(text)).verify(ir.Module.parse(text))
+
+
+def test_a_sum_of_halves_that_are_overwritten_is_certified():
+    """Both halves are one lane's; the stores of halves looked like what was unrolled, and the sum did not."""
+    assert verify_overwritten("%i, %j", "%i, %j + 8")[-1] == "lanes: 4 pairs of a store and a load, each in one lane"
+
+
+@pytest.mark.parametrize(("first", "second"), [("%i, 7 - %j", "%i, %j + 8"), ("%i, %j", "%i, 15 - %j")])
+def test_a_sum_in_lanes_that_others_overwrite_is_found(first, second):
+    with pytest.raises(InvariantError, match="its lanes are not those of the store"):
+        verify_overwritten(first, second)
+
+
 def rechecked(gm, inputs):
     return bridge_backend(gm, inputs, options={"recheck": True, "strict": True})
 
