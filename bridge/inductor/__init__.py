@@ -36,6 +36,7 @@ from .hooks import (
 )
 from .instructions import instructions, instructions_of
 from .loops import (
+    forget_waiting,
     inductor_ops,
     make_loop_body,
     merges_softmax_states,

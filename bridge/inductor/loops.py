@@ -150,6 +150,17 @@ def _remove_from_users(node: LoopNode, read_before: Iterable[str], undo: context
             buffer.users = [user for user in buffer.users if user.node is not node or user.is_weak]
 
 
+def forget_waiting(nodes: Sequence[LoopNode], undo: contextlib.ExitStack) -> None:
+    """Make no node of a kernel a user of what it only has to come after in that kernel, until `undo` is closed.
+
+    One that overwrites an input comes after all that read it, and after what these make.  The kernel has its nodes in
+    order; Inductor's C++ asks the loops of each user where they read a buffer, and has none where they do not.
+    """
+    for buffer in (buffer for node in nodes for buffer in node.get_outputs()):
+        undo.callback(setattr, buffer, "users", buffer.users)
+        buffer.users = [user for user in buffer.users if not (user.is_weak and user.node in nodes)]
+
+
 def _forget_loop_caches(node: Any) -> None:
     from torch._inductor.codegen.simd import SIMDScheduling
 

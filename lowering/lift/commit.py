@@ -38,10 +38,7 @@ def rewrite(
     timing = Timing(kernels) if kernels and codegen.times_fusions(place[1]) else None
     loaded = sum(map(_bytes_loaded, kernels))
     with contextlib.ExitStack() as undo:
-        for lifted in band.nodes:
-            node = nodes[lifted.name]
-            body = inductor.make_loop_body(lifted.body, lifted.iter_sizes, lifted.reduce_sizes)
-            inductor.set_loop_body(node, body, undo)
+        _set_bodies(band, nodes, undo)
         if inductor.generates_triton(inductor.device_of(first)):
             codegen.run_in_lanes(*place[:2])
         judged = [] if timing else kernels
@@ -57,6 +54,15 @@ def rewrite(
         if check is not None:
             check(kernel)
         return kernel, decisions, undo.pop_all()
+
+
+def _set_bodies(band: LiftedBand, nodes: dict[str, LoopNode], undo: contextlib.ExitStack) -> None:
+    """Give the band's nodes their new loops, until `undo` is closed."""
+    for lifted in band.nodes:
+        body = inductor.make_loop_body(lifted.body, lifted.iter_sizes, lifted.reduce_sizes)
+        inductor.set_loop_body(nodes[lifted.name], body, undo)
+    if not inductor.generates_triton(inductor.device_of(nodes[band.nodes[0].name])):
+        inductor.forget_waiting([nodes[lifted.name] for lifted in band.nodes], undo)
 
 
 def _check_rows(kernel: Kernel, kernels: list[Kernel], band: LiftedBand, loaded: int) -> None:

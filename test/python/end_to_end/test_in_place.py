@@ -47,6 +47,12 @@ def running_statistics(x: Tensor, mean: Tensor, variance: Tensor) -> Tensor:
     return gate((x - own) * torch.rsqrt(spread + 1e-5))
 
 
+def waits_for_what_it_does_not_read(x: Tensor, y: Tensor) -> Tensor:
+    """What overwrites y comes after x, which was made of y, and reads only its sum."""
+    x.mul_(torch.sigmoid(y))
+    return y.add_(x.sum(-1, keepdim=True))
+
+
 def a_new_tensor(x: Tensor, y: Tensor) -> Tensor:
     """Inductor makes it, and overwrites it."""
     return torch.softmax(torch.as_strided_scatter(x * 2, y + 1, y.shape, y.stride()), -1)
@@ -104,6 +110,7 @@ PROGRAMS = [
     Program(residual, [_row(), _row()], 1),
     Program(half_of_a_row, [_row(), _row()], 1),
     Program(running_statistics, [_row(), _row(ROWS, 1), _row(ROWS, 1)], 1),
+    Program(waits_for_what_it_does_not_read, [_row(), _row()], 1),
     Program(a_new_tensor, [_row(), _row()], 3),
     Program(halves_change_places, [_row(), _row()], 3),
     Program(row_is_turned_around, [_row(), _row()], 2),
@@ -143,8 +150,9 @@ def test_all_threads_have_read_before_the_first_one_overwrites(compiler):
     assert "tl.debug_barrier()" in stored[stored.rindex("tl.load") :]
 
 
-@pytest.mark.parametrize("program", PROGRAMS[:5], ids=lambda p: p.function.__name__)
+@pytest.mark.parametrize("program", PROGRAMS[:6], ids=lambda p: p.function.__name__)
 def test_cpu(program, compiler):
     inputs = program.inputs(torch.float32)
     results = compiler(program.function, backend=backend_bridge)(*inputs)
     assert _error(_all(results, inputs), _expected(program, torch.float32)) < 1e-6
+    assert not [reason for reason, _ in bridge.report().reasons() if reason is bridge.Reason.internal_error]
