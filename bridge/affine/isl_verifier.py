@@ -171,13 +171,13 @@ def _check_lane(after: FunctionAccesses, band: list[ir.Operation], store: Access
     writer = _lanes(store, band)
     reader = _lanes(load, band) + [loop for loop in load.loops if _carries(loop)]
     if writer and after.have_equal_bounds(writer, reader):
+        # An iteration that stores the halves of a row looks unrolled, and is one lane: first the loops as they are.
+        written, read = after.relation(store, [*band, *writer]), after.relation(load, [*band, *reader])
+        if _meets_itself(written.apply_range(read.reverse())):
+            return
         if store.factor == load.factor:
             written, read = _by_loops(after, band, store, writer), _by_loops(after, band, load, reader)
             _check_same(written.apply_range(read.reverse()), load)
-            return
-        # What stores the halves of a row looks unrolled, and a reduction of the halves stores nothing to tell by.
-        written, read = after.relation(store, [*band, *writer]), after.relation(load, [*band, *reader])
-        if _meets_itself(written.apply_range(read.reverse())):
             return
     written_extents, read_extents = _extents(store, writer), _extents(load, reader)
     if written_extents is None or not read_extents or prod(read_extents) % prod(written_extents):

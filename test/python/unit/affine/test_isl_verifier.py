@@ -248,6 +248,45 @@ def test_a_sum_of_halves_that_are_overwritten_is_certified():
     assert verify_overwritten("%i, %j", "%i, %j + 8")[-1] == "lanes: 4 pairs of a store and a load, each in one lane"
 
 
+#: Halves of a row are scaled, each by the other, and both are overwritten.
+MIXED = """
+func.func @f(%row: memref<8x16xf32>, %out: memref<8x16xf32>) {
+  affine.for %i = 0 to 8 {
+    affine.for %j = 0 to 8 {
+      %x = affine.load %row[%i, %j] : memref<8x16xf32>
+      %y = affine.load %row[OTHER] : memref<8x16xf32>
+      %z = arith.mulf %x, %y : f32
+      affine.store %z, %out[%i, %j] : memref<8x16xf32>
+      affine.store %y, %out[%i, %j + 8] : memref<8x16xf32>
+    }
+    affine.for %j = 0 to 8 {
+      %x = affine.load %row[%i, %j] : memref<8x16xf32>
+      %y = affine.load %row[%i, %j + 8] : memref<8x16xf32>
+      affine.store %y, %row[%i, %j] : memref<8x16xf32>
+      affine.store %x, %row[%i, %j + 8] : memref<8x16xf32>
+    }
+  } {bridge.band}
+  return
+}
+"""
+
+
+def verify_mixed(other):
+    with context(), ir.Location.unknown():
+        text = MIXED.replace("OTHER", other)
+        return Recheck(ir.Module.parse(text)).verify(ir.Module.parse(text))
+
+
+def test_halves_that_read_each_other_before_both_are_overwritten_are_certified():
+    """An iteration that stores both halves was taken for two lanes, of which one overwrites what the other reads."""
+    assert verify_mixed("%i, %j + 8")[-1] == "lanes: 8 pairs of a store and a load, each in one lane"
+
+
+def test_halves_that_read_another_lane_before_both_are_overwritten_are_found():
+    with pytest.raises(InvariantError, match="two iterations of a band meet"):
+        verify_mixed("%i, 15 - %j")
+
+
 @pytest.mark.parametrize(("first", "second"), [("%i, 7 - %j", "%i, %j + 8"), ("%i, %j", "%i, 15 - %j")])
 def test_a_sum_in_lanes_that_others_overwrite_is_found(first, second):
     with pytest.raises(InvariantError, match="its lanes are not those of the store"):
