@@ -77,7 +77,8 @@ class Done:
 
     merged: kernels that are now in one of the `bands` kernels of fused loops; restructured: kernels that stayed what
     they were, with other loops; launches: of its kernels that others run in, too; joined: its kernels that run in the
-    launch of another, of this group or not; sums: launches of PyTorch's that added up columns, which no count has.
+    launch of another, of this group or not; sums: launches of PyTorch's that added up columns, which no count has;
+    divided: its kernels that are two now, each of which may be in a band.
     """
 
     merged: int = 0
@@ -86,11 +87,12 @@ class Done:
     launches: int = 0
     joined: int = 0
     sums: int = 0
+    divided: int = 0
 
     @property
     def saved(self) -> int:
         """Launches of the group that are gone."""
-        return self.merged - self.bands + self.joined
+        return self.merged - self.bands + self.joined - self.divided
 
     def with_band(self, kernels: int) -> Done:
         """Return the same, and one kernel in the place of several, or one with other loops."""
@@ -108,6 +110,8 @@ class Done:
             parts.append(f"launch shared, {self.joined} saved" if self.joined else "launch shared with another group")
         if self.sums:
             parts.append(f"{self.sums} sum{'s' if self.sums > 1 else ''} by PyTorch saved")
+        if self.divided:
+            parts.append(f"{self.divided} kernel{'s' if self.divided > 1 else ''} divided in two")
         return "; ".join(parts) or "nothing changed"
 
 

@@ -19,6 +19,7 @@ from ..lowering.triton.columns import MOST_PARTS
 from ..lowering.triton.profitability import LAUNCH_BYTES, power_of_2
 from ..reasons import Reason, Unsupported
 from ..support.error_boundary import try_step
+from .column_waits import Divided
 from .independence import find_obstacle, stay_in_order
 
 #: Kernels between one and the next of those that are tried together.
@@ -40,6 +41,12 @@ IN_FLIGHT = 2.6e6
 #: multiprocessors with four schedulers for 32 lanes each, at 1.755 GHz, and 3.35 TB/s.
 INSTRUCTIONS_A_BYTE = 7.1
 
+#: Elements of what a kernel of Inductor's reduces at a time, at most: of shorter rows it has several.
+ELEMENTS_OF_ROWS = 4096
+
+#: What share of the time is saved, at least, where as many launches are left: the bytes say it no better than that.
+CLEAR_GAIN = 1 / 8
+
 #: Rows of a block, at least, so that it can have several in a tile.
 SMALLEST_BLOCK = 4
 
@@ -49,7 +56,7 @@ class Tile:
     """Kernels over one tile of rows and columns.
 
     kernels: in the schedule's order; sums: of columns; readers: kernels that add up the parts of the sums, and what
-    follows on the result alone.
+    follows on the result alone; divided: Inductor's kernels of which only a part is among `kernels`.
     """
 
     rows: int
@@ -57,11 +64,16 @@ class Tile:
     kernels: list[Kernel]
     sums: list[ColumnSum]
     readers: list[Kernel]
+    divided: tuple[Divided, ...] = ()
 
     @property
     def names(self) -> set[str]:
         """Operations of the kernels over the tile."""
         return set().union(*map(inductor.operation_names, self.kernels))
+
+    def inductors(self, kernel: Kernel) -> Kernel:
+        """Return a kernel, or the one of Inductor's that it is a part of."""
+        return next((one.whole for one in self.divided if one.before is kernel), kernel)
 
 
 def adds_up_columns(kernel: Kernel) -> bool:
@@ -80,8 +92,10 @@ def _is_of_loops(kernel: Kernel) -> bool:
     return find_obstacle(kernel) is None
 
 
-def find_tile(schedule: Schedule, seed: int) -> Tile:
+def find_tile(schedule: Schedule, seed: int, divided: Divided | None = None) -> Tile:
     """Return the tile of the kernel at `seed`, with all kernels that may be one with it.
+
+    divided: a kernel that was divided for it.
 
     Unsupported where it has none, or its sums are not of the kind that a kernel of rows can add up.
     """
@@ -95,7 +109,8 @@ def find_tile(schedule: Schedule, seed: int) -> Tile:
     found = [sums.column_sum(node) for kernel in kernels for node in _parts(kernel)]
     if not any(not sums.is_column_part(node) for kernel in kernels for node in inductor.loop_nodes(kernel)):
         raise Unsupported(Reason.no_common_band, f"{schedule[seed].get_name()}: no kernel of the same rows")
-    return Tile(rows, columns, kernels, found, _readers(schedule, found, columns))
+    joined = () if divided is None or not any(kernel is divided.before for kernel in kernels) else (divided,)
+    return Tile(rows, columns, kernels, found, _readers(schedule, found, columns), joined)
 
 
 def _only_extents(kernel: Kernel) -> tuple[int, int]:
@@ -240,18 +255,20 @@ def check_worthwhile(tile: Tile, band: Kernel, adding: list[Kernel], block: int,
 
     A kernel of rows that has its sums of PyTorch, and nothing else beside it, stays as it is.
     """
-    emitted = [k for k in [*tile.kernels, *tile.readers] if not all(map(mixed.done_by_mixed_kernel, k.get_nodes()))]
-    by_torch = _added_by_torch(tile)
+    known = map(tile.inductors, [*tile.kernels, *tile.readers])
+    emitted = [k for k in known if not all(map(mixed.done_by_mixed_kernel, k.get_nodes()))]
+    by_torch, apart = _added_by_torch(tile), [one.after for one in tile.divided]
     launches = len(emitted) + launches_by_torch(tile)
-    left = 1 + len(adding)
+    left = 1 + len(adding) + len(apart)
     parts = parts_bytes(tile, block)
     size = f"{parts / 2**20:.1f} MB of partial sums"
     if left > len(emitted):
         raise Unsupported(Reason.not_profitable, f"{_names(tile)}: no kernel less, with {size}")
-    before = sum(map(_cost, emitted)) + 2 * parts * len(by_torch) // len(tile.sums)
-    saved = before - _moved(adding) - parts - _cost_of_band(tile, band, block)
+    before = sum(map(_cost, emitted)) + _beside_stores(tile) + 2 * parts * len(by_torch) // len(tile.sums)
+    saved = before - _moved(adding) - parts - _cost_of_band(tile, band, block) - sum(map(_cost, apart))
     detail = f"{launches} launches become {left}, which save the time of {saved / 2**20:.1f} MB, with {size}"
-    if saved + (launches - left) * LAUNCH_BYTES <= 0 and not force:
+    worth = saved + (launches - left) * LAUNCH_BYTES if launches > left else saved - CLEAR_GAIN * before
+    if worth <= 0 and not force:
         raise Unsupported(Reason.not_profitable, f"{_names(tile)}: {detail}")
     return f"rows and columns: blocks of {block} rows: {detail}"
 
@@ -272,6 +289,12 @@ def _moved(kernels: list[Kernel]) -> int:
 def _cost(kernel: Kernel) -> int:
     """Return the bytes that a kernel moves, or could move in the time of its instructions, if these are more."""
     return max(_moved([kernel]), int(inductor.instructions_of(kernel) / INSTRUCTIONS_A_BYTE))
+
+
+def _beside_stores(tile: Tile) -> int:
+    """Return the bytes around what the kernels that are divided store in large steps, which alone have tiles for it."""
+    rows = max(ELEMENTS_OF_ROWS // tile.columns, 1)
+    return sum(inductor.bytes_beside_stores(one.whole, rows) for one in tile.divided)
 
 
 def _cost_of_band(tile: Tile, band: Kernel, block: int) -> int:

@@ -58,6 +58,7 @@ from .schedule import (
     buffers_written,
     bytes_beside,
     bytes_beside_rows,
+    bytes_beside_stores,
     bytes_loaded,
     bytes_loaded_in_passes,
     bytes_touched,

@@ -1,7 +1,8 @@
 """Sums along columns: what Inductor splits in two stages, and what a kernel of rows needs to have their first one.
 
 The first stage is a tile of partial sums, [parts, columns]; the second adds them up. A kernel whose programs have a
-block of rows each adds up the columns of its block, and the parts are then its blocks.
+block of rows each adds up the columns of its block, and the parts are then its blocks. The largest and the smallest
+element of each column are found in the same way; what is said of sums holds for them, too.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ from ..reasons import Reason, Unsupported
 from .loops import ops_handler_base, remake_loop_body, run_loop_body, set_loop_body
 from .protocols import Kernel, LoopBody, LoopNode
 from .schedule import buffers_read, loop_nodes, node_body, node_sizes
+
+#: Types of reductions whose parts are reduced by the same type, and that hold in float32 what they are of.
+KINDS = ("sum", "max", "min")
 
 
 @dataclass(frozen=True)
@@ -65,8 +69,8 @@ def column_sum(part: LoopNode) -> ColumnSum:
     readers = [user.node for user in output.users if not user.is_weak]
     total: Any = readers[0] if len(readers) == 1 else None
     name = output.get_name()
-    if total is None or buffers_read(total) != {name} or not _adds_floats(part) or not _adds_floats(total):
-        raise Unsupported(Reason.not_liftable, f"{part.get_name()}: not a sum of float32 in two stages")
+    if total is None or buffers_read(total) != {name} or _kind(part) is None or _kind(part) != _kind(total):
+        raise Unsupported(Reason.not_liftable, f"{part.get_name()}: no sum, max or min of float32 in two stages")
     rows, columns = numbers
     parts = _parts_in_last_place(part, columns)
     if parts is None or is_column_part(total) or _extents(total) != (columns, parts):
@@ -84,12 +88,12 @@ def _extents(node: LoopNode) -> tuple[Any, Any]:
     return prod(iterated), prod(reduced)
 
 
-def _adds_floats(node: LoopNode) -> bool:
-    """Return True for a sum whose parts and input have no more digits than float32."""
+def _kind(node: LoopNode) -> str | None:
+    """Return the type of a reduction whose parts and input have no more digits than float32; None for others."""
     narrow = (torch.float32, torch.bfloat16, torch.float16)
     data = node.node.data
-    kinds = getattr(data, "reduction_type", None), getattr(data, "src_dtype", None), node.node.get_dtype()
-    return kinds[0] == "sum" and kinds[1] in narrow and kinds[2] in narrow
+    kind, dtypes = getattr(data, "reduction_type", None), (getattr(data, "src_dtype", None), node.node.get_dtype())
+    return kind if kind in KINDS and all(dtype in narrow for dtype in dtypes) else None
 
 
 def _parts_in_last_place(part: LoopNode, columns: int) -> int | None:

@@ -12,6 +12,7 @@ from functools import partial
 
 from .. import inductor
 from ..horizontal.column_sums import (
+    WINDOW,
     Tile,
     adds_up_columns,
     blocks_to_try,
@@ -19,6 +20,7 @@ from ..horizontal.column_sums import (
     find_tile,
     launches_by_torch,
 )
+from ..horizontal.column_waits import Divided, Division, find_divisions
 from ..horizontal.independence import positions_of, stay_in_order
 from ..horizontal.peak_memory import Room
 from ..inductor import columns as sums
@@ -39,13 +41,14 @@ class _Change:
     """Hold the schedule after sums over rows have joined the kernels of their rows.
 
     made: each kernel with those that it replaces, at the position of the first; decision: a line about it.
-    sums: launches of PyTorch's that are gone.
+    sums: launches of PyTorch's that are gone; tile: what the first kernel is over.
     """
 
     schedule: Schedule
     made: list[tuple[Kernel, list[Kernel]]]
     decision: str
     sums: int
+    tile: Tile
 
 
 def add_up_columns(schedule: Schedule, logs: Logs, room: Room | None) -> Schedule:
@@ -62,8 +65,11 @@ def add_up_columns(schedule: Schedule, logs: Logs, room: Room | None) -> Schedul
 def _try_seed(schedule: Schedule, seed: Kernel, logs: Logs, room: Room | None) -> Schedule:
     """Return the schedule with one kernel for the tile of a kernel; as it was where that is refused."""
     change = None
-    with attempt(note=partial(_refuse, seed, logs)):
-        change = _change(schedule, seed, room)
+    for division in [*try_step(partial(find_divisions, schedule, seed, WINDOW), []), None]:
+        with attempt(note=partial(_refuse, seed, logs)):
+            change = _change(schedule, seed, room, division)
+        if change is not None:
+            break
     if change is None:
         return schedule
     with attempt():
@@ -85,17 +91,44 @@ def _refuse(seed: Kernel, logs: Logs, reason: Reason, detail: str) -> None:
         logs.report.refusals.append(Refusal([seed.get_name()], reason, detail))
 
 
-def _change(schedule: Schedule, seed: Kernel, room: Room | None) -> _Change:
-    """Return what becomes of the tile of a kernel; Unsupported, with nothing changed, where it stays as it is."""
+def _change(schedule: Schedule, seed: Kernel, room: Room | None, division: Division | None) -> _Change | None:
+    """Return what becomes of the tile of a kernel; Unsupported, with nothing changed, where it stays as it is.
+
+    division: of a kernel a part of which may be in the tile; None where it is not.
+    """
     obstacle = mixed.cannot_mix()
     if obstacle is not None:
         raise Unsupported(Reason.not_liftable, f"{seed.get_name()}: {obstacle}")
-    tile = find_tile(schedule, positions_of(schedule, [seed])[0])
+    with contextlib.ExitStack() as undo:
+        divided = None if division is None else _divide(division, undo)
+        if divided is not None:
+            schedule = divided.in_schedule(schedule)
+        tile = find_tile(schedule, positions_of(schedule, [seed])[0], divided)
+        if division is not None and not tile.divided:
+            return None
+        change = _change_of(schedule, tile, room)
+        undo.pop_all()
+    return change
+
+
+def _divide(division: Division, undo: contextlib.ExitStack) -> Divided:
+    """Return two kernels in the place of one, which are those of their nodes until `undo` is closed."""
+    before, after = codegen.fuse_nodes(division.before), codegen.fuse_nodes(division.after)
+    if before is None or after is None:
+        detail = "Inductor's codegen cannot run its parts alone"
+        raise Unsupported(Reason.not_liftable, f"{division.whole.get_name()}: {detail}")
+    undo.callback(codegen.put_back, [division.whole])
+    codegen.put_back([before, after])
+    return Divided(division.whole, before, after)
+
+
+def _change_of(schedule: Schedule, tile: Tile, room: Room | None) -> _Change:
+    """Return what becomes of a tile; Unsupported, with nothing changed, where it stays as it is."""
     check_not_faulty(tile.names)
     if not stay_in_order(schedule, [set(positions_of(schedule, kernels)) for kernels in (tile.kernels, tile.readers)]):
         detail = "a path leads from one to another through other kernels"
         raise Unsupported(Reason.cycle_through_other_node, f"{sorted(tile.names)}: {detail}")
-    processors = inductor.multiprocessors(inductor.device_of(seed))
+    processors = inductor.multiprocessors(inductor.device_of(tile.kernels[0]))
     check = None
     if room is not None:
         check = partial(room.check_all, most=_peak_with_workspaces(schedule, tile, processors))
@@ -133,7 +166,7 @@ def _in_blocks(schedule: Schedule, tile: Tile, block: int, check: Callable[[Sche
         if check is not None:
             check(changed)
         undo.pop_all()
-    return _Change(changed, made, decision, by_torch)
+    return _Change(changed, made, decision, by_torch, tile)
 
 
 def _band(tile: Tile, block: int) -> Kernel:
@@ -171,12 +204,13 @@ def _replaced(schedule: Schedule, made: list[tuple[Kernel, list[Kernel]]]) -> Sc
 
 def _log(schedule: Schedule, change: _Change, logs: Logs) -> None:
     """Note the new kernels in the log of the first kernel of each, and in those of others that they replace."""
-    all_replaced = [kernel for _, kernels in change.made for kernel in kernels]
+    made = [(kernel, list(map(change.tile.inductors, replaced))) for kernel, replaced in change.made]
+    all_replaced = [kernel for _, kernels in made for kernel in kernels]
     free = [kernel for kernel in all_replaced if logs.owner(inductor.operation_names(kernel)) is None]
     if free:
         group = Group(positions_of(schedule, free), set().union(*map(inductor.operation_names, free)))
         logs.keep(logs.open(group, schedule))
-    for kernel, replaced in change.made:
+    for kernel, replaced in made:
         owners = [owner for k in replaced if (owner := logs.owner(inductor.operation_names(k))) is not None]
         first: GroupLog = owners[0]
         own = [k for k, owner in zip(replaced, owners, strict=True) if owner is first]
@@ -187,3 +221,7 @@ def _log(schedule: Schedule, change: _Change, logs: Logs) -> None:
                 owner.join_launch(first, change.decision)
     if change.sums:
         first.spare_sums(change.sums)
+    for divided in change.tile.divided:
+        owner = logs.owner(inductor.operation_names(divided.whole))
+        assert owner is not None, "every kernel that was replaced has a log by now"
+        owner.divide()

@@ -95,6 +95,10 @@ class GroupLog:
             self.decisions.append(f"in a launch of {first.name}: {decision}")
         self._gain(replace(self.done, joined=self.done.joined + 1))
 
+    def divide(self) -> None:
+        """Note a kernel of the group that is two now, the first of which is in a band."""
+        self._gain(replace(self.done, divided=self.done.divided + 1))
+
     def spare_sums(self, launches: int) -> None:
         """Note launches of PyTorch's that nothing needs any more."""
         self._gain(replace(self.done, sums=self.done.sums + launches))

@@ -36,6 +36,9 @@ STAGES = 3
 #: Shared memory that the hardware keeps of each program's.
 RESERVED_BYTES = 1 << 10
 
+#: What the rows that a block does not have add to its columns.
+NEUTRAL = {"sum": "0.0", "max": 'float("-inf")', "min": 'float("inf")'}
+
 #: Parts of one column, at most, so that a block can have them.
 MOST_PARTS = SUM_ELEMENTS // SUM_COLUMNS[-1]
 
@@ -108,7 +111,7 @@ class ColumnMixin(TritonKernel):
         shape = tuple(self.dense_size_list())
         tile = f"tl.broadcast_to({val}, [{', '.join(shape)}])"
         if not self._has_constant_xmask():
-            tile = f"tl.where(xmask, {tile}, 0.0)"
+            tile = f"tl.where(xmask, {tile}, {NEUTRAL[reduction_type]})"
         whole = self.cse.generate(self.compute, tile, dtype=torch.float32, shape=shape)
         # What this node alone reads beside the others of the kernel, nobody has to store.
         self.store_buffer_names.add(name)

@@ -13,6 +13,7 @@ from training import PATTERNS, adaln_residual, count, graphs
 import bridge
 from bridge import inductor, offline
 from bridge.backend import bridge as backend
+from bridge.horizontal import column_sums
 from bridge.offline.interpret import interpreter
 from bridge.reasons import Reason
 
@@ -159,3 +160,113 @@ def test_a_sum_of_broadcast_rows_ends_with_the_last(few_processors):
     assert len(decisions()) == 1, bridge.report()
     for one, other in zip(found, all_the_same_in_a_row(x.double(), s.double()), strict=True):
         torch.testing.assert_close(one.double(), other, rtol=1e-5, atol=1e-5)
+
+
+def with_scales(x):
+    """Copies in float8 with a scale for each row and for each column, the second transposed in memory."""
+    wide = x.float()
+    rows = wide.abs().amax(-1, keepdim=True).clamp(min=1e-12) / 448
+    columns = wide.abs().amax(0, keepdim=True).clamp(min=1e-12) / 448
+    rounded = (wide / rows).to(torch.float8_e4m3fn), (wide / columns).to(torch.float8_e4m3fn)
+    return rounded[0], rows, rounded[1].t().contiguous(), columns
+
+
+def with_scales_after_gate(a, b):
+    return with_scales(torch.nn.functional.silu(a) * b)
+
+
+@pytest.mark.parametrize(("function", "inputs"), [(with_scales, 1), (with_scales_after_gate, 2)])
+def test_scales_of_rows_and_of_columns_are_found_in_one_kernel(function, inputs):
+    """What is left are the columns' scales, and the copy with them, in tiles of two dimensions: no longer by rows."""
+    torch._dynamo.reset()
+    given = [torch.empty(8192, 4096, dtype=torch.bfloat16) for _ in range(inputs)]
+    found = offline.compile_for_gpu(function, given, compile_fx=compiled_for(), dynamic=False)
+    rows, scales, copy = (kernel.source for kernel in found.kernels)
+    assert "RSPLIT_SIZE" in rows and "max2" in rows and "*fp8e4nv" in rows
+    assert "max2" in scales and "*fp8e4nv" not in scales
+    assert "triton_heuristics.pointwise" in copy and "'y'" in copy
+    (group,) = bridge.report().groups
+    assert (group.kernels_before, group.kernels_after) == (3, 3) and "1 kernel divided in two" in str(group.done)
+
+
+def scale_of_columns(x):
+    """Without the second copy, only the columns' scales are left."""
+    return with_scales(x)[0], with_scales(x)[1], with_scales(x)[3]
+
+
+def scale_of_columns_beside(x, y):
+    return *scale_of_columns(x), (y @ y) @ y
+
+
+def test_scales_of_columns_are_one_kernel_more():
+    """Where two products need more memory than the parts of the columns' scales."""
+    torch._dynamo.reset()
+    given = [torch.empty(8192, columns, dtype=torch.bfloat16) for columns in (4096, 8192)]
+    theirs = offline.compile_for_gpu(scale_of_columns_beside, given, dynamic=False).n_kernels
+    torch._dynamo.reset()
+    compile_fx = compiled_for()
+    ours = offline.compile_for_gpu(scale_of_columns_beside, given, compile_fx=compile_fx, dynamic=False).n_kernels
+    assert (theirs, ours) == (3, 2), bridge.report()
+    torch._dynamo.reset()
+    offline.compile_for_gpu(scale_of_columns, given[:1], compile_fx=compile_fx, dynamic=False)
+    assert any("bytes of memory more" in why for _, why in apart()) and not decisions()
+
+
+def test_a_kernel_with_many_rows_in_a_block_stays_whole():
+    """Its blocks store whole sectors of the transposed copy, so that the copy needs no tiles of its own."""
+    torch._dynamo.reset()
+    given = [torch.empty(65536, 256, dtype=torch.bfloat16)]
+    offline.compile_for_gpu(with_scales, given, compile_fx=compiled_for(), dynamic=False)
+    assert not decisions()
+    assert any(reason is Reason.not_profitable and "3 launches become 3" in why for reason, why in apart())
+
+
+@pytest.fixture
+def as_if_large(monkeypatch):
+    """Has few short rows cost what many long ones do: memory is busy, and blocks have one row."""
+    monkeypatch.setattr(column_sums, "IN_FLIGHT", 1)
+    monkeypatch.setattr(column_sums, "ELEMENTS_OF_ROWS", 1)
+
+
+def same(one, other):
+    """True if all bits are equal, but those of what is not a number."""
+    number = ~other.float().isnan()
+    bits = [tensor.view(torch.uint8 if tensor.itemsize == 1 else torch.int32)[number] for tensor in (one, other)]
+    return one.shape == other.shape and torch.equal(one.float().isnan(), ~number) and torch.equal(*bits)
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(75, 120), (96, 64)])
+@pytest.mark.parametrize("special", [None, float("nan"), float("-inf")])
+def test_copies_in_float8_are_those_of_eager(few_processors, as_if_large, rows, columns, special):
+    """Bit for bit, where rows do not fill the last block and lanes not their row, and where a row has no number."""
+    x = torch.randn(rows, columns, generator=torch.Generator().manual_seed(0))
+    x[:, 3] = -x[:, 3].abs()  # the largest is none of the elements, but of their absolute values
+    if special is not None:
+        x[rows - 1, 7] = x[2, columns - 1] = special
+    torch._dynamo.reset()
+    with interpreter(), torch.no_grad():
+        found = torch.compile(with_scales, backend="bridge", dynamic=False, options={"strict": True})(x)
+    assert len(decisions()) == 1, bridge.report()
+    for one, other in zip(found, with_scales(x), strict=True):
+        assert same(one, other)
+
+
+def extremes(x):
+    y = torch.softmax(x, -1)
+    return y, x.amax(0), (x * y).amin(0), x.sum(0)
+
+
+@pytest.mark.parametrize("special", [None, float("nan")])
+def test_rows_that_are_not_there_are_no_extremes(few_processors, special):
+    """All maxima are below 0, and minima above it; a column with what is not a number has no other extreme."""
+    x = torch.randn(75, 24, generator=torch.Generator().manual_seed(0)) - 100
+    if special is not None:
+        x[70, 5] = special
+    torch._dynamo.reset()
+    with interpreter(), torch.no_grad():
+        options = {"strict": True, "force_fusion": True}
+        found = torch.compile(extremes, backend="bridge", dynamic=False, options=options)(x)
+    assert len(decisions()) == 1, bridge.report()
+    for one, other in zip(found, extremes(x), strict=True):
+        torch.testing.assert_close(one, other, equal_nan=True)
+    assert special is None or found[1][5].isnan()

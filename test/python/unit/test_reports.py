@@ -20,6 +20,8 @@ def test_what_was_done_adds_up():
     assert str(Done()) == "nothing changed" and Done().saved == 0
     assert str(Done(launches=1)) == "launch shared with another group"
     assert Done(launches=1, joined=2).saved == 2
+    divided = Done(merged=2, bands=1, divided=1)
+    assert divided.saved == 0 and str(divided).endswith("; 1 kernel divided in two")
 
 
 def test_a_group_that_is_withdrawn_claims_nothing():

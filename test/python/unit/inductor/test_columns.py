@@ -24,8 +24,20 @@ def largest(x, g):
     return norm(x), (x * g).amax(0)
 
 
+def smallest(x, g):
+    return norm(x), (x * g).to(torch.bfloat16).amin(0)
+
+
+def products(x, g):
+    return norm(x), (x * g).prod(0)
+
+
 def wide(x, g):
     return norm(x), (x * g).sum(0, dtype=torch.float64)
+
+
+def whole_numbers(x, g):
+    return norm(x), (x * g).int().amax(0)
 
 
 def look(function, check):
@@ -70,8 +82,17 @@ def test_the_stages_have_their_loops_again_after_undo():
     look(sums, check)
 
 
-@pytest.mark.parametrize("function", [largest, wide])
-def test_only_sums_of_what_float32_holds(function):
+@pytest.mark.parametrize("function", [largest, smallest])
+def test_extremes_of_columns_are_found_like_sums(function):
+    def check(part):
+        one = columns.column_sum(part)
+        assert (one.rows, one.columns) == (ROWS, COLUMNS) and one.tile.has_partial_accumulate
+
+    look(function, check)
+
+
+@pytest.mark.parametrize("function", [products, wide, whole_numbers])
+def test_only_sums_and_extremes_of_what_float32_holds(function):
     def check(part):
         with pytest.raises(Unsupported) as refused:
             columns.column_sum(part)

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 import sympy
 import torch
-from schedules import scheduled
+from schedules import look_at_gpu_schedule, scheduled
 from torch._inductor.scheduler import FusedSchedulerNode
 from torch.utils._sympy.functions import Identity
 
@@ -76,3 +76,19 @@ def test_fused_nodes_with_code_generators_of_their_own_are_no_loop_kernels():
     others = [kind for kind in kinds(FusedSchedulerNode) if kind.__name__ != "OuterLoopFusedSchedulerNode"]
     assert "FusedMixOrderReductions" in {kind.__name__ for kind in others}
     assert not any(schedule.is_loop_kernel(object.__new__(kind)) for kind in others)
+
+
+def transposed(x):
+    return x - x.amax(-1, keepdim=True), (x - x.amax(-1, keepdim=True)).t().contiguous()
+
+
+@pytest.mark.parametrize(("function", "apart"), [(transposed, 8192 * 4096 * 4), (softmax, 0)])
+def test_only_what_is_stored_along_columns_has_other_bytes_beside_it(function, apart):
+    """With more rows in a block, its columns fill sectors."""
+    seen = []
+
+    def look(kernels):
+        seen.append([[schedule.bytes_beside_stores(kernel, rows) for rows in (1, 4, 8, 64)] for kernel in kernels])
+
+    look_at_gpu_schedule(function, [torch.empty(8192, 4096)], look)
+    assert seen == [[[apart * 7, apart, 0, 0]]]
