@@ -7,7 +7,8 @@ from collections.abc import Set as AbstractSet
 from typing import Any
 
 from .protocols import Kernel, Schedule
-from .schedule import buffers_read, operation_names, stays_inside
+from .schedule import buffer_dtype, buffer_numel, buffers_read, operation_names, stays_inside
+from .sizes import size_hint
 
 
 def live_bytes(schedule: Schedule) -> list[tuple[int, int]]:
@@ -25,6 +26,7 @@ def live_bytes(schedule: Schedule) -> list[tuple[int, int]]:
     inputs -= {name for name in inputs if name.startswith("tangents_")}
     _, freeable = memory.prepare_planning_info(schedule, scheduler.name_to_buf, kernels, inputs, outputs)
     _count_wholes_once(schedule)
+    _count_elements_once(freeable)
     found = []
     levels = live_levels(schedule, freeable, outputs)
     for kernel, level in zip(schedule, levels, strict=False):  # there is one more level, after the last kernel
@@ -64,6 +66,14 @@ def _count_wholes_once(schedule: Schedule) -> None:
         buffer.mpi_buffer.size_alloc = 0 if whole in begun else whole.mpi_buffer.size_free
         buffer.mpi_buffer.size_free = whole.mpi_buffer.size_alloc = 0
         begun.add(whole)
+
+
+def _count_elements_once(freeable: dict[str, Any]) -> None:
+    """Have no input be larger than it is: Inductor's estimate has the iterations that read it, several an element."""
+    for name, buffer in freeable.items():
+        held = buffer.mpi_buffer
+        if held.size_free:  # what has no size is no tensor
+            held.size_free = min(held.size_free, size_hint(buffer_numel(name)) * buffer_dtype(name).itemsize)
 
 
 def _whole(buffer: Any) -> Any:

@@ -46,3 +46,9 @@ def test_parts_of_a_cat_have_the_memory_of_the_whole():
         assert rest == (4096 + 8192, 0)
         assert whole == (8192, 0)
         assert sine == (2 * 8192, 8192)
+
+
+def test_an_input_that_is_read_several_times_an_element_is_no_larger():
+    """x has 64 bytes, and a loop of 256 iterations reads it."""
+    with scheduled(lambda x: x.repeat_interleave(16, -1) + 1, (4, 4)) as graph:
+        assert memory.live_bytes(graph.scheduler.nodes) == [(64 + 1024, 1024)]
