@@ -306,3 +306,156 @@ func.func @should_not_fuse_reader_of_elements_of_either_kind(%in: memref<64x256x
   } {bridge.kernels = [1], bridge.nodes = ["row"]}
   return
 }
+
+// -----
+
+// Pairs of codes, which are made in two steps: each lane has made the elements
+// of its own pair before, of what the segment has reduced.
+
+// CHECK-LABEL: func @should_fuse_what_a_lane_made_in_two_steps
+// CHECK: } {bridge.band, bridge.kernels = [0, 1, 1, 1, 2]
+// CHECK-NEXT: return
+func.func @should_fuse_what_a_lane_made_in_two_steps(%in: memref<64x128xf32>, %row: memref<64xf32>, %segment: memref<64x16xf32>, %t: memref<64x128xf32>, %c: memref<64x128xf32>, %out: memref<64x64xf32>) {
+  %zero = arith.constant 0.0 : f32
+  affine.for %i = 0 to 64 {
+    %s = affine.for %b = 0 to 16 iter_args(%a = %zero) -> (f32) {
+      %s = affine.for %p = 0 to 4 iter_args(%d = %a) -> (f32) {
+        %x = affine.load %in[%i, %b * 8 + %p * 2] : memref<64x128xf32>
+        %y = affine.load %in[%i, %b * 8 + %p * 2 + 1] : memref<64x128xf32>
+        %z = arith.addf %x, %y : f32
+        %e = arith.addf %d, %z : f32
+        affine.yield %e : f32
+      }
+      affine.yield %s : f32
+    }
+    affine.store %s, %row[%i] : memref<64xf32>
+  } {bridge.kernels = [0], bridge.nodes = ["row"]}
+  affine.for %i = 0 to 64 {
+    affine.for %b = 0 to 16 {
+      %s = affine.for %p = 0 to 4 iter_args(%a = %zero) -> (f32) {
+        %x = affine.load %in[%i, %b * 8 + %p * 2] : memref<64x128xf32>
+        %y = affine.load %in[%i, %b * 8 + %p * 2 + 1] : memref<64x128xf32>
+        %m = affine.load %row[%i] : memref<64xf32>
+        %u = arith.mulf %x, %m : f32
+        %v = arith.mulf %y, %m : f32
+        %n = arith.maximumf %u, %v : f32
+        %z = arith.maximumf %a, %n : f32
+        affine.yield %z : f32
+      }
+      affine.store %s, %segment[%i, %b] : memref<64x16xf32>
+    }
+  } {bridge.kernels = [1], bridge.nodes = ["segment"]}
+  affine.for %i = 0 to 64 {
+    affine.for %b = 0 to 16 {
+      affine.for %p = 0 to 4 {
+        %m = affine.load %segment[%i, %b] : memref<64x16xf32>
+        %x = affine.load %in[%i, %b * 8 + %p * 2] : memref<64x128xf32>
+        %u = arith.divf %x, %m : f32
+        affine.store %u, %t[%i, %b * 8 + %p * 2] : memref<64x128xf32>
+        %y = affine.load %in[%i, %b * 8 + %p * 2 + 1] : memref<64x128xf32>
+        %v = arith.divf %y, %m : f32
+        affine.store %v, %t[%i, %b * 8 + %p * 2 + 1] : memref<64x128xf32>
+      }
+    }
+  } {bridge.kernels = [1], bridge.nodes = ["elements"]}
+  affine.for %i = 0 to 64 {
+    affine.for %b = 0 to 16 {
+      affine.for %p = 0 to 4 {
+        %x = affine.load %t[%i, %b * 8 + %p * 2] : memref<64x128xf32>
+        %u = math.absf %x : f32
+        affine.store %u, %c[%i, %b * 8 + %p * 2] : memref<64x128xf32>
+        %y = affine.load %t[%i, %b * 8 + %p * 2 + 1] : memref<64x128xf32>
+        %v = math.absf %y : f32
+        affine.store %v, %c[%i, %b * 8 + %p * 2 + 1] : memref<64x128xf32>
+      }
+    }
+  } {bridge.kernels = [1], bridge.nodes = ["codes"]}
+  affine.for %i = 0 to 64 {
+    affine.for %b = 0 to 16 {
+      affine.for %p = 0 to 4 {
+        %0 = affine.load %c[%i, %b * 8 + %p * 2] : memref<64x128xf32>
+        %1 = affine.load %c[%i, %b * 8 + %p * 2 + 1] : memref<64x128xf32>
+        %2 = arith.addf %0, %1 : f32
+        affine.store %2, %out[%i, %b * 4 + %p] : memref<64x64xf32>
+      }
+    }
+  } {bridge.kernels = [2], bridge.nodes = ["pairs"]}
+  return
+}
+
+// -----
+
+// The pairs are those of the segment before, whose largest element no lane of
+// this one has.
+
+// CHECK-LABEL: func @should_not_fuse_what_another_segment_made
+// CHECK: bridge.nodes = ["row", "segment", "elements", "codes"]
+// CHECK: bridge.nodes = ["pairs"]
+// WHY: remark: [cross_lane_dependence] a load needs what another lane reduces
+func.func @should_not_fuse_what_another_segment_made(%in: memref<64x128xf32>, %row: memref<64xf32>, %segment: memref<64x16xf32>, %t: memref<64x128xf32>, %c: memref<64x128xf32>, %out: memref<64x64xf32>) {
+  %zero = arith.constant 0.0 : f32
+  affine.for %i = 0 to 64 {
+    %s = affine.for %b = 0 to 16 iter_args(%a = %zero) -> (f32) {
+      %s = affine.for %p = 0 to 4 iter_args(%d = %a) -> (f32) {
+        %x = affine.load %in[%i, %b * 8 + %p * 2] : memref<64x128xf32>
+        %y = affine.load %in[%i, %b * 8 + %p * 2 + 1] : memref<64x128xf32>
+        %z = arith.addf %x, %y : f32
+        %e = arith.addf %d, %z : f32
+        affine.yield %e : f32
+      }
+      affine.yield %s : f32
+    }
+    affine.store %s, %row[%i] : memref<64xf32>
+  } {bridge.kernels = [0], bridge.nodes = ["row"]}
+  affine.for %i = 0 to 64 {
+    affine.for %b = 0 to 16 {
+      %s = affine.for %p = 0 to 4 iter_args(%a = %zero) -> (f32) {
+        %x = affine.load %in[%i, %b * 8 + %p * 2] : memref<64x128xf32>
+        %y = affine.load %in[%i, %b * 8 + %p * 2 + 1] : memref<64x128xf32>
+        %m = affine.load %row[%i] : memref<64xf32>
+        %u = arith.mulf %x, %m : f32
+        %v = arith.mulf %y, %m : f32
+        %n = arith.maximumf %u, %v : f32
+        %z = arith.maximumf %a, %n : f32
+        affine.yield %z : f32
+      }
+      affine.store %s, %segment[%i, %b] : memref<64x16xf32>
+    }
+  } {bridge.kernels = [1], bridge.nodes = ["segment"]}
+  affine.for %i = 0 to 64 {
+    affine.for %b = 0 to 16 {
+      affine.for %p = 0 to 4 {
+        %m = affine.load %segment[%i, %b] : memref<64x16xf32>
+        %x = affine.load %in[%i, %b * 8 + %p * 2] : memref<64x128xf32>
+        %u = arith.divf %x, %m : f32
+        affine.store %u, %t[%i, %b * 8 + %p * 2] : memref<64x128xf32>
+        %y = affine.load %in[%i, %b * 8 + %p * 2 + 1] : memref<64x128xf32>
+        %v = arith.divf %y, %m : f32
+        affine.store %v, %t[%i, %b * 8 + %p * 2 + 1] : memref<64x128xf32>
+      }
+    }
+  } {bridge.kernels = [1], bridge.nodes = ["elements"]}
+  affine.for %i = 0 to 64 {
+    affine.for %b = 0 to 16 {
+      affine.for %p = 0 to 4 {
+        %x = affine.load %t[%i, %b * 8 + %p * 2] : memref<64x128xf32>
+        %u = math.absf %x : f32
+        affine.store %u, %c[%i, %b * 8 + %p * 2] : memref<64x128xf32>
+        %y = affine.load %t[%i, %b * 8 + %p * 2 + 1] : memref<64x128xf32>
+        %v = math.absf %y : f32
+        affine.store %v, %c[%i, %b * 8 + %p * 2 + 1] : memref<64x128xf32>
+      }
+    }
+  } {bridge.kernels = [1], bridge.nodes = ["codes"]}
+  affine.for %i = 0 to 64 {
+    affine.for %b = 0 to 16 {
+      affine.for %p = 0 to 4 {
+        %0 = affine.load %c[%i, %b * -8 + %p * 2 + 120] : memref<64x128xf32>
+        %1 = affine.load %c[%i, %b * -8 + %p * 2 + 121] : memref<64x128xf32>
+        %2 = arith.addf %0, %1 : f32
+        affine.store %2, %out[%i, %b * 4 + %p] : memref<64x64xf32>
+      }
+    }
+  } {bridge.kernels = [2], bridge.nodes = ["pairs"]}
+  return
+}

@@ -127,6 +127,9 @@ static bool isStillThere(const ReachingStore &own, AffineLoadOp load,
          isSameLane(own, load);
 }
 
+static bool isRecomputable(const ReachingStore &reaching, AffineLoadOp place,
+                           Recomputation allowed, bool sameLane);
+
 /// True if `op`, a part of the computation of a stored value, may be
 /// recomputed at `place`: it is no loop, and it reads no memory that the band
 /// writes between the two. `sameLane`: the lane at `place` has computed it.
@@ -143,7 +146,7 @@ static bool isRecomputableOp(Operation *op, Operation *statement,
   auto own = getReachingStore(load, band);
   if (own && getStatement(own->store, band) == statement &&
       precedes(own->store, load, band) && isSameLane(*own, load))
-    return isRecomputable(*own, place, allowed) ||
+    return isRecomputable(*own, place, allowed, sameLane) ||
            (sameLane && isStillThere(*own, load, place, band));
   return llvm::all_of(getStores(load.getMemRef(), band), [&](AffineStoreOp s) {
     return getStatement(s, band)->isBeforeInBlock(statement) ||
@@ -151,8 +154,10 @@ static bool isRecomputableOp(Operation *op, Operation *statement,
   });
 }
 
-bool bridge::isRecomputable(const ReachingStore &reaching, AffineLoadOp load,
-                            Recomputation allowed) {
+/// True if the value may be recomputed at `place`. `sameLane`: the lane there
+/// has computed it, be it to compute what it reads at `place`.
+static bool isRecomputable(const ReachingStore &reaching, AffineLoadOp place,
+                           Recomputation allowed, bool sameLane) {
   AffineForOp band = getBand(reaching);
   AffineStoreOp store = reaching.store;
   Operation *statement = getStatement(store, band);
@@ -171,10 +176,14 @@ bool bridge::isRecomputable(const ReachingStore &reaching, AffineLoadOp load,
   options.filter = [&](Operation *op) { return scope->isProperAncestor(op); };
   if (failed(getBackwardSlice(store.getValueToStore(), &slice, options)))
     return false;
-  bool sameLane = isSameLane(reaching, load);
   return llvm::all_of(slice, [&](Operation *op) {
-    return isRecomputableOp(op, statement, load, band, allowed, sameLane);
+    return isRecomputableOp(op, statement, place, band, allowed, sameLane);
   });
+}
+
+bool bridge::isRecomputable(const ReachingStore &reaching, AffineLoadOp load,
+                            Recomputation allowed) {
+  return ::isRecomputable(reaching, load, allowed, isSameLane(reaching, load));
 }
 
 //===----------------------------------------------------------------------===//
