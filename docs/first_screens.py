@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import torch
-import torch._functorch.config
 import torch.nn.functional as F
 
 import bridge
@@ -26,12 +25,12 @@ from bridge.diagnostics.first_screen import describe
 PAGE = Path(__file__).with_name("tools.md")
 
 
-def _model(name: str) -> bridge.Report | None:
+def _model(name: str) -> list[bridge.Report | None]:
     architecture = next(known for known in zoo.ZOO if known.name == name)
     module = architecture.build(torch.float32, "cpu", small=True)
     case = make_case(architecture, module, architecture.modes[0], 2, small=True)
     offline.compile_for_gpu(case.call, case.inputs, compile_fx=bridge_backend)
-    return bridge.report()
+    return [bridge.report()]
 
 
 def _step(x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, down: torch.Tensor) -> torch.Tensor:
@@ -39,17 +38,16 @@ def _step(x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, down: t
     return F.mse_loss((F.silu(gate) * value) @ down, x)
 
 
-def _training() -> bridge.Report | None:
+def _training() -> list[bridge.Report | None]:
     """Compile forward and backward of a step."""
     shapes = (8192, 1024), (8192, 1024), (1024,), (512, 1024)
     inputs = [torch.zeros(shape, dtype=torch.bfloat16).requires_grad_() for shape in shapes]
-    both = torch._functorch.config.patch(force_non_lazy_backward_lowering=True, enable_autograd_cache=False)
-    with both, compiling("cuda:sm_90", {}) as recording:
-        torch.compile(_step, dynamic=False)(*inputs)
-    return recording.reports[-1]
+    with compiling("cuda:sm_90", {}) as recording:
+        torch.compile(_step, dynamic=False)(*inputs).backward()
+    return [*recording.reports]
 
 
-PROGRAMS: dict[str, Callable[[], bridge.Report | None]] = {
+PROGRAMS: dict[str, Callable[[], list[bridge.Report | None]]] = {
     "tiny Llama": lambda: _model("llama3-8b"),
     "tiny Swin": lambda: _model("swin-tiny"),
     "training step": _training,
@@ -59,9 +57,8 @@ PROGRAMS: dict[str, Callable[[], bridge.Report | None]] = {
 def screen(name: str) -> str:
     """Compile a program anew, and return its first screen."""
     torch._dynamo.reset()
-    report = PROGRAMS[name]()
-    assert report is not None
-    return str(describe([report], name))
+    reports = [report for report in PROGRAMS[name]() if report is not None]
+    return str(describe(reports, name))
 
 
 def without_times(text: str) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from ..reports import Counterexample, GroupReport
+from ..reports import Counterexample, GroupReport, Report
 from ..support.fresh_code import fresh_entry
 from .counts import count
 from .explanation import (
@@ -27,7 +27,7 @@ from .explanation import (
     Resources,
     Transformation,
 )
-from .first_screen import describe
+from .first_screen import describe, named_groups
 from .recording import Buffer, GroupRecord, Kernel, Recording, recorded
 from .roofline import Roofline, roofline
 from .source_lines import find_place
@@ -94,7 +94,8 @@ def architecture_of(target: str) -> str | None:
 def compiling(target: str, options: Mapping[str, Any]) -> Iterator[Recording]:
     """Has what this context compiles with Inductor or Bridge go through Bridge, for a target, and records it.
 
-    For a GPU, which need not be there, code is generated and the program goes on in eager mode on the CPU.
+    For a GPU, which need not be there, code is generated and the program goes on in eager mode on the CPU. A backward
+    is recorded where the program runs it.
     """
     from .. import config
     from ..install import enabled
@@ -108,8 +109,18 @@ def compiling(target: str, options: Mapping[str, Any]) -> Iterator[Recording]:
         if architecture is not None:
             from ..offline import compiling_for_gpu
 
-            stack.enter_context(compiling_for_gpu(architecture))
+            apart = functools.partial(_recorded_apart, recording)
+            stack.enter_context(compiling_for_gpu(architecture, around_backward=apart))
         yield recording
+
+
+@contextlib.contextmanager
+def _recorded_apart(recording: Recording) -> Iterator[Callable[[], None]]:
+    """Record the block by itself; gives what adds that to a recording."""
+    from ..scheduling import hook
+
+    with recorded() as own, hook.reporting_to(Report()):
+        yield lambda: recording.add(own)
 
 
 def make_explanation(
@@ -122,7 +133,8 @@ def make_explanation(
     """Explains what was recorded; registers: compile the kernels of fused groups for a GPU that is the target."""
     architecture = architecture_of(target)
     line = roofline(architecture or "cpu")
-    groups = [_explain_group(entry, recording, line) for entry in recording.groups if entry.record is not None]
+    named = [(entry, label) for _, entry, label in named_groups(recording.reports) if entry.record is not None]
+    groups = [_explain_group(entry, label, recording, line) for entry, label in named]
     if registers and architecture is not None:
         for group in groups:
             group.resources = [_resources(kernel, architecture) for kernel in group.kernels if group.fused]
@@ -135,7 +147,7 @@ def make_explanation(
     return Explanation(name, target, line, recording.graphs, before, after, groups, others, choices, screen)
 
 
-def _explain_group(entry: GroupReport, recording: Recording, line: Roofline) -> GroupExplanation:
+def _explain_group(entry: GroupReport, name: str, recording: Recording, line: Roofline) -> GroupExplanation:
     record = entry.record
     assert isinstance(record, GroupRecord), "recorded by `recording.begin_group`"
     lines = {statement.name: statement.lines for statement in record.statements}
@@ -144,7 +156,7 @@ def _explain_group(entry: GroupReport, recording: Recording, line: Roofline) -> 
     own = [kernel for kernel in recording.kernels if kernel.graph == record.graph]
     kernels = [kernel for kernel in own if set(kernel.nodes) & set(entry.nodes)]
     return GroupExplanation(
-        name=entry.name,
+        name=name,
         fused=entry.fused,
         done=str(entry.done),
         kernels_before=entry.kernels_before,

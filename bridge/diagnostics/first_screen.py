@@ -79,7 +79,8 @@ def describe(reports: Sequence[Report], name: str = "bridge", measured: tuple[fl
     if not known:
         return Screen(NOT_COMPILED)
     line = _roofline(known[0].device)
-    gains = sorted((_gain(report, group, line) for report in known for group in report.fused), key=lambda g: -g.seconds)
+    fused = (entry for entry in named_groups(known) if entry[1].fused)
+    gains = sorted((_gain(*entry, line) for entry in fused), key=lambda g: -g.seconds)
     return Screen(
         f"{name}: {_opening(known, line, measured)}",
         tuple(gains),
@@ -87,6 +88,17 @@ def describe(reports: Sequence[Report], name: str = "bridge", measured: tuple[fl
         tuple(_rest(known)),
         tuple(_hints(known)),
     )
+
+
+def named_groups(reports: Sequence[Report]) -> Iterator[tuple[Report, GroupReport, str]]:
+    """Give (report, group, its name) of each; where reports have groups of equal names, with the graph's number."""
+    names = [group.name for report in reports for group in report.groups]
+    graphs = 0
+    for report in reports:
+        for group in report.groups:
+            twice = names.count(group.name) > 1
+            yield report, group, f"graph {graphs + group.graph} {group.name}" if twice else group.name
+        graphs += report.graphs
 
 
 def report_text(report: Report) -> str:
@@ -215,7 +227,7 @@ def amount(count: int) -> str:
 # ---------------------------------------------------------------------------------------------------------
 
 
-def _gain(report: Report, group: GroupReport, line: Roofline | None) -> Gain:
+def _gain(report: Report, group: GroupReport, name: str, line: Roofline | None) -> Gain:
     seconds = 0.0
     if line is not None:
         before, after = (group.bytes_before, group.kernels_before), (group.bytes_after, group.kernels_after)
@@ -223,7 +235,7 @@ def _gain(report: Report, group: GroupReport, line: Roofline | None) -> Gain:
     saved = f"saves {microseconds(seconds)}" if seconds > 0 else "saves nothing by the roofline"
     moved = arrow(amount(group.bytes_before), amount(group.bytes_after))
     what = _joined([kernel_words(report, group.graph, kernel) for kernel in group.kernels])
-    return Gain(f"{group.done} ({group.name}): {what}; {moved}, {saved}", max(seconds, 0.0))
+    return Gain(f"{group.done} ({name}): {what}; {moved}, {saved}", max(seconds, 0.0))
 
 
 def _joined(words: list[str]) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -90,6 +90,15 @@ class Recording:
     reports: list[Report] = field(default_factory=list)
     kernels: list[Kernel] = field(default_factory=list)
     schedules: int = 0
+
+    def add(self, other: Recording) -> None:
+        """Add what another recorded; its graphs get the numbers that follow."""
+        for group in other.groups:
+            if isinstance(group.record, GroupRecord):
+                group.record.graph += self.schedules
+        self.reports += other.reports
+        self.kernels += [replace(kernel, graph=kernel.graph + self.schedules) for kernel in other.kernels]
+        self.schedules += other.schedules
 
     @property
     def groups(self) -> list[GroupReport]:

@@ -11,7 +11,7 @@ torch._dynamo.utils
     dynamo_timed(key, phase_name=, log_pt2_compile_event=, metadata=, dynamo_compile_column_us=, compile_id=,
         is_backward=, log_waitcounter=, waitcounter_name_override=)
 torch._functorch.config
-    enable_autograd_cache
+    enable_autograd_cache force_non_lazy_backward_lowering
 torch._guards
     TracingContext.report_output_strides()
 torch._inductor.async_compile

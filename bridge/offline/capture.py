@@ -9,6 +9,7 @@ import functools
 import mmap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from types import ModuleType
 from unittest import mock
 
 import torch
@@ -100,16 +101,24 @@ def _generate(
         compiled(*example_inputs)
 
 
+#: Is entered around the compilation of a backward, and gives what is called when the program runs that backward.
+AroundBackward = Callable[[], AbstractContextManager[Callable[[], None]]]
+
+
 @contextlib.contextmanager
 def compiling_for_gpu(
-    arch: int | str | GpuArch = "sm_90", config_patches: Mapping[str, object] | None = None
+    arch: int | str | GpuArch = "sm_90",
+    config_patches: Mapping[str, object] | None = None,
+    around_backward: AroundBackward | None = None,
 ) -> Iterator[list[str]]:
     """Have Inductor, wherever a program calls it inside the block, generate code for a GPU of ``arch``.
 
-    The program itself goes on as in eager mode. Gives the list of wrapper
+    The program itself goes on as in eager mode, which runs no backward of
+    Inductor's: that is compiled with its forward. Gives the list of wrapper
     sources, one a graph (``parse_wrapper`` reads them).
     """
     codes: list[str] = []
+    ran: list[Callable[[], None]] = []
     module = torch._inductor.compile_fx
     generate = module.compile_fx
 
@@ -118,16 +127,51 @@ def compiling_for_gpu(
         gm: torch.fx.GraphModule, example_inputs: Sequence[object], *args: object, **kwargs: object
     ) -> Callable:
         runnable = copy.deepcopy(gm)
+        ran.clear()
         generate(gm, example_inputs, *args, **kwargs)
-        return runnable.forward
+        return _watched(runnable.forward, ran[:])
 
     with (
         _stubs.scratch_caches(),
+        torch._functorch.config.patch(force_non_lazy_backward_lowering=True),
         torch._inductor.config.patch({**_NO_BENCHMARKS, **(config_patches or {})}),
         _stubs.codegen_only(resolve_arch(arch), codes),
         mock.patch.object(module, "compile_fx", compile_fx),
+        mock.patch.object(module, "compile_fx_backward", _noted(module, around_backward, ran)),
     ):
         yield codes
+
+
+def _noted(module: ModuleType, around: AroundBackward | None, ran: list[Callable[[], None]]) -> Callable:
+    """Return ``module.compile_fx_backward``, with what ``around`` gives added to ``ran``."""
+    compile_backward = module.compile_fx_backward
+    if around is None:
+        return compile_backward
+
+    @functools.wraps(compile_backward)
+    def noted(*args: object, **kwargs: object) -> object:
+        with around() as note:
+            ran.append(note)
+            return compile_backward(*args, **kwargs)
+
+    return noted
+
+
+def _watched(forward: Callable, notes: list[Callable[[], None]]) -> Callable:
+    """Return a function that does what ``forward`` does, and calls the notes once, when its backward runs."""
+
+    def tell(_: torch.Tensor) -> None:
+        while notes:
+            notes.pop()()
+
+    def run(*args: object) -> object:
+        outputs = forward(*args)
+        for output in pytree.tree_leaves(outputs):
+            if notes and isinstance(output, torch.Tensor) and output.grad_fn is not None:
+                output.register_hook(tell)
+        return outputs
+
+    return run
 
 
 def compile_for_gpu(  # noqa: PLR0913 - one for each of torch.compile's

@@ -54,6 +54,9 @@ _unfinished: ContextVar[Scope | None] = ContextVar("bridge_unfinished", default=
 #: Whether a graph is scheduled again without Bridge, as no code could be generated with it.
 _without_bridge: ContextVar[bool] = ContextVar("bridge_without", default=False)
 
+#: The report of what is compiled in this context, in the place of its scope's.
+_other_report: ContextVar[Report | None] = ContextVar("bridge_other_report", default=None)
+
 _installed: tuple[Scope, contextlib.ExitStack] | None = None
 _install_lock = threading.Lock()
 
@@ -62,7 +65,18 @@ def current() -> Scope | None:
     """Return the scope that a compilation in this context belongs to; None where it is plain Inductor's."""
     if _without_bridge.get():
         return None
-    return _scope.get() or (_installed[0] if _installed else None)
+    scope, other = _scope.get() or (_installed[0] if _installed else None), _other_report.get()
+    return Scope(scope.options, other) if scope is not None and other is not None else scope
+
+
+@contextlib.contextmanager
+def reporting_to(report: Report) -> Iterator[None]:
+    """Have what the block compiles stand in this report, whatever its scope has."""
+    token = _other_report.set(report)
+    try:
+        yield
+    finally:
+        _other_report.reset(token)
 
 
 def is_withheld() -> bool:

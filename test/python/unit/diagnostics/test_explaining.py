@@ -12,7 +12,7 @@ import torch
 from explained import example_inputs, gated, halves, next_row, other_lane, two_orders
 
 import bridge
-from bridge.diagnostics.explaining import explain, pass_meaning
+from bridge.diagnostics.explaining import compiling, explain, make_explanation, pass_meaning
 from bridge.diagnostics.guards import find_guards
 from bridge.diagnostics.text import space
 from bridge.options import DEFAULT_PIPELINE
@@ -193,3 +193,33 @@ def test_unknown_target(target):
 def test_nothing_is_recorded_without_being_asked(compiler):
     compiler(gated, backend="bridge")(*example_inputs())
     assert [group.record for group in bridge.report().groups] == [None]
+
+
+def scaled(x, weight):
+    return torch.nn.functional.layer_norm(x, x.shape[-1:], weight).relu()
+
+
+@pytest.mark.parametrize("backend", ["inductor", "bridge"])
+def test_a_backward_for_a_gpu_was_left_out(backend, compiler):
+    """What runs is eager mode, which compiles no backward of Inductor's; it counts where the program runs it."""
+    x, weight = torch.randn(64, 128, requires_grad=True), torch.ones(128, requires_grad=True)
+    with torch.enable_grad(), compiling("cuda:sm_90", {}) as recording:
+        loss = torch.compile(scaled, backend=backend)(x, weight).sum()
+        forward = recording.kernels_before
+        assert recording.graphs == 1
+        loss.backward(retain_graph=True)
+        loss.backward()
+        expected = torch.autograd.grad(2 * scaled(x, weight).sum(), x)
+    torch.testing.assert_close((x.grad,), expected)
+    assert recording.graphs == 2 and recording.kernels_before > forward
+    assert {kernel.graph for kernel in recording.kernels} == {0, 1}
+
+
+def test_groups_of_several_reports_have_names_of_their_own():
+    x = torch.randn(64, 512)
+    with compiling("cuda:sm_90", {}) as recording, torch.no_grad():
+        for rows in (64, 32):
+            torch.compile(gated, backend="bridge", dynamic=False)(x[:rows])
+    explanation = make_explanation(recording, "two", "cuda:sm_90")
+    assert [group.name for group in explanation.groups] == ["graph 0 group0", "graph 1 group0"]
+    assert all(f"({group.name})" in " ".join(str(explanation).split()) for group in explanation.groups)
