@@ -198,7 +198,16 @@ def from_environment(environment: Mapping[str, str]) -> dict[str, OptionValue]:
     """
     _check_variables(environment)
     given = {name: environment.get(variable(name)) for name in DEFAULTS}
-    return {name: _read(f"environment variable {variable(name)}", name, text) for name, text in given.items() if text}
+    return {name: _value_of_variable(name, text) for name, text in given.items() if text}
+
+
+def _value_of_variable(name: str, text: str) -> OptionValue:
+    """Return the value of an option's variable; OptionError, which names the variable, for a bad one."""
+    value = _read(f"environment variable {variable(name)}", name, text)
+    try:
+        return check(name, value)
+    except OptionError as error:
+        raise OptionError(f"environment variable {variable(name)}: {error}") from None
 
 
 def _check_variables(environment: Mapping[str, str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from pathlib import Path
 
 import pytest
 
@@ -94,13 +95,22 @@ def test_paths_become_text(tmp_path):
     assert made == Options(dump_dir=str(tmp_path), plugins=(str(library),))
 
 
-def test_environment():
-    given = {"BRIDGE_TRAINING": "1", "BRIDGE_STRICT": "", "BRIDGE_PLUGINS": f"a.so{os.pathsep}b.so", "TRAINING": "0"}
-    assert from_environment(given) == {"training": True, "plugins": ("a.so", "b.so")}
+def test_environment(tmp_path):
+    files = str(tmp_path / "a.so"), str(tmp_path / "b.so")
+    for file in files:
+        Path(file).write_text("")
+    given = {"BRIDGE_TRAINING": "1", "BRIDGE_STRICT": "", "BRIDGE_PLUGINS": os.pathsep.join(files), "TRAINING": "0"}
+    assert from_environment(given) == {"training": True, "plugins": files}
     with pytest.raises(OptionError, match="BRIDGE_TRAINING must be 0 or 1, got 'yes'"):
         from_environment({"BRIDGE_TRAINING": "yes"})
     with pytest.raises(OptionError, match="BRIDGE_MAX_NODES must be a number, got '-1'"):
         from_environment({"BRIDGE_MAX_NODES": "-1"})
+
+
+@pytest.mark.parametrize(("name", "text", "words"), [("MAX_NODES", "0", "at least 1"), ("PLUGINS", "no.so", "no file")])
+def test_a_variable_with_a_value_that_no_option_can_have_is_an_error_at_once(name, text, words):
+    with pytest.raises(OptionError, match=f"variable BRIDGE_{name}: .*{words}"):
+        from_environment({f"BRIDGE_{name}": text})
 
 
 @pytest.mark.parametrize(
