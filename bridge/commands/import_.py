@@ -6,11 +6,13 @@ bridge import norm.mlir --pipeline 'builtin.module(bridge-fuse)' --show kernels
 from __future__ import annotations
 
 import argparse
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..diagnostics.recording import recorded
 from ..options import check
+from ..reasons import Unsupported
 from . import _program
 from ._output import show
 from ._progress import Progress
@@ -45,8 +47,10 @@ def run(arguments: argparse.Namespace) -> int:
     plugins = check("plugins", arguments.plugin)
     try:
         program = compile_affine(text, function=arguments.function, pipeline=arguments.pipeline, plugins=plugins)
-    except ValueError as error:  # MLIR calls the text "-".
-        raise ValueError(str(error).replace('"-":', f"{arguments.module}:")) from error
+    except Unsupported as error:
+        raise Unsupported(error.reason, _placed(error.detail, arguments.module)) from error
+    except ValueError as error:
+        raise ValueError(_placed(str(error), arguments.module)) from error
     if arguments.show == "module":
         show(program.module)
     inputs = [_program.make_tensor(_spelled(argument)) for argument in program.inputs]
@@ -55,10 +59,20 @@ def run(arguments: argparse.Namespace) -> int:
         kernels, outputs = _compile(program, inputs, arguments.target)
     if arguments.show == "kernels":
         show("\n".join(kernel.source for kernel in kernels))
-    show(f"{len(program.function.nests)} nests in {len(kernels)} generated kernels for {arguments.target}")
+    nests, made = _counted(len(program.function.nests), "nest"), _counted(len(kernels), "generated kernel")
+    show(f"{nests} in {made} for {arguments.target}")
     for argument, output in zip(program.outputs, outputs, strict=True):
         show(f"{argument.name}: {output.dtype} {tuple(output.shape)}")
     return _check(arguments.check, inputs, outputs) if arguments.check else 0
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def _placed(words: str, file: str) -> str:
+    """Return what is wrong with the file's name in it: MLIR calls the text "-"."""
+    return re.sub(r'loc\("-":(\d+:\d+)\)', rf"{file}:\1", words).replace('"-":', f"{file}:")
 
 
 def _spelled(argument: Argument) -> str:

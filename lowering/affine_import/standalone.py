@@ -142,7 +142,8 @@ def _only(module: ir.Module, name: str | None) -> ir.Module:
     functions = [function for function in functions if len(function.regions[0].blocks)]  # others are declarations
     names = [ir.StringAttr(f.attributes["sym_name"]).value for f in functions]
     if name is None and len(names) != 1:
-        raise ValueError(f"the module has the functions {', '.join(names) or 'none'}: name one")
+        listed = f"several functions, name one: {', '.join(names)}" if names else "no function"
+        raise ValueError(f"the module has {listed}")
     if name is not None and name not in names:
         raise ValueError(f"the module has no function {name!r}, but {', '.join(names)}")
     chosen = functions[0 if name is None else names.index(name)]

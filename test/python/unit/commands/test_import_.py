@@ -12,6 +12,7 @@ import torch
 from bridge.commands import import_
 from bridge.lowering.affine_import import importing
 from bridge.options import OptionError
+from bridge.reasons import Reason, Unsupported
 
 
 @pytest.fixture
@@ -103,3 +104,30 @@ def test_text_that_is_no_module_is_named_with_its_line(tmp_path):
 def test_a_function_that_does_not_take_the_inputs_is_named_with_its_line(file):
     with pytest.raises(ValueError, match=r"py:1: double\(x\): too many positional arguments"):
         import_._check(f"{file}:double", [torch.ones(4), torch.ones(4)], [torch.ones(4)])
+
+
+def test_a_refused_subscript_is_named_with_the_files_line(tmp_path):
+    file = tmp_path / "a.mlir"
+    file.write_text(
+        """func.func @f(%a: memref<8xf32>, %b: memref<8xf32>) {
+  affine.for %i = 0 to 8 {
+    %0 = affine.load %a[%i + 1] : memref<8xf32>
+    affine.store %0, %b[%i] : memref<8xf32>
+  }
+  return
+}
+"""
+    )
+    parser = argparse.ArgumentParser()
+    import_.register(parser)
+    with pytest.raises(Unsupported, match=r"element \[8\] of argument 0, .* at \S*a.mlir:3:10$") as raised:
+        import_.run(parser.parse_args([str(file)]))
+    assert raised.value.reason is Reason.subscript_out_of_bounds
+
+
+def test_a_module_without_functions_is_said_to_have_none(tmp_path):
+    (tmp_path / "a.mlir").write_text("")
+    parser = argparse.ArgumentParser()
+    import_.register(parser)
+    with pytest.raises(ValueError, match=r"the module has no function$"):
+        import_.run(parser.parse_args([str(tmp_path / "a.mlir")]))
