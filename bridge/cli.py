@@ -13,7 +13,7 @@ from types import ModuleType
 
 from . import commands
 from .commands._errors import one_line
-from .commands._output import discard, flush
+from .commands._output import discard, flush, show
 from .options import from_environment
 from .support.error_boundary import BUGS
 from .support.version import __version__
@@ -35,7 +35,7 @@ class _Version(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         from .inductor import tested_versions  # loads torch
 
-        print(f"Bridge {__version__}, tested with torch {tested_versions()}")
+        show(f"Bridge {__version__}, tested with torch {tested_versions()}")
         parser.exit()
 
 
@@ -80,7 +80,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parse(sys.argv[1:] if argv is None else argv)
     try:
         from_environment(os.environ)  # A variable that is misspelt is an error of every command.
-        return arguments.run(arguments)
+        status: int = arguments.run(arguments)
+        show("", end="")  # What the user's program has printed: a full disk is an error.
+        return status
     except BrokenPipeError:
         discard()
         return _READER_LEFT

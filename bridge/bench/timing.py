@@ -63,7 +63,9 @@ def can_time(target: str) -> bool:
     """Return True if this machine has what code is generated for: `cpu`, or a GPU of that architecture."""
     if target == "cpu":
         return True
-    major, minor = torch.cuda.get_device_capability() if gpu_measurements.has_gpu() else (0, 0)
+    if not gpu_measurements.has_gpu():
+        return False
+    major, minor = torch.cuda.get_device_capability()
     return target in ("cuda", f"cuda:sm_{major}{minor}")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import os
 import sys
@@ -18,9 +17,13 @@ def show(text: object, end: str = "\n") -> None:
 
 
 def flush() -> None:
-    """Write what is not written yet, which Python would do later and complain about."""
-    with contextlib.suppress(ValueError):  # closed by the user's program
+    """Write what is not written yet, which Python would do later and complain about; what cannot be is left out."""
+    try:
         show("", end="")
+    except ValueError:  # closed by the user's program
+        return
+    except OSError:  # a full disk, which the command has said
+        discard()
 
 
 def discard() -> None:

@@ -204,8 +204,10 @@ def make_tensor(text: str) -> Tensor:
 
     shape, _, kind = text.partition(":")
     dtype = getattr(torch, kind or "float32", None)
-    if not isinstance(dtype, torch.dtype) or not all(part.isdecimal() for part in shape.split("x")):
+    if not all(part.isdecimal() for part in shape.split("x")):
         raise ValueError(f"an input is written 2048x8192:bfloat16, not {text!r}")
+    if not isinstance(dtype, torch.dtype):
+        raise ValueError(f"input {text!r}: torch has no dtype {kind!r}; others are float16, bfloat16, int64, bool")  # noqa: TRY004
     sizes = [int(part) for part in shape.split("x")]
     generator = torch.Generator().manual_seed(0)
     if dtype.is_floating_point:

@@ -71,7 +71,8 @@ def _check(explanation: Explanation, limit: int | None) -> int:
     if not explanation.graphs:
         wrong = "nothing was compiled, so there are no kernels to count"
     elif explanation.kernels_after > limit:
-        wrong = f"{explanation.kernels_after} kernels where at most {limit} were expected"
+        number = f"{explanation.kernels_after} kernel{'' if explanation.kernels_after == 1 else 's'}"
+        wrong = f"{number} where at most {limit} were expected"
     else:
         return 0
     print(f"bridge: --expect-kernels {limit} failed: {explanation.name}: {wrong}", file=sys.stderr)

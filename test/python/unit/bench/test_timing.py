@@ -104,7 +104,14 @@ def test_seconds_of_a_call_leave_the_arguments_alone(monkeypatch):
 
 @pytest.mark.parametrize(
     ("there", "target", "known"),
-    [(False, "cpu", True), (False, "cuda:sm_90", False), (True, "cuda:sm_90", True), (True, "cuda:sm_80", False)],
+    [
+        (False, "cpu", True),
+        (False, "cuda:sm_90", False),
+        (False, "cuda", False),
+        (True, "cuda", True),
+        (True, "cuda:sm_90", True),
+        (True, "cuda:sm_80", False),
+    ],
 )
 def test_a_machine_times_what_it_has(monkeypatch, there, target, known):
     monkeypatch.setattr(gpu_measurements, "has_gpu", lambda: there)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
+
+from processes import environment
 
 from bridge.commands import _output
 
@@ -46,3 +49,20 @@ def test_the_profiler_is_silenced_unless_the_user_wants_it(monkeypatch):
     monkeypatch.delenv("KINETO_LOG_LEVEL")
     _output.silence_profiler()
     assert os.environ["KINETO_LOG_LEVEL"] == "99"
+
+
+def test_a_full_disk_is_an_error_of_one_line():
+    command = [sys.executable, "-m", "bridge", "options"]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, check=False, stdout=full, stderr=subprocess.PIPE, text=True, env=environment())
+    assert done.returncode == 2
+    assert done.stderr == "bridge: error: [Errno 28] No space left on device\n"
+
+
+def test_the_version_is_written_to_a_reader_that_left():
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "bridge", "--version"]
+    done = subprocess.run(command, check=False, stdout=writer, stderr=subprocess.PIPE, text=True, env=environment())
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (0, "")

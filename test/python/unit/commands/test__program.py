@@ -55,10 +55,16 @@ def test_a_file_without_inputs_asks_for_them(file):
         load(f"{file}:double")
 
 
-@pytest.mark.parametrize("text", ["", "3y4", "2x", "-2", "2:no_dtype", "2:nn"])
+@pytest.mark.parametrize("text", ["", "3y4", "2x", "-2"])
 def test_a_tensor_of_another_form_is_refused(text):
     with pytest.raises(ValueError, match="2048x8192:bfloat16"):
         _program.make_tensor(text)
+
+
+@pytest.mark.parametrize("kind", ["bf16", "no_dtype", "nn"])
+def test_a_dtype_that_torch_has_not_is_named(kind):
+    with pytest.raises(ValueError, match=f"no dtype '{kind}'"):
+        _program.make_tensor(f"2x3:{kind}")
 
 
 @pytest.mark.parametrize(

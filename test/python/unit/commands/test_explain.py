@@ -137,7 +137,7 @@ class TestScripts:
         text = "import sys, torch, explained\n"
         text += "torch.compile(explained.gated)(*explained.example_inputs())\nsys.exit(0)"
         assert script(text, "--target", "cuda:sm_90", "--no-registers", "--expect-kernels", "0") == 1
-        assert "1 kernels where at most 0" in capsys.readouterr().err
+        assert "1 kernel where at most 0" in capsys.readouterr().err
 
 
 def test_where_the_explanation_goes(given, capsys, tmp_path):
