@@ -1,7 +1,7 @@
 # make test    install into .venv and run everything that checks Bridge
 # make test-all    as `make test`, with all parameters of the tests that it samples
-# make test-newest    install with the newest torch into .venv-newest (6 GB),
-#              and run the tests of kernel counts, translation, code and caches
+# make newest    install with the newest torch into .venv-newest (6 GB)
+# make test-newest    as `make newest`, and run the tests of kernel counts, translation, code and caches
 # make test-vllm    install a vLLM for CPUs into .venv-vllm (4 GB), and run the tests with it
 # make demo    install into .venv and run the demonstration, without the tools of `make test`
 # make wheel   a wheel and an sdist into dist/, for machines without a compiler
@@ -53,7 +53,7 @@ MYPY_TESTS := --no-strict-optional --allow-untyped-defs \
 NEWEST_TESTS := unit/inductor unit/affine unit/lift unit/triton unit/horizontal unit/scheduling \
                 end_to_end/test_patterns.py end_to_end/test_docs.py::test_torch_versions_are_those_of_pyproject
 
-.PHONY: venv build docs test test-newest test-vllm test-all torture coverage demo wheel test-wheel lint clean
+.PHONY: venv build docs test newest test-newest test-vllm test-all torture coverage demo wheel test-wheel lint clean
 
 # Requirements of pyproject.toml, by name, into .venv. Of thousands of modules few are imported: those are compiled then.
 REQUIRE = $(BIN)/python .ci/requirements.py $(1) > $@.txt && \
@@ -114,7 +114,9 @@ $(NEWEST)/.installed: $(WHEEL)
 	touch $@
 
 # Without a precompiled header: to make it takes longer than the few C++ kernels of these tests.
-test-newest: $(NEWEST)/.installed
+newest: $(NEWEST)/.installed
+
+test-newest: newest
 	cd $(NEWEST) && $(TEST_ENV) TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS=0 bin/python -m bridge.offline.demo
 	cd $(NEWEST) && $(TEST_ENV) TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS=0 \
 	  bin/pytest -n auto --durations=10 $(PYTEST_ARGS) $(addprefix ../test/python/,$(NEWEST_TESTS))
