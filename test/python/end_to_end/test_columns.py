@@ -245,7 +245,8 @@ def test_copies_in_float8_are_those_of_eager(few_processors, as_if_large, rows, 
         x[rows - 1, 7] = x[2, columns - 1] = special
     torch._dynamo.reset()
     with interpreter(), torch.no_grad():
-        found = torch.compile(with_scales, backend="bridge", dynamic=False, options={"strict": True})(x)
+        options = {"strict": True, "max_nodes": 1}  # no groups: few rows share a kernel with what they wait for
+        found = torch.compile(with_scales, backend="bridge", dynamic=False, options=options)(x)
     assert len(decisions()) == 1, bridge.report()
     for one, other in zip(found, with_scales(x), strict=True):
         assert same(one, other)

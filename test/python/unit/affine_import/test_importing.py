@@ -143,8 +143,8 @@ class TestRefusals:
         ("text", "arguments", "words"),
         [
             ("func.func @f(", {}, "MLIR does not take"),
-            ("module {}", {}, "none"),
-            ("func.func private @f(memref<8xf32>)", {}, "none"),
+            ("module {}", {}, "has no function"),
+            ("func.func private @f(memref<8xf32>)", {}, "has no function"),
             ("func.func private @f(memref<8xf32>)", {"function": "f"}, "no function 'f'"),
             (nest(f"{LOAD} {STORE}"), {"function": "g"}, "no function 'g'"),
             (nest(f"{LOAD} {STORE}"), {"outputs": ["arg9"]}, "no argument 'arg9'"),
