@@ -37,6 +37,11 @@ def discard() -> None:
     os.close(nowhere)
 
 
+def counted(number: int, what: str) -> str:
+    """Return a number of things in words: "1 kernel", "2 kernels"."""
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
 def with_folder(file: str | Path) -> Path:
     """Return the path of a file that is to be written, with its parent folders made."""
     path = Path(file)

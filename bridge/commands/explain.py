@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from . import _program
-from ._output import show, silence_profiler, with_folder
+from ._output import counted, show, silence_profiler, with_folder
 from ._progress import Progress
 from ._user_code import run_script
 
@@ -71,8 +71,7 @@ def _check(explanation: Explanation, limit: int | None) -> int:
     if not explanation.graphs:
         wrong = "nothing was compiled, so there are no kernels to count"
     elif explanation.kernels_after > limit:
-        number = f"{explanation.kernels_after} kernel{'' if explanation.kernels_after == 1 else 's'}"
-        wrong = f"{number} where at most {limit} were expected"
+        wrong = f"{counted(explanation.kernels_after, 'kernel')} where at most {limit} were expected"
     else:
         return 0
     print(f"bridge: --expect-kernels {limit} failed: {explanation.name}: {wrong}", file=sys.stderr)

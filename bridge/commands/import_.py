@@ -14,7 +14,7 @@ from ..diagnostics.recording import recorded
 from ..options import check
 from ..reasons import Unsupported
 from . import _program
-from ._output import show
+from ._output import counted, show
 from ._progress import Progress
 from ._user_code import users_code
 
@@ -59,15 +59,11 @@ def run(arguments: argparse.Namespace) -> int:
         kernels, outputs = _compile(program, inputs, arguments.target)
     if arguments.show == "kernels":
         show("\n".join(kernel.source for kernel in kernels))
-    nests, made = _counted(len(program.function.nests), "nest"), _counted(len(kernels), "generated kernel")
+    nests, made = counted(len(program.function.nests), "nest"), counted(len(kernels), "generated kernel")
     show(f"{nests} in {made} for {arguments.target}")
     for argument, output in zip(program.outputs, outputs, strict=True):
         show(f"{argument.name}: {output.dtype} {tuple(output.shape)}")
     return _check(arguments.check, inputs, outputs) if arguments.check else 0
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _placed(words: str, file: str) -> str:

@@ -15,6 +15,13 @@ from bridge.options import OptionError
 from bridge.reasons import Reason, Unsupported
 
 
+def parsed(arguments):
+    """Return what the command's own parser makes of arguments."""
+    parser = argparse.ArgumentParser()
+    import_.register(parser)
+    return parser.parse_args(arguments)
+
+
 @pytest.fixture
 def file(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "path", list(sys.path))
@@ -69,12 +76,10 @@ def test_a_function_has_to_be_named(file):
 
 
 def test_what_can_be_shown_is_listed(capsys):
-    parser = argparse.ArgumentParser()
-    import_.register(parser)
-    given = parser.parse_args(["norm.mlir", "--plugin", "a.so", "--plugin", "b.so"])
+    given = parsed(["norm.mlir", "--plugin", "a.so", "--plugin", "b.so"])
     assert (given.plugin, given.target, given.show) == (["a.so", "b.so"], "cpu", None)
     with pytest.raises(SystemExit):
-        parser.parse_args(["norm.mlir", "--show", "nothing"])
+        parsed(["norm.mlir", "--show", "nothing"])
     assert "invalid choice: 'nothing'" in capsys.readouterr().err
 
 
@@ -84,21 +89,17 @@ def test_a_library_is_a_file_of_the_current_folder(tmp_path, monkeypatch):
     (tmp_path / "libmine.so").write_text("")
     given: dict = {}
     monkeypatch.setattr(importing, "compile_affine", lambda text, **keywords: given.update(keywords) or 1 / 0)
-    parser = argparse.ArgumentParser()
-    import_.register(parser)
     with pytest.raises(ZeroDivisionError):
-        import_.run(parser.parse_args(["a.mlir", "--plugin", "libmine.so"]))
+        import_.run(parsed(["a.mlir", "--plugin", "libmine.so"]))
     assert given["plugins"] == (str(tmp_path / "libmine.so"),)
     with pytest.raises(OptionError, match="no file 'libnot.so'"):
-        import_.run(parser.parse_args(["a.mlir", "--plugin", "libnot.so"]))
+        import_.run(parsed(["a.mlir", "--plugin", "libnot.so"]))
 
 
 def test_text_that_is_no_module_is_named_with_its_line(tmp_path):
     (tmp_path / "a.mlir").write_text("module {\n  not_an_operation\n}")
-    parser = argparse.ArgumentParser()
-    import_.register(parser)
     with pytest.raises(ValueError, match=r"a.mlir:2:3: custom op 'not_an_operation' is unknown"):
-        import_.run(parser.parse_args([str(tmp_path / "a.mlir")]))
+        import_.run(parsed([str(tmp_path / "a.mlir")]))
 
 
 def test_a_function_that_does_not_take_the_inputs_is_named_with_its_line(file):
@@ -118,16 +119,12 @@ def test_a_refused_subscript_is_named_with_the_files_line(tmp_path):
 }
 """
     )
-    parser = argparse.ArgumentParser()
-    import_.register(parser)
     with pytest.raises(Unsupported, match=r"element \[8\] of argument 0, .* at \S*a.mlir:3:10$") as raised:
-        import_.run(parser.parse_args([str(file)]))
+        import_.run(parsed([str(file)]))
     assert raised.value.reason is Reason.subscript_out_of_bounds
 
 
 def test_a_module_without_functions_is_said_to_have_none(tmp_path):
     (tmp_path / "a.mlir").write_text("")
-    parser = argparse.ArgumentParser()
-    import_.register(parser)
     with pytest.raises(ValueError, match=r"the module has no function$"):
-        import_.run(parser.parse_args([str(tmp_path / "a.mlir")]))
+        import_.run(parsed([str(tmp_path / "a.mlir")]))
