@@ -336,7 +336,7 @@ torch._inductor.graph
     GraphLowering.set_current_device(self, device)
     SubgraphLowering.parent
 torch._inductor.ir
-    ExternKernelAlloc NonOwningLayout Pointwise Reduction Scatter StorageBox TensorBox
+    ExternKernelAlloc ExternKernelOut NonOwningLayout Pointwise Reduction Scatter StorageBox TensorBox
     ComputedBuffer(*, name, layout, data, _split_size=, _original_inner_fn=, _original_ranges=,
         _original_reduction_ranges=)
     ComputedBuffer: _original_ranges _original_reduction_ranges _split_size layout

@@ -4,7 +4,8 @@ Inductor keeps one where its estimate of the peak leaves room.  That estimate do
 their inputs, so a peak of 75 MB may be estimated at 113, and buffers that are kept then make it 113.  Where less is
 live, as Bridge's kernels need less, there is more such room: what was spared would become more memory, not less.
 Nor does it know of the memory that an operator takes for itself while it runs: a convolution's gradients need a
-workspace that may make it the graph's peak, though less is estimated there than elsewhere.
+workspace that may make it the graph's peak, though less is estimated there than elsewhere.  So do matrix products: from
+torch 2.15 on their workspace is allocated anew for each, and is live beside what is kept.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ from .protocols import Wrapper
 
 if TYPE_CHECKING:
     from torch._inductor.codegen.wrapper import EfficientPeakEstimate
+
+#: What a matrix product needs for itself while it runs, in bytes: the workspace of cuBLAS on an H100.
+WORKSPACE = 32 << 20
 
 
 def keep_below_peak() -> None:
@@ -51,7 +55,8 @@ def _levels(lines: Sequence[object]) -> list[int]:
     """Return the bytes that are live while each kernel runs.
 
     A result in its input's place, or in registers only, counts nothing.  Operators that allocate are at the peak: what
-    they need for themselves is not known, so nothing is kept while they run.
+    they need for themselves is not known, so nothing is kept while they run.  Library calls with a given result have
+    their workspace, but are never above the peak: a torch that keeps the workspace needs no more than that.
     """
     from torch._inductor import ir, memory
     from torch._inductor.codegen.wrapper import ReuseLine
@@ -65,5 +70,9 @@ def _levels(lines: Sequence[object]) -> list[int]:
     for step, node in enumerate(nodes):
         levels[step] -= sum(b.mpi_buffer.size_alloc for b in node.get_outputs() if b.get_name() in without)
     peak = max(levels, default=0)
-    allocating = {step for step, node in enumerate(nodes) if isinstance(node.node, ir.ExternKernelAlloc)}
-    return [peak if step in allocating else level for step, level in enumerate(levels)]
+    for step, node in enumerate(nodes):
+        if isinstance(node.node, ir.ExternKernelAlloc):
+            levels[step] = peak
+        elif isinstance(node.node, ir.ExternKernelOut):
+            levels[step] = min(peak, levels[step] + WORKSPACE)
+    return levels
