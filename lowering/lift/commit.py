@@ -14,7 +14,14 @@ from ...reasons import Reason, Unsupported
 from ..triton import codegen
 from ..triton.benchmark_fusion import Timing
 from ..triton.combo_kernels import SHORT_ROW
-from ..triton.profitability import LAUNCH_BYTES, power_of_2, rows_and_warps, traffic, traffic_of_one
+from ..triton.profitability import (
+    LAUNCH_BYTES,
+    MAX_STAGED_REGISTERS,
+    power_of_2,
+    rows_and_warps,
+    traffic,
+    traffic_of_one,
+)
 
 if TYPE_CHECKING:
     from .band import LiftedBand
@@ -75,7 +82,7 @@ def _check_rows(kernel: Kernel, kernels: list[Kernel], band: LiftedBand, loaded:
     loaded: bytes that the kernels loaded before they had other loops.
     """
     names, alone = sorted(kernel.get_operation_names()), len(kernels) == 1
-    if alone and not (band.in_registers and _gains(kernel, kernels[0], loaded)):
+    if alone and not (band.in_registers and _gains(kernel, kernels[0], band.registers, loaded)):
         raise Unsupported(Reason.not_profitable, f"{names}: other loops, and nothing less to load")
     if not band.in_registers or band.registers is None:
         return
@@ -89,9 +96,11 @@ def _check_rows(kernel: Kernel, kernels: list[Kernel], band: LiftedBand, loaded:
         raise Unsupported(Reason.not_profitable, f"{names}: {detail}")
 
 
-def _gains(kernel: Kernel, replaced: Kernel, loaded: int) -> bool:
-    """Return True if it pays to keep rows in the place of one kernel, which loaded so many bytes."""
-    return inductor.has_stages(replaced) or inductor.bytes_loaded(kernel) < loaded
+def _gains(kernel: Kernel, replaced: Kernel, registers: int | None, loaded: int) -> bool:
+    """Return True if it pays to keep rows of so many registers in the place of a kernel that loaded so many bytes."""
+    if inductor.has_stages(replaced):
+        return registers is not None and registers <= MAX_STAGED_REGISTERS
+    return inductor.bytes_loaded(kernel) < loaded
 
 
 def _tiled(kernels: list[Kernel]) -> set[str]:

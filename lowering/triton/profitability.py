@@ -8,6 +8,10 @@ from typing import SupportsInt
 #: 65536 that a multiprocessor has; the rest is left to the epilogue.  docs/results.md has the measurement.
 MAX_ROW_REGISTERS = 32768
 
+#: The same where one kernel of Inductor's stages is replaced, which reads a row a second time from the L2 cache: up to
+#: 11264 registers take 0.64 to 0.98 of its time, 22528 take 1.09 (docs/results.md).
+MAX_STAGED_REGISTERS = 12288
+
 
 def fits_in_registers(registers: int | None) -> bool:
     """Return True if a kernel can load a row once and keep it; a symbolic or empty row cannot."""

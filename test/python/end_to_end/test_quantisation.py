@@ -52,7 +52,7 @@ def test_kernels(name):
 
 
 @pytest.mark.skipif(torch_release() < (2, 15), reason="Inductor makes no stages there")
-@pytest.mark.parametrize(("columns", "own"), [(4096, True), (32768, False)])
+@pytest.mark.parametrize(("columns", "own"), [(4096, True), (14336, False), (32768, False)])
 def test_a_kernel_of_stages_becomes_one_of_rows_in_registers(columns, own):
     """Of Inductor's stages one kernel has a norm and the scales of its blocks; a long row is not kept, and stays."""
     (blocks,) = (pattern for pattern in ENGINE if pattern.name == "rmsnorm_fp8_blocks")
