@@ -99,6 +99,16 @@ def adaln_residual(x: Tensor, y: Tensor, gate: Tensor, scale: Tensor, shift: Ten
     return h, F.layer_norm(h, h.shape[-1:]) * (1 + scale) + shift
 
 
+def adaln_images(x: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
+    """Have a scale and a shift for each image."""
+    return F.layer_norm(x, x.shape[-1:]) * (1 + scale.unsqueeze(1)) + shift.unsqueeze(1)
+
+
+def adaln_residual_images(x: Tensor, y: Tensor, gate: Tensor, scale: Tensor, shift: Tensor) -> tuple[Tensor, Tensor]:
+    h = x + gate.unsqueeze(1) * y
+    return h, adaln_images(h, scale, shift)
+
+
 def layer_norm(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     return F.layer_norm(x, x.shape[-1:], weight, bias)
 
@@ -129,6 +139,9 @@ def logits() -> tuple[Tensor, Tensor]:
 
 X, W, H = (ROWS, COLUMNS), (COLUMNS,), (HEAD,)
 
+#: A diffusion transformer's: 64 images of 256 tokens; one vector for each.
+TOKENS, IMAGES = (64, 256, 1152), (64, 1152)
+
 #: name -> (function, makes the inputs).
 PATTERNS: dict[str, tuple[Callable, Callable[[], tuple]]] = {
     "q, k, v: split, norms, RoPE": (
@@ -146,6 +159,11 @@ PATTERNS: dict[str, tuple[Callable, Callable[[], tuple]]] = {
     "w * rms(x) * silu(g)": (gated_norm, lambda: (tensor(*X), tensor(*X), tensor(*W))),
     "AdaLN": (adaln, lambda: (tensor(*X), tensor(*W), tensor(*W))),
     "AdaLN, h = x + gate * y": (adaln_residual, lambda: (tensor(*X), tensor(*X), tensor(*W), tensor(*W), tensor(*W))),
+    "AdaLN of images": (adaln_images, lambda: (tensor(*TOKENS), tensor(*IMAGES), tensor(*IMAGES))),
+    "AdaLN of images, h = x + gate * y": (
+        adaln_residual_images,
+        lambda: (tensor(*TOKENS), tensor(*TOKENS), tensor(*IMAGES), tensor(*IMAGES), tensor(*IMAGES)),
+    ),
     "layer norm, 2048 rows": (layer_norm, lambda: (tensor(2048, COLUMNS), tensor(*W), tensor(*W))),
     "RMSNorm, 2048 rows": (rms, lambda: (tensor(2048, COLUMNS), tensor(*W))),
     "ln(x + dropout(y))": (layer_norm_dropout, lambda: (tensor(*X), tensor(*X), tensor(*W), tensor(*W))),

@@ -6,8 +6,10 @@ partial sum of its column: what a node stores, another may read in the same row 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from math import gcd
 
 from .. import inductor
 from ..affine import ops_table
@@ -19,8 +21,9 @@ from ..lowering.triton.columns import MOST_PARTS
 from ..lowering.triton.profitability import LAUNCH_BYTES, power_of_2
 from ..reasons import Reason, Unsupported
 from ..support.error_boundary import try_step
+from .column_groups import Staged
 from .column_waits import Divided
-from .independence import find_obstacle, stay_in_order
+from .independence import find_obstacle, positions_of, stay_in_order
 
 #: Kernels between one and the next of those that are tried together.
 WINDOW = 16
@@ -56,7 +59,8 @@ class Tile:
     """Kernels over one tile of rows and columns.
 
     kernels: in the schedule's order; sums: of columns; readers: kernels that add up the parts of the sums, and what
-    follows on the result alone; divided: Inductor's kernels of which only a part is among `kernels`.
+    follows on the result alone; divided: Inductor's kernels of which only a part is among `kernels`; staged: those of
+    which the rest is among `readers`.
     """
 
     rows: int
@@ -65,6 +69,7 @@ class Tile:
     sums: list[ColumnSum]
     readers: list[Kernel]
     divided: tuple[Divided, ...] = ()
+    staged: tuple[Staged, ...] = ()
 
     @property
     def names(self) -> set[str]:
@@ -73,7 +78,15 @@ class Tile:
 
     def inductors(self, kernel: Kernel) -> Kernel:
         """Return a kernel, or the one of Inductor's that it is a part of."""
+        for staged in self.staged:
+            if kernel is staged.first or kernel is staged.second:
+                return staged.whole
         return next((one.whole for one in self.divided if one.before is kernel), kernel)
+
+    @property
+    def group(self) -> int:
+        """Return a number of rows in whose multiples all groups end that have sums of their own."""
+        return gcd(*(one.rows // one.groups for one in self.sums))
 
 
 def adds_up_columns(kernel: Kernel) -> bool:
@@ -92,14 +105,14 @@ def _is_of_loops(kernel: Kernel) -> bool:
     return find_obstacle(kernel) is None
 
 
-def find_tile(schedule: Schedule, seed: int, divided: Divided | None = None) -> Tile:
+def find_tile(schedule: Schedule, seed: int, divided: Divided | None = None, staged: Sequence[Staged] = ()) -> Tile:
     """Return the tile of the kernel at `seed`, with all kernels that may be one with it.
 
-    divided: a kernel that was divided for it.
+    divided: a kernel that was divided for it; staged: kernels whose sums have two stages for it.
 
     Unsupported where it has none, or its sums are not of the kind that a kernel of rows can add up.
     """
-    rows, columns = _only_extents(schedule[seed])
+    rows, columns = only_extents(schedule[seed])
     members = [seed]
     for position in _around(schedule, seed):
         fits = partial(_joins, schedule, members, position, rows, columns)
@@ -110,10 +123,15 @@ def find_tile(schedule: Schedule, seed: int, divided: Divided | None = None) -> 
     if not any(not sums.is_column_part(node) for kernel in kernels for node in inductor.loop_nodes(kernel)):
         raise Unsupported(Reason.no_common_band, f"{schedule[seed].get_name()}: no kernel of the same rows")
     joined = () if divided is None or not any(kernel is divided.before for kernel in kernels) else (divided,)
-    return Tile(rows, columns, kernels, found, _readers(schedule, found, columns), joined)
+    return Tile(rows, columns, kernels, found, _readers(schedule, found), joined, _members_of(staged, kernels))
 
 
-def _only_extents(kernel: Kernel) -> tuple[int, int]:
+def _members_of(staged: Sequence[Staged], kernels: list[Kernel]) -> tuple[Staged, ...]:
+    return tuple(one for one in staged if any(kernel is one.first for kernel in kernels))
+
+
+def only_extents(kernel: Kernel) -> tuple[int, int]:
+    """Return (rows, columns) of the tile whose columns a kernel adds up in two stages; Unsupported without one."""
     extents = _extents(kernel)
     numbers, *others = extents
     name = kernel.get_name()
@@ -122,6 +140,12 @@ def _only_extents(kernel: Kernel) -> tuple[int, int]:
     if numbers is None or others or not 1 < numbers[1] <= MOST_COLUMNS:
         raise Unsupported(Reason.extents_do_not_agree, f"{name}: no program has a whole row of its columns")
     return numbers
+
+
+def kernels_around(schedule: Schedule, kernel: Kernel) -> list[Kernel]:
+    """Return a kernel and those that may be near enough to be one with it."""
+    (position,) = positions_of(schedule, [kernel])
+    return list(schedule[max(position - WINDOW, 0) : position + WINDOW + 1])
 
 
 def _parts(kernel: Kernel) -> list[LoopNode]:
@@ -201,24 +225,25 @@ def _reads_own(reader: LoopNode, writer: LoopNode | None, name: str, rows: int, 
     return tiles.agree(writer, inductor.node_body(reader), name, rows, columns)
 
 
-def _readers(schedule: Schedule, found: list[ColumnSum], columns: int) -> list[Kernel]:
+def _readers(schedule: Schedule, found: list[ColumnSum]) -> list[Kernel]:
     """Return the kernels that add up the parts of sums, and those that read only what these make."""
     kernels = schedule[0].scheduler.name_to_fused_node
     adding = [kernels[one.total.get_name()] for one in found]
     wanted = [kernel for kernel in schedule if any(kernel is other for other in adding)]
     made = set().union(*map(inductor.buffers_made, wanted))
+    sizes = {one.groups * one.columns for one in found}
     for kernel in schedule:
         known = any(kernel is other for other in wanted)
-        if not known and find_obstacle(kernel) is None and _is_epilogue(kernel, made, columns):
+        if not known and find_obstacle(kernel) is None and any(_is_epilogue(kernel, made, size) for size in sizes):
             wanted.append(kernel)
     return wanted
 
 
-def _is_epilogue(kernel: Kernel, made: set[str], columns: int) -> bool:
-    """Return True for a kernel of a sum's columns that reads a sum, and nothing that another kernel makes."""
+def _is_epilogue(kernel: Kernel, made: set[str], size: int) -> bool:
+    """Return True for a kernel of the elements of a sum that reads a sum, and nothing that another kernel makes."""
     awaited = inductor.buffers_awaited(kernel)
     nodes = inductor.loop_nodes(kernel)
-    return bool(awaited) and awaited <= made and all(tiles.covers_rows(node, columns) for node in nodes)
+    return bool(awaited) and awaited <= made and all(tiles.covers_rows(node, size) for node in nodes)
 
 
 # ---------------------------------------------------------------------------------------------------------
@@ -236,13 +261,30 @@ def blocks_to_try(tile: Tile, processors: int) -> list[int]:
         block //= 2
     while -(-tile.rows // block) > MOST_PARTS:
         block *= 2
-    known = [block << more for more in range(4) if tile.rows / (block << more) >= FEWEST_PROGRAMS * processors]
+    known = [block << more for more in range(4)]
+    if any(one.groups > 1 for one in tile.sums):
+        known = _inside_groups(known, tile.group)
+    known = [block for block in known if tile.rows / block >= FEWEST_PROGRAMS * processors]
     if len(tile.sums) > 1:  # memory that a kernel is given begins at a multiple of 16 bytes
         known = [block for block in known if -(-tile.rows // block) * tile.columns % 4 == 0]
     if not known:
         detail = f"{tile.rows} rows in blocks of {block} are too few for {processors} multiprocessors"
+        if tile.group < tile.rows:
+            detail = (
+                f"no block of rows ends with each group of {tile.group} and keeps {processors} multiprocessors busy"
+            )
         raise Unsupported(Reason.not_profitable, f"{_names(tile)}: {detail}")
     return known
+
+
+def _inside_groups(known: list[int], group: int) -> list[int]:
+    """Return blocks of which each group has several, all its own: those of `known`, or else others about as large.
+
+    Inductor's runtime has blocks of fewer than 64 rows in steps of 4, and larger ones in steps that grow.
+    """
+    whole = [block for block in known if group % block == 0 and block < group]
+    others = [block for block in range(SMALLEST_BLOCK, min(64, group), SMALLEST_BLOCK) if group % block == 0]
+    return whole or sorted(others, key=lambda block: abs(block - known[0]))
 
 
 def parts_bytes(tile: Tile, block: int) -> int:
@@ -255,7 +297,7 @@ def check_worthwhile(tile: Tile, band: Kernel, adding: list[Kernel], block: int,
 
     A kernel of rows that has its sums of PyTorch, and nothing else beside it, stays as it is.
     """
-    known = map(tile.inductors, [*tile.kernels, *tile.readers])
+    known = _without_doubles(map(tile.inductors, [*tile.kernels, *tile.readers]))
     emitted = [k for k in known if not all(map(mixed.done_by_mixed_kernel, k.get_nodes()))]
     by_torch, apart = _added_by_torch(tile), [one.after for one in tile.divided]
     launches = len(emitted) + launches_by_torch(tile)
@@ -264,8 +306,12 @@ def check_worthwhile(tile: Tile, band: Kernel, adding: list[Kernel], block: int,
     size = f"{parts / 2**20:.1f} MB of partial sums"
     if left > len(emitted):
         raise Unsupported(Reason.not_profitable, f"{_names(tile)}: no kernel less, with {size}")
-    before = sum(map(_cost, emitted)) + _beside_stores(tile) + 2 * parts * len(by_torch) // len(tile.sums)
-    saved = before - _moved(adding) - parts - _cost_of_band(tile, band, block) - sum(map(_cost, apart))
+    before = (
+        sum(_cost_before(tile, kernel) for kernel in emitted)
+        + _beside_stores(tile)
+        + 2 * parts * len(by_torch) // len(tile.sums)
+    )
+    saved = before - _moved(adding) - parts - _cost_of_band(tile, band, block) - sum(map(cost_of, apart))
     detail = f"{launches} launches become {left}, which save the time of {saved / 2**20:.1f} MB, with {size}"
     worth = saved + (launches - left) * LAUNCH_BYTES if launches > left else saved - CLEAR_GAIN * before
     if worth <= 0 and not force:
@@ -286,7 +332,16 @@ def _moved(kernels: list[Kernel]) -> int:
     return sum(sum(inductor.bytes_touched(kernel).values()) for kernel in kernels)
 
 
-def _cost(kernel: Kernel) -> int:
+def _without_doubles(kernels: Iterable[Kernel]) -> list[Kernel]:
+    return list({id(kernel): kernel for kernel in kernels}.values())
+
+
+def _cost_before(tile: Tile, kernel: Kernel) -> int:
+    """Return what a kernel of Inductor's costs, or has cost before its sums had two stages."""
+    return next((one.cost for one in tile.staged if one.whole is kernel), None) or cost_of(kernel)
+
+
+def cost_of(kernel: Kernel) -> int:
     """Return the bytes that a kernel moves, or could move in the time of its instructions, if these are more."""
     return max(_moved([kernel]), int(inductor.instructions_of(kernel) / INSTRUCTIONS_A_BYTE))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -19,7 +19,7 @@ import torch
 
 from ..reasons import Reason, Unsupported
 from .compiling import torch_release
-from .loops import ops_handler_base, remake_loop_body, run_loop_body, set_loop_body
+from .loops import inductor_ops, make_loop_body, ops_handler_base, remake_loop_body, run_loop_body, set_loop_body
 from .protocols import Kernel, LoopBody, LoopNode
 from .schedule import buffers_read, loop_nodes, node_body, node_sizes
 
@@ -34,7 +34,8 @@ class ColumnSum:
     """A sum of `rows` rows for each of `columns` columns, in two stages.
 
     part, total: the nodes of the stages; buffer: the name of what is between them; parts: how many Inductor has;
-    tile: the loops of the first as a node of a kernel of rows, which adds each element to the sum of its column.
+    tile: the loops of the first as a node of a kernel of rows, which adds each element to the sum of its column;
+    groups: of as many rows that follow each other, each with a sum of its own (see grouped_sums.py).
     """
 
     part: LoopNode
@@ -44,11 +45,18 @@ class ColumnSum:
     columns: int
     parts: int
     tile: LoopBody
+    groups: int = 1
 
 
 def is_column_part(node: LoopNode) -> bool:
-    """Return True for the first stage of a reduction that Inductor has split."""
-    return bool(getattr(node.node, "_split_size", None))
+    """Return True for the first stage of a reduction that is split, by Inductor or by Bridge."""
+    return bool(getattr(node.node, "_split_size", None)) or made_sum(node) is not None
+
+
+def made_sum(part: LoopNode) -> ColumnSum | None:
+    """Return the sum of which Bridge has made the first stage; None for nodes of Inductor's."""
+    made: ColumnSum | None = getattr(part, "bridge_column_sum", None)
+    return made
 
 
 def has_column_parts(kernel: Kernel) -> bool:
@@ -58,6 +66,9 @@ def has_column_parts(kernel: Kernel) -> bool:
 
 def row_and_column_numbers(part: LoopNode) -> tuple[int, int] | None:
     """Return (rows, columns) of a sum of which `part` is the first stage; None where they are symbols."""
+    made = made_sum(part)
+    if made is not None:
+        return made.rows, made.columns
     reduced, kept = prod(part.node._original_reduction_ranges), prod(part.node._original_ranges)
     numbers = [sympy.sympify(extent) for extent in (reduced, kept)]
     return (int(numbers[0]), int(numbers[1])) if all(n.is_Integer for n in numbers) else None
@@ -65,6 +76,9 @@ def row_and_column_numbers(part: LoopNode) -> tuple[int, int] | None:
 
 def column_sum(part: LoopNode) -> ColumnSum:
     """Return the sum of which `part` is the first stage; Unsupported where its stages are not as expected."""
+    made = made_sum(part)
+    if made is not None:
+        return made
     numbers = row_and_column_numbers(part)
     if numbers is None:
         raise Unsupported(Reason.dynamic_extent, f"{part.get_name()}: the rows or columns are symbols")
@@ -72,18 +86,16 @@ def column_sum(part: LoopNode) -> ColumnSum:
     readers = [user.node for user in output.users if not user.is_weak]
     total: Any = readers[0] if len(readers) == 1 else None
     name = output.get_name()
-    if total is None or buffers_read(total) != {name} or _kind(part) is None or _kind(part) != _kind(total):
+    if total is None or buffers_read(total) != {name} or kind(part) is None or kind(part) != kind(total):
         raise Unsupported(Reason.not_liftable, f"{part.get_name()}: no sum, max or min of float32 in two stages")
     rows, columns = numbers
     parts = _parts_in_last_place(part, columns)
     if parts is None or is_column_part(total) or _extents(total) != (columns, parts):
         raise Unsupported(Reason.not_liftable, f"{part.get_name()}: its parts are not whole rows of columns")
     body = _as_one_stage(part)
-    if [prod(sizes) for sizes in body.sizes] != [columns, rows] or not _stores_in_order(body):
+    if [prod(sizes) for sizes in body.sizes] != [columns, rows] or not stores_in_order(body):
         raise Unsupported(Reason.not_liftable, f"{part.get_name()}: its columns are in another order in memory")
-    over_rows, over_columns = body.sizes[1], body.sizes[0]
-    tile = remake_loop_body(_tile(body, len(over_rows)), [*over_rows, *over_columns], [])
-    return ColumnSum(part, total, name, rows, columns, parts, tile)
+    return ColumnSum(part, total, name, rows, columns, parts, tile_body(body, name))
 
 
 def _extents(node: LoopNode) -> tuple[Any, Any]:
@@ -91,12 +103,12 @@ def _extents(node: LoopNode) -> tuple[Any, Any]:
     return prod(iterated), prod(reduced)
 
 
-def _kind(node: LoopNode) -> str | None:
+def kind(node: LoopNode) -> str | None:
     """Return the type of a reduction whose parts and input have no more digits than float32; None for others."""
     narrow = (torch.float32, torch.bfloat16, torch.float16)
     data = node.node.data
-    kind, dtypes = getattr(data, "reduction_type", None), (getattr(data, "src_dtype", None), node.node.get_dtype())
-    return kind if kind in KINDS and all(dtype in narrow for dtype in dtypes) else None
+    found, dtypes = getattr(data, "reduction_type", None), (getattr(data, "src_dtype", None), node.node.get_dtype())
+    return found if found in KINDS and all(dtype in narrow for dtype in dtypes) else None
 
 
 def _parts_in_last_place(part: LoopNode, columns: int) -> int | None:
@@ -121,7 +133,7 @@ def _as_one_stage(part: LoopNode) -> LoopBody:
     return body
 
 
-def _stores_in_order(body: LoopBody) -> bool:
+def stores_in_order(body: LoopBody) -> bool:
     """Return True if the columns are neighbours in memory in the order of the loops."""
     from torch._inductor.loop_body import MemoryUsageType
 
@@ -132,40 +144,60 @@ def _stores_in_order(body: LoopBody) -> bool:
 
 
 def add_up_in_blocks(one: ColumnSum, blocks: int, undo: contextlib.ExitStack) -> None:
-    """Give a sum's first stage the loops of its tile, rows first, and its second stage `blocks` parts.
+    """Give a sum's first stage the loops of its tile, rows first, and its second stage the parts of `blocks` blocks.
 
     The first is then one node of a kernel of rows: what it adds up, the kernel adds to the sum of its block.
     Until `undo` is closed.
     """
     set_loop_body(one.part, one.tile, undo)
     resize_parts(one, blocks, undo)
-    old = node_body(one.total)
-    set_loop_body(one.total, remake_loop_body(old, node_sizes(one.total)[0], [sympy.Integer(blocks)]), undo)
+    set_loop_body(one.total, second_stage(one, blocks // one.groups), undo)
+
+
+def second_stage(one: ColumnSum, parts: int) -> LoopBody:
+    """Return the loops that add up so many parts of each column."""
+    if one.groups == 1:
+        return remake_loop_body(node_body(one.total), node_sizes(one.total)[0], [sympy.Integer(parts)])
+    dtype, found = one.total.node.get_dtype(), kind(one.total)
+    (result,) = one.total.get_outputs()
+
+    def run(indices: Sequence[sympy.Symbol], reduced: Sequence[sympy.Symbol]) -> None:
+        ops, (group, column), (part,) = inductor_ops(), indices, reduced
+        value = ops.load(one.buffer, (group * parts + part) * one.columns + column)
+        total = ops.reduction(dtype, torch.float32, found, value)
+        ops.store_reduction(result.get_name(), group * one.columns + column, total)
+
+    return make_loop_body(run, [sympy.Integer(one.groups), sympy.Integer(one.columns)], [sympy.Integer(parts)])
 
 
 def resize_parts(one: ColumnSum, blocks: int, undo: contextlib.ExitStack) -> None:
-    """Have the buffer between the stages of a sum have `blocks` parts, until `undo` is closed."""
+    """Have the buffer between the stages of a sum have the parts of `blocks` blocks, until `undo` is closed."""
     from torch._inductor import ir
 
     node = one.part.node
     layout = node.layout
     undo.callback(setattr, node, "layout", layout)
-    sizes = [*layout.size[:-1], sympy.Integer(blocks)]
-    node.layout = ir.FixedLayout(layout.device, layout.dtype, sizes, layout.stride)
+    parts = blocks // one.groups
+    sizes = [*layout.size[:-1], sympy.Integer(parts)]
+    strides = layout.stride if one.groups == 1 else [sympy.Integer(parts * one.columns), *layout.stride[1:]]
+    node.layout = ir.FixedLayout(layout.device, layout.dtype, sizes, strides)
 
 
-def _tile(body: LoopBody, rows: int) -> Callable[[Sequence, Sequence], object]:
-    """Return what computes the elements of a sum, rows first, and adds each to the partial sum of its column.
+def tile_body(body: LoopBody, buffer: str, groups: int = 0) -> LoopBody:
+    """Return loops that compute the elements of a sum, rows first, and add each to the partial sum of its column.
 
-    rows: how many loops go over them.
+    body: of the sum in one stage; buffer: of the partial sums; groups: how many of its loops go over groups of rows.
     """
+    iterated, reduced = body.sizes
+    rows = groups + len(reduced)
 
     def run(indices: Sequence[sympy.Symbol], _: Sequence[sympy.Symbol]) -> None:
         from torch._inductor.virtualized import V
 
-        run_loop_body(body, (indices[rows:], indices[:rows]), _partial_sums()(V.get_ops_handler(), rows))
+        kept = [*indices[:groups], *indices[rows:]]
+        run_loop_body(body, (kept, indices[groups:rows]), _partial_sums()(V.get_ops_handler(), buffer, rows))
 
-    return run
+    return remake_loop_body(run, [*iterated[:groups], *reduced, *iterated[groups:]], [])
 
 
 @functools.cache
@@ -173,8 +205,8 @@ def _partial_sums() -> Any:
     """Return the class of a handler that records a partial sum where a body has a reduction and its store."""
 
     class PartialSums(ops_handler_base()):  # type: ignore[misc]
-        def __init__(self, inner: Any, rows: int) -> None:
-            self._inner, self._rows = inner, rows
+        def __init__(self, inner: Any, buffer: str, rows: int) -> None:
+            self._inner, self._buffer, self._rows = inner, buffer, rows
 
         def _default(self, name: str, args: tuple, kwargs: dict) -> Any:
             return getattr(self._inner, name)(*args, **kwargs)
@@ -183,6 +215,6 @@ def _partial_sums() -> Any:
             return reduction_type, value
 
         def store_reduction(self, name: str, index: object, value: Any) -> None:
-            self._inner.partial_accumulate(name, *value, {"num_reduction_dims": self._rows})
+            self._inner.partial_accumulate(self._buffer, *value, {"num_reduction_dims": self._rows})
 
     return PartialSums

@@ -30,6 +30,16 @@ def reduction_types(node: LoopNode) -> set[str]:
     return {str(op.args[3]) for block in blocks for op in block.graph.nodes if op.target == "reduction"}
 
 
+def places(body: LoopBody, name: str, rows: int, columns: int, outer: int | None = None) -> set[sympy.Expr]:
+    """Return the addresses by row and column at which loops over a tile access a buffer; none where one is not known.
+
+    Those alone where columns that follow each other are neighbours in memory. outer: how many loops stand around those
+    that reduce, default all others.
+    """
+    found = _addresses(body, name, ("LOAD", "STORE", "STORE_REDUCTION"), rows, columns, outer) or set()
+    return {place for place in found if sympy.expand(place - place.subs(COLUMN, 0)) == COLUMN}
+
+
 def agree(writer: LoopNode, reader: LoopBody, name: str, rows: int, columns: int) -> bool:
     """Return True if, for each row and column, `reader` loads what `writer` has stored there, or for the whole row.
 
@@ -45,12 +55,14 @@ def _extents(body: LoopBody) -> list[sympy.Expr]:
     return [*iterated, *reduced]
 
 
-def _addresses(body: LoopBody, name: str, kinds: tuple[str, ...], rows: int, columns: int) -> set[sympy.Expr] | None:
+def _addresses(
+    body: LoopBody, name: str, kinds: tuple[str, ...], rows: int, columns: int, outer: int | None = None
+) -> set[sympy.Expr] | None:
     """Return the addresses by row and column at which a node accesses a buffer; None where they are not known."""
     from torch._inductor.loop_body import MemoryUsageType
     from torch._inductor.virtualized import V
 
-    digits = _digits(body, rows, columns)
+    digits = _digits(body, rows, columns, outer)
     usage = [(kind, entry) for kind in MemoryUsageType for entry in body.memory_usage.get(kind, ())]
     entries = [(kind, entry) for kind, entry in usage if entry.buffer_name == name]
     known = [body.indexing_exprs[entry.index_name] for kind, entry in entries if kind.name in kinds]
@@ -64,9 +76,11 @@ def _addresses(body: LoopBody, name: str, kinds: tuple[str, ...], rows: int, col
     return found if all(place.free_symbols <= {ROW, COLUMN} for place in found) else None
 
 
-def _digits(body: LoopBody, rows: int, columns: int) -> dict[sympy.Symbol, sympy.Expr] | None:
+def _digits(body: LoopBody, rows: int, columns: int, outer: int | None = None) -> dict[sympy.Symbol, sympy.Expr] | None:
     """Return the variables of loops by row and column; None where a loop does not end with a row."""
-    variables, sizes = [*body.iter_vars, *body.reduce_vars], _extents(body)
+    last = len(body.iter_vars) if outer is None else outer
+    (iterated, reduced), kept = body.sizes, body.iter_vars
+    variables, sizes = [*kept[:last], *body.reduce_vars, *kept[last:]], [*iterated[:last], *reduced, *iterated[last:]]
     width = 1 if prod(sizes) == rows else columns
     digits, step = {}, 1
     for variable, size in reversed(list(zip(variables, map(int, sizes), strict=True))):

@@ -8,23 +8,29 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 
 from .. import inductor
+from ..horizontal.column_groups import Staged, Stages, stages_of, tiles_of_groups
 from ..horizontal.column_sums import (
+    MOST_COLUMNS,
     WINDOW,
     Tile,
     adds_up_columns,
     blocks_to_try,
     check_worthwhile,
+    cost_of,
     find_tile,
+    kernels_around,
     launches_by_torch,
+    only_extents,
 )
 from ..horizontal.column_waits import Divided, Division, find_divisions
 from ..horizontal.independence import positions_of, stay_in_order
 from ..horizontal.peak_memory import Room
 from ..inductor import columns as sums
 from ..inductor import mixed
+from ..inductor.grouped_sums import add_stage
 from ..inductor.memory import estimated_peak
 from ..inductor.protocols import Kernel, Schedule
 from ..lowering.triton import codegen
@@ -34,6 +40,14 @@ from .group_log import GroupLog
 from .grouping import Group
 from .logs import Logs
 from .results import Fused
+
+
+@dataclass(frozen=True)
+class _Seed:
+    """A kernel that adds up columns; extents: the rows and columns of its tile, None where its sums have two stages."""
+
+    kernel: Kernel
+    extents: tuple[int, int] | None
 
 
 @dataclass(frozen=True)
@@ -56,17 +70,17 @@ def add_up_columns(schedule: Schedule, logs: Logs, room: Room | None) -> Schedul
 
     room: for the whole graph, None where whether it pays does not matter.
     """
-    for seed in try_step(partial(_seeds, schedule), []):
-        if any(kernel is seed for kernel in schedule):
+    for seed in try_step(partial(_seeds, schedule, logs), []):
+        if any(kernel is seed.kernel for kernel in schedule):
             schedule = _try_seed(schedule, seed, logs, room)
     return schedule
 
 
-def _try_seed(schedule: Schedule, seed: Kernel, logs: Logs, room: Room | None) -> Schedule:
+def _try_seed(schedule: Schedule, seed: _Seed, logs: Logs, room: Room | None) -> Schedule:
     """Return the schedule with one kernel for the tile of a kernel; as it was where that is refused."""
     change = None
-    for division in [*try_step(partial(find_divisions, schedule, seed, WINDOW), []), None]:
-        with attempt(note=partial(_refuse, seed, logs)):
+    for division in [*try_step(partial(find_divisions, schedule, seed.kernel, WINDOW), []), None]:
+        with attempt(note=partial(_refuse, seed.kernel, logs)):
             change = _change(schedule, seed, room, division)
         if change is not None:
             break
@@ -77,9 +91,15 @@ def _try_seed(schedule: Schedule, seed: Kernel, logs: Logs, room: Room | None) -
     return change.schedule
 
 
-def _seeds(schedule: Schedule) -> Schedule:
-    found = [kernel for kernel in schedule if adds_up_columns(kernel)]
-    return [kernel for kernel in found if inductor.generates_triton(inductor.device_of(kernel))]
+def _seeds(schedule: Schedule, logs: Logs) -> list[_Seed]:
+    """Return what may be tried: kernels of sums in two stages, and then those of sums in groups of rows."""
+    kernels = [kernel for kernel in schedule if inductor.generates_triton(inductor.device_of(kernel))]
+    found = [_Seed(kernel, None) for kernel in kernels if adds_up_columns(kernel)]
+    for kernel in kernels:
+        with attempt(note=partial(_refuse, kernel, logs)):
+            tiles = tiles_of_groups(kernel, kernels_around(schedule, kernel))
+            found += [_Seed(kernel, extents) for extents in tiles if 1 < extents[1] <= MOST_COLUMNS]
+    return found
 
 
 def _refuse(seed: Kernel, logs: Logs, reason: Reason, detail: str) -> None:
@@ -91,19 +111,19 @@ def _refuse(seed: Kernel, logs: Logs, reason: Reason, detail: str) -> None:
         logs.report.refusals.append(Refusal([seed.get_name()], reason, detail))
 
 
-def _change(schedule: Schedule, seed: Kernel, room: Room | None, division: Division | None) -> _Change | None:
+def _change(schedule: Schedule, seed: _Seed, room: Room | None, division: Division | None) -> _Change | None:
     """Return what becomes of the tile of a kernel; Unsupported, with nothing changed, where it stays as it is.
 
     division: of a kernel a part of which may be in the tile; None where it is not.
     """
     obstacle = mixed.cannot_mix()
     if obstacle is not None:
-        raise Unsupported(Reason.not_liftable, f"{seed.get_name()}: {obstacle}")
+        raise Unsupported(Reason.not_liftable, f"{seed.kernel.get_name()}: {obstacle}")
     with contextlib.ExitStack() as undo:
         divided = None if division is None else _divide(division, undo)
         if divided is not None:
             schedule = divided.in_schedule(schedule)
-        tile = find_tile(schedule, positions_of(schedule, [seed])[0], divided)
+        schedule, tile = _staged_tile(schedule, seed, divided, undo)
         if division is not None and not tile.divided:
             return None
         change = _change_of(schedule, tile, room)
@@ -120,6 +140,41 @@ def _divide(division: Division, undo: contextlib.ExitStack) -> Divided:
     undo.callback(codegen.put_back, [division.whole])
     codegen.put_back([before, after])
     return Divided(division.whole, before, after)
+
+
+def _staged_tile(
+    schedule: Schedule, seed: _Seed, divided: Divided | None, undo: contextlib.ExitStack
+) -> tuple[Schedule, Tile]:
+    """Return (the schedule, the tile of a kernel in it); sums in groups of rows that join the tile have two stages.
+
+    Until `undo` is closed.
+    """
+    rows, columns = seed.extents or only_extents(seed.kernel)
+    around = kernels_around(schedule, seed.kernel)
+    known = [stages for kernel in around if (stages := stages_of(kernel, rows, columns)) is not None]
+    while True:
+        with contextlib.ExitStack() as back:
+            staged = [_stage(stages, back) for stages in known]
+            changed = reduce(lambda schedule, one: one.in_schedule(schedule), staged, schedule)
+            first = next((one.first for one in staged if one.whole is seed.kernel), seed.kernel)
+            tile = find_tile(changed, positions_of(changed, [first])[0], divided, staged)
+            if len(tile.staged) == len(staged):
+                undo.push(back.pop_all())
+                return changed, tile
+        known = [stages for stages in known if any(one.whole is stages.whole for one in tile.staged)]
+
+
+def _stage(stages: Stages, undo: contextlib.ExitStack) -> Staged:
+    """Return two kernels in the place of one, with the two stages of its sums, until `undo` is closed."""
+    cost = cost_of(stages.whole)
+    undo.callback(codegen.put_back, [stages.whole])
+    parts = [add_stage(one, undo) for one in stages.sums]
+    first, second = codegen.fuse_nodes([*stages.before, *parts]), codegen.fuse_nodes(stages.after)
+    if first is None or second is None:
+        detail = "Inductor's codegen cannot run its sums in two stages"
+        raise Unsupported(Reason.not_liftable, f"{stages.whole.get_name()}: {detail}")
+    codegen.put_back([first, second])
+    return Staged(stages.whole, first, second, cost)
 
 
 def _change_of(schedule: Schedule, tile: Tile, room: Room | None) -> _Change:
@@ -221,7 +276,8 @@ def _log(schedule: Schedule, change: _Change, logs: Logs) -> None:
                 owner.join_launch(first, change.decision)
     if change.sums:
         first.spare_sums(change.sums)
-    for divided in change.tile.divided:
-        owner = logs.owner(inductor.operation_names(divided.whole))
+    wholes = [one.whole for one in change.tile.divided] + [one.whole for one in change.tile.staged]
+    for divided in wholes:
+        owner = logs.owner(inductor.operation_names(divided))
         assert owner is not None, "every kernel that was replaced has a log by now"
         owner.divide()

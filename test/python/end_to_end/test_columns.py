@@ -8,7 +8,7 @@ import pytest
 import torch
 from functions import norm
 from torch._inductor.choices import InductorChoices
-from training import PATTERNS, adaln_residual, count, graphs
+from training import PATTERNS, adaln_residual, adaln_residual_images, count, graphs
 
 import bridge
 from bridge import inductor, offline
@@ -117,6 +117,13 @@ def few_processors(monkeypatch):
     """Has a GPU of so few multiprocessors that a hundred rows are enough for it, and Inductor split sums of columns."""
     monkeypatch.setattr(inductor, "multiprocessors", lambda device: 4)
     split = staticmethod(lambda device, rows, columns, inner_reduction: 1 if inner_reduction else 9)
+    monkeypatch.setattr(InductorChoices, "reduction_split_factor", split)
+
+
+@pytest.fixture
+def few_processors_one_stage(few_processors, monkeypatch):
+    """The same, where Inductor finds columns enough in all sequences to split no sum."""
+    split = staticmethod(lambda device, rows, columns, inner_reduction: 1)
     monkeypatch.setattr(InductorChoices, "reduction_split_factor", split)
 
 
@@ -282,3 +289,60 @@ def test_rows_that_are_not_there_are_no_extremes(few_processors, special):
     for one, other in zip(found, extremes(x), strict=True):
         torch.testing.assert_close(one, other, equal_nan=True)
     assert special is None or found[1][5].isnan()
+
+
+def modulated_inputs(sequences, tokens, width, dtype=torch.float32):
+    generator = torch.Generator().manual_seed(0)
+    shapes = [(sequences, tokens, width)] * 2 + [(sequences, width)] * 3
+    return [torch.randn(shape, generator=generator).to(dtype) for shape in shapes]
+
+
+def beside_product(*inputs):
+    """The peak of memory is elsewhere."""
+    *others, a, b = inputs
+    return *adaln_residual_images(*others), (a @ b) @ b
+
+
+def test_sums_over_tokens_are_in_the_kernel_of_the_tokens():
+    """The gradients of gate, scale and shift, of which each sequence has its own, are added up beside the norm's."""
+    inputs = [tensor.requires_grad_() for tensor in modulated_inputs(64, 256, 1152, torch.bfloat16)]
+    inputs += [torch.empty(8192, 8192, dtype=torch.bfloat16, requires_grad=True) for _ in range(2)]
+    theirs = graphs(beside_product, inputs, torch._inductor.compile_fx.compile_fx)
+    forward, backward = graphs(beside_product, inputs, compiled_for(training=True))
+    assert [count(code) for code in (theirs[1], forward, backward)] == ["3", "1", "2"], bridge.report()
+    assert len(decisions()) == 1
+    (group,) = (group for group in bridge.report().groups if group.done.divided)
+    assert (group.kernels_before, group.kernels_after) == (3, 2) and group.done.divided == 2
+
+
+@pytest.mark.parametrize(("sequences", "tokens", "width", "block"), [(3, 32, 24, 16), (4, 40, 640, 20), (5, 56, 36, 8)])
+def test_numbers_of_sums_inside_sequences(few_processors_one_stage, sequences, tokens, width, block):
+    """Blocks of rows end with each sequence, whose length may be no power of two."""
+    inputs = modulated_inputs(sequences, tokens, width)
+    exact = gradients(adaln_residual_images, [tensor.double() for tensor in inputs])
+    torch._dynamo.reset()
+    with interpreter():
+        options = {"training": True, "strict": True, "force_fusion": True}
+        found = gradients(
+            torch.compile(adaln_residual_images, backend="bridge", dynamic=False, options=options), inputs
+        )
+    (decision,) = decisions()
+    assert f"blocks of {block} rows" in decision
+    for one, other in zip(found, exact, strict=True):
+        torch.testing.assert_close(one.double(), other, rtol=1e-5, atol=1e-5)
+
+
+def test_sequences_that_no_block_ends_with_stay_apart(few_processors_one_stage):
+    """A sequence of 37 tokens has no blocks but of one, and of all; what two sequences have in common is no sum."""
+    inputs = modulated_inputs(4, 37, 24)
+    exact = gradients(adaln_residual_images, [tensor.double() for tensor in inputs])
+    torch._dynamo.reset()
+    with interpreter():
+        options = {"training": True, "strict": True, "force_fusion": True}
+        found = gradients(
+            torch.compile(adaln_residual_images, backend="bridge", dynamic=False, options=options), inputs
+        )
+    assert not decisions()
+    assert any(reason is Reason.not_profitable and "ends with each group of 37" in why for reason, why in apart())
+    for one, other in zip(found, exact, strict=True):
+        torch.testing.assert_close(one.double(), other, rtol=1e-5, atol=1e-5)

@@ -1,0 +1,101 @@
+"""Kernels of sums in groups of rows, of which a kernel of the same rows can have the first stage."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from .. import inductor
+from ..inductor import mixed, tiles
+from ..inductor.columns import is_column_part
+from ..inductor.grouped_sums import GroupedSum, grouped_sums
+from ..inductor.protocols import Kernel, LoopNode, Schedule
+from ..reasons import Unsupported
+from .independence import find_obstacle, positions_of
+
+
+@dataclass(frozen=True)
+class Stages:
+    """What becomes of a kernel with sums in groups of rows.
+
+    sums: those in two stages now; before: nodes that are over the same tile, and the kernel has before it has a sum;
+    after: the sums, which are second stages, and all that is left.
+    """
+
+    whole: Kernel
+    sums: list[GroupedSum]
+    before: list[LoopNode]
+    after: list[LoopNode]
+
+
+@dataclass(frozen=True)
+class Staged:
+    """A kernel (`whole`) that is two: the first stages of its sums, and the second ones.
+
+    cost: of the kernel that there was, in bytes.
+    """
+
+    whole: Kernel
+    first: Kernel
+    second: Kernel
+    cost: int
+
+    def in_schedule(self, schedule: Schedule) -> Schedule:
+        """Return the schedule with both in the place of the one."""
+        (position,) = positions_of(schedule, [self.whole])
+        return [*schedule[:position], self.first, self.second, *schedule[position + 1 :]]
+
+
+def tiles_of_groups(kernel: Kernel, others: Iterable[Kernel]) -> list[tuple[int, int]]:
+    """Return (rows, columns) of the tiles whose columns a kernel adds up in groups of rows, beside others of that tile.
+
+    A buffer of the size of the tile is in both at the same place for each row and column. Unsupported where a size is
+    a symbol.
+    """
+    if find_obstacle(kernel) is not None:
+        return []
+    known = [one for node in inductor.loop_nodes(kernel) for one in grouped_sums(node)]
+    nodes = [node for other in others if other is not kernel for node in _nodes_of_loops(other)] if known else []
+    found = [(one.rows, one.columns) for one in known if any(_same_places(one, node) for node in nodes)]
+    return list(dict.fromkeys(found))
+
+
+def _nodes_of_loops(kernel: Kernel) -> list[LoopNode]:
+    return inductor.loop_nodes(kernel) if find_obstacle(kernel) is None or mixed.is_mixed(kernel) else []
+
+
+def _same_places(one: GroupedSum, node: LoopNode) -> bool:
+    """Return True if a node is over the tile of a sum, and uses a buffer of its size as the sum does."""
+    if is_column_part(node) or not tiles.covers_tile(node, one.rows, one.columns):
+        return False
+    used = inductor.buffers_read(node) | inductor.buffers_made(node)
+    body, other, extents = inductor.node_body(one.node), inductor.node_body(node), (one.rows, one.columns)
+    return any(
+        tiles.places(body, name, *extents, one.loops) & tiles.places(other, name, *extents)
+        for name in inductor.buffers_read(one.node) & used
+        if inductor.size_hint(inductor.buffer_numel(name)) >= one.rows * one.columns
+    )
+
+
+def stages_of(kernel: Kernel, rows: int, columns: int) -> Stages | None:
+    """Return what becomes of a kernel whose sums in groups of rows are of a tile; None for a kernel without such."""
+    if find_obstacle(kernel) is not None:
+        return None
+    nodes = inductor.loop_nodes(kernel)
+    sums = [one for node in nodes for one in _of_numbers(node) if (one.rows, one.columns) == (rows, columns)]
+    waiting = set().union(*(inductor.buffers_made(one.node) for one in sums))
+    before: list[LoopNode] = []
+    after: list[LoopNode] = []
+    for node in nodes:
+        waits = bool(inductor.buffers_awaited(node) & waiting) or inductor.buffers_made(node) <= waiting
+        in_tile = not waits and (tiles.covers_tile(node, rows, columns) or tiles.covers_rows(node, rows))
+        (before if in_tile else after).append(node)
+        waiting |= set() if in_tile else inductor.buffers_made(node)
+    return Stages(kernel, sums, before, after) if sums else None
+
+
+def _of_numbers(node: LoopNode) -> list[GroupedSum]:
+    with contextlib.suppress(Unsupported):
+        return grouped_sums(node)
+    return []

@@ -1,0 +1,122 @@
+"""Sums of columns inside groups of rows: of the tokens of each image, which the gradients of its scale and shift are.
+
+Inductor reduces them in one stage, where there are columns enough for all multiprocessors. A kernel whose programs have
+a block of rows each can add them up, too, if no block has rows of two groups. It needs a buffer between two stages,
+which is made here, with the node that fills it. The node that there was adds up the parts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import sympy
+import torch
+
+from ..reasons import Reason, Unsupported
+from .columns import ColumnSum, is_column_part, kind, second_stage, stores_in_order, tile_body
+from .loops import set_loop_body
+from .protocols import LoopBody, LoopNode
+from .schedule import node_body
+
+
+@dataclass(frozen=True)
+class GroupedSum:
+    """A sum, in one stage, of `rows` rows in `groups` groups of neighbours, for each group and each of some columns.
+
+    loops: of the node's, outermost first, that go over the groups; those that are left go over the columns.
+    """
+
+    node: LoopNode
+    loops: int
+    groups: int
+    rows: int
+    columns: int
+
+
+def grouped_sums(node: LoopNode) -> list[GroupedSum]:
+    """Return what a node may be taken for: any of its outer loops may go over groups.
+
+    Its rows are those of a group, one after the other, and then those of the next. Whether another node's rows are the
+    same ones is for the accesses of both to say. Unsupported where a size is a symbol.
+    """
+    if is_column_part(node) or kind(node) is None:
+        return []
+    body = node_body(node)
+    iterated, reduced = ([sympy.sympify(size) for size in sizes] for sizes in body.sizes)
+    if len(iterated) < 2 or not reduced or not _only_reduces(body):
+        return []
+    if not all(size.is_Integer for size in (*iterated, *reduced)):
+        raise Unsupported(
+            Reason.dynamic_extent, f"{node.get_name()}: a size of the columns that it adds up is a symbol"
+        )
+    if not stores_in_order(body):
+        return []
+    return [found for loops in range(1, len(iterated)) if (found := _with_groups(node, loops)).groups > 1]
+
+
+def _with_groups(node: LoopNode, loops: int) -> GroupedSum:
+    iterated, reduced = (list(map(int, sizes)) for sizes in node_body(node).sizes)
+    groups = prod(iterated[:loops])
+    return GroupedSum(node, loops, groups, groups * prod(reduced), prod(iterated[loops:]))
+
+
+def _only_reduces(body: LoopBody) -> bool:
+    """Return True if loops have one reduction, and store nothing but its result."""
+    called = [op for block in (body.root_block, *body.subblocks.values()) for op in block.graph.nodes]
+    reductions = [op for op in called if op.target == "reduction"]
+    stores = [op for op in called if op.target in ("store", "store_reduction")]
+    return len(reductions) == len(stores) == 1 and stores[0].args[3] is reductions[0]
+
+
+def add_stage(one: GroupedSum, undo: contextlib.ExitStack) -> LoopNode:
+    """Return a new node, the first stage of a sum, whose own node is the second, until `undo` is closed.
+
+    The new node is over the tile, and in no kernel yet.
+    """
+    (result,) = one.node.get_outputs()
+    name, parts = f"{result.get_name()}_parts", one.rows // one.groups
+    part = _new_node(one.node, name, [one.groups, one.columns, parts], [parts * one.columns, 1, one.columns], undo)
+    tile = tile_body(node_body(one.node), name, one.loops)
+    made = ColumnSum(part, one.node, name, one.rows, one.columns, parts, tile, one.groups)
+    part.bridge_column_sum = made
+    set_loop_body(part, tile, undo)
+    set_loop_body(one.node, second_stage(made, parts), undo)
+    return part
+
+
+def _new_node(like: Any, name: str, sizes: list[int], strides: list[int], undo: contextlib.ExitStack) -> Any:
+    """Return a node of loops that are to be given to it, for a new buffer of float32, before another node."""
+    from torch._inductor import ir
+    from torch._inductor.scheduler import SchedulerNode
+    from torch._inductor.virtualized import V
+
+    device, numbers = like.get_device(), [[sympy.Integer(number) for number in given] for given in (sizes, strides)]
+    with ir.IRNode.current_origins(like.node.get_origins()):
+        data = ir.Pointwise(device=device, dtype=torch.float32, inner_fn=_nothing, ranges=numbers[0])
+        layout = ir.FixedLayout(device, torch.float32, *numbers)
+        buffer = ir.ComputedBuffer(name=name, layout=layout, data=data)
+    buffer.operation_name = f"{like.get_name()}_parts"
+    scheduler: Any = like.scheduler
+    _register(V.graph.name_to_buffer, name, buffer, undo)
+    node = SchedulerNode(scheduler, buffer)
+    (output,) = node.get_outputs()
+    _register(scheduler.name_to_buf, name, output, undo)
+    _register(scheduler.name_to_node, node.get_name(), node, undo)
+    _register(scheduler.name_to_fused_node, node.get_name(), node, undo)
+    node.min_order, node.max_order, node.ancestors = like.min_order, like.max_order, like.ancestors
+    return node
+
+
+def _nothing(_: Sequence[sympy.Symbol]) -> Any:
+    from torch._inductor.virtualized import ops
+
+    return ops.constant(0.0, torch.float32)
+
+
+def _register(known: dict[str, Any], name: str, entry: object, undo: contextlib.ExitStack) -> None:
+    known[name] = entry
+    undo.callback(known.pop, name, None)
