@@ -85,5 +85,15 @@ from .schedule import (
     storage_of,
     subscripts_read,
 )
-from .sizes import has_steps, loop_cuts, loop_strides, size_expressions, size_facts, size_hint, statically_known
+from .sizes import (
+    buffers_stored,
+    has_steps,
+    loop_cuts,
+    loop_indices,
+    loop_strides,
+    size_expressions,
+    size_facts,
+    size_hint,
+    statically_known,
+)
 from .tuning import share_choices, tuned_kernels

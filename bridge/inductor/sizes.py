@@ -50,10 +50,22 @@ def loop_strides(body: LoopBody) -> list[tuple[str, list[sympy.Expr]]]:
 
     Those of a reduction come last.
     """
+    named = loop_indices(body)[1]
+    return [(buffer, [index.coeff(variable) for variable in body.var_ranges]) for buffer, index in named]
+
+
+def loop_indices(body: LoopBody) -> tuple[list[sympy.Symbol], list[tuple[str, sympy.Expr]]]:
+    """Return (the variables of a LoopBody's loops, those of a reduction last, (buffer, index) of each access)."""
     expressions = {name: sympy.expand(e) for name, e in getattr(body, "indexing_exprs", {}).items()}
     entries = (entry for entries in getattr(body, "memory_usage", {}).values() for entry in entries)
     named = [(e.buffer_name, expressions[e.index_name]) for e in entries if e.buffer_name and e.index_name]
-    return [(buffer, [index.coeff(variable) for variable in body.var_ranges]) for buffer, index in named]
+    return list(body.var_ranges), named
+
+
+def buffers_stored(body: LoopBody) -> set[str]:
+    """Return the buffers that a LoopBody stores to."""
+    usage = getattr(body, "memory_usage", {}).items()
+    return {entry.buffer_name for kind, entries in usage if kind.name.startswith("STORE") for entry in entries}
 
 
 def _cuts(division: sympy.Expr) -> list[int]:

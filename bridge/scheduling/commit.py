@@ -44,10 +44,14 @@ class Commit:
         """Commit each band by itself; bands that are committed stay."""
         for band in bands:
             with attempt(note=partial(self.refuse, band, log)):
-                fused = self._commit(band)
-                if fused is not None:
-                    self.done.append(fused)
-                    log.take(fused)
+                self.commit(band, log)
+
+    def commit(self, band: LiftedBand, log: GroupLog) -> None:
+        """Commit a band; Unsupported, with nothing changed, where that is refused."""
+        fused = self._commit(band)
+        if fused is not None:
+            self.done.append(fused)
+            log.take(fused)
 
     def refuse(self, band: LiftedBand, log: GroupLog, reason: Reason, detail: str) -> None:
         """Note why a band does not become a kernel."""

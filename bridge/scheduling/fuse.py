@@ -10,7 +10,7 @@ from ..inductor.memory import in_order_of_least_peak
 from ..inductor.protocols import Schedule
 from ..lowering.triton import codegen
 from ..options import Options
-from ..reasons import Reason
+from ..reasons import Reason, Unsupported
 from ..reports import Report
 from ..support.error_boundary import attempt, boundary, try_step
 from ..support.recorder import NO_STAGES, Stages, recorder
@@ -24,7 +24,7 @@ from .missing_guards import name_missing_guard
 from .persistent_reductions import make_persistent_reductions
 from .retry import groups_to_try_again
 from .transformation import lift, transform
-from .translation import loop_bodies, pipeline_of, translate
+from .translation import loop_bodies, nodes_to_translate, pipeline_of, translate, translate_in_tiles
 
 if TYPE_CHECKING:
     from ..affine.translate.group import Translation
@@ -125,17 +125,44 @@ def _fuse_group(commit: Commit, options: Options, log: GroupLog) -> None:
     """Have the bands of a group in `commit`, each as soon as it is a kernel; nothing after that may fail."""
     group, schedule = commit.group, commit.schedule
     stages = try_step(partial(_open_stages, options, log), NO_STAGES, *group.names)
-    with log.stage("translate"):
-        commit.nodes, translation = translate(group, schedule, options, stages, log.name)
-    pipeline = pipeline_of(options, group, translation)
-    log.transformed = transform(translation, pipeline, options, stages, log.stage)
-    with log.stage("lift"):
-        _lift_and_commit(translation, commit, options, log)
+    translation = None
+    with attempt(note=log.leave_tiles):
+        translation = _fuse_in_tiles(commit, options, log, stages)
+    if translation is None:
+        with log.stage("translate"):
+            commit.nodes, translation = translate(group, schedule, options, stages, log.name)
+        log.transformed = transform(translation, pipeline_of(options, group, translation), options, stages, log.stage)
+        with log.stage("lift"):
+            _lift_and_commit(translation, commit, options, log)
     if not commit.done:
         log.explain_refusal()
     stages.loop_bodies("lifted-loop-ir.txt", loop_bodies(commit.kernels.values()))
     with attempt(note=log.lack):
+        pipeline = pipeline_of(options, group, translation)
         recorder().finish_group(log.record, log.fused, translation.symbols, pipeline)
+
+
+def _fuse_in_tiles(commit: Commit, options: Options, log: GroupLog, stages: Stages) -> Translation | None:
+    """Have all of a group as one kernel over blocks of a tile; None where it reduces no such blocks.
+
+    Unsupported, with nothing changed, where that kernel is refused: it is worth it only for all that is reduced.
+    """
+    group, schedule = commit.group, commit.schedule
+    with log.stage("translate"):
+        commit.nodes = nodes_to_translate(group, schedule, options)
+        translation = translate_in_tiles(group, schedule, options, stages, log.name)
+    if translation is None:
+        return None
+    transformed = transform(translation, pipeline_of(options, group, translation), options, stages, log.stage)
+    with log.stage("lift"), translation.module.context:
+        _, bands = lift(translation, options, group)
+        if len(bands) != 1 or {node.name for node in bands[0].nodes} != commit.nodes.keys():
+            raise Unsupported(Reason.no_common_band, f"{len(bands)} kernels")
+        if bands[0].registers and not bands[0].in_registers:
+            raise Unsupported(Reason.not_profitable, f"a block takes {bands[0].registers} registers")
+        commit.commit(bands[0], log)
+    log.transformed = transformed
+    return translation
 
 
 def _open_stages(options: Options, log: GroupLog) -> Stages:

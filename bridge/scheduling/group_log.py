@@ -70,6 +70,11 @@ class GroupLog:
         self.decisions.append(f"apart [{reason.name}]: {detail}")
         self._note_fault(reason, detail)
 
+    def leave_tiles(self, reason: Reason, detail: str) -> None:
+        """Note why the group is no kernel over blocks of a tile; it is tried in rows."""
+        self.decisions.append(f"not in blocks of a tile [{reason.name}]: {detail}")
+        self._note_fault(reason, detail)
+
     def lack(self, reason: Reason, detail: str) -> None:
         """Note why something is not said of the group; its kernels are as they would be."""
         self.decisions.append(f"not said [{reason.name}]: {detail}")

@@ -24,17 +24,44 @@ def translate(
     group: Group, schedule: Schedule, options: Options, stages: Stages, name: str
 ) -> tuple[dict[str, LoopNode], Translation]:
     """Return (the group's scheduler nodes by name, the affine function of their loops)."""
-    nodes = _nodes(group, schedule)
+    nodes = nodes_to_translate(group, schedule, options)
+    stages.loop_bodies("loop-ir.txt", loop_bodies(schedule[p] for p in group.positions))
+    translation = translate_somehow(name, group, loop_choices(group, schedule), options.max_accesses)
+    _keep_stage(translation, group, options, stages)
+    return nodes, translation
+
+
+def translate_in_tiles(
+    group: Group, schedule: Schedule, options: Options, stages: Stages, name: str
+) -> Translation | None:
+    """Return the affine function of a group's loops over blocks of a tile; None where there are none.
+
+    They are all that is reduced, along several axes.
+    """
+    from ..affine.translate.group import in_tiles
+
+    sources = in_tiles(_sources(group, schedule)) if inductor.generates_triton(group.device) else None
+    if sources is None:
+        return None
+    translation = _translate_sources(name, group, sources, options.max_accesses)
+    _keep_stage(translation, group, options, stages)
+    return translation
+
+
+def nodes_to_translate(group: Group, schedule: Schedule, options: Options) -> dict[str, LoopNode]:
+    """Return a group's scheduler nodes by name; Unsupported where they are too many, or computed in 16 bits."""
+    nodes = {n.get_name(): n for p in group.positions for n in inductor.loop_nodes(schedule[p])}
     if len(nodes) > options.max_nodes:
         raise Unsupported(Reason.budget_exceeded, f"{len(nodes)} nodes, at most {options.max_nodes}")
     if inductor.computes_in_16_bits(group.device):
         raise Unsupported(Reason.unsupported_dtype, "triton.codegen_upcast_to_fp32 is off: no float32 between 16 bits")
-    stages.loop_bodies("loop-ir.txt", loop_bodies(schedule[p] for p in group.positions))
-    translation = translate_somehow(name, group, loop_choices(group, schedule), options.max_accesses)
+    return nodes
+
+
+def _keep_stage(translation: Translation, group: Group, options: Options, stages: Stages) -> None:
     if stages.active:
         path = stages.write("affine.mlir", str(translation.module))
         stages.replay(path.name if path else "", pipeline_of(options, group, translation))
-    return nodes, translation
 
 
 def pipeline_of(options: Options, group: Group, translation: Translation) -> str:
@@ -45,16 +72,16 @@ def pipeline_of(options: Options, group: Group, translation: Translation) -> str
     return default_pipeline(triton, options.force_fusion, translation.keeps_roundings)
 
 
-def _nodes(group: Group, schedule: Schedule) -> dict[str, LoopNode]:
-    return {n.get_name(): n for p in group.positions for n in inductor.loop_nodes(schedule[p])}
-
-
 def loop_choices(group: Group, schedule: Schedule, assume: bool = False) -> list[list[NodeSource]]:
     """Return the choices of loops for all nodes of a group, the best first; assume: sizes are what would help."""
     from ..affine.translate.group import with_shared_loops
 
+    return with_shared_loops(_sources(group, schedule), assume)
+
+
+def _sources(group: Group, schedule: Schedule) -> list[NodeSource]:
     kernels = [(k, inductor.loop_nodes(schedule[p])) for k, p in enumerate(group.positions)]
-    return with_shared_loops([_source(node, kernel) for kernel, own in kernels for node in own], assume)
+    return [_source(node, kernel) for kernel, own in kernels for node in own]
 
 
 def translate_somehow(name: str, group: Group, choices: list[list[NodeSource]], max_accesses: int) -> Translation:

@@ -19,6 +19,7 @@ from .elementwise import Elementwise
 from .emit import Memref, NestEmitter
 from .loops import Factors, NodeLoops, cut_rows, shared_loops
 from .multiples import Multiples, find_multiples
+from .tiles import loops_of_tiles
 from .trace import NestTrace, trace_node
 
 #: The outermost loop of every nest of a group in which a node has no iteration variables.
@@ -31,6 +32,7 @@ class NodeSource:
 
     name: Inductor's name of the node; kernel: which of the group's kernels Inductor put it into;
     location: user's (file, line), or None; loops: those to translate it with, default its own;
+    order: of the iteration's loops, outermost first, by their places among `loops`, default as they are;
     multiples: variables of the sizes in which `loops` are; overwrites: see NestTrace.
     """
 
@@ -40,6 +42,7 @@ class NodeSource:
     kernel: int
     location: tuple[str, int] | None = None
     loops: Factors | None = None
+    order: list[int] | None = None
     multiples: Multiples = field(default_factory=Multiples)
     overwrites: Mapping[str, str] = field(default_factory=dict)
 
@@ -65,7 +68,11 @@ class Translation:
 
 def trace_group(sources: list[NodeSource]) -> list[NestTrace]:
     """Trace every node; Unsupported for what Bridge refuses."""
-    return [trace_node(s.name, s.body, s.sizes, s.loops, s.multiples, s.overwrites) for s in sources]
+    traces = [trace_node(s.name, s.body, s.sizes, s.loops, s.multiples, s.overwrites) for s in sources]
+    for source, trace in zip(sources, traces, strict=True):
+        if source.order is not None:
+            trace.iter_vars = [trace.iter_vars[place] for place in source.order]
+    return traces
 
 
 def with_shared_loops(sources: list[NodeSource], assume: bool = False) -> list[list[NodeSource]]:
@@ -73,8 +80,7 @@ def with_shared_loops(sources: list[NodeSource], assume: bool = False) -> list[l
 
     assume: take a size for a multiple of what it is divided by, proven or not.
     """
-    expressions = [e for s in sources for e in [*s.sizes[0], *s.sizes[1], *inductor.size_expressions(s.body)]]
-    multiples = find_multiples(expressions, inductor.size_facts(), inductor.statically_known, assume)
+    multiples = _multiples(sources, assume)
     factors, *divided = shared_loops([_node_loops(source, multiples) for source in sources])
     choices = [cut_rows(factors), factors, *divided]
     if any(inductor.has_steps(s.body) for s in sources):
@@ -86,11 +92,29 @@ def with_shared_loops(sources: list[NodeSource], assume: bool = False) -> list[l
     ]
 
 
+def in_tiles(sources: list[NodeSource]) -> list[NodeSource] | None:
+    """Return the nodes with loops over the blocks of a tile, and over the elements of each; None where it has none."""
+    multiples = _multiples(sources)
+    loops = loops_of_tiles([_node_loops(source, multiples) for source in sources])
+    if loops is None:
+        return None
+    pairs = zip(sources, loops, strict=True)
+    return [replace(s, loops=own.factors, order=own.order, multiples=multiples) for s, own in pairs]
+
+
+def _multiples(sources: list[NodeSource], assume: bool = False) -> Multiples:
+    """Return the sizes that are multiples of numbers by which others divide them."""
+    expressions = [e for s in sources for e in [*s.sizes[0], *s.sizes[1], *inductor.size_expressions(s.body)]]
+    return find_multiples(expressions, inductor.size_facts(), inductor.statically_known, assume)
+
+
 def _node_loops(source: NodeSource, multiples: Multiples) -> NodeLoops:
     """Return the loops of a node, in the new variables of the sizes."""
     iteration, reduction = ([multiples.rewrite(sympy.sympify(e)) for e in part] for part in source.sizes)
     body = source.body
-    return NodeLoops(iteration, reduction, source.kernel, inductor.loop_cuts(body), inductor.loop_strides(body))
+    cuts, strides = inductor.loop_cuts(body), inductor.loop_strides(body)
+    accesses = *inductor.loop_indices(body), inductor.buffers_stored(body)
+    return NodeLoops(iteration, reduction, source.kernel, cuts, strides, *accesses)
 
 
 def _share_unit_loop(traces: list[NestTrace]) -> None:

@@ -34,7 +34,8 @@ class NodeLoops:
 
     iteration / reduction: their extents; kernel: the one that Inductor has put the node into; cuts: for each
     iteration loop the numbers that its indices divide it by (`inductor.loop_cuts`); strides: of each access
-    (`inductor.loop_strides`).
+    (`inductor.loop_strides`); variables, indices: of all loops, of each access (`inductor.loop_indices`); stored: the
+    buffers that it stores to.
     """
 
     iteration: list[sympy.Expr]
@@ -42,6 +43,9 @@ class NodeLoops:
     kernel: int
     cuts: list[set[int]] = field(default_factory=list)
     strides: list[tuple[str, list[sympy.Expr]]] = field(default_factory=list)
+    variables: list[sympy.Symbol] = field(default_factory=list)
+    indices: list[tuple[str, sympy.Expr]] = field(default_factory=list)
+    stored: set[str] = field(default_factory=set)
 
 
 def shared_loops(nodes: list[NodeLoops]) -> list[list[Factors]]:
@@ -147,7 +151,7 @@ def _steps_in_blocks(node: NodeLoops, blocks: dict[str, set[int]]) -> Factors:
             step = _step(strides, position)
             if step > 1:
                 cuts |= {block // step for block in blocks.get(buffer, ()) if block % step == 0}
-        loops.append(_digits(extent, sorted(cuts)))
+        loops.append(digits(extent, sorted(cuts)))
     return loops
 
 
@@ -157,19 +161,19 @@ def _step(strides: list[sympy.Expr], position: int) -> int:
     return 0 if any(0 < other < numbers[position] for other in numbers) else numbers[position]
 
 
-def _digits(extent: sympy.Expr, cuts: list[int]) -> list[sympy.Expr]:
+def digits(extent: sympy.Expr, cuts: list[int]) -> list[sympy.Expr]:
     """Cut a loop where as many innermost iterations end as `cuts` say, ascending; those that do not divide it not.
 
-    >>> _digits(sympy.Integer(4096), [8, 24, 64, 4096])
+    >>> digits(sympy.Integer(4096), [8, 24, 64, 4096])
     [64, 8, 8]
     """
-    digits: list[sympy.Expr] = []
+    found: list[sympy.Expr] = []
     inner = 1
     for cut in cuts:
         if cut % inner == 0 and 1 < cut // inner and exact_quotient(extent, sympy.Integer(cut)) not in (None, 1):
-            digits.append(sympy.Integer(cut // inner))
+            found.append(sympy.Integer(cut // inner))
             inner = cut
-    return [exact_quotient(extent, sympy.Integer(inner)) or extent, *reversed(digits)]
+    return [exact_quotient(extent, sympy.Integer(inner)) or extent, *reversed(found)]
 
 
 def _regrouped(factors: Factors, steps: Factors) -> Factors:
@@ -237,7 +241,7 @@ def _cut_alike(rows: list[Factors], nodes: list[NodeLoops]) -> list[Factors]:
             if len(part) == 1:
                 cuts.setdefault((position, part[0]), set()).update(cut)
     return [
-        [_digits(part[0], sorted(cuts.get((n, part[0]), ()))) if len(part) == 1 else part for n, part in enumerate(own)]
+        [digits(part[0], sorted(cuts.get((n, part[0]), ()))) if len(part) == 1 else part for n, part in enumerate(own)]
         for own in rows
     ]
 

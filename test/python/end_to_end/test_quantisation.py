@@ -15,6 +15,9 @@ from bridge.inductor.compiling import torch_release
 
 #: name -> kernels of Bridge.
 KERNELS = {
+    "silu(a) * b, MXFP8, rows and columns": 1,
+    "silu(a) * b, MXFP8, rows and columns, not transposed": 1,
+    "silu(a) * b, MXFP8, rows and columns, scales by log2": 1,
     "silu(a) * b, MXFP8, rows, scales swizzled": 2,
     "RMSNorm, fp8 blocks, scales column-major": 1,
     "RMSNorm, fp8 blocks, scales into a buffer": 1,
@@ -98,6 +101,17 @@ def gated_mxfp8_in_tiles(a, b):
     return elements, swizzled(scales)
 
 
+def gated_mxfp8_both_ways(a, b):
+    h = a.relu() * b
+    return *blocks_e8m0(h), *blocks_e8m0(h.t().contiguous())
+
+
+def gated_mxfp8_both_ways_in_place(a, b):
+    h = a.relu() * b
+    elements, scales = blocks_e8m0(h.t())
+    return *blocks_e8m0(h), elements.t(), scales.t()
+
+
 def nvfp4_of_rows(x, y):
     """The row's largest number is exact, and what a sum of squares would be is not."""
     h = x + y
@@ -115,6 +129,8 @@ def bits(tensor: torch.Tensor) -> torch.Tensor:
         (gated_nvfp4_pairs, (8, 64)),
         (nvfp4_of_rows, (8, 64)),
         (gated_mxfp8_in_tiles, (128, 128)),
+        (gated_mxfp8_both_ways, (64, 96)),
+        (gated_mxfp8_both_ways_in_place, (64, 96)),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
