@@ -164,8 +164,13 @@ def _heading() -> dict[str, str]:
         "GPU": torch.cuda.get_device_name(),
         "torch": torch.__version__,
         **versions,
-        "command": " ".join(["bridge bench", *sys.argv[1:]]),
+        "command": _command(sys.argv[1:]),
     }
+
+
+def _command(arguments: list[str]) -> str:
+    """Return the command line, of `bridge bench` or of a script in its place."""
+    return " ".join(["bridge bench", *(arguments[1:] if arguments[:1] == ["bench"] else arguments)])
 
 
 def _installed(*names: str) -> Iterator[str]:

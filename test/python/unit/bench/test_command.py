@@ -28,6 +28,12 @@ def test_subcommand(capsys):
     assert capsys.readouterr().out == "dit-xl vision\ndit-xl training\n"
 
 
+@pytest.mark.parametrize("given", [["bench", "--only", "bench"], ["--only", "bench"]])
+def test_results_name_their_command_once(given):
+    """`bridge bench` finds its name among its arguments, a script in its place does not."""
+    assert command._command(given) == "bridge bench --only bench"
+
+
 def test_needs_a_gpu(capsys, monkeypatch):
     monkeypatch.setattr(gpu_measurements, "has_gpu", lambda: False)
     assert command.main(["--only", "dit"]) == 2
