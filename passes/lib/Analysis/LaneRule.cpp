@@ -127,15 +127,48 @@ static bool isStillThere(const ReachingStore &own, AffineLoadOp load,
          isSameLane(own, load);
 }
 
-static bool isRecomputable(const ReachingStore &reaching, AffineLoadOp place,
-                           Recomputation allowed, bool sameLane);
+namespace {
 
-/// True if `op`, a part of the computation of a stored value, may be
-/// recomputed at `place`: it is no loop, and it reads no memory that the band
-/// writes between the two. `sameLane`: the lane at `place` has computed it.
-static bool isRecomputableOp(Operation *op, Operation *statement,
-                             AffineLoadOp place, AffineForOp band,
-                             Recomputation allowed, bool sameLane) {
+/// Asks whether a value may be recomputed in one place. What several values are
+/// computed from is asked once: in a chain whose steps each read the two before
+/// them, the ways that lead to the first step double with each second one.
+class Recomputability {
+public:
+  /// `sameLane`: the lane at `place` has computed the value, be it to compute
+  /// what it reads there.
+  Recomputability(AffineLoadOp place, AffineForOp band, Recomputation allowed,
+                  bool sameLane)
+      : place(place), band(band), allowed(allowed), sameLane(sameLane) {}
+
+  /// True if the stored value may be recomputed at the place.
+  bool holds(const ReachingStore &reaching);
+
+private:
+  bool isAllowed(Operation *op, Operation *statement);
+  bool isComputedFromAllowed(const ReachingStore &reaching);
+
+  AffineLoadOp place;
+  AffineForOp band;
+  Recomputation allowed;
+  bool sameLane;
+  llvm::SmallDenseMap<Operation *, bool> known;
+};
+
+} // namespace
+
+bool Recomputability::holds(const ReachingStore &reaching) {
+  AffineStoreOp store = reaching.store;
+  if (auto it = known.find(store); it != known.end())
+    return it->second;
+  bool result = isComputedFromAllowed(reaching);
+  known[store] = result;
+  return result;
+}
+
+/// True if `op`, a part of the computation of a value that `statement` stores,
+/// may be recomputed: it is no loop, and it reads no memory that the band
+/// writes between the two.
+bool Recomputability::isAllowed(Operation *op, Operation *statement) {
   if ((!allowed.math && isTranscendental(op)) || (!allowed.draws && isDraw(op)))
     return false;
   auto load = dyn_cast<AffineLoadOp>(op);
@@ -146,19 +179,14 @@ static bool isRecomputableOp(Operation *op, Operation *statement,
   auto own = getReachingStore(load, band);
   if (own && getStatement(own->store, band) == statement &&
       precedes(own->store, load, band) && isSameLane(*own, load))
-    return isRecomputable(*own, place, allowed, sameLane) ||
-           (sameLane && isStillThere(*own, load, place, band));
+    return holds(*own) || (sameLane && isStillThere(*own, load, place, band));
   return llvm::all_of(getStores(load.getMemRef(), band), [&](AffineStoreOp s) {
     return getStatement(s, band)->isBeforeInBlock(statement) ||
            precedes(place, s, band) || !mayMeetInBand(s, load, band);
   });
 }
 
-/// True if the value may be recomputed at `place`. `sameLane`: the lane there
-/// has computed it, be it to compute what it reads at `place`.
-static bool isRecomputable(const ReachingStore &reaching, AffineLoadOp place,
-                           Recomputation allowed, bool sameLane) {
-  AffineForOp band = getBand(reaching);
+bool Recomputability::isComputedFromAllowed(const ReachingStore &reaching) {
   AffineStoreOp store = reaching.store;
   Operation *statement = getStatement(store, band);
   if (llvm::any_of(reaching.loops, [](AffineForOp loop) {
@@ -176,14 +204,15 @@ static bool isRecomputable(const ReachingStore &reaching, AffineLoadOp place,
   options.filter = [&](Operation *op) { return scope->isProperAncestor(op); };
   if (failed(getBackwardSlice(store.getValueToStore(), &slice, options)))
     return false;
-  return llvm::all_of(slice, [&](Operation *op) {
-    return isRecomputableOp(op, statement, place, band, allowed, sameLane);
-  });
+  return llvm::all_of(slice,
+                      [&](Operation *op) { return isAllowed(op, statement); });
 }
 
 bool bridge::isRecomputable(const ReachingStore &reaching, AffineLoadOp load,
                             Recomputation allowed) {
-  return ::isRecomputable(reaching, load, allowed, isSameLane(reaching, load));
+  Recomputability question(load, getBand(reaching), allowed,
+                           isSameLane(reaching, load));
+  return question.holds(reaching);
 }
 
 //===----------------------------------------------------------------------===//

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pytest
+import torch
 from compile_time import blocks, chain, fan
 
 import bridge
 from bridge import offline
 from bridge.backend import bridge as bridge_backend
+from bridge.reasons import Reason
 
 
 def compiled(graph, **options):
@@ -46,6 +48,25 @@ def test_recomputation_along_a_chain_has_an_end():
     kernels, report = compiled(chain(16))
     assert 1 < kernels < 16
     assert any(reason == "budget_exceeded" for group in report.groups for reason, *_ in group.remarks)
+
+
+def steps(count):
+    """(function, its inputs): steps that each read the two before them, all kept, and the last one read in reverse."""
+
+    def function(x, w):
+        before, last, kept = x, x * w, []
+        for _ in range(count):
+            before, last = last, before * 0.5 + last * w
+            kept.append(last)
+        return *kept, last.flip(-1) - last.amax(-1, keepdim=True)
+
+    return function, [torch.randn(16, 64), torch.randn(64)]
+
+
+def test_steps_with_two_ways_back_are_each_asked_about_once():
+    """Asked about on every way, 28 steps were 2 ** 20 questions, and the helper process gave no answer."""
+    _, report = compiled(steps(28), isolate=True)
+    assert [group.reason for group in report.groups] == [Reason.budget_exceeded]
 
 
 def test_blocks_of_library_calls_stay_as_they_are():
