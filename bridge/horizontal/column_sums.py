@@ -306,11 +306,8 @@ def check_worthwhile(tile: Tile, band: Kernel, adding: list[Kernel], block: int,
     size = f"{parts / 2**20:.1f} MB of partial sums"
     if left > len(emitted):
         raise Unsupported(Reason.not_profitable, f"{_names(tile)}: no kernel less, with {size}")
-    before = (
-        sum(_cost_before(tile, kernel) for kernel in emitted)
-        + _beside_stores(tile)
-        + 2 * parts * len(by_torch) // len(tile.sums)
-    )
+    before = sum(_cost_before(tile, kernel) for kernel in emitted) + _beside_stores(tile)
+    before += 2 * parts * len(by_torch) // len(tile.sums)
     saved = before - _moved(adding) - parts - _cost_of_band(tile, band, block) - sum(map(cost_of, apart))
     detail = f"{launches} launches become {left}, which save the time of {saved / 2**20:.1f} MB, with {size}"
     worth = saved + (launches - left) * LAUNCH_BYTES if launches > left else saved - CLEAR_GAIN * before
@@ -338,7 +335,20 @@ def _without_doubles(kernels: Iterable[Kernel]) -> list[Kernel]:
 
 def _cost_before(tile: Tile, kernel: Kernel) -> int:
     """Return what a kernel of Inductor's costs, or has cost before its sums had two stages."""
-    return next((one.cost for one in tile.staged if one.whole is kernel), None) or cost_of(kernel)
+    staged = next((one for one in tile.staged if one.whole is kernel), None)
+    if staged is not None:
+        return staged.cost
+    return cost_of(kernel) + (_beside_rows(kernel) if any(kernel is other for other in tile.kernels) else 0)
+
+
+def _beside_rows(kernel: Kernel) -> int:
+    """Return the bytes around what a kernel accesses in larger steps that has a row at a time, as the one over a tile.
+
+    It reduces the rows. One that goes over the elements alone may have tiles of two dimensions.
+    """
+    nodes = inductor.loop_nodes(kernel)
+    of_rows = any(map(inductor.reduces, nodes)) and not any(map(sums.is_column_part, nodes))
+    return inductor.bytes_beside(kernel) if of_rows else 0
 
 
 def cost_of(kernel: Kernel) -> int:

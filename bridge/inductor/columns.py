@@ -35,7 +35,8 @@ class ColumnSum:
 
     part, total: the nodes of the stages; buffer: the name of what is between them; parts: how many Inductor has;
     tile: the loops of the first as a node of a kernel of rows, which adds each element to the sum of its column;
-    groups: of as many rows that follow each other, each with a sum of its own (see grouped_sums.py).
+    groups: of as many rows that follow each other, each with a sum of its own (see grouped_sums.py); whole: then, the
+    loops of the sum in one stage, of which the outer `loops` go over the groups.
     """
 
     part: LoopNode
@@ -46,6 +47,8 @@ class ColumnSum:
     parts: int
     tile: LoopBody
     groups: int = 1
+    whole: LoopBody | None = None
+    loops: int = 0
 
 
 def is_column_part(node: LoopNode) -> bool:
@@ -93,7 +96,7 @@ def column_sum(part: LoopNode) -> ColumnSum:
     if parts is None or is_column_part(total) or _extents(total) != (columns, parts):
         raise Unsupported(Reason.not_liftable, f"{part.get_name()}: its parts are not whole rows of columns")
     body = _as_one_stage(part)
-    if [prod(sizes) for sizes in body.sizes] != [columns, rows] or not stores_in_order(body):
+    if [prod(sizes) for sizes in body.sizes] != [columns, rows] or not _stores_in_order(body):
         raise Unsupported(Reason.not_liftable, f"{part.get_name()}: its columns are in another order in memory")
     return ColumnSum(part, total, name, rows, columns, parts, tile_body(body, name))
 
@@ -133,14 +136,17 @@ def _as_one_stage(part: LoopNode) -> LoopBody:
     return body
 
 
-def stores_in_order(body: LoopBody) -> bool:
+def _stores_in_order(body: LoopBody) -> bool:
     """Return True if the columns are neighbours in memory in the order of the loops."""
+    return sympy.expand(_stored(body)[1] - _number(body.iter_vars, body.sizes[0])) == 0
+
+
+def _stored(body: LoopBody) -> tuple[str, sympy.Expr]:
+    """Return (the buffer, the address) to which a body stores the result of its reduction."""
     from torch._inductor.loop_body import MemoryUsageType
 
     (entry,) = body.memory_usage[MemoryUsageType.STORE_REDUCTION]
-    steps = [prod(body.sizes[0][place + 1 :]) for place in range(len(body.iter_vars))]
-    address = sum(step * variable for step, variable in zip(steps, body.iter_vars, strict=True))
-    return sympy.expand(body.indexing_exprs[entry.index_name] - address) == 0
+    return entry.buffer_name, body.indexing_exprs[entry.index_name]
 
 
 def add_up_in_blocks(one: ColumnSum, blocks: int, undo: contextlib.ExitStack) -> None:
@@ -156,18 +162,24 @@ def add_up_in_blocks(one: ColumnSum, blocks: int, undo: contextlib.ExitStack) ->
 
 def second_stage(one: ColumnSum, parts: int) -> LoopBody:
     """Return the loops that add up so many parts of each column."""
-    if one.groups == 1:
+    if one.whole is None:
         return remake_loop_body(node_body(one.total), node_sizes(one.total)[0], [sympy.Integer(parts)])
-    dtype, found = one.total.node.get_dtype(), kind(one.total)
-    (result,) = one.total.get_outputs()
+    dtype, found, (sizes, _) = one.total.node.get_dtype(), kind(one.total), one.whole.sizes
+    name, place, variables = *_stored(one.whole), one.whole.iter_vars
 
     def run(indices: Sequence[sympy.Symbol], reduced: Sequence[sympy.Symbol]) -> None:
-        ops, (group, column), (part,) = inductor_ops(), indices, reduced
+        ops, (part,) = inductor_ops(), reduced
+        group, column = _number(indices[: one.loops], sizes), _number(indices[one.loops :], sizes[one.loops :])
         value = ops.load(one.buffer, (group * parts + part) * one.columns + column)
         total = ops.reduction(dtype, torch.float32, found, value)
-        ops.store_reduction(result.get_name(), group * one.columns + column, total)
+        ops.store_reduction(name, place.subs(dict(zip(variables, indices, strict=True))), total)
 
-    return make_loop_body(run, [sympy.Integer(one.groups), sympy.Integer(one.columns)], [sympy.Integer(parts)])
+    return make_loop_body(run, sizes, [sympy.Integer(parts)])
+
+
+def _number(digits: Sequence[sympy.Symbol], sizes: Sequence[sympy.Expr]) -> sympy.Expr:
+    """Return the number with these digits, of which each has so many values."""
+    return sum(prod(sizes[place + 1 : len(digits)]) * digit for place, digit in enumerate(digits))
 
 
 def resize_parts(one: ColumnSum, blocks: int, undo: contextlib.ExitStack) -> None:

@@ -17,7 +17,7 @@ import sympy
 import torch
 
 from ..reasons import Reason, Unsupported
-from .columns import ColumnSum, is_column_part, kind, second_stage, stores_in_order, tile_body
+from .columns import ColumnSum, is_column_part, kind, second_stage, tile_body
 from .loops import set_loop_body
 from .protocols import LoopBody, LoopNode
 from .schedule import node_body
@@ -53,8 +53,6 @@ def grouped_sums(node: LoopNode) -> list[GroupedSum]:
         raise Unsupported(
             Reason.dynamic_extent, f"{node.get_name()}: a size of the columns that it adds up is a symbol"
         )
-    if not stores_in_order(body):
-        return []
     return [found for loops in range(1, len(iterated)) if (found := _with_groups(node, loops)).groups > 1]
 
 
@@ -80,8 +78,9 @@ def add_stage(one: GroupedSum, undo: contextlib.ExitStack) -> LoopNode:
     (result,) = one.node.get_outputs()
     name, parts = f"{result.get_name()}_parts", one.rows // one.groups
     part = _new_node(one.node, name, [one.groups, one.columns, parts], [parts * one.columns, 1, one.columns], undo)
-    tile = tile_body(node_body(one.node), name, one.loops)
-    made = ColumnSum(part, one.node, name, one.rows, one.columns, parts, tile, one.groups)
+    whole = node_body(one.node)
+    tile = tile_body(whole, name, one.loops)
+    made = ColumnSum(part, one.node, name, one.rows, one.columns, parts, tile, one.groups, whole, one.loops)
     part.bridge_column_sum = made
     set_loop_body(part, tile, undo)
     set_loop_body(one.node, second_stage(made, parts), undo)

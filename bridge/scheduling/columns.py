@@ -234,15 +234,32 @@ def _band(tile: Tile, block: int) -> Kernel:
 
 
 def _adding(schedule: Schedule, tile: Tile) -> list[tuple[Kernel, list[Kernel]]]:
-    """Return what adds up the parts of all sums: one kernel, or as many as Inductor has; with what it replaces."""
+    """Return what adds up the parts of all sums: as few kernels as Inductor can have; each with what it replaces."""
     readers = [schedule[p] for p in positions_of(schedule, tile.readers)]
-    together = codegen.fuse_nodes([node for kernel in readers for node in inductor.loop_nodes(kernel)])
+    together = _fuse(readers)
     if together is not None:
         return [(together, readers)]
-    alone = [(codegen.fuse_nodes(inductor.loop_nodes(kernel)), [kernel]) for kernel in readers]
-    if any(kernel is None for kernel, _ in alone):
+    made = [pair for kernels in _by_loops(readers) for pair in _fused_or_alone(kernels)]
+    if any(kernel is None for kernel, _ in made):
         raise Unsupported(Reason.not_liftable, f"{sorted(tile.names)}: Inductor's codegen cannot add up their parts")
-    return [(kernel, replaced) for kernel, replaced in alone if kernel is not None]
+    return [(kernel, replaced) for kernel, replaced in made if kernel is not None]
+
+
+def _by_loops(kernels: list[Kernel]) -> list[list[Kernel]]:
+    """Return kernels in sets of as many results: sums in groups of rows, and others."""
+    sets: dict[int, list[Kernel]] = {}
+    for kernel in kernels:
+        sets.setdefault(inductor.size_hint(kernel.group[1][0]), []).append(kernel)
+    return list(sets.values())
+
+
+def _fused_or_alone(kernels: list[Kernel]) -> list[tuple[Kernel | None, list[Kernel]]]:
+    together = _fuse(kernels)
+    return [(_fuse([kernel]), [kernel]) for kernel in kernels] if together is None else [(together, kernels)]
+
+
+def _fuse(kernels: list[Kernel]) -> Kernel | None:
+    return codegen.fuse_nodes([node for kernel in kernels for node in inductor.loop_nodes(kernel)])
 
 
 def _keep_parts(band: Kernel, names: list[str], blocks: int, undo: contextlib.ExitStack) -> None:
