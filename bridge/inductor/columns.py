@@ -18,15 +18,12 @@ import sympy
 import torch
 
 from ..reasons import Reason, Unsupported
-from .compiling import torch_release
 from .loops import inductor_ops, make_loop_body, ops_handler_base, remake_loop_body, run_loop_body, set_loop_body
 from .protocols import Kernel, LoopBody, LoopNode
 from .schedule import buffers_read, loop_nodes, node_body, node_sizes
 
-#: Types of reductions whose parts are reduced by the same type, and that hold in float32 what they are of: those that
-#: Inductor's kernel of rows and columns has. That of torch 2.15 asserts that it adds up or multiplies; those of 2.11,
-#: 2.12 and 2.14 were not looked at.
-KINDS = ("sum", "max", "min") if torch_release() == (2, 13) else ("sum",)
+#: Types of reductions whose parts are reduced by the same type, and that hold in float32 what they are of.
+KINDS = ("sum", "max", "min")
 
 
 @dataclass(frozen=True)

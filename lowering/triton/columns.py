@@ -39,6 +39,9 @@ RESERVED_BYTES = 1 << 10
 #: What the rows that a block does not have add to its columns.
 NEUTRAL = {"sum": "0.0", "max": 'float("-inf")', "min": 'float("inf")'}
 
+#: What makes one row of two, of types for which Inductor's kernel of rows and columns may refuse to: 2.15 does.
+COMBINED = {"max": "maximum", "min": "minimum"}
+
 #: Parts of one column, at most, so that a block can have them.
 MOST_PARTS = SUM_ELEMENTS // SUM_COLUMNS[-1]
 
@@ -90,8 +93,27 @@ def column_kernel(base: Any) -> type:
     return type("ColumnKernel", (ColumnMixin, base), {})
 
 
+class Extreme(NamedTuple):
+    """Describe an accumulator of the largest or smallest element of each column: its variable, and its buffer."""
+
+    variable: str
+    buffer: str
+    neutral: str
+
+
 class ColumnMixin(TritonKernel):
     """Adds up whole tiles, and only rows that there are."""
+
+    @functools.cached_property
+    def bridge_extremes(self) -> list[Extreme]:
+        """Return the accumulators of extremes, which stand in the workspace after the sums."""
+        return []
+
+    @property
+    def bridge_buffers(self) -> list[str]:
+        """Return the buffers of what is accumulated, in the order in which the workspace has them."""
+        summed = [part.buffer_name for part in self.saved_partial_accumulate]
+        return [*summed, *(extreme.buffer for extreme in self.bridge_extremes)]
 
     @functools.cached_property
     def bridge_loaded(self) -> dict[str, Loaded]:
@@ -115,7 +137,31 @@ class ColumnMixin(TritonKernel):
         whole = self.cse.generate(self.compute, tile, dtype=torch.float32, shape=shape)
         # What this node alone reads beside the others of the kernel, nobody has to store.
         self.store_buffer_names.add(name)
-        super().partial_accumulate(name, reduction_type, whole, extra_meta)
+        if reduction_type in COMBINED:
+            self._accumulate_extreme(name, reduction_type, whole)
+        else:
+            super().partial_accumulate(name, reduction_type, whole, extra_meta)
+
+    def _accumulate_extreme(self, name: str, reduction_type: str, whole: object) -> None:
+        """Keep the largest or smallest element of each column, in the loop over the rows."""
+        from torch._inductor.codegen.triton import get_triton_reduction_function
+
+        variable = f"extreme{len(self.bridge_extremes)}"
+        self.bridge_extremes.append(Extreme(variable, name, NEUTRAL[reduction_type]))
+        row = f"{get_triton_reduction_function(reduction_type)}({whole}, 0)[None, :]"
+        self.compute.writeline(f"{variable} = triton_helpers.{COMBINED[reduction_type]}({variable}, {row})")
+
+    def codegen_body(self) -> None:
+        """Write the body; extremes begin before its loop, and are stored after it, as Inductor's sums are.
+
+        It is asked for again when it is written, and nothing is left to compute.
+        """
+        known = self.bridge_extremes if self.compute else []
+        for place, extreme in enumerate(known, len(self.saved_partial_accumulate)):
+            self.body.writeline(f"{extreme.variable} = tl.full([1, R0_BLOCK], {extreme.neutral}, tl.float32)")
+            offset = f"(tl.program_id(0) + {place} * tl.num_programs(0)) * r0_numel + r0_index"
+            self.post_loop_combine.writeline(f"tl.store(ws_ptr + {offset}, {extreme.variable}, r0_mask)")
+        super().codegen_body()
 
 
 class ColumnScheduling(TritonScheduling):
@@ -144,7 +190,7 @@ class ColumnScheduling(TritonScheduling):
         kernel.call_kernel(kernel.kernel_name, deallocate_ws=False)
         V.graph.removed_buffers.update(kernel.removed_buffers)
         V.graph.inplaced_to_remove.update(kernel.inplaced_to_remove)
-        _name_parts(node, [part.buffer_name for part in kernel.saved_partial_accumulate], workspace)
+        _name_parts(node, kernel.bridge_buffers, workspace)
         self.free_buffers_in_scheduler()
         return None
 

@@ -14,7 +14,6 @@ import bridge
 from bridge import inductor, offline
 from bridge.backend import bridge as backend
 from bridge.horizontal import column_sums
-from bridge.inductor.columns import KINDS
 from bridge.offline.interpret import interpreter
 from bridge.reasons import Reason
 
@@ -170,11 +169,6 @@ def test_a_sum_of_broadcast_rows_ends_with_the_last(few_processors):
         torch.testing.assert_close(one.double(), other, rtol=1e-5, atol=1e-5)
 
 
-extremes_of_columns = pytest.mark.skipif(
-    "max" not in KINDS, reason="Inductor's kernel of rows and columns adds up alone there"
-)
-
-
 def with_scales(x):
     """Copies in float8 with a scale for each row and for each column, the second transposed in memory."""
     wide = x.float()
@@ -188,7 +182,6 @@ def with_scales_after_gate(a, b):
     return with_scales(torch.nn.functional.silu(a) * b)
 
 
-@extremes_of_columns
 @pytest.mark.parametrize(("function", "inputs"), [(with_scales, 1), (with_scales_after_gate, 2)])
 def test_scales_of_rows_and_of_columns_are_found_in_one_kernel(function, inputs):
     """What is left are the columns' scales, and the copy with them, in tiles of two dimensions: no longer by rows."""
@@ -212,7 +205,6 @@ def scale_of_columns_beside(x, y):
     return *scale_of_columns(x), (y @ y) @ y
 
 
-@extremes_of_columns
 def test_scales_of_columns_are_one_kernel_more():
     """Where two products need more memory than the parts of the columns' scales."""
     torch._dynamo.reset()
@@ -227,7 +219,6 @@ def test_scales_of_columns_are_one_kernel_more():
     assert any("bytes of memory more" in why for _, why in apart()) and not decisions()
 
 
-@extremes_of_columns
 def test_a_kernel_with_many_rows_in_a_block_stays_whole():
     """Its blocks store whole sectors of the transposed copy, so that the copy needs no tiles of its own."""
     torch._dynamo.reset()
@@ -251,7 +242,6 @@ def same(one, other):
     return one.shape == other.shape and torch.equal(one.float().isnan(), ~number) and torch.equal(*bits)
 
 
-@extremes_of_columns
 @pytest.mark.parametrize(("rows", "columns"), [(75, 120), (96, 64)])
 @pytest.mark.parametrize("special", [None, float("nan"), float("-inf")])
 def test_copies_in_float8_are_those_of_eager(few_processors, as_if_large, rows, columns, special):
@@ -274,7 +264,6 @@ def extremes(x):
     return y, x.amax(0), (x * y).amin(0), x.sum(0)
 
 
-@extremes_of_columns
 @pytest.mark.parametrize("special", [None, float("nan")])
 def test_rows_that_are_not_there_are_no_extremes(few_processors, special):
     """All maxima are below 0, and minima above it; a column with what is not a number has no other extreme."""
