@@ -1,6 +1,6 @@
 # make test    install into .venv and run everything that checks Bridge
 # make test-all    as `make test`, with all parameters of the tests that it samples
-# make newest    install with the newest torch into .venv-newest (6 GB)
+# make newest    install with the newest torch into .venv-newest (6 GB); make newest-torch installs that torch alone
 # make test-newest    as `make newest`, and run the tests of kernel counts, translation, code and caches
 # make test-vllm    install a vLLM for CPUs into .venv-vllm (4 GB), and run the tests with it
 # make demo    install into .venv and run the demonstration, without the tools of `make test`
@@ -28,6 +28,8 @@ VLLM := .venv-vllm
 # Tests run side by side; Inductor's own pool of compile processes in each of
 # them would only fight them for the cores.
 export TORCHINDUCTOR_COMPILE_THREADS ?= 1
+# Each of the processes that tests start would compile torch's Python anew, 15 s of one core.
+unexport PYTHONDONTWRITEBYTECODE
 # OpenMP's threads spin while they wait, and so would those of every test.
 TEST_ENV := OMP_NUM_THREADS=1
 
@@ -53,7 +55,7 @@ MYPY_TESTS := --no-strict-optional --allow-untyped-defs \
 NEWEST_TESTS := unit/inductor unit/affine unit/lift unit/triton unit/horizontal unit/scheduling \
                 end_to_end/test_patterns.py end_to_end/test_docs.py::test_torch_versions_are_those_of_pyproject
 
-.PHONY: venv build docs test newest test-newest test-vllm test-all torture coverage demo wheel test-wheel lint clean
+.PHONY: venv build docs test newest newest-torch test-newest test-vllm test-all torture coverage demo wheel test-wheel lint clean
 
 # Requirements of pyproject.toml, by name, into .venv. Of thousands of modules few are imported: those are compiled then.
 REQUIRE = $(BIN)/python .ci/requirements.py $(1) > $@.txt && \
@@ -106,15 +108,21 @@ test: $(VENV)/.build
 test-all: PYTEST_ARGS = --all
 test-all: test
 
-$(NEWEST)/.installed: $(WHEEL)
+# Needs nothing of .venv: `.ci/run` downloads it while the tests run.
+$(NEWEST)/.torch: pyproject.toml .ci/requirements.py
 	$(PYTHON) -m venv $(NEWEST)
-	$(BIN)/python .ci/requirements.py run newest > $@.txt
+	$(NEWEST)/bin/python .ci/requirements.py run newest > $@.txt
 	$(NEWEST)/bin/python -m pip install --no-compile --progress-bar off -r $@.txt
-	$(NEWEST)/bin/python -m pip install --force-reinstall --no-deps $(<D)/*.whl
+	touch $@
+
+$(NEWEST)/.installed: $(NEWEST)/.torch $(WHEEL)
+	$(NEWEST)/bin/python -m pip install --force-reinstall --no-deps $(dir $(WHEEL))*.whl
 	touch $@
 
 # Without a precompiled header: to make it takes longer than the few C++ kernels of these tests.
 newest: $(NEWEST)/.installed
+
+newest-torch: $(NEWEST)/.torch
 
 test-newest: newest
 	cd $(NEWEST) && $(TEST_ENV) TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS=0 bin/python -m bridge.offline.demo
