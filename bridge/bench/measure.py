@@ -48,14 +48,19 @@ def _no_progress(what: str, done: int, of: int) -> None:
     return None
 
 
+def _ready() -> None:
+    return None
+
+
 @dataclass(frozen=True)
 class Plan:
     """How a case is measured.
 
     meter: what measures, of a GPU or the CPU; seconds: how long all rounds may take, of which there are fewer then;
     graphs: whether a GPU replays CUDA graphs, or runs the calls; dynamic: as of torch.compile; counted: also count
-    kernels and bytes of the schedules; progress: takes what is done, and how much of it; alone: the context of the
-    rounds, in which no other process uses the GPU.
+    kernels and bytes of the schedules; progress: takes what is done, and how much of it; prepare: called before a
+    function is compiled that runs in eager mode; alone: the context of the rounds, in which no other process uses the
+    GPU.
     """
 
     meter: ModuleType = gpu_measurements
@@ -66,6 +71,7 @@ class Plan:
     dynamic: bool = False
     counted: bool = False
     progress: Callable[[str, int, int], None] = _no_progress
+    prepare: Callable[[], None] = _ready
     alone: Callable[[], contextlib.AbstractContextManager[object]] = contextlib.nullcontext
 
 
@@ -201,12 +207,16 @@ def _measure_in_turn(case: Case, compiled: dict[str, _Compiled], plan: Plan = _A
     """Measure the times: each round has one replay of each compiler, and the order alternates."""
     orders = [list(compiled.values()), list(compiled.values())[::-1]]
     rounds, start = plan.warm_up + plan.rounds, time.perf_counter()
+
+    def late() -> bool:
+        return time.perf_counter() - start > plan.seconds
+
     for number in range(rounds):
         plan.progress("measuring", number, rounds)
         for one in orders[number % 2]:
             (us,) = plan.meter.event_times(one.graph.replay, 1, case.rewind)
             one.times.append(us / case.steps)
-        if time.perf_counter() - start > plan.seconds and number + 1 >= FEWEST_ROUNDS:
+        if late() and number + 1 >= FEWEST_ROUNDS:
             break
     for one in orders[0]:
         del one.times[: min(plan.warm_up, len(one.times) // 4)]
@@ -215,6 +225,8 @@ def _measure_in_turn(case: Case, compiled: dict[str, _Compiled], plan: Plan = _A
             case.rewind()
             launches = plan.meter.launches(one.graph.replay)
             one.triton.append(sum(launch.us for launch in launches if launch.triton) / case.steps)
+        if late():
+            break
 
 
 def _result(case: Case, theirs: _Compiled, ours: _Compiled) -> Result:

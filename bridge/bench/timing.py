@@ -55,6 +55,7 @@ def time_function(function: Callable[..., Any], arguments: Sequence[Any], name: 
         case = make_case(function, inputs, name, device)
         case.rewind()
         expected, compared_with = reference(function, inputs)
+        plan.prepare()
         result = measure(case, plan=plan, reference=expected)
     return Timing(name, _device_name(device), result, compared_with)
 

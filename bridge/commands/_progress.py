@@ -1,14 +1,18 @@
-"""For the commands: a line on the terminal about what takes more than two seconds."""
+"""For the commands: a line about what takes more than two seconds, on a terminal or line by line."""
 
 from __future__ import annotations
 
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from typing import TextIO
 
 #: Seconds until there is a line, and between its changes.
 PATIENCE, INTERVAL = 2.0, 0.5
+
+#: Seconds until a line stands again where there is no terminal.
+REMINDER = 30.0
 
 #: Characters of the bar.
 WIDTH = 20
@@ -18,11 +22,12 @@ _ERASE = "\r\x1b[K"
 
 
 class Progress:
-    """Shows what is done, while the block runs; only on a terminal.  Call it with (what, steps done, of how many)."""
+    """Shows what is done, while the block runs.  Call it with (what, steps done, of how many)."""
 
-    def __init__(self, stream: TextIO | None = None):
-        """Take where to write, by default the standard error."""
+    def __init__(self, stream: TextIO | None = None, lines: bool = False):
+        """Take where to write, by default the standard error; lines: also where that is no terminal, a line a step."""
         self._stream = sys.stderr if stream is None else stream
+        self._lines = lines
         self._state = ("starting", 0, 0)
         self._start = time.monotonic()
         self._ended = threading.Event()
@@ -34,8 +39,9 @@ class Progress:
 
     def __enter__(self) -> Progress:  # noqa: PYI034 - Self is not in Python 3.10
         """Begin to show."""
-        if self._stream.isatty():
-            self._thread = threading.Thread(target=self._show, daemon=True)
+        show = self._show if self._stream.isatty() else self._show_lines if self._lines else None
+        if show is not None:
+            self._thread = threading.Thread(target=show, daemon=True)
             self._thread.start()
         return self
 
@@ -54,12 +60,28 @@ class Progress:
 
     def _show(self) -> None:
         shown = False
-        while not self._ended.wait(INTERVAL):
-            seconds = time.monotonic() - self._start
+        for seconds in self._ticks():
             if seconds >= PATIENCE:
                 shown = True
-                self._stream.write(_ERASE + self.line(seconds))
-                self._stream.flush()
+                self._write(_ERASE + self.line(seconds))
         if shown:
-            self._stream.write(_ERASE)
-            self._stream.flush()
+            self._write(_ERASE)
+
+    def _show_lines(self) -> None:
+        """Write a line for each step that is not done at once, and again where it takes long."""
+        step, due = "", PATIENCE
+        for seconds in self._ticks():
+            if self._state[0] != step:
+                step, due = self._state[0], max(seconds + INTERVAL, PATIENCE)
+            if seconds >= due:
+                due = seconds + REMINDER
+                self._write(self.line(seconds) + "\n")
+
+    def _ticks(self) -> Iterator[float]:
+        """Yield the seconds since the beginning, at intervals, until the block has ended."""
+        while not self._ended.wait(INTERVAL):
+            yield time.monotonic() - self._start
+
+    def _write(self, text: str) -> None:
+        self._stream.write(text)
+        self._stream.flush()

@@ -9,8 +9,10 @@ It says times with their spread, kernels and the bytes that they move, memory, a
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,7 +36,7 @@ def register(parser: argparse.ArgumentParser) -> None:
     _program.add_option(parser)
     parser.add_argument("--device", choices=["cpu", "cuda"], help="default: cuda where there is a GPU")
     parser.add_argument("--rounds", type=int, default=40, help="runs of each that count, default %(default)s")
-    parser.add_argument("--seconds", type=float, default=30, help="fewer rounds if they take longer, default 30")
+    parser.add_argument("--seconds", type=float, default=30, help="for all runs, else there are fewer; default 30")
     parser.add_argument("--no-graph", action="store_true", help="on a GPU run the calls, and no CUDA graphs of them")
     parser.add_argument("--json", action="store_true", help="print JSON instead of text")
 
@@ -45,16 +47,14 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.rounds < 1:
         raise ValueError(f"--rounds must be at least 1, got {arguments.rounds}")
     from .. import config
-    from ..bench.measure import warm_up
     from ..bench.timing import plan_for, total
 
     _, function = _program.split(arguments.program)
-    with Progress() as progress, config.patch(_program.options(arguments)):
+    with Progress(lines=True) as progress, config.patch(_program.options(arguments)):
         device = _device(arguments.device)
         changes = {"rounds": arguments.rounds, "seconds": arguments.seconds, "dynamic": arguments.dynamic}
-        plan = plan_for(device, progress=progress, graphs=not arguments.no_graph, **changes)
-        progress("starting the compilers")
-        warm_up(device)
+        prepare = functools.cache(functools.partial(_warm_up, device, progress))
+        plan = plan_for(device, progress=progress, prepare=prepare, graphs=not arguments.no_graph, **changes)
         measured = _time_script if function is None else _time_function
         timings = list(measured(arguments, device, plan))
     if arguments.json:
@@ -62,6 +62,14 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         show("\n\n".join([*map(str, timings), *([total(timings)] if len(timings) > 1 else [])]))
     return exit_status(0)
+
+
+def _warm_up(device: str, progress: Progress) -> None:
+    """Compile something: once, after the function has run in eager mode, so that what is wrong with it is said first."""
+    from ..bench.measure import warm_up
+
+    progress("starting the compilers")
+    warm_up(device)
 
 
 def _device(given: str | None) -> str:
@@ -91,7 +99,16 @@ def _time_script(arguments: argparse.Namespace, device: str, plan: Plan) -> Iter
         assert graph.inputs is not None, "chosen by that"
         name = f"{arguments.program}, graph {number} of {len(graphs)}, called {graph.calls} times"
         name += ", timed without its gradient" if graph.trained else ""
-        yield time_function(graph.module, graph.inputs, name, device, plan)
+        yield time_function(graph.module, graph.inputs, name, device, _part(plan, number, len(graphs)))
+
+
+def _part(plan: Plan, number: int, of: int) -> Plan:
+    """Return a plan for one of several graphs, which all share its seconds."""
+
+    def progress(what: str, done: int, steps: int) -> None:
+        plan.progress(f"graph {number} of {of}: {what}", done, steps)
+
+    return replace(plan, progress=progress, seconds=plan.seconds / of)
 
 
 def _graphs(file: Path, arguments: argparse.Namespace) -> list[Graph]:

@@ -78,6 +78,7 @@ def test_slow_cases_have_fewer_rounds(monkeypatch):
     both = {name: compiled(name) for name in measure.COMPILERS}
     measure._measure_in_turn(SimpleNamespace(steps=1, rewind=lambda: None), both, measure.Plan(seconds=0.0))
     assert [len(one.times) for one in both.values()] == [measure.FEWEST_ROUNDS - measure.FEWEST_ROUNDS // 4] * 2
+    assert [len(one.triton) for one in both.values()] == [1, 1], "seven more calls of each under the profiler"
 
 
 def test_progress_is_told(monkeypatch):

@@ -117,3 +117,15 @@ def test_a_machine_times_what_it_has(monkeypatch, there, target, known):
     monkeypatch.setattr(gpu_measurements, "has_gpu", lambda: there)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: (9, 0))
     assert timing.can_time(target) is known
+
+
+def test_a_function_is_run_before_anything_is_prepared(monkeypatch):
+    """What is wrong with it is said at once."""
+    told: list = []
+    monkeypatch.setattr(timing, "measure", lambda *_, **__: told.append("measured"))
+    plan = timing.plan_for("cpu", prepare=lambda: told.append("prepared"))
+    with pytest.raises(RuntimeError, match="must match"):
+        timing.time_function(torch.add, [torch.ones(2), torch.ones(3)], "add", "cpu", plan)
+    assert told == []
+    timing.time_function(torch.add, [torch.ones(2), torch.ones(2)], "add", "cpu", plan)
+    assert told == ["prepared", "measured"]

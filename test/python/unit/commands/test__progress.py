@@ -28,7 +28,7 @@ def shown(stream):
     with Progress(stream) as progress:
         progress("measuring", 5, 10)
         end = time.monotonic() + 5
-        while not stream.getvalue() and stream.isatty() and time.monotonic() < end:
+        while "measuring" not in stream.getvalue() and stream.isatty() and time.monotonic() < end:
             time.sleep(0.001)
     return stream.getvalue()
 
@@ -41,6 +41,30 @@ def test_a_terminal_shows_it_and_is_left_empty():
 
 def test_nothing_else_does():
     assert shown(io.StringIO()) == ""
+
+
+def test_a_log_has_a_line_for_each_step_that_lasts():
+    """Beside other work `bridge time` took minutes, and its log said nothing."""
+    stream = io.StringIO()
+    with Progress(stream, lines=True) as progress:
+        for step in ("compiling", "measuring"):
+            progress(step, 1, 2)
+            end = time.monotonic() + 5
+            while step not in stream.getvalue() and time.monotonic() < end:
+                time.sleep(0.001)
+    shown = [line.partition(" [")[0] for line in stream.getvalue().splitlines() if " [" in line]
+    assert shown == ["bridge: compiling", "bridge: measuring"]
+
+
+def test_a_log_repeats_what_takes_long(monkeypatch):
+    monkeypatch.setattr(_progress, "REMINDER", 0.01)
+    stream = io.StringIO()
+    with Progress(stream, lines=True) as progress:
+        progress("compiling")
+        end = time.monotonic() + 5
+        while stream.getvalue().count("compiling") < 2 and time.monotonic() < end:
+            time.sleep(0.001)
+    assert stream.getvalue().count("compiling") >= 2
 
 
 def test_what_is_quick_shows_nothing(monkeypatch):

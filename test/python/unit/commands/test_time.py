@@ -44,7 +44,7 @@ def given(monkeypatch):
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setattr(timing, "time_function", time_function)
     monkeypatch.setattr(timing, "total", lambda timings: f"{len(timings)} in all")
-    monkeypatch.setattr(measure, "warm_up", lambda device: None)
+    monkeypatch.setattr(measure, "warm_up", lambda device: given.append(device))
     return given
 
 
@@ -80,11 +80,35 @@ def test_the_graphs_of_a_script_are_measured(given, capsys, tmp_path, compiler):
     assert capsys.readouterr().out == "\n\n".join([*names, "2 in all"]) + "\n"
 
 
+def test_the_graphs_of_a_script_share_the_seconds(given, tmp_path, compiler, monkeypatch):
+    """Thirty graphs of half a minute each had no end."""
+    told: list = []
+    monkeypatch.setattr(time.Progress, "__call__", lambda self, *state: told.append(state))
+    script = tmp_path / "script.py"
+    script.write_text("import torch\nfor f in (torch.sin, torch.cos):\n    torch.compile(f)(torch.ones(4))")
+    assert run(str(script), "--seconds", "10") == 0
+    assert [plan.seconds for _, _, plan, *_ in given] == [5.0, 5.0]
+    given[1][2].progress("measuring", 3, 7)
+    assert told[-1] == ("graph 2 of 2: measuring", 3, 7)
+
+
 @pytest.mark.parametrize(("text", "error"), [("", ValueError), ("1 / 0", ZeroDivisionError)])
 def test_a_script_without_a_graph_is_an_error(given, tmp_path, text, error):
     (tmp_path / "script.py").write_text(text)
     with pytest.raises(error, match="compiles nothing|division"):
         run(str(tmp_path / "script.py"))
+
+
+def test_the_compilers_are_started_once_and_when_the_function_has_run(given):
+    """A wrong name, or a wrong shape, was said after half a minute."""
+    with pytest.raises(ValueError, match="has no function"):
+        run(f"{explained.__file__}:nosuch")
+    assert given == []
+    run(f"{explained.__file__}:gated")
+    plan = given.pop()[2]
+    plan.prepare()
+    plan.prepare()
+    assert given == ["cpu"]
 
 
 def test_json(given, capsys):
