@@ -205,28 +205,41 @@ def _measure_alone(
 
 def _measure_in_turn(case: Case, compiled: dict[str, _Compiled], plan: Plan = _AS_A_BENCHMARK) -> None:
     """Measure the times: each round has one replay of each compiler, and the order alternates."""
-    orders = [list(compiled.values()), list(compiled.values())[::-1]]
-    rounds, start = plan.warm_up + plan.rounds, time.perf_counter()
+    start = time.perf_counter()
 
     def late() -> bool:
         return time.perf_counter() - start > plan.seconds
 
+    orders = [list(compiled.values()), list(compiled.values())[::-1]]
+    _time_rounds(case, orders, plan, late)
+    for one in orders[0]:
+        del one.times[: min(plan.warm_up, len(one.times) // 4)]
+    _profile_rounds(case, orders, plan, late)
+
+
+#: The compilers, in the one order and in the other.
+_Orders: TypeAlias = "list[list[_Compiled]]"
+
+
+def _time_rounds(case: Case, orders: _Orders, plan: Plan, late: Callable[[], bool]) -> None:
+    rounds = plan.warm_up + plan.rounds
     for number in range(rounds):
         plan.progress("measuring", number, rounds)
         for one in orders[number % 2]:
             (us,) = plan.meter.event_times(one.graph.replay, 1, case.rewind)
             one.times.append(us / case.steps)
         if late() and number + 1 >= FEWEST_ROUNDS:
-            break
-    for one in orders[0]:
-        del one.times[: min(plan.warm_up, len(one.times) // 4)]
+            return
+
+
+def _profile_rounds(case: Case, orders: _Orders, plan: Plan, late: Callable[[], bool]) -> None:
     for number in range(PROFILED):
         for one in orders[number % 2]:
             case.rewind()
             launches = plan.meter.launches(one.graph.replay)
             one.triton.append(sum(launch.us for launch in launches if launch.triton) / case.steps)
         if late():
-            break
+            return
 
 
 def _result(case: Case, theirs: _Compiled, ours: _Compiled) -> Result:

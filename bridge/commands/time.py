@@ -65,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _warm_up(device: str, progress: Progress) -> None:
-    """Compile something: once, after the function has run in eager mode, so that what is wrong with it is said first."""
+    """Compile something once; called when the function has run in eager mode, so that its errors are said first."""
     from ..bench.measure import warm_up
 
     progress("starting the compilers")

@@ -2,9 +2,16 @@
 
 import re
 
+import pytest
+
+from bridge.offline import demo
+
+#: Fewer calls to time: tests have the compiler optimize nothing.
+RUN = "from bridge.offline import demo; demo.PAIRS = 3; raise SystemExit(demo.main())"
+
 
 def test_demo_shows_the_fusion(python):
-    shown = python("from bridge.offline.demo import main; raise SystemExit(main())")
+    shown = python(RUN)
     assert "Kernels with Inductor: 2\n" in shown
     assert "Kernels with Bridge:   1\n" in shown
     assert shown.count("@triton.jit") == 1
@@ -18,16 +25,25 @@ def test_demo_shows_the_fusion(python):
     assert "bridge: 2 -> 1 kernels; " in shown
 
 
+@pytest.mark.slow
 def test_demo_does_without_triton(python):
-    shown = python("""
+    shown = python(f"""
         import sys
         sys.modules["triton"] = None
         import importlib.util
         find = importlib.util.find_spec
         importlib.util.find_spec = lambda name, *rest: None if name == "triton" else find(name, *rest)
-        from bridge.offline.demo import main
-        raise SystemExit(main())
+        {RUN}
     """)
     assert "Triton is not installed" in shown
     assert "@triton.jit" not in shown
     assert "1 kernel with other loops (group0)" in shown
+
+
+def test_without_triton_the_part_about_the_gpu_is_left_out(monkeypatch, capsys):
+    monkeypatch.setattr(demo.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(demo, "show_gpu", lambda: pytest.fail("needs Triton"))
+    monkeypatch.setattr(demo, "show_cpu", lambda: print("the part about the CPU"))
+    demo.main()
+    shown = capsys.readouterr().out
+    assert shown.index("Triton is not installed") < shown.index("the part about the CPU")
