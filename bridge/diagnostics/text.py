@@ -35,7 +35,7 @@ def _group(group: GroupExplanation) -> list[str]:
         head = f"not fused [{group.reason}] {group.detail.split(' at loc(')[0]}"
     return [
         f"{group.name}: {head}",
-        *_section("what Inductor left apart", _statements(group.statements)),
+        *_section(_before(group), _statements(group.statements)),
         *_section("between them", [_buffer(name, buffer, group) for name, buffer in group.buffers.items()]),
         *_section(
             "transformations" if group.fused else "transformations tried",
@@ -47,6 +47,12 @@ def _group(group: GroupExplanation) -> list[str]:
         *_section("proven again", group.certificate),
         *_section("numbers", _numbers(group)),
     ]
+
+
+def _before(group: GroupExplanation) -> str:
+    """Return what the statements are, in the kernels of Inductor's own."""
+    one = len({statement.kernel for statement in group.statements}) == 1
+    return "what Inductor has in one kernel" if one else "what Inductor left apart"
 
 
 def _section(title: str, lines: list[str]) -> list[str]:

@@ -167,3 +167,10 @@ def test_the_page_escapes_what_is_the_users():
     names = {(0, "op0"): NodeName(("<b>",), None), (0, "op1"): NodeName(("mul",), None)}
     page = as_html(describe([report(merged("group0", 1), apart("group1", "op0", "op1"), names=names)]))
     assert "&lt;b&gt;" in page and "<b>," not in page and "<h3>Still apart" in page
+
+
+def test_the_page_begins_with_the_largest_gain_and_collapses_what_has_no_name():
+    refused = [Refusal(["op1"], Reason.atomics, "y")]
+    page = as_html(describe([report(merged("small", 1), merged("large", 9), refusals=refused)]))
+    assert page.index("(large)") < page.index("(small)") < page.index("<details>") < page.index("[atomics]")
+    assert "<details open" not in page

@@ -19,8 +19,8 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 @pytest.fixture(scope="module")
 def explanation():
     with compiling("cuda:sm_90", {}) as recording, torch.no_grad():
-        torch.compile(gated)(*example_inputs())
         torch.compile(next_row)(*example_inputs())
+        torch.compile(gated)(*example_inputs())
     return make_explanation(recording, "two functions", "cuda:sm_90")
 
 
@@ -37,6 +37,18 @@ class TestFile:
             and "@import" not in text
             and "url(" not in text.replace("url(#", "")
         )
+
+    def test_groups_come_by_gain_and_the_first_is_shown(self, explanation, page):
+        """In order of the graphs the one with a gain would be the last."""
+        saved = [group.seconds_before - group.seconds_after for group in explanation.groups]
+        assert saved == sorted(saved, reverse=True) and saved[0] > saved[1]
+        shown = re.findall(r'<section class="group" data-group="(\d)"( hidden)?>', page.read_text())
+        assert shown == [("0", ""), ("1", " hidden")]
+
+    def test_a_notebook_shows_how_the_page_opens(self, explanation, page):
+        opening = explanation._repr_html_()
+        assert opening.startswith("<p>two functions for cuda:sm_90: 4 -&gt; 3 kernels") and "merged into 1" in opening
+        assert opening in page.read_text()
 
     def test_kernels_of_two_graphs_are_told_apart(self, explanation):
         """Both have nodes named op0."""

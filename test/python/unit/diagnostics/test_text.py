@@ -79,6 +79,11 @@ def test_a_group_left_apart():
     ]
 
 
+def test_statements_of_one_kernel_were_not_left_apart():
+    together = dataclasses.replace(APART, statements=[SUM, dataclasses.replace(SCALE, kernel=0)])
+    assert as_text(explained(together)).splitlines()[4] == "  what Inductor has in one kernel:"
+
+
 def test_a_fused_group_has_its_resources_and_no_empty_section():
     used = Resources("triton_0", 32, 0, 512, {"XBLOCK": 1, "num_warps": 4})
     fused = dataclasses.replace(APART, fused=True, kernels_after=1, refusals=[], guards=[], resources=[used])
