@@ -36,7 +36,7 @@ TEXTS = {
             "{later} needs results of {earlier} from other rows, so that all rows of {earlier} have to be finished "
             "before {later} begins with its first"
         ),
-        "x / x.sum(0, keepdim=True): the mean or sum over the columns needs all rows",
+        "a row times the sum of the row before it",
         "Reduce along the last dimension, or have the later operation use its own row only.",
     ),
     Reason.cross_lane_dependence: Text(
@@ -44,7 +44,7 @@ TEXTS = {
             "an element of {later} needs what another element of the same row has stored in {earlier}, and inside"
             " of a kernel the elements of a row do not see each other's stores"
         ),
-        "a scale for each block of 32 elements, repeated so that an element gets another block's",
+        "the sum of a part of the row that begins at its fourth element, times the row from its first",
         (
             "Broadcast a reduced value over the block that it was reduced from, by unsqueeze and expand, in the "
             "place of repeat."
@@ -52,17 +52,17 @@ TEXTS = {
     ),
     Reason.cycle_through_other_node: Text(
         "between {earlier} and {later} stands a kernel that needs the one and is needed by the other",
-        "h = norm(x); y = (h @ w) * h: the matmul stands between the norm and the product",
+        "a norm times its product with weights: the matmul stands between the norm and the later kernel",
         "Nothing, if the kernel between them is a matmul; else compute what is between them in both, or later.",
     ),
     Reason.aliasing: Text(
         "{earlier} and {later} reach the same memory under two names, and one of them writes it",
-        "a slice of a buffer that is overwritten, read through another view",
+        "IR of your own, given to `bridge import`, with a memref that is a view; Inductor's loops have none",
         "Write into a new tensor, not into a view of one that is still read.",
     ),
     Reason.side_effect: Text(
         "the loops of {earlier} or {later} do more than load, compute and store, and may not be moved",
-        "an assertion on the device, a print in a kernel",
+        "an assertion on the device",
         "Take the assertion or the print out of the compiled function.",
     ),
     Reason.extents_do_not_agree: Text(
@@ -70,7 +70,7 @@ TEXTS = {
             "the rows of {earlier} and of {later} have different lengths, and neither is made of parts or "
             "multiples of the other"
         ),
-        "a reduction over rows of 1000 beside an operation over rows of 768 of another tensor",
+        "rows that are longer after padding, by a number that is not known",
         "Use sizes of which one divides the other, or parts that together are the whole row.",
     ),
     Reason.no_common_band: Text(
@@ -78,12 +78,12 @@ TEXTS = {
             "{earlier} and {later} have no outer loop over which both work on the same rows: where the one reduces "
             "over the rows that the other goes through, all rows have to be read before its first result is there"
         ),
-        "x.sum(-1) and x.t().contiguous(): the one goes over rows, the other over columns",
+        "the sums of the columns of a norm of the rows",
         "Have both go over the same dimension first; a transposed copy between them is what keeps them apart.",
     ),
     Reason.reduction_not_splittable: Text(
         "the reduction in {earlier} or {later} cannot be divided into parts of a row and put together again",
-        "an argmax or a scan over a row whose consumer uses its halves",
+        "an order that has to stay, such as that of a scan; where it matters, a remark of the passes says so",
         "Nothing in the model; the values stay right, in one kernel more.",
     ),
     Reason.subscript_out_of_bounds: Text(
@@ -91,17 +91,17 @@ TEXTS = {
             "it could not be proven that {earlier} and {later} stay inside of their tensors, for all sizes that "
             "are allowed"
         ),
-        "as_strided with a step that does not fit the tensor's shape; a size that is symbolic",
+        "a part of a row that begins in its middle, where the length of the row is not known",
         "Make the size known with torch._check, or use views in the place of as_strided.",
     ),
     Reason.unsupported_op: Text(
         "{earlier} or {later} has an operation that has no counterpart in the affine dialect",
-        "a special function of Inductor's, inline assembly",
+        "numbers looked up in sorted steps",
         "Nothing in the model; tell us which operation it is, with `bridge explain --verbose`.",
     ),
     Reason.unsupported_dtype: Text(
         "{earlier} or {later} computes with a type that the passes do not know",
-        "complex numbers",
+        "an option of Inductor's that has kernels compute in 16 bits, `triton.codegen_upcast_to_fp32`",
         "Use real and imaginary parts as tensors of their own where speed matters.",
     ),
     Reason.non_affine_index: Text(
@@ -109,12 +109,12 @@ TEXTS = {
             "an index of {earlier} or {later} is no sum of loop counters times constants, so that which elements "
             "it reaches is not known"
         ),
-        "an index that is a product of two sizes and a loop counter, or of two counters",
+        "rows of thirds, transposed, whose length is not known: a step of the loops is a size",
         "Compile with dynamic=False or mark_static where the sizes do not change.",
     ),
     Reason.non_affine_mask: Text(
         ("a condition in {earlier} or {later} decides which elements exist, and it is not linear in the loop counters"),
-        "padding that depends on a product of two sizes",
+        "a mask that a tensor holds around a load",
         "Compile with dynamic=False or mark_static where the sizes do not change.",
     ),
     Reason.indirect_index: Text(
@@ -122,22 +122,22 @@ TEXTS = {
             "{earlier} or {later} writes at positions that a tensor holds, or reads so what the other writes; which "
             "elements those are is not known before it runs"
         ),
-        "(x * 2)[ids] followed by a norm: the lookup may need any row; a lookup in an input is no obstacle",
+        "rows of a norm by their numbers: the lookup may need any row; a lookup in an input is no obstacle",
         "Do the lookup first, in a tensor that nothing else of the kernel computes.",
     ),
     Reason.dynamic_extent: Text(
         "a size of {earlier} or {later} is symbolic, and the transformation is only right for some of its values",
-        "x.chunk(2, -1) of a row of unknown length: the halves are equal only if it is even",
+        "half of a row of unknown length: the halves are equal only if it is even",
         "Add torch._check(n % 2 == 0), or mark the size static; the report names the guard that would help.",
     ),
     Reason.atomics: Text(
         "{earlier} or {later} adds into memory atomically, and the order of these additions has to stay",
-        "index_add_, scatter_add, the gradient of an embedding",
+        "a kernel of your own IR that adds so; index_add_ and scatter_add of a model are reported as `mutation`",
         "Nothing in the model, but for sorting the indices and adding up segments.",
     ),
     Reason.random: Text(
         "{earlier} or {later} draws random numbers as eager does, by the number of threads of the GPU",
-        "dropout with Inductor's align_random_eager; random numbers of a seed and an offset are no obstacle",
+        "dropout with Inductor's option `align_random_eager`; without it random numbers are no obstacle",
         "Turn that option off, or draw the numbers outside of the compiled function.",
     ),
     Reason.mutation: Text(
@@ -145,17 +145,17 @@ TEXTS = {
             "{earlier} or {later} overwrites a tensor that it does not own, at places that a tensor holds, in a view "
             "of another one, or a second time"
         ),
-        "cache.index_copy_(...): which rows it overwrites is not known before it runs",
+        "rows of a cache, overwritten by their numbers: which ones is not known before it runs",
         "Return a new tensor; kernels that only store into a cache can still share a launch.",
     ),
     Reason.extern_kernel: Text(
         "{earlier} or {later} is a call of a library, whose code is not generated",
-        "a matmul, a convolution, attention",
+        "nothing reports it at present: a matmul, a convolution or attention is `node_not_loops`",
         "Nothing; for a matmul with its epilogue use max_autotune, which has templates.",
     ),
     Reason.node_not_loops: Text(
         ("{earlier} or {later} is no kernel of plain loops that it owns: a library call, a template, a scan or a sort"),
-        "cumsum, sort, topk, a kernel of Inductor's own making for several reductions",
+        "the sums of a row up to each of its elements, which Inductor computes by a scan",
         "Nothing in the model; what comes before and after it is still fused.",
     ),
     Reason.not_liftable: Text(
@@ -163,17 +163,17 @@ TEXTS = {
             "the loops of {earlier} and {later} can be fused, but Inductor's code generator cannot write the "
             "result as one kernel"
         ),
-        "a value of a row that is stored in the middle of a kernel and read again in another order",
+        "a gate whose row has a length that is not known, after a kernel over the whole batch",
         "Nothing in the model; another target (cpu, GPU) may be able to.",
     ),
     Reason.different_device: Text(
         "{earlier} and {later} run on different devices",
-        "a part of the model on the CPU, its mask for instance",
+        "operations that the user has put on CUDA streams of their own",
         "Make the tensor on the device on which it is used.",
     ),
     Reason.training_graph: Text(
         "the graph is compiled for training, and the option training is off, which leaves these to Inductor",
-        "a call without torch.no_grad(), after eval() too: parameters still require gradients",
+        "a call without torch.no_grad(), after eval(), too: parameters still require gradients",
         "For inference, call it under torch.no_grad(); for training, leave the option training on.",
     ),
     Reason.not_profitable: Text(
@@ -183,7 +183,7 @@ TEXTS = {
     ),
     Reason.budget_exceeded: Text(
         "{earlier} and {later} are part of more than is looked at within the limits of one compilation",
-        "a group of more loops than max_nodes, a proof with too many pairs of accesses",
+        "a group with more loads and stores than max_accesses",
         "Raise max_nodes or max_accesses; the compilation takes longer.",
     ),
     Reason.mlir_missing: Text(

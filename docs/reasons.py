@@ -5,7 +5,10 @@ PYTHONPATH=. python docs/reasons.py
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
+
+from reason_examples import EXAMPLES
 
 from bridge.reasons import TEXTS, Reason, explanation
 
@@ -18,7 +21,8 @@ _HEAD = """\
 
 Why kernels stayed apart, or were left as Inductor has them. A reason stands in brackets in reports, remarks and logs,
 and in the counters as `refused.<reason>`. In Python, `bridge.Reason.atomics.explanation` is the first sentence of its
-section.
+section. The tests compile every function of this page, and find that reason; [reason_examples.py](reason_examples.py)
+has the sizes and options.
 """
 
 
@@ -30,7 +34,14 @@ def page() -> str:
 def _section(reason: Reason) -> str:
     text = TEXTS[reason]
     example, advice = f"**Example:** {text.example}.", f"**What to do:** {text.advice}"
-    return f"\n## {reason.name}\n\n{explanation(reason)}\n\n{example}\n\n{advice}\n"
+    return f"\n## {reason.name}\n\n{explanation(reason)}\n\n{example}\n{_code(reason)}\n{advice}\n"
+
+
+def _code(reason: Reason) -> str:
+    """Return the function that has the reason, in a block of code; nothing where no model has it."""
+    if reason not in EXAMPLES:
+        return ""
+    return f"\n```python\n{inspect.getsource(EXAMPLES[reason].function)}```\n"
 
 
 if __name__ == "__main__":
