@@ -32,6 +32,8 @@ export TORCHINDUCTOR_COMPILE_THREADS ?= 1
 unexport PYTHONDONTWRITEBYTECODE
 # OpenMP's threads spin while they wait, and so would those of every test.
 TEST_ENV := OMP_NUM_THREADS=1
+# A process that has no more tests takes those of another: some take half a minute.
+PARALLEL := -n auto --dist worksteal
 
 # The wheel that `make demo` and `make test` install.
 WHEEL := build/wheel/.built
@@ -52,8 +54,9 @@ MYPY_TESTS := --no-strict-optional --allow-untyped-defs \
               $(addprefix --disable-error-code=,arg-type attr-defined call-arg func-returns-value index list-item)
 
 # What a new torch may change, and of the rest of the tests little.
-NEWEST_TESTS := unit/inductor unit/affine unit/lift unit/triton unit/horizontal unit/scheduling \
-                end_to_end/test_patterns.py end_to_end/test_docs.py::test_torch_versions_are_those_of_pyproject
+NEWEST_TESTS := unit/inductor unit/affine/translate unit/lift unit/triton unit/horizontal unit/scheduling \
+                end_to_end/test_patterns.py end_to_end/test_demo.py \
+                end_to_end/test_docs.py::test_torch_versions_are_those_of_pyproject
 
 .PHONY: venv build docs test newest newest-torch test-newest test-vllm test-all torture coverage demo wheel test-wheel lint clean
 
@@ -103,7 +106,7 @@ test: $(VENV)/.build
 	$(MAKE) -j2 lint $(WHEEL)
 	$(MAKE) $(VENV)/.installed
 	$(BIN)/lit -v test/lit
-	cd $(VENV) && $(TEST_ENV) bin/pytest -n auto --durations=10 $(PYTEST_ARGS) ../test/python
+	cd $(VENV) && $(TEST_ENV) bin/pytest $(PARALLEL) --durations=10 $(PYTEST_ARGS) ../test/python
 
 test-all: PYTEST_ARGS = --all
 test-all: test
@@ -125,9 +128,8 @@ newest: $(NEWEST)/.installed
 newest-torch: $(NEWEST)/.torch
 
 test-newest: newest
-	cd $(NEWEST) && $(TEST_ENV) TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS=0 bin/python -m bridge.offline.demo
 	cd $(NEWEST) && $(TEST_ENV) TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS=0 \
-	  bin/pytest -n auto --durations=10 $(PYTEST_ARGS) $(addprefix ../test/python/,$(NEWEST_TESTS))
+	  bin/pytest $(PARALLEL) --durations=10 $(PYTEST_ARGS) $(addprefix ../test/python/,$(NEWEST_TESTS))
 
 # vLLM asks for libraries of pictures and sound made for the same torch, which these tests do without: those of the
 # index are made for a torch with CUDA, and do not load beside one without.

@@ -36,11 +36,11 @@ def test_no_worse_than_inductor(target, seed, compiler, monkeypatch):
 
 
 @pytest.mark.parametrize("kind", [{}, {"symbolic_widths": True}, {"padded_rows": True}, {"lookups": True}], ids=str)
-def test_programs_that_nobody_has_seen(kind, compiler, monkeypatch):
+def test_programs_that_nobody_has_seen(kind, compiler, monkeypatch, request):
     """The seed of one that fails is in the message, and belongs into SEEDS with what mends it."""
     monkeypatch.setenv("BRIDGE_STRICT", "1")
     first = secrets.randbelow(2**31)
-    for seed in range(first, first + 3):
+    for seed in range(first, first + (3 if request.config.getoption("--all") else 1)):
         program = generate(seed, **kind)
         outcome = fuzz.check(program, "gpu")
         assert outcome.problem is None, f"{outcome.problem}\n{program}"
