@@ -3,10 +3,15 @@
 Each node goes over the blocks first, and then over the elements of one: what is reduced in a block of 32 x 32 needs
 nothing of other blocks, whichever axis it is along.  Loops are cut where those of others end in memory that both
 access; two that go through it in the same steps are over one axis.
+
+Blocks are square, so that one loop is over the rows of a block for what is reduced along rows, and over its columns for
+what is reduced along columns: no iteration of it needs another.  Where 16 elements are reduced along one axis and 32
+along the other, blocks have 32 x 32.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
@@ -51,9 +56,39 @@ class _Axis:
     loops: frozenset[tuple[int, int]]
     reducing: frozenset[int]
 
-    def places(self, node: int) -> list[int]:
-        """Return the places of a node's loops over the axis."""
-        return sorted(place for number, place in self.loops if number == node)
+    def places(self, node: int, count: int) -> list[int]:
+        """Return the places of a node's loops over the axis, of its first `count` loops."""
+        return sorted(place for number, place in self.loops if number == node and place < count)
+
+
+@dataclass(frozen=True)
+class _Tile:
+    """The axes of a tile, as one access goes through a buffer: with the step and the extent of each."""
+
+    buffer: str
+    axes: dict[_Axis, tuple[int, sympy.Expr]]
+
+    @property
+    def inside(self) -> list[_Axis]:
+        """Return the axes that are reduced."""
+        return [axis for axis in self.axes if axis.reducing]
+
+    @property
+    def lengths(self) -> list[int]:
+        """Return how many elements are reduced along the axes; empty where that is no number."""
+        extents = [self.axes[axis][1] for axis in self.inside]
+        return sorted(set(map(int, extents))) if all(extent.is_Integer for extent in extents) else []
+
+    @property
+    def side(self) -> int:
+        """Return the elements of a block along each of its axes."""
+        return math.lcm(*self.lengths)
+
+    def along(self, axis: _Axis) -> list[_Axis]:
+        """Return the axes in the block in the direction of one that is reduced: over parts of it, and that itself."""
+        step, extent = self.axes[axis]
+        outer = (step * extent, self.side / extent)
+        return [*(other for other, steps in self.axes.items() if steps == outer and not other.reducing), axis]
 
 
 def loops_of_tiles(nodes: list[NodeLoops]) -> list[OrderedLoops] | None:
@@ -64,25 +99,20 @@ def loops_of_tiles(nodes: list[NodeLoops]) -> list[OrderedLoops] | None:
     >>> rows = NodeLoops([many, four], [eight], 0, variables=[i, j, k], indices=[("x", 32 * i + 8 * j + k)])
     >>> columns = NodeLoops([eight, many], [four], 1, variables=[i, j, k], indices=[("x", 128 * i + j + 32 * k)])
     >>> [(own.factors, own.order) for own in loops_of_tiles([rows, columns])]
-    [([[8, 4], [4], [8]], [0, 2, 1]), ([[8], [4, 8], [4]], [0, 1, 2])]
+    [([[4, 2, 4], [4], [8]], [0, 3, 1, 2]), ([[4, 2], [4, 2, 4], [4]], [0, 2, 3, 4, 1])]
     """
-    cut = _cut_alike(nodes) if _reduce_apart(nodes) else None
-    if cut is None:
+    cut = _cut_alike(nodes, {}) if _reduce_apart(nodes) else None
+    tile = None if cut is None else _tile(nodes, cut)
+    if tile is not None and len(tile.lengths) > 1:
+        ends = {tile.axes[axis][0] * tile.side for axis in tile.inside}
+        cut = _cut_alike(nodes, {tile.buffer: ends})
+        tile = None if cut is None else _tile(nodes, cut)
+    if cut is None or tile is None:
         return None
-    steps = list(_steps(nodes, cut))
-    axes = _in_order(steps, _axes(nodes, cut, steps))
-    blocks = [axis for axis in axes if not axis.reducing]
-    inside = [axis for axis in axes if axis.reducing]
-    if len(inside) < 2 or not _fit(inside, steps):
-        return None
-    awaited = _awaited(nodes, inside)
-    orders = [
-        _order(number, _count(node, own), blocks, sorted(inside, key=awaited[number].__contains__))
-        for number, (node, own) in enumerate(zip(nodes, cut, strict=True))
-    ]
-    if any(order is None for order in orders):
-        return None
-    return [OrderedLoops(own, order or []) for own, order in zip(cut, orders, strict=True)]
+    awaited = _awaited(nodes, tile.inside)
+    ordered = [_ordered(number, node, cut[number], tile, awaited[number]) for number, node in enumerate(nodes)]
+    found = [own for own in ordered if own is not None]
+    return found if len(found) == len(nodes) else None
 
 
 def _reduce_apart(nodes: list[NodeLoops]) -> bool:
@@ -95,11 +125,14 @@ def _reduce_apart(nodes: list[NodeLoops]) -> bool:
     return any(len(found) > 1 for found in reduced.values())
 
 
-def _cut_alike(nodes: list[NodeLoops]) -> list[Factors] | None:
-    """Cut the loops of each node where those of others end in memory; None where that would cut what is reduced."""
+def _cut_alike(nodes: list[NodeLoops], blocks: dict[str, set[int]]) -> list[Factors] | None:
+    """Cut the loops of each node where those of others end in memory; None where that would cut what is reduced.
+
+    blocks: of buffers, where blocks end.
+    """
     cut: list[Factors] = [[[extent] for extent in (*node.iteration, *node.reduction)] for node in nodes]
     for _ in range(MAX_ROUNDS):
-        ends: dict[str, set[int]] = {}
+        ends = {buffer: set(steps) for buffer, steps in blocks.items()}
         for one in _steps(nodes, cut):
             ends.setdefault(one.buffer, set()).add(one.step)
         again = [_cut(node, ends) for node in nodes]
@@ -176,21 +209,23 @@ def _count(node: NodeLoops, own: Factors) -> int:
     return sum(map(len, own[: len(node.iteration)]))
 
 
-def _in_order(steps: list[_Step], axes: list[_Axis]) -> list[_Axis]:
-    """Return the axes as an access that has them all goes through memory; none where there is no such access."""
-    accesses: dict[tuple[int, str], dict[_Axis, int]] = {}
+def _tile(nodes: list[NodeLoops], cut: list[Factors]) -> _Tile | None:
+    """Return the axes as one access goes through memory.
+
+    None where no access has them all, one alone is reduced, or a block has more elements than registers hold.
+    """
+    steps = list(_steps(nodes, cut))
+    axes = _axes(nodes, cut, steps)
+    accesses: dict[tuple[int, str], dict[_Axis, tuple[int, sympy.Expr]]] = {}
     for one in steps:
         (axis,) = (axis for axis in axes if (one.node, one.place) in axis.loops)
-        accesses.setdefault((one.node, one.buffer), {})[axis] = one.step
-    whole = next((found for found in accesses.values() if len(found) == len(axes)), {})
-    return sorted(whole, key=lambda axis: -whole[axis])
-
-
-def _fit(axes: list[_Axis], steps: list[_Step]) -> bool:
-    """Return True if a block has a number of elements, which registers hold."""
-    extents = {(one.node, one.place): one.extent for one in steps}
-    elements = prod(extents[min(axis.loops)] for axis in axes)
-    return bool(elements.is_Integer and elements <= MAX_ELEMENTS)
+        accesses.setdefault((one.node, one.buffer), {})[axis] = (one.step, one.extent)
+    for (_, buffer), found in accesses.items():
+        if len(found) == len(axes):
+            tile = _Tile(buffer, dict(sorted(found.items(), key=lambda item: -item[1][0])))
+            known = len(tile.inside) > 1 and tile.lengths
+            return tile if known and tile.side ** len(tile.inside) <= MAX_ELEMENTS else None
+    return None
 
 
 def _awaited(nodes: list[NodeLoops], axes: list[_Axis]) -> list[set[_Axis]]:
@@ -205,13 +240,34 @@ def _awaited(nodes: list[NodeLoops], axes: list[_Axis]) -> list[set[_Axis]]:
     return awaited
 
 
-def _order(node: int, count: int, blocks: list[_Axis], inside: list[_Axis]) -> list[int] | None:
-    """Return the order of a node's loops: over the blocks, then inside of one.
+def _ordered(number: int, node: NodeLoops, own: Factors, tile: _Tile, awaited: set[_Axis]) -> OrderedLoops | None:
+    """Return the loops of a node: over the blocks, then inside of one.
 
-    What is reduced of a block is a segment of its lanes: the axes that the node waits for come last. None where it has
-    not one loop over each axis of the blocks, or other loops.
+    What is reduced of a block is a segment of its lanes: the axes that the node waits for come last.  The others have
+    loops of the same extents in all nodes.  None where it has not one loop over each axis of the blocks, or others.
     """
-    places = [[place for place in axis.places(node) if place < count] for axis in (*blocks, *inside)]
-    order = [place for own in places for place in own]
-    whole = all(len(own) == 1 for own in places[: len(blocks)]) and all(len(own) < 2 for own in places)
-    return order if whole and len(order) == count else None
+    count = _count(node, own)
+    inside = [tile.along(axis) for axis in sorted(tile.inside, key=awaited.__contains__)]
+    blocks = [axis.places(number, count) for axis in tile.axes if all(axis not in along for along in inside)]
+    order = [place for places in blocks for place in places]
+    parts = [[extent] for part in own for extent in part]
+    for along in inside:
+        places = [place for axis in along for place in axis.places(number, count)]
+        order += places
+        if along[-1] not in awaited:
+            _split(parts, places, tile.lengths)
+    if any(len(places) != 1 for places in blocks) or sorted(order) != list(range(count)):
+        return None
+    rest = iter(parts)
+    factors = [[extent for _ in part for extent in next(rest)] for part in own]
+    first = [sum(map(len, parts[:place])) for place in range(count)]
+    return OrderedLoops(factors, [first[place] + n for place in order for n in range(len(parts[place]))])
+
+
+def _split(parts: list[list[sympy.Expr]], places: list[int], lengths: list[int]) -> None:
+    """Split loops over one side of a block where so many elements end; places: outermost first."""
+    inner = 1
+    for place in reversed(places):
+        (extent,) = parts[place]
+        parts[place] = digits(extent, [length // inner for length in lengths if length % inner == 0])
+        inner *= int(extent)

@@ -101,9 +101,17 @@ def gated_mxfp8_in_tiles(a, b):
     return elements, swizzled(scales)
 
 
-def gated_mxfp8_both_ways(a, b):
+def gated_mxfp8_both_ways(a, b, along_rows=32, along_columns=32):
     h = a.relu() * b
-    return *blocks_e8m0(h), *blocks_e8m0(h.t().contiguous())
+    return *blocks_e8m0(h, along_rows), *blocks_e8m0(h.t().contiguous(), along_columns)
+
+
+def shorter_along_rows(a, b):
+    return gated_mxfp8_both_ways(a, b, 16, 32)
+
+
+def shorter_along_columns(a, b):
+    return gated_mxfp8_both_ways(a, b, 32, 8)
 
 
 def gated_mxfp8_both_ways_in_place(a, b):
@@ -131,6 +139,8 @@ def bits(tensor: torch.Tensor) -> torch.Tensor:
         (gated_mxfp8_in_tiles, (128, 128)),
         (gated_mxfp8_both_ways, (64, 96)),
         (gated_mxfp8_both_ways_in_place, (64, 96)),
+        (shorter_along_rows, (64, 96)),
+        (shorter_along_columns, (64, 96)),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )

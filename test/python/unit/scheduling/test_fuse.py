@@ -12,7 +12,7 @@ import bridge
 from bridge import offline
 from bridge.install import enabled
 from bridge.options import Options
-from bridge.reasons import Reason, Refusal
+from bridge.reasons import Reason, Refusal, Unsupported
 from bridge.reports import Report
 from bridge.scheduling.fuse import fuse_schedule
 
@@ -62,3 +62,15 @@ def test_a_group_of_two_kernels_becomes_one_after_every_stage():
     assert (group.fused, group.kernels_before, group.kernels_after) == (True, 2, 1)
     assert {"translate", "lift", "replace", "horizontal"} <= group.seconds.keys()
     assert (report.counters["groups_seen"], report.counters["groups_fused"]) == (1, 1)
+
+
+def refuse_tiles(*_):
+    raise Unsupported(Reason.not_profitable, "blocks are too large")
+
+
+def test_a_group_is_fused_in_rows_where_blocks_of_a_tile_are_refused(monkeypatch):
+    monkeypatch.setattr("bridge.scheduling.fuse.translate_in_tiles", refuse_tiles)
+    offline.compile_for_gpu(swiglu_norm, norm_inputs(), context=enabled())
+    (group,) = bridge.report().groups
+    assert (group.fused, group.kernels_after) == (True, 1)
+    assert "not in blocks of a tile [not_profitable]: blocks are too large" in group.decisions
