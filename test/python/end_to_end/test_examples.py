@@ -52,6 +52,16 @@ def test_bridge_opt_loads_the_pass_of_a_plugin():
     assert "arith.mulf" in done.stdout and "arith.divf" not in done.stdout
 
 
+@pytest.mark.parametrize("option", ["--load-pass-plugin=libmissing.so", "--load-dialect-plugin", "--load-pass-plugin"])
+def test_bridge_opt_says_in_a_line_that_a_plugin_cannot_be_loaded(option):
+    """MLIR's option aborted, with a stack of addresses."""
+    done = bridge_opt(*([option] if "=" in option else [option, __file__]), stdin="module {}")
+    (line,) = done.stderr.splitlines()
+    assert done.returncode == 1 and done.stdout == ""
+    assert line.startswith("bridge-opt: error: Could not load library ")
+    assert ("libmissing.so" if "=" in option else __file__) in line
+
+
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.ipynb")), ids=lambda path: path.stem)
 def test_notebook_has_what_its_cells_print(path, compiler):
     """Generated code is that of one version of torch: cells tagged `varies` print something, whatever it is."""
