@@ -34,6 +34,11 @@ class Argument:
         storage = self.tensor.untyped_storage().nbytes() // self.tensor.element_size()
         return storage - self.tensor.storage_offset()
 
+    def outside(self) -> np.ndarray:
+        """The offsets of touched elements that it does not have."""
+        offsets = np.concatenate([*self.loaded, *self.stored, np.empty(0, np.int64)])
+        return offsets[(offsets < 0) | (offsets >= self.elements)]
+
 
 @dataclass
 class Launch:
@@ -54,8 +59,7 @@ class Accesses:
             f"{launch.kernel} {name}: element {offset} of {argument.elements}"
             for launch in self.launches
             for name, argument in launch.arguments.items()
-            for offset in np.concatenate([*argument.loaded, *argument.stored, np.empty(0, np.int64)])
-            if not 0 <= offset < argument.elements
+            for offset in argument.outside()
         ]
 
     def touched(self, tensor: torch.Tensor, kind: str) -> np.ndarray:
@@ -76,6 +80,7 @@ class _Recorder:
         self.found, self.builder = Accesses(), interpreter.interpreter_builder
         self.execute, self.convert = interpreter.GridExecutor.__call__, interpreter._implicit_cvt
         self.load, self.store = self.builder.create_masked_load, self.builder.create_masked_store
+        self.update, self.place = self.builder.create_atomic_rmw, self.builder.set_grid_idx
         self.by_base: dict[int, Argument] = {}
 
     def launching(self, executor, *arguments, **options):
@@ -116,14 +121,25 @@ class _Recorder:
         moved, kept = self.real(pointers, mask, "stored")
         return self.store(moved, value, kept, *rest)
 
+    def recording_update(self, operation, pointers, value, mask, *rest):
+        moved, kept = self.real(pointers, mask, "stored")
+        return self.update(operation, moved, value, kept, *rest)
+
+    def from_the_end(self, *indices):
+        self.place(*(extent - 1 - index for extent, index in zip(self.builder.grid_dim, indices, strict=True)))
+
 
 def _atomic(*_):
     raise AssertionError("an atomic operation: not recorded")
 
 
 @contextlib.contextmanager
-def recorded_accesses() -> Iterator[Accesses]:
-    """Records what the kernels that are interpreted within load and store."""
+def recorded_accesses(whole: bool = False) -> Iterator[Accesses]:
+    """Records what the kernels that are interpreted within load and store.
+
+    whole: they may add with atomic operations, too, and the programs of a launch run from the last to the first: what
+    depends on their order has other results then.
+    """
     recorder = _Recorder()
     with (
         mock.patch.object(interpreter, "_implicit_cvt", recorder.virtual),
@@ -134,7 +150,8 @@ def recorded_accesses() -> Iterator[Accesses]:
             create_masked_load=recorder.recording_load,
             create_masked_store=recorder.recording_store,
             create_atomic_cas=_atomic,
-            create_atomic_rmw=_atomic,
+            create_atomic_rmw=recorder.recording_update if whole else _atomic,
+            set_grid_idx=recorder.from_the_end if whole else recorder.place,
         ),
     ):
         yield recorder.found

@@ -16,6 +16,7 @@ from torture.outcome import Outcome, Verdict
 from torture.pool import run_all
 
 from bridge import inductor
+from bridge.lowering.triton import kernels
 
 #: Programs by generator and target.
 SAMPLES = {("op_db", "triton"): 8, ("op_db", "cpp"): 12}
@@ -45,6 +46,20 @@ def test_names_of_operators_are_many_and_none_twice():
 
 def test_an_operator_between_a_norm_and_its_halves_is_fused(compiler):
     assert op_db.run(NAME, "triton").verdict is Verdict.fused
+
+
+def test_a_store_outside_of_its_buffer_is_found(monkeypatch, compiler):
+    """Without its guard a lane stores where there is nothing: no result is wrong, and a GPU need not notice."""
+    name = "deg2rad/-/i64/live-out/prime/2"
+    assert op_db.run(name, "triton").verdict is Verdict.fused
+    monkeypatch.setattr(kernels.LaneMixin, "_guarded", lambda self, value, mask: value)
+    outcome = op_db.run(name, "triton")
+    assert outcome.verdict is Verdict.wrong and "outside of its buffer" in outcome.detail
+
+
+@pytest.mark.parametrize("context", sorted(set(contexts.MORE_CONTEXTS) - set(contexts.CONTEXTS)))
+def test_contexts_outside_of_the_table(context, compiler):
+    assert not op_db.run(f"abs/-/i32/{context}/wide/0", "triton").failed
 
 
 #: Programs that failed once, by what was wrong.

@@ -20,6 +20,7 @@ import torch._functorch.config
 import torch._inductor.config
 import torch._inductor.graph
 from emitted import on_cpu
+from interpreted_accesses import Accesses, recorded_accesses
 from torch._dynamo.symbolic_convert import InstructionTranslatorBase
 from torch._inductor.codecache import PyCodeCache
 from torch._inductor.codegen.cpp import OuterLoopFusedSchedulerNode
@@ -45,13 +46,14 @@ class Compilation:
 
     codes: sources of the wrappers, kernels in them; reports: Bridge's, none where it was not asked; run_anyway: has
     what Bridge did not change run too; peak: bytes that live at once, as Inductor estimates it of what it emitted, of
-    the graph that has most.
+    the graph that has most; outside: elements that interpreted kernels touch outside of their buffers.
     """
 
     codes: list[str] = field(default_factory=list)
     reports: list[bridge.Report] = field(default_factory=list)
     run_anyway: bool = True
     peak: int = 0
+    outside: list[str] = field(default_factory=list)
 
     @property
     def changed(self) -> bool:
@@ -160,17 +162,23 @@ def run(
     torch._dynamo.reset()
     results = None
     own = _rows_kept() if options is None else contextlib.nullcontext()
-    with _target(target, training, compilation), warnings_off(), drawing_alike(), own:
+    with _target(target, training, compilation), _touched(target) as touched, warnings_off(), drawing_alike(), own:
         backend = _backend(compilation, options)
         compiled = torch.compile(fresh_entry(function), backend=backend, dynamic=False, fullgraph=True)
         # An error that leaves Inductor's temporary cache has it kept.
         with contextlib.suppress(NothingChanged):
             results = execute(compiled)
+        compilation.outside = touched.outside()
         PyCodeCache.cache_clear()
         PyCodeCache.modules.clear()
     if results is None:
         raise NothingChanged
     return results
+
+
+def _touched(target: str) -> contextlib.AbstractContextManager[Accesses]:
+    """Notes, of kernels that are interpreted, what they touch; nothing of others."""
+    return recorded_accesses(whole=True) if target == "triton" else contextlib.nullcontext(Accesses())
 
 
 @contextlib.contextmanager

@@ -130,3 +130,18 @@ CONTEXTS: dict[str, Context] = {
     "consumers": _second_consumer,
     "live-out": _live_out,
 }
+
+
+def _extremum(op: Operator, x: torch.Tensor, kind: int) -> list[torch.Tensor]:
+    row = _row(norm(op(x)[0], kind))
+    return [gate(*halves(row)), row.argmax(-1) if row.dtype != torch.bool else row.any(-1)]
+
+
+def _pooled(op: Operator, x: torch.Tensor, kind: int) -> list[torch.Tensor]:
+    """A part of a sum over rows, as of a head that reads some features of a pooled sequence."""
+    rows = _row(op(x)[0])
+    return [norm(halves(_row(rows.any(0) if rows.dtype == torch.bool else rows.sum(0)))[1], kind)]
+
+
+#: Contexts that a program may name too. The table does not have them: its programs keep their layouts and samples.
+MORE_CONTEXTS: dict[str, Context] = {**CONTEXTS, "extremum": _extremum, "pooled": _pooled}

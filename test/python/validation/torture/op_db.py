@@ -23,7 +23,7 @@ from bridge.reports import FAULTS, GroupReport
 
 from . import compiling, judging
 from .compiling import Compilation, NothingChanged
-from .contexts import CONTEXTS
+from .contexts import CONTEXTS, MORE_CONTEXTS
 from .generator import DEVICE_BROKEN, DEVICE_LOST
 from .layouts import LAYOUTS, resized, restrided, same_layout
 from .operators import DTYPES, SAMPLES, Sample, dtypes, number, operators, sample
@@ -97,7 +97,7 @@ class Program:
             return results if self.nudge is None else [_nudged(t, self.nudge, self.dtype) for t in results]
 
         with contextlib.nullcontext() if self.nudge is None else _NudgedMeans(self.nudge, self.dtype):
-            return CONTEXTS[self.context](operator, leaves[self.sample.place], self.kind)
+            return MORE_CONTEXTS[self.context](operator, leaves[self.sample.place], self.kind)
 
     def execute(self, function: Callable[..., Any], wide: bool = False) -> list[torch.Tensor]:
         """Results of copies of the inputs, in float64 if they are to be wide; gradients, if those are asked for."""
@@ -311,7 +311,7 @@ def _changed(case: Case, ours: Compilation, results: list[torch.Tensor]) -> Outc
     fault = _fault(ours)
     if fault:
         return _outcome(case, Verdict.internal_error, ours, fault)
-    good = not case.program.random and judging.good(results, case.reference, case.program.dtype)
+    good = not (case.program.random or ours.outside) and judging.good(results, case.reference, case.program.dtype)
     if good and number(case.name, "beside") % _BESIDE:
         return _better(case, ours)
     theirs = Compilation()
@@ -319,6 +319,8 @@ def _changed(case: Case, ours: Compilation, results: list[torch.Tensor]) -> Outc
         reference = case.compiled(theirs, None)
     except Exception as refusal:  # noqa: BLE001 - Bridge took what Inductor does not
         return Outcome(case.name, Verdict.skipped, f"Inductor: {_line(refusal)}")
+    if ours.outside and not theirs.outside:
+        return _outcome(case, Verdict.wrong, ours, f"an access outside of its buffer: {ours.outside[0]}")
     expected = reference if case.program.random else case.reference
     problem = judging.problem(results, reference, expected, case.nudged, case.program.dtype, case.terms)
     if problem and any(_differ(reference, case.compiled(Compilation(), None)) for _ in range(8)):
