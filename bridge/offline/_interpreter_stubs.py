@@ -150,6 +150,17 @@ def _exact_cast(original: Callable) -> Callable:
     return cast
 
 
+def _contiguous_atomic(original: Callable) -> Callable:
+    """Replace the interpreter's atomic operation, which reads a broadcast value as if each element were stored."""
+
+    def atomic(self: interpreter.InterpreterBuilder, kind: object, *rest: Any) -> interpreter.TensorHandle:
+        operands, scopes = rest[:3], rest[3:]
+        whole = (interpreter.TensorHandle(np.asarray(o.data, order="C"), o.dtype) for o in operands)
+        return original(self, kind, *whole, *scopes)
+
+    return atomic
+
+
 def _along(data: np.ndarray, axis: int, part: slice) -> np.ndarray:
     return data[(slice(None),) * axis + (part,)]
 
@@ -227,6 +238,7 @@ def interpreted_triton() -> Iterator[None]:
         mock.patch.object(interpreter.ReduceOps, "generic_reduce", _reduce_by_halves),
         mock.patch.object(interpreter.ScanOps, "generic_scan", _scan_by_slices),
         mock.patch.object(builder, "cast_impl", _exact_cast(builder.cast_impl)),
+        mock.patch.object(builder, "create_atomic_rmw", _contiguous_atomic(builder.create_atomic_rmw)),
         _restored_attributes(_PATCHED_BY_INTERPRETER),
     ):
         _interpret_device_functions()

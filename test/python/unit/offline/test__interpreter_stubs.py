@@ -32,6 +32,12 @@ def scan_row(source, result, SIZE: tl.constexpr):
     tl.store(result + tl.arange(0, SIZE), tl.associative_scan(row, 0, combine))
 
 
+def count_row(source, result, SIZE: tl.constexpr):
+    lanes = tl.arange(0, SIZE)
+    ones = tl.full([1], 1.0, tl.float32)
+    tl.atomic_add(result + lanes % 4, ones, tl.load(source + lanes) > 0)
+
+
 def interpret(monkeypatch, kernel, values, results):
     source, result = torch.tensor(values), torch.zeros(results)
     with stubs.interpreted_triton():
@@ -69,6 +75,11 @@ def test_neighbours_are_summed_first(monkeypatch):
 
 def test_scan_holds_every_partial_sum(monkeypatch):
     assert interpret(monkeypatch, scan_row, [1.0, 2.0, 3.0, -6.0], 4) == [1.0, 3.0, 6.0, 0.0]
+
+
+def test_a_number_is_added_in_every_lane_and_not_what_lies_behind_it_in_memory(monkeypatch):
+    """Counts of `index_add` of ones were what the memory held."""
+    assert interpret(monkeypatch, count_row, [1.0, 0.0] * 8, 4) == [4.0, 0.0, 4.0, 0.0]
 
 
 def test_numbers_become_tensors_of_the_type_of_those_beside_them():
