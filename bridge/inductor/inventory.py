@@ -346,10 +346,12 @@ torch._inductor.ir
     ExternKernel.require_contiguous(cls, x)
     FixedLayout(device, dtype, size, stride=, offset=, is_pinned=)
     FlexibleLayout.contiguous_strides(sizes)
+    IRNode.current_origins(origins)
     Layout: offset size stride
     Layout._pad_strides(in_strides, size, dtype)
     MutationLayoutSHOULDREMOVE.real_layout(self)
     NonOwningLayout.view
+    Operation.operation_name
     Operation.get_origins(self)
     Reduction.default_accumulator(reduction_type, dtype)
     ReductionHint.DEFAULT
@@ -393,7 +395,7 @@ torch._inductor.scheduler
     2.15-: FusedStagedReduction
     FusedSchedulerNode(scheduler, snodes)
     NopKernelSchedulerNode
-    BaseSchedulerNode: read_writes scheduler unmet_dependencies
+    BaseSchedulerNode: ancestors read_writes scheduler unmet_dependencies
     BaseSchedulerNode.get_buffer_names(self)
     BaseSchedulerNode.get_device(self)
     BaseSchedulerNode.get_name(self)
@@ -409,7 +411,7 @@ torch._inductor.scheduler
     BaseScheduling.codegen_node(self, node)
     BaseScheduling.fuse(self, node1, node2)
     BaseScheduling.group_fn(self, sizes)
-    ForeachKernelSchedulerNode.snodes
+    ForeachKernelSchedulerNode: max_order min_order snodes
     -2.11: ForeachKernelSchedulerNode(scheduler, snodes, use_custom_partition_algo, prev_node_1=, prev_node_2=,
         enable_autotune=)
     2.13-: ForeachKernelSchedulerNode(scheduler, snodes, use_custom_partition_algo, prev_node_1=, prev_node_2=,
@@ -417,7 +419,8 @@ torch._inductor.scheduler
     FusedMixOrderReductions.node2
     NodeUser(node, can_inplace=, is_weak=)
     NodeUser: is_weak node
-    Scheduler: backends current_node mutation_real_name name_to_buf name_to_donated_buffer name_to_fused_node nodes
+    Scheduler: backends current_node mutation_real_name name_to_buf name_to_donated_buffer name_to_fused_node
+        name_to_node nodes
     2.13-: Scheduler._multi_stream_nodes
     2.14-: Scheduler._mempool_nodes
     Scheduler.benchmark_fused_nodes(self, nodes)
@@ -430,6 +433,7 @@ torch._inductor.scheduler
     SchedulerBuffer.get_aliases(self)
     SchedulerBuffer.get_mutations(self)
     SchedulerBuffer.get_name(self)
+    SchedulerNode(scheduler, node)
     SchedulerNode: _body _sizes group node pointwise_read_writes
     SchedulerNode.mark_run(self)
     2.14-: SchedulerNode._loop_state_gen
