@@ -24,7 +24,7 @@ from bridge.support.error_boundary import boundary
 
 def tile(rows, columns=4096, sums=1):
     kernel = SimpleNamespace(get_name=lambda: "op0")
-    return Tile(rows, columns, [kernel], [SimpleNamespace()] * sums, [])
+    return Tile(rows, columns, [kernel], [SimpleNamespace(rows=rows, groups=1)] * sums, [])
 
 
 @pytest.mark.parametrize(
