@@ -335,20 +335,7 @@ def _without_doubles(kernels: Iterable[Kernel]) -> list[Kernel]:
 
 def _cost_before(tile: Tile, kernel: Kernel) -> int:
     """Return what a kernel of Inductor's costs, or has cost before its sums had two stages."""
-    staged = next((one for one in tile.staged if one.whole is kernel), None)
-    if staged is not None:
-        return staged.cost
-    return cost_of(kernel) + (_beside_rows(kernel) if any(kernel is other for other in tile.kernels) else 0)
-
-
-def _beside_rows(kernel: Kernel) -> int:
-    """Return the bytes around what a kernel accesses in larger steps that has a row at a time, as the one over a tile.
-
-    It reduces the rows. One that goes over the elements alone may have tiles of two dimensions.
-    """
-    nodes = inductor.loop_nodes(kernel)
-    of_rows = any(map(inductor.reduces, nodes)) and not any(map(sums.is_column_part, nodes))
-    return inductor.bytes_beside(kernel) if of_rows else 0
+    return next((one.cost for one in tile.staged if one.whole is kernel), None) or cost_of(kernel)
 
 
 def cost_of(kernel: Kernel) -> int:
