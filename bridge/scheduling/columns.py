@@ -93,8 +93,8 @@ def _try_seed(schedule: Schedule, seed: _Seed, logs: Logs, room: Room | None) ->
 
 def _seeds(schedule: Schedule, logs: Logs) -> list[_Seed]:
     """Return what may be tried: kernels of sums in two stages, and then those of sums in groups of rows."""
-    of_loops = (kernel for kernel in schedule if inductor.loop_nodes(kernel))  # others may have no device
-    kernels = [kernel for kernel in of_loops if inductor.generates_triton(inductor.device_of(kernel))]
+    on_device = (kernel for kernel in schedule if inductor.device_of(kernel) is not None)  # not all calls are on one
+    kernels = [kernel for kernel in on_device if inductor.generates_triton(inductor.device_of(kernel))]
     found = [_Seed(kernel, None) for kernel in kernels if adds_up_columns(kernel)]
     for kernel in kernels:
         with attempt(note=partial(_refuse, kernel, logs)):
