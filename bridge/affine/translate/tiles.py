@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 from math import prod
 from typing import NamedTuple
 
@@ -178,11 +179,10 @@ def _steps(nodes: list[NodeLoops], cut: list[Factors]) -> Iterator[_Step]:
     """Yield the steps of all loops through buffers, as far as they are numbers."""
     for number, (node, own) in enumerate(zip(nodes, cut, strict=True)):
         loops = [(loop, *part) for loop, parts in enumerate(own) for part in _parts(parts)]
-        for buffer, index in node.indices:
-            for place, (loop, inner, extent) in enumerate(loops):
-                step = _step(index, node, loop, inner, extent)
-                if step:
-                    yield _Step(number, place, buffer, step, extent)
+        for (buffer, index), (place, (loop, inner, extent)) in product(node.indices, enumerate(loops)):
+            step = _step(index, node, loop, inner, extent)
+            if step:
+                yield _Step(number, place, buffer, step, extent)
 
 
 def _parts(parts: list[sympy.Expr]) -> list[tuple[sympy.Expr, sympy.Expr]]:
