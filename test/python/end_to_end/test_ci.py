@@ -65,8 +65,8 @@ def test_tests_that_fail_are_red(run, target):
 
 def test_tests_that_fail_end_the_installation(run, tmp_path):
     written = tmp_path / "late"
-    assert run(TEST="exit 2", INSTALL=f"sleep 0.5; touch {written}")[0] == 2
-    subprocess.run(["sleep", "0.7"], check=True)
+    assert run(TEST="exit 2", INSTALL=f"sleep 4; touch {written}")[0] == 2
+    subprocess.run(["sleep", "5"], check=True)
     assert not written.exists()
 
 

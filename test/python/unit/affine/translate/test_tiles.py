@@ -16,7 +16,7 @@ def node(iteration, reduction, stored, **indices):
     """Return a node's loops; indices: of each buffer that it accesses."""
     extents = [[sympy.sympify(extent) for extent in part] for part in (iteration, reduction)]
     variables = list(P[: len(iteration) + len(reduction)])
-    return NodeLoops(*extents, 0, variables=variables, indices=list(indices.items()), stored={stored})
+    return NodeLoops(extents[0], extents[1], 0, variables=variables, indices=list(indices.items()), stored={stored})
 
 
 def along_rows(length, rows=64):
