@@ -63,11 +63,8 @@ def test_tests_that_fail_are_red(run, target):
     assert run(**{target: "exit 2"})[0] == 2
 
 
-def test_tests_that_fail_end_the_installation(run, tmp_path):
-    written = tmp_path / "late"
-    assert run(TEST="exit 2", INSTALL=f"sleep 4; touch {written}")[0] == 2
-    subprocess.run(["sleep", "5"], check=True)
-    assert not written.exists()
+def test_tests_that_fail_end_the_run_without_the_newest_torch(run):
+    assert run(TEST="exit 2", NEWEST="exit 3") == (2, "make test\n")
 
 
 def test_processes_of_the_tests_find_torch_compiled():
