@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import subprocess
+import time
+from pathlib import Path
 
 import pytest
 from paths import ROOT
@@ -34,15 +36,19 @@ def run(tmp_path):
     return run
 
 
+def _until(file: Path) -> str:
+    """Return what waits in a shell until there is a file."""
+    return f"until [ -e {file} ]; do sleep 0.01; done"
+
+
 def test_all_is_run_and_what_pip_says_is_not_in_between(run):
     assert run() == (0, "make test\nmake test-newest\n")
 
 
 def test_the_newest_torch_is_installed_while_the_tests_run(run, tmp_path):
     """Each waits for the other: one after the other they would not end."""
-    until = "until [ -e {} ]; do sleep 0.01; done"
     one, other = tmp_path / "one", tmp_path / "other"
-    status, _ = run(INSTALL=f"touch {one}; " + until.format(other), TEST=f"touch {other}; " + until.format(one))
+    status, _ = run(INSTALL=f"touch {one}; {_until(other)}", TEST=f"touch {other}; {_until(one)}")
     assert status == 0
 
 
@@ -63,8 +69,13 @@ def test_tests_that_fail_are_red(run, target):
     assert run(**{target: "exit 2"})[0] == 2
 
 
-def test_tests_that_fail_end_the_run_without_the_newest_torch(run):
-    assert run(TEST="exit 2", NEWEST="exit 3") == (2, "make test\n")
+def test_tests_that_fail_end_the_installation(run, tmp_path):
+    """Once it has begun: `timeout` leaves its process running that is told to end in the moment that it starts it."""
+    begun, written = tmp_path / "begun", tmp_path / "late"
+    install = f"touch {begun}; sleep 1; touch {written}"
+    assert run(INSTALL=install, TEST=f"{_until(begun)}; exit 2") == (2, "make test\n")
+    time.sleep(1.5)
+    assert not written.exists()
 
 
 def test_processes_of_the_tests_find_torch_compiled():
