@@ -1,0 +1,79 @@
+"""Which kernels have sums in groups of rows of another kernel, and what becomes of them."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from functions import norm
+from schedules import look_at_gpu_schedule
+
+from bridge import inductor
+from bridge.horizontal.column_groups import Staged, stages_of, tiles_of_groups
+
+IMAGES, TOKENS, WIDTH = 64, 256, 1152
+TILE = (IMAGES * TOKENS, WIDTH)
+
+
+def of_the_same_rows(x, g):
+    return norm(x), (x * g).sum(1)
+
+
+def of_other_rows(x, g):
+    """What is added up is in no other kernel."""
+    return norm(x), (g * g).sum(1)
+
+
+def across(x, g):
+    """Rows of the norm are columns of what is added up."""
+    return norm(x), (x * g).sum(2)
+
+
+def look(function, check):
+    """Call `check` with the schedule and the kernels of a function's sums."""
+    seen = []
+
+    def find(schedule):
+        found = [kernel for kernel in schedule if stages_of(kernel, *TILE) is not None]
+        seen.append(found)
+        check(schedule, found)
+
+    look_at_gpu_schedule(function, [torch.empty(IMAGES, TOKENS, WIDTH) for _ in range(2)], find)
+    assert seen
+
+
+def test_a_kernel_of_the_same_rows_gives_a_tile():
+    def check(schedule, found):
+        (kernel,) = found
+        assert tiles_of_groups(kernel, schedule) == [TILE]
+        assert tiles_of_groups(kernel, [kernel]) == [], "a kernel is not beside itself"
+
+    look(of_the_same_rows, check)
+
+
+@pytest.mark.parametrize("function", [of_other_rows, across])
+def test_a_kernel_of_other_rows_gives_none(function):
+    def check(schedule, found):
+        assert not any(tiles_of_groups(kernel, schedule) for kernel in schedule)
+
+    look(function, check)
+
+
+def test_a_kernel_of_a_sum_alone_leaves_its_second_stage():
+    def check(schedule, found):
+        (kernel,) = found
+        stages = stages_of(kernel, *TILE)
+        assert stages.before == [] and stages.after == inductor.loop_nodes(kernel)
+        assert [one.node for one in stages.sums] == stages.after
+        assert stages_of(kernel, TILE[0] // 2, TILE[1]) is None, "of another tile"
+
+    look(of_the_same_rows, check)
+
+
+def test_both_stages_are_in_the_place_of_the_kernel():
+    def check(schedule, found):
+        (kernel,) = found
+        place = schedule.index(kernel)
+        changed = Staged(kernel, "first", "second", cost=0).in_schedule(schedule)
+        assert changed[place : place + 2] == ["first", "second"] and len(changed) == len(schedule) + 1
+
+    look(of_the_same_rows, check)

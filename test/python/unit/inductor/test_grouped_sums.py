@@ -1,0 +1,99 @@
+"""Sums of columns inside groups of rows: what nodes are taken for, and their second stage."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+import torch
+from functions import norm
+from schedules import look_at_gpu_schedule
+from torch._inductor.virtualized import V
+
+from bridge import inductor, offline
+from bridge.inductor import columns, grouped_sums
+from bridge.reasons import Reason, Unsupported
+
+IMAGES, TOKENS, WIDTH = 64, 256, 1152
+
+
+def shifts(x, g):
+    return norm(x), (x * g).sum(1)
+
+
+def whole_numbers(x, g):
+    return norm(x), (x * g).int().sum(1)
+
+
+def products(x, g):
+    return norm(x), (x * g).prod(1)
+
+
+def reducing(schedule):
+    """The nodes that reduce something."""
+    nodes = [node for kernel in schedule for node in inductor.loop_nodes(kernel)]
+    return [node for node in nodes if inductor.node_sizes(node)[1]]
+
+
+def look(function, check):
+    """Call `check` with the node of the sums of a function of two tensors of images."""
+    seen = []
+
+    def find(schedule):
+        (node,) = (node for node in reducing(schedule) if int(inductor.node_sizes(node)[1][0]) != WIDTH)
+        seen.append(node)
+        check(node)
+
+    look_at_gpu_schedule(function, [torch.empty(IMAGES, TOKENS, WIDTH) for _ in range(2)], find)
+    assert seen
+
+
+def test_a_sum_over_the_tokens_of_each_image():
+    def check(node):
+        (one,) = grouped_sums.grouped_sums(node)
+        assert (one.loops, one.groups, one.rows, one.columns) == (1, IMAGES, IMAGES * TOKENS, WIDTH)
+
+    look(shifts, check)
+
+
+@pytest.mark.parametrize("function", [whole_numbers, products])
+def test_what_float32_does_not_hold_or_rows_do_not_add_up_is_no_such_sum(function):
+    look(function, lambda node: pytest.fail() if grouped_sums.grouped_sums(node) else None)
+
+
+def test_a_sum_has_two_stages_until_they_are_undone():
+    def check(node):
+        (one,) = grouped_sums.grouped_sums(node)
+        before, scheduler = inductor.node_sizes(node), node.scheduler
+        with contextlib.ExitStack() as undo:
+            part = grouped_sums.add_stage(one, undo)
+            made = columns.column_sum(part)
+            assert columns.is_column_part(part)
+            assert (made.rows, made.columns, made.groups) == (IMAGES * TOKENS, WIDTH, IMAGES)
+            assert inductor.buffers_made(part) == {made.buffer} == inductor.buffers_read(node)
+            assert [int(size) for size in inductor.node_sizes(part)[0]] == [IMAGES, TOKENS, WIDTH]
+            assert made.buffer in V.graph.name_to_buffer and part.get_name() in scheduler.name_to_node
+        assert inductor.node_sizes(node) == before
+        assert made.buffer not in V.graph.name_to_buffer and part.get_name() not in scheduler.name_to_node
+
+    look(shifts, check)
+
+
+def test_symbolic_tokens_are_refused():
+    seen = []
+
+    def refused(schedule):
+        for node in reducing(schedule):
+            try:
+                grouped_sums.grouped_sums(node)
+            except Unsupported as refusal:
+                seen.append(refusal.reason)
+        return schedule
+
+    torch._dynamo.reset()
+    patches = {inductor.HOOK: refused, "fx_graph_cache": False}
+    inputs = [torch.empty(IMAGES, TOKENS, WIDTH) for _ in range(2)]
+    for tensor in inputs:
+        torch._dynamo.mark_dynamic(tensor, 1)
+    offline.compile_for_gpu(shifts, inputs, config_patches=patches)
+    assert Reason.dynamic_extent in seen
