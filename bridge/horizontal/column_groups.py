@@ -12,7 +12,7 @@ from ..inductor.columns import is_column_part
 from ..inductor.grouped_sums import GroupedSum, grouped_sums
 from ..inductor.protocols import Kernel, LoopNode, Schedule
 from ..reasons import Unsupported
-from .independence import find_obstacle, positions_of
+from .independence import find_obstacle, replaced_by_parts
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,7 @@ class Staged:
 
     def in_schedule(self, schedule: Schedule) -> Schedule:
         """Return the schedule with both in the place of the one."""
-        (position,) = positions_of(schedule, [self.whole])
-        return [*schedule[:position], self.first, self.second, *schedule[position + 1 :]]
+        return replaced_by_parts(schedule, self.whole, self.first, self.second)
 
 
 def tiles_of_groups(kernel: Kernel, others: Iterable[Kernel]) -> list[tuple[int, int]]:

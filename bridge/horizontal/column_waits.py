@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from .. import inductor
 from ..inductor.columns import is_column_part
 from ..inductor.protocols import Kernel, LoopNode, Schedule
-from .independence import find_obstacle, positions_of
+from .independence import find_obstacle, positions_of, replaced_by_parts
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,7 @@ class Divided:
 
     def in_schedule(self, schedule: Schedule) -> Schedule:
         """Return the schedule with both in the place of the one."""
-        (position,) = positions_of(schedule, [self.whole])
-        return [*schedule[:position], self.before, self.after, *schedule[position + 1 :]]
+        return replaced_by_parts(schedule, self.whole, self.before, self.after)
 
 
 def find_divisions(schedule: Schedule, seed: Kernel, window: int) -> list[Division]:

@@ -6,7 +6,7 @@ import graphlib
 from collections.abc import Iterable, Sequence
 
 from .. import inductor
-from ..inductor.protocols import Kernel
+from ..inductor.protocols import Kernel, Schedule
 from ..reasons import Reason
 
 
@@ -23,6 +23,12 @@ def positions_of(schedule: Sequence[Kernel], kernels: Iterable[Kernel]) -> list[
     """Return where kernels stand in a schedule, ascending."""
     wanted = set(map(id, kernels))
     return [position for position, kernel in enumerate(schedule) if id(kernel) in wanted]
+
+
+def replaced_by_parts(schedule: Schedule, whole: Kernel, *parts: Kernel) -> Schedule:
+    """Return the schedule with the parts of a kernel in its place, in their order."""
+    (position,) = positions_of(schedule, [whole])
+    return [*schedule[:position], *parts, *schedule[position + 1 :]]
 
 
 def span(positions: Iterable[int]) -> range:

@@ -304,34 +304,35 @@ def test_sums_over_tokens_are_in_the_kernel_of_the_tokens():
     assert (group.kernels_before, group.kernels_after) == (3, 2) and group.done.divided == 2
 
 
+def forced_gradients(inputs):
+    """Return results and gradients of AdaLN of images, with Bridge in the interpreter."""
+    torch._dynamo.reset()
+    options = {"training": True, "strict": True, "force_fusion": True}
+    with interpreter():
+        compiled = torch.compile(adaln_residual_images, backend="bridge", dynamic=False, options=options)
+        return gradients(compiled, inputs)
+
+
+def assert_gradients_of_images(found, inputs):
+    exact = gradients(adaln_residual_images, [tensor.double() for tensor in inputs])
+    for one, other in zip(found, exact, strict=True):
+        torch.testing.assert_close(one.double(), other, rtol=1e-5, atol=1e-5)
+
+
 @pytest.mark.parametrize(("sequences", "tokens", "width", "block"), [(3, 32, 24, 16), (4, 40, 640, 20), (5, 56, 36, 8)])
 def test_numbers_of_sums_inside_sequences(few_processors_one_stage, sequences, tokens, width, block):
     """Blocks of rows end with each sequence, whose length may be no power of two."""
     inputs = modulated_inputs(sequences, tokens, width)
-    exact = gradients(adaln_residual_images, [tensor.double() for tensor in inputs])
-    torch._dynamo.reset()
-    with interpreter():
-        options = {"training": True, "strict": True, "force_fusion": True}
-        found = gradients(
-            torch.compile(adaln_residual_images, backend="bridge", dynamic=False, options=options), inputs
-        )
+    found = forced_gradients(inputs)
     (decision,) = decisions()
     assert f"blocks of {block} rows" in decision
-    for one, other in zip(found, exact, strict=True):
-        torch.testing.assert_close(one.double(), other, rtol=1e-5, atol=1e-5)
+    assert_gradients_of_images(found, inputs)
 
 
 def test_sequences_that_no_block_ends_with_stay_apart(few_processors_one_stage):
     """A sequence of 37 tokens has no blocks but of one, and of all; what two sequences have in common is no sum."""
     inputs = modulated_inputs(4, 37, 24)
-    exact = gradients(adaln_residual_images, [tensor.double() for tensor in inputs])
-    torch._dynamo.reset()
-    with interpreter():
-        options = {"training": True, "strict": True, "force_fusion": True}
-        found = gradients(
-            torch.compile(adaln_residual_images, backend="bridge", dynamic=False, options=options), inputs
-        )
+    found = forced_gradients(inputs)
     assert not decisions()
     assert any(reason is Reason.not_profitable and "ends with each group of 37" in why for reason, why in apart())
-    for one, other in zip(found, exact, strict=True):
-        torch.testing.assert_close(one.double(), other, rtol=1e-5, atol=1e-5)
+    assert_gradients_of_images(found, inputs)
