@@ -280,6 +280,7 @@ torch._inductor.codegen.triton_combo_kernel
 torch._inductor.codegen.wrapper
     EfficientPeakEstimate: overall_peak_memory segmented_tree
     PythonWrapperCodegen: allocated estimate_peak lines
+    PythonWrapperCodegen.can_reuse(self, input_buffer, output_buffer=)
     PythonWrapperCodegen.codegen_allocation(self, buffer)
     PythonWrapperCodegen.codegen_inplace_reuse(self, input_buffer, output_buffer)
     PythonWrapperCodegen.memory_plan_reuse(self)
@@ -294,9 +295,9 @@ torch._inductor.compile_fx
     2.13-: compile_fx_inner(gm, example_inputs, compile_region_name=, **kwargs)
 torch._inductor.config
     _config _post_fusion_custom_pass benchmark_fusion combo_kernel_per_subkernel_blocks comprehensive_padding
-        coordinate_descent_tuning cpu_backend deterministic emulate_precision_casts loop_ordering_after_fusion
-        max_autotune max_autotune_gemm max_autotune_pointwise memory_planning patch post_grad_custom_post_pass
-        realize_acc_reads_threshold realize_reads_threshold reorder_for_peak_memory
+        coordinate_descent_tuning cpu_backend deterministic emulate_precision_casts inplace_buffers
+        loop_ordering_after_fusion max_autotune max_autotune_gemm max_autotune_pointwise memory_planning patch
+        post_grad_custom_post_pass realize_acc_reads_threshold realize_reads_threshold reorder_for_peak_memory
     -2.14: benchmark_epilogue_fusion
     2.13-: _realize_acc_reads_threshold_default batch_invariant realize_cpu_acc_reads_threshold
     2.14-: numerics
@@ -336,7 +337,12 @@ torch._inductor.graph
     GraphLowering.set_current_device(self, device)
     SubgraphLowering.parent
 torch._inductor.ir
-    ExternKernelAlloc ExternKernelOut NonOwningLayout Pointwise Reduction Scatter StorageBox TensorBox
+    ExternKernelAlloc ExternKernelOut FallbackKernel MultiOutput MultiOutputLayout NonOwningLayout NoneLayout Pointwise
+        Reduction Scatter StorageBox TensorBox
+    Buffer.get_inputs_that_alias_output(self)
+    Buffer.get_mutation_names(self)
+    Buffer.get_output_spec(self)
+    Buffer.should_allocate(self)
     ComputedBuffer(*, name, layout, data, _split_size=, _original_inner_fn=, _original_ranges=,
         _original_reduction_ranges=)
     ComputedBuffer: _original_ranges _original_reduction_ranges _split_size layout
@@ -418,7 +424,7 @@ torch._inductor.scheduler
         enable_autotune=, per_subkernel_blocks=)
     FusedMixOrderReductions.node2
     NodeUser(node, can_inplace=, is_weak=)
-    NodeUser: is_weak node
+    NodeUser: can_inplace is_weak node
     Scheduler: backends current_node mutation_real_name name_to_buf name_to_donated_buffer name_to_fused_node
         name_to_node nodes
     2.13-: Scheduler._multi_stream_nodes

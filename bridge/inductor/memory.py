@@ -6,6 +6,7 @@ from collections.abc import MutableSet
 from collections.abc import Set as AbstractSet
 from typing import Any
 
+from .in_place import bytes_in_place
 from .protocols import Kernel, Schedule
 from .schedule import buffer_dtype, buffer_numel, buffers_read, operation_names, stays_inside
 from .sizes import size_hint
@@ -14,8 +15,9 @@ from .sizes import size_hint
 def live_bytes(schedule: Schedule) -> list[tuple[int, int]]:
     """Return for each kernel (bytes that are live while it runs, of these the bytes of the buffers that it makes).
 
-    What a kernel makes for itself alone has no memory; Inductor's estimate counts it while the kernel runs.  It has a
-    backward free the gradients that it is given, which autograd's call holds until it returns.
+    What a kernel makes for itself alone has no memory, and what it writes in the place of an input no more than that;
+    Inductor's estimate counts both.  It has a backward free the gradients that it is given, which autograd's call holds
+    until it returns.
     """
     from torch._inductor import memory
 
@@ -28,12 +30,13 @@ def live_bytes(schedule: Schedule) -> list[tuple[int, int]]:
     _count_wholes_once(schedule)
     _count_elements_once(freeable)
     found = []
-    levels = live_levels(schedule, freeable, outputs)
-    for kernel, level in zip(schedule, levels, strict=False):  # there is one more level, after the last kernel
+    levels, in_place = live_levels(schedule, freeable, outputs), bytes_in_place(schedule)
+    # There is one more level, after the last kernel.
+    for kernel, level, overwriting in zip(schedule, levels, in_place, strict=False):
         names = operation_names(kernel)
         made = {buffer.get_name(): buffer.mpi_buffer.size_alloc for buffer in kernel.get_outputs()}
         inside = sum(size for name, size in made.items() if stays_inside(scheduler, name, names))
-        found.append((level - inside, sum(made.values()) - inside))
+        found.append((level - inside - overwriting, sum(made.values()) - inside))
     return found
 
 

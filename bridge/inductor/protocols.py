@@ -110,6 +110,7 @@ class Kernel(Named, Protocol):
 
     scheduler: Scheduler
     read_writes: ReadWrites
+    ancestors: Collection[str]
     unmet_dependencies: Collection[Dependency]
     group: tuple[torch.device, Sequence[sympy.Expr]]
 
@@ -228,6 +229,8 @@ class Wrapper(Protocol):
     """The code around a graph's kernels: Inductor's PythonWrapperCodegen."""
 
     lines: list[Any]
+
+    def can_reuse(self, input_buffer: Any, output_buffer: Any) -> bool: ...
 
     def push_codegened_graph(self, graph: Graph) -> None: ...
 

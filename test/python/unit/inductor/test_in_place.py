@@ -1,0 +1,87 @@
+"""Results that Inductor writes over an input, as the emitted code has them."""
+
+import re
+
+import pytest
+import torch
+from schedules import scheduled
+from torch._inductor import config
+
+from bridge import offline
+from bridge.inductor.in_place import bytes_in_place
+
+X = (32, 32)
+SIZE = 32 * 32 * 4
+
+
+def overwritten(function, *shapes) -> list[int]:
+    with scheduled(function, *shapes) as graph:
+        return bytes_in_place(graph.scheduler.nodes)
+
+
+def test_the_last_reader_of_a_product_overwrites_it():
+    assert overwritten(lambda x: (x @ x).exp(), X) == [0, SIZE]
+
+
+def test_an_input_of_the_graph_is_kept():
+    assert overwritten(lambda x: x.exp(), X) == [0]
+
+
+def test_what_is_read_later_or_returned_is_kept():
+    def read_later(x):
+        y = x @ x
+        return y.exp() @ x, y @ y
+
+    assert sum(overwritten(read_later, X)) == 0
+    assert sum(overwritten(lambda x: ((y := x @ x), y.exp()), X)) == 0
+
+
+def test_a_node_that_reads_other_elements_too_overwrites_nothing():
+    assert sum(overwritten(lambda x: (y := x @ x).exp() + y.permute(1, 0), X)) == 0
+    assert sum(overwritten(lambda x: (x @ x).sum(-1), X)) == 0
+
+
+def test_an_input_is_overwritten_by_one_of_two_results():
+    def two(x):
+        y = x @ x
+        return y.exp(), y.sin()
+
+    assert sum(overwritten(two, X)) == 0  # each is one reader of two, and neither knows which is the last
+
+
+def test_of_two_inputs_one_is_overwritten():
+    assert overwritten(lambda x, y: (x @ x) * (x @ y), X, X) == [0, 0, SIZE]
+
+
+def test_what_one_kernel_makes_and_reads_has_no_memory_to_be_overwritten():
+    def rows(x):
+        return torch.exp(x - x.sum(-1, keepdim=True)).cumsum(-1) + 1
+
+    with scheduled(rows, X) as graph:
+        assert any(len(kernel.get_nodes()) > 1 for kernel in graph.scheduler.nodes)
+        assert sum(bytes_in_place(graph.scheduler.nodes)) == 0
+
+
+def test_nothing_is_overwritten_where_inductor_is_told_so():
+    with config.patch(inplace_buffers=False):
+        assert overwritten(lambda x: (x @ x).exp(), X) == [0, 0]
+
+
+FUNCTIONS = {
+    "product": lambda x: (x @ x).exp(),
+    "kept": lambda x: ((y := x @ x), y.exp()),
+    "other elements": lambda x: (y := x @ x).exp() + y.permute(1, 0),
+    "two inputs": lambda x: (x @ x) * (x @ (x + 1)),
+    "cat": lambda x: torch.cat([x @ x, x.exp()], -1).sin() @ torch.cat([x, x]),
+    "norm": lambda x: (y := x @ x) * torch.rsqrt(y.pow(2).mean(-1, keepdim=True) + 1e-6),
+    "chain": lambda x: ((x @ x).relu() @ x).sigmoid() @ x,
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_it_is_what_the_emitted_kernels_overwrite(name):
+    with scheduled(FUNCTIONS[name], X) as graph:
+        expected = sum(amount > 0 for amount in bytes_in_place(graph.scheduler.nodes))
+    result = offline.compile_for_gpu(FUNCTIONS[name], (torch.empty(X),))
+    sources = {kernel.name: kernel.source for kernel in result.kernels}
+    assert sum(bool(re.search(r"def triton_\w+\(in_out_ptr0", sources[one])) for one in result.launches) == expected
