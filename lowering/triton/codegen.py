@@ -106,15 +106,15 @@ class BandMixin(ColumnScheduling):
             kernel_kwargs = {**kernel_kwargs, "override_persistent_reduction": True}
         if fused or parts:  # pairs and segments are of a row that one block has whole
             kernel_kwargs["override_cooperative_reduction"] = False
-        if parts and _has_free_blocks(kernel_args, kernel_kwargs):
-            kernel_kwargs["fixed_config"] = _fixed_block(kernel_args[0], *sum_block(parts))
-        elif fused and _has_free_blocks(kernel_args, kernel_kwargs):
-            registers = max(self.bridge_persistent_nodes[name] for name in fused)
-            block = rows_and_warps(registers, _lanes(kernel_args[0]))
-            kernel_kwargs |= {"fixed_config": _fixed_block(kernel_args[0], *block)} if block else {}
+        block = None
+        if _has_free_blocks(kernel_args[0]) and (parts or fused):
+            registers = max((self.bridge_persistent_nodes[name] for name in fused), default=0)
+            block = sum_block(parts) if parts else rows_and_warps(registers, _lanes(kernel_args[0]))
+        if block and not kernel_kwargs.get("is_combo_kernel"):
+            kernel_kwargs["fixed_config"] = _fixed_block(kernel_args[0], *block)
         kernels = super().create_kernel_choices(kernel_features, kernel_args, kernel_kwargs)
         for kernel in kernels:
-            kernel.bridge_fused = bool(fused)
+            kernel.bridge_fused, kernel.bridge_block = bool(fused), block
         return kernels
 
     def generate_kernel_code_from_nodes(self, nodes: Sequence[LoopNode], *args: object, **kwargs: object) -> str:
@@ -211,15 +211,14 @@ class _ChosenKernel:
         return self._scheduling.create_kernel_choices(options["features"], [tiling], options)[0]
 
 
-def _has_free_blocks(kernel_args: Sequence[Mapping[str, object]], kernel_kwargs: Mapping[str, object]) -> bool:
-    """Return True if a kernel alone over rows takes the block that it is given: nobody has asked to try several."""
+def _has_free_blocks(tiling: Mapping[str, object]) -> bool:
+    """Return True if a kernel over rows takes the block that it is given: nobody has asked to try several."""
     from torch._inductor import config
 
     triton = config.triton
     tuned = config.max_autotune or config.max_autotune_pointwise or config.coordinate_descent_tuning
     special = triton.cooperative_reductions or triton.force_cooperative_reductions or triton.multi_kernel
-    alone = not kernel_kwargs.get("is_combo_kernel") and "y" not in kernel_args[0]
-    return alone and not tuned and not special and torch.version.hip is None
+    return "y" not in tiling and not tuned and not special and torch.version.hip is None
 
 
 def _lanes(tiling: Mapping[str, sympy.Expr]) -> int:

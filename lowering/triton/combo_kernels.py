@@ -6,7 +6,7 @@ import contextlib
 import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import sympy
 import torch
@@ -122,21 +122,35 @@ def shared_launch_kernel() -> type:
             """
 
         def _configured(self, part: TritonKernel) -> Part:
-            """Return a part with what Inductor would try for it if it stood alone."""
+            """Return a part with what would be tried for it alone: the block of Bridge's, or those of Inductor's."""
+            code = (part.body, part.loads, part.compute, part.stores, part.post_loop_combine, part.post_loop_store)
+            heuristics, sizes = self.select_heuristics(part)
+            configs = _own_block(part, sizes) or self._tried(part, heuristics, sizes)
+            return Part(configs, sizes, sum(len(lines._lines) for lines in code))
+
+        def _tried(self, part: TritonKernel, heuristics: str, sizes: dict[str, int]) -> list[Any]:
+            """Return the configurations that Inductor would try."""
             from torch._inductor.runtime import triton_heuristics
 
-            heuristics, sizes = self.select_heuristics(part)
             counts = {"num_load": part.num_load, "num_store": part.num_store, "num_reduction": part.num_reduction}
             meta = {**part.inductor_meta_common(), **counts, "tiling_scores": part.tiling_scores}
             arguments = {"triton_meta": self.triton_meta, "inductor_meta": meta, "return_configs": True}
             if part.inside_reduction:
                 arguments["reduction_hint"] = part.features.get_reduction_hint(part.tiling_scores)
             # It takes the sizes over, and a part's R blocks out of what it gives where the part's code has them.
-            configs = getattr(triton_heuristics, heuristics)(dict(sizes), **arguments)
-            code = (part.body, part.loads, part.compute, part.stores, part.post_loop_combine, part.post_loop_store)
-            return Part(configs, sizes, sum(len(lines._lines) for lines in code))
+            return getattr(triton_heuristics, heuristics)(dict(sizes), **arguments)
 
     return SharedLaunchKernel
+
+
+def _own_block(part: TritonKernel, sizes: dict[str, int]) -> list[Any]:
+    """Return the one configuration that Bridge has chosen for a part; none where it has not."""
+    from torch._inductor.runtime import triton_heuristics
+
+    if part.bridge_block is None:
+        return []
+    rows, warps = part.bridge_block
+    return [triton_heuristics.Config({"XBLOCK": min(rows, sizes["x"])}, num_warps=warps, num_stages=1)]
 
 
 def cannot_share_launch(scheduler: Scheduler, device: torch.device) -> str | None:

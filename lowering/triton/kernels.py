@@ -153,6 +153,9 @@ class StridedAccessMixin(TritonKernel):
     #: Whether it is a kernel that Bridge fused: others stay as they are.
     bridge_fused = False
 
+    #: (rows of a block, warps) that Bridge has chosen for the kernel, alone or in a launch with others.
+    bridge_block: tuple[int, int] | None = None
+
     def __init__(self, *args: object, **kwargs: object) -> None:
         super().__init__(*args, **kwargs)
         self.bridge_wide_lanes = ""

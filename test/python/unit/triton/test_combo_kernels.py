@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from types import SimpleNamespace
 
 import pytest
@@ -11,6 +12,8 @@ from torch._inductor import config
 from torch._inductor.runtime.hints import ReductionHint
 from torch._inductor.virtualized import V
 
+from bridge import offline
+from bridge.backend import bridge as bridge_backend
 from bridge.lowering.triton.combo_kernels import (
     cannot_share_launch,
     is_persistent,
@@ -82,3 +85,40 @@ def test_another_code_generator_shares_no_launch():
     scheduler = SimpleNamespace(get_backend=lambda device: SimpleNamespace())
     said = cannot_share_launch(scheduler, torch.device("cpu"))
     assert said == "SimpleNamespace has no partition of program ids"
+
+
+def rotated(x, weight, cos, sin):
+    """Normalise the heads of a projection, and rotate the halves of each."""
+    y = x.float()
+    y = (y * torch.rsqrt(y.pow(2).mean(-1, keepdim=True) + 1e-6) * weight).to(x.dtype)
+    first, second = y.chunk(2, -1)
+    return y * cos + torch.cat((-second, first), -1) * sin
+
+
+def rotated_both(q, k, weight, cos, sin):
+    return rotated(q, weight, cos, sin), rotated(k, weight, cos, sin)
+
+
+def blocks_and_warps(function, *heads, **patches):
+    """Return what is tried for the one launch of a function of projections with so many heads of 256."""
+    shared = [torch.zeros(size, dtype=torch.bfloat16) for size in ((256,), (512, 1, 256), (512, 1, 256))]
+    inputs = [*(torch.zeros(512, number, 256, dtype=torch.bfloat16) for number in heads), *shared]
+    torch._dynamo.reset()
+    (kernel,) = offline.compile_for_gpu(function, inputs, compile_fx=bridge_backend, config_patches=patches).kernels
+    alone = re.search(r"fixed_config\(\s*config=\{'XBLOCK': (\d+), 'num_warps': (\d+)", kernel.source)
+    if alone:
+        return [tuple(map(int, alone.groups()))]
+    tried = re.search(r"configs=\[(.*?)\],\n", kernel.source)[1].split("triton_heuristics.Config")[1:]
+    return [tuple(map(int, re.findall(r"(?:XBLOCK_\d': |num_warps=)(\d+)", one))) for one in tried]
+
+
+def test_parts_of_a_launch_have_the_blocks_that_they_have_alone():
+    """Gradients of q's and k's norms took 41 us in one launch and 30 apart: there it had blocks of Inductor's."""
+    ((rows, warps),) = blocks_and_warps(rotated, 16)
+    assert blocks_and_warps(rotated, 8) == [(rows, warps)]
+    assert blocks_and_warps(rotated_both, 16, 8) == [(rows, rows, warps)]
+
+
+def test_parts_of_a_launch_have_inductors_blocks_where_tuning_is_asked_for():
+    tuned = blocks_and_warps(rotated_both, 16, 8, max_autotune_pointwise=True)
+    assert tuned != blocks_and_warps(rotated_both, 16, 8)
