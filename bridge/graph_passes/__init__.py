@@ -85,21 +85,22 @@ def _run_within_peak(names: list[str], graph: Graph, changes: Changes, inference
     _run(names, graph, found)
     if any(found.lines.values()):
         owner.graph, kept = before, graph
-        most = trial.estimated_peak(before, inference)
-        if trial.estimated_peak(graph, inference) > most:
-            kept = _one_by_one(before, found, most, inference)
+        trials = trial.Trials(inference)
+        most = trials.estimated_peak(before)
+        if trials.estimated_peak(graph) > most:
+            kept = _one_by_one(before, found, most, trials)
         owner.graph = kept
     changes.lines |= found.lines
     changes.taken_back += found.taken_back
 
 
-def _one_by_one(before: Graph, changes: Changes, most: int, inference: bool) -> Graph:
+def _one_by_one(before: Graph, changes: Changes, most: int, trials: trial.Trials) -> Graph:
     """Return the graph with the passes that do not raise its peak, each seen after those that stay; most: bytes."""
     kept = before
     for name in [name for name, lines in changes.lines.items() if lines]:
         changed = trial.copied(kept)
         _run([name], changed, changes)
-        above = trial.estimated_peak(changed, inference) - most
+        above = trials.estimated_peak(changed) - most
         if above <= 0:
             kept = changed
         else:

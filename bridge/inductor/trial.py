@@ -8,11 +8,13 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
+import torch
 from torch.fx import Graph, GraphModule
 
 from .memory import peak_bytes
 
 if TYPE_CHECKING:
+    from torch._inductor.sizevars import SizeVarAllocator
     from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 #: Whether what is scheduled in this context is a trial: no pass of a hook takes part.
@@ -39,20 +41,44 @@ def copied(graph: Graph) -> Graph:
     return module.graph
 
 
-def estimated_peak(graph: Graph, inference: bool) -> int:
-    """Return Inductor's estimate of the most bytes live at a time, in the order that it gives a graph's kernels."""
-    from torch._inductor.graph import GraphLowering
-    from torch._inductor.virtualized import V
+class Trials:
+    """Trials of a graph of one compilation, each after other changes."""
 
-    module = copied(graph).owning_module
-    inputs = [node.meta.get("val") for node in graph.nodes if node.op == "placeholder"]
-    with apart(V.fake_mode.shape_env):
-        lowering = GraphLowering(module, inputs, V.fake_mode.shape_env, is_inference=inference)
-        with V.set_graph_handler(lowering), V.set_extern_kernel_nodes([]):
-            lowering.run(*inputs)
-            lowering.init_wrapper_code()
-            lowering._update_scheduler()
-            return peak_bytes(lowering.scheduler.nodes)
+    def __init__(self, inference: bool) -> None:
+        self._inference = inference
+        #: What Inductor calls for each index, which takes half of a trial: its results serve the next one, too.
+        self._simplify: Callable[..., object] | None = None
+
+    def estimated_peak(self, graph: Graph) -> int:
+        """Return Inductor's estimate of the most bytes live at a time, in the order that it gives a graph's kernels."""
+        from torch._inductor.graph import GraphLowering
+        from torch._inductor.virtualized import V
+
+        module = copied(graph).owning_module
+        inputs = [node.meta.get("val") for node in graph.nodes if node.op == "placeholder"]
+        with apart(V.fake_mode.shape_env):
+            lowering = GraphLowering(module, inputs, V.fake_mode.shape_env, is_inference=self._inference)
+            self._share_simplified(graph, lowering.sizevars)
+            with V.set_graph_handler(lowering), V.set_extern_kernel_nodes([]):
+                lowering.run(*inputs)
+                lowering.init_wrapper_code()
+                lowering._update_scheduler()
+                return peak_bytes(lowering.scheduler.nodes)
+
+    def _share_simplified(self, graph: Graph, sizes: SizeVarAllocator) -> None:
+        """Have a lowering know what an earlier one has simplified; of symbols each knows something else."""
+        if not all(_is_static(node.meta.get("val")) for node in graph.nodes):
+            return
+        if self._simplify is not None:
+            sizes.simplify_with_ranges = self._simplify  # type: ignore[assignment]
+        self._simplify = sizes.simplify_with_ranges
+
+
+def _is_static(value: object) -> bool:
+    """Return True for a value that has no symbol in its sizes; one that is no tensor is looked at itself."""
+    if isinstance(value, torch.Tensor):
+        return all(isinstance(number, int) for number in (*value.shape, *value.stride()))
+    return not isinstance(value, torch.SymInt)
 
 
 @contextlib.contextmanager

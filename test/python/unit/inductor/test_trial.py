@@ -7,10 +7,11 @@ import torch
 from torch._dynamo.utils import counters
 from torch._inductor import config, metrics
 from torch._inductor.debug import DebugContext
+from torch._inductor.sizevars import SizeVarAllocator
 from torch._inductor.virtualized import V
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
-from torch.fx.experimental.symbolic_shapes import ShapeEnv
+from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StatelessSymbolicContext
 
 from bridge.inductor import trial
 
@@ -41,8 +42,42 @@ def test_copy_of_a_graph_leaves_the_graph_as_it_is(graph):
 def test_peak_of_a_graph_is_found_and_nothing_counted(graph, mode):
     before, generated = dict(counters["inductor"]), metrics.generated_kernel_count
     with V.set_fake_mode(mode), V.set_debug_handler(DebugContext()):
-        assert trial.estimated_peak(graph, inference=True) == 12288
+        assert trial.Trials(inference=True).estimated_peak(graph) == 12288
     assert (dict(counters["inductor"]), metrics.generated_kernel_count) == (before, generated)
+
+
+def simplified_in_trials(function, mode, monkeypatch, *inputs):
+    """Return how many indices each of two trials of a function's graph has simplified."""
+    made, simplify = [0], SizeVarAllocator._simplify_with_ranges
+
+    def counted(*arguments):
+        made[-1] += 1
+        return simplify(*arguments)
+
+    monkeypatch.setattr(SizeVarAllocator, "_simplify_with_ranges", counted)
+    graph, trials = make_fx(function)(*inputs).graph, trial.Trials(inference=True)
+    with V.set_fake_mode(mode), V.set_debug_handler(DebugContext()):
+        peaks = [(trials.estimated_peak(graph), made.append(0)) for _ in range(2)]
+    assert peaks[0] == peaks[1]
+    return made[:2]
+
+
+def rows(x):
+    return (x - x.sum(-1, keepdim=True)).view(-1, 8).exp()
+
+
+def test_indices_that_one_trial_has_simplified_serve_the_next(mode, monkeypatch):
+    with mode:
+        first, second = simplified_in_trials(rows, mode, monkeypatch, torch.empty(32, 32))
+    assert first > 0 == second
+
+
+def test_indices_with_symbols_are_simplified_in_each_trial(monkeypatch):
+    mode = FakeTensorMode(shape_env=ShapeEnv())
+    x = mode.from_tensor(torch.empty(32, 32), symbolic_context=StatelessSymbolicContext([DimDynamic.DYNAMIC] * 2))
+    with mode:
+        first, second = simplified_in_trials(rows, mode, monkeypatch, x)
+    assert first == second > 0
 
 
 def test_trial_measures_nothing_and_ends_with_an_error_too():
