@@ -36,7 +36,8 @@ from bridge.bench.red import exit_status
 from bridge.bench.side_by_side import Turn, side_by_side
 from bridge.diagnostics.recording import Kernel, Recording, recorded
 from bridge.inductor import columns
-from bridge.reports import bugs
+from bridge.options import Options
+from bridge.reports import Report, bugs
 from bridge.scheduling import fuse, hook
 
 if TYPE_CHECKING:
@@ -177,8 +178,8 @@ def state(name: str, recording: Recording, links: list[set[Operation]]) -> Itera
     """
     left_out = {"bands": ["add_up_columns", "share_launches"], "columns": ["share_launches"]}.get(name, [])
 
-    def noted(schedule: Schedule, *arguments: object) -> Schedule:
-        changed = schedule if name == "apart" else fuse.fuse_schedule(schedule, *arguments)
+    def noted(schedule: Schedule, options: Options, report: Report) -> Schedule:
+        changed = schedule if name == "apart" else fuse.fuse_schedule(schedule, options, report)
         links.extend({(recording.schedules, one) for one in link} for link in stages_of_sums(changed))
         return changed
 

@@ -70,7 +70,7 @@ class Trials:
         if not all(_is_static(node.meta.get("val")) for node in graph.nodes):
             return
         if self._simplify is not None:
-            sizes.simplify_with_ranges = self._simplify  # type: ignore[assignment]
+            sizes.simplify_with_ranges = self._simplify
         self._simplify = sizes.simplify_with_ranges
 
 
