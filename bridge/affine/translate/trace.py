@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -21,6 +21,7 @@ from .access import LinearAccess, Ranges, bounds, divide_constraint, drop_divisi
 from .gather import Gather, Position, depends_on_data, make_gather, position_symbol
 from .loops import Factors, Sizes
 from .multiples import Multiples
+from .piecewise import compute_piecewise, is_piecewise
 
 #: A conjunction of affine constraints, each `expr >= 0`.
 Condition: TypeAlias = tuple[sympy.Expr, ...]
@@ -159,8 +160,20 @@ class _Tracing:
         """Keep an index as a number."""
         self._check_known(expr)
         expr = self._index(expr)
+        if is_piecewise(expr):
+            return self._computed(expr, dtype)
         exact = dtype in (torch.int32, torch.int64)  # a narrower one may wrap around or round
         return self._append(Step("index_expr", (expr, dtype), {}, index=expr if exact else None))
+
+    def _computed(self, expr: sympy.Expr, dtype: torch.dtype) -> Step:
+        """Keep an index that no map has as steps over integers."""
+
+        def operation(name: str, operands: Sequence[Step]) -> Step:
+            """Keep an operation on integers."""
+            return self._append(Step(name, tuple(operands), {}))
+
+        value = compute_piecewise(expr, lambda part: self.index_expr(part, torch.int64), operation)
+        return self._append(Step("to_dtype", (value, dtype), {"src_dtype": torch.int64}))
 
     def value_expr(self, expr: sympy.Expr, dtype: torch.dtype) -> Step:
         """Keep an index as a number: Inductor calls so, from torch 2.13 on, one that is computed with."""

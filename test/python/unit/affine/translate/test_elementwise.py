@@ -287,6 +287,11 @@ def test_value_expr():
 
 
 def test_index_expr_that_is_not_affine():
-    for index in (lambda i, j: i * j, lambda i, j: i**2, lambda i, j: sympy.Max(i, j)):
+    for index in (lambda i, j: i * j, lambda i, j: i**2, lambda i, j: sympy.Max(i * j, 1)):
         body = index_value(index, torch.int64)
         assert reason_of(body, buffers_of(torch.int64, torch.int64)) == Reason.non_affine_index
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.float32])
+def test_index_expr_that_is_the_larger_of_two(dtype):
+    check(index_value(lambda i, j: sympy.Max(i - j, 1), dtype), buffers_of(dtype, dtype))

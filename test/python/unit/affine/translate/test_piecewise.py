@@ -1,0 +1,105 @@
+"""Indices with a largest, a smallest or an absolute value: computed by operations on integers, or refused."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import sympy
+import torch
+from emitted import run_emitted
+from torch.utils._sympy.functions import FloorDiv, Max, Min
+
+import bridge
+from bridge import offline
+from bridge.affine.translate.piecewise import compute_piecewise, is_piecewise
+from bridge.affine.translate.trace import iteration_variable
+from bridge.backend import bridge as bridge_backend
+from bridge.reasons import Reason, Unsupported
+
+i, j = (iteration_variable(n) for n in range(2))
+size = sympy.Symbol("s0", integer=True, positive=True)
+
+_EXACT: dict[str, Callable[..., int]] = {
+    "maximum": max,
+    "minimum": min,
+    "abs": abs,
+    "add": lambda a, b: a + b,
+    "mul": lambda a, b: a * b,
+}
+
+
+@pytest.mark.parametrize(
+    "expr",
+    [
+        Max(0, i - j),
+        Max(sympy.Float(0.0), i - j),
+        Min(2, sympy.Abs(i - j)),
+        3 - sympy.Abs(i - 2) + 4 * j,
+        2 * Max(i, j) * sympy.Abs(j - 3) + i,
+        Max(i, j, 2),
+        sympy.Abs(size - 1 - sympy.Abs(i - 2 * size)),
+    ],
+    ids=str,
+)
+def test_the_same_number_for_every_iteration(expr):
+    assert is_piecewise(expr)
+    for a, b in itertools.product(range(5), range(5)):
+        at = {i: a, j: b, size: 2}
+
+        def index(part: sympy.Expr, at: dict[Any, int] = at) -> int:
+            assert not is_piecewise(part) and not part.atoms(sympy.Float)
+            return int(part.subs(at))
+
+        assert compute_piecewise(expr, index, lambda name, operands: _EXACT[name](*operands)) == float(expr.subs(at))
+
+
+@pytest.mark.parametrize("expr", [i + 2 * j, Max(size, 4) + i, FloorDiv(i, 2)], ids=str)
+def test_an_affine_index_is_one_part(expr):
+    assert not is_piecewise(expr)
+    assert compute_piecewise(expr, lambda part: [part], lambda *_: pytest.fail("an operation")) == [expr]
+
+
+@pytest.mark.parametrize("expr", [FloorDiv(Max(i, j), 2), Min(sympy.Float(1.5), i - j)], ids=str)
+def test_what_other_operations_would_compute_is_refused(expr):
+    with pytest.raises(Unsupported) as refusal:
+        compute_piecewise(expr, lambda part: part, lambda name, operands: name)
+    assert refusal.value.reason is Reason.non_affine_index
+
+
+def _tokens(x):
+    return torch.arange(x.shape[-1], device=x.device)
+
+
+def _gated(scores):
+    first, second = torch.softmax(scores, -1).chunk(2, -1)
+    return first * second
+
+
+def causal(x):
+    at = _tokens(x)
+    return _gated(x - 0.25 * (at[:, None] - at).clamp(min=0))
+
+
+def causal_in_floats(x):
+    at = _tokens(x).to(torch.float32)
+    return _gated(x - 0.25 * (at[:, None] - at).clamp_min(0))
+
+
+def symmetric(x):
+    at = _tokens(x)
+    return _gated(x - 0.25 * (at[:, None] - at).abs().clamp_max(8))
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("function", [causal, causal_in_floats, symmetric])
+def test_distances_of_tokens_kept_the_kernels_apart(function, dynamic):
+    """Biases of attention: the softmax and what follows it refused `Max(0, i - j)` as an index that is not affine."""
+    x = torch.randn(3, 12, 12, generator=torch.Generator().manual_seed(0))
+    with bridge.config.patch(strict=True):
+        result, codes = run_emitted(function, [x], bridge_backend, dynamic=dynamic)
+    assert offline.compile_for_gpu(function, [x], dynamic=dynamic).n_kernels == 2
+    assert sum(len(offline.parse_wrapper(code).launches) for code in codes) == 1, bridge.report()
+    torch.testing.assert_close(result.double(), function(x.double()), rtol=1e-4, atol=1e-6)
