@@ -166,6 +166,27 @@ def divide_constraint(expr: sympy.Expr, ranges: Ranges, known: Callable[[sympy.B
     return expr
 
 
+def whole_quotients(expr: sympy.Expr) -> sympy.Expr:
+    """Return an expression with multiples of a symbolic divisor taken out of quotients.
+
+    `(s*p + j) floordiv s` is `p + j floordiv s`, and `s*s floordiv s` is `s`; sympy does so for numbers only.
+    """
+
+    def taken_out(division: sympy.Expr) -> sympy.Expr:
+        """Return a quotient as the sum of what divides exactly and of the quotient of the rest."""
+        whole, rest = _whole_and_rest(*division.args)
+        return whole + FloorDiv(rest, division.args[1])
+
+    return expr.replace(lambda e: isinstance(e, FloorDiv) and not e.args[1].is_Integer, taken_out)
+
+
+def _whole_and_rest(value: sympy.Expr, divisor: sympy.Expr) -> tuple[sympy.Expr, sympy.Expr]:
+    """Return (quotient of the terms that a divisor divides exactly, sum of the other terms)."""
+    quotients = {term: exact_quotient(term, divisor) for term in sympy.Add.make_args(expand(value))}
+    whole = [quotient for quotient in quotients.values() if quotient is not None]
+    return sympy.Add(*whole), sympy.Add(*[term for term, quotient in quotients.items() if quotient is None])
+
+
 def drop_divisions(expr: sympy.Expr, ranges: Ranges, known: Callable[[sympy.Basic], bool]) -> sympy.Expr:
     """Return an index without its divisions of what is smaller than the divisor.
 
@@ -179,14 +200,19 @@ def drop_divisions(expr: sympy.Expr, ranges: Ranges, known: Callable[[sympy.Basi
         needed = () if span is None else (span[0], expand(divisor - 1 - span[1]))
         return bool(needed) and all(bool(n >= 0) if n.is_Integer else known(sympy.Ge(n, 0)) for n in needed)
 
+    def quotient(value: sympy.Expr, divisor: sympy.Expr) -> sympy.Expr:
+        """Return a quotient without what is proven to be less than one."""
+        whole, rest = _whole_and_rest(value, divisor)
+        return whole + (ZERO if below(rest, divisor) else FloorDiv(rest, divisor))
+
     def dropped(division: sympy.Expr) -> sympy.Expr:
         """Return a quotient, or what a remainder is of, where that is proven to be it."""
         value, *by, divisor = division.args
         if isinstance(division, FloorDiv):
-            return ZERO if below(value, divisor) else division
+            return quotient(value, divisor)
         if not below(value, sympy.Mul(*by, divisor)):
             return division
-        return value if by in ([], [1]) else FloorDiv(value, by[0])
+        return value if by in ([], [1]) else quotient(value, by[0])
 
     return expr.replace(lambda e: isinstance(e, (FloorDiv, ModularIndexing, Mod, PythonMod)), dropped)
 

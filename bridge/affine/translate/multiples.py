@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 import sympy
 from torch.utils._sympy.functions import FloorDiv, Mod, ModularIndexing, PythonMod
 
-from .access import expand
+from .access import expand, whole_quotients
 
 #: The largest divisor whose remainders are looked at one by one.
 MAX_DIVISOR = 16
@@ -38,7 +38,7 @@ class Multiples:
     def rewrite(self, expr: sympy.Expr) -> sympy.Expr:
         """Return an expression of Inductor's in the new variables."""
         expr = sympy.sympify(expr)
-        return expr.xreplace(self.wholes) if self.wholes else expr
+        return whole_quotients(expr.xreplace(self.wholes) if self.wholes else expr)
 
     def restore(self, expr: sympy.Expr) -> sympy.Expr:
         """Return an expression in Inductor's variables: `k*t` is `s` again, and `t` alone `s // k`."""

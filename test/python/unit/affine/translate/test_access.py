@@ -15,6 +15,7 @@ from bridge.affine.translate.access import (
     divide_constraint,
     drop_divisions,
     exact_quotient,
+    whole_quotients,
 )
 from bridge.affine.translate.trace import NestTrace, guarded_ranges, iteration_variable
 from bridge.reasons import Reason, Unsupported
@@ -370,3 +371,28 @@ def test_quotients_of_what_is_below_their_divisor_are_zero():
     assert drop_divisions(ModularIndexing(j, 1, 128), ranges, known) == j
     below_zero = FloorDiv(row - 1, 128 * s0)
     assert drop_divisions(below_zero, ranges, known) == below_zero
+
+
+def test_multiples_of_a_symbolic_divisor_stayed_in_its_quotient():
+    """The head of an element, in a row that is cut into 4 heads of a symbolic length."""
+    ranges = {i: (sympy.Integer(0), sympy.Integer(3)), j: (sympy.Integer(0), s0 - 1)}
+    assert drop_divisions(FloorDiv(i * s0 + j, s0), ranges, known) == i
+    assert drop_divisions(ModularIndexing(i * s0 + j, s0, 4), ranges, known) == i
+    assert drop_divisions(FloorDiv(i * s0 + 2 * j, s0), ranges, known) == i + FloorDiv(2 * j, s0)
+
+
+@pytest.mark.parametrize(
+    ("expr", "result"),
+    [
+        (FloorDiv(s0 * s0, s0), s0),
+        (FloorDiv(i, FloorDiv(s0 * s0, s0)), FloorDiv(i, s0)),
+        (FloorDiv(i * s0 * s0 + j + 1, s0), i * s0 + FloorDiv(j + 1, s0)),
+        (FloorDiv(j, s0), FloorDiv(j, s0)),
+        (FloorDiv(j, 2), FloorDiv(j, 2)),
+    ],
+    ids=str,
+)
+def test_whole_quotients(expr, result):
+    assert whole_quotients(expr) == result
+    at = {s0: 3, i: 2, j: 5}
+    assert expr.subs(at) == result.subs(at)

@@ -7,7 +7,7 @@ import sympy
 from sympy import Eq, Ge, Symbol
 from torch.utils._sympy.functions import FloorDiv, Mod
 
-from bridge.affine.translate.multiples import find_multiples
+from bridge.affine.translate.multiples import Multiples, find_multiples
 
 
 class TestMultiples:
@@ -93,3 +93,12 @@ class TestMultiples:
     def test_assumed(self):
         found = self.find([FloorDiv(self.s, 2)], assume=True)
         assert found.wholes and found.unproven
+
+
+def test_a_square_divided_by_its_side_was_no_size():
+    """Inductor divides `s*s` rows of a square by `s`, and the loops had another extent than those of the square."""
+    side = sympy.Symbol("s7", integer=True, positive=True)
+    assert Multiples().rewrite(FloorDiv(side * side, side)) == side
+    halves = find_multiples([FloorDiv(side, 2)], [sympy.Eq(Mod(side, 2), 0)], lambda condition: False)
+    (part,) = halves.parts
+    assert halves.rewrite(FloorDiv(side * side, FloorDiv(side, 2))) == 4 * part
