@@ -224,7 +224,21 @@ def _finest(node: NodeLoops, targets: list[list[sympy.Expr]], same_kernel: list[
     if node.reduction:
         both = (refine([*own, *node.reduction], target) for target in same_kernel)
         refined += [factors[: len(own)] for factors in both if factors is not None]
+    refined += [factors for target in targets if (factors := _symbolic_rows(own, target)) is not None]
     return max(refined, key=lambda factors: sum(map(len, factors)), default=[[extent] for extent in own])
+
+
+def _symbolic_rows(own: list[sympy.Expr], target: list[sympy.Expr]) -> Factors | None:
+    """Return the factors of loops over rows that the outer loops of `target` are; None if none of symbolic length is.
+
+    Rows of a number the passes find by themselves: of tokens, `h*w` for each image, beside `h`, `w` and the channels.
+    """
+    if all(extent.is_Integer for extent in own):
+        return None
+    rows = (refine(own, target[:end]) for end in range(len(own) + 1, len(target)))
+    found = next((factors for factors in rows if factors is not None), None)
+    cut = [] if found is None else [extent for extent, part in zip(own, found, strict=True) if len(part) > 1]
+    return found if cut and not any(extent.is_Integer for extent in cut) else None
 
 
 def _arranged(factors: Factors, cuts: list[set[int]]) -> Factors:

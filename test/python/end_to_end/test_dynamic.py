@@ -257,6 +257,22 @@ def test_weight_of_half_a_row_kept_the_kernels_apart(said):
     close(result, weighted(x.double(), w.double()))
 
 
+def pixels(x):
+    batch, height, width, channels = x.shape
+    first, second = norm(x.reshape(batch, height * width, channels)).view(x.shape).chunk(2, -1)
+    return (first * torch.sigmoid(second)).transpose(1, 2).contiguous()
+
+
+@pytest.mark.parametrize("size", [(2, 5, 7, 16), (2, 6, 6, 16)], ids=["rectangle", "square"])
+def test_tokens_of_an_image_were_other_rows_than_its_pixels(size):
+    """The norm goes over `height * width` tokens in one loop, and what reads it over rows and columns."""
+    x = torch.randn(size, generator=torch.Generator().manual_seed(0))
+    with bridge.config.patch(strict=True):
+        result, (code,) = run_emitted(pixels, [x], bridge_backend, dynamic=True)
+    assert code.count(".run(") == 1 and bridge.report().fused, bridge.report()
+    close(result, pixels(x.double()))
+
+
 def test_merged_moments_had_no_vectors_in_cpp(compiler):
     """The variance of a row of two parts: Inductor has a reduction for it, which only Triton's code generator takes."""
 

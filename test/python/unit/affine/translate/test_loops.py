@@ -96,3 +96,26 @@ class TestSharedLoops:
         node = NodeLoops([s, sympy.Integer(32)], [], 1, [set(), set()], [("x", [s, sympy.Integer(2)])])
         rows = NodeLoops([s], numbers(16), 0, [set()], [("x", [s, sympy.Integer(1)])])
         assert divided_loops([rows, node])[1] == [[s], [4, 8]]
+
+
+class TestSymbolicRows:
+    """Tokens of an image, `h*w` in one loop, beside loops over its rows, its columns and their channels."""
+
+    b, h, w, c = (Symbol(name, integer=True, positive=True) for name in "bhwc")
+
+    def refined(self, own, target):
+        nodes = [NodeLoops(own, [self.c], 0), NodeLoops(target, [], 1)]
+        return shared_loops(nodes)[0][0][: len(own)]
+
+    def test_tokens_of_an_image_were_other_rows_than_its_pixels(self):
+        target = [self.b, self.h, self.w, self.c / 2]
+        assert self.refined([self.b, self.h * self.w], target) == [[self.b], [self.h, self.w]]
+
+    def test_the_side_of_a_square(self):
+        assert self.refined([self.b, self.h**2], [self.b, self.h, self.h, self.c]) == [[self.b], [self.h, self.h]]
+
+    def test_rows_of_a_number_stay_as_they_are(self):
+        assert self.refined([self.b, sympy.Integer(48)], [self.b, *numbers(8, 6), self.c]) == [[self.b], [48]]
+
+    def test_other_outer_loops_are_no_factors(self):
+        assert self.refined([self.b, self.h * self.w], [self.b, self.h, self.c]) == [[self.b], [self.h * self.w]]
