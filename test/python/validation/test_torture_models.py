@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+import types
 
 import pytest
 import torch
+from torture import models
 from torture.model_configs import Shrink
 from torture.model_errors import error_ratio, relative_error
+from torture.model_inputs import find_inputs
 from torture.outcome import Verdict
 
 
@@ -15,6 +18,15 @@ def test_widths_stay_multiples_of_heads():
     small = Shrink().values({"hidden_size": 4096, "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128})
     assert small["hidden_size"] == small["num_attention_heads"] * small["head_dim"]
     assert small["num_attention_heads"] % small["num_key_value_heads"] == 0
+
+
+def test_latent_attention_keeps_a_key_for_every_head():
+    given = {"num_attention_heads": 32, "num_key_value_heads": 32, "kv_lora_rank": 512}
+    widths = {"head_dim": 192, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64}
+    small = Shrink().values(given | widths)
+    assert small["num_key_value_heads"] == small["num_attention_heads"]
+    assert small["head_dim"] == small["qk_nope_head_dim"] + small["qk_rope_head_dim"]
+    assert Shrink().values({**given, "kv_lora_rank": None})["num_key_value_heads"] == 2
 
 
 def test_every_kind_of_layer_is_kept():
@@ -45,11 +57,29 @@ def test_ratio_is_the_geometric_mean():
     assert error_ratio([math.inf], [1e-3]) > 1e6
 
 
+class _Mono(torch.nn.Module):
+    config = types.SimpleNamespace()
+    main_input_name = "input_values"
+
+    def forward(self, input_values):
+        if input_values.dim() != 3 or input_values.shape[1] != 1:
+            raise ValueError("not mono")
+        return input_values
+
+
+def test_a_model_of_sound_with_a_dimension_for_channels_gets_an_input():
+    assert list(find_inputs(_Mono())) == ["input_values"]
+
+
+def test_an_error_of_a_backend_is_told_by_its_own_words():
+    error = RuntimeError("backend='backend' raised:\nValueError: no such stride\n\nWhile executing %add")
+    assert models._line(error) == "backend='backend' raised: ValueError: no such stride"
+    assert models._line(ValueError("a\nb")) == "a"
+
+
 @pytest.mark.slow
 def test_a_model_is_compiled_for_both_directions(compiler):
     pytest.importorskip("transformers")
-    from torture import models
-
     outcome = models.run("transformers/llama training", "triton")
     assert outcome.verdict is Verdict.fused, outcome.detail
     assert outcome.figures["graphs"] == 2

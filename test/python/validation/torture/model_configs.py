@@ -88,7 +88,8 @@ class Shrink:
         """Smaller values, configurations in it too; lists of one value a layer keep every kind of layer."""
         kinds = _layers_kept(given)
         given = {name: value for name, value in given.items() if str(name).lstrip("_") not in _DERIVED}
-        return _with_state_space({name: self._value(str(name), value, kinds) for name, value in given.items()})
+        small = {name: self._value(str(name), value, kinds) for name, value in given.items()}
+        return _with_latent_attention(given, _with_state_space(small))
 
     def _value(self, name: str, value: Any, kinds: _Layers) -> Any:
         if isinstance(value, bool) or value is None:
@@ -138,6 +139,18 @@ def _with_state_space(values: dict[str, Any]) -> dict[str, Any]:
     ):
         if all(isinstance(values.get(name), int) for name in (heads, size, expand, "hidden_size")):
             values[heads] = values[expand] * values["hidden_size"] // values[size]
+    return values
+
+
+def _with_latent_attention(given: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
+    """Keys of a rank that is expanded for every head: as many of their heads as of queries', and as wide as those."""
+    if not given.get("kv_lora_rank"):
+        return values
+    if given.get("num_key_value_heads") == given.get("num_attention_heads"):
+        values["num_key_value_heads"] = values.get("num_attention_heads")
+    parts = ("qk_nope_head_dim", "qk_rope_head_dim")
+    if "head_dim" in given and given["head_dim"] == sum(given.get(part) or 0 for part in parts):
+        values["head_dim"] = sum(values.get(part) or 0 for part in parts)
     return values
 
 

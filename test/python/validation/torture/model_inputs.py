@@ -35,6 +35,8 @@ _COMPANIONS: tuple[tuple[str, ...], ...] = (
     ("pixel_values", "attention_mask"),
     ("pixel_values", "bbox"),
     ("input_ids", "decoder_input_ids"),
+    ("bbox", "decoder_input_ids"),
+    ("pixel_values", "attention_mask", "token_type_ids"),
     ("decoder_inputs_embeds",),
     ("token_type_ids",),
     ("pixel_mask",),
@@ -92,8 +94,8 @@ def _tries(module: nn.Module, parameters: Any) -> Iterator[tuple[str, ...]]:
 
 def _shapes(module: nn.Module, names: tuple[str, ...]) -> Iterator[dict[str, torch.Tensor]]:
     """Inputs of those names in several shapes, where a name leaves that open."""
-    for variant in range(3):
-        with contextlib.suppress(KeyError):
+    for variant in range(4):
+        with contextlib.suppress(KeyError, IndexError):
             yield {name: _make(module.config, name, variant) for name in names}
         if not any(name.startswith(("pixel", "input_f", "input_v", "audio", "hidden")) for name in names):
             return
@@ -139,7 +141,7 @@ def _image_size(config: Any, name: str, variant: int) -> tuple[int, ...]:
 def _sound_size(config: Any, variant: int) -> tuple[int, ...]:
     bins = _number(config, 16, "num_mel_bins", "feature_size", "input_feat_per_channel", "n_mels")
     frames = 2 * _number(config, 32, "max_source_positions")
-    return ((BATCH, 2000), (BATCH, bins, frames), (BATCH, 64, bins))[variant]
+    return ((BATCH, 2000), (BATCH, bins, frames), (BATCH, 64, bins), (BATCH, 1, 2000))[variant]
 
 
 def _number(config: Any, default: int, *names: str) -> int:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib.util
+import itertools
 import os
 import warnings
 from collections.abc import Callable, Iterator
@@ -14,6 +16,7 @@ from torch import nn
 
 from .model_compiles import Model
 from .model_configs import Shrink
+from .model_depths import fewer_blocks
 from .model_inputs import DOES_NOT_FIT, find_inputs
 from .torchvision_ops import declare_operators
 
@@ -40,10 +43,17 @@ def build(name: str, training: bool, seed: int = 0) -> Model:
     library, _, architecture = name.partition("/")
     torch.manual_seed(seed)
     module, inputs = (_transformer if library == "transformers" else _image_model)(architecture, training)
+    _keep_everything(module)
+    return Model(module.train(training).requires_grad_(training), inputs, training)
+
+
+def _keep_everything(module: nn.Module) -> None:
+    """Has no element, and no path, dropped in training: no two compilers draw the same numbers."""
     for part in module.modules():
         if isinstance(part, nn.modules.dropout._DropoutNd):
             part.p = 0.0
-    return Model(module.train(training).requires_grad_(training), inputs, training)
+        elif isinstance(getattr(part, "drop_prob", None), float):
+            part.drop_prob = 0.0
 
 
 def randomize(model: Model, originals: list[torch.Tensor], seed: int) -> None:
@@ -124,13 +134,14 @@ def _without_dropout(config: Any) -> None:
             setattr(config, name, 0.0)
 
 
-def _limited(make: Callable[[], nn.Module]) -> nn.Module:
-    """The module; ValueError for one that is too large."""
-    with torch.device("meta"):
+def _limited(make: Callable[[], nn.Module], inside: Callable[[], Any] = contextlib.nullcontext) -> nn.Module:
+    """The module, made inside a context; ValueError for one that is too large."""
+    with torch.device("meta"), inside():
         size = sum(parameter.numel() for parameter in make().parameters())
     if size > LARGEST:
         raise ValueError(f"{size:,} parameters")
-    return make()
+    with inside():
+        return make()
 
 
 def _of_timm() -> list[str]:
@@ -174,16 +185,18 @@ def _image_model(architecture: str, training: bool) -> tuple[nn.Module, dict[str
 
 
 def _sizes(architecture: str, training: bool) -> Iterator[tuple[nn.Module, int]]:
-    """The model with smaller and smaller hope: for small images, for any, for its own."""
+    """The model with smaller and smaller hope: for small images, for any, for its own; the same with all its blocks."""
     import timm
 
     timm.layers.set_fused_attn(not training)
-    own = timm.models.get_pretrained_cfg(architecture, allow_unregistered=True)
-    side = own.input_size[-1] if own is not None else 224
-    for size in (64, 96, 128, 160, 224):
-        for values in ({"img_size": size}, {}):
-            try:
-                yield _limited(functools.partial(timm.create_model, architecture, num_classes=10, **values)), size
-            except DOES_NOT_FIT:
-                continue
-    yield _limited(lambda: timm.create_model(architecture, num_classes=10)), side
+    config = timm.models.get_pretrained_cfg(architecture, allow_unregistered=True)
+    side = config.input_size[-1] if config is not None else 224
+    make = functools.partial(timm.create_model, architecture, num_classes=10)
+    with torch.device("meta"):
+        kind = type(make())
+    few, own = functools.partial(fewer_blocks, kind), contextlib.nullcontext
+    for blocks, size, told in itertools.product((few, own), (64, 96, 128, 160, 224), (True, False)):
+        values = {"img_size": size} if told else {}
+        with contextlib.suppress(*DOES_NOT_FIT):
+            yield _limited(functools.partial(make, **values), blocks), size
+    yield _limited(make), side

@@ -158,5 +158,6 @@ def _attempt(step: Callable[[], Any]) -> Any:
 
 
 def _line(error: BaseException) -> str:
-    lines = [line for line in str(error).splitlines() if line.strip()]
-    return (lines or ["no message"])[0][:300]
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or ["no message"]
+    # Dynamo says on the first line only that a backend raised, and on the second what.
+    return " ".join(lines[: 2 if lines[0].endswith("raised:") else 1])[:300]
