@@ -433,6 +433,7 @@ torch._inductor.scheduler
     Scheduler.can_buffer_be_removed_through_fusion(self, name, fused_node_names)
     Scheduler.codegen(self)
     Scheduler.get_backend(self, device)
+    Scheduler.process_grouped_nodes(self)
     Scheduler.topological_sort_schedule(self, nodes)
     SchedulerBuffer: defining_op mpi_buffer node users
     SchedulerBuffer.defining_op_name(self)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import MutableSet
+from collections.abc import Callable, MutableSet
 from collections.abc import Set as AbstractSet
+from functools import partial
 from typing import Any
 
 from .in_place import bytes_in_place
+from .patches import replace_next_call
 from .protocols import Kernel, Schedule
 from .schedule import buffer_dtype, buffer_numel, buffers_read, operation_names, stays_inside
 from .sizes import size_hint
@@ -122,6 +124,33 @@ def in_order_of_least_peak(schedule: Schedule) -> Schedule:
     known = scheduler.name_to_buf, scheduler.name_to_fused_node
     ordered = memory.reorder_for_peak_memory(schedule, *known, *_ends())
     return ordered if peak_bytes(ordered) < peak_bytes(schedule) else schedule
+
+
+def keep_order_below(schedule: Schedule, most: int) -> None:
+    """Have the kernels stay in this order where the one that Inductor gives them needs more memory than that.
+
+    most: bytes.  Inductor chooses by an estimate that has pieces and inputs larger than they are, so what it takes for
+    the better order may be the worse one.
+    """
+    from torch._inductor import config
+
+    if schedule and config.reorder_for_peak_memory:
+        scheduler = schedule[0].scheduler
+        replace_next_call(scheduler, "process_grouped_nodes", partial(_choose_order, schedule, most))
+
+
+def _choose_order(schedule: Schedule, most: int, process: Callable[[], None]) -> None:
+    """Put a scheduler's kernels back in their order; process: the scheduler's method that comes after ordering them."""
+    from torch._inductor import memory
+
+    scheduler = schedule[0].scheduler
+    if scheduler.nodes != schedule and set(scheduler.nodes) == set(schedule):
+        if most < peak_bytes(scheduler.nodes) > peak_bytes(schedule):
+            scheduler.nodes = list(schedule)
+        # The sizes that Inductor counted with, by which it decides what to keep for later.
+        known = scheduler.name_to_buf, scheduler.name_to_fused_node
+        memory.prepare_planning_info(scheduler.nodes, *known, *_ends())
+    process()
 
 
 def _ends() -> tuple[MutableSet[str], AbstractSet[str]]:

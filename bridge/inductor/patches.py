@@ -9,8 +9,9 @@ Each has its reason, and is undone where the call that needs it ends; test_patch
   the kernel, and a trial's kernel has none. Inductor chooses the class of a wrapper by device, for the whole process.
 - `replace_next_call`: a method of one object, for its next call. The wrapper plans the reuse of memory
   (`memory_plan_reuse`) from an estimate that it makes itself just before; the scheduler generates code (`codegen`) with
-  nothing around it; a C++ kernel writes one loop nest where `check_outer_fusion_loop_level_attr` lets it, also where a
-  buffer of one row is for several. None has a hook. All are objects of one compilation, and are referred to from
+  nothing around it, and looks for groups (`process_grouped_nodes`) when it has ordered its kernels by an estimate of
+  memory; a C++ kernel writes one loop nest where `check_outer_fusion_loop_level_attr` lets it, also where a buffer of
+  one row is for several. None has a hook. All are objects of one compilation, and are referred to from
   everywhere in it: none of a derived class can take their place.
 
 No function is replaced for longer. What is set while Bridge is installed are two values of Inductor's configuration, in

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ..horizontal.peak_memory import Room
-from ..inductor.memory import in_order_of_least_peak
+from ..inductor.memory import in_order_of_least_peak, keep_order_below
 from ..inductor.protocols import Schedule
 from ..lowering.triton import codegen
 from ..options import Options
@@ -49,6 +49,8 @@ def fuse_schedule(schedule: Schedule, options: Options, report: Report) -> Sched
             schedule = share_launches(schedule, translated, options, logs, room)
             if options.persistent and options.unfused_rows:
                 report.choices += try_step(partial(_keep_rows_of_others, schedule, logs), [])
+            if room is not None and room.levels and schedule != ordered:
+                try_step(partial(keep_order_below, schedule, room.most), None)
         finally:
             logs.write(schedule)
     return given if schedule == ordered else schedule

@@ -1,10 +1,17 @@
 """Bytes that are live in a schedule, counted by hand for a few matrix products."""
 
+import pytest
 import torch
 from schedules import products, scheduled
 from torch._inductor import config
 
 from bridge.inductor import memory
+
+
+def two(x, y):
+    """Two results of 16 KB, each of them read by a product that makes 512 bytes of it."""
+    one, other = x @ y, (x + 1) @ y
+    return one @ x, other @ x
 
 
 def test_live_bytes_of_each_kernel():
@@ -21,17 +28,51 @@ def test_nothing_is_live_in_an_empty_schedule():
 
 
 def test_estimated_peak_is_of_the_order_that_inductor_will_choose():
-    def two(x, y):
-        """Two results of 16 KB, each of them read by a product that makes 512 bytes of it."""
-        one, other = x @ y, (x + 1) @ y
-        return one @ x, other @ x
-
     with config.patch(reorder_for_peak_memory=False), scheduled(two, (64, 2), (2, 64)) as graph:
         schedule = graph.scheduler.nodes
         assert memory.peak_bytes(schedule) > 2 * 16384
         assert memory.estimated_peak(schedule) == memory.peak_bytes(schedule)
         with config.patch(reorder_for_peak_memory=True):
             assert 16384 < memory.estimated_peak(schedule) < 2 * 16384
+
+
+@pytest.mark.parametrize("above", [False, True])
+def test_an_order_of_inductors_is_taken_back_where_it_needs_too_much(above):
+    with config.patch(reorder_for_peak_memory=False), scheduled(two, (64, 2), (2, 64)) as graph:
+        taken, most = graph.scheduler.nodes, memory.peak_bytes(graph.scheduler.nodes) - above
+        with config.patch(reorder_for_peak_memory=True):
+            better = memory.in_order_of_least_peak(taken)
+            memory.keep_order_below(better, most)
+            graph.scheduler.process_grouped_nodes()
+        assert better != taken
+        assert graph.scheduler.nodes == (better if above else taken)
+
+
+def test_sizes_are_inductors_own_after_its_order_was_looked_at():
+    """Each part of a cat has memory of its own by Inductor's estimate, which decides what is kept for later."""
+
+    def joined(x, y):
+        return torch.cat((x @ y, x.exp()), -1).sin(), (x + 1) @ y
+
+    with config.patch(max_pointwise_cat_inputs=0), scheduled(joined, (32, 32), (32, 32)) as graph:
+        own = _sizes(graph.scheduler.nodes)
+        other = graph.scheduler.nodes[::-1]
+        memory.keep_order_below(other, 1 << 60)
+        assert memory.peak_bytes(graph.scheduler.nodes) and _sizes(graph.scheduler.nodes) != own
+        graph.scheduler.process_grouped_nodes()
+        assert _sizes(graph.scheduler.nodes) == own
+
+
+def _sizes(schedule):
+    return [buffer.mpi_buffer.size_alloc for kernel in schedule for buffer in kernel.get_outputs()]
+
+
+def test_an_order_of_other_kernels_is_left_as_it_is():
+    with scheduled(two, (64, 2), (2, 64)) as graph:
+        taken = graph.scheduler.nodes
+        memory.keep_order_below(taken[:-1], 0)
+        graph.scheduler.process_grouped_nodes()
+        assert graph.scheduler.nodes == taken
 
 
 def test_parts_of_a_cat_have_the_memory_of_the_whole():

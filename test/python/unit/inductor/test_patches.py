@@ -93,6 +93,7 @@ def test_compiled_graph_leaves_no_patch(monkeypatch):
         owners.append((owner, name))
         replace(owner, name, replacement)
 
+    monkeypatch.setattr("bridge.inductor.memory.replace_next_call", watched)
     monkeypatch.setattr("bridge.inductor.reuse.replace_next_call", watched)
     monkeypatch.setattr("bridge.scheduling.regeneration.replace_next_call", watched)
     before = sizevars.join_dimensions
@@ -104,7 +105,7 @@ def test_compiled_graph_leaves_no_patch(monkeypatch):
     with bridge.config.patch(strict=False):
         run_emitted(rotated, [torch.randn(4, 34)], bridge_backend)
     assert bridge.report().fused
-    assert {name for _, name in owners} == {"codegen", "memory_plan_reuse"}
+    assert {name for _, name in owners} == {"codegen", "memory_plan_reuse", "process_grouped_nodes"}
     assert not any(name in vars(owner) for owner, name in owners)
     assert sizevars.join_dimensions is before
 

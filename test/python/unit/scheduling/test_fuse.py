@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
+import torch
 from offline_functions import norm_inputs
 from rfc import swiglu_norm
+from torch._inductor import memory
 
 import bridge
 from bridge import offline
+from bridge.inductor.memory import peak_bytes
+from bridge.inductor.patches import replace_next_call
 from bridge.install import enabled
 from bridge.options import Options
 from bridge.reasons import Reason, Refusal, Unsupported
 from bridge.reports import Report
+from bridge.scheduling import fuse
 from bridge.scheduling.fuse import fuse_schedule
 
 
@@ -76,3 +82,37 @@ def test_a_group_is_fused_in_rows_where_blocks_of_a_tile_are_refused(monkeypatch
     (group,) = bridge.report().groups
     assert (group.fused, group.kernels_after) == (True, 1)
     assert "not in blocks of a tile [not_profitable]: blocks are too large" in group.decisions
+
+
+def test_an_order_that_needs_more_memory_than_inductors_schedule_is_taken_back(monkeypatch):
+    """As by an estimate that counts something twice: all large tensors first, and then what is made of each."""
+    seen, keep, order = [], fuse.keep_order_below, memory.reorder_for_peak_memory
+
+    def order_badly(*given):
+        order(*given)  # for what it notes of each kernel
+        return memory.topological_sort_bfs(given[0])
+
+    def watched(schedule, most):
+        keep(schedule, most)
+        monkeypatch.setattr(memory, "reorder_for_peak_memory", order_badly)
+        replace_next_call(schedule[0].scheduler, "compute_last_usage", partial(look, schedule, most))
+
+    def look(schedule, most, compute):
+        seen.append((peak_bytes(schedule[0].scheduler.nodes), most, peak_bytes(memory.topological_sort_bfs(schedule))))
+        compute()
+
+    monkeypatch.setattr(fuse, "keep_order_below", watched)
+    offline.compile_for_gpu(branches, [torch.randn(64, 16), torch.randn(4, 16, 512)], context=enabled())
+    ((taken, most, by_inductor),) = seen
+    assert taken <= most < by_inductor
+
+
+def branches(x, weights):
+    """Four tensors of 128 KB, of each of which a fused kernel makes a number a row."""
+    found = []
+    for weight in weights.unbind():
+        y = x @ weight
+        y = y * torch.rsqrt(y.pow(2).mean(-1, keepdim=True) + 1e-6)
+        gate, up = y.chunk(2, dim=-1)
+        found.append((torch.sigmoid(gate) * up).amax(-1) @ x)
+    return torch.stack(found)
