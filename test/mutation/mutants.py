@@ -299,6 +299,7 @@ PROGRAMS = {
     "strict comparison": "gt/-/b8/live-out/prime/4",
     "bitwise complement": "bitwise_not/-/i32/live-out/odd/0",
     "first extremum": "abs/-/i32/extremum/wide/0",
+    "moments": "neg/-/f32/chunk+looped/wide/0",
     "terms of a softmax": "abs/-/f32/chunk/wide/0",
     "lane numbers": "nn.functional.adaptive_max_pool2d/-/f64/norm-chunk/wide+transposed/4",
     "halves of a pair": "t/-/f32/stack/wide/1",

@@ -16,6 +16,7 @@ from torture.outcome import Outcome, Verdict
 from torture.pool import run_all
 
 from bridge import inductor
+from bridge.lowering.lift import reductions
 from bridge.lowering.triton import kernels
 
 #: Programs by generator and target.
@@ -55,6 +56,14 @@ def test_a_store_outside_of_its_buffer_is_found(monkeypatch, compiler):
     monkeypatch.setattr(kernels.LaneMixin, "_guarded", lambda self, value, mask: value)
     outcome = op_db.run(name, "triton")
     assert outcome.verdict is Verdict.wrong and "outside of its buffer" in outcome.detail
+
+
+def test_wrong_moments_of_the_pieces_of_a_row_are_found(monkeypatch, compiler):
+    """They are merged where registers do not keep the row, which a program may say after its context."""
+    name = "neg/-/f32/chunk+looped/wide/0"
+    assert op_db.run(name, "triton").verdict is Verdict.fused
+    monkeypatch.setattr(reductions, "_merge_moments", lambda ops, a, b: (a[0], a[1], ops.add(a[2], b[2])))
+    assert op_db.run(name, "triton").verdict is Verdict.wrong
 
 
 @pytest.mark.parametrize("context", sorted(set(contexts.MORE_CONTEXTS) - set(contexts.CONTEXTS)))

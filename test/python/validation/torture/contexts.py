@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -145,3 +146,12 @@ def _pooled(op: Operator, x: torch.Tensor, kind: int) -> list[torch.Tensor]:
 
 #: Contexts that a program may name too. The table does not have them: its programs keep their layouts and samples.
 MORE_CONTEXTS: dict[str, Context] = {**CONTEXTS, "extremum": _extremum, "pooled": _pooled}
+
+#: Options of Bridge that a program may name after its context, as in "chunk+looped"; the table has none of them.
+OPTIONS: dict[str, dict[str, Any]] = {"looped": {"persistent": False}}
+
+
+def context_and_options(name: str) -> tuple[str, dict[str, Any]]:
+    """A context's name, and the options that are named after it."""
+    context, *options = name.split("+")
+    return context, {key: value for option in options for key, value in OPTIONS[option].items()}

@@ -1,7 +1,8 @@
 """PyTorch's own operators, each in the contexts that Bridge fuses.
 
 A case is `operator/variant/dtype/context/layout/sample`, and depends on nothing else: see operators.py, contexts.py and
-layouts.py. A third of those that have a derivative are run backward too.
+layouts.py. A context may be followed by options of Bridge's, as in `chunk+looped`. A third of those that have a
+derivative are run backward too.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from bridge.reports import FAULTS, GroupReport
 
 from . import compiling, judging
 from .compiling import Compilation, NothingChanged
-from .contexts import CONTEXTS, MORE_CONTEXTS
+from .contexts import CONTEXTS, MORE_CONTEXTS, context_and_options
 from .generator import DEVICE_BROKEN, DEVICE_LOST
 from .layouts import LAYOUTS, resized, restrided, same_layout
 from .operators import DTYPES, SAMPLES, Sample, dtypes, number, operators, sample
@@ -72,12 +73,13 @@ def _case(op: str, dtype: str, context: str) -> str:
 class Program:
     """What a name says.
 
-    inputs: the tensors of the sample; training: whether gradients of them are results too; random: whether its numbers
-    are the generator's; nudge: a seed of what the operator's results are rounded otherwise by.
+    options: of Bridge; inputs: the tensors of the sample; training: whether gradients of them are results too; random:
+    whether its numbers are the generator's; nudge: a seed of what the operator's results are rounded otherwise by.
     """
 
     sample: Sample
     context: str
+    options: dict[str, Any]
     dtype: torch.dtype
     inputs: list[torch.Tensor]
     device: str
@@ -134,7 +136,8 @@ class Case:
 
     def compiled(self, compilation: Compilation, options: dict[str, Any] | None) -> list[torch.Tensor]:
         training = self.program.training
-        options = {**options, "training": True} if options is not None and training else options
+        if options is not None:
+            options = {**options, **self.program.options, **({"training": True} if training else {})}
         execute = self.program.execute
         return compiling.run(self.program.function, execute, self.target, compilation, options, training)
 
@@ -192,7 +195,9 @@ def _build(name: str, target: str) -> Case:
     draw = number(name, "how")
     training = found.grad and draw % 3 == 0
     device = "cuda" if target == "cuda" else "cpu"
-    program = Program(found, context, DTYPES[dtype], [], device, training, any(w in op for w in _RANDOM), draw // 7)
+    context, options = context_and_options(context)
+    random = any(word in op for word in _RANDOM)
+    program = Program(found, context, options, DTYPES[dtype], [], device, training, random, draw // 7)
     first = found.leaves[found.place]
     sizes = [tensors] if op in _OWN_SIZES else [resized(tensors, first, layout), tensors]
     return _runnable(name, target, program, sizes, layout)
