@@ -8,10 +8,12 @@ import types
 import pytest
 import torch
 from torture import models
+from torture.journal import Journal
 from torture.model_configs import Shrink
 from torture.model_errors import error_ratio, relative_error
 from torture.model_inputs import find_inputs
-from torture.outcome import Verdict
+from torture.model_table import COLUMNS, rows
+from torture.outcome import Outcome, Verdict
 
 
 def test_widths_stay_multiples_of_heads():
@@ -75,6 +77,28 @@ def test_an_error_of_a_backend_is_told_by_its_own_words():
     error = RuntimeError("backend='backend' raised:\nValueError: no such stride\n\nWhile executing %add")
     assert models._line(error) == "backend='backend' raised: ValueError: no such stride"
     assert models._line(ValueError("a\nb")) == "a"
+
+
+def test_a_table_of_models_stands_for_the_journals_it_was_made_of(tmp_path):
+    old = [Outcome("timm/a inference", Verdict.worse), Outcome("timm/b inference", Verdict.fused)]
+    new = [
+        Outcome("timm/a inference", Verdict.fused, figures={"peak_after": 64}),
+        Outcome("timm/a training", Verdict.same),
+    ]
+    for name, outcomes in (("old", old), ("new", new)):
+        for outcome in outcomes:
+            Journal(tmp_path / name / "models-triton.jsonl").add(outcome)
+    table = tmp_path / "table.tsv"
+    lines = ["\t".join(row) for row in (COLUMNS, *rows([tmp_path / "old" / "models-triton.jsonl"]))]
+    table.write_text("\n".join(lines) + "\n")
+    found = rows([table, tmp_path / "new" / "models-triton.jsonl"])
+    verdicts = [(row[0], row[1], row[3]) for row in found]
+    assert verdicts == [
+        ("timm/a", "inference", "fused"),
+        ("timm/a", "training", "same"),
+        ("timm/b", "inference", "fused"),
+    ]
+    assert found[0][COLUMNS.index("peak_after")] == "64"
 
 
 @pytest.mark.slow

@@ -1,6 +1,9 @@
 """The outcomes of models as a table: a line for each architecture and mode that was looked at.
 
 python -m torture.model_table torture/models-*.jsonl --out docs/results/models_zoo.tsv
+python -m torture.model_table docs/results/models_zoo.tsv torture/models-triton.jsonl --out docs/results/models_zoo.tsv
+
+A table of before stands for the journals that it was made of.
 """
 
 from __future__ import annotations
@@ -18,13 +21,20 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def rows(journals: Iterable[Path]) -> list[tuple[str, ...]]:
-    """One row an outcome, sorted; the target stands in the journal's name."""
-    found = []
-    for path in journals:
-        target = path.stem.rpartition("-")[2]
-        found += [_row(outcome, target) for outcome in Journal(path).outcomes.values()]
-    return sorted(found)
+def rows(paths: Iterable[Path]) -> list[tuple[str, ...]]:
+    """One row a model, mode and target, sorted; what stands in a later file counts."""
+    found: dict[tuple[str, ...], tuple[str, ...]] = {}
+    for path in paths:
+        found |= {row[:3]: row for row in _rows_of(path)}
+    return sorted(found.values())
+
+
+def _rows_of(path: Path) -> list[tuple[str, ...]]:
+    """Of a table, or of a journal, in whose name the target stands."""
+    if path.suffix == ".tsv":
+        return [tuple(line.split("\t")) for line in path.read_text(encoding="utf-8").splitlines()[1:]]
+    target = path.stem.rpartition("-")[2]
+    return [_row(outcome, target) for outcome in Journal(path).outcomes.values()]
 
 
 def _row(outcome: Outcome, target: str) -> tuple[str, ...]:
@@ -37,8 +47,10 @@ def _row(outcome: Outcome, target: str) -> tuple[str, ...]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser("torture.model_table", description=__doc__)
-    parser.add_argument("journals", nargs="+", type=Path)
+    parser = argparse.ArgumentParser(
+        "torture.model_table", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("journals", nargs="+", type=Path, help="or a table; later ones overrule")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     lines = ["\t".join(row) for row in (COLUMNS, *rows(options.journals))]
