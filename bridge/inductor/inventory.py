@@ -391,7 +391,7 @@ torch._inductor.runtime.hints
 torch._inductor.runtime.triton_heuristics
     triton_helpers
     CachingAutotuner: filename inductor_meta launchers
-    HeuristicType.POINTWISE
+    Config HeuristicType.POINTWISE
     cached_autotune(size_hints, configs, triton_meta, heuristic_type, filename=, inductor_meta=, custom_kernel=,
         caching_autotuner_cls=, debug_autotuner_cls=)
     persistent_reduction(size_hints, reduction_hint=, triton_meta=, filename=, inductor_meta=, return_configs=)
@@ -455,6 +455,7 @@ torch._inductor.sizevars
     join_dimensions(expr)
 torch._inductor.utils
     Placeholder: DESCRIPTIVE_NAME KERNEL_NAME
+    is_collective(node, op=)
     is_gpu(device)
     reduction_num_outputs(reduction_type)
 torch._inductor.virtualized
@@ -481,7 +482,7 @@ torch.utils._config_module
 torch.utils._ordered_set
     OrderedSet
 torch.utils._sympy.functions
-    CeilDiv FloorDiv Mod ModularIndexing PythonMod
+    CeilDiv FloorDiv Max Min Mod ModularIndexing PythonMod
 torch.utils.flop_counter
     flop_registry
 """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, MutableSet
+from collections.abc import Callable, Iterator, MutableSet
 from collections.abc import Set as AbstractSet
 from functools import partial
 from typing import Any
@@ -130,11 +130,13 @@ def keep_order_below(schedule: Schedule, most: int) -> None:
     """Have the kernels stay in this order where the one that Inductor gives them needs more memory than that.
 
     most: bytes.  Inductor chooses by an estimate that has pieces and inputs larger than they are, so what it takes for
-    the better order may be the worse one.
+    the better order may be the worse one.  Where it orders collectives after that, for overlap, its order stays.
     """
     from torch._inductor import config
+    from torch._inductor.utils import is_collective
 
-    if schedule and config.reorder_for_peak_memory:
+    nodes: Iterator[Any] = (node for kernel in schedule for node in kernel.get_nodes())
+    if schedule and config.reorder_for_peak_memory and not any(is_collective(node.node) for node in nodes):
         scheduler = schedule[0].scheduler
         replace_next_call(scheduler, "process_grouped_nodes", partial(_choose_order, schedule, most))
 

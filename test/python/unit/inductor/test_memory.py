@@ -3,7 +3,7 @@
 import pytest
 import torch
 from schedules import products, scheduled
-from torch._inductor import config
+from torch._inductor import config, utils
 
 from bridge.inductor import memory
 
@@ -46,6 +46,17 @@ def test_an_order_of_inductors_is_taken_back_where_it_needs_too_much(above):
             graph.scheduler.process_grouped_nodes()
         assert better != taken
         assert graph.scheduler.nodes == (better if above else taken)
+
+
+def test_the_order_of_collectives_stays_inductors(monkeypatch):
+    """It is for overlap, and comes after the order for the least peak."""
+    monkeypatch.setattr(utils, "is_collective", lambda node: True)
+    with config.patch(reorder_for_peak_memory=False), scheduled(two, (64, 2), (2, 64)) as graph:
+        taken = graph.scheduler.nodes
+        with config.patch(reorder_for_peak_memory=True):
+            memory.keep_order_below(memory.in_order_of_least_peak(taken), 0)
+            graph.scheduler.process_grouped_nodes()
+        assert graph.scheduler.nodes == taken
 
 
 def test_sizes_are_inductors_own_after_its_order_was_looked_at():
