@@ -282,6 +282,15 @@ def _pattern_init() -> dict[str, Callable]:
 
 
 @contextlib.contextmanager
+def _without_advice() -> Iterator[None]:
+    """Hide torch's advice to use TensorFloat32, where it is about a GPU that is not there."""
+    with warnings.catch_warnings():
+        if not torch.cuda.is_available():
+            warnings.filterwarnings("ignore", message="TensorFloat32 tensor cores")
+        yield
+
+
+@contextlib.contextmanager
 def gpu_stubs(arch: GpuArch) -> Iterator[None]:
     """Make this process look like one that holds a GPU of ``arch``."""
     worker_state = (
@@ -292,6 +301,7 @@ def gpu_stubs(arch: GpuArch) -> Iterator[None]:
         stack.enter_context(_cleared_device_caches())
         for state in worker_state:
             stack.enter_context(mock.patch.dict(state, clear=True))
+        stack.enter_context(_without_advice())
         stack.enter_context(active_triton_driver(StubDriver(arch)))
         _patch_all(stack, torch.cuda, _cuda_functions(arch))
         _patch_all(stack, device_interface.CudaInterface, _interface_functions(arch))

@@ -40,6 +40,15 @@ def test_gpu_is_there_within_the_block_only_and_after_an_error_too():
     assert driver._active is active
 
 
+@pytest.mark.parametrize("there", [False, True])
+def test_advice_about_tensor_cores_of_a_gpu_that_is_not_there(monkeypatch, recwarn, there):
+    advise = torch._inductor.compile_fx._warn_tf32_disabled.__wrapped__
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: there)
+    with _stubs.gpu_stubs(A100):
+        advise()
+    assert len(recwarn) == there
+
+
 def test_what_was_cached_of_one_gpu_is_not_said_of_the_next():
     found = []
     for arch in (A100, resolve_arch(90)):
