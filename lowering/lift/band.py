@@ -379,4 +379,6 @@ def _extent(loop: ir.Operation, scope: _Scope) -> sympy.Expr:
     upper = apply_map(loop.attributes["upperBoundMap"].value, [scope.sizes[o] for o in operands])
     if len(upper) != 1:
         raise Unsupported(Reason.not_liftable, "a loop with several upper bounds")
+    if upper[0].is_nonpositive:
+        raise Unsupported(Reason.not_liftable, "a loop without iterations")
     return scope.extent(upper[0])

@@ -59,6 +59,14 @@ def test_other_functions_are_refused(body, reason):
     assert raised.value.reason is reason
 
 
+@pytest.mark.parametrize("bounds", ["0 to 0", "5 to 5", "3 to 1"])
+def test_a_loop_without_iterations_is_refused(bounds):
+    """Torch failed with `Invalid ranges [0:-1]`."""
+    empty = read_function(function(copy("x", "out").replace("0 to 4", bounds)))
+    with pytest.raises(Unsupported, match="a loop without iterations"):
+        empty.lift(["a", "b", "c"], True, lambda registers: False)
+
+
 def test_bands_are_lifted_under_the_names_of_the_buffers():
     bands = read_function(function(TWICE)).lift(["a", "b", "c"], True, lambda registers: False)
     assert [[node.name for node in band.nodes] for band in bands] == [["arg1"], ["arg2"]]
