@@ -368,7 +368,7 @@ torch._inductor.loop_body
     LoopBody.has_op(self, name)
     LoopBody.merge_loops(self)
     LoopBodyBlock.graph
-    MemoryUsageType: LOAD LOAD_SEED STORE STORE_REDUCTION
+    MemoryUsageType: BUCKETIZE LOAD LOAD_SEED STORE STORE_REDUCTION
     MemoryEntry: buffer_name index_name mode
 torch._inductor.lowering
     fallbacks lowerings

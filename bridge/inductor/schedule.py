@@ -257,8 +257,21 @@ def bytes_touched(node: Kernel, together: set[str] | None = None) -> dict[str, i
             # Inductor takes an indirect index to reach the whole buffer: a cache is written at one position.
             amount = min(V.graph.get_dep_size_hint(dep), points * buffer_dtype(name).itemsize)
             touched[name] = touched.get(name, 0) + amount
+    for buffer in _searched(node):
+        if not stays_inside(node.scheduler, buffer, names):
+            name = real_names.get(buffer, buffer)
+            amount = points * _elements_of_buffer(name).bit_length() * buffer_dtype(name).itemsize
+            touched[name] = touched.get(name, 0) + amount
     whole = {name: _elements_of_buffer(name) * buffer_dtype(name).itemsize for name in touched}
     return {name: min(amount, whole[name]) for name, amount in touched.items()}
+
+
+def _searched(node: Kernel) -> set[str]:
+    """Return the buffers in which a kernel searches for values; it loads an element of these at each step."""
+    from torch._inductor.loop_body import MemoryUsageType
+
+    searches = (own._body.memory_usage.get(MemoryUsageType.BUCKETIZE, ()) for own in loop_nodes(node))
+    return {entry.buffer_name for entries in searches for entry in entries}
 
 
 def _elements_of_buffer(name: str) -> int:
