@@ -28,22 +28,25 @@ def is_generated(kernel: Kernel) -> bool:
 
 
 def watch_kernels(schedule: Schedule, seen: Seen) -> None:
-    """Have the code generators of this schedule's devices tell of each kernel: its name, its nodes, its source."""
+    """Have the code generators of this schedule's devices tell of each kernel: its name, its nodes, its source.
+
+    They go on telling who asked before.
+    """
     scheduler = schedule[0].scheduler
     for device in {kernel.get_device() for kernel in schedule if is_generated(kernel)}:
-        derive_code_generator(scheduler, device, _WatchedMixin).bridge_seen = seen
+        derive_code_generator(scheduler, device, _WatchedMixin).bridge_seen += (seen,)
 
 
 class _WatchedMixin:
     """A code generator that tells of the kernels that it defines."""
 
-    bridge_seen: Seen | None = None
+    bridge_seen: tuple[Seen, ...] = ()
 
     def define_kernel(self, source: str, nodes: Iterable[object], *rest: object, **keywords: object) -> str:
         """Define a kernel, tell of it, and return its name."""
         name = super().define_kernel(source, nodes, *rest, **keywords)  # type: ignore[misc]
-        if self.bridge_seen is not None:
-            self.bridge_seen(name, _node_names(nodes), _with_name(source, name))
+        for seen in self.bridge_seen:
+            seen(name, _node_names(nodes), _with_name(source, name))
         return name
 
 
