@@ -57,7 +57,8 @@ TEXTS = {
     ),
     Reason.aliasing: Text(
         "{earlier} and {later} reach the same memory under two names, and one of them writes it",
-        "IR of your own, given to `bridge import`, with a memref that is a view; Inductor's loops have none",
+        "IR of your own, given to `bridge import`, with a memref that is a view. No model has it: in what Bridge makes "
+        "of Inductor's loops, each buffer is an argument of its own",
         "Write into a new tensor, not into a view of one that is still read.",
     ),
     Reason.side_effect: Text(
@@ -83,7 +84,7 @@ TEXTS = {
     ),
     Reason.reduction_not_splittable: Text(
         "the reduction in {earlier} or {later} cannot be divided into parts of a row and put together again",
-        "an order that has to stay, such as that of a scan; where it matters, a remark of the passes says so",
+        "the place of the largest element, in a row that would be padded; a remark of the passes says so",
         "Nothing in the model; the values stay right, in one kernel more.",
     ),
     Reason.subscript_out_of_bounds: Text(
@@ -114,7 +115,7 @@ TEXTS = {
     ),
     Reason.non_affine_mask: Text(
         ("a condition in {earlier} or {later} decides which elements exist, and it is not linear in the loop counters"),
-        "a mask that a tensor holds around a load",
+        "a load of some elements only, by a mask that is computed; torch's decompositions have it",
         "Compile with dynamic=False or mark_static where the sizes do not change.",
     ),
     Reason.indirect_index: Text(
@@ -132,7 +133,7 @@ TEXTS = {
     ),
     Reason.atomics: Text(
         "{earlier} or {later} adds into memory atomically, and the order of these additions has to stay",
-        "a kernel of your own IR that adds so; index_add_ and scatter_add of a model are reported as `mutation`",
+        "the sums of rows of a norm by their numbers, of which two rows may have the same",
         "Nothing in the model, but for sorting the indices and adding up segments.",
     ),
     Reason.random: Text(
@@ -149,12 +150,12 @@ TEXTS = {
         "Return a new tensor; kernels that only store into a cache can still share a launch.",
     ),
     Reason.extern_kernel: Text(
-        "{earlier} or {later} is a call of a library, whose code is not generated",
-        "nothing reports it at present: a matmul, a convolution or attention is `node_not_loops`",
-        "Nothing; for a matmul with its epilogue use max_autotune, which has templates.",
+        "{earlier} or {later} is a call of a library or comes from a template, and its loops are not Inductor's",
+        "a matrix product; so are convolutions, attention, and Triton kernels of the user's own",
+        "Nothing in the model; with max_autotune a matrix product and what follows it may come from one template.",
     ),
     Reason.node_not_loops: Text(
-        ("{earlier} or {later} is no kernel of plain loops that it owns: a library call, a template, a scan or a sort"),
+        "{earlier} or {later} is no kernel of plain loops, but a scan, a sort, or one over rows and columns at once",
         "the sums of a row up to each of its elements, which Inductor computes by a scan",
         "Nothing in the model; what comes before and after it is still fused.",
     ),
@@ -167,9 +168,10 @@ TEXTS = {
         "Nothing in the model; another target (cpu, GPU) may be able to.",
     ),
     Reason.different_device: Text(
-        "{earlier} and {later} run on different devices",
-        "operations that the user has put on CUDA streams of their own",
-        "Make the tensor on the device on which it is used.",
+        "{earlier} and {later} run on different devices, or on several CUDA streams",
+        "operations that you have put on CUDA streams or into memory pools of your own; kernels of two devices are in "
+        "no group together, and nothing is said of them",
+        "Nothing, if it has to be so; on one stream, without a pool, all of the graph is looked at.",
     ),
     Reason.training_graph: Text(
         "the graph is compiled for training, and the option training is off, which leaves these to Inductor",

@@ -41,12 +41,20 @@ def padded(x: Tensor) -> Tensor:
     return F.pad(F.rms_norm(x, x.shape[-1:]), (0, x.shape[0])) * 2
 
 
+def padded_best(x: Tensor) -> Tensor:
+    return F.pad(x, (0, 24)) * x.argmax(-1, keepdim=True)
+
+
 def columns_of_rows(x: Tensor) -> Tensor:
     return F.rms_norm(x, x.shape[-1:]).sum(0)
 
 
 def shifted(x: Tensor) -> Tensor:
     return F.rms_norm(x, x.shape[-1:])[:, 1 : x.shape[-1] // 2] * 2
+
+
+def projected(x: Tensor, w: Tensor) -> Tensor:
+    return F.silu(F.rms_norm(x, x.shape[-1:]) @ w)
 
 
 def looked_up(x: Tensor) -> Tensor:
@@ -64,6 +72,11 @@ def thirds(x: Tensor) -> Tensor:
     return F.rms_norm(rows.reshape(x.shape), x.shape[-1:])
 
 
+def some(x: Tensor, table: Tensor, ids: Tensor) -> Tensor:
+    gate, value = F.rms_norm(x, x.shape[-1:]).chunk(2, -1)
+    return torch.ops.aten._unsafe_masked_index(table, gate > 0, [ids.expand_as(gate)], 0.0) * value
+
+
 def rows_by_number(x: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
     h = F.rms_norm(x, x.shape[-1:])
     return h[ids] * 2, h
@@ -71,6 +84,10 @@ def rows_by_number(x: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
 
 def half(x: Tensor) -> Tensor:
     return F.rms_norm(x, x.shape[-1:])[:, : x.shape[-1] // 2] * 2
+
+
+def added_up(x: Tensor, sums: Tensor, ids: Tensor) -> Tensor:
+    return sums.index_add(0, ids, F.rms_norm(x, x.shape[-1:]))
 
 
 def dropped(x: Tensor) -> Tensor:
@@ -128,14 +145,18 @@ EXAMPLES = {
     Reason.side_effect: Example(asserted),
     Reason.extents_do_not_agree: Example(padded, dynamic=True),
     Reason.no_common_band: Example(columns_of_rows),
+    Reason.reduction_not_splittable: Example(padded_best, ((64, 1000),)),
     Reason.subscript_out_of_bounds: Example(shifted, dynamic=True),
     Reason.unsupported_op: Example(looked_up),
     Reason.unsupported_dtype: Example(gated, inductor={"triton.codegen_upcast_to_fp32": False}, dtype=torch.bfloat16),
     Reason.non_affine_index: Example(thirds, ((60, 1023),), dynamic=True),
+    Reason.non_affine_mask: Example(some, ((64, 1024), (64,), 512)),
     Reason.indirect_index: Example(rows_by_number, ((64, 1024), 64)),
     Reason.dynamic_extent: Example(half, dynamic=True),
+    Reason.atomics: Example(added_up, ((64, 1024), (64, 1024), 64)),
     Reason.random: Example(dropped, inductor={"align_random_eager": True}),
     Reason.mutation: Example(cached, ((64, 1024), (64, 1024), 64)),
+    Reason.extern_kernel: Example(projected, ((64, 1024), (1024, 1024))),
     Reason.node_not_loops: Example(counted),
     Reason.not_liftable: Example(batches, ((2, 8, 104),), dynamic=True),
     Reason.training_graph: Example(gated, options={"training": False}, training=True),

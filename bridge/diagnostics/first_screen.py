@@ -346,7 +346,7 @@ def _rest(reports: list[Report]) -> list[str]:
     choices = Counter(_NUMBER.sub(r"\1 (", choice) for report in reports for choice in report.choices)
     lines = [f"also: {choice}" + (f" ({n} times)" if n > 1 else "") for choice, n in choices.items()]
     reasons = Counter(reason for report in reports for reason in _reasons(report))
-    reasons[Reason.node_not_loops] -= sum(report.library_calls for report in reports)  # the opening has counted them
+    del reasons[Reason.extern_kernel]  # the opening has counted them
     for reason, count in (+reasons).most_common():
         lines.append(f"left alone, {count}: [{reason.name}] {explanation(reason)}")
     return lines

@@ -6,6 +6,7 @@ import graphlib
 from collections.abc import Iterable, Sequence
 
 from .. import inductor
+from ..inductor import inspection
 from ..inductor.protocols import Kernel, Schedule
 from ..reasons import Reason
 
@@ -13,9 +14,9 @@ from ..reasons import Reason
 def find_obstacle(kernel: Kernel) -> Reason | None:
     """Return why a kernel may not take part in a fusion; None where it may."""
     if not inductor.is_loop_kernel(kernel):
-        return Reason.node_not_loops
+        return Reason.extern_kernel if inspection.is_library_call(kernel) else Reason.node_not_loops
     if inductor.mutates_or_aliases(kernel):
-        return Reason.mutation
+        return Reason.atomics if inductor.adds_atomically(kernel) else Reason.mutation
     return None
 
 

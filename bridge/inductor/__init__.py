@@ -48,6 +48,7 @@ from .loops import (
 )
 from .numerics import computes_in_16_bits, emulates_eager_rounding, is_deterministic, unkept_promise
 from .schedule import (
+    adds_atomically,
     apart_by_user,
     buffer_dtype,
     buffer_numel,

@@ -80,8 +80,13 @@ def only_overwrites(node: Kernel) -> bool:
     """Return True if a kernel only stores into buffers that it does not own: no views, no atomics."""
     if any(o.get_aliases() and not o.get_mutations() and not _slices_cat(o) for o in node.get_outputs()):
         return False
+    return not adds_atomically(node)
+
+
+def adds_atomically(node: Kernel) -> bool:
+    """Return True if a kernel of loops adds into memory by atomic operations."""
     accesses = (entry for n in loop_nodes(node) for entries in n._body.memory_usage.values() for entry in entries)
-    return all(access.mode is None for access in accesses)
+    return any(access.mode is not None for access in accesses)
 
 
 def overwrites_in_place(node: Kernel) -> bool:

@@ -92,7 +92,7 @@ def test_no_group_crosses_a_collective(group):
     wrapper(three_collectives, bridge_backend)
     report = bridge.report()
     assert len(report.fused) == 6
-    assert {refusal.reason for refusal in report.refusals} == {bridge.Reason.node_not_loops}
+    assert {refusal.reason for refusal in report.refusals} == {bridge.Reason.extern_kernel}
 
 
 def test_what_follows_a_collective_is_an_ordinary_group(group):

@@ -15,9 +15,6 @@ from bridge.reasons import Reason
 #: Tests of reasons that no model has, or not by its code.
 ELSEWHERE = {
     Reason.aliasing: "python/unit/affine_import/test_importing.py",
-    Reason.reduction_not_splittable: "lit/align-extents.mlir",
-    Reason.non_affine_mask: "python/unit/affine/translate/test_trace.py",
-    Reason.atomics: "python/unit/affine/translate/test_trace.py",
     Reason.different_device: "python/unit/scheduling/test_hook.py",
     Reason.mlir_missing: "python/end_to_end/test_faults.py",
     Reason.plugin_missing: "python/end_to_end/test_faults.py",
@@ -52,7 +49,7 @@ def test_the_example_has_the_reason(reason, compiler):
 
 
 def test_every_other_reason_has_a_test():
-    assert set(EXAMPLES) | set(ELSEWHERE) | {Reason.extern_kernel} == set(Reason)
+    assert set(EXAMPLES) | set(ELSEWHERE) == set(Reason)
     assert not set(EXAMPLES) & set(ELSEWHERE)
     for reason, path in ELSEWHERE.items():
         assert reason.name in (ROOT / "test" / path).read_text(), reason

@@ -76,7 +76,7 @@ def test_small_kernels_may_overwrite_and_large_ones_are_left_out():
     ]
     assert candidates.sets_of_small_kernels(schedule) == [[0, 2]]
     found = [candidates.find_launch_obstacle(one) for one in schedule]
-    assert found == [None, None, None, Reason.mutation]
+    assert found == [None, None, None, Reason.atomics]
 
 
 def test_kernels_that_feed_one_kernel_have_a_common_reader(monkeypatch):

@@ -8,6 +8,7 @@ import pytest
 
 from bridge import inductor
 from bridge.horizontal.independence import find_obstacle, positions_of, reachable, span, stay_in_order
+from bridge.inductor import inspection
 from bridge.reasons import Reason
 
 
@@ -47,10 +48,18 @@ def test_two_merged_sets_that_wait_for_each_other_have_no_order():
 
 
 @pytest.mark.parametrize(
-    ("is_loop", "mutations", "expected"),
-    [(False, [], Reason.node_not_loops), (True, ["buf0"], Reason.mutation), (True, [], None)],
+    ("is_loop", "is_call", "mutations", "adds", "expected"),
+    [
+        (False, True, [], False, Reason.extern_kernel),
+        (False, False, [], False, Reason.node_not_loops),
+        (True, False, ["buf0"], True, Reason.atomics),
+        (True, False, ["buf0"], False, Reason.mutation),
+        (True, False, [], False, None),
+    ],
 )
-def test_templates_and_kernels_that_overwrite_take_no_part(monkeypatch, is_loop, mutations, expected):
+def test_calls_and_kernels_that_overwrite_take_no_part(monkeypatch, is_loop, is_call, mutations, adds, expected):
+    monkeypatch.setattr(inductor, "adds_atomically", lambda kernel: adds)
     monkeypatch.setattr(inductor, "is_loop_kernel", lambda kernel: is_loop)
+    monkeypatch.setattr(inspection, "is_library_call", lambda kernel: is_call)
     output = SimpleNamespace(get_mutations=lambda: mutations, get_aliases=list)
     assert find_obstacle(SimpleNamespace(get_outputs=lambda: [output])) is expected

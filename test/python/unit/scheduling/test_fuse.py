@@ -48,7 +48,7 @@ def test_kernels_that_are_no_loops_are_left_alone_with_the_reason():
     result = fuse_schedule(schedule, options, report)
     assert [kernel is before for kernel, before in zip(result, schedule, strict=True)] == [True, True]
     assert report.refusals == [
-        Refusal([name], Reason.node_not_loops, "not a kernel of plain loops that it owns")
+        Refusal([name], Reason.extern_kernel, "not a kernel of plain loops that it owns")
         for name in ("extern0", "extern1")
     ]
 
