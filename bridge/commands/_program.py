@@ -139,7 +139,8 @@ def find_function(program: str) -> tuple[ModuleType, Callable[..., Any], str]:
         words = f"{name} is a class; name a function, or an object like {name}()"
         raise ValueError(f"{place(function, file)}: {words}")  # noqa: TRY004
     if not callable(function):
-        raise ValueError(f"{file} has no function {name!r}")  # noqa: TRY004
+        other = f"; {name} is of type {type(function).__name__}" if hasattr(module, name) else ""
+        raise ValueError(f"{file} has no function {name!r}{other}")  # noqa: TRY004
     return module, function, name
 
 

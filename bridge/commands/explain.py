@@ -55,6 +55,8 @@ def run(arguments: argparse.Namespace) -> int:
     show(_text(explanation, arguments))
     if failure is not None:
         raise failure
+    if not explanation.graphs and ":" not in arguments.program:
+        print(f"bridge: a function of it is explained by bridge explain {arguments.program}:FUNCTION", file=sys.stderr)
     return _check(explanation, arguments.expect_kernels)
 
 

@@ -42,7 +42,8 @@ def test_given_inputs_replace_those_of_the_file(file):
 
 
 @pytest.mark.parametrize(
-    ("name", "words"), [("", "which function of"), (":SIZE", "no function 'SIZE'"), (":none", "no function 'none'")]
+    ("name", "words"),
+    [("", "which function of"), (":SIZE", "no function 'SIZE'; SIZE is of type int"), (":none", "no function 'none'$")],
 )
 def test_what_the_file_does_not_have_is_refused(file, name, words):
     with pytest.raises(ValueError, match=words):

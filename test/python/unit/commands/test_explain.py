@@ -111,6 +111,7 @@ class TestScripts:
         assert script(end, "--expect-kernels", "9") == 1
         assert "nothing was compiled" in capsys.readouterr().err
         assert script(end) == 0
+        assert "train.py:FUNCTION" in capsys.readouterr().err
 
     @pytest.mark.parametrize(
         "end", ["import sys; sys.exit(3)", "raise SystemExit('no')", "import os; os.execv('/bin/true', ['true'])"]
