@@ -10,6 +10,7 @@ from emitted_claims import wrong_claims
 from functions import rows, sample
 from patterns import TESTED
 from torch._inductor.utils import run_and_get_code
+from watched_claims import emitted_meanwhile
 
 import bridge
 from bridge import offline
@@ -37,3 +38,14 @@ def test_a_wrong_claim_is_found(compiler):
     _, codes = run_and_get_code(compiler(rows, backend="bridge"), sample())
     claimed = replace(bridge.report(), kernels_after=2)
     assert len(wrong_claims(claimed, codes)) == 2
+
+
+def test_every_report_is_compared_with_what_was_emitted_for_it(compiler):
+    with emitted_meanwhile() as found:
+        for size in (64, 32):
+            torch._dynamo.reset()
+            compiler(rows, backend="bridge")(sample()[..., :size].contiguous())
+    assert [emitted.wrong_claims() for emitted in found] == [[], []]
+    assert all(len(emitted.codes) == 1 and emitted.kernels for emitted in found)
+    found[1].report.kernels_after += 1
+    assert found[0].wrong_claims() == [] != found[1].wrong_claims()
