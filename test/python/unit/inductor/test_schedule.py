@@ -34,7 +34,7 @@ def test_what_a_kernel_writes_in_place_is_as_large_as_its_storage():
 @pytest.mark.parametrize(("rows", "moved"), [(2, 2 * 7 * 4), (4096, 64 * 4)])
 def test_what_a_kernel_searches_in_is_read(rows, moved):
     """Of a search Inductor knows no subscript, and a report had none of the bytes of the boundaries."""
-    seen = []
+    seen: list[dict[str, int]] = []
     inputs = [torch.empty(rows), torch.empty(64)]
     look_at_gpu_schedule(torch.bucketize, inputs, lambda kernels: seen.extend(map(schedule.bytes_touched, kernels)))
     assert seen == [{"arg0_1": rows * 4, "arg1_1": moved, "buf0": rows * 8}]
