@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from .protocols import Kernel, LoopNode, Schedule
-from .schedule import buffers_made, loop_nodes, operation_names, stays_inside
+from .schedule import buffer_dtype, buffer_numel, buffers_made, loop_nodes, operation_names, stays_inside
+from .sizes import size_hint
 
 
 def bytes_in_place(schedule: Schedule) -> list[int]:
@@ -56,7 +57,15 @@ def _fits(node: LoopNode, name: str, result: Any, step: int, steps: Mapping[str,
     left = [user for user in buffer.users if not _is_done(user.node.get_name(), node, step, steps)]
     if len(left) != 1 or left[0].node is not node or not left[0].can_inplace:
         return False
-    return _is_tensor(buffer) and buffer.mpi_buffer.size_free == result.mpi_buffer.size_alloc
+    return _is_tensor(buffer) and _bytes_of(buffer) == result.mpi_buffer.size_alloc
+
+
+def _bytes_of(buffer: Any) -> int:
+    """Return what is freed with a buffer; of an input that autograd has given away, Inductor plans no memory."""
+    if buffer.defining_op is not None:
+        return buffer.mpi_buffer.size_free
+    name = buffer.get_name()
+    return size_hint(buffer_numel(name)) * buffer_dtype(name).itemsize
 
 
 def _is_done(reader: str, node: LoopNode, step: int, steps: Mapping[str, int]) -> bool:

@@ -7,8 +7,10 @@ import torch
 from schedules import scheduled
 from torch._inductor import config
 
-from bridge import offline
+from bridge import inductor, offline
 from bridge.inductor.in_place import bytes_in_place
+from bridge.inductor.memory import live_bytes
+from bridge.offline.capture import compiling_for_gpu
 
 X = (32, 32)
 SIZE = 32 * 32 * 4
@@ -65,6 +67,23 @@ def test_what_one_kernel_makes_and_reads_has_no_memory_to_be_overwritten():
 def test_nothing_is_overwritten_where_inductor_is_told_so():
     with config.patch(inplace_buffers=False):
         assert overwritten(lambda x: (x @ x).exp(), X) == [0, 0]
+
+
+def test_a_value_that_the_forward_saved_is_overwritten_by_the_backward():
+    """Autograd gives it away; the gradient of the result it keeps."""
+    found = []
+
+    def look(schedule):
+        live_bytes(schedule)  # plans the memory
+        found.append(bytes_in_place(schedule))
+        return schedule
+
+    inputs = [torch.zeros(X, requires_grad=True) for _ in range(2)]
+    torch._dynamo.reset()
+    with config.patch({inductor.HOOK: look, "fx_graph_cache": False}), compiling_for_gpu() as codes:
+        torch.compile(lambda x, y: torch.sigmoid(x @ y).sin())(*inputs)
+    assert found == [[0, 0], [SIZE, 0, 0]]
+    assert "(in_out_ptr0" in codes[1]
 
 
 FUNCTIONS = {
