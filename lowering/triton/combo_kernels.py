@@ -14,7 +14,7 @@ import torch
 from ...inductor.derived import code_generator
 from ...inductor.numerics import is_deterministic
 from ...inductor.protocols import KernelFeatures, Scheduler, Scores, TritonCodeGenerator
-from .configurations import Part, joint_configurations
+from .configurations import ENOUGH_BLOCKS, Part, joint_configurations
 
 if TYPE_CHECKING:
     from torch._inductor.codegen.triton import TritonKernel
@@ -144,13 +144,18 @@ def shared_launch_kernel() -> type:
 
 
 def _own_block(part: TritonKernel, sizes: dict[str, int]) -> list[Any]:
-    """Return the one configuration that Bridge has chosen for a part; none where it has not."""
+    """Return the one configuration that Bridge has chosen for a part; none where it has not.
+
+    Nor where its programs are few, as in decoding: then the launch is timed with the smaller blocks of Inductor's, too.
+    """
     from torch._inductor.runtime import triton_heuristics
 
     if part.bridge_block is None:
         return []
     rows, warps = part.bridge_block
-    return [triton_heuristics.Config({"XBLOCK": min(rows, sizes["x"])}, num_warps=warps, num_stages=1)]
+    if sizes["x"] < rows * ENOUGH_BLOCKS:
+        return []
+    return [triton_heuristics.Config({"XBLOCK": rows}, num_warps=warps, num_stages=1)]
 
 
 def cannot_share_launch(scheduler: Scheduler, device: torch.device) -> str | None:

@@ -99,10 +99,10 @@ def rotated_both(q, k, weight, cos, sin):
     return rotated(q, weight, cos, sin), rotated(k, weight, cos, sin)
 
 
-def blocks_and_warps(function, *heads, **patches):
+def blocks_and_warps(function, *heads, tokens=512, **patches):
     """Return what is tried for the one launch of a function of projections with so many heads of 256."""
-    shared = [torch.zeros(size, dtype=torch.bfloat16) for size in ((256,), (512, 1, 256), (512, 1, 256))]
-    inputs = [*(torch.zeros(512, number, 256, dtype=torch.bfloat16) for number in heads), *shared]
+    shared = [torch.zeros(size, dtype=torch.bfloat16) for size in ((256,), (tokens, 1, 256), (tokens, 1, 256))]
+    inputs = [*(torch.zeros(tokens, number, 256, dtype=torch.bfloat16) for number in heads), *shared]
     torch._dynamo.reset()
     (kernel,) = offline.compile_for_gpu(function, inputs, compile_fx=bridge_backend, config_patches=patches).kernels
     alone = re.search(r"fixed_config\(\s*config=\{'XBLOCK': (\d+), 'num_warps': (\d+)", kernel.source)
@@ -117,6 +117,12 @@ def test_parts_of_a_launch_have_the_blocks_that_they_have_alone():
     ((rows, warps),) = blocks_and_warps(rotated, 16)
     assert blocks_and_warps(rotated, 8) == [(rows, warps)]
     assert blocks_and_warps(rotated_both, 16, 8) == [(rows, rows, warps)]
+
+
+def test_few_rows_in_a_launch_are_tried_in_blocks_of_inductors():
+    """A block of 8 rows has two programs for 16 heads of one token, where a GPU has 132 multiprocessors."""
+    ((rows, _),) = blocks_and_warps(rotated, 16, tokens=1)
+    assert min(q for q, *_ in blocks_and_warps(rotated_both, 16, 8, tokens=1)) < rows
 
 
 def test_parts_of_a_launch_have_inductors_blocks_where_tuning_is_asked_for():
