@@ -9,24 +9,29 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from ..inductor.memory import bytes_held, estimated_peak, live_bytes
+from ..inductor.memory import bytes_held, estimated_peak, live_bytes, peak_bytes
 from ..inductor.protocols import Kernel, Schedule
 from ..reasons import Reason, Unsupported
+
+#: What CUDA's caching allocator rounds each request up to.  A fused kernel reads the seed of its random numbers, 8
+#: bytes, while it makes its results; apart, the seed may be gone by then.
+SMALLEST_BLOCK = 512
 
 
 @dataclass
 class Room:
     """most: bytes that Inductor's own schedule needs, in the order that it would have run in; levels: by kernel, bytes
-    that are live while it runs, or more."""
+    that are live while it runs, or more; counted: `most` with what kernels overwrite counted twice, as by Inductor."""
 
     most: int
     levels: dict[Kernel, int]
+    counted: int = 0
 
     @staticmethod
     def of(schedule: Schedule) -> Room:
         """Of kernels that are in the order in which Inductor would run them."""
         levels = _levels(schedule)
-        return Room(max(levels.values(), default=0), levels)
+        return Room(max(levels.values(), default=0), levels, peak_bytes(schedule, in_place=False))
 
     @staticmethod
     def unknown() -> Room:
@@ -45,9 +50,13 @@ class Room:
             levels = _levels(after)
             above = max(levels.values()) - self.most
             above = min(above, estimated_peak(after) - self.most) if above > 0 else above
-            if above > 0:
+            if above > 0 and not self._is_no_block(above, after):
                 raise Unsupported(Reason.not_profitable, f"the graph would need {above:,} bytes of memory more")
         self.levels |= levels
+
+    def _is_no_block(self, above: int, after: Schedule) -> bool:
+        """Return True for bytes that the allocator may have anyhow, if Inductor's own estimate is not higher."""
+        return above < SMALLEST_BLOCK and peak_bytes(after, in_place=False) <= self.counted
 
     def check_all(self, after: Schedule, most: int) -> None:
         """Unsupported for a schedule that needs more, some of whose buffers have other sizes than before.

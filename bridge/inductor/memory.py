@@ -14,12 +14,13 @@ from .schedule import buffer_dtype, buffer_numel, buffers_read, operation_names,
 from .sizes import size_hint
 
 
-def live_bytes(schedule: Schedule) -> list[tuple[int, int]]:
+def live_bytes(schedule: Schedule, in_place: bool = True) -> list[tuple[int, int]]:
     """Return for each kernel (bytes that are live while it runs, of these the bytes of the buffers that it makes).
 
-    What a kernel makes for itself alone has no memory, and what it writes in the place of an input no more than that;
-    Inductor's estimate counts both.  It has a backward free the gradients that it is given, which autograd's call holds
-    until it returns.
+    in_place: whether what a kernel writes in the place of an input needs no memory; Inductor's estimate does not know.
+
+    What a kernel makes for itself alone has no memory; Inductor's estimate counts it while the kernel runs.  It has a
+    backward free the gradients that it is given, which autograd's call holds until it returns.
     """
     from torch._inductor import memory
 
@@ -32,9 +33,10 @@ def live_bytes(schedule: Schedule) -> list[tuple[int, int]]:
     _count_wholes_once(schedule)
     _count_elements_once(freeable)
     found = []
-    levels, in_place = live_levels(schedule, freeable, outputs), bytes_in_place(schedule)
+    levels = live_levels(schedule, freeable, outputs)
+    spared = bytes_in_place(schedule) if in_place else [0] * len(schedule)
     # There is one more level, after the last kernel.
-    for kernel, level, overwriting in zip(schedule, levels, in_place, strict=False):
+    for kernel, level, overwriting in zip(schedule, levels, spared, strict=False):
         names = operation_names(kernel)
         made = {buffer.get_name(): buffer.mpi_buffer.size_alloc for buffer in kernel.get_outputs()}
         inside = sum(size for name, size in made.items() if stays_inside(scheduler, name, names))
@@ -101,9 +103,9 @@ def bytes_held(kernel: Kernel) -> int:
     return made + read + sum(V.graph.get_dep_size_hint(dep) for dep in reads if dep.name not in buffers)
 
 
-def peak_bytes(schedule: Schedule) -> int:
-    """Return the most that is live at a time, with the kernels in this order."""
-    return max((level for level, _ in live_bytes(schedule)), default=0)
+def peak_bytes(schedule: Schedule, in_place: bool = True) -> int:
+    """Return the most that is live at a time, with the kernels in this order; in_place: as of `live_bytes`."""
+    return max((level for level, _ in live_bytes(schedule, in_place)), default=0)
 
 
 def estimated_peak(schedule: Schedule) -> int:

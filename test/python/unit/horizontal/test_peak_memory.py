@@ -9,7 +9,7 @@ import bridge
 from bridge import offline
 from bridge.backend import bridge as bridge_backend
 from bridge.horizontal import peak_memory, shared_launch
-from bridge.horizontal.peak_memory import Liveness
+from bridge.horizontal.peak_memory import Liveness, Room
 from bridge.inductor.memory import live_bytes
 from bridge.reasons import Unsupported
 from bridge.support.error_boundary import boundary
@@ -48,6 +48,13 @@ def test_a_kernel_without_room_leaves_its_set_and_finds_one_that_feeds_the_same(
     shapes = [(32, 32)] * 4 + [(32, 128)]
     assert launches(function, *map(torch.randn, shapes)) == (5, 3), bridge.report()
     assert any("memory more" in line for group in bridge.report().groups for line in group.decisions)
+
+
+@pytest.mark.parametrize(("above", "counted", "allowed"), [(8, 200, True), (512, 200, False), (8, 201, False)])
+def test_a_seed_that_lives_longer_is_no_block_of_the_allocators(monkeypatch, above, counted, allowed):
+    """Dropout, a norm and a rotation of halves stayed apart for 8 bytes beside a result that overwrites its input."""
+    monkeypatch.setattr(peak_memory, "peak_bytes", lambda schedule, in_place: counted)
+    assert Room(100, {}, counted=200)._is_no_block(above, []) is allowed
 
 
 def test_what_a_kernel_makes_for_itself_has_no_memory(monkeypatch):
