@@ -38,7 +38,15 @@ def test_a_backward_is_a_kernel_of_rows_and_one_that_adds_up(name):
     assert "by PyTorch saved" in str(bridge.report())
 
 
-@pytest.mark.parametrize("name", ["layer norm, 2048 rows", "gelu(x @ w + b)", "LayerScale"])
+def test_a_sum_beside_a_result_that_overwrites_what_was_saved_needs_no_room():
+    """GELU's gradient has the memory of what the forward saved, in one kernel with the sum or apart."""
+    function, make = PATTERNS["gelu(x @ w + b)"]
+    _, backward = graphs(function, make(), compiled_for(training=True))
+    assert count(backward) == "2", bridge.report()
+    assert "(in_out_ptr0" in backward
+
+
+@pytest.mark.parametrize("name", ["layer norm, 2048 rows", "LayerScale"])
 def test_partial_sums_need_room_in_memory(name):
     """The graph's peak is at the kernel of rows, and Inductor adds up without a workspace."""
     function, make = PATTERNS[name]
