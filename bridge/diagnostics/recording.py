@@ -213,6 +213,5 @@ def _buffer(name: str, temporary: bool) -> Buffer:
     from .. import inductor
     from ..inductor import inspection as generated
 
-    dtype = inductor.buffer_dtype(name)
-    amount = inductor.size_hint(inductor.buffer_numel(name)) * dtype.itemsize
-    return Buffer(str(dtype).removeprefix("torch."), generated.buffer_shape(name), amount, temporary)
+    dtype = str(inductor.buffer_dtype(name)).removeprefix("torch.")
+    return Buffer(dtype, generated.buffer_shape(name), inductor.buffer_bytes(name), temporary)

@@ -38,7 +38,7 @@ class Room:
 
     @staticmethod
     def of(schedule: Schedule) -> Room:
-        """Of kernels that are in the order in which Inductor would run them."""
+        """Return the room of kernels that are in the order in which Inductor would run them."""
         levels = _levels(schedule)
         return Room(max(levels.values(), default=0), levels, peak_bytes(schedule, in_place=False))
 
@@ -56,12 +56,17 @@ class Room:
             return
         levels = self._bounds(before, positions, after)
         if levels is None or max(levels.values()) > self.most:
-            levels = _levels(after)
-            above = max(levels.values()) - self.most
-            above = min(above, estimated_peak(after) - self.most) if above > 0 else above
-            if above > 0 and not self._means_nothing(above, after):
-                raise Unsupported(Reason.not_profitable, f"the graph would need {above:,} bytes of memory more")
+            levels = self._levels_below(after, self.most)
         self.levels |= levels
+
+    def _levels_below(self, after: Schedule, most: int) -> dict[Kernel, int]:
+        """Return the levels of a schedule; Unsupported where they, in Inductor's order too, are above `most`."""
+        levels = _levels(after)
+        above = max(levels.values(), default=0) - most
+        above = min(above, estimated_peak(after) - most) if above > 0 else above
+        if above > 0 and not self._means_nothing(above, after):
+            raise Unsupported(Reason.not_profitable, f"the graph would need {above:,} bytes of memory more")
+        return levels
 
     def _means_nothing(self, above: int, after: Schedule) -> bool:
         """Return True for bytes within what the count is exact to, if Inductor's own estimate is not higher."""
@@ -74,12 +79,8 @@ class Room:
         """
         if not self.levels:
             return
-        levels, most = _levels(after), max(self.most, most)
-        above = max(levels.values(), default=0) - most
-        above = min(above, estimated_peak(after) - most) if above > 0 else above
-        if above > 0 and not self._means_nothing(above, after):
-            raise Unsupported(Reason.not_profitable, f"the graph would need {above:,} bytes of memory more")
-        self.levels, self.most = levels, most
+        most = max(self.most, most)
+        self.levels, self.most = self._levels_below(after, most), most
 
     def _bounds(self, before: Schedule, positions: Collection[int], after: Schedule) -> dict[Kernel, int] | None:
         """Return what may be live while the kernels around run, if all that the new one needs is; None: unknown.

@@ -50,6 +50,7 @@ from .numerics import computes_in_16_bits, emulates_eager_rounding, is_determini
 from .schedule import (
     adds_atomically,
     apart_by_user,
+    buffer_bytes,
     buffer_dtype,
     buffer_numel,
     buffers_awaited,

@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from .protocols import Kernel, LoopNode, Schedule
-from .schedule import buffer_dtype, buffer_numel, buffers_made, loop_nodes, operation_names, stays_inside
-from .sizes import size_hint
+from .schedule import buffer_bytes, buffers_made, loop_nodes, operation_names, stays_inside
 
 
 def bytes_in_place(schedule: Schedule) -> list[int]:
@@ -62,10 +61,7 @@ def _fits(node: LoopNode, name: str, result: Any, step: int, steps: Mapping[str,
 
 def _bytes_of(buffer: Any) -> int:
     """Return what is freed with a buffer; of an input that autograd has given away, Inductor plans no memory."""
-    if buffer.defining_op is not None:
-        return buffer.mpi_buffer.size_free
-    name = buffer.get_name()
-    return size_hint(buffer_numel(name)) * buffer_dtype(name).itemsize
+    return buffer_bytes(buffer.get_name()) if buffer.defining_op is None else buffer.mpi_buffer.size_free
 
 
 def _is_done(reader: str, node: LoopNode, step: int, steps: Mapping[str, int]) -> bool:

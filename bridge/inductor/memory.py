@@ -10,8 +10,7 @@ from typing import Any
 from .in_place import bytes_in_place
 from .patches import replace_next_call
 from .protocols import Kernel, Schedule
-from .schedule import buffer_dtype, buffer_numel, buffers_read, operation_names, stays_inside
-from .sizes import size_hint
+from .schedule import buffer_bytes, buffers_read, operation_names, stays_inside
 
 
 def live_bytes(schedule: Schedule, in_place: bool = True) -> list[tuple[int, int]]:
@@ -80,7 +79,7 @@ def _count_elements_once(freeable: dict[str, Any]) -> None:
     for name, buffer in freeable.items():
         held = buffer.mpi_buffer
         if held.size_free:  # what has no size is no tensor
-            held.size_free = min(held.size_free, size_hint(buffer_numel(name)) * buffer_dtype(name).itemsize)
+            held.size_free = min(held.size_free, buffer_bytes(name))
 
 
 def _whole(buffer: Any) -> Any:

@@ -428,6 +428,11 @@ def buffer_numel(name: str) -> sympy.Expr:
     return sympy.expand(sympy.sympify(offset + reach + 1))
 
 
+def buffer_bytes(name: str) -> int:
+    """Return the bytes of a buffer's storage that its layout reaches, for typical sizes."""
+    return size_hint(buffer_numel(name)) * buffer_dtype(name).itemsize
+
+
 def is_inference_graph() -> bool:
     """Return True if the graph that is being compiled is one for inference."""
     from torch._inductor.virtualized import V
