@@ -20,6 +20,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 from unittest import mock
@@ -29,15 +30,16 @@ import torch
 import bridge as package
 from bridge import inductor
 from bridge.backend import bridge
-from bridge.bench import gpu_measurements, measure, zoo
-from bridge.bench.cases import FAILURES, Case, first_line, make_case
+from bridge.bench import gpu_measurements, zoo
+from bridge.bench.cases import Case
+from bridge.bench.command import attempt_by_name
 from bridge.bench.gpu_measurements import Launch
 from bridge.bench.red import exit_status
 from bridge.bench.side_by_side import Turn, side_by_side
 from bridge.diagnostics.recording import Kernel, Recording, recorded
 from bridge.inductor import columns
 from bridge.options import Options
-from bridge.reports import Report, bugs
+from bridge.reports import Report
 from bridge.scheduling import fuse, hook
 
 if TYPE_CHECKING:
@@ -59,7 +61,7 @@ Operation: TypeAlias = "tuple[int, str]"
 
 @dataclass(frozen=True)
 class Timed:
-    """A kernel of generated code in a model: its name, its operations with their graph, its source, microseconds."""
+    """Hold a kernel of generated code in a model: its name, operations with their graph, source, microseconds."""
 
     name: str
     operations: frozenset[Operation]
@@ -69,7 +71,7 @@ class Timed:
 
 @dataclass(frozen=True)
 class Pair:
-    """What one step made of some kernels; before, after: the name, the microseconds and the source of each kernel."""
+    """Hold what one step made of some kernels; before, after: the name, microseconds and source of each kernel."""
 
     model: str
     step: str
@@ -78,12 +80,12 @@ class Pair:
 
     @property
     def gain(self) -> float:
-        """Microseconds saved."""
+        """Return the microseconds saved."""
         return sum(us for _, us, _ in self.before) - sum(us for _, us, _ in self.after)
 
     @property
     def noise(self) -> float:
-        """Microseconds of gain or loss that mean nothing."""
+        """Return the microseconds of gain or loss that mean nothing."""
         return max(NOISE_US, NOISE * sum(us for _, us, _ in self.before))
 
 
@@ -193,7 +195,7 @@ def state(name: str, recording: Recording, links: list[set[Operation]]) -> Itera
 
 @dataclass(frozen=True)
 class Captured:
-    """A case in a state, in a CUDA graph, which another compilation does not change.
+    """Hold a case in a state, in a CUDA graph, which another compilation does not change.
 
     kept: what owns the graph's memory; links: as of `pairs`.
     """
@@ -253,15 +255,7 @@ def medians(rounds: list[list[Launch]]) -> list[tuple[str, float]]:
 
 def _job(job: tuple[str, str], turn: Turn) -> list[Pair] | str:
     """Return the pairs of a model in a mode, or why there are none."""
-    name, mode = job
-    (architecture,) = (a for a in zoo.ZOO if a.name == name)
-    measure.warm_up()
-    try:
-        with torch.no_grad():
-            found = measured(make_case(architecture, architecture.build(torch.bfloat16, "cuda"), mode), turn)
-    except FAILURES as failure:
-        return f"{type(failure).__name__}: {first_line(failure)[:300]}"
-    return f"internal_error: {bugs()[0]}" if bugs() else found
+    return attempt_by_name(*job, 1, partial(measured, turn=turn))
 
 
 def run(options: argparse.Namespace) -> list[Pair]:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import torch
 
@@ -92,6 +92,9 @@ def measure_all(todo: list[Job], options: argparse.Namespace) -> Run:
 #: A result, or why there is none.
 Outcome: TypeAlias = "Result | str"
 
+#: What is measured of a case.
+Measured = TypeVar("Measured")
+
 
 def _outcomes(numbered: list[tuple[int, Job]], compiles: int) -> Iterator[tuple[tuple[int, Job], Outcome]]:
     """Yield jobs with their outcomes as they come: of one job, or of several side by side."""
@@ -107,14 +110,19 @@ def _outcomes(numbered: list[tuple[int, Job]], compiles: int) -> Iterator[tuple[
 def _attempt_in_turn(named: tuple[int, str, str, int, int], turn: Turn) -> Outcome:
     """Return the outcome of a job in a process of its own, whose internal errors nobody else would see."""
     number, name, mode, batch, compiles = named
-    (architecture,) = (a for a in zoo.ZOO if a.name == name)
     measured = partial(measure.measure, number=number, compiles=compiles, plan=measure.Plan(alone=turn.alone))
+    return attempt_by_name(name, mode, batch, measured)
+
+
+def attempt_by_name(name: str, mode: str, batch: int, measured: Callable[[Case], Measured]) -> Measured | str:
+    """Return what is measured of a model, in a process that has done nothing yet; or why there is nothing."""
+    (architecture,) = (a for a in zoo.ZOO if a.name == name)
     measure.warm_up()
     outcome = _attempt((architecture, mode, batch), measured)
     return f"internal_error: {bugs()[0]}" if bugs() else outcome
 
 
-def _attempt(job: Job, measured: Callable[[Case], Result]) -> Outcome:
+def _attempt(job: Job, measured: Callable[[Case], Measured]) -> Measured | str:
     """Return a job's result, or why there is none."""
     architecture, mode, batch = job
     try:

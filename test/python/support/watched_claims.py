@@ -21,7 +21,7 @@ from bridge.scheduling import hook
 
 @dataclass
 class Emitted:
-    """What became of the graphs of one report, in their order.
+    """Hold what became of the graphs of one report, in their order.
 
     codes: their wrappers; kernels: with the number of their wrapper; lost: whether a graph has no wrapper in Python.
     """
@@ -40,7 +40,7 @@ class Emitted:
 
 @dataclass
 class _Graph:
-    """A graph whose code is being generated: whose report it is in, and the kernels of it and of its subgraphs."""
+    """Follow a graph whose code is being generated: whose report it is in, and the kernels of it and its subgraphs."""
 
     emitted: Emitted | None = None
     kernels: list[tuple[str, list[str], str]] = field(default_factory=list)
