@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from ..reasons import Reason, Unsupported
+from ..support.os_errors import os_words
 from .mlir_runtime import context, ir, load_pass_plugins, mlir_errors_are_bugs
 from .pass_manager import Remark, transform
 
@@ -51,7 +52,7 @@ class _Helper:
                     pass_fds=[theirs.fileno()],
                 )
         except OSError as error:
-            raise Unsupported(Reason.pass_crashed, f"the helper process does not start: {error}") from error
+            raise Unsupported(Reason.pass_crashed, f"the helper process does not start: {os_words(error)}") from error
 
     def alive(self) -> bool:
         """Return True if the process has not ended."""

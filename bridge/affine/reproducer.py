@@ -6,6 +6,8 @@ import os
 import tempfile
 from pathlib import Path
 
+from ..support.os_errors import os_words
+
 _RESOURCES = """
 {{-#
   external_resources: {{
@@ -30,7 +32,7 @@ def write_reproducer(module: str, pipeline: str, folder: Path | None) -> str:
         path = _new_file(folder)
         path.write_text(module.rstrip("\n") + "\n" + _RESOURCES.format(pipeline=escaped))
     except OSError as error:
-        return f"no reproducer could be written: {error}"
+        return f"no reproducer could be written: {os_words(error)}"
     return f"bridge-opt --run-reproducer {path}"
 
 

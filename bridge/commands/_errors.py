@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ..options import OptionError
 from ..reasons import Unsupported
+from ..support.os_errors import os_words
 from ._user_code import ProgramEnded
 
 #: A line that is longer is cut: torch prints whole tensors and tables.
@@ -70,7 +71,7 @@ def _words(error: BaseException) -> str:
     """Return the error's own words, with its type but for those that say all."""
     if isinstance(error, SyntaxError):
         return f"{type(error).__name__}: {error.msg}"
-    text = str(error).strip()
+    text = os_words(error) if isinstance(error, OSError) else str(error).strip()
     wrapped = _WRAPPED.search(text)
     if wrapped is not None:
         return f"{wrapped[1]}: {_first_line(wrapped[3])}"

@@ -19,6 +19,7 @@ from typing import Any
 
 from ..reports import warn_once
 from ..support.error_boundary import attempt
+from ..support.os_errors import os_words
 
 _compilations = itertools.count()
 
@@ -105,7 +106,7 @@ class Dump:
                 yield
             except OSError as error:
                 place = self.folder.parent if self.folder else tempfile.gettempdir()
-                warn_once(f"dump {place}", f"bridge cannot write its dump: {error}")
+                warn_once(f"dump {place}", f"bridge cannot write its dump: {os_words(error)}")
                 self.folder = None
             done = True
         if not done:

@@ -59,7 +59,7 @@ def test_the_place_may_be_that_of_the_cause():
         (OptionError("bad option"), "bad option"),
         (ValueError("first\nsecond"), "first"),
         (ValueError("of a module:\nerror: here\nmore"), "of a module: error: here"),
-        (FileNotFoundError(2, "No such file", "a.mlir"), "[Errno 2] No such file: 'a.mlir'"),
+        (FileNotFoundError(2, "No such file", "a.mlir"), "a.mlir: no such file"),
         (SyntaxError("never closed", ("/no/folder/a.py", 3, 1, "")), "/no/folder/a.py:3: SyntaxError: never closed"),
         (KeyError("x"), "KeyError: 'x' (an error inside of Bridge or torch; --traceback shows where)"),
         (AssertionError(), "AssertionError (an error inside of Bridge or torch; --traceback shows where)"),
