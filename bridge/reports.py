@@ -293,6 +293,15 @@ class Report:
     def __str__(self) -> str:
         return _writer(self)
 
+    def __repr__(self) -> str:
+        """Return one line for a prompt: `print` shows the rest."""
+        if not self.graphs:
+            return "<bridge.Report: nothing was compiled; print() says why that may be>"
+        graphs = f"{self.graphs} graph{'' if self.graphs == 1 else 's'}"
+        groups = f"{len(self.fused)} of {len(self.groups)} groups changed"
+        kernels = f"{self.kernels_before} -> {self.kernels_after} kernels"
+        return f"<bridge.Report: {graphs}, {groups}, {kernels}; print() shows what was done, .details() all>"
+
     def _repr_html_(self) -> str:
         """Return the same for a notebook."""
         return f"<pre>{html.escape(str(self))}</pre>"

@@ -110,6 +110,11 @@ class Explanation:
         """Return the first screen; `details` has the rest."""
         return str(self.screen) if self.graphs else f"{self.name}: nothing was compiled"
 
+    def __repr__(self) -> str:
+        """Return one line for a prompt: `print` shows the rest."""
+        kernels = f"{self.kernels_before} -> {self.kernels_after} kernels"
+        return f"<bridge.Explanation of {self.name} for {self.target}: {kernels}; print() shows more, .details() all>"
+
     def _repr_html_(self) -> str:
         """Return the first screen for a notebook."""
         return as_html(self.screen)

@@ -35,6 +35,15 @@ def test_a_report_without_graphs_says_how_to_see_what_was_cached():
     assert "TORCHINDUCTOR_FORCE_DISABLE_CACHES=1" in bridge.Report().details()
 
 
+def test_a_prompt_shows_one_line():
+    """The fields of a dataclass were pages."""
+    groups = [bridge.GroupReport("group0", ["op0"] * 99, 2, 1, fused=True), bridge.GroupReport("group1", ["op1"], 1, 1)]
+    report = bridge.Report(groups=groups, graphs=1, kernels_before=3, kernels_after=2)
+    assert repr(report).startswith("<bridge.Report: 1 graph, 1 of 2 groups changed, 3 -> 2 kernels; print() ")
+    for one in (report, bridge.Report()):
+        assert len(repr(one)) < 120 and "\n" not in repr(one) and repr(one) != str(one)
+
+
 def test_a_notebook_shows_the_first_screen():
     assert "compile anew" in bridge.Report()._repr_html_()
 

@@ -61,6 +61,11 @@ def test_text_of_nothing_compiled():
     assert str(explained(graphs=0)) == "f: nothing was compiled"
 
 
+def test_a_prompt_shows_one_line():
+    assert repr(explained()).startswith(f"<bridge.Explanation of {explained().name} for ")
+    assert len(repr(explained())) < 140 and "\n" not in repr(explained())
+
+
 def test_the_file_is_one_page_with_its_texts_escaped(tmp_path):
     explanation = explained()
     explanation.groups = []
