@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
-from typing import Any
+import sys
+import warnings
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from .options import make_options
 from .reports import Report
@@ -31,19 +33,58 @@ def uninstall() -> None:
     hook.uninstall()
 
 
-@contextlib.contextmanager
-def enabled(**options: Any) -> Iterator[Report]:
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+class enabled(contextlib.ContextDecorator):
     """As `install`, for what this thread compiles inside the block (or the decorated function).
 
-    Gives the report of all of it.  Blocks nest; the innermost's options count.  A backward that is compiled
-    after the block is plain Inductor's.
+    `with bridge.enabled() as report:` gives the report of all of it.  Without `with` nothing is turned on, and a
+    warning says so.  Blocks nest; the innermost's options count.  A backward that is compiled after the block is plain
+    Inductor's.  OptionError for a bad option.
     """
-    chosen = make_options(options)
-    from .scheduling import hook
 
-    report = Report()
-    if not hook.supported(report):
-        yield report
-        return
-    with hook.active(chosen, report):
-        yield report
+    #: For `__del__`, of an object that a bad option has kept from being made.
+    _used = True
+
+    def __init__(self, **options: Any):
+        """Take the options; what `bridge.config` and the environment say is read when the block begins."""
+        make_options(options)
+        self._options = options
+        self._blocks: list[contextlib.ExitStack] = []
+        self._used = False
+
+    def __enter__(self) -> Report:
+        """Begin the block, and return its report."""
+        self._used = True
+        from .scheduling import hook
+
+        report, chosen = Report(), make_options(self._options)
+        with contextlib.ExitStack() as stack:
+            if hook.supported(report):
+                stack.enter_context(hook.active(chosen, report))
+            self._blocks.append(stack.pop_all())
+        return report
+
+    def __exit__(self, *error: object) -> None:
+        """End the block that was begun last."""
+        self._blocks.pop().close()
+
+    def __call__(self, function: _Function) -> _Function:
+        """Return a function whose calls are blocks."""
+        self._used = True
+        return super().__call__(function)
+
+    def _recreate_cm(self) -> enabled:
+        """Return what a call of a decorated function enters: calls may run in several threads at once."""
+        return type(self)(**self._options)
+
+    def __repr__(self) -> str:
+        """Return what to write, for a prompt: the call alone turns nothing on."""
+        return "<bridge.enabled: on inside of `with bridge.enabled():` only>"
+
+    def __del__(self) -> None:
+        """Warn where the call stood alone."""
+        if not self._used and not sys.is_finalizing():
+            words = "bridge.enabled() turns nothing on without `with`; for the whole process call bridge.install()"
+            warnings.warn(words, RuntimeWarning, stacklevel=2)

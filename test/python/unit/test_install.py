@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import warnings
+
 import pytest
 import torch
 from counted import FUSED, UsersPass, compile_and_run
@@ -79,6 +82,55 @@ class TestWholeProcess:
             assert compile_and_run() == FUSED
         assert users.calls == 2
         bridge.uninstall()
+
+
+class TestWithoutWith:
+    """As with torch.no_grad() the call alone turns nothing on; it was silent about it."""
+
+    def test_a_warning_says_so(self, config):
+        with pytest.warns(RuntimeWarning, match="turns nothing on without `with`.* bridge.install") as said:
+            bridge.enabled()
+        assert said[0].filename == __file__
+        assert hook.current() is None and config._post_fusion_custom_pass is None
+
+    def test_a_prompt_shows_what_to_write(self):
+        with bridge.enabled() as report:
+            pass
+        assert report.graphs == 0
+        with pytest.warns(RuntimeWarning):
+            assert "`with bridge.enabled():`" in repr(bridge.enabled())
+
+    @pytest.mark.parametrize("options", [{"max_nodes": "3"}, {"nonsense": 1}])
+    def test_a_bad_option_is_an_error_of_the_call(self, options):
+        with warnings.catch_warnings(), pytest.raises(bridge.OptionError):
+            warnings.simplefilter("error")
+            bridge.enabled(**options)
+
+    def test_a_decorated_function_is_a_block_in_every_thread(self, compiler, config):
+        """Each call has its own scope; where it is never called, nobody forgot a `with`."""
+        seen = []
+
+        @bridge.enabled(max_nodes=7)
+        def decorated(depth: int) -> None:
+            seen.append(hook.current().options.max_nodes)
+            if depth:
+                in_thread(lambda: decorated(depth - 1))
+                decorated(depth - 1)
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            decorated(2)
+            bridge.enabled()(decorated)
+            gc.collect()
+        assert seen == [7] * 7 and hook.current() is None
+
+    def test_one_object_may_begin_several_blocks(self, compiler, config):
+        block = bridge.enabled(max_nodes=7)
+        with block as outer, block as inner:
+            assert outer is not inner and hook.current().options.max_nodes == 7
+        assert hook.current() is None
+        with block:
+            assert hook.current() is not None
 
 
 def test_nothing_is_done_when_the_process_ends(python):
