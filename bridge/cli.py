@@ -8,13 +8,14 @@ import os
 import pkgutil
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from types import ModuleType
+from typing import NoReturn
 
 from . import commands
 from .commands._errors import one_line
 from .commands._output import discard, flush, show
-from .options import from_environment
+from .options import from_environment, nearest
 from .support.error_boundary import BUGS
 from .support.version import __version__
 
@@ -39,9 +40,27 @@ class _Version(argparse.Action):
         parser.exit()
 
 
-def make_parser(argv: Sequence[str]) -> argparse.ArgumentParser:
+class _Parser(argparse.ArgumentParser):
+    """A parser whose error is one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print what is wrong, and where to look, and end with status 2."""
+        self.exit(2, f"{self.prog}: error: {message} ({self.prog} --help)\n")
+
+    def unknown(self, arguments: Sequence[str]) -> NoReturn:
+        """Say which arguments no command has, and which option the first of them may stand for."""
+        given = next((argument for argument in arguments if argument.startswith("-")), arguments[0])
+        options = [option for action in self._actions for option in action.option_strings if option != "-h"]
+        self.error(_unknown("argument", given.partition("=")[0], options))
+
+
+def _unknown(what: str, given: str, valid: Collection[str]) -> str:
+    return f"unknown {what} {given!r}; {nearest(given, valid) or 'valid: ' + ', '.join(valid)}"
+
+
+def make_parser(argv: Sequence[str]) -> _Parser:
     """Return the parser; only a command that argv names adds its arguments, as that may take imports."""
-    parser = argparse.ArgumentParser(prog="bridge", description="What Bridge makes of PyTorch programs.")
+    parser = _Parser(prog="bridge", description="What Bridge makes of PyTorch programs.")
     parser.add_argument("--version", action=_Version, nargs=0, help="show versions and exit")
     subparsers = parser.add_subparsers(required=True, metavar="command")
     for module in command_modules():
@@ -51,7 +70,7 @@ def make_parser(argv: Sequence[str]) -> argparse.ArgumentParser:
         if module.NAME in argv:
             module.register(own)
         own.add_argument("--traceback", action="store_true", help="for an error also print where it came from")
-        own.set_defaults(run=module.run)
+        own.set_defaults(run=module.run, parser=own)
     return parser
 
 
@@ -59,7 +78,13 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     """Return the arguments; what follows `--` is for the user's script, where the command runs one."""
     ours, separator, theirs = _split(list(argv))
     parser = make_parser(ours)
-    arguments = parser.parse_args(ours)
+    names = [module.NAME for module in command_modules()]
+    command = next((argument for argument in ours if not argument.startswith("-")), names[0])
+    if command not in names:
+        parser.error(_unknown("command", command, names))
+    arguments, others = parser.parse_known_args(ours)
+    if others:
+        arguments.parser.unknown(others)
     if separator and not hasattr(arguments, "script_arguments"):
         parser.error("this command runs no script that could take what follows --")
     if separator:

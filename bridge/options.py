@@ -125,6 +125,8 @@ def split_options(
 
     inductors: the names of Inductor's options.  OptionError for an option that is unknown, of both, or given twice.
     """
+    if options and not (isinstance(options, Mapping) and all(isinstance(key, str) for key in options)):
+        raise OptionError(f"options must be a dict like {{'strict': True}}, got {options!r}")
     ours: dict[str, object] = {}
     theirs: dict[str, object] = {}
     for key, value in (options or {}).items():
@@ -147,7 +149,7 @@ def _is_ours(name: str, inductors: Collection[str]) -> bool:
         raise OptionError(f"option {name!r} is one of Inductor's too; write '{_PREFIX}{name}' for Bridge's")
     if not known and name not in inductors:
         valid = f"those of Bridge are {_valid()}; torch._inductor.list_options() has Inductor's"
-        raise OptionError(f"unknown option {name!r}; {_nearest(name, [*Options.names(), *inductors]) or valid}")
+        raise OptionError(f"unknown option {name!r}; {nearest(name, [*Options.names(), *inductors]) or valid}")
     return known
 
 
@@ -155,7 +157,7 @@ def _valid() -> str:
     return ", ".join(sorted(Options.names()))
 
 
-def _nearest(name: str, valid: Collection[str]) -> str:
+def nearest(name: str, valid: Collection[str]) -> str:
     """Return `did you mean 'strict'?` for a name that is much like a valid one, else nothing."""
     close = difflib.get_close_matches(name, valid, n=1)
     return f"did you mean {close[0]!r}?" if close else ""
@@ -210,14 +212,20 @@ def _value_of_variable(name: str, text: str) -> OptionValue:
         raise OptionError(f"environment variable {variable(name)}: {error}") from None
 
 
+#: Variables that a warning has named: many places read the environment.
+_warned: set[str] = set()
+
+
 def _check_variables(environment: Mapping[str, str]) -> None:
     ours = [*map(variable, DEFAULTS), *OTHER_VARIABLES]
     for name in (name for name in environment if name.startswith(variable("")) and name not in ours):
         close = difflib.get_close_matches(name.removeprefix(variable("")).lower(), DEFAULTS, n=1)
         if close:
             raise OptionError(f"unknown environment variable {name}; did you mean {variable(close[0])}?")
-        words = f"bridge ignores the environment variable {name}: it has no option of that name"
-        warnings.warn(words, RuntimeWarning, stacklevel=3)
+        if name not in _warned:
+            _warned.add(name)
+            words = f"bridge ignores the environment variable {name}: it has no option of that name"
+            warnings.warn_explicit(words, RuntimeWarning, "environment", 1)
 
 
 def read_option(name: str, text: str) -> tuple[str, OptionValue]:
@@ -241,7 +249,7 @@ def _read(what: str, name: str, text: str) -> OptionValue:
 
 def unknown(name: str) -> str:
     """Return what is wrong with a name that no option has."""
-    return f"unknown bridge option {name!r}; {_nearest(name, Options.names()) or f'valid: {_valid()}'}"
+    return f"unknown bridge option {name!r}; {nearest(name, Options.names()) or f'valid: {_valid()}'}"
 
 
 def check(name: str, value: object) -> Any:

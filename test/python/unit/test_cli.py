@@ -97,7 +97,8 @@ class TestExportAndImport:
         (["explain", f"{PROGRAM}:gated", "--target", "tpu"], "unknown target"),
         (["explain", f"{PROGRAM}:gated", "--input", "3y4"], "2048x8192:bfloat16"),
         (["export", PROGRAM], "which function"),
-        (["import", "nothing.mlir"], "nothing.mlir"),
+        (["import", "nothing.mlir"], "nothing.mlir: no such file or directory"),
+        (["import", "/"], "/: is a directory"),
         (["explain", f"{PROGRAM}:gated", "--option", "strct=1"], "did you mean 'strict'?"),
         (["explain", f"{PROGRAM}:gated", "--input", "4x8", "--input", "4"], "explained.py:8: gated(x): too many"),
     ],
@@ -106,6 +107,29 @@ def test_errors_of_the_user(arguments, words, capsys):
     assert main(arguments) == 2
     said = capsys.readouterr().err
     assert words in said and said.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["explian", "a.py:f"], "bridge: error: unknown command 'explian'; did you mean 'explain'?"),
+        (["draw"], "bridge: error: unknown command 'draw'; valid: bench, explain, export, import, options, time"),
+        (["explain", "a.py:f", "--expect-kernel", "x"], "argument --expect-kernels: invalid int value: 'x'"),
+        (
+            ["explain", "a.py:f", "--inptu=3x4"],
+            "unknown argument '--inptu'; did you mean '--input'?",
+        ),
+        (["time", "a.py:f", "--quiet"], "unknown argument '--quiet'; valid: --help, --input, --keyword, "),
+        (["export", "a.py:f", "b.py:g"], "unknown argument 'b.py:g'"),
+        (["explain"], "the following arguments are required: program (bridge explain --help)"),
+        ([], "the following arguments are required: command (bridge --help)"),
+    ],
+)
+def test_arguments_that_no_command_has_are_one_line(arguments, words, capsys):
+    with pytest.raises(SystemExit) as done:
+        main(arguments)
+    said = capsys.readouterr().err
+    assert done.value.code == 2 and words in said and said.count("\n") == 1
 
 
 @pytest.fixture

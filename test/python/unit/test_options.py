@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from bridge import options
 from bridge.options import (
     DEFAULT_PIPELINE,
     DEFAULTS,
@@ -63,8 +64,10 @@ class TestSplit:
             ({"strct": 1}, "unknown option 'strct'; did you mean 'strict'?"),
             ({"max_autotun": 1}, "did you mean 'max_autotune'?"),
             ({"strict": True}, "write 'bridge.strict' for Bridge's"),
+            (["strict"], r"options must be a dict like {'strict': True}, got \['strict'\]"),
+            ({3: True}, "options must be a dict"),
         ],
-        ids=["twice", "unknown", "misspelt", "misspelt of Inductor", "ambiguous"],
+        ids=["twice", "unknown", "misspelt", "misspelt of Inductor", "ambiguous", "a list", "a number's"],
     )
     def test_refusals(self, given, message):
         with pytest.raises(OptionError, match=message):
@@ -121,12 +124,14 @@ def test_a_misspelt_variable_is_an_error(name, meant):
         from_environment({f"BRIDGE_{name}": "1"})
 
 
-def test_other_variables_are_named_and_ignored():
+def test_other_variables_are_named_once_and_ignored(monkeypatch):
     """A service that is called `bridge` gives every container such variables."""
+    monkeypatch.setattr(options, "_warned", set())
     with pytest.warns(RuntimeWarning, match="BRIDGE_SERVICE_HOST"):
         assert from_environment({"BRIDGE_SERVICE_HOST": "10.0.0.1"}) == {}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        assert from_environment({"BRIDGE_SERVICE_HOST": "10.0.0.1"}) == {}, "said before"
         assert from_environment(dict.fromkeys(OTHER_VARIABLES, "x") | {"ABRIDGE_STRCT": "1"}) == {}
 
 
