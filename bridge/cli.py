@@ -22,6 +22,9 @@ from .support.version import __version__
 #: What a shell makes of a program that SIGPIPE has ended.
 _READER_LEFT = 141
 
+#: And of one that SIGINT has ended.
+_INTERRUPTED = 130
+
 
 def command_modules() -> list[ModuleType]:
     """Return the modules of `bridge.commands`, sorted by the names of their commands."""
@@ -111,6 +114,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         discard()
         return _READER_LEFT
+    except KeyboardInterrupt:
+        print("bridge: interrupted", file=sys.stderr)
+        return _INTERRUPTED
     except BUGS as error:
         if arguments.traceback:
             traceback.print_exception(error)

@@ -113,7 +113,7 @@ def warm_up(device: str = "cuda") -> None:
         torch._dynamo.reset()
         torch.compile(function, backend=_backend(compiler))(x)
     ready = getattr(AsyncCompile, "wait_pool_ready", None)
-    if ready is not None:
+    if ready is not None and device != "cpu":  # Those processes compile for GPUs alone.
         ready()
     torch._dynamo.reset()
 

@@ -49,6 +49,14 @@ def with_folder(file: str | Path) -> Path:
     return path
 
 
+def without_worker_processes() -> None:
+    """Have Inductor not start processes that compile for GPUs alone; to be called before its first compilation.
+
+    On a busy machine they take a minute to start, and the process that ends waits for them, for up to 300 seconds.
+    """
+    os.environ.setdefault("TORCH_WARM_POOL", "0")
+
+
 def silence_profiler() -> None:
     """Have torch's profiler not tell when it starts and ends; to be called before torch is imported."""
     os.environ.setdefault("KINETO_LOG_LEVEL", "99")

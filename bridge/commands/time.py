@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from ..bench.red import exit_status
 from . import _program
-from ._output import show, silence_profiler
+from ._output import show, silence_profiler, without_worker_processes
 from ._progress import Progress
 from ._user_code import run_script
 
@@ -52,6 +52,8 @@ def run(arguments: argparse.Namespace) -> int:
     _, function = _program.split(arguments.program)
     with Progress(lines=True) as progress, config.patch(_program.options(arguments)):
         device = _device(arguments.device)
+        if device == "cpu":
+            without_worker_processes()
         changes = {"rounds": arguments.rounds, "seconds": arguments.seconds, "dynamic": arguments.dynamic}
         prepare = functools.cache(functools.partial(_warm_up, device, progress))
         plan = plan_for(device, progress=progress, prepare=prepare, graphs=not arguments.no_graph, **changes)

@@ -164,6 +164,12 @@ def test_a_traceback_is_there_when_it_is_asked_for(users_file, capsys):
     assert said.startswith("Traceback") and said.endswith(f"bridge: error: {ERRORS['of the file'][1]}\n")
 
 
+def test_an_interrupt_is_one_line(users_file, capsys):
+    users_file("raise KeyboardInterrupt")
+    assert main(["explain", "users.py:f"]) == 130
+    assert capsys.readouterr().err == "bridge: interrupted\n"
+
+
 def test_what_follows_two_hyphens_is_the_scripts(users_file, capsys):
     users_file("import sys\nprint(sys.argv)")
     assert main(["explain", "users.py", "--target", "cpu", "--", "--epochs", "--", "3"]) == 0

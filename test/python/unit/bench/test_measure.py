@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from torch._inductor.async_compile import AsyncCompile
 
 from bridge.bench import gpu_measurements, measure
 from bridge.bench.gpu_measurements import Launch
@@ -79,6 +80,19 @@ def test_slow_cases_have_fewer_rounds(monkeypatch):
     measure._measure_in_turn(SimpleNamespace(steps=1, rewind=lambda: None), both, measure.Plan(seconds=0.0))
     assert [len(one.times) for one in both.values()] == [measure.FEWEST_ROUNDS - measure.FEWEST_ROUNDS // 4] * 2
     assert [len(one.triton) for one in both.values()] == [1, 1], "seven more calls of each under the profiler"
+    result = measure._result(measure.Case("m", "cpu", 0, torch.clone, []), *both.values())
+    assert result.triton_spread == 0.0, "half of the range of one value was an error, after all of the measurement"
+
+
+@pytest.mark.parametrize(("device", "waits"), [("cpu", 0), ("cuda", 1)])
+def test_only_kernels_of_gpus_wait_for_the_processes_that_compile_them(monkeypatch, device, waits):
+    """On a busy machine they take minutes, and nothing of a CPU needs them."""
+    asked: list = []
+    monkeypatch.setattr(torch, "randn", lambda *_, device: None)
+    monkeypatch.setattr(torch, "compile", lambda *_, backend: lambda x: None)
+    monkeypatch.setattr(AsyncCompile, "wait_pool_ready", lambda: asked.append(1), raising=False)
+    measure.warm_up(device)
+    assert len(asked) == waits
 
 
 def test_progress_is_told(monkeypatch):

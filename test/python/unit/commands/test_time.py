@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import explained
 import pytest
 import torch
+from torch._inductor import async_compile
 
 import bridge
 from bridge.bench import measure, timing
@@ -109,6 +110,17 @@ def test_the_compilers_are_started_once_and_when_the_function_has_run(given):
     plan.prepare()
     plan.prepare()
     assert given == ["cpu"]
+
+
+def test_on_a_cpu_no_process_is_started_that_compiles_for_gpus(given, monkeypatch):
+    """The end of the process waited for them, for minutes on a busy machine."""
+    monkeypatch.delenv("TORCH_WARM_POOL", raising=False)
+    started: list = []
+    monkeypatch.setattr(async_compile.AsyncCompile, "warm_pool", lambda: started.append(1))
+    monkeypatch.setattr(async_compile.AsyncCompile, "wakeup", lambda: started.append(1), raising=False)
+    run(f"{explained.__file__}:gated", "--input", "2x8")
+    async_compile.maybe_warm_pool()
+    assert started == []
 
 
 def test_json(given, capsys):
