@@ -16,6 +16,7 @@ from torture.outcome import Outcome, Verdict
 from torture.pool import run_all
 
 from bridge import inductor
+from bridge.affine.translate import access
 from bridge.lowering.lift import reductions
 from bridge.lowering.triton import kernels
 
@@ -64,6 +65,32 @@ def test_wrong_moments_of_the_pieces_of_a_row_are_found(monkeypatch, compiler):
     assert op_db.run(name, "triton").verdict is Verdict.fused
     monkeypatch.setattr(reductions, "_merge_moments", lambda ops, a, b: (a[0], a[1], ops.add(a[2], b[2])))
     assert op_db.run(name, "triton").verdict is Verdict.wrong
+
+
+def test_a_row_more_than_padded_strides_have_is_found(monkeypatch, compiler):
+    """It has no guard then, and of the last image it is behind the end of the buffer."""
+    name = "flip/-/f32/windows/prime+gaps/0"
+    assert op_db.run(name, "triton").verdict is Verdict.fused
+    exact = access.exact_quotient
+    monkeypatch.setattr(access, "_padded_quotient", lambda a, b: -(-a // b) if a.is_Integer else exact(a, b))
+    outcome = op_db.run(name, "triton")
+    assert outcome.verdict is Verdict.wrong and "outside of its buffer" in outcome.detail
+
+
+def test_rows_that_read_the_next_one_unproven_are_found(monkeypatch, compiler):
+    """Frames of two rows: a subscript that passes a row's end is an element of another band iteration."""
+    name = "where/-/f32/frames/wide/0"
+    assert op_db.run(name, "triton").verdict is Verdict.refused
+    monkeypatch.setattr(access, "_is_inside", lambda *_: True)
+    assert op_db.run(name, "triton").verdict is Verdict.wrong
+
+
+def test_a_first_dimension_may_be_a_symbol(compiler):
+    """The kernels of a `symbolic` layout have sizes as arguments; the program is the same in all else."""
+    for layout, symbols in (("wide", False), ("wide+symbolic", True)):
+        case, compilation = op_db._build(f"where/-/f32/turned/{layout}/0", "triton"), compiling.Compilation()
+        replace(case, program=replace(case.program, training=False)).compiled(compilation, {})
+        assert any("ks0" in code for code in compilation.codes) is symbols
 
 
 @pytest.mark.parametrize("context", sorted(set(contexts.MORE_CONTEXTS) - set(contexts.CONTEXTS)))

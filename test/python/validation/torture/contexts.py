@@ -144,8 +144,41 @@ def _pooled(op: Operator, x: torch.Tensor, kind: int) -> list[torch.Tensor]:
     return [norm(halves(_row(rows.any(0) if rows.dtype == torch.bool else rows.sum(0)))[1], kind)]
 
 
+def _padded_rows(op: Operator, x: torch.Tensor, kind: int) -> list[torch.Tensor]:
+    """Columns around each row before its norm, and rows around all of them after it."""
+    return [F.pad(norm(F.pad(op(x)[0], (1, 2)), kind), (0, 0, 1, 1))]
+
+
+def _windows(op: Operator, x: torch.Tensor, kind: int) -> list[torch.Tensor]:
+    """Pairs of rows, as of windows of an image, the last of which a row of zeros may complete; columns come first."""
+    rows = norm(op(x)[0], kind)
+    pairs = F.pad(rows, (0, 0, 0, -rows.shape[-2] % 2)).unflatten(-2, (-1, 2))
+    return [pairs.transpose(-2, -3).contiguous()]
+
+
+def _frames(op: Operator, x: torch.Tensor, kind: int) -> list[torch.Tensor]:
+    """Frames of a signal: each has a row and the next one, so that every row is in two."""
+    row = _row(op(norm(x, kind))[0])
+    width = row.shape[-1]
+    return [negated(F.pad(row.flatten(), (0, width)).unfold(0, 2 * width, width)), row]
+
+
+def _turned(op: Operator, x: torch.Tensor, kind: int) -> list[torch.Tensor]:
+    """Each row beside itself, turned by as many elements as there are rows."""
+    row = _row(op(norm(x, kind))[0])
+    return [gate(row, row.roll(row.shape[0], -1))]
+
+
 #: Contexts that a program may name too. The table does not have them: its programs keep their layouts and samples.
-MORE_CONTEXTS: dict[str, Context] = {**CONTEXTS, "extremum": _extremum, "pooled": _pooled}
+MORE_CONTEXTS: dict[str, Context] = {
+    **CONTEXTS,
+    "extremum": _extremum,
+    "pooled": _pooled,
+    "padded-rows": _padded_rows,
+    "windows": _windows,
+    "frames": _frames,
+    "turned": _turned,
+}
 
 #: Options of Bridge that a program may name after its context, as in "chunk+looped"; the table has none of them.
 OPTIONS: dict[str, dict[str, Any]] = {"looped": {"persistent": False}}

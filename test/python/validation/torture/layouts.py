@@ -51,6 +51,21 @@ STRIDES: dict[str, Change] = {
     "every-other": _every_other,
 }
 
+
+def _gaps(t: torch.Tensor) -> torch.Tensor:
+    """Elements between one index of the first dimension and the next that are no row of the others."""
+    if t.ndim < 2 or not t.numel():
+        return t
+    inner = t[0].numel()
+    return t.new_empty(t.shape[0], inner + 8)[:, :inner].unflatten(1, t.shape[1:]).copy_(t)
+
+
+#: The first dimension of every tensor is a symbol to the compiler.
+SYMBOLIC = "symbolic"
+
+#: What a name may say of strides too; the table has none of these.
+MORE_STRIDES: dict[str, Change] = {**STRIDES, "gaps": _gaps}
+
 #: Shapes by number of dimensions, from one on.
 SIZES: dict[str, tuple[tuple[int, ...], ...]] = {
     "one-row": ((64,), (1, 64), (1, 1, 48), (1, 1, 1, 64), (1, 1, 1, 1, 32)),
@@ -83,8 +98,17 @@ def resized(tensors: list[torch.Tensor], first: torch.Tensor, layout: str) -> li
 
 
 def restrided(tensors: list[torch.Tensor], layout: str) -> list[torch.Tensor]:
-    change = STRIDES.get(layout.rsplit("+", maxsplit=1)[-1], STRIDES["contiguous"])
+    named = [part for part in layout.split("+") if part in MORE_STRIDES]
+    change = MORE_STRIDES[named[-1] if named else "contiguous"]
     return [change(t) for t in tensors]
+
+
+def with_symbols(tensors: list[torch.Tensor]) -> list[torch.Tensor]:
+    """The same tensors, of which the compiler does not know the first dimension; a size of one it may look at."""
+    for t in tensors:
+        if t.ndim:
+            torch._dynamo.maybe_mark_dynamic(t, 0)
+    return tensors
 
 
 def same_layout(t: torch.Tensor, dtype: torch.dtype | None = None, device: str = "cpu") -> torch.Tensor:

@@ -26,7 +26,7 @@ from . import compiling, judging
 from .compiling import Compilation, NothingChanged
 from .contexts import CONTEXTS, MORE_CONTEXTS, context_and_options
 from .generator import DEVICE_BROKEN, DEVICE_LOST
-from .layouts import LAYOUTS, resized, restrided, same_layout
+from .layouts import LAYOUTS, SYMBOLIC, resized, restrided, same_layout, with_symbols
 from .operators import DTYPES, SAMPLES, Sample, dtypes, number, operators, sample
 from .outcome import Outcome, Verdict
 
@@ -74,7 +74,8 @@ class Program:
     """What a name says.
 
     options: of Bridge; inputs: the tensors of the sample; training: whether gradients of them are results too; random:
-    whether its numbers are the generator's; nudge: a seed of what the operator's results are rounded otherwise by.
+    whether its numbers are the generator's; symbolic: whether their first dimensions are symbols; nudge: a seed of what
+    the operator's results are rounded otherwise by.
     """
 
     sample: Sample
@@ -86,6 +87,7 @@ class Program:
     training: bool
     random: bool
     kind: int
+    symbolic: bool = False
     nudge: int | None = None
 
     def function(self, *tensors: torch.Tensor) -> list[torch.Tensor]:
@@ -104,6 +106,7 @@ class Program:
     def execute(self, function: Callable[..., Any], wide: bool = False) -> list[torch.Tensor]:
         """Results of copies of the inputs, in float64 if they are to be wide; gradients, if those are asked for."""
         inputs = [same_layout(t, _wider(t.dtype) if wide else t.dtype, self.device) for t in self.inputs]
+        inputs = with_symbols(inputs) if self.symbolic else inputs
         torch.manual_seed(0)
         if not self.training:
             with torch.no_grad():
@@ -197,7 +200,8 @@ def _build(name: str, target: str) -> Case:
     device = "cuda" if target == "cuda" else "cpu"
     context, options = context_and_options(context)
     random = any(word in op for word in _RANDOM)
-    program = Program(found, context, options, DTYPES[dtype], [], device, training, random, draw // 7)
+    symbolic = SYMBOLIC in layout.split("+")
+    program = Program(found, context, options, DTYPES[dtype], [], device, training, random, draw // 7, symbolic)
     first = found.leaves[found.place]
     sizes = [tensors] if op in _OWN_SIZES else [resized(tensors, first, layout), tensors]
     return _runnable(name, target, program, sizes, layout)
