@@ -90,6 +90,7 @@ from .schedule import (
 from .sizes import (
     buffers_stored,
     has_steps,
+    linear_step,
     loop_cuts,
     loop_indices,
     loop_strides,

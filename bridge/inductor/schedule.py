@@ -12,7 +12,7 @@ import torch
 
 from .mixed import done_by_mixed_kernel
 from .protocols import Buffer, Dependency, Kernel, LaunchNode, LoopBody, LoopNode, Scheduler
-from .sizes import size_hint
+from .sizes import linear_step, size_hint
 
 
 def is_loop_kernel(node: Kernel) -> bool:
@@ -375,6 +375,9 @@ def _innermost_step(dep: Dependency) -> int:
     """Return how many elements the second iteration of the innermost loop accesses after the first."""
     if not dep.var_names:
         return 0
+    known = linear_step(dep.index, dep.var_names[-1])
+    if known is not None:
+        return abs(known)
     first = dict.fromkeys(dep.index.free_symbols & set(dep.var_names), 0)
     step = dep.index.subs({**first, dep.var_names[-1]: 1}) - dep.index.subs(first)
     return abs(size_hint(step.expand(identity=True)))

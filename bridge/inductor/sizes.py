@@ -32,6 +32,16 @@ def size_expressions(body: LoopBody) -> list[sympy.Expr]:
     return [d for d in divisions if not d.free_symbols & body.var_ranges.keys()]
 
 
+def linear_step(index: sympy.Expr, variable: sympy.Symbol) -> int | None:
+    """Return by how much an index grows with each iteration of a loop; None where it says that in no simple term.
+
+    To substitute iterations for the variable, as what asks has to do then, takes twenty times as long.
+    """
+    factor = index.coeff(variable)
+    linear = factor.is_Integer and variable not in (index - factor * variable).free_symbols
+    return int(factor) if linear else None
+
+
 def has_steps(body: LoopBody) -> bool:
     """Return True if a LoopBody steps over elements along one of its loops, in what it reads or writes."""
     expressions = getattr(body, "indexing_exprs", {}).values()

@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 import sympy
 
+from ... import inductor
 from .loops import Factors, NodeLoops, digits
 
 #: Rounds in which cuts go from node to node, by the buffers that they share.
@@ -164,6 +165,10 @@ def _step(index: sympy.Expr, node: NodeLoops, place: int, inner: sympy.Expr | in
     variable = node.variables[place]
     if variable not in index.free_symbols:
         return 0
+    factor = inductor.linear_step(index, variable)
+    if factor is not None:
+        step = sympy.sympify(factor * inner)
+        return int(step) if step.is_Integer and step > 0 else 0
     first, second, last = (_at(index, node, {variable: inner * number}) for number in (0, 1, extent - 1))
     step = sympy.expand(second - first)
     alike = sympy.expand(last - first - step * (extent - 1)) == 0

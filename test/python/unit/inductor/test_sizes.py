@@ -65,3 +65,19 @@ def test_hint_of_an_unknown_size_is_typical():
         with V.set_graph_handler(SimpleNamespace(sizevars=SimpleNamespace(**{name: hint}))):
             assert sizes.size_hint(S) == 4096
             assert sizes.size_hint(sympy.Integer(12)) == 12
+
+
+@pytest.mark.parametrize(
+    "index, step",
+    [
+        (96 * I + 2 * J + S, 2),
+        (S * I, 0),
+        (J, 1),
+        (S * J, None),
+        (S * (I + J), None),
+        (J + ModularIndexing(J, 1, 4), None),
+        (I * J, None),
+    ],
+)
+def test_the_step_of_an_index_is_known_where_it_is_one_number_in_all_iterations(index, step):
+    assert sizes.linear_step(index, J) == step
