@@ -11,6 +11,7 @@ import contextlib
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -18,7 +19,15 @@ import sympy
 import torch
 
 from ..reasons import Reason, Unsupported
-from .loops import inductor_ops, make_loop_body, ops_handler_base, remake_loop_body, run_loop_body, set_loop_body
+from .loops import (
+    inductor_ops,
+    made_once,
+    make_loop_body,
+    ops_handler_base,
+    remake_loop_body,
+    run_loop_body,
+    set_loop_body,
+)
 from .protocols import Kernel, LoopBody, LoopNode
 from .schedule import buffers_read, loop_nodes, node_body, node_sizes
 
@@ -92,7 +101,7 @@ def column_sum(part: LoopNode) -> ColumnSum:
     parts = _parts_in_last_place(part, columns)
     if parts is None or is_column_part(total) or _extents(total) != (columns, parts):
         raise Unsupported(Reason.not_liftable, f"{part.get_name()}: its parts are not whole rows of columns")
-    body = _as_one_stage(part)
+    body = made_once(part, "one stage", partial(_as_one_stage, part))
     if [prod(sizes) for sizes in body.sizes] != [columns, rows] or not _stores_in_order(body):
         raise Unsupported(Reason.not_liftable, f"{part.get_name()}: its columns are in another order in memory")
     return ColumnSum(part, total, name, rows, columns, parts, tile_body(body, name))
@@ -146,23 +155,32 @@ def _stored(body: LoopBody) -> tuple[str, sympy.Expr]:
     return entry.buffer_name, body.indexing_exprs[entry.index_name]
 
 
-def add_up_in_blocks(one: ColumnSum, blocks: int, undo: contextlib.ExitStack) -> None:
-    """Give a sum's first stage the loops of its tile, rows first, and its second stage the parts of `blocks` blocks.
+def add_up_in_tile(one: ColumnSum, undo: contextlib.ExitStack) -> None:
+    """Give a sum's first stage the loops of its tile, rows first, until `undo` is closed.
 
-    The first is then one node of a kernel of rows: what it adds up, the kernel adds to the sum of its block.
-    Until `undo` is closed.
+    It is then one node of a kernel of rows: what it adds up, the kernel adds to the sum of its block.
     """
     set_loop_body(one.part, one.tile, undo)
+
+
+def add_up_blocks(one: ColumnSum, blocks: int, undo: contextlib.ExitStack) -> None:
+    """Give a sum's second stage the parts of `blocks` blocks, until `undo` is closed."""
     resize_parts(one, blocks, undo)
     set_loop_body(one.total, second_stage(one, blocks // one.groups), undo)
 
 
 def second_stage(one: ColumnSum, parts: int) -> LoopBody:
     """Return the loops that add up so many parts of each column."""
-    if one.whole is None:
-        return remake_loop_body(node_body(one.total), node_sizes(one.total)[0], [sympy.Integer(parts)])
-    dtype, found, (sizes, _) = one.total.node.get_dtype(), kind(one.total), one.whole.sizes
-    name, place, variables = *_stored(one.whole), one.whole.iter_vars
+    if one.whole is not None:
+        key = "second stage", one.buffer, one.loops, parts
+        return made_once(one.whole, key, partial(_second_stage_of_groups, one, one.whole, parts))
+    body, sizes = node_body(one.total), (node_sizes(one.total)[0], [sympy.Integer(parts)])
+    return made_once(body, ("second stage", parts), partial(remake_loop_body, body, *sizes))
+
+
+def _second_stage_of_groups(one: ColumnSum, whole: LoopBody, parts: int) -> LoopBody:
+    dtype, found, (sizes, _) = one.total.node.get_dtype(), kind(one.total), whole.sizes
+    name, place, variables = *_stored(whole), whole.iter_vars
 
     def run(indices: Sequence[sympy.Symbol], reduced: Sequence[sympy.Symbol]) -> None:
         ops, (part,) = inductor_ops(), reduced
@@ -197,6 +215,10 @@ def tile_body(body: LoopBody, buffer: str, groups: int = 0) -> LoopBody:
 
     body: of the sum in one stage; buffer: of the partial sums; groups: how many of its loops go over groups of rows.
     """
+    return made_once(body, ("tile", buffer, groups), partial(_tile_body, body, buffer, groups))
+
+
+def _tile_body(body: LoopBody, buffer: str, groups: int) -> LoopBody:
     iterated, reduced = body.sizes
     rows = groups + len(reduced)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -18,7 +19,7 @@ import torch
 
 from ..reasons import Reason, Unsupported
 from .columns import ColumnSum, is_column_part, kind, second_stage, tile_body
-from .loops import set_loop_body
+from .loops import made_once, set_loop_body
 from .protocols import LoopBody, LoopNode
 from .schedule import node_body
 
@@ -88,7 +89,25 @@ def add_stage(one: GroupedSum, undo: contextlib.ExitStack) -> LoopNode:
 
 
 def _new_node(like: Any, name: str, sizes: list[int], strides: list[int], undo: contextlib.ExitStack) -> Any:
-    """Return a node of loops that are to be given to it, for a new buffer of float32, before another node."""
+    """Return a node of loops that are to be given to it, for a new buffer of float32, before another node.
+
+    It is the same one as long as `like` has the same loops: what it was given is undone by then.
+    """
+    from torch._inductor.virtualized import V
+
+    key = "new node", name, tuple(sizes), tuple(strides)
+    node = made_once(node_body(like), key, partial(_made_node, like, name, sizes, strides))
+    scheduler: Any = like.scheduler
+    (output,) = node.get_outputs()
+    _register(V.graph.name_to_buffer, name, node.node, undo)
+    _register(scheduler.name_to_buf, name, output, undo)
+    _register(scheduler.name_to_node, node.get_name(), node, undo)
+    _register(scheduler.name_to_fused_node, node.get_name(), node, undo)
+    node.min_order, node.max_order, node.ancestors = like.min_order, like.max_order, like.ancestors
+    return node
+
+
+def _made_node(like: Any, name: str, sizes: list[int], strides: list[int]) -> Any:
     from torch._inductor import ir
     from torch._inductor.scheduler import SchedulerNode
     from torch._inductor.virtualized import V
@@ -99,15 +118,9 @@ def _new_node(like: Any, name: str, sizes: list[int], strides: list[int], undo: 
         layout = ir.FixedLayout(device, torch.float32, *numbers)
         buffer = ir.ComputedBuffer(name=name, layout=layout, data=data)
     buffer.operation_name = f"{like.get_name()}_parts"
-    scheduler: Any = like.scheduler
-    _register(V.graph.name_to_buffer, name, buffer, undo)
-    node = SchedulerNode(scheduler, buffer)
-    (output,) = node.get_outputs()
-    _register(scheduler.name_to_buf, name, output, undo)
-    _register(scheduler.name_to_node, node.get_name(), node, undo)
-    _register(scheduler.name_to_fused_node, node.get_name(), node, undo)
-    node.min_order, node.max_order, node.ancestors = like.min_order, like.max_order, like.ancestors
-    return node
+    with contextlib.ExitStack() as undo:
+        _register(V.graph.name_to_buffer, name, buffer, undo)
+        return SchedulerNode(like.scheduler, buffer)
 
 
 def _nothing(_: Sequence[sympy.Symbol]) -> Any:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any, TypeVar
 
 import sympy
 import torch
@@ -14,6 +14,8 @@ from .compiling import torch_release
 from .patches import joining_less
 from .protocols import LoopBody, LoopNode
 from .schedule import buffers_read
+
+_Made = TypeVar("_Made")
 
 
 def ops_handler_base() -> type:
@@ -76,6 +78,17 @@ def remake_loop_body(
 ) -> LoopBody:
     """Trace what calls a LoopBody into another one: variables of the same names would be mistaken for each other."""
     return make_loop_body(make_loop_body(body, iter_sizes, reduce_sizes, "t"), iter_sizes, reduce_sizes)
+
+
+def made_once(owner: object, key: Hashable, make: Callable[[], _Made]) -> _Made:
+    """Return what `make` makes of Inductor's loops or of a node, which keeps it for the next who asks with that key.
+
+    It may depend on nothing else that changes while the owner is there.
+    """
+    kept: dict[Hashable, _Made] = vars(owner).setdefault("bridge_made", {})
+    if key not in kept:
+        kept[key] = make()
+    return kept[key]
 
 
 def merges_softmax_states() -> bool:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from math import prod
 
 import sympy
 from torch.utils._sympy.functions import FloorDiv, ModularIndexing
 
+from .loops import made_once
 from .protocols import LoopBody, LoopNode
 from .schedule import node_body
 
@@ -59,6 +61,13 @@ def _addresses(
     body: LoopBody, name: str, kinds: tuple[str, ...], rows: int, columns: int, outer: int | None = None
 ) -> set[sympy.Expr] | None:
     """Return the addresses by row and column at which a node accesses a buffer; None where they are not known."""
+    key = "addresses", name, kinds, rows, columns, outer
+    return made_once(body, key, partial(_found_addresses, body, name, kinds, rows, columns, outer))
+
+
+def _found_addresses(
+    body: LoopBody, name: str, kinds: tuple[str, ...], rows: int, columns: int, outer: int | None
+) -> set[sympy.Expr] | None:
     from torch._inductor.loop_body import MemoryUsageType
     from torch._inductor.virtualized import V
 

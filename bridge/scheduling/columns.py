@@ -34,6 +34,7 @@ from ..inductor.grouped_sums import add_stage
 from ..inductor.memory import estimated_peak
 from ..inductor.protocols import Kernel, Schedule
 from ..lowering.triton import codegen
+from ..lowering.triton.columns import column_band
 from ..reasons import Reason, Refusal, Unsupported
 from ..support.error_boundary import attempt, check_not_faulty, try_step
 from .group_log import GroupLog
@@ -189,10 +190,14 @@ def _change_of(schedule: Schedule, tile: Tile, room: Room | None) -> _Change:
     if room is not None:
         check = partial(room.check_all, most=_peak_with_workspaces(schedule, tile, processors))
     *others, last = blocks_to_try(tile, processors)
-    for block in others:
-        with contextlib.suppress(Unsupported):
-            return _in_blocks(schedule, tile, block, check)
-    return _in_blocks(schedule, tile, last, check)
+    with contextlib.ExitStack() as undo:
+        for one in tile.sums:
+            sums.add_up_in_tile(one, undo)
+        rows = _rows(tile)
+        change = next(filter(None, (_in_blocks_or_none(schedule, tile, rows, block, check) for block in others)), None)
+        change = change or _in_blocks(schedule, tile, rows, last, check)
+        undo.pop_all()
+    return change
 
 
 def _peak_with_workspaces(schedule: Schedule, tile: Tile, processors: int) -> int:
@@ -204,16 +209,28 @@ def _peak_with_workspaces(schedule: Schedule, tile: Tile, processors: int) -> in
         return estimated_peak(schedule) if own else 0
 
 
-def _in_blocks(schedule: Schedule, tile: Tile, block: int, check: Callable[[Schedule], None] | None) -> _Change:
+def _in_blocks_or_none(
+    schedule: Schedule, tile: Tile, rows: Kernel, block: int, check: Callable[[Schedule], None] | None
+) -> _Change | None:
+    with contextlib.suppress(Unsupported):
+        return _in_blocks(schedule, tile, rows, block, check)
+    return None
+
+
+def _in_blocks(
+    schedule: Schedule, tile: Tile, rows: Kernel, block: int, check: Callable[[Schedule], None] | None
+) -> _Change:
     """Return what becomes of a tile in blocks of so many rows.
 
+    rows: the kernel of all that is over the tile;
     check: raises Unsupported for a schedule that is not wanted; None where whether it pays does not matter.
     """
     blocks, by_torch = -(-tile.rows // block), launches_by_torch(tile)
     with contextlib.ExitStack() as undo:
         for one in tile.sums:
-            sums.add_up_in_blocks(one, blocks, undo)
-        band, adding = _band(tile, block), _adding(schedule, tile)
+            sums.add_up_blocks(one, blocks, undo)
+        parts = {one.part.get_name(): one.buffer for one in tile.sums}
+        band, adding = column_band(rows, tile.rows, tile.columns, block, parts), _adding(schedule, tile)
         decision = check_worthwhile(tile, band, [kernel for kernel, _ in adding], block, check is None)
         made = [(band, tile.kernels), *adding]
         _keep_parts(band, [one.total.get_name() for one in tile.sums], blocks, undo)
@@ -225,13 +242,12 @@ def _in_blocks(schedule: Schedule, tile: Tile, block: int, check: Callable[[Sche
     return _Change(changed, made, decision, by_torch, tile)
 
 
-def _band(tile: Tile, block: int) -> Kernel:
-    nodes = [node for kernel in tile.kernels for node in inductor.loop_nodes(kernel)]
-    parts = {one.part.get_name(): one.buffer for one in tile.sums}
-    band = codegen.add_up_columns(nodes, tile.rows, tile.columns, block, parts)
-    if band is None:
+def _rows(tile: Tile) -> Kernel:
+    """Return one kernel of all that is over a tile, which is the same for blocks of any number of rows."""
+    rows = codegen.fuse_in_lanes([node for kernel in tile.kernels for node in inductor.loop_nodes(kernel)])
+    if rows is None:
         raise Unsupported(Reason.not_liftable, f"{sorted(tile.names)}: Inductor's codegen cannot run them together")
-    return band
+    return rows
 
 
 def _adding(schedule: Schedule, tile: Tile) -> list[tuple[Kernel, list[Kernel]]]:

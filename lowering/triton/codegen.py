@@ -17,7 +17,7 @@ from ... import inductor
 from ...inductor.derived import derive_code_generator, derived_class
 from ...inductor.protocols import Kernel, KernelFeatures, LaunchNode, LoopNode, Schedule, Scheduler, TritonCodeGenerator
 from ...inductor.schedule import SharedLaunch
-from .columns import ColumnScheduling, column_band, sum_block
+from .columns import ColumnScheduling, sum_block
 from .combo_kernels import (
     has_static_rows,
     is_inner,
@@ -261,18 +261,12 @@ def share_launch(kernels: Schedule) -> LaunchNode:
     return launch(scheduler, kernels, use_custom_partition_algo=True, enable_autotune=True)
 
 
-def add_up_columns(
-    nodes: Sequence[LoopNode], rows: int, columns: int, block: int, parts: dict[str, str]
-) -> Kernel | None:
-    """Make one kernel of nodes over a tile, some of which add up its columns; None where Inductor cannot run them.
-
-    block: rows of a program; parts: the buffers of partial sums, by the nodes that compute them.
-    """
+def fuse_in_lanes(nodes: Sequence[LoopNode]) -> Kernel | None:
+    """Make one kernel of nodes over a tile, some of which add up its columns; None where Inductor cannot run them."""
     fused = fuse_nodes(nodes)
-    if fused is None:
-        return None
-    run_in_lanes(fused.scheduler, fused.get_device())
-    return column_band(fused, rows, columns, block, parts)
+    if fused is not None:
+        run_in_lanes(fused.scheduler, fused.get_device())
+    return fused
 
 
 def add_up_parts(scheduler: Scheduler, device: torch.device, names: set[str], parts: int) -> None:

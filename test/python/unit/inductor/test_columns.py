@@ -72,7 +72,8 @@ def test_the_stages_have_their_loops_again_after_undo():
         nodes, read = (one.part, one.total), inductor.buffers_read(one.part)
         before = [(inductor.node_body(node), inductor.node_sizes(node)) for node in nodes], part.node.layout
         with contextlib.ExitStack() as undo:
-            columns.add_up_in_blocks(one, 128, undo)
+            columns.add_up_in_tile(one, undo)
+            columns.add_up_blocks(one, 128, undo)
             assert not one.part.is_reduction() and one.part.node.layout.size[-1] == 128
             assert inductor.node_sizes(one.total) == ([COLUMNS], [128])
             assert inductor.buffers_read(one.part) == read

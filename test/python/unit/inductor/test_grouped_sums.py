@@ -79,6 +79,29 @@ def test_a_sum_has_two_stages_until_they_are_undone():
     look(shifts, check)
 
 
+def test_a_stage_that_was_undone_is_the_same_again():
+    """Its node and the loops of both stages are made once, and what was given to them is undone."""
+
+    def stage(one):
+        with contextlib.ExitStack() as undo:
+            part = grouped_sums.add_stage(one, undo)
+            (output,) = part.get_outputs()
+            users = [user.get_name() for user in output.users]
+            bodies = [inductor.node_body(node) for node in (part, one.node)]
+            found = part, *bodies, part.node.layout, users, inductor.buffers_read(part)
+            columns.add_up_in_tile(columns.column_sum(part), undo)
+            columns.add_up_blocks(columns.column_sum(part), 2 * IMAGES, undo)
+            assert part.node.layout is not found[3]
+        return found
+
+    def check(node):
+        (one,) = grouped_sums.grouped_sums(node)
+        first, second = stage(one), stage(one)
+        assert all(a is b for a, b in zip(first[:4], second[:4], strict=True)) and first[4:] == second[4:]
+
+    look(shifts, check)
+
+
 def test_symbolic_tokens_are_refused():
     seen = []
 

@@ -1,11 +1,13 @@
 """The loops of scheduler nodes: what replacing them changes, and that all of it is undone."""
 
 import contextlib
+from types import SimpleNamespace
 
 import torch
 from torch._inductor import config
 
 from bridge import inductor
+from bridge.inductor.loops import made_once
 
 
 def _users(node):
@@ -66,3 +68,15 @@ def test_loops_that_read_a_buffer_no_more_are_no_users_of_it():
     with config.patch({inductor.HOOK: hook, "fx_graph_cache": False}):
         torch.compile(lambda x: x.sin().sum(0) + 1)(torch.randn(8, 8))
     assert found == [False, True]
+
+
+def test_what_is_made_of_loops_is_made_once_for_each_key():
+    made = []
+
+    def make():
+        made.append(len(made))
+        return made[-1]
+
+    loops, others = SimpleNamespace(), SimpleNamespace()
+    assert [made_once(loops, key, make) for key in ("tile", "tile", "parts", "tile")] == [0, 0, 1, 0]
+    assert [made_once(others, "tile", make), made_once(loops, "tile", make)] == [2, 0]
