@@ -6,9 +6,10 @@ After all groups are fused: their kernels may take part.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import partial, reduce
+from typing import TypeAlias
 
 from .. import inductor
 from ..horizontal.column_groups import Staged, Stages, stages_of, tiles_of_groups
@@ -42,6 +43,9 @@ from .grouping import Group
 from .logs import Logs
 from .results import Fused
 
+#: Why tiles stay as they are, by their sizes and the names of their kernels.
+_Refused: TypeAlias = "dict[tuple[Hashable, ...], tuple[Reason, str]]"
+
 
 @dataclass(frozen=True)
 class _Seed:
@@ -71,18 +75,21 @@ def add_up_columns(schedule: Schedule, logs: Logs, room: Room | None) -> Schedul
 
     room: for the whole graph, None where whether it pays does not matter.
     """
+    known: _Refused = {}
     for seed in try_step(partial(_seeds, schedule, logs), []):
         if any(kernel is seed.kernel for kernel in schedule):
-            schedule = _try_seed(schedule, seed, logs, room)
+            changed = _try_seed(schedule, seed, logs, room, known)
+            known = known if changed is schedule else {}
+            schedule = changed
     return schedule
 
 
-def _try_seed(schedule: Schedule, seed: _Seed, logs: Logs, room: Room | None) -> Schedule:
+def _try_seed(schedule: Schedule, seed: _Seed, logs: Logs, room: Room | None, known: _Refused) -> Schedule:
     """Return the schedule with one kernel for the tile of a kernel; as it was where that is refused."""
     change = None
     for division in [*try_step(partial(find_divisions, schedule, seed.kernel, WINDOW), []), None]:
         with attempt(note=partial(_refuse, seed.kernel, logs)):
-            change = _change(schedule, seed, room, division)
+            change = _change(schedule, seed, room, division, known)
         if change is not None:
             break
     if change is None:
@@ -113,7 +120,9 @@ def _refuse(seed: Kernel, logs: Logs, reason: Reason, detail: str) -> None:
         logs.report.refusals.append(Refusal([seed.get_name()], reason, detail))
 
 
-def _change(schedule: Schedule, seed: _Seed, room: Room | None, division: Division | None) -> _Change | None:
+def _change(
+    schedule: Schedule, seed: _Seed, room: Room | None, division: Division | None, known: _Refused
+) -> _Change | None:
     """Return what becomes of the tile of a kernel; Unsupported, with nothing changed, where it stays as it is.
 
     division: of a kernel a part of which may be in the tile; None where it is not.
@@ -128,9 +137,33 @@ def _change(schedule: Schedule, seed: _Seed, room: Room | None, division: Divisi
         schedule, tile = _staged_tile(schedule, seed, divided, undo)
         if division is not None and not tile.divided:
             return None
-        change = _change_of(schedule, tile, room)
+        change = _change_unless_refused(schedule, tile, room, known)
         undo.pop_all()
     return change
+
+
+def _change_unless_refused(schedule: Schedule, tile: Tile, room: Room | None, known: _Refused) -> _Change:
+    """Return what becomes of a tile; Unsupported, also for what has been refused in this schedule before.
+
+    Each kernel of a tile that adds up columns finds that tile again.
+    """
+    key = tile.rows, tile.columns, *map(_names, (tile.kernels, tile.readers, _wholes(tile)))
+    if key in known:
+        raise Unsupported(*known[key])
+    try:
+        return _change_of(schedule, tile, room)
+    except Unsupported as refusal:
+        known[key] = refusal.reason, refusal.detail
+        raise
+
+
+def _names(kernels: list[Kernel]) -> tuple[str, ...]:
+    return tuple(kernel.get_name() for kernel in kernels)
+
+
+def _wholes(tile: Tile) -> list[Kernel]:
+    """Return the kernels of the schedule that are parts of kernels for a tile."""
+    return [*(one.whole for one in tile.divided), *(one.whole for one in tile.staged)]
 
 
 def _divide(division: Division, undo: contextlib.ExitStack) -> Divided:
@@ -310,8 +343,7 @@ def _log(schedule: Schedule, change: _Change, logs: Logs) -> None:
                 owner.join_launch(first, change.decision)
     if change.sums:
         first.spare_sums(change.sums)
-    wholes = [one.whole for one in change.tile.divided] + [one.whole for one in change.tile.staged]
-    for divided in wholes:
+    for divided in _wholes(change.tile):
         owner = logs.owner(inductor.operation_names(divided))
         assert owner is not None, "every kernel that was replaced has a log by now"
         owner.divide()

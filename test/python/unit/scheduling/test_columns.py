@@ -65,3 +65,19 @@ def test_where_there_is_room_nobody_has_to_ask():
     inputs = *[torch.randn(2048, 4096)] * 2, torch.randn(4096), torch.empty(2048, 1 << 15)
     result = offline.compile_for_gpu(beside_a_wide_product, inputs, compile_fx=functools.partial(backend, options={}))
     assert result.n_kernels == 3 and "workspace_0" in result.code, bridge.report()
+
+
+def test_a_tile_that_was_refused_is_not_tried_again(monkeypatch):
+    """Each kernel that adds up its columns finds the tile, and is told why it stays apart."""
+    tried = []
+
+    def refuse(schedule, tile, room):
+        tried.append(step._names(tile.kernels))
+        raise Unsupported(Reason.not_profitable, "for the test")
+
+    monkeypatch.setattr(step, "_change_of", refuse)
+    monkeypatch.setattr(step, "_seeds", lambda *arguments, seeds=step._seeds: 2 * seeds(*arguments))
+    compiled(force_fusion=True)
+    told = [detail for group in bridge.report().groups for _, detail in group.apart]
+    assert tried and len(tried) == len(set(tried))
+    assert sum("for the test" in detail for detail in told) > len(tried)
