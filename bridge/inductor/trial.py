@@ -12,6 +12,7 @@ import torch
 from torch.fx import Graph, GraphModule
 
 from .memory import peak_bytes
+from .patches import joining_less
 
 if TYPE_CHECKING:
     from torch._inductor.sizevars import SizeVarAllocator
@@ -56,7 +57,7 @@ class Trials:
 
         module = copied(graph).owning_module
         inputs = [node.meta.get("val") for node in graph.nodes if node.op == "placeholder"]
-        with apart(V.fake_mode.shape_env):
+        with apart(V.fake_mode.shape_env), joining_less():
             lowering = GraphLowering(module, inputs, V.fake_mode.shape_env, is_inference=self._inference)
             self._share_simplified(graph, lowering.sizevars)
             with V.set_graph_handler(lowering), V.set_extern_kernel_nodes([]):
