@@ -62,8 +62,8 @@ class Room:
     def _levels_below(self, after: Schedule, most: int) -> dict[Kernel, int]:
         """Return the levels of a schedule; Unsupported where they, in Inductor's order too, are above `most`."""
         levels = _levels(after)
-        above = max(levels.values(), default=0) - most
-        above = min(above, estimated_peak(after) - most) if above > 0 else above
+        own = max(levels.values(), default=0)
+        above = estimated_peak(after, own) - most if own > most else own - most
         if above > 0 and not self._means_nothing(above, after):
             raise Unsupported(Reason.not_profitable, f"the graph would need {above:,} bytes of memory more")
         return levels

@@ -107,24 +107,37 @@ def peak_bytes(schedule: Schedule, in_place: bool = True) -> int:
     return max((level for level, _ in live_bytes(schedule, in_place)), default=0)
 
 
-def estimated_peak(schedule: Schedule) -> int:
+def estimated_peak(schedule: Schedule, own: int | None = None) -> int:
     """Return the most that is live at a time in the order that Inductor is going to give the kernels, or in this one.
 
     The less of the two: where Inductor's order is no better by this count, it may take it all the same.
+    own: bytes that are live at a time in this order, where that has been counted.
     """
-    return peak_bytes(in_order_of_least_peak(schedule))
+    own = peak_bytes(schedule) if own is None else own
+    return min(own, peak_bytes(_in_inductors_order(schedule))) if _is_ordered(schedule) else own
 
 
 def in_order_of_least_peak(schedule: Schedule) -> Schedule:
     """Return the kernels in the order that Inductor is going to give them; as they are, where that is no worse."""
-    from torch._inductor import config, memory
-
-    if not schedule or not config.reorder_for_peak_memory:
+    if not _is_ordered(schedule):
         return schedule
+    ordered = _in_inductors_order(schedule)
+    return ordered if peak_bytes(ordered) < peak_bytes(schedule) else schedule
+
+
+def _is_ordered(schedule: Schedule) -> bool:
+    """Return True if Inductor is going to order kernels for the least peak."""
+    from torch._inductor import config
+
+    return bool(schedule) and config.reorder_for_peak_memory
+
+
+def _in_inductors_order(schedule: Schedule) -> Schedule:
+    from torch._inductor import memory
+
     scheduler = schedule[0].scheduler
     known = scheduler.name_to_buf, scheduler.name_to_fused_node
-    ordered = memory.reorder_for_peak_memory(schedule, *known, *_ends())
-    return ordered if peak_bytes(ordered) < peak_bytes(schedule) else schedule
+    return memory.reorder_for_peak_memory(schedule, *known, *_ends())
 
 
 def keep_order_below(schedule: Schedule, most: int) -> None:
