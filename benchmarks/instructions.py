@@ -1,13 +1,15 @@
-"""Prints how many instructions an operation takes for one element: what bridge/inductor/instructions.py has.
+"""Print how many instructions an operation takes for one element: what bridge/inductor/instructions.py has.
 
 python benchmarks/instructions.py [NAME ...]     # by Triton's compiler; without a GPU
 
-Half of the code of a sine is for arguments beyond 1e5, and is seldom executed.
+The second number is that of the shortest way through the code: most of a sine's is for arguments beyond 1e5.
 """
 
 from __future__ import annotations
 
+import heapq
 import importlib.util
+import itertools
 import os
 import re
 import subprocess
@@ -15,6 +17,7 @@ import sys
 import tempfile
 from pathlib import Path
 from types import ModuleType
+from typing import NamedTuple
 
 import triton
 from triton.backends.compiler import GPUTarget
@@ -54,7 +57,14 @@ def kernel(source, target, BLOCK: tl.constexpr):
 BLOCK, WARPS = 1024, 4
 
 
-def per_element(expression: str, folder: Path) -> float:
+class Counts(NamedTuple):
+    """Hold instructions: all of the code, and those on the shortest way through it."""
+
+    whole: float
+    shortest: float
+
+
+def per_element(expression: str, folder: Path) -> Counts:
     """Return the instructions of a kernel that stores an expression of each `x`, by elements of a thread."""
     path = folder / "kernel.py"
     path.write_text(_HEAD.format(expression))
@@ -62,7 +72,8 @@ def per_element(expression: str, folder: Path) -> float:
     aligned = {(argument,): [["tt.divisibility", 16]] for argument in range(2)}
     source = ASTSource(_loaded(path).kernel, signature, constexprs={(2,): BLOCK}, attrs=aligned)
     compiled = triton.compile(source, target=GPUTarget("cuda", 90, 32), options={"num_warps": WARPS})
-    return _instructions(compiled.asm["cubin"], folder) / (BLOCK // (32 * WARPS))
+    code, elements = _instructions(compiled.asm["cubin"], folder), BLOCK // (32 * WARPS)
+    return Counts(len(code) / elements, _shortest(code) / elements)
 
 
 def _loaded(path: Path) -> ModuleType:
@@ -73,13 +84,39 @@ def _loaded(path: Path) -> ModuleType:
     return module
 
 
-def _instructions(cubin: bytes, folder: Path) -> int:
+def _instructions(cubin: bytes, folder: Path) -> dict[int, str]:
+    """Return the instructions of a kernel by address."""
     (path := folder / "kernel.cubin").write_bytes(cubin)
     tools = str(Path(triton.__file__).parent / "backends" / "nvidia" / "bin")
     settings = {**os.environ, "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}"}
     dump = [f"{tools}/cuobjdump", "-sass", str(path)]
     text = subprocess.run(dump, capture_output=True, text=True, check=True, env=settings).stdout
-    return sum(not line.startswith("NOP") for line in re.findall(r"/\*[0-9a-f]{4,}\*/\s+(.*?);", text))
+    found = re.findall(r"/\*([0-9a-f]{4,})\*/\s+(.*?);", text)
+    return {int(address, 16): line for address, line in found if not line.startswith("NOP")}
+
+
+def _shortest(code: dict[int, str]) -> int:
+    """Return how many instructions are executed at least."""
+    following = dict(itertools.pairwise(code))
+    reached, waiting = {0: 1}, [(1, 0)]
+    while waiting:
+        executed, address = heapq.heappop(waiting)
+        if code[address].startswith("EXIT"):
+            return executed
+        for after in _next(code[address], following[address]):
+            if executed + 1 < reached.get(after, len(code) + 1):
+                reached[after] = executed + 1
+                heapq.heappush(waiting, (executed + 1, after))
+    raise AssertionError("the code has no end")
+
+
+def _next(line: str, following: int) -> list[int]:
+    """Return the addresses at which a kernel may go on after an instruction."""
+    jump = re.search(r"\bBRA\b.*?0x([0-9a-f]+)", line)
+    if jump is None:
+        return [following]
+    always = line.startswith("BRA ") and not re.match(r"BRA\s+!?U?P", line)
+    return [int(jump.group(1), 16)] if always else [int(jump.group(1), 16), following]
 
 
 def main() -> None:
@@ -87,9 +124,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         plain = per_element("x", folder)
-        print(f"load and store: {plain:.1f}")
+        print(f"load and store: {plain.whole:.1f}")
         for operation in sys.argv[1:] or OPERATIONS:
-            print(f"{operation}: {per_element(OPERATIONS[operation], folder) - plain:.1f}", flush=True)
+            whole, shortest = per_element(OPERATIONS[operation], folder)
+            print(f"{operation}: {whole - plain.whole:.1f}, {shortest - plain.shortest:.1f}", flush=True)
 
 
 if __name__ == "__main__":
