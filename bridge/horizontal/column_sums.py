@@ -17,7 +17,7 @@ from ..inductor import columns as sums
 from ..inductor import mixed, tiles
 from ..inductor.columns import ColumnSum
 from ..inductor.protocols import Kernel, LoopNode, Schedule
-from ..lowering.triton.columns import MOST_PARTS
+from ..lowering.triton.columns import MOST_PARTS, SUM_ELEMENTS, rows_of_step, sum_block, warps_of_row
 from ..lowering.triton.profitability import LAUNCH_BYTES, power_of_2
 from ..reasons import Reason, Unsupported
 from ..support.error_boundary import try_step
@@ -37,8 +37,24 @@ MOST_READ = 10
 #: Programs for each multiprocessor, at least: a bit less than one, as the last block need not be there.
 FEWEST_PROGRAMS = 0.9
 
-#: Bytes that have to be on their way for memory to be as fast as it can be: 3.3 TB/s for 0.8 us.
-IN_FLIGHT = 2.6e6
+#: Bytes that memory moves while a program goes from one of its rows to the next, 0.3 us of an H100: what 31 kernels of
+#: `benchmarks/pairs.py` took beyond their bytes (8 to 36 us, blocks of 16 rows), within 2 us.
+BYTES_OF_A_ROW = 1.0e6
+
+#: Bytes that memory moves while a block of `SUM_ELEMENTS` partial sums is added up, 3 us: what 25 kernels of
+#: `benchmarks/pairs.py` take, 2 to 17 us for 1 to 4 sums of 128 to 1568 parts.
+BYTES_OF_A_SUM = 1.0e7
+
+#: Rows that Inductor's kernels which add up columns load at a time: those of `benchmarks/pairs.py` take 1 to 10 us more
+#: than their bytes, for 128 rows.
+ROWS_AT_A_TIME = 16
+
+#: Warps with which a multiprocessor executes half of the instructions that it could: `benchmarks/column_blocks.py` has
+#: 91 us for 8 warps and 56 for 16 where instructions take 42, and 29 and 26 where they take 18.
+HALF_BUSY = 7
+
+#: Warps that run at a time on a multiprocessor, each thread with 64 registers.
+RESIDENT_WARPS = 32
 
 #: Instructions of a lane that a GPU executes while a byte comes from memory: four fifths of an H100's 132
 #: multiprocessors with four schedulers for 32 lanes each, at 1.755 GHz, and 3.35 TB/s.
@@ -252,16 +268,17 @@ def _is_epilogue(kernel: Kernel, made: set[str], size: int) -> bool:
 
 
 def blocks_to_try(tile: Tile, processors: int) -> list[int]:
-    """Return the rows of a block, the best first; fewer programs leave fewer partial sums.
+    """Return the rows of a block, the fewest first; fewer programs leave fewer partial sums.
 
     Unsupported where multiprocessors would be idle.
     """
     block = mixed.block_of_mixed_kernel(tile.rows, processors)
     while tile.rows / block < FEWEST_PROGRAMS * processors and block > SMALLEST_BLOCK:
         block //= 2
+    block = max(block // 2, SMALLEST_BLOCK)
     while -(-tile.rows // block) > MOST_PARTS:
         block *= 2
-    known = [block << more for more in range(4)]
+    known = [block << more for more in range(5)]
     if any(one.groups > 1 for one in tile.sums):
         known = _inside_groups(known, tile.group)
     known = [block for block in known if tile.rows / block >= FEWEST_PROGRAMS * processors]
@@ -275,6 +292,11 @@ def blocks_to_try(tile: Tile, processors: int) -> list[int]:
             )
         raise Unsupported(Reason.not_profitable, f"{_names(tile)}: {detail}")
     return known
+
+
+def fastest_first(tile: Tile, blocks: Iterable[int], processors: int) -> list[int]:
+    """Return blocks of so many rows in the order of the time that they, and the sums of what they leave, take."""
+    return sorted(blocks, key=partial(_cost_with_parts, tile, *_work(tile.kernels, tile), processors))
 
 
 def _inside_groups(known: list[int], group: int) -> list[int]:
@@ -308,7 +330,8 @@ def check_worthwhile(tile: Tile, band: Kernel, adding: list[Kernel], block: int,
         raise Unsupported(Reason.not_profitable, f"{_names(tile)}: no kernel less, with {size}")
     before = sum(_cost_before(tile, kernel) for kernel in emitted) + _beside_stores(tile)
     before += 2 * parts * len(by_torch) // len(tile.sums)
-    saved = before - _moved(adding) - parts - _cost_of_band(tile, band, block) - sum(map(cost_of, apart))
+    after = max(_moved(adding), _cost_of_adding(tile, block)) + parts + _cost_of_band(tile, band, block)
+    saved = before - after - sum(map(cost_of, apart))
     detail = f"{launches} launches become {left}, which save the time of {saved / 2**20:.1f} MB, with {size}"
     worth = saved + (launches - left) * LAUNCH_BYTES if launches > left else saved - CLEAR_GAIN * before
     if worth <= 0 and not force:
@@ -335,7 +358,19 @@ def _without_doubles(kernels: Iterable[Kernel]) -> list[Kernel]:
 
 def _cost_before(tile: Tile, kernel: Kernel) -> int:
     """Return what a kernel of Inductor's costs, or has cost before its sums had two stages."""
-    return next((one.cost for one in tile.staged if one.whole is kernel), None) or cost_of(kernel)
+    if mixed.is_mixed(kernel):
+        processors = inductor.multiprocessors(inductor.device_of(kernel))
+        block = mixed.block_of_mixed_kernel(tile.rows, processors)
+        return _cost_in_blocks(tile, *_work([kernel], tile), processors, block)
+    staged = next((one.cost for one in tile.staged if one.whole is kernel), None)
+    return staged or cost_of(kernel) + _cost_of_parts(tile, kernel)
+
+
+def _cost_of_parts(tile: Tile, kernel: Kernel) -> int:
+    """Return the bytes that could be moved while a kernel that adds up columns goes from row to row."""
+    nodes = inductor.loop_nodes(kernel)
+    rows = max((one.rows / one.parts for one in tile.sums if any(one.part is node for node in nodes)), default=0)
+    return int(rows / ROWS_AT_A_TIME * BYTES_OF_A_ROW)
 
 
 def cost_of(kernel: Kernel) -> int:
@@ -352,15 +387,49 @@ def _beside_stores(tile: Tile) -> int:
 def _cost_of_band(tile: Tile, band: Kernel, block: int) -> int:
     """Return the bytes that a kernel over a tile moves, or could move in the time that it takes.
 
-    They count for more where too few are on their way at a time: a program has one row at a time, and loads three ahead
-    at most.  A row has as many lanes as the next power of two, and all of them compute.
+    What its blocks leave is not among them.
     """
-    moved = sum(inductor.bytes_touched(band, tile.names).values())
-    programs, ahead = -(-tile.rows // block), min(max(block // 4, 1), 3)
-    busy = min(1.0, programs * ahead * moved / tile.rows / IN_FLIGHT)
-    in_tile = [node for node in inductor.loop_nodes(band) if not tiles.covers_rows(node, tile.rows)]
-    executed = inductor.instructions(in_tile) * tile.rows * power_of_2(tile.columns)
-    return inductor.bytes_beside(band) + int(max(moved / busy, executed / INSTRUCTIONS_A_BYTE))
+    processors = inductor.multiprocessors(inductor.device_of(band))
+    return inductor.bytes_beside(band) + _cost_in_blocks(tile, *_work([band], tile), processors, block)
+
+
+def _work(kernels: Sequence[Kernel], tile: Tile) -> tuple[int, int]:
+    """Return what one kernel over a tile has to do for others: (bytes, instructions).
+
+    A row has as many lanes as the next power of two, and all of them compute.
+    """
+    touched: dict[str, int] = {}
+    for kernel in kernels:
+        for name, size in inductor.bytes_touched(kernel, tile.names).items():
+            touched[name] = max(touched.get(name, 0), size)
+    nodes = [node for kernel in kernels for node in inductor.loop_nodes(kernel)]
+    in_tile = [node for node in nodes if not tiles.covers_rows(node, tile.rows)]
+    return sum(touched.values()), inductor.instructions(in_tile) * tile.rows * power_of_2(tile.columns)
+
+
+def _cost_with_parts(tile: Tile, moved: int, executed: int, processors: int, block: int) -> int:
+    parts = parts_bytes(tile, block)
+    return _cost_in_blocks(tile, moved, executed, processors, block) + parts + max(parts, _cost_of_adding(tile, block))
+
+
+def _cost_of_adding(tile: Tile, block: int) -> int:
+    """Return the bytes that could be moved while one program adds up what the blocks of a few columns leave."""
+    parts = -(-tile.rows // block)
+    columns, _ = sum_block(parts)
+    return int(len(tile.sums) * columns * power_of_2(parts) / SUM_ELEMENTS * BYTES_OF_A_SUM)
+
+
+def _cost_in_blocks(tile: Tile, moved: int, executed: int, processors: int, block: int) -> int:
+    """Return the bytes that could be moved in the time of a kernel over a tile.
+
+    A program has one row after another; few warps do not keep a multiprocessor busy.
+    """
+    warps, programs = warps_of_row(tile.columns), -(-tile.rows // block)
+    at_once = RESIDENT_WARPS // warps
+    rounds = -(-programs // (processors * at_once))
+    busy = 1 - 2 ** (-warps * min(programs / processors, at_once) / HALF_BUSY)
+    in_turn = rounds * block / rows_of_step(tile.columns, block) * BYTES_OF_A_ROW
+    return int(max(moved, executed / INSTRUCTIONS_A_BYTE / busy) + in_turn)
 
 
 def _is_float(one: ColumnSum) -> bool:

@@ -21,6 +21,7 @@ from ..horizontal.column_sums import (
     blocks_to_try,
     check_worthwhile,
     cost_of,
+    fastest_first,
     find_tile,
     kernels_around,
     launches_by_torch,
@@ -222,13 +223,11 @@ def _change_of(schedule: Schedule, tile: Tile, room: Room | None) -> _Change:
     check = None
     if room is not None:
         check = partial(room.check_all, most=_peak_with_workspaces(schedule, tile, processors))
-    *others, last = blocks_to_try(tile, processors)
+    blocks = fastest_first(tile, blocks_to_try(tile, processors), processors)
     with contextlib.ExitStack() as undo:
         for one in tile.sums:
             sums.add_up_in_tile(one, undo)
-        rows = _rows(tile)
-        change = next(filter(None, (_in_blocks_or_none(schedule, tile, rows, block, check) for block in others)), None)
-        change = change or _in_blocks(schedule, tile, rows, last, check)
+        change = _in_first_blocks(schedule, tile, blocks, check)
         undo.pop_all()
     return change
 
@@ -242,12 +241,17 @@ def _peak_with_workspaces(schedule: Schedule, tile: Tile, processors: int) -> in
         return estimated_peak(schedule) if own else 0
 
 
-def _in_blocks_or_none(
-    schedule: Schedule, tile: Tile, rows: Kernel, block: int, check: Callable[[Schedule], None] | None
-) -> _Change | None:
-    with contextlib.suppress(Unsupported):
-        return _in_blocks(schedule, tile, rows, block, check)
-    return None
+def _in_first_blocks(
+    schedule: Schedule, tile: Tile, blocks: list[int], check: Callable[[Schedule], None] | None
+) -> _Change:
+    """Return what becomes of a tile in the first blocks that are wanted; Unsupported, of the first, where none are."""
+    rows, refused = _rows(tile), []
+    for block in blocks:
+        try:
+            return _in_blocks(schedule, tile, rows, block, check)
+        except Unsupported as why:
+            refused.append(why)
+    raise refused[0]
 
 
 def _in_blocks(

@@ -28,11 +28,11 @@ def tile(rows, columns=4096, sums=1):
 
 
 @pytest.mark.parametrize(
-    ("rows", "best"), [(8192, 16), (2048, 16), (1024, 8), (512, 4), (1 << 18, 128), (1 << 20, 512)]
+    ("rows", "fewest"), [(8192, 8), (2048, 8), (1024, 4), (512, 4), (1 << 18, 128), (1 << 20, 512)]
 )
-def test_there_is_a_program_for_each_multiprocessor(rows, best):
+def test_there_is_a_program_for_each_multiprocessor(rows, fewest):
     blocks = blocks_to_try(tile(rows), 132)
-    assert blocks[0] == best
+    assert blocks[0] == fewest
     assert all(0.9 * 132 <= rows / block <= MOST_PARTS for block in blocks)
     assert blocks == sorted(blocks)
 
@@ -89,3 +89,11 @@ def test_a_program_has_a_whole_row(monkeypatch):
 
     look_at_gpu_schedule(wide, [torch.empty(8192, 1024)] * 2, look)
     assert refused == [Reason.extents_do_not_agree]
+
+
+@pytest.mark.parametrize(("columns", "sums", "best"), [(1024, 1, 8), (4096, 3, 16)])
+def test_few_programs_have_short_blocks_unless_what_they_leave_takes_longer(monkeypatch, columns, sums, best):
+    """Of 2048 rows, 128 programs of 16 go through their rows one by one; 256 leave twice as many partial sums."""
+    one = tile(2048, columns, sums)
+    monkeypatch.setattr(column_sums, "_work", lambda kernels, tile: (2048 * columns * 6, 0))
+    assert column_sums.fastest_first(one, blocks_to_try(one, 132), 132)[0] == best

@@ -20,9 +20,12 @@ from bridge.lowering.triton.columns import (
     ColumnBand,
     Loaded,
     all_run,
+    lanes_differ,
     mostly_rows,
+    rows_of_step,
     staged_bytes,
     sum_block,
+    warps_of_row,
 )
 
 
@@ -78,14 +81,14 @@ def test_partial_sums_live_as_long_as_they_are_read(code):
 
 def test_no_program_waits_for_the_shared_memory_of_another():
     shared = 233472
-    rows, parameters = [Loaded(size, of_row=True) for size in (2, 2, 1)], [Loaded(4, of_row=False)] * 4
+    rows, parameters = [Loaded(size, True, True) for size in (2, 2, 1)], [Loaded(4, False, True)] * 4
     assert staged_bytes(1280, rows + parameters) == 86016  # as Triton has it
     assert all_run(264, 86016, 132, shared) and not all_run(265, 86016, 132, shared)
     assert not all_run(1, 2 * shared, 132, shared) and not all_run(1, 1, 132, 0)
 
 
 def test_parameters_are_not_loaded_with_each_row():
-    row, parameter = Loaded(2, of_row=True), Loaded(2, of_row=False)
+    row, parameter = Loaded(2, True, True), Loaded(2, False, True)
     assert mostly_rows([row]) and mostly_rows([row, parameter])
     assert not mostly_rows([row, parameter, parameter]) and not mostly_rows([parameter])
 
@@ -102,3 +105,13 @@ def test_rows_are_loaded_ahead_where_all_programs_fit(name, ahead):
         if "RSPLIT_SIZE" in kernel.source
     )
     assert f"'mix_order_reduction_allow_multi_stages': {ahead}" in kernel
+
+
+def test_an_element_that_all_lanes_load_is_not_copied_ahead():
+    assert lanes_differ([Loaded(2, True, True), Loaded(2, False, True)])
+    assert not lanes_differ([Loaded(2, True, True), Loaded(4, True, False)])
+
+
+@pytest.mark.parametrize(("columns", "block", "rows", "warps"), [(192, 32, 4, 1), (1024, 16, 1, 4), (4096, 128, 4, 8)])
+def test_a_program_is_as_inductors_runtime_has_it(columns, block, rows, warps):
+    assert (rows_of_step(columns, block), warps_of_row(columns)) == (rows, warps)
