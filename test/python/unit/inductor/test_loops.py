@@ -71,7 +71,7 @@ def test_loops_that_read_a_buffer_no_more_are_no_users_of_it():
 
 
 def test_what_is_made_of_loops_is_made_once_for_each_key():
-    made = []
+    made: list = []
 
     def make():
         made.append(len(made))
