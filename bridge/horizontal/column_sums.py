@@ -37,12 +37,12 @@ MOST_READ = 10
 #: Programs for each multiprocessor, at least: a bit less than one, as the last block need not be there.
 FEWEST_PROGRAMS = 0.9
 
-#: Bytes that memory moves while a program goes from one of its rows to the next, 0.3 us of an H100: what 31 kernels of
-#: `benchmarks/pairs.py` took beyond their bytes (8 to 36 us, blocks of 16 rows), within 2 us.
+#: Bytes that memory moves while a program goes from one of its rows to the next, 0.3 us of an H100: kernels of
+#: `benchmarks/pairs.py` in blocks of 16 rows take 3 to 7 us more than their bytes (8 to 36 us in all).
 BYTES_OF_A_ROW = 1.0e6
 
-#: Bytes that memory moves while a block of `SUM_ELEMENTS` partial sums is added up, 3 us: what 25 kernels of
-#: `benchmarks/pairs.py` take, 2 to 17 us for 1 to 4 sums of 128 to 1568 parts.
+#: Bytes that memory moves while a block of `SUM_ELEMENTS` partial sums is added up, 3 us: kernels of
+#: `benchmarks/pairs.py` take 1.4 us for one sum of 128 parts, 2.2 for three, 3.6 for one of 1028 and 10.5 for three.
 BYTES_OF_A_SUM = 1.0e7
 
 #: Rows that Inductor's kernels which add up columns load at a time: those of `benchmarks/pairs.py` take 1 to 10 us more
