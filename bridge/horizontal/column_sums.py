@@ -329,7 +329,7 @@ def check_worthwhile(tile: Tile, band: Kernel, adding: list[Kernel], block: int,
     if left > len(emitted):
         raise Unsupported(Reason.not_profitable, f"{_names(tile)}: no kernel less, with {size}")
     before = sum(_cost_before(tile, kernel) for kernel in emitted) + _beside_stores(tile)
-    before += 2 * parts * len(by_torch) // len(tile.sums)
+    before += (parts + max(parts, _cost_of_adding(tile, block))) * len(by_torch) // len(tile.sums)
     after = max(_moved(adding), _cost_of_adding(tile, block)) + parts + _cost_of_band(tile, band, block)
     saved = before - after - sum(map(cost_of, apart))
     detail = f"{launches} launches become {left}, which save the time of {saved / 2**20:.1f} MB, with {size}"
