@@ -9,7 +9,6 @@ write of 256 MB, so that nothing that it reads is in a cache; its buffers hold r
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import itertools
 import json
 import re
@@ -23,8 +22,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from instructions import loaded_module
+from pairs import Pair
 
 from bridge.bench.gpu_measurements import has_gpu
+from bridge.lowering.triton.columns import rows_of_step
 
 #: What the source of a kernel uses, without Inductor's decorator, which would choose the block.
 HEAD = """import triton
@@ -59,11 +61,6 @@ class Saved:
     gain: float
 
     @property
-    def step(self) -> int:
-        """Return the rows that are computed at a time, as Inductor's runtime has them for its own block."""
-        return min(max(self.block // 32, 4 if self.columns <= 512 else 1), 16)
-
-    @property
     def pointers(self) -> list[tuple[str, str]]:
         """Return (name, type) of each argument that is a buffer."""
         signature = re.search(r"'signature': \{(.*?)\}", self.source)
@@ -74,15 +71,14 @@ class Saved:
 def saved(path: Path, models: list[str]) -> Iterator[Saved]:
     """Yield the distinct kernels of rows and columns in what `pairs.py` saved."""
     known: set[str] = set()
-    for pair in json.loads(path.read_text()):
-        gain = sum(us for _, us, _ in pair["before"]) - sum(us for _, us, _ in pair["after"])
-        for _, us, source in pair["after"]:
+    for pair in (Pair(**one) for one in json.loads(path.read_text())):
+        for _, us, source in pair.after:
             block = re.search(r"'RSPLIT_SIZE': (\d+)", source)
-            if block is None or source in known or not any(part in pair["model"] for part in models):
+            if block is None or source in known or not any(part in pair.model for part in models):
                 continue
             known.add(source)
             sizes = [int(number) for number in re.findall(r"^    (?:xnumel|r0_numel) = (\d+)", source, re.MULTILINE)]
-            yield Saved(pair["model"], source, sizes[0], sizes[1], int(block.group(1)), us, gain)
+            yield Saved(pair.model, source, sizes[0], sizes[1], int(block.group(1)), us, pair.gain)
 
 
 def loaded(kernel: Saved, folder: Path) -> Any:
@@ -90,12 +86,7 @@ def loaded(kernel: Saved, folder: Path) -> Any:
     body = kernel.source[kernel.source.index("@triton.jit") :]
     path = folder / f"kernel_{abs(hash(body))}.py"
     path.write_text(HEAD + body)
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec, path
-    assert spec.loader, path
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.kernel
+    return loaded_module(path).kernel
 
 
 def buffers(kernel: Saved) -> list[torch.Tensor]:
@@ -111,13 +102,17 @@ def buffers(kernel: Saved) -> list[torch.Tensor]:
     return made
 
 
+def constants(kernel: Saved, choice: Choice) -> dict[str, int]:
+    """Return what a kernel is compiled for; the rows of a step are those of its own block."""
+    step = rows_of_step(kernel.columns, kernel.block)
+    blocks = {"XBLOCK": step, "RSPLIT_SIZE": choice.block, "NUM_STAGES": choice.stages}
+    return {**blocks, "num_warps": choice.warps, "num_stages": choice.stages}
+
+
 def launch(function: Any, kernel: Saved, choice: Choice, arguments: list[torch.Tensor]) -> Any:
     """Run a kernel once; return what Triton compiled."""
     grid = (-(-kernel.rows // choice.block),)
-    constants = {"XBLOCK": kernel.step, "RSPLIT_SIZE": choice.block, "NUM_STAGES": choice.stages}
-    return function[grid](
-        *arguments, kernel.rows, kernel.columns, **constants, num_warps=choice.warps, num_stages=choice.stages
-    )
+    return function[grid](*arguments, kernel.rows, kernel.columns, **constants(kernel, choice))
 
 
 def compiled_in(job: tuple[Saved, Choice, str]) -> None:
@@ -126,16 +121,8 @@ def compiled_in(job: tuple[Saved, Choice, str]) -> None:
 
     kernel, choice, folder = job
     arguments = [MockTensor(DTYPES[kind]) for _, kind in kernel.pointers]
-    constants = {"XBLOCK": kernel.step, "RSPLIT_SIZE": choice.block, "NUM_STAGES": choice.stages}
-    loaded(kernel, Path(folder)).warmup(
-        *arguments,
-        kernel.rows,
-        kernel.columns,
-        grid=(1,),
-        **constants,
-        num_warps=choice.warps,
-        num_stages=choice.stages,
-    )
+    function = loaded(kernel, Path(folder))
+    function.warmup(*arguments, kernel.rows, kernel.columns, grid=(1,), **constants(kernel, choice))
 
 
 def microseconds(function: Any, kernel: Saved, choice: Choice, arguments: list[torch.Tensor]) -> float:

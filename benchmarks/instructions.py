@@ -70,13 +70,14 @@ def per_element(expression: str, folder: Path) -> Counts:
     path.write_text(_HEAD.format(expression))
     signature = {"source": "*fp32", "target": "*fp32", "BLOCK": "constexpr"}
     aligned = {(argument,): [["tt.divisibility", 16]] for argument in range(2)}
-    source = ASTSource(_loaded(path).kernel, signature, constexprs={(2,): BLOCK}, attrs=aligned)
+    source = ASTSource(loaded_module(path).kernel, signature, constexprs={(2,): BLOCK}, attrs=aligned)
     compiled = triton.compile(source, target=GPUTarget("cuda", 90, 32), options={"num_warps": WARPS})
     code, elements = _instructions(compiled.asm["cubin"], folder), BLOCK // (32 * WARPS)
     return Counts(len(code) / elements, _shortest(code) / elements)
 
 
-def _loaded(path: Path) -> ModuleType:
+def loaded_module(path: Path) -> ModuleType:
+    """Return the module of a file: Triton reads the source of its kernels there."""
     spec = importlib.util.spec_from_file_location("kernel", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
