@@ -329,7 +329,7 @@ def check_worthwhile(tile: Tile, band: Kernel, adding: list[Kernel], block: int,
     if left > len(emitted):
         raise Unsupported(Reason.not_profitable, f"{_names(tile)}: no kernel less, with {size}")
     before = sum(_cost_before(tile, kernel) for kernel in emitted) + _beside_stores(tile)
-    before += (parts + max(parts, _cost_of_adding(tile, block))) * len(by_torch) // len(tile.sums)
+    before += _cost_of_what_is_left(tile, block) * len(by_torch) // len(tile.sums)
     after = max(_moved(adding), _cost_of_adding(tile, block)) + parts + _cost_of_band(tile, band, block)
     saved = before - after - sum(map(cost_of, apart))
     detail = f"{launches} launches become {left}, which save the time of {saved / 2**20:.1f} MB, with {size}"
@@ -408,8 +408,13 @@ def _work(kernels: Sequence[Kernel], tile: Tile) -> tuple[int, int]:
 
 
 def _cost_with_parts(tile: Tile, moved: int, executed: int, processors: int, block: int) -> int:
+    return _cost_in_blocks(tile, moved, executed, processors, block) + _cost_of_what_is_left(tile, block)
+
+
+def _cost_of_what_is_left(tile: Tile, block: int) -> int:
+    """Return the bytes that could be moved while partial sums are written, and added up."""
     parts = parts_bytes(tile, block)
-    return _cost_in_blocks(tile, moved, executed, processors, block) + parts + max(parts, _cost_of_adding(tile, block))
+    return parts + max(parts, _cost_of_adding(tile, block))
 
 
 def _cost_of_adding(tile: Tile, block: int) -> int:
