@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import functools
 import importlib.util
 import os
 import warnings
@@ -212,8 +213,11 @@ def _value_of_variable(name: str, text: str) -> OptionValue:
         raise OptionError(f"environment variable {variable(name)}: {error}") from None
 
 
-#: Variables that a warning has named: many places read the environment.
-_warned: set[str] = set()
+@functools.cache
+def _say_that_it_is_ignored(name: str) -> None:
+    """Warn of a variable that is no option, once: many places read the environment."""
+    words = f"bridge ignores the environment variable {name}: it has no option of that name"
+    warnings.warn_explicit(words, RuntimeWarning, "environment", 1)
 
 
 def _check_variables(environment: Mapping[str, str]) -> None:
@@ -222,10 +226,7 @@ def _check_variables(environment: Mapping[str, str]) -> None:
         close = difflib.get_close_matches(name.removeprefix(variable("")).lower(), DEFAULTS, n=1)
         if close:
             raise OptionError(f"unknown environment variable {name}; did you mean {variable(close[0])}?")
-        if name not in _warned:
-            _warned.add(name)
-            words = f"bridge ignores the environment variable {name}: it has no option of that name"
-            warnings.warn_explicit(words, RuntimeWarning, "environment", 1)
+        _say_that_it_is_ignored(name)
 
 
 def read_option(name: str, text: str) -> tuple[str, OptionValue]:
