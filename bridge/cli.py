@@ -44,7 +44,7 @@ class _Version(argparse.Action):
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose error is one line."""
+    """Parse arguments, with errors of one line."""
 
     def error(self, message: str) -> NoReturn:
         """Print what is wrong, and where to look, and end with status 2."""

@@ -107,7 +107,7 @@ def _result(entry: dict) -> Result:
 
 
 def half_range(ratios: list[float]) -> float:
-    """Half of what the middle half of the values takes; 0 for one value, of which nobody knows how much it varies."""
+    """Return half of what the middle half of the values takes; 0 for one value, whose variation nobody knows."""
     if len(ratios) < 2:
         return 0.0
     first, _, third = statistics.quantiles(ratios, n=4)

@@ -1,4 +1,4 @@
-"""What the system refused, in words: a file and what is wrong with it."""
+"""Say in words what the system refused: a file and what is wrong with it."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ def restrided(tensors: list[torch.Tensor], layout: str) -> list[torch.Tensor]:
 
 
 def with_symbols(tensors: list[torch.Tensor]) -> list[torch.Tensor]:
-    """The same tensors, of which the compiler does not know the first dimension; a size of one it may look at."""
+    """Return the tensors, of which the compiler does not know the first dimension; a size of one it may look at."""
     for t in tensors:
         if t.ndim:
             torch._dynamo.maybe_mark_dynamic(t, 0)
