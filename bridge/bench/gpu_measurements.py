@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import statistics
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
@@ -71,10 +72,11 @@ def captured(
     """Return (a CUDA graph of one call, what the call returned); the graph owns the memory of both.
 
     prepare: called before each call, and not captured.  The call runs once before, on another stream, as capturing
-    wants it.
+    wants it.  What earlier calls have left in reference cycles goes before: nodes of autograd belong to their stream.
     """
     prepare = prepare or _nothing
     prepare()
+    gc.collect()
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):

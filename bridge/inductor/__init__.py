@@ -34,7 +34,7 @@ from .hooks import (
     scheduler_pass,
     users_pass,
 )
-from .instructions import instructions, instructions_of
+from .instructions import buffers_loaded, instructions, instructions_of, serial_instructions
 from .loops import (
     forget_waiting,
     inductor_ops,

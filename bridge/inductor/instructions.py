@@ -6,7 +6,8 @@ For cost only, where arithmetic takes longer than memory.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from typing import TypeAlias
+from operator import attrgetter
+from typing import NamedTuple, TypeAlias
 
 import sympy
 
@@ -25,26 +26,56 @@ WEIGHTS = {
     "floordiv": 27, "truncdiv": 27, "mod": 26, "remainder": 26, "rand": 50, "randn": 174, "randint64": 55,
 }  # fmt: skip
 
+#: Operations whose code has a branch, for extreme arguments: of a thread's elements, no two are interleaved.
+SERIAL = {"sin", "cos", "tan"}
+
 #: What takes none: it is a part of another operation, or done once.
 _FREE = {"constant", "get_index", "load_seed", "to_dtype_bitcast"}
+
+#: Share of its elements for which a masked part of a body is computed.
+MASKED = 0.5
 
 #: An operation with its arguments, of which computed ones are numbers: a value that is used often would grow otherwise.
 Value: TypeAlias = tuple[Hashable, ...]
 
 
-def instructions(nodes: Sequence[LoopNode]) -> int:
+class Operation(NamedTuple):
+    """Describe an operation: its name, its value, and the share of all elements for which it is computed."""
+
+    name: str
+    value: Value
+    share: float
+
+
+def instructions(nodes: Sequence[LoopNode]) -> float:
     """Return the instructions that one kernel of the nodes executes for an element of their loops.
 
     All go over the same elements. What several of them compute is computed once, and nothing is loaded that one of them
-    has made.
+    has made. Of what is computed for some elements only, as parts of a `cat` are, half is counted.
     """
+    return sum(WEIGHTS.get(one.name, 1) * one.share for one in _distinct(nodes))
+
+
+def serial_instructions(nodes: Sequence[LoopNode]) -> list[float]:
+    """Return those of `instructions` that are executed for one element of a thread after another, of each value."""
+    return [WEIGHTS[one.name] * one.share for one in _distinct(nodes) if one.name in SERIAL]
+
+
+def buffers_loaded(nodes: Sequence[LoopNode]) -> set[str]:
+    """Return the buffers that one kernel of the nodes loads."""
+    return {str(one.value[1]) for one in _distinct(nodes) if one.name == "load"}
+
+
+def _distinct(nodes: Sequence[LoopNode]) -> list[Operation]:
+    """Return what one kernel of the nodes computes, stores, or loads of what others have made."""
     made = {name for node in nodes for name in node.get_buffer_names()}
     numbers: dict[Value, int] = {}
-    weights: dict[Value, int] = {}
+    known: dict[Value, Operation] = {}
     for node in nodes:
-        for name, value in _values(node_body(node), numbers):
-            weights[value] = 0 if name == "load" and value[1] in made else WEIGHTS.get(name, 1)
-    return sum(weights.values())
+        for one in _operations(node_body(node), numbers):
+            if one.name != "load" or one.value[1] not in made:
+                known[one.value] = max(one, known.get(one.value, one), key=attrgetter("share"))
+    return list(known.values())
 
 
 def instructions_of(kernel: Kernel) -> int:
@@ -52,18 +83,19 @@ def instructions_of(kernel: Kernel) -> int:
     by_size: dict[int, list[LoopNode]] = {}
     for node in loop_nodes(kernel):
         by_size.setdefault(elements(node), []).append(node)
-    return sum(size * instructions(nodes) for size, nodes in by_size.items())
+    return int(sum(size * instructions(nodes) for size, nodes in by_size.items()))
 
 
-def _values(body: LoopBody, numbers: dict[Value, int]) -> Iterator[tuple[str, Value]]:
-    """Yield (operation, its value) of all operations of a body that take instructions; numbers: of values so far."""
+def _operations(body: LoopBody, numbers: dict[Value, int]) -> Iterator[Operation]:
+    """Yield all operations of a body that take instructions; numbers: of values so far."""
     variables = [*body.iter_vars, *body.reduce_vars]
     places = {v: sympy.Symbol(f"loop{number}") for number, v in enumerate(variables)}
     indices = {name: index.xreplace(places) for name, index in body.indexing_exprs.items()}
     for block in [body.root_block, *body.subblocks.values()]:
+        share = 1.0 if block is body.root_block else MASKED
         for name, value in _numbered(block, indices, numbers):
             if name not in _FREE:
-                yield name, value
+                yield Operation(name, value, share)
 
 
 def _numbered(

@@ -12,19 +12,15 @@ from functools import partial, reduce
 from typing import TypeAlias
 
 from .. import inductor
+from ..horizontal.column_costs import blocks_to_try, check_worthwhile, cost_of, fastest_first, launches_by_torch
 from ..horizontal.column_groups import Staged, Stages, stages_of, tiles_of_groups
 from ..horizontal.column_sums import (
     MOST_COLUMNS,
     WINDOW,
     Tile,
     adds_up_columns,
-    blocks_to_try,
-    check_worthwhile,
-    cost_of,
-    fastest_first,
     find_tile,
     kernels_around,
-    launches_by_torch,
     only_extents,
 )
 from ..horizontal.column_waits import Divided, Division, find_divisions

@@ -36,6 +36,14 @@ STAGES = 3
 #: Shared memory that the hardware keeps of each program's.
 RESERVED_BYTES = 1 << 10
 
+#: Warps that run at a time on a multiprocessor, each thread with 64 registers.
+RESIDENT_WARPS = 32
+
+#: Bytes of a column that the programs of a multiprocessor have on their way without rows ahead, where more do not help:
+#: `benchmarks/column_blocks.py` has 9 to 21% less time with rows ahead for 31 to 48 bytes (DiT, ConvNeXt, EVA02's wide
+#: rows), and 8 to 22% more for 58 to 93 (ConvNeXt, EVA02).
+BYTES_ON_THEIR_WAY = 50
+
 #: What the rows that a block does not have add to its columns.
 NEUTRAL = {"sum": "0.0", "max": 'float("-inf")', "min": 'float("inf")'}
 
@@ -96,6 +104,11 @@ def warps_of_row(columns: int) -> int:
 def rows_of_step(columns: int, block: int) -> int:
     """Return how many rows of its block a program computes at a time, as Inductor's runtime chooses it."""
     return min(max(block // 32, 4 if power_of_2(columns) <= 512 else 1), 16)
+
+
+def stages_of_loop(columns: int, block: int) -> int:
+    """Return how many rows of its block a program has on their way at most, as Inductor's runtime chooses it."""
+    return min(max(block // rows_of_step(columns, block) // 4, 1), STAGES)
 
 
 @functools.cache
@@ -228,8 +241,10 @@ class ColumnScheduling(TritonScheduling):
         with kernel:
             kernel.codegen_body()
         loads, device = list(kernel.bridge_loaded.values()), node.get_device()
-        fits = all_run(node.blocks, staged_bytes(node.columns, loads), multiprocessors(device), shared_memory(device))
-        ahead = fits and mostly_rows(loads) and lanes_differ(loads)
+        at_once = programs_at_once(node.columns, node.blocks, multiprocessors(device))
+        fits = all_stay(at_once, staged_bytes(node.columns, loads), shared_memory(device))
+        idle = rows_of_step(node.columns, node.block) > 1 or too_few_loads(at_once, loads)
+        ahead = fits and idle and mostly_rows(loads) and lanes_differ(loads)
         with V.set_kernel_handler(kernel), contextlib.nullcontext() if ahead else _one_stage():
             return kernel, workspace, kernel.codegen_kernel()
 
@@ -239,23 +254,38 @@ def staged_bytes(columns: int, loads: Iterable[Loaded]) -> int:
     return (STAGES - 1) * power_of_2(columns) * sum(load.size for load in loads)
 
 
-def all_run(blocks: int, staged: int, processors: int, shared: int) -> bool:
-    """Return True if all programs run at once although each takes `staged` bytes of its multiprocessor's shared memory.
+def programs_at_once(columns: int, blocks: int, processors: int) -> float:
+    """Return how many programs a multiprocessor runs at a time, at most: no more than there are."""
+    return min(RESIDENT_WARPS // warps_of_row(columns), blocks / processors)
+
+
+def all_stay(at_once: float, staged: int, shared: int) -> bool:
+    """Return True if as many programs run at once although each takes `staged` bytes of shared memory.
 
     Rows on their way hide what a load takes, and so do other programs.  Those that have to wait for the first to end
     take as long again.
     """
-    return blocks <= processors * (shared // (staged + RESERVED_BYTES))
+    return at_once <= shared // (staged + RESERVED_BYTES)
+
+
+def too_few_loads(at_once: float, loads: Iterable[Loaded]) -> bool:
+    """Return True if what programs load for the row that each computes does not keep memory busy.
+
+    Not for short rows, of which a program computes several at a time: those of 96 to 192 columns (ConvNeXt) take 2 to
+    10% less with rows ahead for up to 119 bytes, the norms of q and k 6 to 12%.
+    """
+    return at_once * sum(load.size for load in loads) <= BYTES_ON_THEIR_WAY
 
 
 def mostly_rows(loads: Sequence[Loaded]) -> bool:
-    """Return True if no more than half of what is loaded are parameters of the columns.
+    """Return True if no more than three fifths of what is loaded are parameters of the columns.
 
     They are loaded once where no row is on its way, and else with each row.  On an H100, a kernel with 16 bytes of
-    parameters to 4 of each row took 34.2 us with rows on their way and 16.6 without; the kernels of a function with 4
-    bytes to 8 took 243 us and 265.
+    parameters to 4 of each row took 34.2 us with rows on their way and 16.6 without, one with 14 to 8 181 and 91; a
+    kernel with 4 bytes to 3 took 16.3 us and 23.6.
     """
-    return sum(load.size if load.of_row else -load.size for load in loads) >= 0
+    of_rows = sum(load.size for load in loads if load.of_row)
+    return 2 * sum(load.size for load in loads if not load.of_row) <= 3 * of_rows
 
 
 def lanes_differ(loads: Iterable[Loaded]) -> bool:

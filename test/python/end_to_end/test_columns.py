@@ -13,7 +13,7 @@ from training import PATTERNS, adaln_residual, adaln_residual_images, count, gra
 import bridge
 from bridge import inductor, offline
 from bridge.backend import bridge as backend
-from bridge.horizontal import column_sums
+from bridge.horizontal import column_costs
 from bridge.offline.interpret import interpreter
 from bridge.reasons import Reason
 
@@ -239,8 +239,8 @@ def test_a_kernel_with_many_rows_in_a_block_stays_whole():
 @pytest.fixture
 def as_if_large(monkeypatch):
     """Has few short rows cost what many long ones do: memory is busy, and blocks have one row."""
-    monkeypatch.setattr(column_sums, "BYTES_OF_A_ROW", 0)
-    monkeypatch.setattr(column_sums, "ELEMENTS_OF_ROWS", 1)
+    monkeypatch.setattr(column_costs, "BYTES_OF_A_ROW", 0)
+    monkeypatch.setattr(column_costs, "ELEMENTS_OF_ROWS", 1)
 
 
 def same(one, other):
@@ -327,8 +327,8 @@ def assert_gradients_of_images(found, inputs):
         torch.testing.assert_close(one.double(), other, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize(("sequences", "tokens", "width", "block"), [(3, 32, 24, 8), (4, 40, 640, 8), (5, 60, 36, 12)])
-def test_numbers_of_sums_inside_sequences(few_processors_one_stage, sequences, tokens, width, block):
+@pytest.mark.parametrize(("sequences", "tokens", "width", "block"), [(3, 32, 24, 16), (4, 40, 640, 8), (5, 60, 36, 20)])
+def test_numbers_of_sums_inside_sequences(few_processors_one_stage, as_if_large, sequences, tokens, width, block):
     """Blocks of rows end with each sequence, whose length may be no power of two."""
     inputs = modulated_inputs(sequences, tokens, width)
     found = forced_gradients(inputs)

@@ -19,12 +19,14 @@ from bridge.lowering.triton.columns import (
     SUM_ELEMENTS,
     ColumnBand,
     Loaded,
-    all_run,
+    all_stay,
     lanes_differ,
     mostly_rows,
+    programs_at_once,
     rows_of_step,
     staged_bytes,
     sum_block,
+    too_few_loads,
     warps_of_row,
 )
 
@@ -83,13 +85,24 @@ def test_no_program_waits_for_the_shared_memory_of_another():
     shared = 233472
     rows, parameters = [Loaded(size, True, True) for size in (2, 2, 1)], [Loaded(4, False, True)] * 4
     assert staged_bytes(1280, rows + parameters) == 86016  # as Triton has it
-    assert all_run(264, 86016, 132, shared) and not all_run(265, 86016, 132, shared)
-    assert not all_run(1, 2 * shared, 132, shared) and not all_run(1, 1, 132, 0)
+    assert all_stay(264 / 132, 86016, shared) and not all_stay(265 / 132, 86016, shared)
+    assert not all_stay(1, 2 * shared, shared) and not all_stay(1, 1, 0)
+
+
+def test_rows_ahead_take_nothing_that_registers_would_leave():
+    """Of 1024 programs of 8 warps, 4 run at a time on a multiprocessor, with 48 KB each or without."""
+    assert programs_at_once(1152, 1024, 132) == 4
+    assert all_stay(4, 49152, 233472) and not all_stay(4, 65536, 233472)
+
+
+def test_rows_are_not_loaded_ahead_where_many_programs_load_much():
+    few, much = [Loaded(2, True, True)] * 2, [Loaded(4, True, True)] * 3
+    assert too_few_loads(4, much) and too_few_loads(8, few) and not too_few_loads(6, much)
 
 
 def test_parameters_are_not_loaded_with_each_row():
     row, parameter = Loaded(2, True, True), Loaded(2, False, True)
-    assert mostly_rows([row]) and mostly_rows([row, parameter])
+    assert mostly_rows([row]) and mostly_rows([row, row, parameter, parameter, parameter])
     assert not mostly_rows([row, parameter, parameter]) and not mostly_rows([parameter])
 
 

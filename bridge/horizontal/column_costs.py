@@ -1,0 +1,295 @@
+"""What a kernel over a tile of rows and columns costs, beside the kernels that it replaces: its blocks, and its time.
+
+Time is told in bytes: those that an H100's memory moves meanwhile, 3.35 MB in a microsecond.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from math import ceil
+
+from .. import inductor
+from ..inductor import columns as sums
+from ..inductor import mixed, tiles
+from ..inductor.columns import ColumnSum
+from ..inductor.protocols import Kernel, LoopNode
+from ..lowering.triton.columns import MOST_PARTS, SUM_ELEMENTS, rows_of_step, stages_of_loop, sum_block, warps_of_row
+from ..lowering.triton.profitability import LAUNCH_BYTES, power_of_2
+from ..reasons import Reason, Unsupported
+from .column_sums import Tile
+
+#: Registers of a thread for its rows, at most, where it may have fewer rows: code has up to a fourth more than that.
+MOST_THREAD_REGISTERS = 160
+
+#: Programs for each multiprocessor, at least: a bit less than one, as the last block need not be there.
+FEWEST_PROGRAMS = 0.9
+
+#: Bytes that memory moves while a program waits for a row, 0.6 us of an H100, if no other is on its way: kernels of
+#: `benchmarks/pairs.py` in blocks of 16 rows, two of which are loaded ahead, take 3 to 7 us more than their bytes (8 to
+#: 36 us in all), in blocks of 8 with one ahead as much, and where both blocks have to take turns 12 us more than that.
+BYTES_OF_A_ROW = 2.0e6
+
+#: Bytes that memory moves while a block of `SUM_ELEMENTS` partial sums is added up, 3 us: kernels of
+#: `benchmarks/pairs.py` take 1.4 us for one sum of 128 parts, 2.2 for three, 3.6 for one of 1028 and 10.5 for three.
+BYTES_OF_A_SUM = 1.0e7
+
+#: Rows that Inductor's kernels which add up columns load at a time: those of `benchmarks/pairs.py` take 1 to 10 us more
+#: than their bytes, for 128 rows.
+ROWS_AT_A_TIME = 16
+
+#: Bytes that memory moves in the meantime, 0.3 us.
+BYTES_OF_A_STEP = 1.0e6
+
+#: Warps with which a multiprocessor executes all instructions that it could, of those for one element after another:
+#: OLMo 2's sines take 92 us in 8 warps, 56 in 16, and 42 in as many as there are room for (`benchmarks/pairs.py`).
+ALL_BUSY = 24
+
+#: Registers of a multiprocessor, and of each element of a program's rows: always; for each buffer that is loaded; for
+#: each sum; for each value that is computed for one element after another.  So many programs run at a time as by the
+#: registers of their code (cubins of 45 kernels of `benchmarks/pairs.py`, Triton 3.9), or less by a fourth.
+REGISTERS = 1 << 16
+ELEMENT_REGISTERS, LOAD_REGISTERS, SUM_REGISTERS, SERIAL_REGISTERS = 3.0, 0.5, 1.5, 1.0
+
+#: Bytes of the largest buffer that is read from the L2 cache after a kernel has written it: half of an H100's. A column
+#: sum of 17 MB that GELU's gradient has written takes 4.2 us, of 34 MB that two others have written 20.
+CACHED_BYTES = 25e6
+
+#: Bytes that memory moves before the first rows of a kernel over a tile are there, 1.5 us.
+BYTES_OF_FIRST_ROWS = 5.0e6
+
+#: Instructions of a lane that a GPU executes while a byte comes from memory: four fifths of an H100's 132
+#: multiprocessors with four schedulers for 32 lanes each, at 1.755 GHz, and 3.35 TB/s.
+INSTRUCTIONS_A_BYTE = 7.1
+
+#: Elements of what a kernel of Inductor's reduces at a time, at most: of shorter rows it has several.
+ELEMENTS_OF_ROWS = 4096
+
+#: What share of the time is saved, at least, where as many launches are left: the bytes say it no better than that.
+CLEAR_GAIN = 1 / 8
+
+#: Rows of a block, at least, so that it can have several in a tile.
+SMALLEST_BLOCK = 4
+
+
+@dataclass(frozen=True)
+class Work:
+    """Hold what a kernel over a tile does.
+
+    moved: bytes; executed: instructions of all lanes, of them serial: for one element of a thread after another;
+    registers: of 32 bits, for each element.
+    """
+
+    moved: int
+    executed: float
+    serial: float
+    registers: float
+
+
+def blocks_to_try(tile: Tile, processors: int) -> list[int]:
+    """Return the rows of a block, the fewest first; fewer programs leave fewer partial sums.
+
+    Unsupported where multiprocessors would be idle.
+    """
+    block = mixed.block_of_mixed_kernel(tile.rows, processors)
+    while tile.rows / block < FEWEST_PROGRAMS * processors and block > SMALLEST_BLOCK:
+        block //= 2
+    block = max(block // 2, SMALLEST_BLOCK)
+    while -(-tile.rows // block) > MOST_PARTS:
+        block *= 2
+    known = [block << more for more in range(5)]
+    if any(one.groups > 1 for one in tile.sums):
+        known = _inside_groups(known, tile.group)
+    known = [block for block in known if tile.rows / block >= FEWEST_PROGRAMS * processors]
+    if len(tile.sums) > 1:  # memory that a kernel is given begins at a multiple of 16 bytes
+        known = [block for block in known if -(-tile.rows // block) * tile.columns % 4 == 0]
+    if not known:
+        detail = f"{tile.rows} rows in blocks of {block} are too few for {processors} multiprocessors"
+        if tile.group < tile.rows:
+            detail = (
+                f"no block of rows ends with each group of {tile.group} and keeps {processors} multiprocessors busy"
+            )
+        raise Unsupported(Reason.not_profitable, f"{_names(tile)}: {detail}")
+    return known
+
+
+def fastest_first(tile: Tile, blocks: Sequence[int], processors: int) -> list[int]:
+    """Return blocks of so many rows in the order of the time that they, and the sums of what they leave, take.
+
+    Those that compute so many rows at a time that registers spill are left out, if there are others.
+    """
+    work, fewest = _work(tile.kernels, tile), rows_of_step(tile.columns, SMALLEST_BLOCK)
+    elements = power_of_2(tile.columns) / (32 * warps_of_row(tile.columns))
+    most = max(MOST_THREAD_REGISTERS / (work.registers * elements), fewest)
+    fitting = [block for block in blocks if rows_of_step(tile.columns, block) <= most]
+    return sorted(fitting or blocks, key=partial(_cost_with_parts, tile, work, processors))
+
+
+def _inside_groups(known: list[int], group: int) -> list[int]:
+    """Return blocks of which each group has several, all its own: those of `known`, or else others about as large.
+
+    Inductor's runtime has blocks of fewer than 64 rows in steps of 4, and larger ones in steps that grow.
+    """
+    whole = [block for block in known if group % block == 0 and block < group]
+    others = [block for block in range(SMALLEST_BLOCK, min(64, group), SMALLEST_BLOCK) if group % block == 0]
+    return whole or sorted(others, key=lambda block: abs(block - known[0]))
+
+
+def parts_bytes(tile: Tile, block: int) -> int:
+    """Return the bytes of the partial sums of blocks of so many rows."""
+    return -(-tile.rows // block) * tile.columns * 4 * len(tile.sums)
+
+
+def check_worthwhile(tile: Tile, band: Kernel, adding: list[Kernel], block: int, force: bool = False) -> str:
+    """Return a line about a kernel over a tile, and those that add up what it leaves; Unsupported where it costs more.
+
+    A kernel of rows that has its sums of PyTorch, and nothing else beside it, stays as it is.
+    """
+    known = _without_doubles(map(tile.inductors, [*tile.kernels, *tile.readers]))
+    emitted = [k for k in known if not all(map(mixed.done_by_mixed_kernel, k.get_nodes()))]
+    by_torch, apart = _added_by_torch(tile), [one.after for one in tile.divided]
+    launches = len(emitted) + launches_by_torch(tile)
+    left = 1 + len(adding) + len(apart)
+    parts = parts_bytes(tile, block)
+    size = f"{parts / 2**20:.1f} MB of partial sums"
+    if left > len(emitted):
+        raise Unsupported(Reason.not_profitable, f"{_names(tile)}: no kernel less, with {size}")
+    before = sum(_cost_before(tile, kernel) for kernel in emitted) + _beside_stores(tile)
+    summed = _cost_of_what_is_left(tile, block) * len(by_torch) // len(tile.sums)
+    before += max(summed, launches_by_torch(tile) * LAUNCH_BYTES)
+    after = parts + max(_moved(adding), _cost_of_adding(tile, block), LAUNCH_BYTES) + _cost_of_band(tile, band, block)
+    saved = before - after - sum(map(cost_of, apart))
+    detail = f"{launches} launches become {left}, which save the time of {saved / 2**20:.1f} MB, with {size}"
+    worth = saved if launches > left else saved - CLEAR_GAIN * before
+    if worth <= 0 and not force:
+        raise Unsupported(Reason.not_profitable, f"{_names(tile)}: {detail}")
+    return f"rows and columns: blocks of {block} rows: {detail}"
+
+
+def launches_by_torch(tile: Tile) -> int:
+    """Return the launches in which PyTorch adds up what mix-order kernels leave, and rounds it."""
+    return sum(1 if _is_float(one) else 2 for one in _added_by_torch(tile))
+
+
+def _added_by_torch(tile: Tile) -> list[ColumnSum]:
+    return [one for one in tile.sums if mixed.is_part_of_mixed_kernel(one.part)]
+
+
+def _moved(kernels: list[Kernel]) -> int:
+    return sum(sum(inductor.bytes_touched(kernel).values()) for kernel in kernels)
+
+
+def _without_doubles(kernels: Iterable[Kernel]) -> list[Kernel]:
+    return list({id(kernel): kernel for kernel in kernels}.values())
+
+
+def _cost_before(tile: Tile, kernel: Kernel) -> int:
+    """Return what a kernel of Inductor's costs, or has cost before its sums had two stages."""
+    if mixed.is_mixed(kernel):
+        processors = inductor.multiprocessors(inductor.device_of(kernel))
+        block = mixed.block_of_mixed_kernel(tile.rows, processors)
+        return _cost_in_blocks(tile, _work([kernel], tile), processors, block)
+    staged = next((one.cost for one in tile.staged if one.whole is kernel), None)
+    return staged or cost_of(kernel, _bytes_in_cache(tile, kernel)) + _cost_of_parts(tile, kernel)
+
+
+def _bytes_in_cache(tile: Tile, kernel: Kernel) -> int:
+    """Return the bytes that a kernel reads of what another one over the tile has just written."""
+    others = [other for other in tile.kernels if other is not kernel]
+    made = set().union(*map(inductor.buffers_made, others)) & inductor.buffers_read(kernel)
+    sizes = [size for name, size in inductor.bytes_touched(kernel).items() if name in made]
+    return sum(size for size in sizes if size <= CACHED_BYTES)
+
+
+def _cost_of_parts(tile: Tile, kernel: Kernel) -> int:
+    """Return the bytes that could be moved while a kernel that adds up columns goes from row to row."""
+    nodes = inductor.loop_nodes(kernel)
+    rows = max((one.rows / one.parts for one in tile.sums if any(one.part is node for node in nodes)), default=0)
+    return int(rows / ROWS_AT_A_TIME * BYTES_OF_A_STEP)
+
+
+def cost_of(kernel: Kernel, in_cache: int = 0) -> int:
+    """Return the bytes that a kernel moves, or could move in its time, if its instructions or a launch take longer.
+
+    in_cache: bytes that it reads in half of the time.
+    """
+    executed = int(inductor.instructions_of(kernel) / INSTRUCTIONS_A_BYTE)
+    return max(_moved([kernel]) - in_cache // 2, executed, LAUNCH_BYTES)
+
+
+def _beside_stores(tile: Tile) -> int:
+    """Return the bytes around what the kernels that are divided store in large steps, which alone have tiles for it."""
+    rows = max(ELEMENTS_OF_ROWS // tile.columns, 1)
+    return sum(inductor.bytes_beside_stores(one.whole, rows) for one in tile.divided)
+
+
+def _cost_of_band(tile: Tile, band: Kernel, block: int) -> int:
+    """Return the bytes that a kernel over a tile moves, or could move in the time that it takes.
+
+    What its blocks leave is not among them.
+    """
+    processors = inductor.multiprocessors(inductor.device_of(band))
+    return inductor.bytes_beside(band) + _cost_in_blocks(tile, _work([band], tile), processors, block)
+
+
+def _work(kernels: Sequence[Kernel], tile: Tile) -> Work:
+    """Return what one kernel over a tile has to do for others.
+
+    A row has as many lanes as the next power of two, and all of them compute.
+    """
+    touched: dict[str, int] = {}
+    for kernel in kernels:
+        for name, size in inductor.bytes_touched(kernel, tile.names).items():
+            touched[name] = max(touched.get(name, 0), size)
+    nodes = [node for kernel in kernels for node in inductor.loop_nodes(kernel)]
+    in_tile = [node for node in nodes if not tiles.covers_rows(node, tile.rows)]
+    lanes = tile.rows * power_of_2(tile.columns)
+    executed, serial = inductor.instructions(in_tile) * lanes, sum(inductor.serial_instructions(in_tile)) * lanes
+    return Work(sum(touched.values()), executed, serial, _registers(in_tile, tile))
+
+
+def _registers(nodes: Sequence[LoopNode], tile: Tile) -> float:
+    """Return the registers of each element of a tile that one kernel of the nodes has."""
+    loaded = [name for name in inductor.buffers_loaded(nodes) if inductor.buffer_numel(name) != tile.rows]
+    serial, added = len(inductor.serial_instructions(nodes)), sum(map(sums.is_column_part, nodes))
+    return ELEMENT_REGISTERS + LOAD_REGISTERS * len(loaded) + SUM_REGISTERS * added + SERIAL_REGISTERS * serial
+
+
+def _cost_with_parts(tile: Tile, work: Work, processors: int, block: int) -> int:
+    return _cost_in_blocks(tile, work, processors, block) + _cost_of_what_is_left(tile, block)
+
+
+def _cost_of_what_is_left(tile: Tile, block: int) -> int:
+    """Return the bytes that could be moved while partial sums are written, and added up."""
+    parts = parts_bytes(tile, block)
+    return parts + max(parts, _cost_of_adding(tile, block))
+
+
+def _cost_of_adding(tile: Tile, block: int) -> int:
+    """Return the bytes that could be moved while one program adds up what the blocks of a few columns leave."""
+    parts = -(-tile.rows // block)
+    columns, _ = sum_block(parts)
+    return int(len(tile.sums) * columns * power_of_2(parts) / SUM_ELEMENTS * BYTES_OF_A_SUM)
+
+
+def _cost_in_blocks(tile: Tile, work: Work, processors: int, block: int) -> int:
+    """Return the bytes that could be moved in the time of a kernel over a tile.
+
+    A program has one row after another, and those for which there are no registers begin when the first have ended.
+    """
+    programs, step = -(-tile.rows // block) / processors, rows_of_step(tile.columns, block)
+    resident = max(int(REGISTERS / (work.registers * step * power_of_2(tile.columns))), 1)
+    in_turn = ceil(programs / resident) * block / rows_of_step(tile.columns, SMALLEST_BLOCK) * BYTES_OF_A_ROW
+    warps = min(programs, resident) * warps_of_row(tile.columns)
+    executed = work.executed - work.serial + work.serial / min(warps / ALL_BUSY, 1)
+    in_turn = in_turn / stages_of_loop(tile.columns, block) + BYTES_OF_FIRST_ROWS
+    return int(max(work.moved, executed / INSTRUCTIONS_A_BYTE) + in_turn)
+
+
+def _is_float(one: ColumnSum) -> bool:
+    return one.total.node.get_dtype().itemsize == 4
+
+
+def _names(tile: Tile) -> str:
+    return ", ".join(kernel.get_name() for kernel in tile.kernels)

@@ -1,0 +1,85 @@
+"""What kernels over a tile cost: in blocks of how many rows, and beside those that they replace."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from bridge.horizontal import column_costs
+from bridge.horizontal.column_costs import Work, blocks_to_try, fastest_first, parts_bytes
+from bridge.horizontal.column_sums import Tile
+from bridge.lowering.triton.columns import MOST_PARTS
+from bridge.reasons import Unsupported
+
+
+def tile(rows, columns=4096, sums=1):
+    kernel = SimpleNamespace(get_name=lambda: "op0")
+    return Tile(rows, columns, [kernel], [SimpleNamespace(rows=rows, groups=1)] * sums, [])
+
+
+@pytest.mark.parametrize(
+    ("rows", "fewest"), [(8192, 8), (2048, 8), (1024, 4), (512, 4), (1 << 18, 128), (1 << 20, 512)]
+)
+def test_there_is_a_program_for_each_multiprocessor(rows, fewest):
+    blocks = blocks_to_try(tile(rows), 132)
+    assert blocks[0] == fewest
+    assert all(0.9 * 132 <= rows / block <= MOST_PARTS for block in blocks)
+    assert blocks == sorted(blocks)
+
+
+def test_too_few_rows_are_refused():
+    with pytest.raises(Unsupported, match="too few"):
+        blocks_to_try(tile(256), 132)
+
+
+def test_each_sum_begins_where_memory_is_aligned():
+    """2047 blocks of one column would end within 16 bytes."""
+    assert blocks_to_try(tile(2047 * 16, 1), 132)
+    with pytest.raises(Unsupported):
+        blocks_to_try(tile(2047 * 16 - 1, 1, 2), 2047 * 4)
+    assert all(-(-8190 // block) * 6 % 4 == 0 for block in blocks_to_try(tile(8190, 6, 2), 132))
+
+
+def test_partial_sums_take_four_bytes_for_each_block_and_column():
+    assert parts_bytes(tile(2050, 4096, 3), 16) == 129 * 4096 * 4 * 3
+
+
+def fastest(monkeypatch, one, work):
+    """Return the block that comes first for kernels with so much to do, of a GPU of 132 multiprocessors."""
+    monkeypatch.setattr(column_costs, "_work", lambda kernels, tile: work)
+    return fastest_first(one, blocks_to_try(one, 132), 132)[0]
+
+
+@pytest.mark.parametrize(("columns", "sums", "best"), [(1024, 1, 8), (1024, 3, 16), (4096, 1, 16), (4096, 3, 16)])
+def test_few_programs_have_short_blocks_unless_what_they_leave_takes_longer(monkeypatch, columns, sums, best):
+    """Of 2048 rows, 128 programs of 16 go through their rows one by one; 256 leave twice as many partial sums."""
+    work = Work(2048 * columns * 6, 0, 0, 4.5 + 1.5 * sums)
+    assert fastest(monkeypatch, tile(2048, columns, sums), work) == best
+
+
+def test_programs_without_registers_begin_when_others_have_ended(monkeypatch):
+    """Of 256 programs of rows of 2560 and 8 or 9 registers an element, 132 run at a time; of 128, all (Gemma 3)."""
+    one, few, many = tile(2048, 2560), Work(2048 * 2560 * 10, 0, 0, 4.0), Work(2048 * 2560 * 10, 0, 0, 8.5)
+    costs = [column_costs._cost_in_blocks(one, work, 132, 8) for work in (few, many)]
+    assert costs[1] - costs[0] == 8 * column_costs.BYTES_OF_A_ROW / 2
+    assert fastest(monkeypatch, one, many) == 16
+
+
+def test_rows_that_do_not_fit_in_registers_are_not_computed_together(monkeypatch):
+    """Blocks of 64 rows compute two at a time: 384 registers for a thread, of 255 (a chunk of 8192 x 4096)."""
+    one = tile(8192, 4096)
+    assert fastest(monkeypatch, one, Work(1, 0, 0, 12.0)) < 64
+    assert fastest_first(one, [64], 132) == [64]
+
+
+def test_sines_take_as_many_warps_as_there_are_registers_for():
+    """One program of 8 warps executes a third of them, in 92 us; without registers for 3, two do (OLMo 2)."""
+    one, sines = tile(2048, 4096), 200e6
+    costs = [column_costs._cost_in_blocks(one, Work(0, sines, sines, each), 132, 8) for each in (9.0, 4.0)]
+    executed = [cost - in_turn for cost, in_turn in zip(costs, (16, 8), strict=True) for in_turn in [_waits(in_turn)]]
+    assert executed[0] == pytest.approx(3 * sines / 7.1) and executed[1] < 0.6 * executed[0]
+
+
+def _waits(rows):
+    return rows * column_costs.BYTES_OF_A_ROW / 2 + column_costs.BYTES_OF_FIRST_ROWS
