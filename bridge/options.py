@@ -76,6 +76,11 @@ class Options:
         "prove every fusion a second time, by isl, and leave apart what it cannot prove; needs "
         "`bridge-inductor[recheck]`",
     )
+    scatter_by_comparison: bool = _option(
+        True,
+        "compute a scatter of one element into each row of a constant, as the gradient of `gather` is, by comparing "
+        "with the index",
+    )
     share_operands: bool = _option(
         True,
         "let library calls that read the same value share one buffer, where Inductor would pad it and make several",

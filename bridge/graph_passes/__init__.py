@@ -16,6 +16,7 @@ from ..inductor import graphs, trial
 from ..options import Options
 from ..reasons import Reason, Refusal
 from ..support.error_boundary import attempt, boundary
+from .scatter_by_comparison import scatter_by_comparison
 from .share_operands import share_operands
 from .shrink_domains import shrink_domains
 from .store_reread import store_reread
@@ -23,6 +24,7 @@ from .store_reread import store_reread
 #: By the option that has them run; it is also what is counted in the report.
 PASSES: dict[str, Callable[[Graph], Iterator[str]]] = {
     "shrink_domains": shrink_domains,
+    "scatter_by_comparison": scatter_by_comparison,
     "store_reread": store_reread,
     "share_operands": share_operands,  # the last, as it has strides in the graph
 }

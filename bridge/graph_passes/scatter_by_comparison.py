@@ -1,0 +1,126 @@
+"""Has a scatter of one element into each row of a constant be a comparison, which any kernel may compute.
+
+The gradient of `x.gather(1, ids[:, None])` is the example: zeros as large as x, into which a kernel of its own adds one
+element a row, by atomics.  Memory moves all zeros twice before their reader has them.  As
+`where(ids == column, gradient, 0)` they are an operation of that reader's, which loads two numbers a row.
+
+It is so along any dimension of which the index has one element, where all others have the constant's length: no two
+elements meet then.  What nobody may ask for, an index outside of the row, is an error of a scatter's kernel and none of
+a comparison's; Inductor has it so, too, where it scatters a number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import torch
+from torch.fx import Graph, Node
+from torch.fx.node import Argument
+
+from ..inductor import graphs
+from ..inductor.graphs import aten
+from ..support.error_boundary import attempt
+
+_SCATTERS = {aten.scatter_add.default, aten.scatter.src}
+
+
+def scatter_by_comparison(graph: Graph) -> Iterator[str]:
+    """Put comparisons in the place of scatters; yields a line about each."""
+    for node in list(graph.nodes):
+        with attempt(node.name):
+            scatter = _scatter(node)
+            if scatter is not None and _replace(graph, scatter):
+                yield f"{graphs.place(node)}: one element a row, found by its index and not by a kernel of its own"
+
+
+@dataclass(frozen=True)
+class _Scatter:
+    """A scatter of one element along a dimension, of `length`, into a constant."""
+
+    node: Node
+    constant: bool | int | float
+    dimension: int
+    length: Argument
+    index: Node
+    source: Node
+
+
+def _scatter(node: Node) -> _Scatter | None:
+    """Return what a node scatters; None where it does not, or elements may meet."""
+    if node.target not in _SCATTERS:
+        return None
+    base, dim, index, source = (graphs.argument(node, name) for name in ("self", "dim", "index", "src"))
+    if base.target is not aten.full.default or not isinstance(base.args[1], (bool, int, float)):
+        return None
+    if node.target is aten.scatter_add.default and base.args[1] != 0:
+        return None
+    shape, rank = graphs.tensor(node).shape, graphs.tensor(node).dim()
+    dimension = dim % rank if rank else 0
+    if not rank or not all(_has_one(graphs.tensor(operand), shape, dimension) for operand in (index, source)):
+        return None
+    return _Scatter(node, base.args[1], dimension, base.args[0][dimension], index, source)
+
+
+def _has_one(operand: torch.Tensor, shape: torch.Size, dimension: int) -> bool:
+    """Return True for a shape that has one element along a dimension, and all of the others."""
+    lengths = [1 if d == dimension else length for d, length in enumerate(shape)]
+    return all(graphs.known(one == other) for one, other in zip(operand.shape, lengths, strict=True))
+
+
+def _replace(graph: Graph, scatter: _Scatter) -> bool:
+    """Return True where a comparison is in a scatter's place; changes nothing where its strides would be others."""
+    made = _Made(graph, scatter.node)
+    try:
+        result = _comparison(made, scatter)
+        same = graphs.tensor(result).stride() == graphs.tensor(scatter.node).stride()
+    except BaseException:
+        made.erase()
+        raise
+    if not same:
+        made.erase()
+        return False
+    scatter.node.replace_all_uses_with(result)
+    graph.erase_node(scatter.node)
+    return True
+
+
+@dataclass
+class _Made:
+    """New nodes before another one, with what is known of its place; nodes: in order."""
+
+    graph: Graph
+    before: Node
+    nodes: list[Node] = field(default_factory=list)
+
+    def call(self, target: Callable[..., object], *args: Argument, **kwargs: Argument) -> Node:
+        """Return a new node of a function."""
+        with self.graph.inserting_before(self.before):
+            node = self.graph.call_function(target, args, kwargs)
+        node.meta = dict(self.before.meta)
+        self.nodes.append(node)
+        return graphs.retrace(node)
+
+    def erase(self) -> None:
+        """Take the new nodes out of the graph."""
+        for node in reversed(self.nodes):
+            self.graph.erase_node(node)
+
+
+def _comparison(made: _Made, scatter: _Scatter) -> Node:
+    """Return a node with a scatter's result."""
+    value = graphs.tensor(scatter.node)
+    place = made.call(
+        torch.ops.prims.iota.default,
+        scatter.length,
+        start=0,
+        step=1,
+        dtype=torch.int64,
+        device=value.device,
+        requires_grad=False,
+    )
+    for _ in range(value.dim() - scatter.dimension - 1):
+        place = made.call(aten.unsqueeze.default, place, -1)
+    found = made.call(aten.eq.Tensor, scatter.index, place)
+    rest = made.call(aten.full.default, [], scatter.constant, dtype=value.dtype, device=value.device)
+    return made.call(aten.where.self, found, scatter.source, rest)

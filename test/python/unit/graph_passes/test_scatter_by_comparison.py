@@ -1,0 +1,163 @@
+"""A scatter of one element into each row of a constant is a comparison, and has no kernel of its own."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from emitted import run_emitted
+from training import graphs as both_graphs
+
+import bridge
+from bridge import offline
+from bridge.backend import bridge as bridge_backend
+from bridge.offline.wrapper import parse_wrapper
+
+ROWS, COLUMNS = 6, 40
+
+
+def changed():
+    return bridge.report().counters.get("scatter_by_comparison", 0)
+
+
+def inputs(index=(ROWS, 1), source=(ROWS, 1), result=(ROWS, COLUMNS), dtype=torch.float32):
+    generator = torch.Generator().manual_seed(0)
+    ids = torch.randint(0, min(result), index, generator=generator)
+    return [
+        torch.randn(result, generator=generator).to(dtype),
+        ids,
+        torch.randn(source, generator=generator).to(dtype),
+    ]
+
+
+def added(x, ids, values):
+    return torch.zeros_like(x).scatter_add(1, ids, values) + 2 * x
+
+
+def added_from_the_end(x, ids, values):
+    return torch.zeros_like(x).scatter_add(-1, ids, values) + 2 * x
+
+
+def added_down(x, ids, values):
+    return torch.zeros_like(x).scatter_add(0, ids, values) + 2 * x
+
+
+def added_in_the_middle(x, ids, values):
+    return torch.zeros_like(x).scatter_add(1, ids, values) * 2 + x
+
+
+def placed_in_ones(x, ids, values):
+    return torch.ones_like(x).scatter(1, ids, values) + 2 * x
+
+
+def to_one_element(x, ids, values):
+    return torch.zeros(COLUMNS, dtype=x.dtype, device=x.device).scatter_add(0, ids, values) + x[0]
+
+
+#: Functions with the shapes of index, source and result.
+REPLACED = [
+    (added, (ROWS, 1), (ROWS, 1), (ROWS, COLUMNS)),
+    (added_from_the_end, (ROWS, 1), (ROWS, 1), (ROWS, COLUMNS)),
+    (added_down, (1, COLUMNS), (1, COLUMNS), (ROWS, COLUMNS)),
+    (added_in_the_middle, (ROWS, 1, 8), (ROWS, 1, 8), (ROWS, 5, 8)),
+    (placed_in_ones, (ROWS, 1), (ROWS, 1), (ROWS, COLUMNS)),
+    (to_one_element, (1,), (1,), (ROWS, COLUMNS)),
+]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("function, index, source, result", REPLACED, ids=[case[0].__name__ for case in REPLACED])
+def test_one_kernel_with_the_same_values(function, index, source, result, dtype):
+    given = inputs(index, source, result, dtype)
+    ours, codes = run_emitted(function, given, bridge_backend)
+    assert changed() == 1
+    assert len(parse_wrapper(codes[0]).launches) == 1
+    torch.testing.assert_close(ours, function(*given))
+
+
+def added_to_ones(x, ids, values):
+    return torch.ones_like(x).scatter_add(1, ids, values) + 2 * x
+
+
+def added_to_a_tensor(x, ids, values):
+    return x.scatter_add(1, ids, values) * 2
+
+
+#: What may meet, or is not all of a dimension, or is not into zeros.
+LEFT = [
+    (added, (ROWS, 2), (ROWS, 2)),
+    (added, (ROWS - 1, 1), (ROWS, 1)),
+    (added, (ROWS, 1), (ROWS, 3)),
+    (added_to_ones, (ROWS, 1), (ROWS, 1)),
+    (added_to_a_tensor, (ROWS, 1), (ROWS, 1)),
+]
+
+
+@pytest.mark.parametrize("function, index, source", LEFT)
+def test_other_scatters_stay(function, index, source):
+    given = inputs(index, source)
+    ours, _ = run_emitted(function, given, bridge_backend)
+    assert changed() == 0
+    torch.testing.assert_close(ours, function(*given))
+
+
+def test_a_row_of_unknown_length():
+    """The number of columns is an input of the comparison."""
+    given = inputs()
+    torch._dynamo.mark_dynamic(given[0], 1)
+    ours, codes = run_emitted(added, given, bridge_backend, dynamic=None)
+    assert (changed(), len(parse_wrapper(codes[0]).launches)) == (1, 1)
+    torch.testing.assert_close(ours, added(*given))
+
+
+def test_other_strides_of_the_result_stay():
+    """The index is transposed, and so would its comparison be: the caller gets the strides of the zeros."""
+
+    def returned(ids, values):
+        zeros = torch.zeros(ROWS, 5, 8, device=values.device)
+        return zeros.scatter_add(1, ids.transpose(0, 2), values.transpose(0, 2))
+
+    _, ids, values = inputs((8, 1, ROWS), (8, 1, ROWS), (8, 5, ROWS))
+    ids = ids % 5
+    ours, _ = run_emitted(returned, [ids, values], bridge_backend)
+    expected = returned(ids, values)
+    assert changed() == 0
+    assert ours.stride() == expected.stride()
+    torch.testing.assert_close(ours, expected)
+
+
+def chosen_loss(x, ids):
+    """A loss of the chosen logits, whose gradient is a scatter."""
+    wide = x.float()
+    return (wide.logsumexp(-1) - wide.gather(1, ids[:, None])[:, 0]).mean()
+
+
+def losses(compile_fx, rows=256, columns=32000):
+    x = torch.empty(rows, columns, dtype=torch.bfloat16).requires_grad_()
+    ids = torch.zeros(rows, dtype=torch.int64)
+    return [len(parse_wrapper(code).launches) for code in both_graphs(chosen_loss, (x, ids), compile_fx)]
+
+
+def test_the_gradient_of_chosen_logits_is_one_kernel():
+    assert losses(torch._inductor.compile_fx.compile_fx)[1] == 3
+    assert losses(bridge_backend)[1] == 1
+
+
+def test_its_values(compiler):
+    generator = torch.Generator().manual_seed(0)
+    ids = torch.randint(0, COLUMNS, (ROWS,), generator=generator)
+    x = torch.randn(ROWS, COLUMNS, generator=generator)
+    found = []
+    for function, value in ((compiler(chosen_loss, backend="bridge"), x), (chosen_loss, x.double())):
+        leaf = value.clone().requires_grad_()
+        with torch.enable_grad():
+            function(leaf, ids).backward()
+        found.append(leaf.grad.double())
+    assert changed() == 1
+    torch.testing.assert_close(*found, rtol=1e-5, atol=1e-6)
+
+
+def test_the_option():
+    torch._dynamo.reset()
+    with bridge.config.patch(scatter_by_comparison=False):
+        result = offline.compile_for_gpu(added, inputs(), compile_fx=bridge_backend)
+    assert (result.n_kernels, changed()) == (3, 0)
