@@ -41,8 +41,8 @@ class ColumnSum:
 
     part, total: the nodes of the stages; buffer: the name of what is between them; parts: how many Inductor has;
     tile: the loops of the first as a node of a kernel of rows, which adds each element to the sum of its column;
-    groups: of as many rows that follow each other, each with a sum of its own (see grouped_sums.py); whole: then, the
-    loops of the sum in one stage, of which the outer `loops` go over the groups.
+    groups: of as many rows that follow each other, each with a sum of its own (see grouped_sums.py); whole: then, loops
+    that store the sums, of which the outer `loops` go over the groups.
     """
 
     part: LoopNode
@@ -80,7 +80,21 @@ def row_and_column_numbers(part: LoopNode) -> tuple[int, int] | None:
         return made.rows, made.columns
     reduced, kept = prod(part.node._original_reduction_ranges), prod(part.node._original_ranges)
     numbers = [sympy.sympify(extent) for extent in (reduced, kept)]
-    return (int(numbers[0]), int(numbers[1])) if all(n.is_Integer for n in numbers) else None
+    if not all(number.is_Integer for number in numbers):
+        return None
+    groups = _groups(part)
+    return int(numbers[0]) * groups, int(numbers[1]) // groups
+
+
+def _groups(part: LoopNode) -> int:
+    """Return the groups of rows that have sums of their own, as a first stage's buffer says; 1 where there are none.
+
+    Each group has its parts one after the other, and each part its columns.
+    """
+    layout = part.node.get_layout()
+    (groups, *rest), (whole, *_) = layout.size[:-1] or [1], layout.stride
+    own = groups > 1 and layout.stride[-1] == prod(rest) and whole == prod(rest) * layout.size[-1]
+    return int(groups) if own else 1
 
 
 def column_sum(part: LoopNode) -> ColumnSum:
@@ -97,14 +111,37 @@ def column_sum(part: LoopNode) -> ColumnSum:
     name = output.get_name()
     if total is None or buffers_read(total) != {name} or kind(part) is None or kind(part) != kind(total):
         raise Unsupported(Reason.not_liftable, f"{part.get_name()}: no sum, max or min of float32 in two stages")
-    rows, columns = numbers
-    parts = _parts_in_last_place(part, columns)
-    if parts is None or is_column_part(total) or _extents(total) != (columns, parts):
+    return _sum_of_stages(part, total, name, *numbers)
+
+
+def _sum_of_stages(part: LoopNode, total: LoopNode, name: str, rows: int, columns: int) -> ColumnSum:
+    """Return a sum of two stages of Inductor's; Unsupported where they are not as expected."""
+    groups = _groups(part)
+    parts = _parts_in_last_place(part, columns, groups)
+    if parts is None or is_column_part(total) or _extents(total) != (groups * columns, parts):
         raise Unsupported(Reason.not_liftable, f"{part.get_name()}: its parts are not whole rows of columns")
     body = made_once(part, "one stage", partial(_as_one_stage, part))
-    if [prod(sizes) for sizes in body.sizes] != [columns, rows] or not _stores_in_order(body):
+    if [prod(sizes) for sizes in body.sizes] != [groups * columns, rows // groups] or not _stores_in_order(body):
         raise Unsupported(Reason.not_liftable, f"{part.get_name()}: its columns are in another order in memory")
-    return ColumnSum(part, total, name, rows, columns, parts, tile_body(body, name))
+    if groups == 1:
+        return ColumnSum(part, total, name, rows, columns, parts, tile_body(body, name))
+    whole = node_body(total)
+    if not _first_loop_is(groups, body, whole) or not only_reduces(whole):
+        raise Unsupported(Reason.not_liftable, f"{part.get_name()}: no loop of its own goes over its groups of rows")
+    tile = tile_body(body, name, 1)
+    return ColumnSum(part, total, name, rows, columns, groups * parts, tile, groups, whole, 1)
+
+
+def _first_loop_is(groups: int, *bodies: LoopBody) -> bool:
+    return all(len(body.sizes[0]) > 1 and body.sizes[0][0] == groups for body in bodies)
+
+
+def only_reduces(body: LoopBody) -> bool:
+    """Return True if loops have one reduction, and store nothing but its result."""
+    called = [op for block in (body.root_block, *body.subblocks.values()) for op in block.graph.nodes]
+    reductions = [op for op in called if op.target == "reduction"]
+    stores = [op for op in called if op.target in ("store", "store_reduction")]
+    return len(reductions) == len(stores) == 1 and stores[0].args[3] is reductions[0]
 
 
 def _extents(node: LoopNode) -> tuple[Any, Any]:
@@ -120,13 +157,14 @@ def kind(node: LoopNode) -> str | None:
     return found if found in KINDS and all(dtype in narrow for dtype in dtypes) else None
 
 
-def _parts_in_last_place(part: LoopNode, columns: int) -> int | None:
-    """Return how many parts a first stage's buffer has, if each of them is `columns` neighbours in memory."""
+def _parts_in_last_place(part: LoopNode, columns: int, groups: int) -> int | None:
+    """Return how many parts of a group a first stage's buffer has, if each of them is `columns` neighbours in it."""
     from torch._inductor.ir import FlexibleLayout
 
     layout = part.node.get_layout()
-    *sizes, parts = layout.size
-    *strides, step = layout.stride
+    first = 1 if groups > 1 else 0
+    *sizes, parts = layout.size[first:]
+    *strides, step = layout.stride[first:]
     expected = FlexibleLayout.contiguous_strides(sizes)
     row = [pair for pair, size in zip(zip(strides, expected, strict=True), sizes, strict=True) if size != 1]
     whole = prod(sizes) == columns and step == columns and layout.offset == 0 and layout.dtype == torch.float32

@@ -18,9 +18,9 @@ import sympy
 import torch
 
 from ..reasons import Reason, Unsupported
-from .columns import ColumnSum, is_column_part, kind, second_stage, tile_body
+from .columns import ColumnSum, is_column_part, kind, only_reduces, second_stage, tile_body
 from .loops import made_once, set_loop_body
-from .protocols import LoopBody, LoopNode
+from .protocols import LoopNode
 from .schedule import node_body
 
 
@@ -48,7 +48,7 @@ def grouped_sums(node: LoopNode) -> list[GroupedSum]:
         return []
     body = node_body(node)
     iterated, reduced = ([sympy.sympify(size) for size in sizes] for sizes in body.sizes)
-    if len(iterated) < 2 or not reduced or not _only_reduces(body):
+    if len(iterated) < 2 or not reduced or not only_reduces(body):
         return []
     if not all(size.is_Integer for size in (*iterated, *reduced)):
         raise Unsupported(
@@ -61,14 +61,6 @@ def _with_groups(node: LoopNode, loops: int) -> GroupedSum:
     iterated, reduced = (list(map(int, sizes)) for sizes in node_body(node).sizes)
     groups = prod(iterated[:loops])
     return GroupedSum(node, loops, groups, groups * prod(reduced), prod(iterated[loops:]))
-
-
-def _only_reduces(body: LoopBody) -> bool:
-    """Return True if loops have one reduction, and store nothing but its result."""
-    called = [op for block in (body.root_block, *body.subblocks.values()) for op in block.graph.nodes]
-    reductions = [op for op in called if op.target == "reduction"]
-    stores = [op for op in called if op.target in ("store", "store_reduction")]
-    return len(reductions) == len(stores) == 1 and stores[0].args[3] is reductions[0]
 
 
 def add_stage(one: GroupedSum, undo: contextlib.ExitStack) -> LoopNode:

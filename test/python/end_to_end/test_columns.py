@@ -337,6 +337,31 @@ def test_numbers_of_sums_inside_sequences(few_processors_one_stage, as_if_large,
     assert_gradients_of_images(found, inputs)
 
 
+@pytest.mark.parametrize(("sequences", "tokens", "width", "block"), [(3, 32, 24, 8), (5, 60, 36, 12)])
+def test_numbers_of_sums_inside_sequences_that_inductor_has_split(few_processors, sequences, tokens, width, block):
+    """Where sequences and columns are too few for a GPU, both stages are Inductor's, and the parts are the blocks'."""
+    inputs = modulated_inputs(sequences, tokens, width)
+    found = forced_gradients(inputs)
+    (decision,) = decisions()
+    assert f"blocks of {block} rows" in decision
+    assert_gradients_of_images(found, inputs)
+
+
+def test_few_sequences_are_in_the_kernel_of_the_tokens():
+    """The gradient of a gate is a sum over the tokens of two sequences, of which Inductor has two stages."""
+    x, y = (torch.empty(2, 8192, 3072, dtype=torch.bfloat16, requires_grad=True) for _ in range(2))
+    inputs = [x, y, torch.empty(2, 3072, dtype=torch.bfloat16, requires_grad=True)]
+    inputs += [torch.empty(16384, 16384, dtype=torch.bfloat16, requires_grad=True)]
+
+    def gated(x, y, gate, wide):
+        return x + gate[:, None] * y, wide @ wide @ wide
+
+    theirs = graphs(gated, inputs, torch._inductor.compile_fx.compile_fx)
+    _, backward = graphs(gated, inputs, compiled_for(training=True))
+    assert int(count(backward)) == int(count(theirs[1])) - 1, bridge.report().details()
+    assert len(decisions()) == 1
+
+
 def test_sequences_that_no_block_ends_with_stay_apart(few_processors_one_stage):
     """A sequence of 37 tokens has no blocks but of one, and of all; what two sequences have in common is no sum."""
     inputs = modulated_inputs(4, 37, 24)
