@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from .. import inductor
@@ -139,10 +139,15 @@ class GroupLog:
         else:
             self.refuse(Reason.no_common_band, "no two nests meet")
 
-    def entry(self, parts: Mapping[str, tuple[Kernel, str]] | None = None) -> GroupReport:
-        """Return the group's entry in the report; parts: the final schedule's (kernel, launch's name) by operation."""
+    def entry(
+        self, parts: Mapping[str, tuple[Kernel, str]] | None = None, counted: Collection[Kernel] = ()
+    ) -> GroupReport:
+        """Return the group's entry in the report; parts: the final schedule's (kernel, launch's name) by operation.
+
+        counted: kernels of which another group's entry says what they move.
+        """
         reason, detail = self.refusal or (None, "")
-        now = self.given.kernels if parts is None or not self.fused else _kernels_of(self.given.nodes, parts)
+        now = self.given.kernels if parts is None or not self.fused else _kernels_of(self.given.nodes, parts, counted)
         return GroupReport(
             **{
                 **vars(self.given),
@@ -187,6 +192,9 @@ def _kernel(kernel: Kernel, launch: str) -> KernelReport:
     return KernelReport(nodes, inductor.bytes_touched(kernel), inductor.buffers_written(kernel), launch)
 
 
-def _kernels_of(nodes: list[str], parts: Mapping[str, tuple[Kernel, str]]) -> list[KernelReport]:
+def _kernels_of(
+    nodes: list[str], parts: Mapping[str, tuple[Kernel, str]], counted: Collection[Kernel]
+) -> list[KernelReport]:
     found = {id(parts[name][0]): parts[name] for name in nodes if name in parts}
-    return [_kernel(part, launch) for part, launch in found.values()]
+    known = [(part, _kernel(part, launch)) for part, launch in found.values()]
+    return [replace(kernel, moved={}) if part in counted else kernel for part, kernel in known]

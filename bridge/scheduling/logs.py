@@ -50,10 +50,12 @@ class Logs:
     def write(self, schedule: Schedule) -> None:
         """Write all entries into the report, and count what became of the groups in the schedule that is final."""
         parts = try_step(partial(_parts_by_name, schedule), None) if self.kept else None
+        counted: set[Kernel] = set()
         for log in self.kept:
-            entry = try_step(partial(log.entry, parts), log.entry(), *log.given.nodes)
+            entry = try_step(partial(log.entry, parts, counted), log.entry(), *log.given.nodes)
             self.report.groups.append(entry)
             self.report.count_all(entry.outcomes)
+            counted |= {parts[name][0] for name in log.given.nodes if parts is not None and name in parts}
         self.kept = []
 
 

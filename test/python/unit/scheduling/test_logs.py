@@ -6,7 +6,9 @@ import pytest
 
 from bridge.horizontal.shared_launch import Launch, SharedLaunches
 from bridge.reasons import Reason
-from bridge.reports import GroupReport, Report
+from bridge.reports import GroupReport, KernelReport, Report
+from bridge.scheduling import group_log
+from bridge.scheduling import logs as logs_of_graph
 from bridge.scheduling.group_log import GroupLog
 from bridge.scheduling.grouping import Group
 from bridge.scheduling.logs import Logs
@@ -69,3 +71,14 @@ def test_kernels_that_cannot_be_looked_at_leave_the_entries_as_they_were_given()
         logs.write([object()])
     assert [group.name for group in logs.report.groups] == ["group0"]
     assert [refusal.reason for refusal in logs.report.refusals] == [Reason.internal_error]
+
+
+def test_a_kernel_of_two_groups_moves_its_bytes_for_the_first(monkeypatch):
+    kernel, logs = object(), Logs(Report())
+    monkeypatch.setattr(logs_of_graph, "_parts_by_name", lambda _: dict.fromkeys("ab", (kernel, "k")))
+    monkeypatch.setattr(group_log, "_kernel", lambda _, launch: KernelReport(["a", "b"], {"x": 8}, set(), launch))
+    for number, name in enumerate("ab"):
+        logs.keep(GroupLog(GroupReport(f"group{number}", [name], 1, 1), fused=True))
+    logs.write([kernel])
+    assert [group.bytes_after for group in logs.report.groups] == [8, 0]
+    assert [[known.nodes for known in group.kernels_now] for group in logs.report.groups] == [[["a", "b"]]] * 2
