@@ -169,7 +169,12 @@ def check_worthwhile(tile: Tile, band: Kernel, adding: list[Kernel], block: int,
 
 def launches_by_torch(tile: Tile) -> int:
     """Return the launches in which PyTorch adds up what mix-order kernels leave, and rounds it."""
-    return sum(1 if _is_float(one) else 2 for one in _added_by_torch(tile))
+    return launches_to_add_up(_added_by_torch(tile))
+
+
+def launches_to_add_up(found: Iterable[ColumnSum]) -> int:
+    """Return the launches in which PyTorch adds up what a mix-order kernel leaves of sums, and rounds it."""
+    return sum(1 if _is_float(one) else 2 for one in found)
 
 
 def _added_by_torch(tile: Tile) -> list[ColumnSum]:

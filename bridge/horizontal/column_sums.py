@@ -144,7 +144,7 @@ def _around(schedule: Schedule, seed: int) -> list[int]:
 def _joins(schedule: Schedule, members: list[int], position: int, rows: int, columns: int) -> bool:
     """Return True if a kernel may be one with others over a tile; _parts of its are sums of the same tile."""
     kernel, others = schedule[position], [schedule[p] for p in members]
-    if position in members or not _is_of_loops(kernel) or not _goes_over(kernel, rows, columns):
+    if position in members or not _is_of_loops(kernel) or not goes_over(kernel, rows, columns):
         return False
     if inductor.device_of(kernel) != inductor.device_of(others[0]):
         return False
@@ -159,7 +159,7 @@ def _joins(schedule: Schedule, members: list[int], position: int, rows: int, col
     )
 
 
-def _goes_over(kernel: Kernel, rows: int, columns: int) -> bool:
+def goes_over(kernel: Kernel, rows: int, columns: int) -> bool:
     """Return True if all nodes of a kernel go over the tile or its rows, or add up its columns."""
     for node in inductor.loop_nodes(kernel):
         if sums.is_column_part(node):

@@ -82,6 +82,11 @@ class Room:
         most = max(self.most, most)
         self.levels, self.most = self._levels_below(after, most), most
 
+    def admit(self, most: int) -> None:
+        """Note that Inductor's own schedule needs so many bytes, if these are more than its estimate has."""
+        if self.levels:
+            self.most = max(self.most, most)
+
     def _bounds(self, before: Schedule, positions: Collection[int], after: Schedule) -> dict[Kernel, int] | None:
         """Return what may be live while the kernels around run, if all that the new one needs is; None: unknown.
 

@@ -422,7 +422,7 @@ torch._inductor.scheduler
         enable_autotune=)
     2.13-: ForeachKernelSchedulerNode(scheduler, snodes, use_custom_partition_algo, prev_node_1=, prev_node_2=,
         enable_autotune=, per_subkernel_blocks=)
-    FusedMixOrderReductions.node2
+    FusedMixOrderReductions: node1 node2
     NodeUser(node, can_inplace=, is_weak=)
     NodeUser: can_inplace is_weak node
     Scheduler: backends current_node mutation_real_name name_to_buf name_to_donated_buffer name_to_fused_node

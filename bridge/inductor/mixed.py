@@ -16,6 +16,11 @@ def is_mixed(kernel: Kernel) -> bool:
     return type(kernel).__name__ == "FusedMixOrderReductions"  # torch 2.11 and later have the class
 
 
+def nodes_of_parts(kernel: Any) -> tuple[list[LoopNode], list[LoopNode]]:
+    """Return (the nodes over the rows of a mix-order kernel, those that add up its columns)."""
+    return list(kernel.node1.get_nodes()), list(kernel.node2.get_nodes())
+
+
 def cannot_mix() -> str | None:
     """Return why no kernel may leave sums in a workspace; None where they may."""
     from torch._inductor import config

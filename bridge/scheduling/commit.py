@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
@@ -12,13 +12,14 @@ from .. import inductor
 from ..horizontal.independence import stay_in_order
 from ..horizontal.peak_memory import Room
 from ..inductor.protocols import Kernel, LoopNode, Schedule
-from ..lowering.lift.commit import rewrite
+from ..lowering.lift.commit import rewrite, saved_bytes
 from ..lowering.triton import codegen
 from ..lowering.triton.profitability import MAX_ROW_REGISTERS
 from ..reasons import Reason, Unsupported
 from ..support.error_boundary import attempt, check_not_faulty
 from .group_log import GroupLog
 from .grouping import Group
+from .mixed_rows import Parts, check_worthwhile
 from .results import Fused
 
 if TYPE_CHECKING:
@@ -29,14 +30,15 @@ if TYPE_CHECKING:
 class Commit:
     """Gives the nodes of each band their new loops and makes one kernel of them, or restores them.
 
-    room: in memory, None where whether a band pays is not asked; done: the bands that became kernels; refused: the
-    positions of the kernels of each band that did not.
+    room: in memory, None where whether a band pays is not asked; taken: mix-order kernels in two parts;
+    done: the bands that became kernels; refused: the positions of the kernels of each band that did not.
     """
 
     nodes: dict[str, LoopNode]
     group: Group
     schedule: Schedule
     room: Room | None
+    taken: Sequence[Parts] = ()
     done: list[Fused] = field(default_factory=list)
     refused: list[set[int]] = field(default_factory=list)
 
@@ -92,6 +94,8 @@ class Commit:
         """Raise Unsupported for a new kernel that cannot stand in the schedule, or needs too much memory."""
         _check_awaited(self.schedule, positions, kernel)
         if self.room is not None:
+            replaced = [self.schedule[p] for p in positions]
+            check_worthwhile(self.taken, replaced, saved_bytes(kernel, replaced))
             self._check_room(self.room, positions, kernel)
 
     def _check_room(self, room: Room, positions: set[int], kernel: Kernel) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from ..horizontal.independence import positions_of
 from ..horizontal.peak_memory import Room
 from ..inductor.memory import in_order_of_least_peak, keep_order_below
 from ..inductor.protocols import Schedule
@@ -21,6 +22,7 @@ from .grouping import Group, form_groups
 from .launches import share_launches
 from .logs import Logs
 from .missing_guards import name_missing_guard
+from .mixed_rows import Parts, put_together, take_apart
 from .persistent_reductions import make_persistent_reductions
 from .retry import groups_to_try_again
 from .transformation import lift, transform
@@ -43,7 +45,9 @@ def fuse_schedule(schedule: Schedule, options: Options, report: Report) -> Sched
             if not options.force_fusion:
                 schedule = ordered = try_step(partial(in_order_of_least_peak, given), given)
                 room = try_step(partial(Room.of, schedule), Room.unknown())
-            schedule, translated = _fuse_groups(schedule, options, logs, room)
+            parted, taken = take_apart(schedule, logs)
+            parted, translated = _fuse_groups(parted, options, logs, room, taken)
+            schedule = put_together(schedule, parted, taken, logs, room)
             schedule = add_up_columns(schedule, logs, room)
             # After the last fusion: a group's test for cycles does not know of launches that kernels share.
             schedule = share_launches(schedule, translated, options, logs, room)
@@ -57,10 +61,15 @@ def fuse_schedule(schedule: Schedule, options: Options, report: Report) -> Sched
 
 
 def _fuse_groups(
-    schedule: Schedule, options: Options, logs: Logs, room: Room | None
+    schedule: Schedule, options: Options, logs: Logs, room: Room | None, taken: list[Parts]
 ) -> tuple[Schedule, list[tuple[set[str], GroupLog]]]:
-    """Return (the schedule with a kernel in the place of each band, (operations, if translated, and log) of groups)."""
-    pending, refusals = try_step(partial(form_groups, schedule, options.max_nodes), ([], []))
+    """Return (the schedule with a kernel in the place of each band, (operations, if translated, and log) of groups).
+
+    taken: mix-order kernels, whose rows take part as kernels of their own.
+    """
+    columns = positions_of(schedule, [parts.columns for parts in taken])
+    only = set(range(len(schedule))) - set(columns)
+    pending, refusals = try_step(partial(form_groups, schedule, options.max_nodes, only), ([], []))
     logs.report.refusals += refusals
     logs.report.count("groups_seen", len(pending))
     translated: list[tuple[set[str], GroupLog]] = []
@@ -70,7 +79,8 @@ def _fuse_groups(
         if log is None:
             continue
         logs.keep(log)
-        commit, was_translated = _try_group(group, schedule, options, log, room)
+        commit = Commit({}, group, schedule, room, taken)
+        was_translated = _try_group(commit, options, log)
         again = try_step(partial(groups_to_try_again, commit, options, log), [], *group.names)
         own = group.names.difference(*(other.names for other in again))
         translated.append((own if was_translated else set(), log))
@@ -109,18 +119,16 @@ def _replace(schedule: Schedule, groups: list[Group], commit: Commit) -> Schedul
     return changed
 
 
-def _try_group(
-    group: Group, schedule: Schedule, options: Options, log: GroupLog, room: Room | None
-) -> tuple[Commit, bool]:
-    """Return (the group's new kernels, whether all of it was translated and lifted); say in the log why not."""
-    commit, done = Commit({}, group, schedule, room), False
+def _try_group(commit: Commit, options: Options, log: GroupLog) -> bool:
+    """Have the group's new kernels in `commit`; return whether all of it was translated and lifted, and log why not."""
+    done = False
     with attempt(note=log.refuse):
         _fuse_group(commit, options, log)
         done = True
     if not commit.done and not (log.refusal and log.refusal[0] is Reason.internal_error):
         with attempt(note=log.lack):
-            name_missing_guard(group, schedule, options, log)
-    return commit, done
+            name_missing_guard(commit.group, commit.schedule, options, log)
+    return done
 
 
 def _fuse_group(commit: Commit, options: Options, log: GroupLog) -> None:

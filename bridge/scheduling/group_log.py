@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 from .. import inductor
 from ..inductor.inspection import node_location
@@ -17,17 +18,26 @@ from ..support.recorder import GroupRecord, recorder
 from .grouping import Group
 from .results import Fused, Transformed
 
+#: Gives a kernel, or the one of Inductor's that it is a part of.
+Inductors: TypeAlias = Callable[[Kernel], Kernel]
+
+
+def _same(kernel: Kernel) -> Kernel:
+    return kernel
+
 
 @dataclass
 class GroupLog:
     """Collects the results of a group's stages; `entry` makes the report's entry of them, when all are done.
 
     given: what is known of the group before anything is tried;
-    refusal: why it is not fused, None where it is, or nothing was said yet; done: what was changed.
+    refusal: why it is not fused, None where it is, or nothing was said yet; done: what was changed;
+    inductors: for kernels that are parts of others while groups are fused.
     """
 
     given: GroupReport
     record: GroupRecord | None = None
+    inductors: Inductors = _same
     fused: bool = False
     refusal: tuple[Reason, str] | None = None
     done: Done = field(default_factory=Done)
@@ -38,14 +48,14 @@ class GroupLog:
     faults: list[tuple[Reason, str]] = field(default_factory=list)
 
     @staticmethod
-    def open(name: str, graph: int, group: Group, schedule: Schedule) -> GroupLog:
-        """Open the log of a group, before anything is tried."""
-        kernels = [schedule[p] for p in group.positions]
-        return GroupLog(_given(name, graph, group, kernels), recorder().begin_group(kernels))
+    def open(name: str, graph: int, group: Group, schedule: Schedule, inductors: Inductors = _same) -> GroupLog:
+        """Open the log of a group, before anything is tried, of the kernels that Inductor has."""
+        kernels = [inductors(schedule[p]) for p in group.positions]
+        return GroupLog(_given(name, graph, group, kernels), recorder().begin_group(kernels), inductors)
 
     def narrow(self, group: Group, schedule: Schedule) -> None:
         """Have the log speak of a part of its group only: the rest is tried again, as groups of its own."""
-        kernels = [schedule[p] for p in group.positions]
+        kernels = [self.inductors(schedule[p]) for p in group.positions]
         self.given = _given(self.name, self.given.graph, group, kernels)
         self.record = recorder().begin_group(kernels)
 

@@ -16,15 +16,23 @@ from .grouping import Group
 
 @dataclass
 class Logs:
-    """Numbers the groups of a compilation, and writes their entries into its report."""
+    """Numbers the groups of a compilation, and writes their entries into its report.
+
+    wholes: kernels of Inductor's that were taken apart, by each of their parts.
+    """
 
     report: Report
     kept: list[GroupLog] = field(default_factory=list)
+    wholes: dict[Kernel, Kernel] = field(default_factory=dict)
+
+    def inductors(self, kernel: Kernel) -> Kernel:
+        """Return a kernel, or the one of Inductor's that it is a part of."""
+        return self.wholes.get(kernel, kernel)
 
     def open(self, group: Group, schedule: Schedule) -> GroupLog:
         """Return the log of a group, under the number that is next."""
         name = f"group{len(self.report.groups) + len(self.kept)}"
-        return GroupLog.open(name, self.report.graphs, group, schedule)
+        return GroupLog.open(name, self.report.graphs, group, schedule, self.inductors)
 
     def keep(self, log: GroupLog) -> None:
         """Have the report get the log's entry."""

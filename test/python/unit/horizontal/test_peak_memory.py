@@ -101,3 +101,12 @@ def test_results_are_there_from_the_launch_on():
     assert live.made["ac"] == 4
     with pytest.raises(Unsupported, match="memory more"):
         live.check(["ac", "b", "wide", "d"], [0, 3])
+
+
+def test_what_inductors_estimate_has_not_is_admitted():
+    room = Room(10, {object(): 10})
+    room.admit(20)
+    room.admit(15)
+    unknown = Room.unknown()
+    unknown.admit(20)
+    assert (room.most, unknown.most) == (20, 0)
