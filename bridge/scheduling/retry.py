@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .. import inductor
+from ..inductor.columns import has_column_parts
 from ..inductor.protocols import Kernel
 from ..lowering.triton.profitability import LAUNCH_BYTES
 from ..options import Options
@@ -18,7 +19,9 @@ def groups_to_try_again(commit: Commit, options: Options, log: GroupLog) -> list
     """Return groups of a group's kernels without one of them; the log is of what none of these groups has.
 
     That one is the kernel at which its translation ended. Else, where nothing was fused and a band was refused, the
-    first or the last of the band, of which the other kernels have less; where enough is left to be saved.
+    first or the last of the band, of which the other kernels have less; where enough is left to be saved. Sums of
+    columns are left out before: where a tile has as many columns as rows, they are in a band that goes down its columns
+    and along its rows, and they may join the rows later (see columns.py).
     """
     if commit.group.culprit is not None:
         rest = _groups_without(commit.group.culprit, commit, options)
@@ -55,7 +58,8 @@ def _end_of_refused_band(commit: Commit) -> int | None:
     if commit.done or not bands or commit.group.tries >= MOST_TRIES:
         return None
     band = max(bands, key=len)
-    return min((min(band), max(band)), key=lambda position: _shared_with_others(position, commit))
+    across = [position for position in band if has_column_parts(commit.schedule[position])]
+    return min(across or (min(band), max(band)), key=lambda position: _shared_with_others(position, commit))
 
 
 def _shared_with_others(position: int, commit: Commit) -> int:

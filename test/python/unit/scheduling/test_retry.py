@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 import torch.nn.functional as F
+from emitted_claims import contradictions
 
 import bridge
 from bridge import offline
@@ -41,3 +42,26 @@ def test_little_is_not_tried_again():
 def test_what_is_fused_at_once_is_tried_once():
     kernels, report = compiled(lambda x: F.silu(F.rms_norm(x, x.shape[-1:]).chunk(2, -1)[0]), (2048, 4096))
     assert kernels == 1 and len(report.groups) <= 1, report
+
+
+def square_gradients(x, g, w, scale):
+    """The gradients of a norm of products of halves: of rows, and of the weights, which are sums of columns."""
+    first, second = x.chunk(2, -1)
+    h = first * second
+    dh = g * w * scale
+    dh = dh - h * (dh * h * scale * scale).mean(-1, keepdim=True)
+    return torch.cat([dh * second, dh * first], -1), (g * h * scale).sum(0)
+
+
+def test_columns_as_many_as_rows_keep_no_rows_apart():
+    """A band goes over both, and would go down the columns; without the sums of columns it is a kernel of rows."""
+    kernels, report = compiled(square_gradients, (4096, 8192), (4096, 4096), (4096,), (4096, 1))
+    assert kernels == report.kernels_after == 2, report.details()
+    assert contradictions(report) == []
+
+
+def test_a_kernel_of_two_groups_moves_its_bytes_once():
+    """The rows are of one group, the sums of another; together they read x and g, and write as much as x has."""
+    _, report = compiled(square_gradients, (4096, 8192), (4096, 4096), (4096,), (4096, 1))
+    matrix = 4096 * 4096 * 4
+    assert 5 * matrix < report.bytes_after < 5.5 * matrix
