@@ -53,6 +53,8 @@ _OTHER: dict[str, Callable[..., torch.Tensor]] = {
     "ldexp": _ldexp,
     "ilogb": _ilogb,
     "div_rn": torch.div,
+    "mul_rn": torch.mul,
+    "erfcx": torch.special.erfcx,
     "sqrt_rn": torch.sqrt,
     "fast_expf": torch.exp,
     "fast_logf": torch.log,

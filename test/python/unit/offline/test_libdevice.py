@@ -6,6 +6,8 @@ import types
 
 import pytest
 import torch
+from emitted import run_emitted
+from torch._inductor.ops_handler import OpsHandler
 
 from bridge.offline import _interpreter_stubs as stubs
 from bridge.offline.libdevice import TORCH_FUNCTIONS, cpu_libdevice
@@ -19,6 +21,7 @@ from bridge.offline.libdevice import TORCH_FUNCTIONS, cpu_libdevice
         ("cbrt", [-8.0, 0.0, 27.0], [-2.0, 0.0, 3.0]),
         ("llround", [-2.5, 2.4], torch.tensor([-3, 2])),
         ("ilogb", [0.75, 1.0, 8.0], torch.tensor([-1, 0, 3], dtype=torch.int32)),
+        ("erfcx", [0.0, 30.0], [1.0, 0.018795888861416751]),
         ("isnan", [float("nan"), 1.0], torch.tensor([1, 0], dtype=torch.int32)),
         ("finitef", [float("inf"), 1.0], torch.tensor([0, 1], dtype=torch.int32)),
     ],
@@ -30,6 +33,15 @@ def test_function_computes_what_the_device_does(name, values, expected):
 def test_ldexp_keeps_the_type_of_its_first_operand():
     result = TORCH_FUNCTIONS["ldexp"](torch.tensor([1.5], dtype=torch.float64), torch.tensor([3], dtype=torch.int32))
     torch.testing.assert_close(result, torch.tensor([12.0], dtype=torch.float64))
+
+
+@pytest.mark.skipif(not hasattr(OpsHandler, "mul_rn"), reason="this torch multiplies as always")
+def test_a_scaled_product_that_is_added_runs_in_the_interpreter():
+    """A GPU's kernel rounds its first product by itself, with a function of which the interpreter had no version."""
+    inputs = [torch.randn(5, 7) for _ in range(3)]
+    result, (code,) = run_emitted(lambda a, b, c: torch.addcmul(a, b, c, value=0.3), inputs)
+    assert "libdevice.mul_rn(" in code
+    torch.testing.assert_close(result, torch.addcmul(*inputs, value=0.3))
 
 
 def test_functions_are_replaced_within_the_block_only():
