@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torture import compiling, contexts, judging, op_db, table
 from torture.__main__ import chosen
 from torture.outcome import Outcome, Verdict
@@ -57,6 +58,32 @@ def test_a_store_outside_of_its_buffer_is_found(monkeypatch, compiler):
     monkeypatch.setattr(kernels.LaneMixin, "_guarded", lambda self, value, mask: value)
     outcome = op_db.run(name, "triton")
     assert outcome.verdict is Verdict.wrong and "outside of its buffer" in outcome.detail
+
+
+def test_a_product_that_its_gradient_overwrites_is_counted_once():
+    """Both gradients of InfoNCE in one launch were counted as 4 KB more than Inductor allocates, and are not."""
+
+    def loss(a, b):
+        logits, labels = F.normalize(a, dim=-1) @ F.normalize(b, dim=-1).T, torch.arange(a.shape[0])
+        return F.cross_entropy(logits, labels) + F.cross_entropy(logits.T, labels)
+
+    def execute(function):
+        inputs = [torch.randn(16, 64, requires_grad=True) for _ in range(2)]
+        return [t.detach() for t in torch.autograd.grad(function(*inputs), inputs)]
+
+    ours, theirs = compiling.Compilation(), compiling.Compilation()
+    compiling.run(loss, execute, "triton", ours, {"training": True}, training=True)
+    compiling.run(loss, execute, "triton", theirs, None, training=True)
+    assert ours.kernels < theirs.kernels
+    assert [peak.live for peak in ours.peaks] == [peak.live for peak in theirs.peaks] and len(ours.peaks) == 2
+
+
+@pytest.mark.parametrize(
+    "ours, theirs, above",
+    [((9, 20), (9, 10), False), ((10, 20), (9, 20), False), ((10, 21), (9, 20), True), ((521, 20), (9, 20), True)],
+)
+def test_a_higher_peak_is_one_in_both_counts_or_by_a_block(ours, theirs, above):
+    assert compiling.Peak(*ours).is_above(compiling.Peak(*theirs)) is above
 
 
 def test_wrong_moments_of_the_pieces_of_a_row_are_found(monkeypatch, compiler):

@@ -12,7 +12,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 from unittest import mock
 
 import torch
@@ -25,10 +25,12 @@ from torch._dynamo.symbolic_convert import InstructionTranslatorBase
 from torch._inductor.codecache import PyCodeCache
 from torch._inductor.codegen.cpp import OuterLoopFusedSchedulerNode
 from torch._inductor.codegen.triton import TritonOverrides
+from torch._inductor.scheduler import Scheduler
 
 import bridge
 from bridge import offline
 from bridge.backend import bridge as bridge_backend
+from bridge.horizontal.peak_memory import SMALLEST_BLOCK
 from bridge.inductor.cpp import COMPARES_LOOPS, each_row_is_kept
 from bridge.inductor.memory import peak_bytes
 from bridge.offline import _stubs
@@ -40,19 +42,30 @@ class NothingChanged(Exception):
     """Raised in place of running what is Inductor's own."""
 
 
+class Peak(NamedTuple):
+    """Bytes of a graph that live at once: with what kernels overwrite counted once, and twice, as Inductor does."""
+
+    live: int
+    counted: int
+
+    def is_above(self, other: Peak) -> bool:
+        """Return True for a peak that is higher by a block of the allocator's, or by anything in both counts."""
+        return self.live > other.live and (self.counted > other.counted or self.live - other.live >= SMALLEST_BLOCK)
+
+
 @dataclass
 class Compilation:
     """What one `torch.compile` gave.
 
     codes: sources of the wrappers, kernels in them; reports: Bridge's, none where it was not asked; run_anyway: has
-    what Bridge did not change run too; peak: bytes that live at once, as Inductor estimates it of what it emitted, of
-    the graph that has most; outside: elements that interpreted kernels touch outside of their buffers.
+    what Bridge did not change run too; peaks: of each graph; outside: elements that interpreted kernels touch outside
+    of their buffers.
     """
 
     codes: list[str] = field(default_factory=list)
     reports: list[bridge.Report] = field(default_factory=list)
     run_anyway: bool = True
-    peak: int = 0
+    peaks: list[Peak] = field(default_factory=list)
     outside: list[str] = field(default_factory=list)
 
     @property
@@ -95,12 +108,26 @@ class _Waiting:
 
 def _capture(graph: Any, compilation: Compilation, emitted: bool) -> _Waiting:
     """Replaces GraphLowering.compile_to_module."""
-    code = graph.codegen()[0].value
+    with _noted_peak(compilation.peaks):
+        code = graph.codegen()[0].value
     compilation.codes.append(code)
-    compilation.peak = max(compilation.peak, peak_bytes(graph.scheduler.nodes))
     graph.cache_key, graph.cache_path, graph.cache_linemap = "", "", []
     constants = {**graph.constants, **getattr(graph, "torchbind_constants", {})}
     return _Waiting(on_cpu(code) if emitted else code, constants, compilation, emitted)
+
+
+@contextlib.contextmanager
+def _noted_peak(peaks: list[Peak]) -> Iterator[None]:
+    """Add the peak of a graph that is emitted: counted before, as no result overwrites what has been freed by then."""
+    codegen, found = Scheduler.codegen, [Peak(0, 0)]
+
+    def counted(scheduler: Scheduler) -> Any:
+        found.append(Peak(*(peak_bytes(scheduler.nodes, in_place) for in_place in (True, False))))
+        return codegen(scheduler)
+
+    with mock.patch.object(Scheduler, "codegen", counted):
+        yield
+    peaks.append(max(found))
 
 
 def _autograd_options(training: bool) -> dict[str, bool]:

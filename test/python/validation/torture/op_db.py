@@ -363,9 +363,8 @@ def _worse(target: str, ours: Compilation, theirs: Compilation | None) -> str | 
         return f"{after} kernels are reported, and {ours.kernels} launched"
     if theirs is not None and ours.kernels > theirs.kernels:
         return f"{ours.kernels} kernels, Inductor's {theirs.kernels}"
-    if theirs is not None and ours.peak > theirs.peak:
-        return f"{ours.peak} bytes live at once, Inductor's {theirs.peak}"
-    return None
+    pairs = zip(ours.peaks, theirs.peaks, strict=False) if theirs is not None else ()
+    return next((f"{a.live} bytes live at once, Inductor's {b.live}" for a, b in pairs if a.is_above(b)), None)
 
 
 def _outcome(case: Case, verdict: Verdict, ours: Compilation, detail: str = "") -> Outcome:
