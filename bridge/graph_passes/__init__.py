@@ -5,6 +5,7 @@ Each pass is a file.  They run after all passes of Inductor's, in this order, in
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -82,16 +83,18 @@ def _run(names: list[str], graph: Graph, changes: Changes) -> None:
 
 def _run_within_peak(names: list[str], graph: Graph, changes: Changes, inference: bool) -> None:
     """Run passes; where one raises the peak, or a trial fails, a copy of the graph as it was is put in its place."""
-    owner, before = graph.owning_module, trial.copied(graph) if names else graph
+    owner, given = graph.owning_module, copy.deepcopy(graph) if names else graph
     found = Changes(faults=changes.faults)
     _run(names, graph, found)
     if any(found.lines.values()):
-        owner.graph, kept = before, graph
+        before, kept = trial.in_own_module(given, graph), graph
+        owner.graph = before
         trials = trial.Trials(inference)
         most = trials.estimated_peak(before)
         if trials.estimated_peak(graph) > most:
             kept = _one_by_one(before, found, most, trials)
         owner.graph = kept
+        trials.serve(kept)
     changes.lines |= found.lines
     changes.taken_back += found.taken_back
 

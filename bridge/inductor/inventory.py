@@ -447,7 +447,8 @@ torch._inductor.scheduler
     2.13-: SchedulerNode.clear_loop_body_dependent_caches(self, need_clear_tiling_cache)
     SchedulerNode.refresh_dependencies(self, normalize, need_clear_tiling_cache)
 torch._inductor.sizevars
-    SizeVarAllocator: inv_precomputed_replacements precomputed_replacements shape_env simplify_with_ranges
+    SizeVarAllocator: _simplify_loops inv_precomputed_replacements precomputed_replacements
+    SizeVarAllocator: shape_env simplify_with_ranges
     SizeVarAllocator.optimization_hint(self, expr, fallback=)
     -2.11: SizeVarAllocator.size_hint(self, expr, *, fallback=)
     SizeVarAllocator.statically_known_multiple_of(self, numerator, denominator)

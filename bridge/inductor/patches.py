@@ -11,8 +11,8 @@ Each has its reason, and is undone where the call that needs it ends; test_patch
   (`memory_plan_reuse`) from an estimate that it makes itself just before; the scheduler generates code (`codegen`) with
   nothing around it, and looks for groups (`process_grouped_nodes`) when it has ordered its kernels by an estimate of
   memory; a C++ kernel writes one loop nest where `check_outer_fusion_loop_level_attr` lets it, also where a buffer of
-  one row is for several. None has a hook. All are objects of one compilation, and are referred to from
-  everywhere in it: none of a derived class can take their place.
+  one row is for several; a graph's `process_inputs` is the first that its lowering calls. None has a hook. All are
+  objects of one compilation, and are referred to from everywhere in it: none of a derived class can take their place.
 
 No function is replaced for longer. What is set while Bridge is installed are two values of Inductor's configuration, in
 `hooks`; offline tools stand for a GPU that is not there by mocks of their own (bridge/offline/_stubs.py).

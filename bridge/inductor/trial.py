@@ -6,13 +6,14 @@ import contextlib
 import copy
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.fx import Graph, GraphModule
 
 from .memory import peak_bytes
-from .patches import joining_less
+from .patches import joining_less, replace_next_call
 
 if TYPE_CHECKING:
     from torch._inductor.sizevars import SizeVarAllocator
@@ -32,12 +33,20 @@ _NO_MEASUREMENTS = (
 )
 _OLDER_NAMES = {"benchmark_template_fusion": "benchmark_epilogue_fusion"}
 
+#: Functions of an allocator of size variables that keep what they found.
+_SIMPLIFYING = ("simplify_with_ranges", "_simplify_loops")
+
 
 def copied(graph: Graph) -> Graph:
     """Return a copy of a graph, of a module of its own; it can be put in the graph's place."""
+    return in_own_module(copy.deepcopy(graph), graph)
+
+
+def in_own_module(copy_of: Graph, graph: Graph) -> Graph:
+    """Return a copy that was made of a graph, in a module of its own: it can be put in the graph's place."""
     owner = graph.owning_module
     assert owner is not None, "a graph that Inductor compiles has a module"
-    module = GraphModule(owner, copy.deepcopy(graph))
+    module = GraphModule(owner, copy_of)
     module.meta = dict(owner.meta)
     return module.graph
 
@@ -47,8 +56,8 @@ class Trials:
 
     def __init__(self, inference: bool) -> None:
         self._inference = inference
-        #: What Inductor calls for each index, which takes half of a trial: its results serve the next one, too.
-        self._simplify: Callable[..., object] | None = None
+        #: What Inductor calls for each index, by name, which takes half of a trial: the results serve who comes next.
+        self._simplified: dict[str, Callable[..., object]] = {}
 
     def estimated_peak(self, graph: Graph) -> int:
         """Return Inductor's estimate of the most bytes live at a time, in the order that it gives a graph's kernels."""
@@ -68,11 +77,26 @@ class Trials:
 
     def _share_simplified(self, graph: Graph, sizes: SizeVarAllocator) -> None:
         """Have a lowering know what an earlier one has simplified; of symbols each knows something else."""
-        if not all(_is_static(node.meta.get("val")) for node in graph.nodes):
-            return
-        if self._simplify is not None:
-            sizes.simplify_with_ranges = self._simplify
-        self._simplify = sizes.simplify_with_ranges
+        if all(_is_static(node.meta.get("val")) for node in graph.nodes):
+            vars(sizes).update(self._simplified)
+            self._simplified = {name: getattr(sizes, name) for name in _SIMPLIFYING}
+
+    def serve(self, graph: Graph) -> None:
+        """Have Inductor's own lowering of a graph that was tried know what the trials have simplified."""
+        if self._simplified:
+            replace_next_call(graph, "process_inputs", partial(_know, graph, self._simplified))
+
+
+def _know(graph: Graph, simplified: dict[str, Callable[..., object]], process: Callable, *inputs: object) -> Any:
+    """Have the lowering that runs a graph know what was simplified; process: the graph's method, where a run begins."""
+    from torch._inductor.graph import GraphLowering
+    from torch._inductor.virtualized import V
+
+    if isinstance(V.graph, GraphLowering) and V.graph.module.graph is graph:
+        vars(V.graph.sizevars).update(simplified)
+    else:  # a pass of Inductor's runs it before that
+        replace_next_call(graph, "process_inputs", partial(_know, graph, simplified))
+    return process(*inputs)
 
 
 def _is_static(value: object) -> bool:

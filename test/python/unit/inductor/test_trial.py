@@ -7,9 +7,11 @@ import torch
 from torch._dynamo.utils import counters
 from torch._inductor import config, metrics
 from torch._inductor.debug import DebugContext
+from torch._inductor.graph import GraphLowering
 from torch._inductor.sizevars import SizeVarAllocator
 from torch._inductor.virtualized import V
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx import Interpreter
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StatelessSymbolicContext
 
@@ -70,6 +72,35 @@ def test_indices_that_one_trial_has_simplified_serve_the_next(mode, monkeypatch)
     with mode:
         first, second = simplified_in_trials(rows, mode, monkeypatch, torch.empty(32, 32))
     assert first > 0 == second
+
+
+def known_to_lowering(graph, mode):
+    """Return what the function of a lowering of a graph is that simplifies indices, while it runs."""
+    known = []
+    with V.set_fake_mode(mode):
+        inputs = [node.meta["val"] for node in graph.nodes if node.op == "placeholder"]
+        lowering = GraphLowering(graph.owning_module, inputs, mode.shape_env, is_inference=True)
+        output = lowering.output
+        lowering.output = lambda *given: (known.append(lowering.sizevars.simplify_with_ranges), output(*given))[1]
+        with V.set_graph_handler(lowering), V.set_extern_kernel_nodes([]):
+            lowering.run(*inputs)
+    return known[0]
+
+
+def test_lowering_of_a_graph_knows_what_trials_have_simplified_and_the_next_one_does_not(graph, mode):
+    trials = trial.Trials(inference=True)
+    with V.set_fake_mode(mode), V.set_debug_handler(DebugContext()):
+        trials.estimated_peak(graph)
+    trials.serve(graph)
+    Interpreter(graph.owning_module).run(torch.ones(32, 32))  # Inductor propagates fake tensors before it lowers
+    (simplify,) = [own for name, own in trials._simplified.items() if name == "simplify_with_ranges"]
+    assert known_to_lowering(graph, mode) is simplify
+    assert known_to_lowering(graph, mode) is not simplify
+
+
+def test_graph_that_was_not_tried_is_lowered_as_it_is(graph):
+    trial.Trials(inference=True).serve(graph)
+    assert "process_inputs" not in vars(graph)
 
 
 def test_indices_with_symbols_are_simplified_in_each_trial(monkeypatch):
