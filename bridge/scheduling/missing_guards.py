@@ -8,7 +8,7 @@ from ..reasons import Reason, Unsupported
 from .group_log import GroupLog
 from .grouping import Group
 from .transformation import transform_unseen
-from .translation import loop_choices, translate_somehow
+from .translation import lacks_guards, loop_choices, translate_somehow
 
 
 def name_missing_guard(group: Group, schedule: Schedule, options: Options, log: GroupLog) -> None:
@@ -23,10 +23,10 @@ def name_missing_guard(group: Group, schedule: Schedule, options: Options, log: 
 
 
 def _find_conditions(group: Group, schedule: Schedule, options: Options) -> str | None:
+    if not lacks_guards(group, schedule):
+        return None
     choices = loop_choices(group, schedule, assume=True)
     multiples = choices[0][0].multiples
-    if not multiples.unproven:
-        return None
     try:
         bands = transform_unseen(translate_somehow("assumed", group, choices, options.max_accesses), options, group)
     except Unsupported:

@@ -72,6 +72,13 @@ def pipeline_of(options: Options, group: Group, translation: Translation) -> str
     return default_pipeline(triton, options.force_fusion, translation.keeps_roundings)
 
 
+def lacks_guards(group: Group, schedule: Schedule) -> bool:
+    """Return True if sizes of a group are divided that no guard says are multiples of their divisors."""
+    from ..affine.translate.group import sizes_as_multiples
+
+    return bool(sizes_as_multiples(_sources(group, schedule), assume=True).unproven)
+
+
 def loop_choices(group: Group, schedule: Schedule, assume: bool = False) -> list[list[NodeSource]]:
     """Return the choices of loops for all nodes of a group, the best first; assume: sizes are what would help."""
     from ..affine.translate.group import with_shared_loops

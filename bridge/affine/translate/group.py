@@ -80,7 +80,7 @@ def with_shared_loops(sources: list[NodeSource], assume: bool = False) -> list[l
 
     assume: take a size for a multiple of what it is divided by, proven or not.
     """
-    multiples = _multiples(sources, assume)
+    multiples = sizes_as_multiples(sources, assume)
     factors, *divided = shared_loops([_node_loops(source, multiples) for source in sources])
     choices = [cut_rows(factors), factors, *divided]
     if any(inductor.has_steps(s.body) for s in sources):
@@ -94,7 +94,7 @@ def with_shared_loops(sources: list[NodeSource], assume: bool = False) -> list[l
 
 def in_tiles(sources: list[NodeSource]) -> list[NodeSource] | None:
     """Return the nodes with loops over the blocks of a tile, and over the elements of each; None where it has none."""
-    multiples = _multiples(sources)
+    multiples = sizes_as_multiples(sources)
     loops = loops_of_tiles([_node_loops(source, multiples) for source in sources])
     if loops is None:
         return None
@@ -102,8 +102,8 @@ def in_tiles(sources: list[NodeSource]) -> list[NodeSource] | None:
     return [replace(s, loops=own.factors, order=own.order, multiples=multiples) for s, own in pairs]
 
 
-def _multiples(sources: list[NodeSource], assume: bool = False) -> Multiples:
-    """Return the sizes that are multiples of numbers by which others divide them."""
+def sizes_as_multiples(sources: list[NodeSource], assume: bool = False) -> Multiples:
+    """Return the sizes that are multiples of numbers by which others divide them; assume: proven or not."""
     expressions = [e for s in sources for e in [*s.sizes[0], *s.sizes[1], *inductor.size_expressions(s.body)]]
     return find_multiples(expressions, inductor.size_facts(), inductor.statically_known, assume)
 
