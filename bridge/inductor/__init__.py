@@ -89,6 +89,7 @@ from .schedule import (
 )
 from .sizes import (
     buffers_stored,
+    coefficient,
     has_steps,
     linear_step,
     loop_cuts,

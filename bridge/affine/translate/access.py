@@ -297,8 +297,8 @@ def exact_quotient(value: sympy.Expr, divisor: sympy.Expr) -> sympy.Expr | None:
     if value == divisor:
         return ONE
     if value.is_Integer and divisor.is_Integer:
-        quotient, rest = divmod(value, divisor)
-        return quotient if rest == 0 else None
+        quotient, rest = divmod(int(value), int(divisor))
+        return sympy.Integer(quotient) if rest == 0 else None
     quotient = expand(value / divisor)
     if divisor.is_Add:
         quotient = expand(sympy.cancel(quotient))

@@ -9,6 +9,7 @@ becomes two, of 2 and of `t`.  Of a length that is a number, the passes find the
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Iterator
@@ -296,6 +297,13 @@ def refine(own: list[sympy.Expr], target: list[sympy.Expr]) -> Factors | None:
     >>> refine([24, 8], [6, 4, 8])
     [[6, 4], [8]]
     """
+    found = _refine(tuple(own), tuple(target))
+    return None if found is None else [list(part) for part in found]
+
+
+@functools.lru_cache(maxsize=1 << 12)
+def _refine(own: tuple[sympy.Expr, ...], target: tuple[sympy.Expr, ...]) -> Factors | None:
+    """Return what `refine` does, once for the same loops: layers of a model have the same."""
     factors: Factors = []
     rest = [extent for extent in target if extent != 1]
     for extent in own:

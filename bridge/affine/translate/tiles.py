@@ -122,7 +122,7 @@ def _reduce_apart(nodes: list[NodeLoops]) -> bool:
     reduced: dict[str, set[tuple[sympy.Expr, ...]]] = {}
     for node in (node for node in nodes if node.reduction):
         for buffer, index in node.indices:
-            inner = tuple(index.coeff(variable) for variable in node.variables[len(node.iteration) :])
+            inner = tuple(inductor.coefficient(index, variable) for variable in node.variables[len(node.iteration) :])
             reduced.setdefault(buffer, set()).update([inner] if any(inner) else [])
     return any(len(found) > 1 for found in reduced.values())
 
