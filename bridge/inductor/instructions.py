@@ -6,11 +6,14 @@ For cost only, where arithmetic takes longer than memory.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from functools import partial
 from operator import attrgetter
 from typing import NamedTuple, TypeAlias
 
 import sympy
 
+from .loops import made_once
 from .protocols import Kernel, LoopBlock, LoopBody, LoopNode
 from .schedule import elements, loop_nodes, node_body
 
@@ -68,11 +71,19 @@ def buffers_loaded(nodes: Sequence[LoopNode]) -> set[str]:
 
 def _distinct(nodes: Sequence[LoopNode]) -> list[Operation]:
     """Return what one kernel of the nodes computes, stores, or loads of what others have made."""
-    made = {name for node in nodes for name in node.get_buffer_names()}
+    if not nodes:
+        return []
+    made = frozenset(name for node in nodes for name in node.get_buffer_names())
+    first, *others = map(node_body, nodes)
+    return made_once(first, ("operations", *others, made), partial(_of_bodies, [first, *others], made))
+
+
+def _of_bodies(bodies: Sequence[LoopBody], made: AbstractSet[str]) -> list[Operation]:
+    """Return the operations of one kernel of bodies, which makes the named buffers."""
     numbers: dict[Value, int] = {}
     known: dict[Value, Operation] = {}
-    for node in nodes:
-        for one in _operations(node_body(node), numbers):
+    for body in bodies:
+        for one in _operations(body, numbers):
             if one.name != "load" or one.value[1] not in made:
                 known[one.value] = max(one, known.get(one.value, one), key=attrgetter("share"))
     return list(known.values())

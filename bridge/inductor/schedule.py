@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
@@ -13,6 +14,9 @@ import torch
 from .mixed import done_by_mixed_kernel
 from .protocols import Buffer, Dependency, Kernel, LaunchNode, LoopBody, LoopNode, Scheduler
 from .sizes import linear_step, size_hint
+
+#: Types of sizes that are no symbols.
+_NUMBERS = (int, sympy.Integer)
 
 
 def is_loop_kernel(node: Kernel) -> bool:
@@ -61,7 +65,13 @@ def node_sizes(node: LoopNode) -> tuple[list[sympy.Expr], list[sympy.Expr]]:
 
 def elements(node: LoopNode) -> int:
     """Return how many elements the loops of a single scheduler node go over, for typical sizes."""
-    return size_hint(sympy.prod([size for sizes in node_sizes(node) for size in sizes]))
+    return size_hint(_product([size for sizes in node_sizes(node) for size in sizes]))
+
+
+def _product(sizes: Sequence[sympy.Expr | int]) -> sympy.Expr | int:
+    """Return the product of sizes; of numbers as Python's, whose products take no time."""
+    numbers = all(isinstance(size, _NUMBERS) for size in sizes)
+    return math.prod(map(int, sizes)) if numbers else sympy.prod(sizes)
 
 
 def reduces(kernel: Kernel) -> bool:
@@ -281,8 +291,7 @@ def _searched(node: Kernel) -> set[str]:
 
 def _elements_of_buffer(name: str) -> int:
     """Return how many elements a buffer has, for typical sizes: a part of each row has none of the others between."""
-    size = sympy.prod(_layout_of(name)[0])
-    return min(size_hint(buffer_numel(name)), size_hint(size))
+    return min(size_hint(buffer_numel(name)), size_hint(_product(_layout_of(name)[0])))
 
 
 def bytes_loaded(node: Kernel) -> int:
@@ -427,6 +436,8 @@ def _layout_of(name: str) -> tuple[Sequence[Any], Sequence[Any], Any]:
 def buffer_numel(name: str) -> sympy.Expr:
     """Return the number of elements of a buffer's storage that its layout reaches, from the storage's first."""
     size, stride, offset = _layout_of(name)
+    if all(isinstance(number, _NUMBERS) for number in (*size, *stride, offset)):
+        return sympy.Integer(offset + 1 + sum((int(n) - 1) * int(s) for n, s in zip(size, stride, strict=True)))
     reach = sum(((n - 1) * s for n, s in zip(size, stride, strict=True)), sympy.Integer(0))
     return sympy.expand(sympy.sympify(offset + reach + 1))
 

@@ -17,12 +17,18 @@ ROW, COLUMN = (sympy.Symbol(name, integer=True, nonnegative=True) for name in ("
 
 def covers_tile(node: LoopNode, rows: int, columns: int) -> bool:
     """Return True if a node goes over each element of a tile once: all of its loops, one within the other."""
-    return prod(_extents(node_body(node))) == rows * columns and prod(node_body(node).sizes[1]) in (1, columns)
+    elements, reduced = _elements(node_body(node))
+    return elements == rows * columns and reduced in (1, columns)
 
 
 def covers_rows(node: LoopNode, rows: int) -> bool:
     """Return True if a node goes over the rows of a tile alone."""
-    return prod(_extents(node_body(node))) == rows and prod(node_body(node).sizes[1]) == 1
+    return _elements(node_body(node)) == (rows, 1)
+
+
+def _elements(body: LoopBody) -> tuple[sympy.Expr, sympy.Expr]:
+    """Return how many elements loops go over, and how many of these they reduce to one."""
+    return made_once(body, "elements", lambda: (prod(_extents(body)), prod(body.sizes[1])))
 
 
 def reduction_types(node: LoopNode) -> set[str]:
