@@ -11,6 +11,7 @@ along the other, blocks have 32 x 32.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -162,22 +163,30 @@ def _step(index: sympy.Expr, node: NodeLoops, place: int, inner: sympy.Expr | in
 
     place: of the node's loop that it is a part of; inner: iterations of the parts within it.
     """
-    variable = node.variables[place]
+    return _step_of(index, tuple(node.variables), place, inner, extent)
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def _step_of(
+    index: sympy.Expr, variables: tuple[sympy.Symbol, ...], place: int, inner: sympy.Expr | int, extent: sympy.Expr
+) -> int:
+    """Return what `_step` does, once for the same loops: layers of a model have the same; variables: of all loops."""
+    variable = variables[place]
     if variable not in index.free_symbols:
         return 0
     factor = inductor.linear_step(index, variable)
     if factor is not None:
         step = sympy.sympify(factor * inner)
         return int(step) if step.is_Integer and step > 0 else 0
-    first, second, last = (_at(index, node, {variable: inner * number}) for number in (0, 1, extent - 1))
+    first, second, last = (_at(index, variables, {variable: inner * number}) for number in (0, 1, extent - 1))
     step = sympy.expand(second - first)
     alike = sympy.expand(last - first - step * (extent - 1)) == 0
     return int(step) if step.is_Integer and step > 0 and alike else 0
 
 
-def _at(index: sympy.Expr, node: NodeLoops, values: dict[sympy.Symbol, sympy.Expr]) -> sympy.Expr:
+def _at(index: sympy.Expr, variables: tuple[sympy.Symbol, ...], values: dict[sympy.Symbol, sympy.Expr]) -> sympy.Expr:
     """Return an index in the first iteration of all loops but those whose variables have values."""
-    return index.subs({**dict.fromkeys(node.variables, sympy.Integer(0)), **values})
+    return index.subs({**dict.fromkeys(variables, sympy.Integer(0)), **values})
 
 
 def _steps(nodes: list[NodeLoops], cut: list[Factors]) -> Iterator[_Step]:
