@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 import sympy
@@ -107,10 +108,10 @@ _generations = itertools.count(1 << 32)
 
 
 def set_loop_body(node: LoopNode, body: LoopBody, undo: contextlib.ExitStack) -> None:
-    """Give a scheduler node other loops, from which its dependencies follow, until `undo` is closed."""
-    from torch._inductor import config
-    from torch._inductor.utils import is_gpu
+    """Give a scheduler node other loops, from which its dependencies follow, until `undo` is closed.
 
+    They are found once for a node and a body: trials give a node the same loops again.
+    """
     undo.callback(_restore_loop_state, node, {n: getattr(node, n) for n in _LOOP_STATE if hasattr(node, n)})
     if hasattr(node, "_loop_state_gen"):
         node._loop_state_gen = next(_generations)
@@ -119,13 +120,23 @@ def set_loop_body(node: LoopNode, body: LoopBody, undo: contextlib.ExitStack) ->
     if node.is_reduction() and not body.sizes[1]:
         body.has_partial_accumulate = True
     read_before = buffers_read(node)
+    state = made_once(body, ("loop state", node.get_name()), partial(_loop_state_with, node, body))
+    _restore_loop_state(node, state)
+    _add_to_users(node, undo)
+    _remove_from_users(node, read_before, undo)
+
+
+def _loop_state_with(node: LoopNode, body: LoopBody) -> dict[str, object]:
+    """Give a scheduler node other loops, and return its state with them, but for the number of its loops."""
+    from torch._inductor import config
+    from torch._inductor.utils import is_gpu
+
     node._body, node._sizes = body, body.sizes
     device = node.get_device()
     node.group = (device, node.scheduler.get_backend(device).group_fn(body.sizes))
     normalize = not config.loop_ordering_after_fusion or not is_gpu(device.type)
     node.refresh_dependencies(normalize=normalize, need_clear_tiling_cache=True)
-    _add_to_users(node, undo)
-    _remove_from_users(node, read_before, undo)
+    return {name: getattr(node, name) for name in _LOOP_STATE if name != "_loop_state_gen"}
 
 
 def _restore_loop_state(node: LoopNode, state: dict[str, object]) -> None:
