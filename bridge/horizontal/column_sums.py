@@ -93,9 +93,10 @@ def find_tile(schedule: Schedule, seed: int, divided: Divided | None = None, sta
     """
     rows, columns = only_extents(schedule[seed])
     members = [seed]
-    for position in _around(schedule, seed):
+    around = [position for position in _around(schedule, seed) if _may_join(schedule, seed, position, rows, columns)]
+    for position in around * 2:  # a kernel may share nothing with the seed, but with another that has joined it
         fits = partial(_joins, schedule, members, position, rows, columns)
-        if try_step(fits, False, schedule[position].get_name()):
+        if position not in members and try_step(fits, False, schedule[position].get_name()):
             members = sorted([*members, position])
     kernels = [schedule[p] for p in members]
     found = [sums.column_sum(node) for kernel in kernels for node in _parts(kernel)]
@@ -132,22 +133,27 @@ def _parts(kernel: Kernel) -> list[LoopNode]:
 
 
 def _around(schedule: Schedule, seed: int) -> list[int]:
-    """Return the positions around one, those that come before it first, the nearest first.
-
-    Twice: a kernel may share nothing with the seed, but with another that has joined it.
-    """
+    """Return the positions around one, those that come before it first, the nearest first."""
     before = list(range(seed - 1, max(seed - WINDOW, 0) - 1, -1))
     after = list(range(seed + 1, min(seed + WINDOW, len(schedule) - 1) + 1))
-    return [*before, *after] * 2
+    return [*before, *after]
+
+
+def _may_join(schedule: Schedule, seed: int, position: int, rows: int, columns: int) -> bool:
+    """Return True if a kernel is of loops over a tile, of the device of the seed, whichever others join it."""
+    kernel, first = schedule[position], schedule[seed]
+    alone = partial(_is_over_tile, kernel, first, rows, columns)
+    return try_step(alone, False, kernel.get_name())
+
+
+def _is_over_tile(kernel: Kernel, other: Kernel, rows: int, columns: int) -> bool:
+    same_device = _is_of_loops(kernel) and inductor.device_of(kernel) == inductor.device_of(other)
+    return same_device and goes_over(kernel, rows, columns)
 
 
 def _joins(schedule: Schedule, members: list[int], position: int, rows: int, columns: int) -> bool:
-    """Return True if a kernel may be one with others over a tile; _parts of its are sums of the same tile."""
+    """Return True if a kernel over a tile may be one with others; _parts of its are sums of the same tile."""
     kernel, others = schedule[position], [schedule[p] for p in members]
-    if position in members or not _is_of_loops(kernel) or not goes_over(kernel, rows, columns):
-        return False
-    if inductor.device_of(kernel) != inductor.device_of(others[0]):
-        return False
     if not any(_share_tile(kernel, other, rows * columns) for other in others):
         return False
     both = [schedule[p] for p in sorted([*members, position])]
@@ -155,7 +161,8 @@ def _joins(schedule: Schedule, members: list[int], position: int, rows: int, col
         len(_inputs(both)) <= MOST_READ
         and stay_in_order(schedule, [{*members, position}])
         and all(map(sums.column_sum, _parts(kernel)))
-        and all(_lanes_agree(one, other, rows, columns) for one in both for other in both if one is not other)
+        # Others have joined each other before: their lanes agree.
+        and all(_lanes_agree(*pair, rows, columns) for other in others for pair in ((kernel, other), (other, kernel)))
     )
 
 
@@ -212,14 +219,14 @@ def _readers(schedule: Schedule, found: list[ColumnSum]) -> list[Kernel]:
     made = set().union(*map(inductor.buffers_made, wanted))
     sizes = {one.groups * one.columns for one in found}
     for kernel in schedule:
-        known = any(kernel is other for other in wanted)
-        if not known and find_obstacle(kernel) is None and any(_is_epilogue(kernel, made, size) for size in sizes):
+        awaited = inductor.buffers_awaited(kernel)
+        if not awaited or not awaited <= made or any(kernel is other for other in wanted):
+            continue
+        if find_obstacle(kernel) is None and any(_is_over_elements(kernel, size) for size in sizes):
             wanted.append(kernel)
     return wanted
 
 
-def _is_epilogue(kernel: Kernel, made: set[str], size: int) -> bool:
-    """Return True for a kernel of the elements of a sum that reads a sum, and nothing that another kernel makes."""
-    awaited = inductor.buffers_awaited(kernel)
-    nodes = inductor.loop_nodes(kernel)
-    return bool(awaited) and awaited <= made and all(tiles.covers_rows(node, size) for node in nodes)
+def _is_over_elements(kernel: Kernel, size: int) -> bool:
+    """Return True for a kernel of the elements of a sum."""
+    return all(tiles.covers_rows(node, size) for node in inductor.loop_nodes(kernel))

@@ -29,8 +29,9 @@ from ..horizontal.peak_memory import Room
 from ..inductor import columns as sums
 from ..inductor import mixed
 from ..inductor.grouped_sums import add_stage
-from ..inductor.memory import estimated_peak
-from ..inductor.protocols import Kernel, Schedule
+from ..inductor.loops import made_once
+from ..inductor.memory import estimated_peak, peak_bytes
+from ..inductor.protocols import Kernel, LoopNode, Schedule
 from ..lowering.triton import codegen
 from ..lowering.triton.columns import column_band
 from ..reasons import Reason, Refusal, Unsupported
@@ -201,12 +202,18 @@ def _stage(stages: Stages, undo: contextlib.ExitStack) -> Staged:
     cost = cost_of(stages.whole)
     undo.callback(codegen.put_back, [stages.whole])
     parts = [add_stage(one, undo) for one in stages.sums]
-    first, second = codegen.fuse_nodes([*stages.before, *parts]), codegen.fuse_nodes(stages.after)
+    # Each kernel that adds up columns nearby asks; loops and nodes of the stages are the same each time.
+    key = "two stages", *((one.node.get_name(), one.loops) for one in stages.sums)
+    first, second = made_once(stages.whole, key, partial(_kernels_of_stages, stages, parts))
     if first is None or second is None:
         detail = "Inductor's codegen cannot run its sums in two stages"
         raise Unsupported(Reason.not_liftable, f"{stages.whole.get_name()}: {detail}")
     codegen.put_back([first, second])
     return Staged(stages.whole, first, second, cost)
+
+
+def _kernels_of_stages(stages: Stages, parts: list[LoopNode]) -> tuple[Kernel | None, Kernel | None]:
+    return codegen.fuse_nodes([*stages.before, *parts]), codegen.fuse_nodes(stages.after)
 
 
 def _change_of(schedule: Schedule, tile: Tile, room: Room | None) -> _Change:
@@ -218,7 +225,7 @@ def _change_of(schedule: Schedule, tile: Tile, room: Room | None) -> _Change:
     processors = inductor.multiprocessors(inductor.device_of(tile.kernels[0]))
     check = None
     if room is not None:
-        check = partial(room.check_all, most=_peak_with_workspaces(schedule, tile, processors))
+        check = partial(room.check_all, most=_peak_with_workspaces(schedule, tile, processors, room.most))
     blocks = fastest_first(tile, blocks_to_try(tile, processors), processors)
     with contextlib.ExitStack() as undo:
         for one in tile.sums:
@@ -228,13 +235,17 @@ def _change_of(schedule: Schedule, tile: Tile, room: Room | None) -> _Change:
     return change
 
 
-def _peak_with_workspaces(schedule: Schedule, tile: Tile, processors: int) -> int:
-    """Return the graph's peak with the partial sums of mix-order kernels, of which Inductor's estimate has fewer."""
+def _peak_with_workspaces(schedule: Schedule, tile: Tile, processors: int, most: int) -> int:
+    """Return the graph's peak with the partial sums of mix-order kernels, of which Inductor's estimate has fewer.
+
+    most: bytes that are allowed without them; of a peak that is no higher, Inductor's order is not looked at.
+    """
     own = [one for one in tile.sums if mixed.is_part_of_mixed_kernel(one.part)]
     with contextlib.ExitStack() as undo:
         for one in own:
             sums.resize_parts(one, -(-one.rows // mixed.block_of_mixed_kernel(one.rows, processors)), undo)
-        return estimated_peak(schedule) if own else 0
+        peak = peak_bytes(schedule) if own else 0
+        return estimated_peak(schedule, peak) if peak > most else peak
 
 
 def _in_first_blocks(
