@@ -23,6 +23,7 @@ from .compiling import (
     tested_versions,
     torch_obstacle,
 )
+from .equalities import compares
 from .hooks import (
     GRAPH_HOOK,
     HOOK,

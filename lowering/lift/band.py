@@ -10,6 +10,7 @@ from typing import TypeAlias
 import sympy
 from torch.utils._sympy.functions import ModularIndexing
 
+from bridge.affine.equalities import compared_loads
 from bridge.affine.mlir_runtime import ir
 from bridge.inductor import inductor_ops
 from bridge.reasons import Reason, Unsupported
@@ -88,13 +89,21 @@ def lift_function(function: ir.Operation, tables: FunctionTables, stores_of: dic
     roots = [op.operation for op in entry.operations if op.operation.name == "affine.for"]
     # A band loop that names no nodes is what code motion took out of a band.
     bands = [root for root in roots if "bridge.band" in root.attributes and "bridge.nodes" in root.attributes]
-    return [lift_band(root, entry, tables, stores_of) for root in bands]
+    compared = compared_loads(function) if bands else frozenset()
+    return [lift_band(root, entry, tables, stores_of, compared) for root in bands]
 
 
 def lift_band(
-    root: ir.Operation, entry: ir.Block, tables: FunctionTables, stores_of: dict[str, set[str]]
+    root: ir.Operation,
+    entry: ir.Block,
+    tables: FunctionTables,
+    stores_of: dict[str, set[str]],
+    compared: frozenset[ir.Value] = frozenset(),
 ) -> LiftedBand:
-    """Read one fused nest back.  InvariantError if a loop of the band was not proven parallel."""
+    """Read one fused nest back.  InvariantError if a loop of the band was not proven parallel.
+
+    compared: what is loaded as memory would have rounded it.
+    """
     names = [ir.StringAttr(n).value for n in ir.ArrayAttr(root.attributes["bridge.nodes"])]
     kernels = [ir.IntegerAttr(k).value for k in ir.ArrayAttr(root.attributes["bridge.kernels"])]
     stores = _stores(root)
@@ -118,6 +127,7 @@ def lift_band(
         tables.extent,
         tables.new_contents,
         tables.seeds,
+        compared,
     )
     overwritten = _overwritten_before(names, stores_of, tables.new_contents)
     nodes = [
@@ -202,7 +212,8 @@ class _Scope:
 
     buffers, sizes: the function's tables by SSA value; row: lanes of a row; in_registers: a kernel keeps the row in
     registers; looped: it may go over the row in a loop; simt_target, extent, new_contents, seeds: as in
-    `FunctionTables`; overwritten: the buffers that earlier nodes of the band have overwritten.
+    `FunctionTables`; compared: as in `Environment`; overwritten: the buffers that earlier nodes of the band have
+    overwritten.
     """
 
     buffers: dict[ir.Value, StridedBuffer]
@@ -214,6 +225,7 @@ class _Scope:
     extent: Callable[[sympy.Expr], sympy.Expr]
     new_contents: Mapping[str, str]
     seeds: frozenset[str]
+    compared: frozenset[ir.Value]
     overwritten: frozenset[str] = frozenset()
 
 
@@ -284,6 +296,7 @@ def _environment(scope: _Scope, indices: dict[ir.Value, sympy.Expr], segment: in
         scope.new_contents,
         scope.overwritten,
         scope.seeds,
+        scope.compared,
     )
 
 

@@ -29,7 +29,8 @@ class Environment:
     in_registers: a reduction may use the result of another, since the row is read once;
     looped: a kernel may go over the row in a loop, in which the result of a reduction is not there yet;
     new_contents: the name to store under, of each buffer that is overwritten; overwritten: the buffers that are by now.
-    seeds: the buffers of seeds of random numbers.
+    seeds: the buffers of seeds of random numbers; compared: what is loaded as memory would have rounded it, since
+    something is asked to equal it.
     """
 
     ops: Ops
@@ -42,6 +43,7 @@ class Environment:
     new_contents: Mapping[str, str] = field(default_factory=dict)
     overwritten: frozenset[str] = frozenset()
     seeds: frozenset[str] = frozenset()
+    compared: frozenset[ir.Value] = frozenset()
 
 
 class ValueEvaluator(Protocol):

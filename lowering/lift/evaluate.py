@@ -139,13 +139,24 @@ class Evaluator:
         source = dtypes.signed_dtype(str(operation.operands[0].type))
         target = dtypes.signed_dtype(str(value.type))
         if self.env.simt_target and _extends_load(operation, source, target):
-            return self.value(operation.operands[0])  # Triton's loads extend by themselves
+            return self._extended(operation.operands[0], source)
         zero_extends = operation.name in ("arith.uitofp", "arith.extui")
         if zero_extends != (source == torch.bool) or target == torch.bool:
             raise Unsupported(Reason.not_liftable, f"{operation.name} from {source} to {target}")
         # A rounding to 16 bits that is in the IR is meant; only the store's own is left to the store.
         rounding = {"use_compute_types": False} if target in dtypes.LOW_PRECISION else {}
         return self.env.ops.to_dtype(self.value(operation.operands[0]), target, src_dtype=source, **rounding)
+
+    def _extended(self, loaded: ir.Value, source: torch.dtype) -> OpsValue:
+        """Return 16 bits that were loaded as float32: Triton's loads extend by themselves.
+
+        What the kernel itself has stored, Inductor gives as it was before; what is compared is rounded.
+        """
+        value = self.value(loaded)
+        if loaded not in self.env.compared:
+            return value
+        rounded = self.env.ops.to_dtype(value, source, use_compute_types=False)
+        return self.env.ops.to_dtype(rounded, torch.float32, src_dtype=source)
 
     def _bitcast(self, operation: ir.Operation, value: ir.Value) -> OpsValue:
         """Reinterpret the bits of a value."""

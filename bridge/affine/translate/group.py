@@ -12,6 +12,7 @@ import torch
 from ... import inductor
 from ...reasons import InvariantError, Reason, Unsupported
 from .. import dtypes
+from ..equalities import compared_loads
 from ..mlir_runtime import context, ir
 from .access import LinearAccess, Prover, View, delinearise
 from .affine_expr import SymbolTable
@@ -51,7 +52,8 @@ class NodeSource:
 class Translation:
     """Hold the affine module of a group and the tables that the lift reads it back with.
 
-    keeps_roundings: it has roundings that the program, or an option of torch's, asks for: none may be left out;
+    keeps_roundings: it has roundings that the program, or an option of torch's, asks for, or an equality that depends
+        on them: none may be left out;
     new_contents: Inductor's name for the new contents of each buffer that is overwritten;
     seeds: the buffers of seeds of random numbers.
     """
@@ -141,10 +143,11 @@ def translate_group(name: str, sources: list[NodeSource], traces: list[NestTrace
         sizes = [multiples.restore(symbol) for symbol in symbols.values]
         _finish(function, _argument_labels(memrefs, sizes, target))
         _verify(module)
+        keeps_roundings = ops.keeps_roundings or bool(compared_loads(function.operation))
     for memref in memrefs.values():
         memref.view.strides = [multiples.restore(stride) for stride in memref.view.strides]
     seeds = frozenset().union(*(trace.seeds for trace in traces))
-    return Translation(module, traces, memrefs, sizes, multiples, ops.keeps_roundings, new_contents, seeds)
+    return Translation(module, traces, memrefs, sizes, multiples, keeps_roundings, new_contents, seeds)
 
 
 def _new_contents(traces: list[NestTrace]) -> dict[str, str]:

@@ -250,6 +250,23 @@ def same(one, other):
     return one.shape == other.shape and torch.equal(one.float().isnan(), ~number) and torch.equal(*bits)
 
 
+def kept(x, y):
+    found = norm(x)
+    return found, torch.where(found == y, found, 0).float().sum(0)
+
+
+def test_columns_of_elements_that_equal_others_are_those_of_memory(few_processors):
+    """A kernel of rows and columns would compare what it has not rounded yet."""
+    x = torch.randn(96, 64, generator=torch.Generator().manual_seed(0)).to(torch.bfloat16)
+    torch._dynamo.reset()
+    with interpreter(), torch.no_grad():
+        y = torch.compile(norm, backend="inductor", dynamic=False)(x)
+        torch._dynamo.reset()
+        found, total = torch.compile(kept, backend="bridge", dynamic=False, options={"force_fusion": True})(x, y)
+    assert torch.equal(found, y)
+    torch.testing.assert_close(total, y.float().sum(0), rtol=1e-5, atol=1e-5)
+
+
 @pytest.mark.parametrize(("rows", "columns"), [(75, 120), (96, 64)])
 @pytest.mark.parametrize("special", [None, float("nan"), float("-inf")])
 def test_copies_in_float8_are_those_of_eager(few_processors, as_if_large, rows, columns, special):

@@ -1,0 +1,76 @@
+"""Find what has to be rounded as memory would have rounded it, because a program asks if it equals something else.
+
+The gradient of a maximum compares each element with the maximum: as it was stored. An element that one kernel stores in
+16 bits and reads again is not rounded on its way, as it never leaves its register, and equals nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from .mlir_runtime import ir
+
+#: Predicates of `arith.cmpf` that ask if two floats are equal: oeq, one, ueq, une.
+_EQUALITIES = {1, 6, 8, 13}
+
+_LOW_PRECISION = {"f16", "bf16"}
+
+
+def compared_loads(function: ir.Operation) -> frozenset[ir.Value]:
+    """Return the 16-bit values loaded from what a function stores, on which an equality of computed floats depends."""
+    known: set[ir.Value] = set()
+    pending = [operand for comparison in _equalities(function) for operand in comparison.operands]
+    while pending:
+        value = pending.pop()
+        if value not in known:
+            known.add(value)
+            pending += _sources(value)
+    return frozenset(value for value in known if str(value.type) in _LOW_PRECISION and _stores_before(value))
+
+
+def _equalities(function: ir.Operation) -> list[ir.Operation]:
+    """Return the comparisons that ask if floats are equal, but those with a constant."""
+    found: list[ir.Operation] = []
+
+    def visit(operation: ir.Operation) -> ir.WalkResult:
+        if operation.name == "arith.cmpf" and _asks_if_equal(operation):
+            found.append(operation)
+        return ir.WalkResult.ADVANCE
+
+    function.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
+
+
+def _asks_if_equal(comparison: ir.Operation) -> bool:
+    """Return True if a comparison asks if two floats are equal that are computed, both of them."""
+    predicate = ir.IntegerAttr(comparison.attributes["predicate"]).value
+    return predicate in _EQUALITIES and not any(map(_is_constant, comparison.operands))
+
+
+def _is_constant(value: ir.Value) -> bool:
+    return not isinstance(value.owner, ir.Block) and value.owner.name == "arith.constant"
+
+
+def _sources(value: ir.Value) -> list[ir.Value]:
+    """Return what a value is computed from: operands, what a loop yields, what is stored where it is read."""
+    if isinstance(value.owner, ir.Block):
+        return []
+    if value.owner.name == "affine.load":
+        return [store.operands[0] for store in _stores_before(value)]
+    number = ir.OpResult(value).result_number
+    blocks = [block for region in value.owner.regions for block in region.blocks]
+    yielded = [list(block.operations)[-1].operands for block in blocks]
+    return [*value.owner.operands, *(operands[number] for operands in yielded if number < len(operands))]
+
+
+def _stores_before(load: ir.Value) -> list[ir.Operation]:
+    """Return the stores to the memref that a value is loaded from; none for a value of another operation."""
+    if isinstance(load.owner, ir.Block) or load.owner.name != "affine.load":
+        return []
+    return list(_stores(load.owner.operands[0]))
+
+
+def _stores(memref: ir.Value) -> Iterator[ir.Operation]:
+    for use in memref.uses:
+        if use.owner.name == "affine.store" and use.operand_number == 1:
+            yield use.owner
