@@ -2,7 +2,7 @@
 
 python benchmarks/column_blocks.py PAIRS.json [--model eva02] [--blocks 8 16 32] [--warps 4 8 16] [--stages 1 3]
 
-The rules of `lowering/triton/columns.py` and of `horizontal/column_sums.py` rest on it.  A kernel runs alone, after a
+The rules of `lowering/triton/columns.py` and of `horizontal/column_costs.py` rest on it.  A kernel runs alone, after a
 write of 256 MB, so that nothing that it reads is in a cache; its buffers hold random numbers.
 """
 
