@@ -95,7 +95,7 @@ class Commit:
         _check_awaited(self.schedule, positions, kernel)
         if self.room is not None:
             replaced = [self.schedule[p] for p in positions]
-            check_worthwhile(self.taken, replaced, saved_bytes(kernel, replaced))
+            check_worthwhile(self.taken, replaced, saved_bytes(kernel.get_operation_names(), replaced))
             self._check_room(self.room, positions, kernel)
 
     def _check_room(self, room: Room, positions: set[int], kernel: Kernel) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from .. import inductor
-from ..horizontal.column_costs import launches_to_add_up
+from ..horizontal.column_costs import CLEAR_GAIN, launches_to_add_up
 from ..horizontal.column_sums import adds_up_columns, goes_over, kernels_around, only_extents
 from ..horizontal.independence import find_obstacle, positions_of, replaced_by_parts, stay_in_order
 from ..horizontal.peak_memory import Room
@@ -22,6 +22,7 @@ from ..inductor import columns as sums
 from ..inductor import mixed
 from ..inductor.memory import estimated_peak
 from ..inductor.protocols import Kernel, LoopNode, Schedule
+from ..lowering.lift.commit import saved_bytes
 from ..lowering.triton import codegen
 from ..lowering.triton.profitability import LAUNCH_BYTES, traffic, traffic_of_one
 from ..reasons import Reason, Unsupported
@@ -40,8 +41,16 @@ class Parts:
     @property
     def read_again(self) -> int:
         """Return the bytes that the two move, and the one does not."""
-        touched = [inductor.bytes_touched(kernel) for kernel in (self.rows, self.columns)]
-        return traffic(touched) - traffic_of_one(touched)
+        return traffic(self._touched) - traffic_of_one(self._touched)
+
+    @property
+    def unclear(self) -> float:
+        """Return the bytes that a gain has to be above: bytes say the time of a sum of columns no better than that."""
+        return CLEAR_GAIN * traffic_of_one(self._touched)
+
+    @property
+    def _touched(self) -> list[dict[str, int]]:
+        return [inductor.bytes_touched(kernel) for kernel in (self.rows, self.columns)]
 
 
 def take_apart(schedule: Schedule, logs: Logs) -> tuple[Schedule, list[Parts]]:
@@ -90,11 +99,13 @@ def check_worthwhile(taken: Sequence[Parts], replaced: list[Kernel], saved: int)
     """Raise Unsupported for a kernel of rows of mix-order kernels and of others that saves less than it costs.
 
     saved: bytes that it saves, launches as bytes. The columns may have to read again what the rows read, in a launch
-    of their own.
+    of their own; and the others may save something without them.
     """
     apart = [parts for parts in taken if any(kernel is parts.rows for kernel in replaced)]
+    others = [kernel for kernel in replaced if not any(kernel is parts.rows for parts in apart)]
+    saved -= saved_bytes(set().union(*map(inductor.operation_names, others)), others) if len(others) > 1 else 0
     lost = sum(parts.read_again + LAUNCH_BYTES for parts in apart)
-    if apart and saved <= lost:
+    if apart and saved - lost <= sum(parts.unclear for parts in apart):
         names = ", ".join(parts.whole.get_name() for parts in apart)
         detail = f"a kernel with the rows alone saves {saved / 2**20:.1f} MB, and {lost / 2**20:.1f} MB are read again"
         raise Unsupported(Reason.not_profitable, f"{names}: {detail}")

@@ -89,7 +89,7 @@ def _check_rows(kernel: Kernel, kernels: list[Kernel], band: LiftedBand, loaded:
     lanes = power_of_2(max(prod(map(int, node.reduce_sizes)) for node in band.nodes))
     rows, _ = rows_and_warps(band.registers, lanes) or (1, 0)
     beside = inductor.bytes_beside_rows(kernel, 1 if alone else rows, _tiled(kernels))
-    saved = saved_bytes(kernel, kernels)
+    saved = saved_bytes(kernel.get_operation_names(), kernels)
     if beside > max(saved, 0):
         amounts = f"saves {saved / 2**20:.1f} MB, a launch counted as {LAUNCH_BYTES >> 20}"
         detail = f"one kernel {amounts}, and moves {beside / 2**20:.1f} MB beside the rows that it keeps"
@@ -115,11 +115,9 @@ def _bytes_loaded(kernel: Kernel) -> int:
     return inductor.bytes_loaded_in_passes(kernel) if is_looped else inductor.bytes_loaded(kernel)
 
 
-def saved_bytes(kernel: Kernel, kernels: list[Kernel]) -> int:
-    """Return the bytes that one kernel in the place of others saves, and what a launch counts for."""
-    apart, together = (
-        [inductor.bytes_touched(k, own) for k in kernels] for own in (None, kernel.get_operation_names())
-    )
+def saved_bytes(names: set[str], kernels: list[Kernel]) -> int:
+    """Return the bytes that one kernel of the named operations saves in the place of others, a launch among them."""
+    apart, together = ([inductor.bytes_touched(k, own) for k in kernels] for own in (None, names))
     return traffic(apart) - traffic_of_one(together) + (len(kernels) - 1) * LAUNCH_BYTES
 
 
@@ -139,7 +137,7 @@ def _one_kernel(nodes: list[LoopNode], kernels: list[Kernel]) -> tuple[Kernel, l
         raise Unsupported(Reason.not_liftable, f"{sorted(names)}: Inductor's codegen cannot run them together")
     if not kernels:
         return kernel, ["no tiles"]
-    saved, beside = saved_bytes(kernel, kernels), inductor.bytes_beside(kernel)
+    saved, beside = saved_bytes(kernel.get_operation_names(), kernels), inductor.bytes_beside(kernel)
     amounts = f"saves {saved / 2**20:.1f} MB, a launch counted as {LAUNCH_BYTES >> 20},"
     detail = f"{amounts} and without tiles moves {beside / 2**20:.1f} MB beside what it uses"
     if beside >= saved:

@@ -354,8 +354,10 @@ def test_numbers_of_sums_inside_sequences(few_processors_one_stage, as_if_large,
     assert_gradients_of_images(found, inputs)
 
 
-@pytest.mark.parametrize(("sequences", "tokens", "width", "block"), [(3, 32, 24, 8), (5, 60, 36, 12)])
-def test_numbers_of_sums_inside_sequences_that_inductor_has_split(few_processors, sequences, tokens, width, block):
+@pytest.mark.parametrize(("sequences", "tokens", "width", "block"), [(3, 32, 24, 16), (5, 60, 36, 20)])
+def test_numbers_of_sums_inside_sequences_that_inductor_has_split(
+    few_processors, as_if_large, sequences, tokens, width, block
+):
     """Where sequences and columns are too few for a GPU, both stages are Inductor's, and the parts are the blocks'."""
     inputs = modulated_inputs(sequences, tokens, width)
     found = forced_gradients(inputs)

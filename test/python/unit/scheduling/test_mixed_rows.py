@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from contextlib import nullcontext
 
 import pytest
 import torch
@@ -135,13 +136,24 @@ class TestCheck:
         monkeypatch.setattr(step.inductor, "bytes_touched", touched.get)
         self.parts = step.Parts(Whole("whole"), "rows", "columns")
 
-    @pytest.mark.parametrize("saved, pays", [(105, False), (106, True)])
-    def test_what_is_read_again_and_a_launch(self, saved, pays):
+    @pytest.mark.parametrize("saved, pays", [(105, False), (123, False), (124, True)])
+    def test_what_is_read_again_and_a_launch_and_an_eighth(self, saved, pays):
         if pays:
             step.check_worthwhile([self.parts], ["rows", "other"], saved << 20)
             return
         with pytest.raises(Unsupported, match="105.0 MB are read again"):
             step.check_worthwhile([self.parts], ["rows", "other"], saved << 20)
+
+    def test_what_others_save_without_the_rows_is_not_counted(self, monkeypatch):
+        others = {"one": {"y": 60 << 20}, "other": {"y": 60 << 20}}
+        touched = step.inductor.bytes_touched
+        monkeypatch.setattr(
+            step.inductor, "bytes_touched", lambda kernel, own=None: others.get(kernel) or touched(kernel)
+        )
+        monkeypatch.setattr(step.inductor, "operation_names", lambda kernel: {kernel})
+        for saved, pays in [(124 + 65, True), (123 + 65, False)]:
+            with nullcontext() if pays else pytest.raises(Unsupported):
+                step.check_worthwhile([self.parts], ["rows", "one", "other"], saved << 20)
 
     def test_other_kernels_may_save_nothing(self):
         step.check_worthwhile([self.parts], ["other"], 0)
