@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import ctypes
 import inspect
 import itertools
 import os
@@ -155,10 +156,29 @@ def _contiguous_atomic(original: Callable) -> Callable:
 
     def atomic(self: interpreter.InterpreterBuilder, kind: object, *rest: Any) -> interpreter.TensorHandle:
         operands, scopes = rest[:3], rest[3:]
-        whole = (interpreter.TensorHandle(np.asarray(o.data, order="C"), o.dtype) for o in operands)
+        whole = [interpreter.TensorHandle(np.asarray(o.data, order="C"), o.dtype) for o in operands]
+        if kind == interpreter._ir.ATOMIC_OP.FADD and operands[1].dtype.scalar == tl.bfloat16:
+            return _add_bfloat16(*whole)
         return original(self, kind, *whole, *scopes)
 
     return atomic
+
+
+def _add_bfloat16(
+    pointers: interpreter.TensorHandle, values: interpreter.TensorHandle, mask: interpreter.TensorHandle
+) -> interpreter.TensorHandle:
+    """Add lane by lane, each sum rounded, for the interpreter's atomic operations, which know no bfloat16.
+
+    Returns what was there before each addition, as bits.
+    """
+    addresses, kept = pointers.data.reshape(-1), np.broadcast_to(mask.data, pointers.data.shape).reshape(-1)
+    addends = torch.from_numpy(np.array(values.data).reshape(-1).view(np.int16)).view(torch.bfloat16)
+    before = np.zeros(addresses.size, np.uint16)
+    for lane in np.flatnonzero(kept):
+        memory = torch.from_numpy(np.ctypeslib.as_array((ctypes.c_int16 * 1).from_address(int(addresses[lane]))))
+        before[lane] = memory.numpy().view(np.uint16)[0]
+        memory.view(torch.bfloat16).add_(addends[lane])
+    return interpreter.TensorHandle(before.reshape(pointers.data.shape), tl.bfloat16)
 
 
 def _along(data: np.ndarray, axis: int, part: slice) -> np.ndarray:

@@ -80,7 +80,7 @@ class _Recorder:
         self.found, self.builder = Accesses(), interpreter.interpreter_builder
         self.execute, self.convert = interpreter.GridExecutor.__call__, interpreter._implicit_cvt
         self.load, self.store = self.builder.create_masked_load, self.builder.create_masked_store
-        self.update, self.place = self.builder.create_atomic_rmw, self.builder.set_grid_idx
+        self.place = self.builder.set_grid_idx
         self.by_base: dict[int, Argument] = {}
 
     def launching(self, executor, *arguments, **options):
@@ -123,7 +123,8 @@ class _Recorder:
 
     def recording_update(self, operation, pointers, value, mask, *rest):
         moved, kept = self.real(pointers, mask, "stored")
-        return self.update(operation, moved, value, kept, *rest)
+        # The class's, as it is by now: what is interpreted may have it corrected after the recorder was made.
+        return type(self.builder).create_atomic_rmw(self.builder, operation, moved, value, kept, *rest)
 
     def from_the_end(self, *indices):
         self.place(*(extent - 1 - index for extent, index in zip(self.builder.grid_dim, indices, strict=True)))

@@ -38,8 +38,14 @@ def count_row(source, result, SIZE: tl.constexpr):
     tl.atomic_add(result + lanes % 4, ones, tl.load(source + lanes) > 0)
 
 
-def interpret(monkeypatch, kernel, values, results):
-    source, result = torch.tensor(values), torch.zeros(results)
+def add_row(source, result, SIZE: tl.constexpr):
+    lanes = tl.arange(0, SIZE)
+    values = tl.load(source + lanes)
+    tl.atomic_add(result + lanes % 2, values.to(tl.bfloat16), values != 7)
+
+
+def interpret(monkeypatch, kernel, values, results, dtype=torch.float32):
+    source, result = torch.tensor(values), torch.zeros(results, dtype=dtype)
     with stubs.interpreted_triton():
         monkeypatch.setitem(globals(), "combine", triton.jit(add))
         triton.jit(kernel)[(1,)](source, result, SIZE=len(values))
@@ -80,6 +86,12 @@ def test_scan_holds_every_partial_sum(monkeypatch):
 def test_a_number_is_added_in_every_lane_and_not_what_lies_behind_it_in_memory(monkeypatch):
     """Counts of `index_add` of ones were what the memory held."""
     assert interpret(monkeypatch, count_row, [1.0, 0.0] * 8, 4) == [4.0, 0.0, 4.0, 0.0]
+
+
+def test_every_lane_adds_to_bfloat16_and_rounds(monkeypatch):
+    """An interpreted kernel that added to bfloat16 failed: unsupported data type. 256 + 1 is rounded to 256."""
+    row = [256.0, 1.5, 1.0, 2.0, 1.0, 7.0, 7.0, -4.0]
+    assert interpret(monkeypatch, add_row, row, 2, torch.bfloat16) == [256.0, -0.5]
 
 
 def test_numbers_become_tensors_of_the_type_of_those_beside_them():
