@@ -32,7 +32,7 @@ class Elementwise:
 
     rounds: conversions to float16 / bfloat16 round (C++ codegen); else they only do so at a store (Triton).
     emulates: what a store rounds is read rounded everywhere, as in eager.
-    casts: (operation, from, to, whether meant) of those emitted.
+    casts: (operation, from, to, whether meant) of those emitted; a second extension of a value is not noted.
     """
 
     def __init__(self, rounds: bool, emulates: bool = False):
@@ -316,7 +316,8 @@ class Elementwise:
             return self._compare("ne", x, self._op_constant(0, x.dtype))
         operation = _signed_cast(kinds, x.dtype, dtype)
         attributes = _rounding_mode() if meant and operation == "arith.truncf" else None
-        self.casts.add((operation, x.dtype, dtype, attributes is not None))
+        if operation != "arith.extf" or not _was_extended(x):
+            self.casts.add((operation, x.dtype, dtype, attributes is not None))
         return Typed(self.create(operation, [x.value], [self.type(dtype)], attributes).result, dtype)
 
     def _bridge_convert(self, x: Typed, dtype: torch.dtype) -> Typed:
@@ -335,6 +336,12 @@ def _check_converted(*converted: torch.dtype) -> None:
     """Raise Unsupported(unsupported_dtype) for numbers whose bits alone are known."""
     for dtype in dtypes.ONLY_BITS.intersection(converted):
         raise Unsupported(Reason.unsupported_dtype, f"{dtype} as a number")
+
+
+def _was_extended(x: Typed) -> bool:
+    """Return True for a value that a narrower one was extended to: it is not what a buffer of this width keeps."""
+    owner = x.value.owner
+    return not isinstance(owner, ir.Block) and owner.name == "arith.extf"
 
 
 def _rounding_mode() -> dict[str, ir.Attribute]:
