@@ -104,7 +104,7 @@ def test_results_are_there_from_the_launch_on():
 
 
 def test_what_inductors_estimate_has_not_is_admitted():
-    room = Room(10, {object(): 10})
+    room = Room(10, dict.fromkeys(SCHEDULE, 10))
     room.admit(20)
     room.admit(15)
     unknown = Room.unknown()

@@ -8,6 +8,7 @@ import sympy
 import torch
 from torch._inductor.dtype_propagation import DtypePropagationOpsHandler
 from torch._inductor.ops_handler import OpsHandler
+from torch._inductor.virtualized import V
 from torch.utils._sympy.functions import FloorDiv, ModularIndexing
 from translated import COLUMNS, DTYPES, FLOATS, INTEGERS, ROWS, buffers_of, check, lift, pointwise, reason_of, translate
 
@@ -295,3 +296,23 @@ def test_index_expr_that_is_not_affine():
 @pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.float32])
 def test_index_expr_that_is_the_larger_of_two(dtype):
     check(index_value(lambda i, j: sympy.Max(i - j, 1), dtype), buffers_of(dtype, dtype))
+
+
+@pytest.mark.parametrize("again, keeps", [(False, False), (True, True)])
+def test_a_value_that_is_extended_twice_has_no_rounding(again, keeps):
+    """Beside a number that is rounded to float32: a product in float32 that is extended may be that number again."""
+    buffers = {"in0": torch.bfloat16, "in1": torch.float64, "out": torch.float64}
+
+    def compute(ops, values, _):
+        number = ops.to_dtype(values[1], torch.float32)
+        row = ops.to_dtype(values[0], torch.float32)
+        return ops.to_dtype(ops.mul(row, number) if again else row, torch.float64)
+
+    def body(indices, _):
+        ops = V.get_ops_handler()
+        at = indices[0] * COLUMNS + indices[1]
+        values = [ops.load("in0", at), ops.load("in1", at)]
+        number = ops.to_dtype(ops.to_dtype(values[1], torch.float32), torch.int32)
+        ops.store("out", at, ops.add(compute(ops, values, indices), ops.to_dtype(number, torch.float64)))
+
+    assert translate(body, buffers, ((ROWS, COLUMNS), ()), rounds=False).keeps_roundings is keeps
