@@ -6,14 +6,13 @@ The gradient of a maximum compares each element with the maximum: as it was stor
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
+from . import dtypes
 from .mlir_runtime import ir
+from .ops_table import FLOAT_PREDICATES
 
-#: Predicates of `arith.cmpf` that ask if two floats are equal: oeq, one, ueq, une.
-_EQUALITIES = {1, 6, 8, 13}
+_EQUALITIES = {FLOAT_PREDICATES["eq"], FLOAT_PREDICATES["ne"]}
 
-_LOW_PRECISION = {"f16", "bf16"}
+_LOW_PRECISION = set(map(dtypes.type_name, dtypes.LOW_PRECISION))
 
 
 def compared_loads(function: ir.Operation) -> frozenset[ir.Value]:
@@ -25,7 +24,7 @@ def compared_loads(function: ir.Operation) -> frozenset[ir.Value]:
         if value not in known:
             known.add(value)
             pending += _sources(value)
-    return frozenset(value for value in known if str(value.type) in _LOW_PRECISION and _stores_before(value))
+    return frozenset(value for value in known if str(value.type) in _LOW_PRECISION and stores_where_read(value))
 
 
 def _equalities(function: ir.Operation) -> list[ir.Operation]:
@@ -56,21 +55,16 @@ def _sources(value: ir.Value) -> list[ir.Value]:
     if isinstance(value.owner, ir.Block):
         return []
     if value.owner.name == "affine.load":
-        return [store.operands[0] for store in _stores_before(value)]
+        return [store.operands[0] for store in stores_where_read(value)]
     number = ir.OpResult(value).result_number
     blocks = [block for region in value.owner.regions for block in region.blocks]
     yielded = [list(block.operations)[-1].operands for block in blocks]
     return [*value.owner.operands, *(operands[number] for operands in yielded if number < len(operands))]
 
 
-def _stores_before(load: ir.Value) -> list[ir.Operation]:
-    """Return the stores to the memref that a value is loaded from; none for a value of another operation."""
-    if isinstance(load.owner, ir.Block) or load.owner.name != "affine.load":
+def stores_where_read(value: ir.Value) -> list[ir.Operation]:
+    """Return a function's stores to the memref that a value is loaded from; none for a value of another operation."""
+    if isinstance(value.owner, ir.Block) or value.owner.name != "affine.load":
         return []
-    return list(_stores(load.owner.operands[0]))
-
-
-def _stores(memref: ir.Value) -> Iterator[ir.Operation]:
-    for use in memref.uses:
-        if use.owner.name == "affine.store" and use.operand_number == 1:
-            yield use.owner
+    users = [use.owner.operation for use in value.owner.operands[0].uses]
+    return [user for user in users if user.name == "affine.store"]

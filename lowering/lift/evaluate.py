@@ -17,6 +17,7 @@ import torch
 
 from bridge import inductor
 from bridge.affine import dtypes, ops_table
+from bridge.affine.equalities import stores_where_read
 from bridge.affine.mlir_runtime import ir
 from bridge.reasons import Reason, Unsupported
 
@@ -349,9 +350,6 @@ def _owner(value: ir.Value) -> ir.Operation:
 
 def _loads_stored(value: ir.Value) -> bool:
     """Return True if a value is loaded from a memref that the function also stores to, as it is or extended."""
-    operation = _owner(value)
-    while operation.name == "arith.extf":
-        operation = _owner(operation.operands[0])
-    if operation.name != "affine.load":
-        return False
-    return any(use.owner.operation.name == "affine.store" for use in operation.operands[0].uses)
+    while _owner(value).name == "arith.extf":
+        value = _owner(value).operands[0]
+    return bool(stores_where_read(value))
