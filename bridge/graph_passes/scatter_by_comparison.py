@@ -1,4 +1,4 @@
-"""Has a scatter of one element into each row of a constant be a comparison, which any kernel may compute.
+"""Put a comparison, which any kernel may compute, in the place of a scatter of one element into each row of a constant.
 
 The gradient of `x.gather(1, ids[:, None])` is the example: zeros as large as x, into which a kernel of its own adds one
 element a row, by atomics.  Memory moves all zeros twice before their reader has them.  As
@@ -12,6 +12,7 @@ a comparison's; Inductor has it so, too, where it scatters a number.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 import torch
@@ -71,15 +72,12 @@ def _has_one(operand: torch.Tensor, shape: torch.Size, dimension: int) -> bool:
 def _replace(graph: Graph, scatter: _Scatter) -> bool:
     """Return True where a comparison is in a scatter's place; changes nothing where its strides would be others."""
     made = _Made(graph, scatter.node)
-    try:
+    with ExitStack() as undo:
+        undo.callback(made.erase)
         result = _comparison(made, scatter)
-        same = graphs.tensor(result).stride() == graphs.tensor(scatter.node).stride()
-    except BaseException:
-        made.erase()
-        raise
-    if not same:
-        made.erase()
-        return False
+        if graphs.tensor(result).stride() != graphs.tensor(scatter.node).stride():
+            return False
+        undo.pop_all()
     scatter.node.replace_all_uses_with(result)
     graph.erase_node(scatter.node)
     return True
