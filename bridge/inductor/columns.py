@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import prod
@@ -28,6 +28,7 @@ from .loops import (
     run_loop_body,
     set_loop_body,
 )
+from .mixed import block_of_mixed_kernel
 from .protocols import Kernel, LoopBody, LoopNode
 from .schedule import buffers_read, loop_nodes, node_body, node_sizes
 
@@ -246,6 +247,15 @@ def resize_parts(one: ColumnSum, blocks: int, undo: contextlib.ExitStack) -> Non
     sizes = [*layout.size[:-1], sympy.Integer(parts)]
     strides = layout.stride if one.groups == 1 else [sympy.Integer(parts * one.columns), *layout.stride[1:]]
     node.layout = ir.FixedLayout(layout.device, layout.dtype, sizes, strides)
+
+
+def resize_to_workspace(found: Iterable[ColumnSum], processors: int, undo: contextlib.ExitStack) -> None:
+    """Have the buffer of each sum have the parts that a mix-order kernel leaves, until `undo` is closed.
+
+    Inductor's estimate of memory has those of a sum in two stages, which are fewer.
+    """
+    for one in found:
+        resize_parts(one, -(-one.rows // block_of_mixed_kernel(one.rows, processors)), undo)
 
 
 def tile_body(body: LoopBody, buffer: str, groups: int = 0) -> LoopBody:

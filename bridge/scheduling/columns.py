@@ -242,8 +242,7 @@ def _peak_with_workspaces(schedule: Schedule, tile: Tile, processors: int, most:
     """
     own = [one for one in tile.sums if mixed.is_part_of_mixed_kernel(one.part)]
     with contextlib.ExitStack() as undo:
-        for one in own:
-            sums.resize_parts(one, -(-one.rows // mixed.block_of_mixed_kernel(one.rows, processors)), undo)
+        sums.resize_to_workspace(own, processors, undo)
         peak = peak_bytes(schedule) if own else 0
         return estimated_peak(schedule, peak) if peak > most else peak
 

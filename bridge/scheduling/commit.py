@@ -94,8 +94,9 @@ class Commit:
         """Raise Unsupported for a new kernel that cannot stand in the schedule, or needs too much memory."""
         _check_awaited(self.schedule, positions, kernel)
         if self.room is not None:
-            replaced = [self.schedule[p] for p in positions]
-            check_worthwhile(self.taken, replaced, saved_bytes(kernel.get_operation_names(), replaced))
+            if self.taken:
+                replaced = [self.schedule[p] for p in positions]
+                check_worthwhile(self.taken, replaced, saved_bytes(kernel.get_operation_names(), replaced))
             self._check_room(self.room, positions, kernel)
 
     def _check_room(self, room: Room, positions: set[int], kernel: Kernel) -> None:

@@ -1,4 +1,4 @@
-"""Inductor's mix-order kernels, whose rows may rather be in a kernel with others: taken apart, and put back together.
+"""Take Inductor's mix-order kernels apart, whose rows may rather be in others, and put them back together.
 
 Inductor mixes a kernel of rows with one that adds up the columns of what it reads.  The rows are then in no kernel of
 plain loops, and what follows them in other loops stays apart: the gradient of a gate and a value that are halves of a
@@ -102,10 +102,12 @@ def check_worthwhile(taken: Sequence[Parts], replaced: list[Kernel], saved: int)
     of their own; and the others may save something without them.
     """
     apart = [parts for parts in taken if any(kernel is parts.rows for kernel in replaced)]
+    if not apart:
+        return
     others = [kernel for kernel in replaced if not any(kernel is parts.rows for parts in apart)]
     saved -= saved_bytes(set().union(*map(inductor.operation_names, others)), others) if len(others) > 1 else 0
     lost = sum(parts.read_again + LAUNCH_BYTES for parts in apart)
-    if apart and saved - lost <= sum(parts.unclear for parts in apart):
+    if saved - lost <= sum(parts.unclear for parts in apart):
         names = ", ".join(parts.whole.get_name() for parts in apart)
         detail = f"a kernel with the rows alone saves {saved / 2**20:.1f} MB, and {lost / 2**20:.1f} MB are read again"
         raise Unsupported(Reason.not_profitable, f"{names}: {detail}")
@@ -153,9 +155,7 @@ def _peak_with_workspaces(given: Schedule, apart: Sequence[Parts]) -> int:
     with ExitStack() as undo:
         for parts in apart:
             processors = inductor.multiprocessors(inductor.device_of(parts.rows))
-            for one in _column_sums(parts):
-                blocks = -(-one.rows // mixed.block_of_mixed_kernel(one.rows, processors))
-                sums.resize_parts(one, blocks, undo)
+            sums.resize_to_workspace(_column_sums(parts), processors, undo)
         return estimated_peak(given)
 
 
