@@ -107,7 +107,10 @@ def rows_of_step(columns: int, block: int) -> int:
 
 
 def stages_of_loop(columns: int, block: int) -> int:
-    """Return how many rows of its block a program has on their way at most, as Inductor's runtime chooses it."""
+    """Return how many rows of its block a program has on their way at most, as Inductor's runtime chooses it.
+
+    Of rows of more than 8192 elements, it has one fewer than this.
+    """
     return min(max(block // rows_of_step(columns, block) // 4, 1), STAGES)
 
 
