@@ -1,4 +1,4 @@
-"""What the last compilation did: one entry a group, with the time of every stage."""
+"""Say what the last compilation did: one entry a group, with the time of every stage."""
 
 from __future__ import annotations
 

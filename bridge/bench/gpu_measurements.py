@@ -25,7 +25,7 @@ class Launch(NamedTuple):
 
     @property
     def triton(self) -> bool:
-        """Whether Inductor generated it: the names that it gives to its kernels begin so."""
+        """Return True if Inductor generated it: the names that it gives to its kernels begin so."""
         return self.name.startswith("triton_")
 
 

@@ -36,7 +36,7 @@ NEEDS_NO_TRIAL = {"shrink_domains"}
 
 @dataclass
 class Changes:
-    """What was changed in a graph.
+    """Hold what was changed in a graph.
 
     lines: what was done, by pass; taken_back: what was not, as it needs memory; faults: what ended for a node, a pass
     or a trial; seconds: that all took.

@@ -1,4 +1,4 @@
-"""What is live while each kernel runs, which no decision may raise above what Inductor's own schedule needs.
+"""Say what is live while each kernel runs, which no decision may raise above what Inductor's own schedule needs.
 
 A fused kernel needs all that its parts read and make at once, and a launch that kernels share makes the later ones'
 buffers earlier.

@@ -1,4 +1,4 @@
-"""What Bridge replaces in torch: nothing else in the package puts a function in the place of one of torch's.
+"""Hold what Bridge replaces in torch: nothing else in the package puts a function in the place of one of torch's.
 
 Each has its reason, and is undone where the call that needs it ends; test_patches.py checks that.
 

@@ -1,4 +1,4 @@
-"""Where a loop node accesses a buffer, by the row and the column of a tile of rows that it goes over."""
+"""Find where a loop node accesses a buffer, by the row and the column of a tile of rows that it goes over."""
 
 from __future__ import annotations
 

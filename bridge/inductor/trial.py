@@ -1,4 +1,4 @@
-"""What Inductor would make of a graph: it is lowered and scheduled for that, and the result thrown away."""
+"""Find what Inductor would make of a graph: it is lowered and scheduled for that, and the result thrown away."""
 
 from __future__ import annotations
 

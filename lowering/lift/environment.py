@@ -1,4 +1,4 @@
-"""What IR values outside the loops mean, and what the lift of a reduction asks of the evaluation of values."""
+"""Hold what IR values outside the loops mean, and what the lift of a reduction asks of the evaluation of values."""
 
 from __future__ import annotations
 
