@@ -23,6 +23,9 @@ from .column_sums import Tile
 #: Registers of a thread for its rows, at most, where it may have fewer rows: code has up to a fourth more than that.
 MOST_THREAD_REGISTERS = 160
 
+#: Registers that a thread can have. GLA's gradient in blocks of 256 rows, eight at a time, is told 208 and has 168.
+THREAD_REGISTERS = 255
+
 #: Programs for each multiprocessor, at least: a bit less than one, as the last block need not be there.
 FEWEST_PROGRAMS = 0.9
 
@@ -117,13 +120,19 @@ def blocks_to_try(tile: Tile, processors: int) -> list[int]:
 def fastest_first(tile: Tile, blocks: Sequence[int], processors: int) -> list[int]:
     """Return blocks of so many rows in the order of the time that they, and the sums of what they leave, take.
 
-    Those that compute so many rows at a time that registers spill are left out, if there are others.
+    Those that compute so many rows at a time that few programs have registers come last, as they leave fewer partial
+    sums than others; those whose registers spill are left out, if there are others.
     """
     work, fewest = _work(tile.kernels, tile), rows_of_step(tile.columns, SMALLEST_BLOCK)
     elements = power_of_2(tile.columns) / (32 * warps_of_row(tile.columns))
-    most = max(MOST_THREAD_REGISTERS / (work.registers * elements), fewest)
-    fitting = [block for block in blocks if rows_of_step(tile.columns, block) <= most]
-    return sorted(fitting or blocks, key=partial(_cost_with_parts, tile, work, processors))
+    steps = {block: rows_of_step(tile.columns, block) for block in blocks}
+    cost = partial(_cost_with_parts, tile, work, processors)
+    few, most = (
+        max(limit / (work.registers * elements), fewest) for limit in (MOST_THREAD_REGISTERS, THREAD_REGISTERS)
+    )
+    fitting = sorted((block for block in blocks if steps[block] <= few), key=cost)
+    others = sorted((block for block in blocks if few < steps[block] <= most), key=cost)
+    return [*fitting, *others] or sorted(blocks, key=cost)
 
 
 def _inside_groups(known: list[int], group: int) -> list[int]:

@@ -73,6 +73,13 @@ def test_rows_that_do_not_fit_in_registers_are_not_computed_together(monkeypatch
     assert fastest_first(one, [64], 132) == [64]
 
 
+def test_blocks_with_registers_for_few_programs_come_last(monkeypatch):
+    """Of rows of 128, eight at a time take 208 registers (GLA): only where others leave more than there is room for."""
+    one = tile(262144, 128)
+    monkeypatch.setattr(column_costs, "_work", lambda kernels, tile: Work(1, 0, 0, 6.5))
+    assert fastest_first(one, [128, 256, 512], 132) == [128, 256], "512 rows are 16 at a time, and spill"
+
+
 def test_sines_take_as_many_warps_as_there_are_registers_for():
     """One program of 8 warps executes a third of them, in 92 us; without registers for 3, two do (OLMo 2)."""
     one, sines = tile(2048, 4096), 200e6
