@@ -7,10 +7,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from .. import inductor
-from ..inductor import mixed, tiles
+from ..inductor import mixed, row_order, tiles
 from ..inductor.columns import is_column_part
 from ..inductor.grouped_sums import GroupedSum, grouped_sums
 from ..inductor.protocols import Kernel, LoopNode, Schedule
+from ..inductor.row_order import RowOrder, orders_of_rows
 from ..reasons import Unsupported
 from .independence import find_obstacle, replaced_by_parts
 
@@ -75,6 +76,40 @@ def _same_places(one: GroupedSum, node: LoopNode) -> bool:
         for name in inductor.buffers_read(one.node) & used
         if inductor.size_hint(inductor.buffer_numel(name)) >= one.rows * one.columns
     )
+
+
+def orders_of_segments(kernel: Kernel, others: Iterable[Kernel]) -> list[RowOrder]:
+    """Return the orders in which others go over segments of the rows whose columns a kernel adds up.
+
+    A buffer of the size of the tile is in both at the same place for each row and column. Unsupported where a size is
+    a symbol.
+    """
+    if find_obstacle(kernel) is not None:
+        return []
+    parts = [node for node in inductor.loop_nodes(kernel) if is_column_part(node)]
+    nodes = [
+        node
+        for other in others
+        if other is not kernel and find_obstacle(other) is None
+        for node in inductor.loop_nodes(other)
+    ]
+    return list(dict.fromkeys(order for part in parts for order in orders_of_rows(part, nodes)))
+
+
+def put_in_order(kernels: Iterable[Kernel], order: RowOrder, undo: contextlib.ExitStack) -> list[Kernel]:
+    """Have kernels go over the rows of a tile in another order, until `undo` is closed; return those that can."""
+    return [kernel for kernel in kernels if _put_in_order(kernel, order, undo)]
+
+
+def _put_in_order(kernel: Kernel, order: RowOrder, undo: contextlib.ExitStack) -> bool:
+    if find_obstacle(kernel) is not None:
+        return False
+    with contextlib.suppress(Unsupported), contextlib.ExitStack() as back:
+        for node in inductor.loop_nodes(kernel):
+            row_order.put_in_order(node, order, back)
+        undo.push(back.pop_all())
+        return True
+    return False
 
 
 def stages_of(kernel: Kernel, rows: int, columns: int) -> Stages | None:

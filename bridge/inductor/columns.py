@@ -121,7 +121,7 @@ def _sum_of_stages(part: LoopNode, total: LoopNode, name: str, rows: int, column
     parts = _parts_in_last_place(part, columns, groups)
     if parts is None or is_column_part(total) or _extents(total) != (groups * columns, parts):
         raise Unsupported(Reason.not_liftable, f"{part.get_name()}: its parts are not whole rows of columns")
-    body = made_once(part, "one stage", partial(_as_one_stage, part))
+    body = as_one_stage(part)
     if [prod(sizes) for sizes in body.sizes] != [groups * columns, rows // groups] or not _stores_in_order(body):
         raise Unsupported(Reason.not_liftable, f"{part.get_name()}: its columns are in another order in memory")
     if groups == 1:
@@ -172,8 +172,12 @@ def _parts_in_last_place(part: LoopNode, columns: int, groups: int) -> int | Non
     return int(parts) if whole and all(ours == theirs for ours, theirs in row) else None
 
 
+def as_one_stage(part: LoopNode) -> LoopBody:
+    """Return the loops that a reduction that Inductor has split would have had without the split."""
+    return made_once(part, "one stage", partial(_as_one_stage, part))
+
+
 def _as_one_stage(part: LoopNode) -> LoopBody:
-    """Return the loops that the reduction would have had without the split."""
     node = part.node
     with node.with_original_inner_fn():
         _, body = node.simplify_and_reorder()
@@ -245,7 +249,7 @@ def resize_parts(one: ColumnSum, blocks: int, undo: contextlib.ExitStack) -> Non
     undo.callback(setattr, node, "layout", layout)
     parts = blocks // one.groups
     sizes = [*layout.size[:-1], sympy.Integer(parts)]
-    strides = layout.stride if one.groups == 1 else [sympy.Integer(parts * one.columns), *layout.stride[1:]]
+    strides = layout.stride if _groups(one.part) == 1 else [sympy.Integer(parts * one.columns), *layout.stride[1:]]
     node.layout = ir.FixedLayout(layout.device, layout.dtype, sizes, strides)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from math import prod
 
@@ -29,6 +30,12 @@ def covers_rows(node: LoopNode, rows: int) -> bool:
 def _elements(body: LoopBody) -> tuple[sympy.Expr, sympy.Expr]:
     """Return how many elements loops go over, and how many of these they reduce to one."""
     return made_once(body, "elements", lambda: (prod(_extents(body)), prod(body.sizes[1])))
+
+
+def reduced_elements(node: LoopNode) -> int | None:
+    """Return how many elements a node reduces to one; None for one that reduces nothing, or as many as a symbol."""
+    _, reduced = _elements(node_body(node))
+    return int(reduced) if node_body(node).sizes[1] and sympy.sympify(reduced).is_Integer else None
 
 
 def reduction_types(node: LoopNode) -> set[str]:
@@ -75,9 +82,8 @@ def _found_addresses(
     body: LoopBody, name: str, kinds: tuple[str, ...], rows: int, columns: int, outer: int | None
 ) -> set[sympy.Expr] | None:
     from torch._inductor.loop_body import MemoryUsageType
-    from torch._inductor.virtualized import V
 
-    digits = _digits(body, rows, columns, outer)
+    digits = loop_digits(body, rows, columns, outer)
     usage = [(kind, entry) for kind in MemoryUsageType for entry in body.memory_usage.get(kind, ())]
     entries = [(kind, entry) for kind, entry in usage if entry.buffer_name == name]
     known = [body.indexing_exprs[entry.index_name] for kind, entry in entries if kind.name in kinds]
@@ -87,11 +93,28 @@ def _found_addresses(
         return None
     places = [sympy.sympify(index).subs(digits, simultaneous=True) for index in known]
     ranges = {ROW: sympy.Integer(rows), COLUMN: sympy.Integer(columns)}
-    found = {sympy.expand(V.graph.sizevars.simplify_with_ranges(place, ranges)) for place in places}
+    found = {simplified(place, ranges) for place in places}
     return found if all(place.free_symbols <= {ROW, COLUMN} for place in found) else None
 
 
-def _digits(body: LoopBody, rows: int, columns: int, outer: int | None = None) -> dict[sympy.Symbol, sympy.Expr] | None:
+def loaded_at(body: LoopBody, name: str) -> list[sympy.Expr]:
+    """Return the addresses, by the variables of loops, at which they load from a buffer."""
+    from torch._inductor.loop_body import MemoryUsageType
+
+    entries = body.memory_usage.get(MemoryUsageType.LOAD, ())
+    return [sympy.expand(body.indexing_exprs[entry.index_name]) for entry in entries if entry.buffer_name == name]
+
+
+def simplified(index: sympy.Expr, ranges: Mapping[sympy.Symbol, sympy.Expr]) -> sympy.Expr:
+    """Return the sum that an index is where its variables have these ranges."""
+    from torch._inductor.virtualized import V
+
+    return sympy.expand(V.graph.sizevars.simplify_with_ranges(index, ranges))
+
+
+def loop_digits(
+    body: LoopBody, rows: int, columns: int, outer: int | None = None
+) -> dict[sympy.Symbol, sympy.Expr] | None:
     """Return the variables of loops by row and column; None where a loop does not end with a row."""
     last = len(body.iter_vars) if outer is None else outer
     (iterated, reduced), kept = body.sizes, body.iter_vars

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from .. import inductor
 from ..horizontal.column_costs import blocks_to_try, check_worthwhile, cost_of, fastest_first, launches_by_torch
-from ..horizontal.column_groups import Staged, Stages, stages_of, tiles_of_groups
+from ..horizontal.column_groups import Staged, Stages, orders_of_segments, put_in_order, stages_of, tiles_of_groups
 from ..horizontal.column_sums import (
     MOST_COLUMNS,
     WINDOW,
@@ -32,6 +32,7 @@ from ..inductor.grouped_sums import add_stage
 from ..inductor.loops import made_once
 from ..inductor.memory import estimated_peak, peak_bytes
 from ..inductor.protocols import Kernel, LoopNode, Schedule
+from ..inductor.row_order import RowOrder
 from ..lowering.triton import codegen
 from ..lowering.triton.columns import column_band
 from ..reasons import Reason, Refusal, Unsupported
@@ -47,10 +48,15 @@ _Refused: TypeAlias = "dict[tuple[Hashable, ...], tuple[Reason, str]]"
 
 @dataclass(frozen=True)
 class _Seed:
-    """A kernel that adds up columns; extents: the rows and columns of its tile, None where its sums have two stages."""
+    """A kernel that adds up columns.
+
+    extents: the rows and columns of its tile, None where its sums have two stages; order: in which kernels go over the
+    rows, None where all of them do already.
+    """
 
     kernel: Kernel
     extents: tuple[int, int] | None
+    order: RowOrder | None = None
 
 
 @dataclass(frozen=True)
@@ -98,7 +104,10 @@ def _try_seed(schedule: Schedule, seed: _Seed, logs: Logs, room: Room | None, kn
 
 
 def _seeds(schedule: Schedule, logs: Logs) -> list[_Seed]:
-    """Return what may be tried: kernels of sums in two stages, and then those of sums in groups of rows."""
+    """Return what may be tried: kernels of sums in two stages, then those of sums in groups of rows.
+
+    And then kernels of sums of rows that have several rows of others as segments.
+    """
     on_device = (kernel for kernel in schedule if inductor.device_of(kernel) is not None)  # not all calls are on one
     kernels = [kernel for kernel in on_device if inductor.generates_triton(inductor.device_of(kernel))]
     found = [_Seed(kernel, None) for kernel in kernels if adds_up_columns(kernel)]
@@ -106,7 +115,14 @@ def _seeds(schedule: Schedule, logs: Logs) -> list[_Seed]:
         with attempt(note=partial(_refuse, kernel, logs)):
             tiles = tiles_of_groups(kernel, kernels_around(schedule, kernel))
             found += [_Seed(kernel, extents) for extents in tiles if 1 < extents[1] <= MOST_COLUMNS]
+    for kernel in kernels:
+        orders = try_step(partial(_orders, schedule, kernel), [])
+        found += [_Seed(kernel, (order.rows, order.columns), order) for order in orders]
     return found
+
+
+def _orders(schedule: Schedule, kernel: Kernel) -> list[RowOrder]:
+    return orders_of_segments(kernel, kernels_around(schedule, kernel))
 
 
 def _refuse(seed: Kernel, logs: Logs, reason: Reason, detail: str) -> None:
@@ -180,10 +196,27 @@ def _staged_tile(
 ) -> tuple[Schedule, Tile]:
     """Return (the schedule, the tile of a kernel in it); sums in groups of rows that join the tile have two stages.
 
-    Until `undo` is closed.
+    And those that join it have its order of rows. Until `undo` is closed.
     """
-    rows, columns = seed.extents or only_extents(seed.kernel)
     around = kernels_around(schedule, seed.kernel)
+    if seed.order is None:
+        return _staged_tile_of(schedule, seed, around, divided, undo)
+    while True:
+        with contextlib.ExitStack() as back:
+            put = put_in_order(around, seed.order, back)
+            changed, tile = _staged_tile_of(schedule, seed, kernels_around(schedule, seed.kernel), divided, back)
+            left = [kernel for kernel in put if not any(kernel is other for other in tile.kernels)]
+            if not left:
+                undo.push(back.pop_all())
+                return changed, tile
+        around = [kernel for kernel in put if not any(kernel is other for other in left)]
+
+
+def _staged_tile_of(
+    schedule: Schedule, seed: _Seed, around: list[Kernel], divided: Divided | None, undo: contextlib.ExitStack
+) -> tuple[Schedule, Tile]:
+    """Return the same for kernels (`around`) whose rows have the order of the tile."""
+    rows, columns = seed.extents or only_extents(seed.kernel)
     known = [stages for kernel in around if (stages := stages_of(kernel, rows, columns)) is not None]
     while True:
         with contextlib.ExitStack() as back:

@@ -388,3 +388,78 @@ def test_sequences_that_no_block_ends_with_stay_apart(few_processors_one_stage):
     assert not decisions()
     assert any(reason is Reason.not_profitable and "ends with each group of 37" in why for reason, why in apart())
     assert_gradients_of_images(found, inputs)
+
+
+def scaled(o):
+    return o * torch.rsqrt(o.pow(2).mean(-1, keepdim=True) + 1e-5)
+
+
+def weight_of_heads(o, w, g):
+    """The output of gated linear attention: a norm of each head with a weight of its own, and a gate."""
+    return ((scaled(o.float()) * w * torch.nn.functional.silu(g.float())).to(o.dtype),)
+
+
+def weight_of_channels(o, w, g):
+    """The same, where the weight knows of no heads (Mamba 2)."""
+    y = scaled((o * torch.nn.functional.silu(g)).float().unflatten(-1, (3, -1))).flatten(-2)
+    return ((y * w).to(o.dtype),)
+
+
+def two_weights_of_heads(o, w, g):
+    """With a sum of what the norm's kernel has made."""
+    y = scaled(o) * w
+    return y * torch.tanh(g), y.sum((0, 1))
+
+
+@pytest.mark.parametrize(
+    ("function", "shape", "weight"),
+    [
+        (weight_of_heads, (2, 40, 3, 24), (3, 24)),
+        (weight_of_heads, (3, 32, 2, 40), (2, 40)),
+        (weight_of_channels, (2, 40, 72), (72,)),
+        (two_weights_of_heads, (2, 40, 3, 24), (3, 24)),
+    ],
+)
+def test_numbers_of_weights_of_segments(few_processors, as_if_large, function, shape, weight):
+    """Rows that are segments of those whose columns are added up go from segment to segment, each with its sums."""
+    generator = torch.Generator().manual_seed(0)
+    inputs = [torch.randn(shape, generator=generator) for shape in (shape, weight, shape)]
+    exact = gradients(function, [tensor.double() for tensor in inputs])
+    torch._dynamo.reset()
+    options = {"training": True, "strict": True, "force_fusion": True}
+    with interpreter():
+        found = gradients(torch.compile(function, backend="bridge", dynamic=False, options=options), inputs)
+    assert decisions(), bridge.report().details()
+    for one, other in zip(found, exact, strict=True):
+        torch.testing.assert_close(one.double(), other, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("function", "shape", "weight"),
+    [
+        (weight_of_heads, (4, 2048, 32, 128), (32, 128)),
+        (weight_of_channels, (4096, 3072), (3072,)),
+    ],
+)
+def test_weights_of_segments_are_in_the_kernel_of_the_segments(function, shape, weight):
+    """Of the norm's gradient, the weight's in two stages, Bridge makes two kernels, the peak being elsewhere."""
+    inputs = [torch.empty(size, dtype=torch.bfloat16, requires_grad=True) for size in (shape, weight, shape)]
+    inputs += [torch.empty(16384, 16384, dtype=torch.bfloat16, requires_grad=True)]
+
+    def beside(o, w, g, wide):
+        return *function(o, w, g), wide @ wide @ wide
+
+    theirs = graphs(beside, inputs, torch._inductor.compile_fx.compile_fx)
+    _, backward = graphs(beside, inputs, compiled_for(training=True))
+    assert int(count(backward)) == int(count(theirs[1])) - 1, bridge.report().details()
+    assert len(decisions()) == 1
+
+
+def test_weights_of_segments_leave_no_more_than_there_is_room_for():
+    """Blocks of 128 rows would leave 1 MB, and Inductor's first stage leaves 0.5."""
+    sizes = (4, 2048, 32, 128), (32, 128), (4, 2048, 32, 128)
+    inputs = [torch.empty(size, dtype=torch.bfloat16, requires_grad=True) for size in sizes]
+    _, backward = graphs(weight_of_heads, inputs, compiled_for(training=True))
+    assert count(backward) == "2", bridge.report().details()
+    (decision,) = decisions()
+    assert "blocks of 256 rows" in decision

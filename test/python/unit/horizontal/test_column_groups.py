@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 import torch
 from functions import norm
 from schedules import look_at_gpu_schedule
 
 from bridge import inductor
-from bridge.horizontal.column_groups import Staged, stages_of, tiles_of_groups
+from bridge.horizontal.column_groups import Staged, orders_of_segments, put_in_order, stages_of, tiles_of_groups
+from bridge.inductor.columns import column_sum, has_column_parts
+from bridge.inductor.row_order import RowOrder
 
 IMAGES, TOKENS, WIDTH = 64, 256, 1152
 TILE = (IMAGES * TOKENS, WIDTH)
@@ -77,3 +81,31 @@ def test_both_stages_are_in_the_place_of_the_kernel():
         assert changed[place : place + 2] == ["first", "second"] and len(changed) == len(schedule) + 1
 
     look(of_the_same_rows, check)
+
+
+def of_segments(x, g):
+    """A norm of heads, sums over the tokens of all heads, and a copy."""
+    heads = x.unflatten(-1, (32, 128))
+    return heads * torch.rsqrt(heads.pow(2).mean(-1, keepdim=True) + 1e-6), (x * g).sum(0), x[:512] @ g[:512].T
+
+
+def test_kernels_of_segments_have_the_order_of_a_sum_of_whole_rows():
+    """Those that can, until it is undone; a library call cannot, nor a sum of other columns."""
+    seen = []
+
+    def check(schedule):
+        (kernel,) = (kernel for kernel in schedule if has_column_parts(kernel))
+        (order,) = orders_of_segments(kernel, schedule)
+        assert order == RowOrder((32, 8192), (1, 32), 128) and orders_of_segments(kernel, [kernel]) == []
+        (part,) = inductor.loop_nodes(kernel)
+        with contextlib.ExitStack() as undo:
+            put = put_in_order(schedule, order, undo)
+            assert kernel in put and 1 < len(put) < len(schedule)
+            assert column_sum(part).groups == 32
+        assert column_sum(part).groups == 1
+        with contextlib.ExitStack() as undo:
+            assert put_in_order([kernel], RowOrder((64, 8192), (1, 64), 64 + 1), undo) == []
+        seen.append(order)
+
+    look_at_gpu_schedule(of_segments, [torch.empty(8192, 32 * 128) for _ in range(2)], check)
+    assert seen

@@ -21,7 +21,7 @@ A, B, C = sympy.symbols("a b c", integer=True, nonnegative=True)
 def digits(sizes, rows=8, columns=12):
     variables = [A, B, C][: len(sizes)]
     body = SimpleNamespace(iter_vars=variables, reduce_vars=[], sizes=([sympy.Integer(s) for s in sizes], []))
-    found = tiles._digits(body, rows, columns)
+    found = tiles.loop_digits(body, rows, columns)
     return None if found is None else [found[variable] for variable in variables]
 
 

@@ -1,0 +1,202 @@
+"""Kernels of rows that go over them in groups, in each of which columns have sums of their own.
+
+The gradient of a weight for each head is a sum over tokens, and a row of its tile is a token with all of its heads. A
+kernel of rows that are single heads goes from head to head of a token. If it goes over all tokens of one head, and then
+over those of the next, the rows of a head follow each other.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from math import prod
+from typing import Any
+
+import sympy
+
+from ..reasons import Reason, Unsupported
+from . import tiles
+from .columns import (
+    ColumnSum,
+    as_one_stage,
+    column_sum,
+    is_column_part,
+    made_sum,
+    only_reduces,
+    second_stage,
+    tile_body,
+)
+from .loops import made_once, remake_loop_body, set_loop_body
+from .protocols import LoopBody, LoopNode
+from .schedule import buffer_numel, buffers_made, buffers_read, node_body
+from .sizes import size_hint
+
+
+@dataclass(frozen=True)
+class RowOrder:
+    """An order of the rows of a tile in which those of a group follow each other.
+
+    sizes: of loops over the rows, outermost first, the first over the groups; steps: how many rows further each of them
+    leads in the order that there was; columns: of the tile.
+    """
+
+    sizes: tuple[int, ...]
+    steps: tuple[int, ...]
+    columns: int
+
+    @property
+    def rows(self) -> int:
+        """Return the rows of the tile."""
+        return prod(self.sizes)
+
+    @property
+    def groups(self) -> int:
+        """Return how many groups there are."""
+        return self.sizes[0]
+
+
+def orders_of_rows(part: LoopNode, others: Iterable[LoopNode]) -> list[RowOrder]:
+    """Return the orders in which rows of other nodes are those of groups of a sum, in two stages, of longer rows.
+
+    part: the first stage, as Inductor has it. Unsupported where its stages are not as expected.
+    """
+    if made_sum(part) is not None or (one := column_sum(part)).groups > 1:
+        return []
+    found = [_order(one, node) for node in others if not is_column_part(node)]
+    return list(dict.fromkeys(order for order in found if order is not None))
+
+
+def _order(one: ColumnSum, node: LoopNode) -> RowOrder | None:
+    """Return the order in which a node's rows, which it reduces, are segments of a sum's; None if they are not."""
+    columns = tiles.reduced_elements(node)
+    if columns is None or not 1 < columns < one.columns or one.columns % columns:
+        return None
+    groups = one.columns // columns
+    if not tiles.covers_tile(node, one.rows * groups, columns):
+        return None
+    body = _in_groups(one.part, groups, columns)
+    for name in sorted(buffers_read(one.part) & (buffers_read(node) | buffers_made(node))):
+        if size_hint(buffer_numel(name)) >= one.rows * one.columns:
+            places = tiles.places(node_body(node), name, one.rows * groups, columns)
+            order = _order_of_access(body, name, columns)
+            if order is not None and columns * tiles.ROW + tiles.COLUMN in places:
+                return order
+    return None
+
+
+def _order_of_access(body: LoopBody, name: str, columns: int) -> RowOrder | None:
+    """Return the order in which loops over groups, columns and rows go over a buffer's rows; None for parts of it."""
+    (group, column), rows = body.iter_vars, list(body.reduce_vars)
+    sizes = [int(size) for size in (body.sizes[0][0], *body.sizes[1])]
+    for index in tiles.loaded_at(body, name):
+        steps = [index.coeff(variable) for variable in (group, *rows)]
+        linear = column + sum(step * variable for step, variable in zip(steps, (group, *rows), strict=True))
+        known = all(step.is_Integer and step % columns == 0 for step in steps)
+        if known and sympy.expand(index - linear) == 0:
+            numbers = tuple(int(step) // columns for step in steps)
+            if _are_digits(sizes, numbers):
+                return RowOrder(tuple(sizes), numbers, columns)
+    return None
+
+
+def _are_digits(sizes: Sequence[int], steps: Sequence[int]) -> bool:
+    """Return True if loops with such steps reach each number once, up to the product of their sizes."""
+    reached = 1
+    for step, size in sorted(pair for pair in zip(steps, sizes, strict=True) if pair[1] > 1):
+        if step != reached:
+            return False
+        reached *= size
+    return True
+
+
+def _in_groups(part: LoopNode, groups: int, columns: int) -> LoopBody:
+    """Return the loops of a sum in one stage, of which the outermost goes over groups of its columns."""
+    body = as_one_stage(part)
+    return made_once(body, ("in groups", groups, columns), partial(_with_columns_in_groups, body, groups, columns))
+
+
+def _with_columns_in_groups(body: LoopBody, groups: int, columns: int) -> LoopBody:
+    """Return loops of which those around what they reduce are two: over groups of columns, and those of a group."""
+    sizes = [sympy.Integer(groups), sympy.Integer(columns)]
+    if list(body.sizes[0]) == sizes:
+        return body
+    whole = [*body.sizes[0]]
+
+    def run(indices: Sequence[sympy.Symbol], reduced: Sequence[sympy.Symbol]) -> None:
+        ranges = dict(zip(indices, sizes, strict=True))
+        group, column = indices
+        body(_digits_of(group * columns + column, whole, ranges), reduced)
+
+    return remake_loop_body(run, sizes, body.sizes[1])
+
+
+def _digits_of(number: sympy.Expr, sizes: Sequence[sympy.Expr], ranges: dict[sympy.Symbol, sympy.Expr]) -> list[Any]:
+    """Return the digits of a number, of which each has so many values; ranges: of its variables."""
+    from torch.utils._sympy.functions import ModularIndexing
+
+    steps = [prod(sizes[place + 1 :]) for place in range(len(sizes))]
+    digits = [ModularIndexing(number, step, size) for step, size in zip(steps, sizes, strict=True)]
+    return [tiles.simplified(digit, ranges) for digit in digits]
+
+
+def put_in_order(node: LoopNode, order: RowOrder, undo: contextlib.ExitStack) -> None:
+    """Have a node go over the rows of a tile in another order, or add up columns in its groups, until `undo` is closed.
+
+    Unsupported, with nothing changed, where it does neither.
+    """
+    if is_column_part(node):
+        return _add_up_in_groups(node, order, undo)
+    covers = tiles.covers_tile(node, order.rows, order.columns) or tiles.covers_rows(node, order.rows)
+    body = node_body(node)
+    turned = made_once(body, ("in order", order), partial(_in_order, body, order)) if covers else None
+    if turned is None:
+        raise Unsupported(Reason.extents_do_not_agree, f"{node.get_name()}: not over rows of {order.columns}")
+    set_loop_body(node, turned, undo)
+    return None
+
+
+def _in_order(body: LoopBody, order: RowOrder) -> LoopBody | None:
+    """Return loops over a tile, or its rows, that go over the rows in another order; None where that is not known."""
+    digits = tiles.loop_digits(body, order.rows, order.columns)
+    if digits is None:
+        return None
+    in_row = [order.columns] if prod(body.sizes[0]) == order.rows * order.columns else []
+    sizes = [sympy.Integer(size) for size in (*order.sizes, *in_row)]
+
+    def run(indices: Sequence[sympy.Symbol], reduced: Sequence[sympy.Symbol]) -> None:
+        row = sum(step * index for step, index in zip(order.steps, indices, strict=False))
+        place = {tiles.ROW: row, tiles.COLUMN: indices[-1]}
+        ranges = dict(zip(indices, sizes, strict=True))
+        kept = [digits[variable].subs(place, simultaneous=True) for variable in body.iter_vars]
+        body([tiles.simplified(index, ranges) for index in kept], reduced)
+
+    return remake_loop_body(run, sizes, body.sizes[1])
+
+
+def _add_up_in_groups(part: Any, order: RowOrder, undo: contextlib.ExitStack) -> None:
+    """Give a sum, in two stages, of whole rows the loops of one in groups, until `undo` is closed.
+
+    The buffer between them keeps its layout, which other loops of Inductor's know; its elements are as many.
+    """
+    one = column_sum(part)
+    rows, columns = one.rows * order.groups, one.columns // order.groups
+    if one.groups > 1 or (rows, columns) != (order.rows, order.columns):
+        raise Unsupported(Reason.extents_do_not_agree, f"{part.get_name()}: not over rows of {order.columns}")
+    whole = _total_in_groups(one, order.groups, columns)
+    tile = tile_body(_in_groups(part, order.groups, columns), one.buffer, 1)
+    parts = one.parts * order.groups
+    made = ColumnSum(part, one.total, one.buffer, rows, columns, parts, tile, order.groups, whole, 1)
+    part.bridge_column_sum = made
+    undo.callback(delattr, part, "bridge_column_sum")
+    set_loop_body(one.total, second_stage(made, one.parts), undo)
+
+
+def _total_in_groups(one: ColumnSum, groups: int, columns: int) -> LoopBody:
+    """Return the loops of a second stage, over groups and columns; Unsupported where it stores more than its sum."""
+    body = node_body(one.total)
+    if not only_reduces(body):
+        raise Unsupported(Reason.not_liftable, f"{one.total.get_name()}: it does not store its sum alone")
+    key = "total in groups", groups, columns
+    return made_once(body, key, partial(_with_columns_in_groups, body, groups, columns))

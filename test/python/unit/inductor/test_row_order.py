@@ -1,0 +1,116 @@
+"""Orders of rows in which those of a group follow each other: which there are, and what loops and sums have them."""
+
+from __future__ import annotations
+
+import contextlib
+from types import SimpleNamespace
+
+import pytest
+import sympy
+import torch
+from schedules import look_at_gpu_schedule
+
+from bridge import inductor
+from bridge.inductor import columns, row_order, tiles
+from bridge.inductor.row_order import RowOrder
+from bridge.reasons import Unsupported
+
+TOKENS, HEADS, WIDTH = 8192, 32, 128
+ORDER = RowOrder((HEADS, TOKENS), (1, HEADS), WIDTH)
+
+
+def of_heads(x, g):
+    """A norm of heads, and the sums over tokens that the gradient of a weight is."""
+    heads = x.unflatten(-1, (HEADS, WIDTH))
+    return heads * torch.rsqrt(heads.pow(2).mean(-1, keepdim=True) + 1e-6), (x * g).sum(0)
+
+
+def of_every_other_token(x, g):
+    """What is added up is in half of the rows that are reduced."""
+    return of_heads(x, g)[0], (x[::2] * g[::2]).sum(0)
+
+
+def look(function, check):
+    """Call `check` with (the first stage of the sums, the other nodes) of a function."""
+    seen = []
+
+    def find(schedule):
+        nodes = [node for kernel in schedule for node in inductor.loop_nodes(kernel)]
+        (part,) = filter(columns.is_column_part, nodes)
+        seen.append(part)
+        check(part, [node for node in nodes if node is not part])
+
+    look_at_gpu_schedule(function, [torch.empty(TOKENS, HEADS * WIDTH) for _ in range(2)], find)
+    assert seen
+
+
+def test_the_rows_of_heads_follow_each_other():
+    def check(part, others):
+        assert row_order.orders_of_rows(part, others) == [ORDER]
+        assert (ORDER.rows, ORDER.groups) == (TOKENS * HEADS, HEADS)
+
+    look(of_heads, check)
+
+
+def test_rows_of_which_only_some_are_added_up_have_no_order():
+    look(of_every_other_token, lambda part, others: pytest.fail() if row_order.orders_of_rows(part, others) else None)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "steps", "whole"),
+    [((3, 4), (1, 3), True), ((3, 4), (4, 1), True), ((3, 1, 4), (1, 7, 3), True), ((3, 4), (1, 4), False)],
+)
+def test_an_order_has_each_row_once(sizes, steps, whole):
+    assert row_order._are_digits(sizes, steps) == whole
+
+
+def test_loops_in_order_go_over_the_same_elements():
+    """The place of row 1 of head 2 is that of head 2 of token 1."""
+
+    def check(part, others):
+        reduced = next(node for node in others if tiles.reduced_elements(node) == WIDTH)
+        (name,) = inductor.buffers_read(reduced)
+        assert tiles.places(inductor.node_body(reduced), name, ORDER.rows, WIDTH) == {WIDTH * tiles.ROW + tiles.COLUMN}
+        before = inductor.node_body(reduced)
+        with contextlib.ExitStack() as undo:
+            row_order.put_in_order(reduced, ORDER, undo)
+            body = inductor.node_body(reduced)
+            assert [int(size) for size in body.sizes[0]] == [HEADS, TOKENS]
+            (index,) = set(tiles.loaded_at(body, name))
+            head, token, column = *body.iter_vars, *body.reduce_vars
+            assert sympy.expand(index - (WIDTH * head + HEADS * WIDTH * token + column)) == 0
+        assert inductor.node_body(reduced) is before
+
+    look(of_heads, check)
+
+
+def test_a_sum_in_groups_has_the_rows_of_each_until_it_is_undone():
+    def check(part, others):
+        known = columns.column_sum(part)
+        before = inductor.node_body(known.total)
+        with contextlib.ExitStack() as undo:
+            row_order.put_in_order(part, ORDER, undo)
+            made = columns.column_sum(part)
+            assert (made.rows, made.columns, made.groups) == (ORDER.rows, WIDTH, HEADS)
+            assert made.rows // made.parts == known.rows // known.parts, "rows of a part"
+            assert [int(size) for size in inductor.node_sizes(made.total)[0]] == [HEADS, WIDTH]
+        assert columns.column_sum(part) == known and inductor.node_body(known.total) is before
+
+    look(of_heads, check)
+
+
+def test_what_is_over_other_rows_has_no_such_order():
+    def check(part, others):
+        wrong = RowOrder((HEADS, TOKENS // 2), (1, HEADS), WIDTH)
+        for node in (part, *others):
+            with pytest.raises(Unsupported), contextlib.ExitStack() as undo:
+                row_order.put_in_order(node, wrong, undo)
+
+    look(of_heads, check)
+
+
+def test_loops_that_end_within_a_row_have_no_order():
+    body = SimpleNamespace(
+        iter_vars=sympy.symbols("a b"), reduce_vars=[], sizes=([sympy.Integer(19), sympy.Integer(5)], [])
+    )
+    assert row_order._in_order(body, RowOrder((5, 1), (1, 5), 19)) is None
