@@ -44,6 +44,18 @@ def _fused_attention(  # noqa: PLR0913 - the arguments of the operator
     return target, arguments, {"scale": scale}
 
 
+def convolution_format(input_: torch.Tensor, weight: torch.Tensor, _: object) -> torch.memory_format:
+    """Return the format of what a GPU's convolution returns: cuDNN's, in the place of the backend that is chosen here.
+
+    It has the channels last where those of its input, or of its weight, are (``cudnn_conv_suggest_memory_format``).
+    """
+    last = {4: torch.channels_last, 5: torch.channels_last_3d}.get(weight.ndim)
+    if last is None or torch.float64 in (input_.dtype, weight.dtype):
+        return torch.contiguous_format
+    known = (one.is_contiguous(memory_format=last) and not one.is_contiguous() for one in (input_, weight))
+    return last if any(known) else torch.contiguous_format
+
+
 def _is_half(value: torch.Tensor) -> bool:
     return value.dtype in (torch.float16, torch.bfloat16)
 

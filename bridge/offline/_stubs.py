@@ -50,7 +50,7 @@ from triton.backends.compiler import GPUTarget
 from triton.backends.nvidia.driver import CudaDriver
 from triton.runtime.driver import driver as triton_driver
 
-from ._relocate import attention_on_gpu, relocate
+from ._relocate import attention_on_gpu, convolution_format, relocate
 from .arch import GpuArch
 
 if TYPE_CHECKING:
@@ -167,6 +167,9 @@ class StubDriver(CudaDriver):
         return GPUTarget("cuda", self._arch.capability, self._arch.warp_size)
 
     def get_current_device(self) -> int:
+        return 0
+
+    def get_current_stream(self, device: int = 0) -> int:
         return 0
 
     def get_device_capability(self, device: int = 0) -> tuple[int, int]:
@@ -313,6 +316,7 @@ def gpu_stubs(arch: GpuArch) -> Iterator[None]:
         _patch_all(stack, lookup_seed, {"prim_meta_impl": _lookup_seed})
         attention = {"_scaled_dot_product_attention": attention_on_gpu}
         _patch_all(stack, torch._inductor.fx_passes.fuse_attention, attention)
+        _patch_all(stack, torch._C, {"_conv_determine_backend_memory_format": convolution_format})
         _patch_all(stack, fake_tensor, {"init_gpu_context": _nothing})
         _patch_all(stack, fake_tensor.FakeTensor, _tensor_methods())
         # Fake tensors alone must know that there is no GPU: they would allocate

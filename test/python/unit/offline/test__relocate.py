@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from bridge.offline._relocate import GPU, relocate
+from bridge.offline._relocate import GPU, convolution_format, relocate
 from bridge.offline._stubs import gpu_stubs
 from bridge.offline.arch import resolve_arch
 
@@ -92,3 +92,12 @@ def test_attention_becomes_the_gpus(dtype, masked, target):
     flash = (q, k, v, 0.0, True, False)
     efficient = (q, k, v, mask if masked else None, False, 0.0, True)
     assert attention.args == (flash if target is aten._scaled_dot_product_flash_attention.default else efficient)
+
+
+@pytest.mark.parametrize(("shape", "kernel"), [((2, 4, 8, 8), (4, 1, 3, 3)), ((2, 4, 6, 8, 8), (8, 4, 1, 2, 2))])
+def test_channels_are_last_in_what_a_convolution_returns_where_its_input_has_them_last(shape, kernel):
+    last = {4: torch.channels_last, 5: torch.channels_last_3d}[len(shape)]
+    plain, weight = torch.empty(shape), torch.empty(kernel)
+    assert convolution_format(plain, weight, None) == torch.contiguous_format
+    assert convolution_format(plain.to(memory_format=last), weight, None) == last
+    assert convolution_format(plain.double().to(memory_format=last), weight, None) == torch.contiguous_format

@@ -230,3 +230,12 @@ def test_ordinary_compilation_still_works():
     x = matrix(4, 64, torch.float32)
     compiled = torch.compile(lambda t: t.relu() + 1, backend="aot_eager")
     torch.testing.assert_close(compiled(x), x.relu() + 1)
+
+
+def test_convolution_of_a_gpu_keeps_the_channels_last():
+    def normed(x, weight):
+        y = torch.nn.functional.conv2d(x, weight, padding=1).permute(0, 2, 3, 1)
+        return torch.nn.functional.layer_norm(y, y.shape[-1:])
+
+    inputs = torch.empty(2, 64, 8, 8), torch.empty(64, 64, 3, 3)
+    assert "(4096, 1, 512, 64), 'torch.ops.aten.convolution.default'" in offline.compile_for_gpu(normed, inputs).code
