@@ -1,6 +1,7 @@
 """Time kernels of rows and columns, as `pairs.py` has saved them, in other blocks, warps and stages.
 
 python benchmarks/column_blocks.py PAIRS.json [--model eva02] [--blocks 8 16 32] [--warps 4 8 16] [--stages 1 3]
+    [--columns 512]
 
 The rules of `lowering/triton/columns.py` and of `horizontal/column_costs.py` rest on it.  A kernel runs alone, after a
 write of 256 MB, so that nothing that it reads is in a cache; its buffers hold random numbers.
@@ -11,6 +12,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import os
 import re
 import sys
 import tempfile
@@ -26,7 +28,10 @@ from instructions import loaded_module
 from pairs import Pair
 
 from bridge.bench.gpu_measurements import has_gpu
-from bridge.lowering.triton.columns import rows_of_step
+from bridge.horizontal.column_sums import MOST_COLUMNS
+from bridge.lowering.triton.columns import rows_of_step, warps_of_row
+from bridge.offline._stubs import StubDriver, active_triton_driver
+from bridge.offline.arch import resolve_arch
 
 #: What the source of a kernel uses, without Inductor's decorator, which would choose the block.
 HEAD = """import triton
@@ -72,7 +77,7 @@ def saved(path: Path, models: list[str]) -> Iterator[Saved]:
     """Yield the distinct kernels of rows and columns in what `pairs.py` saved."""
     known: set[str] = set()
     for pair in (Pair(**one) for one in json.loads(path.read_text())):
-        for _, us, source in pair.after:
+        for _, us, source in [*pair.before, *pair.after]:
             block = re.search(r"'RSPLIT_SIZE': (\d+)", source)
             if block is None or source in known or not any(part in pair.model for part in models):
                 continue
@@ -103,8 +108,8 @@ def buffers(kernel: Saved) -> list[torch.Tensor]:
 
 
 def constants(kernel: Saved, choice: Choice) -> dict[str, int]:
-    """Return what a kernel is compiled for; the rows of a step are those of its own block."""
-    step = rows_of_step(kernel.columns, kernel.block)
+    """Return what a kernel is compiled for."""
+    step = rows_of_step(kernel.columns, choice.block)
     blocks = {"XBLOCK": step, "RSPLIT_SIZE": choice.block, "NUM_STAGES": choice.stages}
     return {**blocks, "num_warps": choice.warps, "num_stages": choice.stages}
 
@@ -115,14 +120,26 @@ def launch(function: Any, kernel: Saved, choice: Choice, arguments: list[torch.T
     return function[grid](*arguments, kernel.rows, kernel.columns, **constants(kernel, choice))
 
 
-def compiled_in(job: tuple[Saved, Choice, str]) -> None:
-    """Have Triton keep a kernel's code in its cache."""
+def compiled_in(job: tuple[Saved, Choice, str]) -> bool:
+    """Have Triton keep a kernel's code in its cache; return False where its compiler fails, which ends a process."""
+    child = os.fork()
+    if child:
+        return os.waitpid(child, 0)[1] == 0
+    try:
+        compile_kernel(job)
+    finally:
+        os._exit(sys.exc_info()[0] is not None)
+
+
+def compile_kernel(job: tuple[Saved, Choice, str]) -> None:
+    """Compile a kernel without running it, and without the GPU, which each process would have to begin with."""
     from triton import MockTensor
 
     kernel, choice, folder = job
     arguments = [MockTensor(DTYPES[kind]) for _, kind in kernel.pointers]
-    function = loaded(kernel, Path(folder))
-    function.warmup(*arguments, kernel.rows, kernel.columns, grid=(1,), **constants(kernel, choice))
+    with active_triton_driver(StubDriver(resolve_arch("sm_90"))):
+        function = loaded(kernel, Path(folder))
+        function.warmup(*arguments, kernel.rows, kernel.columns, grid=(1,), **constants(kernel, choice))
 
 
 def microseconds(function: Any, kernel: Saved, choice: Choice, arguments: list[torch.Tensor]) -> float:
@@ -138,13 +155,19 @@ def microseconds(function: Any, kernel: Saved, choice: Choice, arguments: list[t
         return float("inf")
 
 
-def print_times(kernels: list[Saved], choices: list[Choice], folder: Path, out: Path | None) -> None:
+def choices_of(kernel: Saved, blocks: list[int], warps: list[int] | None, stages: list[int]) -> list[Choice]:
+    """Return what a kernel is timed with; warps: None for those of Inductor's runtime, and twice as many."""
+    own = warps_of_row(kernel.columns)
+    return [Choice(*one) for one in itertools.product(blocks, warps or [own, 2 * own], stages)]
+
+
+def print_times(kernels: list[Saved], choices: list[list[Choice]], folder: Path, out: Path | None) -> None:
     """Print a line for each kernel, with its fastest choices; all times are saved in `out`."""
     print("| model | rows x columns | block | in the model, us | fastest |\n|---|---|---|---|---|", flush=True)
     times: list[dict[str, Any]] = []
-    for kernel in kernels:
+    for kernel, wanted in zip(kernels, choices, strict=True):
         function, arguments = loaded(kernel, folder), buffers(kernel)
-        known = {choice: microseconds(function, kernel, choice, arguments) for choice in choices}
+        known = {choice: microseconds(function, kernel, choice, arguments) for choice in wanted}
         times.append({"model": kernel.model, "source": kernel.source, "us": kernel.us, "gain": kernel.gain})
         times[-1]["times"] = [[one.block, one.warps, one.stages, us] for one, us in known.items()]
         fastest = sorted(known, key=known.__getitem__)[:5]
@@ -161,18 +184,23 @@ def main() -> None:
     parser.add_argument("pairs", type=Path, nargs="+")
     parser.add_argument("--model", nargs="+", default=[""], help="parts of the names of models")
     parser.add_argument("--blocks", type=int, nargs="+", default=[8, 16, 32])
-    parser.add_argument("--warps", type=int, nargs="+", default=[2, 4, 8, 16])
+    parser.add_argument("--warps", type=int, nargs="+", help="else those of Inductor's runtime, and twice as many")
     parser.add_argument("--stages", type=int, nargs="+", default=[1, 3])
+    parser.add_argument("--columns", type=int, default=MOST_COLUMNS, help="of the widest kernels")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     if not has_gpu():
         sys.exit("this benchmark needs a GPU")
     kernels = [kernel for path in options.pairs for kernel in saved(path, options.model)]
-    choices = [Choice(*one) for one in itertools.product(options.blocks, options.warps, options.stages)]
+    kernels = [kernel for kernel in kernels if kernel.columns <= options.columns]
+    choices = [choices_of(kernel, options.blocks, options.warps, options.stages) for kernel in kernels]
     with tempfile.TemporaryDirectory() as folder:
-        jobs = [(kernel, choice, folder) for kernel in kernels for choice in choices]
+        pairs = zip(kernels, choices, strict=True)
+        jobs = [(kernel, choice, folder) for kernel, known in pairs for choice in known]
         with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
-            list(pool.map(compiled_in, jobs, chunksize=4))
+            good = list(pool.map(compiled_in, jobs, chunksize=4))
+        compiled = [job[:2] for job, done in zip(jobs, good, strict=True) if done]
+        choices = [[choice for one, choice in compiled if one is kernel] for kernel in kernels]
         print_times(kernels, choices, Path(folder), options.out)
 
 
