@@ -49,6 +49,10 @@ BYTES_OF_A_STEP = 1.0e6
 #: OLMo 2's sines take 92 us in 8 warps, 56 in 16, and 42 in as many as there are room for (`benchmarks/pairs.py`).
 ALL_BUSY = 24
 
+#: Warps with which it executes all of the others: kernels of 96 to 384 columns (ConvNeXt, Swin) take about as long in 6
+#: as in 24, twice as long in 3, and four times as long in 1.5 (`benchmarks/column_blocks.py`).
+MOST_BUSY = 5
+
 #: Registers of a multiprocessor, and of each element of a program's rows: always; for each buffer that is loaded; for
 #: each sum; for each value that is computed for one element after another.  So many programs run at a time as by the
 #: registers of their code (cubins of 45 kernels of `benchmarks/pairs.py`, Triton 3.9), or less by a fourth.
@@ -203,7 +207,7 @@ def _cost_before(tile: Tile, kernel: Kernel) -> int:
     if mixed.is_mixed(kernel):
         processors = inductor.multiprocessors(inductor.device_of(kernel))
         block = mixed.block_of_mixed_kernel(tile.rows, processors)
-        return _cost_in_blocks(tile, _work([kernel], tile), processors, block)
+        return _beside(tile, [kernel], block) + _cost_in_blocks(tile, _work([kernel], tile), processors, block)
     staged = next((one.cost for one in tile.staged if one.whole is kernel), None)
     return staged or cost_of(kernel, _bytes_in_cache(tile, kernel)) + _cost_of_parts(tile, kernel)
 
@@ -244,7 +248,13 @@ def _cost_of_band(tile: Tile, band: Kernel, block: int) -> int:
     What its blocks leave is not among them.
     """
     processors = inductor.multiprocessors(inductor.device_of(band))
-    return inductor.bytes_beside(band) + _cost_in_blocks(tile, _work([band], tile), processors, block)
+    return _beside(tile, [band], block) + _cost_in_blocks(tile, _work([band], tile), processors, block)
+
+
+def _beside(tile: Tile, kernels: Iterable[Kernel], block: int) -> int:
+    """Return the bytes around what kernels read and write, of the rows that a program has at a time."""
+    rows = rows_of_step(tile.columns, block)
+    return sum(inductor.bytes_beside(kernel, rows) for kernel in kernels)
 
 
 def _work(kernels: Sequence[Kernel], tile: Tile) -> Work:
@@ -271,7 +281,8 @@ def _registers(nodes: Sequence[LoopNode], tile: Tile) -> float:
 
 
 def _cost_with_parts(tile: Tile, work: Work, processors: int, block: int) -> int:
-    return _cost_in_blocks(tile, work, processors, block) + _cost_of_what_is_left(tile, block)
+    alone = _beside(tile, tile.kernels, block) + _cost_in_blocks(tile, work, processors, block)
+    return alone + _cost_of_what_is_left(tile, block)
 
 
 def _cost_of_what_is_left(tile: Tile, block: int) -> int:
@@ -290,14 +301,15 @@ def _cost_of_adding(tile: Tile, block: int) -> int:
 def _cost_in_blocks(tile: Tile, work: Work, processors: int, block: int) -> int:
     """Return the bytes that could be moved in the time of a kernel over a tile.
 
-    A program has one row after another, and those for which there are no registers begin when the first have ended.
+    A program has one row after another, and those for which there are no registers begin when the first have ended. The
+    multiprocessor with the most programs ends last.
     """
     programs, step = -(-tile.rows // block) / processors, rows_of_step(tile.columns, block)
     resident = max(int(REGISTERS / (work.registers * step * power_of_2(tile.columns))), 1)
-    in_turn = ceil(programs / resident) * block / rows_of_step(tile.columns, SMALLEST_BLOCK)
+    in_turn = ceil(programs / resident) * block / step
     waits = in_turn * BYTES_OF_A_ROW / stages_of_loop(tile.columns, block) + BYTES_OF_FIRST_ROWS
-    warps = min(programs, resident) * warps_of_row(tile.columns)
-    executed = work.executed - work.serial + work.serial / min(warps / ALL_BUSY, 1)
+    warps, most = min(programs, resident) * warps_of_row(tile.columns), ceil(programs) / programs
+    executed = (work.executed - work.serial) * max(most, MOST_BUSY / warps) + work.serial * max(most, ALL_BUSY / warps)
     return int(max(work.moved, executed / INSTRUCTIONS_A_BYTE) + waits)
 
 

@@ -332,19 +332,23 @@ SECTOR = 32
 STORED_APART = 8
 
 
-def bytes_beside(node: Kernel) -> int:
+def bytes_beside(node: Kernel, rows: int = 1) -> int:
     """Return the bytes that a kernel of rows moves and does not use, for typical sizes; for cost only.
 
-    They are around those that it reads or writes in larger steps, along its innermost loop.
+    They are around those that it reads or writes in larger steps, along its innermost loop.  rows: how many a program
+    has at a time; what is around an element of one may be of another.
     """
     from torch._inductor.virtualized import V
 
-    beside, names = 0, node.get_operation_names()
-    for dep in _accesses({*node.read_writes.reads, *node.read_writes.writes}):
+    beside, names = 0.0, node.get_operation_names()
+    accesses = {dep for one in loop_nodes(node) for dep in _accesses({*one.read_writes.reads, *one.read_writes.writes})}
+    for dep in accesses:
         if not stays_inside(node.scheduler, dep.name, names):
-            fetched = min(_innermost_step(dep), SECTOR // buffer_dtype(dep.name).itemsize)  # elements for one
-            beside += V.graph.get_dep_size_hint(dep) * max(fetched - 1, 0)
-    return beside
+            elements = SECTOR // buffer_dtype(dep.name).itemsize
+            fetched = min(_innermost_step(dep), elements)  # for one
+            used = min(rows, elements // step) if 0 < (step := _step(dep, -2)) < elements else 1
+            beside += V.graph.get_dep_size_hint(dep) * max(fetched / used - 1, 0)
+    return int(beside)
 
 
 def bytes_beside_rows(node: Kernel, rows: int, tiled: AbstractSet[str] = frozenset()) -> int:
@@ -382,13 +386,19 @@ def bytes_beside_stores(node: Kernel, rows: int) -> int:
 
 def _innermost_step(dep: Dependency) -> int:
     """Return how many elements the second iteration of the innermost loop accesses after the first."""
-    if not dep.var_names:
+    return _step(dep, -1)
+
+
+def _step(dep: Dependency, loop: int) -> int:
+    """Return how many elements the second iteration of a loop accesses after the first; 0 where it is not there."""
+    if len(dep.var_names) < abs(loop):
         return 0
-    known = linear_step(dep.index, dep.var_names[-1])
+    variable = dep.var_names[loop]
+    known = linear_step(dep.index, variable)
     if known is not None:
         return abs(known)
     first = dict.fromkeys(dep.index.free_symbols & set(dep.var_names), 0)
-    step = dep.index.subs({**first, dep.var_names[-1]: 1}) - dep.index.subs(first)
+    step = dep.index.subs({**first, variable: 1}) - dep.index.subs(first)
     return abs(size_hint(step.expand(identity=True)))
 
 

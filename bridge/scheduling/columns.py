@@ -259,10 +259,11 @@ def _change_of(schedule: Schedule, tile: Tile, room: Room | None) -> _Change:
     check = None
     if room is not None:
         check = partial(room.check_all, most=_peak_with_workspaces(schedule, tile, processors, room.most))
-    blocks = fastest_first(tile, blocks_to_try(tile, processors), processors)
+    known = blocks_to_try(tile, processors)
     with contextlib.ExitStack() as undo:
         for one in tile.sums:
             sums.add_up_in_tile(one, undo)
+        blocks = fastest_first(tile, known, processors)
         change = _in_first_blocks(schedule, tile, blocks, check)
         undo.pop_all()
     return change

@@ -18,6 +18,11 @@ def tile(rows, columns=4096, sums=1):
     return Tile(rows, columns, [kernel], [SimpleNamespace(rows=rows, groups=1)] * sums, [])
 
 
+@pytest.fixture(autouse=True)
+def rows_without_gaps(monkeypatch):
+    monkeypatch.setattr(column_costs.inductor, "bytes_beside", lambda kernel, rows: 0)
+
+
 @pytest.mark.parametrize(
     ("rows", "fewest"), [(8192, 8), (2048, 8), (1024, 4), (512, 4), (1 << 18, 128), (1 << 20, 512)]
 )
@@ -86,6 +91,31 @@ def test_sines_take_as_many_warps_as_there_are_registers_for():
     costs = [column_costs._cost_in_blocks(one, Work(0, sines, sines, each), 132, 8) for each in (9.0, 4.0)]
     executed = [cost - in_turn for cost, in_turn in zip(costs, (16, 8), strict=True) for in_turn in [_waits(in_turn)]]
     assert executed[0] == pytest.approx(3 * sines / 7.1) and executed[1] < 0.6 * executed[0]
+
+
+def test_few_warps_do_not_execute_all_that_a_multiprocessor_could():
+    """Rows of 192 are those of one warp: three programs take longer than six, and as long as one (Swin, ConvNeXt)."""
+    one, work = tile(50176, 192), Work(1, 70e6, 0, 4.0)
+    steps = {64: 16, 128: 32, 512: 32}
+    executed = [column_costs._cost_in_blocks(one, work, 132, block) - _steps(steps[block]) for block in steps]
+    assert [each * 7.1 / 70e6 for each in executed] == pytest.approx([1, 5 / 2.97, 5 / 0.74], rel=0.02)
+
+
+def test_multiprocessor_with_the_most_programs_ends_last():
+    """Of 197 programs, some have two, and the others one."""
+    one, work = tile(12608, 768), Work(1, 70e6, 0, 1.0)
+    executed = column_costs._cost_in_blocks(one, work, 132, 64) - _steps(32)
+    assert executed * 7.1 / 70e6 == pytest.approx(2 * 132 / 197)
+
+
+def test_rows_of_a_step_share_what_is_around_their_elements(monkeypatch):
+    """Of 512 rows, 16 are computed at a time, of 128 four (ConvNeXt's strips, which are across memory)."""
+    monkeypatch.setattr(column_costs.inductor, "bytes_beside", lambda kernel, rows: 10**9 // rows)
+    assert fastest(monkeypatch, tile(200704, 96), Work(1, 0, 0, 0.1)) == 512
+
+
+def _steps(steps):
+    return steps * column_costs.BYTES_OF_A_ROW / 3 + column_costs.BYTES_OF_FIRST_ROWS
 
 
 def _waits(rows):

@@ -101,3 +101,15 @@ def test_only_what_is_stored_along_columns_has_other_bytes_beside_it(function, a
 
     look_at_gpu_schedule(function, [torch.empty(8192, 4096)], look)
     assert seen == [[[apart * 7, apart, 0, 0]]]
+
+
+def test_rows_that_are_neighbours_in_memory_share_what_is_around_their_elements():
+    """Eight elements of 4 bytes are moved for one, or for as many rows as a program has at a time."""
+    seen = []
+
+    def look(kernels):
+        seen.append([[schedule.bytes_beside(kernel, rows) for rows in (1, 4, 8, 16)] for kernel in kernels])
+
+    look_at_gpu_schedule(lambda x: x.t().amax(-1), [torch.empty(64, 65536)], look)
+    size = 64 * 65536 * 4
+    assert seen == [[[7 * size, size, 0, 0]]]
