@@ -152,8 +152,13 @@ torch._dynamo.backends.registry
     register_backend(compiler_fn=, name=, tags=)
 torch._dynamo.exc
     ShortenTraceback TorchDynamoException
+torch._dynamo.output_graph
+    GraphCompileReason.graph_break
+    OutputGraph.compile_subgraph_reason
 torch._dynamo.utils
     counters
+torch._functorch._aot_autograd.schemas
+    -2.11: ViewAndMutationMeta.is_train
 torch._guards
     TracingContext.fw_metadata
     TracingContext.try_get()
@@ -180,6 +185,7 @@ torch._inductor.codegen.cpp
     LoopLevel.steps
     LoopNest.loops
     OuterLoopFusedSchedulerNode.check_outer_fusion_loop_level_attr(self, cpp_kernel_proxy_list, outer_loop_fusion_depth)
+    OuterLoopFusedSchedulerNode.get_outer_nodes(self)
 torch._inductor.codegen.cpp_utils
     LocalBufferContext: local_buffers
 torch._inductor.codegen.cuda_combined_scheduling
@@ -359,6 +365,7 @@ torch._inductor.ir
     NonOwningLayout.view
     Operation.operation_name
     Operation.get_origins(self)
+    Reduction: reduction_type src_dtype
     Reduction.default_accumulator(reduction_type, dtype)
     ReductionHint.DEFAULT
 torch._inductor.loop_body
@@ -378,6 +385,7 @@ torch._inductor.memory
     compute_memory_timeline(nodes, name_to_freeable_input_buf, graph_outputs)
     estimate_peak_memory(nodes, name_to_freeable_input_buf, graph_outputs)
     get_freeable_input_buf(nodes, graph_inputs)
+    2.13-: peak_memory_from_buf_info_list
     prepare_planning_info(nodes, name_to_buf, name_to_fused_node, graph_inputs, graph_outputs)
     reorder_for_peak_memory(nodes, name_to_buf, name_to_fused_node, graph_inputs, graph_outputs, methods=)
 torch._inductor.metrics
@@ -464,7 +472,7 @@ torch._inductor.virtualized
     V: choices debug fake_mode get_ops_handler graph local_buffer_context set_extern_kernel_nodes
         set_graph_handler set_kernel_handler set_ops_handler
 torch._ops
-    OpOverload
+    OpOverload._opname
 torch._prims_common
     is_contiguous_or_false(a)
 torch.fx.experimental.symbolic_shapes

@@ -27,6 +27,8 @@ torch._inductor.compile_fx
         inner_compile=, is_inference=)
 torch._inductor.config
     compile_threads force_disable_caches use_static_cuda_launcher
+torch._inductor.debug
+    DebugContext._path
 torch._inductor.fx_passes.fuse_attention
     _scaled_dot_product_attention
 torch._inductor.fx_passes.joint_graph
