@@ -13,6 +13,9 @@ At L = 2 the kernels move as much as before.  The value is stored all the same i
 them lives until the second kernel then, and not 2.  Where that kernel needs a part of the value only, this costs up to
 1 written.  For a chain all sums are stored but the first, which has an input in it, and the norms read 2 tensors.
 
+On GPUs, torch 2.15 has a library call add a plain product to a sum (`addmm`).  Such a sum is in memory by itself; left
+are others, as where a product goes through an activation first.
+
 The value must not cost a kernel of its own: the kernels that need it first have to go over it in its order.
 
 Nor may it cost digits.  Kernels compute in float32 what the graph has in 16 bits, so a sum that each computes again is
