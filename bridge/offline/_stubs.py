@@ -315,6 +315,7 @@ def gpu_stubs(arch: GpuArch) -> Iterator[None]:
         stack.enter_context(_without_advice())
         stack.enter_context(active_triton_driver(StubDriver(arch)))
         _patch_all(stack, torch.cuda, _cuda_functions(arch))
+        _patch_all(stack, torch.accelerator, {"current_device_index": _constant(0), "synchronize": _nothing})
         _patch_all(stack, device_interface.CudaInterface, _interface_functions(arch))
         joint_graph = torch._inductor.fx_passes.joint_graph
         _patch_all(stack, joint_graph, _pattern_init())

@@ -67,6 +67,13 @@ def test_what_was_cached_of_one_gpu_is_not_said_of_the_next():
     assert inductor_utils.get_max_num_sms.cache_info().currsize == 0
 
 
+def test_inductor_knows_the_peak_rate_of_a_gpu_that_is_not_there():
+    """Torch 2.15 asks for the GPU by `torch.accelerator`."""
+    with _stubs.gpu_stubs(resolve_arch(90)):
+        rates = [inductor_utils.get_device_tflops(dtype) for dtype in (torch.bfloat16, torch.float32)]
+    assert rates[0] > rates[1] > 0
+
+
 #: What a function calls that asks which GPU there is.
 QUERIES = {
     "device_count", "get_current_target", "get_device_capability", "get_device_name", "get_device_properties",
