@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 
 import pytest
 from paths import ROOT
@@ -21,10 +22,24 @@ SLOW = {"tiny Swin": pytest.mark.slow}
 @pytest.mark.skipif(torch_release() < (2, 13), reason="its kernels are others")
 @pytest.mark.parametrize("name", [pytest.param(n, marks=SLOW.get(n, ())) for n in first_screens.PROGRAMS])
 def test_screen(name):
-    """`make docs` writes it."""
+    """`make docs` writes it; torch 2.15 says of other operations that they made a node of `mse_loss_backward`."""
     pytest.importorskip("transformers")
-    shown = first_screens.written(first_screens.PAGE.read_text())[name]
-    assert first_screens.without_times(first_screens.screen(name)) == first_screens.without_times(shown)
+    shown = first_screens.without_times(first_screens.written(first_screens.PAGE.read_text())[name])
+    now = first_screens.without_times(first_screens.screen(name))
+    assert without_operations(now) == without_operations(shown)
+    assert now == shown or torch_release() >= (2, 15)
+
+
+def without_operations(screen: str) -> str:
+    """Leaves out what a kernel computes, and from which lines: it stands before the bytes."""
+    return re.sub(r"(\(graph \d+ group\d+\): ).*?(; [\d.]+ [KM]B)", r"\1\2", screen)
+
+
+def test_figures_are_compared_where_operations_are_not():
+    merged = "2 kernels merged into 1 (graph 0 group0): pow (a.py:1 x), mul; 72.1 MB -> 40.0 MB, saves 0 us"
+    assert without_operations(merged) == without_operations(merged.replace("pow", "silu")) != merged
+    assert without_operations(merged) != without_operations(merged.replace("40", "41"))
+    assert without_operations(merged) != without_operations(merged.replace("2 kernels", "3 kernels"))
 
 
 def test_what_differs_between_runs_is_not_compared():
