@@ -171,7 +171,8 @@ def test_emulated_rounding_is_eagers():
 
 
 def computed_again(x):
-    y = torch.tanh(x) * 1.1
+    """Has a factor that 16 bits hold: emulating, torch 2.15 rounds constants as well, which eager does not."""
+    y = torch.tanh(x) * 1.125
     first, second = halves(y)
     return y, first - second * first, y.amax(-1)
 
