@@ -55,7 +55,9 @@ MYPY_TESTS := --no-strict-optional --allow-untyped-defs \
 
 # What a new torch may change, and of the rest of the tests little.
 NEWEST_TESTS := unit/inductor unit/affine/translate unit/lift unit/triton unit/horizontal unit/scheduling \
-                end_to_end/test_patterns.py end_to_end/test_demo.py \
+                unit/graph_passes unit/offline \
+                end_to_end/test_patterns.py end_to_end/test_demo.py end_to_end/test_semantics.py \
+                end_to_end/test_first_screens.py \
                 end_to_end/test_docs.py::test_torch_versions_are_those_of_pyproject
 
 .PHONY: venv build docs test newest newest-torch test-newest test-vllm test-all torture coverage demo wheel test-wheel lint clean
