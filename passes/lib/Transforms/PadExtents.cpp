@@ -1,9 +1,9 @@
 //===- PadExtents.cpp - guarded lanes for loops of different extents ------===//
 
+#include "Bridge/Analysis/Combiners.h"
 #include "Bridge/Analysis/Components.h"
 #include "Bridge/Analysis/Iteration.h"
 #include "Bridge/Analysis/Legality.h"
-#include "Bridge/IR/BridgeOps.h"
 #include "Bridge/Support/Reasons.h"
 #include "Bridge/Transforms/GuardedClone.h"
 #include "Bridge/Transforms/Passes.h"
@@ -13,7 +13,6 @@
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Affine/IR/AffineValueMap.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "llvm/ADT/APFloat.h"
 #include "llvm/Support/MathExtras.h"
 
 namespace bridge {
@@ -24,58 +23,6 @@ namespace bridge {
 using namespace mlir;
 using namespace mlir::affine;
 using namespace bridge;
-
-//===----------------------------------------------------------------------===//
-// Reductions
-//===----------------------------------------------------------------------===//
-
-/// Returns the neutral element of each operand that a combiner adds to its
-/// state. Empty if it is not known.
-static SmallVector<TypedAttr> getNeutral(Operation *combiner) {
-  if (auto neutral = arith::getNeutralElement(combiner))
-    return {*neutral};
-  auto combine = dyn_cast<CombineOp>(combiner);
-  if (!combine)
-    return {};
-  Builder builder(combiner);
-  auto type = dyn_cast<FloatType>(combine.getAcc().front().getType());
-  if (!type)
-    return {};
-  if (combine.getKind() == CombineKind::welford)
-    return SmallVector<TypedAttr>(3, builder.getZeroAttr(type));
-  if (combine.getKind() == CombineKind::online_softmax)
-    return {builder.getFloatAttr(
-        type, APFloat::getInf(type.getFloatSemantics(), /*Negative=*/true))};
-  return {};
-}
-
-/// Returns the combiners of the states that `loop` carries, with the operands
-/// that each adds; nothing if one has no known neutral element.
-static std::optional<llvm::MapVector<Operation *, SmallVector<OpOperand *>>>
-getCombiners(AffineForOp loop) {
-  llvm::MapVector<Operation *, SmallVector<OpOperand *>> combiners;
-  SmallVector<Value> states(loop.getRegionIterArgs());
-  while (!states.empty()) {
-    Value state = states.pop_back_val();
-    Operation *user = *state.user_begin();
-    if (isa<AffineYieldOp>(user) || combiners.count(user))
-      continue;
-    SmallVector<OpOperand *> added;
-    auto combine = dyn_cast<CombineOp>(user);
-    unsigned first = combine ? combine.getAcc().size() : 0;
-    for (OpOperand &operand : user->getOpOperands())
-      if (combine ? operand.getOperandNumber() >= first
-                  : operand.get() != state)
-        added.push_back(&operand);
-    auto neutral = getNeutral(user);
-    if (neutral.empty() || neutral.size() > added.size())
-      return std::nullopt;
-    added.resize(neutral.size());
-    combiners[user] = added;
-    llvm::append_range(states, user->getResults());
-  }
-  return combiners;
-}
 
 //===----------------------------------------------------------------------===//
 // Padding one loop
