@@ -165,3 +165,8 @@ DRAWS = ("rand", "randn", "randint64")
 GUARDED = "bridge_guarded"
 SEGMENTED = "bridge_segmented"
 SEGMENTED_KINDS = ("sum", "prod", "max", "min")
+
+#: Reduction types by what an element that several lanes have needs: nothing, as adding it again changes nothing, or
+#: that all but one of them add this instead.
+IDEMPOTENT_KINDS = ("max", "min", "any")
+NEUTRAL_ELEMENTS = {"sum": 0, "prod": 1, "xor_sum": 0}

@@ -26,6 +26,7 @@ from .lanes import (
     find_store_nest,
     known_extents,
     loops_around,
+    repeated_lanes,
     segment_length,
 )
 
@@ -233,10 +234,12 @@ def _lift_node(name: str, stores: list[ir.Operation], nest: StoreNest, scope: _S
     """Lift one node; Unsupported if its loops cannot be Inductor's."""
     if not scope.simt_target and any(nest.guards.values()):
         raise Unsupported(Reason.not_liftable, f"{name}: a store under a guard")
-    segment = segment_length(nest, scope.row) if scope.simt_target else None
-    if segment is None:
+    if not scope.simt_target:
         return _lift_whole(name, stores, nest, scope)
-    return _lift_segments(name, stores, nest, scope, segment)
+    segment, repeated = segment_length(nest, scope.row), repeated_lanes(nest, scope.row)
+    if segment is None and repeated == 1:
+        return _lift_whole(name, stores, nest, scope)
+    return _lift_segments(name, stores, nest, scope, segment, repeated)
 
 
 def _lift_whole(name: str, stores: list[ir.Operation], nest: StoreNest, scope: _Scope) -> LiftedNode:
@@ -258,8 +261,14 @@ def _lift_whole(name: str, stores: list[ir.Operation], nest: StoreNest, scope: _
     return LiftedNode(name, [e for _, e in kept], reduced, body)
 
 
-def _lift_segments(name: str, stores: list[ir.Operation], nest: StoreNest, scope: _Scope, segment: int) -> LiftedNode:
-    """Lift a node that works on segments of a row: the row is its one inner loop, and one lane a segment stores."""
+def _lift_segments(
+    name: str, stores: list[ir.Operation], nest: StoreNest, scope: _Scope, segment: int | None, repeated: int
+) -> LiftedNode:
+    """Lift a node that works on segments of a row: the row is its one inner loop, and one lane a segment stores.
+
+    segment: lanes of an iteration of the node's lane loops, None where it has none: it reduces the whole row;
+    repeated: lanes that have the same element of what it reduces.
+    """
     if not scope.in_registers:
         raise Unsupported(Reason.not_liftable, f"{name}: a row to work on in segments does not fit in registers")
     row = sympy.Integer(scope.row)
@@ -271,19 +280,25 @@ def _lift_segments(name: str, stores: list[ir.Operation], nest: StoreNest, scope
         *outer, lane = [*iter_indices, *reduce_indices]
         indices = {**scope.sizes, **_bind(nest.band, outer)}
         loops = [*nest.lanes, *nest.reduction]
-        extents = known_extents(loops)
-        extents += [] if reduces else [segment]
+        extents = [*known_extents(loops), repeated if reduces or segment is None else segment]
         indices.update(zip(map(_variable, loops), digits(lane, extents), strict=False))
-        environment = _environment(scope, indices, segment if reduces else None)
-        first = ModularIndexing(lane, sympy.Integer(1), sympy.Integer(segment))
-        _run(stores, nest, environment, first)
+        once = _place_in(lane, repeated) if repeated > 1 else None
+        environment = _environment(scope, indices, segment if reduces else None, once)
+        _run(stores, nest, environment, None if segment is None else _place_in(lane, segment))
 
     if reduces:
         return LiftedNode(name, band, [row], body)
     return LiftedNode(name, [*band, row], [], body)
 
 
-def _environment(scope: _Scope, indices: dict[ir.Value, sympy.Expr], segment: int | None = None) -> Environment:
+def _place_in(lane: sympy.Expr, lanes: int) -> sympy.Expr:
+    """Return the number of a lane among `lanes` that follow each other."""
+    return ModularIndexing(lane, sympy.Integer(1), sympy.Integer(lanes))
+
+
+def _environment(
+    scope: _Scope, indices: dict[ir.Value, sympy.Expr], segment: int | None = None, once: sympy.Expr | None = None
+) -> Environment:
     """Return the meaning of values in one lane."""
     return Environment(
         inductor_ops(),
@@ -291,6 +306,7 @@ def _environment(scope: _Scope, indices: dict[ir.Value, sympy.Expr], segment: in
         indices,
         scope.simt_target,
         segment,
+        once,
         scope.in_registers,
         scope.looped,
         scope.new_contents,

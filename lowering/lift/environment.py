@@ -25,7 +25,8 @@ class Environment:
 
     ops: Inductor's `ops` namespace; buffers: (name, strides in elements) of each memref argument;
     indices: sympy value of induction variables and size arguments; names of values are `ir.Value`s.
-    simt_target: see `band.FunctionTables`; segment: lanes that one reduction is over, None for the whole row.
+    simt_target: see `band.FunctionTables`; segment: lanes that one reduction is over, None for the whole row;
+    once: zero in one lane of those that have the same element of what is reduced, None where no two have.
     in_registers: a reduction may use the result of another, since the row is read once;
     looped: a kernel may go over the row in a loop, in which the result of a reduction is not there yet;
     new_contents: the name to store under, of each buffer that is overwritten; overwritten: the buffers that are by now.
@@ -38,12 +39,18 @@ class Environment:
     indices: dict[ir.Value, sympy.Expr]
     simt_target: bool = True
     segment: int | None = None
+    once: sympy.Expr | None = None
     in_registers: bool = False
     looped: bool = False
     new_contents: Mapping[str, str] = field(default_factory=dict)
     overwritten: frozenset[str] = frozenset()
     seeds: frozenset[str] = frozenset()
     compared: frozenset[ir.Value] = frozenset()
+
+    @property
+    def in_parts(self) -> bool:
+        """Return True if a reduction is not of all lanes, each of which has an element of its own."""
+        return self.segment is not None or self.once is not None
 
 
 class ValueEvaluator(Protocol):

@@ -252,13 +252,22 @@ class Evaluator:
         return self.env.ops.reduction(compute, compute, kind, (value, mask))
 
     def reduce(self, dtype: torch.dtype, kind: str, value: object) -> OpsValue:
-        """Reduce by `ops.reduction` over the row, or over each lane's segment of it."""
+        """Reduce by `ops.reduction` over the row, or over each lane's segment of it: every element once."""
         segment = self.env.segment
+        if self.env.once is not None and kind not in ops_table.IDEMPOTENT_KINDS:
+            value = self._once(dtype, kind, value)
         if segment is None:
             return self.env.ops.reduction(dtype, dtype, kind, value)
         if kind not in ops_table.SEGMENTED_KINDS or segment & (segment - 1):
             raise Unsupported(Reason.not_liftable, f"{kind} over segments of {segment} lanes")
         return self.env.ops.reduction(dtype, dtype, f"{ops_table.SEGMENTED}:{kind}:{segment}", value)
+
+    def _once(self, dtype: torch.dtype, kind: str, value: object) -> OpsValue:
+        """Return a value in one of the lanes that have it, and what adds nothing in the others."""
+        if kind not in ops_table.NEUTRAL_ELEMENTS:
+            raise Unsupported(Reason.not_liftable, f"{kind} over lanes that have the same elements")
+        neutral = self.env.ops.constant(ops_table.NEUTRAL_ELEMENTS[kind], dtype)
+        return self.env.ops.where(self.is_zero(self.env.once), value, neutral)
 
     def _constraint(self, expr: sympy.Expr, is_equality: bool) -> OpsValue:
         """Return the mask of `expr == 0`, or of `expr >= 0` as `variables >= bound` or `variables < bound`.

@@ -1,7 +1,8 @@
 """Lanes: the loops around the stores of a node, below its band, as one index of Inductor's.
 
 A kernel of Inductor's runs one band iteration over a row of lanes.  Stores in loops of fewer iterations than the row
-has lanes are executed by the first lane of each segment; a reduction inside such loops is over its segment.
+has lanes are executed by the first lane of each segment; a reduction inside such loops is over its segment.  Where a
+reduction has fewer elements than there are lanes, the first of those that share an element adds it.
 """
 
 from __future__ import annotations
@@ -90,10 +91,24 @@ def segment_length(nest: StoreNest, row: int | None) -> int | None:
         return None
     if not nest.reduction and nest.count == row:
         return None
-    segments = math.prod(known_extents(nest.lanes))  # which are all, as there is a count
-    if nest.reduction and nest.count != row or row % segments:
+    return _share(nest, row, math.prod(known_extents(nest.lanes)))  # which are all, as there is a count
+
+
+def repeated_lanes(nest: StoreNest, row: int | None) -> int:
+    """Return how many lanes of a row of `row` have the same element of what a nest reduces.
+
+    Unsupported if not every element has as many.
+    """
+    if not nest.reduction or row is None or nest.count is None:
+        return 1
+    return _share(nest, row, nest.count)
+
+
+def _share(nest: StoreNest, row: int, iterations: int) -> int:
+    """Return the lanes of each of so many iterations; Unsupported if they are no whole number."""
+    if row % iterations:
         raise Unsupported(Reason.not_liftable, f"{nest.count} lanes in a row of {row}")
-    return row // segments
+    return row // iterations
 
 
 def digits(index: sympy.Expr, extents: list[int]) -> list[sympy.Expr]:

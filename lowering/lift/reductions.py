@@ -132,7 +132,7 @@ def _welford(evaluator: ValueEvaluator, steps: list[Step], innermost: ir.Operati
     if evaluator.env.in_registers and all(_is_element(step) for step in steps):
         plain = all(_is_constant(step[2], 1) for step in steps)
         return _moments_in_two_passes(evaluator, parts, len(parts) * _iterations(innermost) if plain else None, dtype)
-    if evaluator.env.segment is not None:
+    if evaluator.env.in_parts:
         raise Unsupported(Reason.not_liftable, "a merge of moments over segments")
     if len(parts) == 1 and _is_constant(steps[0][1], 0) and _is_constant(steps[0][2], 1):
         return ops.reduction(dtype, dtype, "welford_reduce", parts[0][0])
@@ -248,7 +248,7 @@ def _argument_of_extremum(kind: str) -> StructuredLift:
 
     def lift(evaluator: ValueEvaluator, steps: list[Step], innermost: ir.Operation) -> OpsValue:
         """Reduce each piece, and take the first extremum of all."""
-        if evaluator.env.segment is not None:
+        if evaluator.env.in_parts:
             raise Unsupported(Reason.not_liftable, f"{kind} over segments of a row")
         dtype = dtypes.signed_dtype(str(steps[0][0].type))
         ops = evaluator.env.ops

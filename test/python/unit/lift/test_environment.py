@@ -6,6 +6,7 @@ import dataclasses
 import inspect
 
 import pytest
+import sympy
 
 from bridge.lowering.lift.environment import Environment, ValueEvaluator
 from bridge.lowering.lift.evaluate import Evaluator
@@ -28,6 +29,12 @@ def test_a_reduction_is_over_the_whole_row_unless_said_otherwise():
     environment = Environment(None, {}, {})
     assert (environment.simt_target, environment.segment) == (True, None)
     assert (environment.in_registers, environment.looped) == (False, False)
+    assert (environment.once, environment.in_parts) == (None, False)
+
+
+def test_a_reduction_is_in_parts_where_lanes_have_a_segment_or_share_an_element():
+    assert Environment(None, {}, {}, segment=4).in_parts
+    assert Environment(None, {}, {}, once=sympy.Symbol("lane")).in_parts
 
 
 def test_an_environment_cannot_be_changed():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import sympy
 import torch
 from ssa_values import Terms, evaluating, operations
 
@@ -77,6 +78,18 @@ def test_segments_are_of_powers_of_two():
     assert reduced == "reduction(torch.float32, torch.float32, bridge_segmented:sum:4, v)"
     with pytest.raises(Unsupported, match="sum over segments of 3 lanes"):
         Evaluator(Environment(Terms(), {}, {}, segment=3)).reduce(torch.float32, "sum", "v")
+
+
+def test_lanes_that_share_an_element_add_it_once():
+    evaluator = Evaluator(Environment(Terms(), {}, {}, segment=4, once=sympy.Symbol("place")))
+    mask = "eq(index_expr(place, torch.int64), constant(0, torch.int64))"
+    for kind, neutral in (("sum", 0), ("prod", 1)):
+        value = f"where({mask}, v, constant({neutral}, torch.float32))"
+        expected = f"reduction(torch.float32, torch.float32, bridge_segmented:{kind}:4, {value})"
+        assert evaluator.reduce(torch.float32, kind, "v") == expected
+    assert evaluator.reduce(torch.float32, "max", "v").endswith("bridge_segmented:max:4, v)")
+    with pytest.raises(Unsupported, match="dot over lanes that have the same elements"):
+        evaluator.reduce(torch.float32, "dot", "v")
 
 
 DRAW = """func.func @f(%seeds: memref<4xi64>, %out: memref<8xf32>) {{ affine.for %i = 0 to 8 {{

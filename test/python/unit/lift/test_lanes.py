@@ -11,7 +11,7 @@ from ssa_values import operations
 
 from bridge.affine.mlir_runtime import context, ir
 from bridge.lowering.lift.band import FunctionTables, lift_band
-from bridge.lowering.lift.lanes import StoreNest, digits, find_store_nest, known_extents, segment_length
+from bridge.lowering.lift.lanes import StoreNest, digits, find_store_nest, known_extents, repeated_lanes, segment_length
 from bridge.reasons import InvariantError, Reason, Unsupported
 
 PROVEN = "{bridge.band, bridge.parallel}"
@@ -57,6 +57,17 @@ def test_segments_of_a_row():
         assert segment_length(StoreNest([band], [symbolic], []), 12) is None
         with pytest.raises(Unsupported, match="4 lanes in a row of 10"):
             segment_length(StoreNest([band], [four], []), 10)
+
+
+def test_lanes_that_share_an_element_of_a_reduction():
+    with nests(extents=(4, "%n")) as (_, (sixteen, four, symbolic)):
+        assert repeated_lanes(StoreNest([], [], [four]), 12) == 3
+        assert repeated_lanes(StoreNest([], [sixteen], [four]), 64) == 1
+        assert repeated_lanes(StoreNest([], [four], []), 12) == 1
+        assert repeated_lanes(StoreNest([], [], [symbolic]), 12) == 1
+        assert repeated_lanes(StoreNest([], [], [four]), None) == 1
+        with pytest.raises(Unsupported, match="4 lanes in a row of 10"):
+            repeated_lanes(StoreNest([], [], [four]), 10)
 
 
 def test_digits_of_every_number():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import sympy
 from ssa_values import evaluating, operations
 
 from bridge.lowering.lift.reductions import lift_reduction
@@ -71,3 +72,5 @@ def test_moments_over_segments_are_refused():
     assert lifted(reduction(body, 3)) == "reduction(torch.float32, torch.float32, welford_reduce, load(b0, 2*i0))"
     with pytest.raises(Unsupported, match="a merge of moments over segments"):
         lifted(reduction(body, 3), segment=2)
+    with pytest.raises(Unsupported, match="a merge of moments over segments"):
+        lifted(reduction(body, 3), once=sympy.Symbol("place"))
