@@ -21,17 +21,21 @@ from typing import Any
 DEFAULT_PIPELINE = "builtin.module(bridge-fuse)"
 
 
-def default_pipeline(simt_target: bool, force: bool, keeps_roundings: bool = False) -> str:
+def default_pipeline(
+    simt_target: bool, force: bool, keeps_roundings: bool = False, rows_of_segments: bool = True
+) -> str:
     """Return the passes for a code generator.
 
     simt_target: True for Triton, False for C++, which emits loop nests; force: also draw random numbers again where a
     fusion needs it, and compute transcendental functions, which only C++ has to be told; keeps_roundings: a value that
-    is computed again is rounded as the buffer would have rounded it.
+    is computed again is rounded as the buffer would have rounded it; rows_of_segments: what segments of a row have
+    reduced may be reduced over the row.
     """
     chosen = [] if simt_target else ["unroll-and-jam=true", "simt-target=false"]
     chosen += ["recompute-math=true"] if force and not simt_target else []
     chosen += ["recompute-draws=true"] if force else []
     chosen += ["excess-precision=false"] if keeps_roundings else []
+    chosen += ["rows-of-segments=false"] if simt_target and not rows_of_segments else []
     return f"builtin.module(bridge-fuse{{{' '.join(chosen)}}})" if chosen else DEFAULT_PIPELINE
 
 

@@ -24,7 +24,7 @@ from .logs import Logs
 from .missing_guards import name_missing_guard
 from .mixed_rows import Parts, put_together, take_apart
 from .persistent_reductions import make_persistent_reductions
-from .retry import groups_to_try_again
+from .retry import groups_to_try_again, may_do_without_rows_of_segments
 from .transformation import lift, transform
 from .translation import loop_bodies, nodes_to_translate, pipeline_of, translate, translate_in_tiles
 
@@ -120,14 +120,27 @@ def _replace(schedule: Schedule, groups: list[Group], commit: Commit) -> Schedul
 
 
 def _try_group(commit: Commit, options: Options, log: GroupLog) -> bool:
+    """Have the group's new kernels in `commit`, or log why not; return whether all of it was translated and lifted.
+
+    A row that segments reduced before may be too long for a kernel that could have the segments alone.
+    """
+    done = _try_passes(commit, options, log)
+    if not commit.done and may_do_without_rows_of_segments(commit, options, log):
+        commit.group.rows_of_segments = False
+        commit.refused.clear()
+        done = _try_passes(commit, options, log)
+    if not commit.done and not (log.refusal and log.refusal[0] is Reason.internal_error):
+        with attempt(note=log.lack):
+            name_missing_guard(commit.group, commit.schedule, options, log)
+    return done
+
+
+def _try_passes(commit: Commit, options: Options, log: GroupLog) -> bool:
     """Have the group's new kernels in `commit`; return whether all of it was translated and lifted, and log why not."""
     done = False
     with attempt(note=log.refuse):
         _fuse_group(commit, options, log)
         done = True
-    if not commit.done and not (log.refusal and log.refusal[0] is Reason.internal_error):
-        with attempt(note=log.lack):
-            name_missing_guard(commit.group, commit.schedule, options, log)
     return done
 
 

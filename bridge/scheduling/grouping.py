@@ -28,7 +28,8 @@ class Group:
 
     positions: indices into the schedule, ascending; names: all operations in them; nodes: how many loop nodes;
     culprit: position of the kernel that was being translated, where that ended the translation; tries: how often a
-    group that it was a part of had a band refused.
+    group that it was a part of had a band refused; rows_of_segments: what segments of a row have reduced may be reduced
+    over the row.
     """
 
     positions: list[int] = field(default_factory=list)
@@ -38,6 +39,7 @@ class Group:
     nodes: int = 0
     culprit: int | None = None
     tries: int = 0
+    rows_of_segments: bool = True
 
 
 def form_groups(schedule: Schedule, max_nodes: int, only: set[int] | None = None) -> tuple[list[Group], list[Refusal]]:

@@ -13,12 +13,14 @@ from ..reports import Counterexample
 class Transformed:
     """What the passes said of a group, and what isl proved of what they made.
 
-    remarks: (reason, text, location); counterexamples: of the remarks that are dependences.
+    remarks: (reason, text, location); counterexamples: of the remarks that are dependences;
+    rows_of_segments: a band reduces over a row what segments of the row have reduced.
     """
 
     remarks: tuple[tuple[str, str, str], ...] = ()
     counterexamples: tuple[Counterexample, ...] = ()
     certificate: tuple[str, ...] = ()
+    rows_of_segments: bool = False
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,8 @@ from .. import inductor
 from ..inductor.columns import has_column_parts
 from ..inductor.protocols import Kernel
 from ..lowering.triton.profitability import LAUNCH_BYTES
-from ..options import Options
+from ..options import DEFAULT_PIPELINE, Options
+from ..reasons import Reason
 from .commit import Commit
 from .group_log import GroupLog
 from .grouping import Group, form_groups
@@ -15,16 +16,28 @@ from .grouping import Group, form_groups
 MOST_TRIES = 3
 
 
+def may_do_without_rows_of_segments(commit: Commit, options: Options, log: GroupLog) -> bool:
+    """Return True if a group's passes reduced over a row what segments of the row had reduced, and need not."""
+    chosen = commit.group.rows_of_segments and options.pipeline == DEFAULT_PIPELINE
+    faulty = log.refusal is not None and log.refusal[0] is Reason.internal_error
+    return chosen and not faulty and log.transformed.rows_of_segments
+
+
 def groups_to_try_again(commit: Commit, options: Options, log: GroupLog) -> list[Group]:
     """Return groups of a group's kernels without one of them; the log is of what none of these groups has.
 
     That one is the kernel at which its translation ended. Else, where nothing was fused and a band was refused, the
     first or the last of the band, of which the other kernels have less; where enough is left to be saved. Sums of
     columns are left out before: where a tile has as many columns as rows, they are in a band that goes down its columns
-    and along its rows, and they may join the rows later (see columns.py).
+    and along its rows, and they may join the rows later (see columns.py).  Where another band was fused, and a
+    refused one may have reduced what segments of its rows had, its kernels are tried without that.
     """
     if commit.group.culprit is not None:
         rest = _groups_without(commit.group.culprit, commit, options)
+    elif commit.done and may_do_without_rows_of_segments(commit, options, log):
+        rest = [group for band in commit.refused for group in _groups_without_rows_of_segments(band, commit, options)]
+        if not rest:
+            return []
     else:
         rest = _groups_without_an_end(commit, options)
         if not rest:
@@ -39,8 +52,16 @@ def _groups_without(position: int, commit: Commit, options: Options) -> list[Gro
     """Return groups of a group's kernels but the one at a position."""
     rest, _ = form_groups(commit.schedule, options.max_nodes, only=set(commit.group.positions) - {position})
     for other in rest:
-        other.tries = commit.group.tries
+        other.tries, other.rows_of_segments = commit.group.tries, commit.group.rows_of_segments
     return rest
+
+
+def _groups_without_rows_of_segments(band: set[int], commit: Commit, options: Options) -> list[Group]:
+    """Return groups of the kernels of a refused band, whose passes reduce nothing that segments have reduced."""
+    rest, _ = form_groups(commit.schedule, options.max_nodes, only=band)
+    for other in rest:
+        other.tries, other.rows_of_segments = commit.group.tries, False
+    return [other for other in rest if len(other.positions) > 1]
 
 
 def _groups_without_an_end(commit: Commit, options: Options) -> list[Group]:

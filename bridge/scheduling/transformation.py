@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 Clock = Callable[[str], AbstractContextManager[None]]
 
 
+#: Marks a function with a band that reduces over a row what segments of the row have reduced.
+_ROWS_OF_SEGMENTS = "bridge.rows_of_segments"
+
+
 def transform(translation: Translation, pipeline: str, options: Options, stages: Stages, clock: Clock) -> Transformed:
     """Run the passes on a translated group, in place; with option recheck, have isl prove what they made.
 
@@ -41,6 +45,7 @@ def transform(translation: Translation, pipeline: str, options: Options, stages:
         tuple((r.reason, r.text, r.location) for r in remarks),
         tuple(Counterexample(r.reason, r.text, r.location, r.notes) for r in remarks if r.notes),
         tuple(certificate),
+        _ROWS_OF_SEGMENTS in translation.module.body.operations[0].attributes,
     )
 
 

@@ -69,7 +69,7 @@ def pipeline_of(options: Options, group: Group, translation: Translation) -> str
     if options.pipeline != DEFAULT_PIPELINE:
         return options.pipeline
     triton = inductor.generates_triton(group.device)
-    return default_pipeline(triton, options.force_fusion, translation.keeps_roundings)
+    return default_pipeline(triton, options.force_fusion, translation.keeps_roundings, group.rows_of_segments)
 
 
 def lacks_guards(group: Group, schedule: Schedule) -> bool:

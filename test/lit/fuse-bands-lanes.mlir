@@ -344,37 +344,6 @@ func.func @should_not_fuse_reader_of_reversed_segments(%in: memref<64x8x32xf32>,
 
 // -----
 
-// A reduction over a row reads the sums of its eight segments of 32 lanes: it
-// has 8 lanes, the segments have 256.
-
-// CHECK-LABEL: func @should_not_fuse_reduction_of_segment_sums
-// CHECK-NOT: bridge.band
-func.func @should_not_fuse_reduction_of_segment_sums(%in: memref<64x256xf32>, %segment: memref<64x8xf32>, %sum: memref<64xf32>) {
-  %zero = arith.constant 0.0 : f32
-  affine.for %i = 0 to 64 {
-    affine.for %b = 0 to 8 {
-      %s = affine.for %r = 0 to 32 iter_args(%a = %zero) -> (f32) {
-        %x = affine.load %in[%i, %b * 32 + %r] : memref<64x256xf32>
-        %c = arith.addf %a, %x : f32
-        affine.yield %c : f32
-      }
-      affine.store %s, %segment[%i, %b] : memref<64x8xf32>
-    }
-  }
-  // expected-remark@+1 {{[extents_do_not_agree] the inner loops of the band have different extents}}
-  affine.for %i = 0 to 64 {
-    %s = affine.for %b = 0 to 8 iter_args(%a = %zero) -> (f32) {
-      %x = affine.load %segment[%i, %b] : memref<64x8xf32>
-      %c = arith.addf %a, %x : f32
-      affine.yield %c : f32
-    }
-    affine.store %s, %sum[%i] : memref<64xf32>
-  }
-  return
-}
-
-// -----
-
 // A running sum is read in reverse: each lane needs another lane's sum, which
 // cannot be recomputed.
 

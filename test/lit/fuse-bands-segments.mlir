@@ -5,7 +5,12 @@
 // RUN:     --pass-pipeline='builtin.module(func.func(bridge-fuse-bands{segments=true}))' 2>&1 >/dev/null \
 // RUN:   | FileCheck %s --check-prefix=WHY --implicit-check-not='remark:'
 
+// RUN: bridge-opt %s --split-input-file \
+// RUN:     --pass-pipeline='builtin.module(func.func(bridge-fuse-bands{segments=true rows-of-segments=false}))' 2>/dev/null \
+// RUN:   | FileCheck %s --check-prefix=APART
+
 // Rows of segments: what is stored once in each, and pairs of their elements.
+// APART is without reductions of what segments have reduced.
 
 
 // The last nest has an iteration for each segment, whose sum it reads: one of
@@ -457,5 +462,174 @@ func.func @should_not_fuse_what_another_segment_made(%in: memref<64x128xf32>, %r
       }
     }
   } {bridge.kernels = [2], bridge.nodes = ["pairs"]}
+  return
+}
+
+// -----
+
+// The row adds up what its segments reduced: each lane has its segment's, and
+// one of them adds it.
+
+// APART-LABEL: func @should_fuse_sum_of_what_segments_reduced
+// APART-NOT: bridge.rows_of_segments
+// APART: {bridge.kernels = [0]
+// APART: {bridge.kernels = [1]
+// CHECK-LABEL: func @should_fuse_sum_of_what_segments_reduced
+// CHECK-SAME: attributes {bridge.rows_of_segments}
+// CHECK: affine.for %[[I:.*]] = 0 to 64 {
+// CHECK-NEXT: affine.for %[[B:.*]] = 0 to 9 {
+// CHECK-NEXT: affine.for %{{.*}} = 0 to 8 iter_args
+// CHECK: affine.store %{{.*}}, %arg1[%[[I]], %[[B]]]
+// CHECK: affine.for %[[C:.*]] = 0 to 9 iter_args
+// CHECK-NEXT: affine.load %arg1[%[[I]], %[[C]]]
+// CHECK: affine.store %{{.*}}, %arg2[%[[I]]]
+// CHECK: } {bridge.band, bridge.kernels = [0, 1]
+// CHECK-NEXT: return
+func.func @should_fuse_sum_of_what_segments_reduced(%in: memref<64x72xf32>, %segment: memref<64x9xf32>, %row: memref<64xf32>) {
+  %zero = arith.constant 0.0 : f32
+  affine.for %i = 0 to 64 {
+    affine.for %b = 0 to 9 {
+      %s = affine.for %p = 0 to 8 iter_args(%a = %zero) -> (f32) {
+        %x = affine.load %in[%i, %b * 8 + %p] : memref<64x72xf32>
+        %y = arith.maximumf %a, %x : f32
+        affine.yield %y : f32
+      }
+      affine.store %s, %segment[%i, %b] : memref<64x9xf32>
+    }
+  } {bridge.kernels = [0], bridge.nodes = ["segment"]}
+  affine.for %i = 0 to 64 {
+    %s = affine.for %b = 0 to 9 iter_args(%a = %zero) -> (f32) {
+      %x = affine.load %segment[%i, %b] : memref<64x9xf32>
+      %y = arith.addf %a, %x : f32
+      affine.yield %y : f32
+    }
+    affine.store %s, %row[%i] : memref<64xf32>
+  } {bridge.kernels = [1], bridge.nodes = ["row"]}
+  return
+}
+
+// -----
+
+// What it adds in a lane is another segment's.
+
+// WHY: remark: [cross_lane_dependence] a load needs what another lane reduces
+// CHECK-LABEL: func @should_not_fuse_sum_in_another_order
+// CHECK: {bridge.kernels = [0]
+// CHECK: {bridge.kernels = [1]
+func.func @should_not_fuse_sum_in_another_order(%in: memref<64x128xf32>, %segment: memref<64x16xf32>, %row: memref<64xf32>) {
+  %zero = arith.constant 0.0 : f32
+  affine.for %i = 0 to 64 {
+    affine.for %b = 0 to 16 {
+      %s = affine.for %p = 0 to 8 iter_args(%a = %zero) -> (f32) {
+        %x = affine.load %in[%i, %b * 8 + %p] : memref<64x128xf32>
+        %y = arith.maximumf %a, %x : f32
+        affine.yield %y : f32
+      }
+      affine.store %s, %segment[%i, %b] : memref<64x16xf32>
+    }
+  } {bridge.kernels = [0], bridge.nodes = ["segment"]}
+  affine.for %i = 0 to 64 {
+    %s = affine.for %b = 0 to 16 iter_args(%a = %zero) -> (f32) {
+      %x = affine.load %segment[%i, 15 - %b] : memref<64x16xf32>
+      %y = arith.addf %a, %x : f32
+      affine.yield %y : f32
+    }
+    affine.store %s, %row[%i] : memref<64xf32>
+  } {bridge.kernels = [1], bridge.nodes = ["row"]}
+  return
+}
+
+// -----
+
+// Segments of six lanes are none of a row whose lanes are a power of two.
+
+// WHY: remark: [extents_do_not_agree]
+// CHECK-LABEL: func @should_not_fuse_sum_of_segments_of_no_power_of_two
+// CHECK: {bridge.kernels = [0]
+// CHECK: {bridge.kernels = [1]
+func.func @should_not_fuse_sum_of_segments_of_no_power_of_two(%in: memref<64x96xf32>, %segment: memref<64x16xf32>, %row: memref<64xf32>) {
+  %zero = arith.constant 0.0 : f32
+  affine.for %i = 0 to 64 {
+    affine.for %b = 0 to 16 {
+      %s = affine.for %p = 0 to 6 iter_args(%a = %zero) -> (f32) {
+        %x = affine.load %in[%i, %b * 6 + %p] : memref<64x96xf32>
+        %y = arith.maximumf %a, %x : f32
+        affine.yield %y : f32
+      }
+      affine.store %s, %segment[%i, %b] : memref<64x16xf32>
+    }
+  } {bridge.kernels = [0], bridge.nodes = ["segment"]}
+  affine.for %i = 0 to 64 {
+    %s = affine.for %b = 0 to 16 iter_args(%a = %zero) -> (f32) {
+      %x = affine.load %segment[%i, %b] : memref<64x16xf32>
+      %y = arith.addf %a, %x : f32
+      affine.yield %y : f32
+    }
+    affine.store %s, %row[%i] : memref<64xf32>
+  } {bridge.kernels = [1], bridge.nodes = ["row"]}
+  return
+}
+
+// -----
+
+// The number of the largest one: no number can be left out of that.
+
+// WHY: remark: [extents_do_not_agree]
+// CHECK-LABEL: func @should_not_fuse_number_of_a_segment
+// CHECK: {bridge.kernels = [0]
+// CHECK: {bridge.kernels = [1]
+func.func @should_not_fuse_number_of_a_segment(%in: memref<64x128xf32>, %segment: memref<64x16xf32>, %row: memref<64xi64>) {
+  %zero = arith.constant 0.0 : f32
+  %first = arith.constant 0 : i64
+  affine.for %i = 0 to 64 {
+    affine.for %b = 0 to 16 {
+      %s = affine.for %p = 0 to 8 iter_args(%a = %zero) -> (f32) {
+        %x = affine.load %in[%i, %b * 8 + %p] : memref<64x128xf32>
+        %y = arith.addf %a, %x : f32
+        affine.yield %y : f32
+      }
+      affine.store %s, %segment[%i, %b] : memref<64x16xf32>
+    }
+  } {bridge.kernels = [0], bridge.nodes = ["segment"]}
+  affine.for %i = 0 to 64 {
+    %s:2 = affine.for %b = 0 to 16 iter_args(%a = %zero, %n = %first) -> (f32, i64) {
+      %x = affine.load %segment[%i, %b] : memref<64x16xf32>
+      %c = arith.index_cast %b : index to i64
+      %y:2 = bridge.combine argmax (%a, %n), (%x, %c) : f32, i64
+      affine.yield %y#0, %y#1 : f32, i64
+    }
+    affine.store %s#1, %row[%i] : memref<64xi64>
+  } {bridge.kernels = [1], bridge.nodes = ["row"]}
+  return
+}
+
+// -----
+
+// Segments of a column: its elements are far apart in memory.
+
+// WHY: remark: [extents_do_not_agree]
+// CHECK-LABEL: func @should_not_fuse_segments_of_a_column
+// CHECK: {bridge.kernels = [0]
+// CHECK: {bridge.kernels = [1]
+func.func @should_not_fuse_segments_of_a_column(%in: memref<128x64xf32>, %segment: memref<16x64xf32>, %column: memref<64xf32>) {
+  %zero = arith.constant 0.0 : f32
+  affine.for %i = 0 to 64 {
+    affine.for %b = 0 to 16 {
+      %s = affine.for %p = 0 to 8 iter_args(%a = %zero) -> (f32) {
+        %x = affine.load %in[%b * 8 + %p, %i] : memref<128x64xf32>
+        %y = arith.addf %a, %x : f32
+        affine.yield %y : f32
+      }
+      affine.store %s, %segment[%b, %i] : memref<16x64xf32>
+    }
+  } {bridge.kernels = [0], bridge.nodes = ["segment"]}
+  affine.for %i = 0 to 64 {
+    %s = affine.for %b = 0 to 16 iter_args(%a = %zero) -> (f32) {
+      %x = affine.load %segment[%b, %i] : memref<16x64xf32>
+      %y = arith.addf %a, %x : f32
+      affine.yield %y : f32
+    }
+    affine.store %s, %column[%i] : memref<64xf32>
+  } {bridge.kernels = [1], bridge.nodes = ["column"]}
   return
 }

@@ -1,5 +1,6 @@
 //===- FuseBands.cpp - fuse nests under one copy of their band ------------===//
 
+#include "Bridge/Analysis/Combiners.h"
 #include "Bridge/Analysis/LaneRule.h"
 #include "Bridge/Analysis/Legality.h"
 #include "Bridge/Analysis/Nest.h"
@@ -9,6 +10,7 @@
 
 #include "mlir/Dialect/Affine/Analysis/AffineAnalysis.h"
 #include "mlir/Dialect/Affine/Analysis/Utils.h"
+#include "mlir/Dialect/Affine/IR/AffineValueMap.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -110,9 +112,53 @@ static bool haveSameExtent(ArrayRef<AffineForOp> a, ArrayRef<AffineForOp> b) {
          });
 }
 
+/// True if the subscript of a load that varies fastest in memory depends on the
+/// loop's variable.
+static bool isAlongMemory(AffineLoadOp load, AffineForOp loop) {
+  AffineValueMap map;
+  MemRefAccess(load).getAccessMap(&map);
+  auto subscripts = map.getAffineMap().getResults();
+  auto fastest = llvm::find_if(llvm::reverse(subscripts), [](AffineExpr expr) {
+    return !isa<AffineConstantExpr>(expr);
+  });
+  auto variable = llvm::find(map.getOperands(), loop.getInductionVar());
+  unsigned position = variable - map.getOperands().begin();
+  return fastest != subscripts.rend() && variable != map.getOperands().end() &&
+         fastest->isFunctionOfDim(position);
+}
+
+/// True if a load of the loop is along memory. A row whose elements are all far
+/// apart, as those of a column, is for a tile of many rows, which one kernel
+/// does not keep.
+static bool isAlongMemory(AffineForOp loop) {
+  return loop
+      .walk([&](AffineLoadOp load) {
+        return isAlongMemory(load, loop) ? WalkResult::interrupt()
+                                         : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+/// True if what `chain` reduces can be reduced over the lanes of `row`, of
+/// which all but one of each segment add nothing: the loops that carry values
+/// may run in any order, and their combiners have neutral elements. Segments
+/// are a power of two, as what is reduced inside of them has to be.
+static bool mayReduceInRow(ArrayRef<AffineForOp> chain,
+                           ArrayRef<AffineForOp> row) {
+  auto carrying = chain.drop_while(
+      [](AffineForOp loop) { return loop.getNumIterOperands() == 0; });
+  if (carrying.empty())
+    return true;
+  auto segments = getVolume(chain), lanes = getVolume(row);
+  AffineForOp innermost = carrying.back();
+  return isAlongMemory(row.back()) && segments && lanes && *segments != 0 &&
+         *lanes % *segments == 0 && llvm::isPowerOf2_64(*lanes / *segments) &&
+         isReorderable(carrying) && getCombiners(innermost);
+}
+
 /// True if each iteration of `chain` is a segment of the lanes of `row`: its
-/// loops carry no values and are the outer ones of that, and something is
-/// stored once in each of their iterations there.
+/// loops are the outer ones of that, and something is stored once in each of
+/// their iterations there.
 static bool isOfSegments(ArrayRef<AffineForOp> chain,
                          ArrayRef<AffineForOp> row) {
   if (chain.empty() || chain.size() >= row.size())
@@ -120,16 +166,24 @@ static bool isOfSegments(ArrayRef<AffineForOp> chain,
   AffineForOp innermost = row[chain.size() - 1];
   return llvm::all_of(llvm::zip(chain, row),
                       [](auto loops) {
-                        auto [own, other] = loops;
-                        return AffineForOp(own).getNumIterOperands() == 0 &&
-                               haveSameDomain(own, other);
+                        return haveSameDomain(std::get<0>(loops),
+                                              std::get<1>(loops));
                       }) &&
-         !innermost.getBody()->getOps<AffineStoreOp>().empty();
+         !innermost.getBody()->getOps<AffineStoreOp>().empty() &&
+         mayReduceInRow(chain, row);
+}
+
+/// True if one of the loops carries values.
+static bool reduces(ArrayRef<AffineForOp> chain) {
+  return llvm::any_of(
+      chain, [](AffineForOp loop) { return loop.getNumIterOperands() != 0; });
 }
 
 /// True if all loops below the band have the same number of lanes, or, where
-/// lanes may be `segments`, one for each segment of them.
-static bool innerExtentsAgree(Candidate &candidate, bool segments) {
+/// lanes may be `segments`, one for each segment of them; those that reduce
+/// have it with `rowsOfSegments` only.
+static bool innerExtentsAgree(Candidate &candidate, bool segments,
+                              bool rowsOfSegments) {
   SmallVector<SmallVector<AffineForOp>> chains;
   for (Nest *nest : {&candidate.first, &candidate.second}) {
     AffineForOp innermost = nest->loops[candidate.depth - 1];
@@ -137,7 +191,9 @@ static bool innerExtentsAgree(Candidate &candidate, bool segments) {
       chains.push_back(getLaneChain(loop));
   }
   auto rows = llvm::make_filter_range(chains, [&](ArrayRef<AffineForOp> chain) {
-    return !segments || llvm::none_of(chains, [&](ArrayRef<AffineForOp> row) {
+    if (!segments || (!rowsOfSegments && reduces(chain)))
+      return true;
+    return llvm::none_of(chains, [&](ArrayRef<AffineForOp> row) {
       return isOfSegments(chain, row);
     });
   });
@@ -310,7 +366,9 @@ private:
 
   /// Merges the nests at the candidate's depth if that is legal.
   FusionResult mergeIfLegal(Candidate &candidate, Operation *before) {
-    if (requireEqualExtents && !innerExtentsAgree(candidate, segments))
+    bool agree = innerExtentsAgree(candidate, segments, false);
+    if (requireEqualExtents && !agree &&
+        !(rowsOfSegments && innerExtentsAgree(candidate, segments, true)))
       return Refusal{Reason::extents_do_not_agree,
                      "the inner loops of the band have different extents"};
     SmallVector<AffineForOp> band = merge(candidate, before);
@@ -322,6 +380,9 @@ private:
       forget(root);
       root.erase();
     }
+    if (requireEqualExtents && !agree)
+      getOperation()->setAttr(kRowsOfSegmentsAttr,
+                              UnitAttr::get(&getContext()));
     graph.reset();
     ++numFused;
     return FusionResult::success();

@@ -39,6 +39,7 @@ void bridge::buildFusePipeline(OpPassManager &pm,
   functions.addPass(createSimplifySubscripts());
   FuseBandsOptions fuse;
   fuse.segments = options.simtTarget;
+  fuse.rowsOfSegments = options.rowsOfSegments;
   fuse.recomputeMath = options.simtTarget || options.recomputeMath;
   fuse.recomputeDraws = options.recomputeDraws;
   fuse.maxDependenceChecks = options.maxDependenceChecks;

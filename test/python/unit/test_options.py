@@ -38,6 +38,8 @@ def no_environment(monkeypatch):
         ((True, False), DEFAULT_PIPELINE),
         ((True, True), "builtin.module(bridge-fuse{recompute-draws=true})"),
         ((True, False, True), "builtin.module(bridge-fuse{excess-precision=false})"),
+        ((True, False, False, False), "builtin.module(bridge-fuse{rows-of-segments=false})"),
+        ((False, False, False, False), f"builtin.module(bridge-fuse{{{LOOP_NESTS}}})"),
         ((False, False), "builtin.module(bridge-fuse{unroll-and-jam=true simt-target=false})"),
         (
             (False, True),

@@ -23,6 +23,11 @@ inline constexpr llvm::StringLiteral kKernelsAttr = "bridge.kernels";
 /// parts of one buffer do not overlap.
 inline constexpr llvm::StringLiteral kStorageAttr = "bridge.storage";
 
+/// Marks a function with a band that reduces over a row what segments of the
+/// row have reduced.
+inline constexpr llvm::StringLiteral kRowsOfSegmentsAttr =
+    "bridge.rows_of_segments";
+
 /// Marks an `affine.for` proven free of loop-carried dependences.
 inline constexpr llvm::StringLiteral kParallelAttr = "bridge.parallel";
 

@@ -51,6 +51,11 @@ struct FusePipelineOptions : mlir::PassPipelineOptions<FusePipelineOptions> {
       *this, "recompute-draws",
       llvm::cl::desc("Draw random numbers again where a fusion needs it"),
       llvm::cl::init(false)};
+  Option<bool> rowsOfSegments{
+      *this, "rows-of-segments",
+      llvm::cl::desc("With a SIMT target, reduce over a row what its segments "
+                     "have reduced"),
+      llvm::cl::init(true)};
 };
 
 /// Adds the passes of `bridge-fuse` to `pm`, which runs on a module.

@@ -14,7 +14,7 @@ from bridge.scheduling.results import Fused, Transformed
 
 
 def test_nothing_is_said_of_a_group_before_its_passes():
-    assert dataclasses.astuple(Transformed()) == ((), (), ())
+    assert dataclasses.astuple(Transformed()) == ((), (), (), False)
 
 
 def test_a_result_cannot_be_changed():

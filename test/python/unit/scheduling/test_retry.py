@@ -5,11 +5,18 @@ from __future__ import annotations
 import torch
 import torch.nn.functional as F
 from emitted_claims import contradictions
+from schedules import look_at_gpu_schedule
 
 import bridge
 from bridge import offline
 from bridge.backend import bridge as backend
+from bridge.options import Options
 from bridge.reasons import Reason
+from bridge.scheduling.commit import Commit
+from bridge.scheduling.group_log import GroupLog
+from bridge.scheduling.grouping import form_groups
+from bridge.scheduling.results import Transformed
+from bridge.scheduling.retry import groups_to_try_again
 
 
 def gated(x, weight, bias):
@@ -65,3 +72,59 @@ def test_a_kernel_of_two_groups_moves_its_bytes_once():
     _, report = compiled(square_gradients, (4096, 8192), (4096, 4096), (4096,), (4096, 1))
     matrix = 4096 * 4096 * 4
     assert 5 * matrix < report.bytes_after < 5.5 * matrix
+
+
+def peaks_of_gated_segments(x):
+    """Each segment is normed, gated and reduced, and the row reduces what its segments have reduced."""
+    first, second = F.rms_norm(x, x.shape[-1:]).chunk(2, -1)
+    h = first * second.sigmoid()
+    peaks = h.abs().amax(-1)
+    return h, peaks, peaks.amax(-1)
+
+
+def test_a_row_too_long_for_registers_leaves_its_segments_a_kernel():
+    kernels, report = compiled(peaks_of_gated_segments, (64, 64, 128))
+    assert kernels == 1, report.details()
+    kernels, report = compiled(peaks_of_gated_segments, (16, 1024, 128))
+    assert kernels == report.kernels_after == 2, report.details()
+    assert Reason.not_liftable in [reason for group in report.groups for reason, _ in group.apart]
+    assert contradictions(report) == []
+
+
+def two_peaks_of_gated_segments(x, y):
+    """A row that fits in registers and one that does not, with a result in common."""
+    h, peaks, peak = peaks_of_gated_segments(x)
+    g, more, most = peaks_of_gated_segments(y)
+    return h, peaks, g, more, most, peak + most
+
+
+def test_a_row_too_long_beside_one_that_is_not():
+    kernels, report = compiled(two_peaks_of_gated_segments, (16, 64, 128), (16, 1024, 128))
+    assert kernels == report.kernels_after, report.details()
+    apart, _ = compiled(peaks_of_gated_segments, (16, 1024, 128))
+    assert kernels <= apart + 2, report.details()
+    assert contradictions(report) == []
+
+
+def test_kernels_of_a_refused_band_are_tried_without_rows_of_segments():
+    """Where another band of the group was fused; not by the user's own passes, nor a second time."""
+    found = {}
+
+    def look(schedule):
+        (group,), _ = form_groups(schedule, 64)
+
+        def again(options):
+            commit = Commit({}, group, schedule, None, done=[object()], refused=[set(group.positions)])
+            log = GroupLog.open("group0", 0, group, schedule)
+            log.transformed = Transformed(rows_of_segments=True)
+            return groups_to_try_again(commit, options, log)
+
+        found["first"], found["positions"] = again(Options()), group.positions
+        found["passes of the user's"] = again(Options(pipeline="builtin.module(cse)"))
+        group.rows_of_segments = False
+        found["second"] = again(Options())
+
+    look_at_gpu_schedule(peaks_of_gated_segments, [torch.zeros(64, 64, 128)], look)
+    (other,) = found["first"]
+    assert other.positions == found["positions"] and not other.rows_of_segments
+    assert found["passes of the user's"] == found["second"] == []

@@ -17,7 +17,8 @@ from bridge.support.recorder import NO_STAGES
 
 CPU_PASSES = "unroll-and-jam=true simt-target=false"
 AGAIN = "recompute-math=true recompute-draws=true"
-CPU = SimpleNamespace(device=torch.device("cpu"))
+CPU = SimpleNamespace(device=torch.device("cpu"), rows_of_segments=True)
+GPU = SimpleNamespace(device=torch.device("cuda"), rows_of_segments=False)
 
 
 @pytest.fixture(scope="module")
@@ -74,6 +75,11 @@ def test_a_group_beyond_a_limit_is_refused(found, option, words):
 def test_pipeline_of_a_group(options, keeps_roundings, pipeline):
     translation = SimpleNamespace(keeps_roundings=keeps_roundings)
     assert pipeline_of(Options(**options), CPU, translation) == pipeline
+
+
+def test_passes_without_rows_of_segments():
+    translation = SimpleNamespace(keeps_roundings=False)
+    assert pipeline_of(Options(), GPU, translation) == "builtin.module(bridge-fuse{rows-of-segments=false})"
 
 
 def test_the_kernel_that_looks_up_what_the_group_writes_is_at_fault():

@@ -1,0 +1,119 @@
+"""Segments of a row, then the row: one kernel, whose lanes hold what their segment reduced; numbers against float64."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from emitted import NO_STAGES, run_emitted
+
+from bridge.backend import bridge
+
+
+def rechecked(graph, inputs):
+    return bridge(graph, inputs, options={"strict": True, "recheck": True})
+
+
+def wide(x):
+    return x if x.dtype == torch.float64 else x.float()
+
+
+def scales_of_scales(x):
+    """A scale of each segment, as a share of the row's largest one."""
+    scale = wide(x).abs().amax(-1, keepdim=True)
+    largest = scale.amax(1, keepdim=True)
+    return wide(x) / (scale + largest), scale / largest, largest
+
+
+def gated_by_norms(x):
+    """The largest and the sum of exponentials of all segments' squares."""
+    return wide(x) * wide(x).pow(2).mean(-1).softmax(-1)[..., None]
+
+
+def norm_of_norms(x):
+    """Each segment is normed, and then the row of all of them."""
+    y = wide(x) * torch.rsqrt(wide(x).pow(2).mean(-1, keepdim=True) + 1e-6)
+    return y * torch.rsqrt((y + 1).pow(2).mean((1, 2), keepdim=True))
+
+
+def relative_to_moments(x):
+    """The moments of the segments' sums, of which an element has to be counted once."""
+    total = wide(x).sum(-1)
+    variance, mean = torch.var_mean(total, -1, keepdim=True)
+    return wide(x) * ((total - mean) * torch.rsqrt(variance + 1))[..., None]
+
+
+def product_of_means(x):
+    mean = (wide(x) / 4).mean(-1) + 1
+    return wide(x) + mean.prod(-1)[:, None, None]
+
+
+def number_of_positive_segments(x):
+    """Integers are added, and truth values are asked for one that is true."""
+    positive = wide(x).sum(-1) > 0
+    return wide(x) * positive.sum(-1)[:, None, None] + positive.any(-1)[:, None, None], positive
+
+
+def segments_of_segments(x):
+    """Two levels of segments before the row."""
+    y = wide(x).unflatten(-1, (-1, 4))
+    inner = y.sum(-1)
+    middle = inner.pow(2).sum(-1)
+    return y - inner[..., None] * middle[..., None, None] / middle.sum(-1)[:, None, None, None]
+
+
+FUNCTIONS = [scales_of_scales, gated_by_norms, norm_of_norms, relative_to_moments, product_of_means]
+FUNCTIONS += [number_of_positive_segments, segments_of_segments]
+
+
+def check(function, x, kernels, dynamic=False):
+    """Compare with eager in float64, and count the kernels."""
+    outputs, codes = run_emitted(function, [x], rechecked, dynamic, **NO_STAGES)
+    expected = function(x.double())
+    for got, want in zip(*(v if isinstance(v, tuple) else (v,) for v in (outputs, expected)), strict=True):
+        torch.testing.assert_close(got.double(), want.double(), rtol=2e-5, atol=2e-5)
+    assert sum(code.count("@triton.jit") for code in codes) == kernels
+
+
+@pytest.mark.one_in(4)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("shape", [(6, 8, 16), (5, 9, 32)], ids=str)
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__name__)
+def test_segments_then_the_row_are_one_kernel(function, shape, dtype):
+    """Rows of 9 segments have idle lanes, too.  Fewer than 8 segments Inductor adds one by one."""
+    check(function, torch.randn(shape, generator=torch.Generator().manual_seed(0)).to(dtype), kernels=1)
+
+
+def test_an_infinite_segment_stays_what_it_is():
+    """Lanes that add nothing are left out, and not multiplied by zero."""
+    x = torch.randn(4, 8, 16, generator=torch.Generator().manual_seed(0))
+    x[0, 3, 5], x[1, 2, 0] = float("inf"), float("nan")
+    outputs, _ = run_emitted(relative_to_moments, [x], rechecked, **NO_STAGES)
+    torch.testing.assert_close(outputs, relative_to_moments(x), equal_nan=True)
+
+
+def test_the_number_of_rows_may_be_a_symbol():
+    x = torch.randn(6, 8, 16, generator=torch.Generator().manual_seed(0))
+    torch._dynamo.mark_dynamic(x, 0)
+    check(norm_of_norms, x, kernels=1, dynamic=None)
+
+
+def best_segment(x):
+    """The number of a segment, which is no number of a lane."""
+    total = wide(x).sum(-1)
+    return total, total.argmax(-1)
+
+
+def relative_to_the_others(x):
+    """Every segment needs what the one at the other end reduced."""
+    total = wide(x).abs().sum(-1)
+    return wide(x) / total.flip(-1)[..., None], total.sum(-1)
+
+
+@pytest.mark.parametrize(
+    ("function", "shape"),
+    [(scales_of_scales, (6, 8, 24)), (best_segment, (6, 8, 16)), (relative_to_the_others, (6, 8, 16))],
+    ids=["segments of no power of two", "argmax", "another segment"],
+)
+def test_what_a_lane_cannot_hold_stays_apart(function, shape):
+    x = torch.randn(shape, generator=torch.Generator().manual_seed(0))
+    check(function, x, kernels={scales_of_scales: 3, best_segment: 2, relative_to_the_others: 2}[function])
