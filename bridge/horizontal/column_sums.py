@@ -92,6 +92,9 @@ def find_tile(schedule: Schedule, seed: int, divided: Divided | None = None, sta
     Unsupported where it has none, or its sums are not of the kind that a kernel of rows can add up.
     """
     rows, columns = only_extents(schedule[seed])
+    if not goes_over(schedule[seed], rows, columns) or not _parts_agree(schedule[seed], rows, columns):
+        detail = f"{schedule[seed].get_name()}: it goes over the rows of its columns in other loops"
+        raise Unsupported(Reason.no_common_band, detail)
     members = [seed]
     around = [position for position in _around(schedule, seed) if _may_join(schedule, seed, position, rows, columns)]
     for position in around * 2:  # a kernel may share nothing with the seed, but with another that has joined it
@@ -160,7 +163,7 @@ def _joins(schedule: Schedule, members: list[int], position: int, rows: int, col
     return (
         len(_inputs(both)) <= MOST_READ
         and stay_in_order(schedule, [{*members, position}])
-        and all(map(sums.column_sum, _parts(kernel)))
+        and _parts_agree(kernel, rows, columns)
         # Others have joined each other before: their lanes agree.
         and all(_lanes_agree(*pair, rows, columns) for other in others for pair in ((kernel, other), (other, kernel)))
     )
@@ -189,6 +192,22 @@ def _inputs(kernels: list[Kernel]) -> set[str]:
     """Return the buffers that kernels read and none of them makes."""
     made = set().union(*map(inductor.buffers_made, kernels))
     return set().union(*map(inductor.buffers_read, kernels)) - made
+
+
+def _parts_agree(kernel: Kernel, rows: int, columns: int) -> bool:
+    """Return True if each sum of a kernel reads, of what the kernel itself writes, what its own row and column have.
+
+    The sums get the loops of the tile, and what the kernel has beside them keeps its own: these may go over columns
+    first. Unsupported for a sum that no kernel of rows can add up.
+    """
+    written = inductor.buffers_made(kernel)
+    for part in _parts(kernel):
+        tile = sums.column_sum(part).tile
+        for name in inductor.buffers_read(part) & written:
+            writer = kernel.scheduler.name_to_buf[name].defining_op
+            if writer is None or not tiles.agree(writer, tile, name, rows, columns):
+                return False
+    return True
 
 
 def _lanes_agree(one: Kernel, other: Kernel, rows: int, columns: int) -> bool:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import functools
+
 import pytest
 import torch
+from emitted import run_emitted
 from functions import norm
 from schedules import look_at_gpu_schedule
 
+import bridge
+from bridge.backend import bridge as backend
 from bridge.horizontal import column_sums
 from bridge.horizontal.column_sums import adds_up_columns, find_tile
 from bridge.reasons import Reason, Unsupported
@@ -48,3 +53,19 @@ def test_a_program_has_a_whole_row(monkeypatch):
 
     look_at_gpu_schedule(wide, [torch.empty(8192, 1024)] * 2, look)
     assert refused == [Reason.extents_do_not_agree]
+
+
+def product_and_columns(x, bias):
+    gate, up = x.chunk(2, -1)
+    product = torch.nn.functional.silu(gate + bias) * up
+    return product, product.amax(0), (product * product).sum(0)
+
+
+def test_the_columns_of_a_kernel_that_goes_over_columns_first_are_of_their_own_rows():
+    """What stores the product keeps its loops; the sums got those of a tile, rows first, and another's product."""
+    given = [torch.randn(640, 16), torch.randn(8)]
+    ours = functools.partial(backend, options={"strict": True, "force_fusion": True})
+    found, _ = run_emitted(product_and_columns, given, ours)
+    assert bridge.report().kernels_after < bridge.report().kernels_before
+    for one, other in zip(found, product_and_columns(*(t.double() for t in given)), strict=True):
+        torch.testing.assert_close(one.double(), other, rtol=1e-4, atol=1e-4)
