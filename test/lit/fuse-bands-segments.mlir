@@ -633,3 +633,36 @@ func.func @should_not_fuse_segments_of_a_column(%in: memref<128x64xf32>, %segmen
   } {bridge.kernels = [1], bridge.nodes = ["column"]}
   return
 }
+
+// -----
+
+// A vector that is along memory does not bring the elements of a column nearer.
+
+// WHY: remark: [extents_do_not_agree]
+// CHECK-LABEL: func @should_not_fuse_segments_of_a_column_with_a_vector
+// CHECK: {bridge.kernels = [0]
+// CHECK: {bridge.kernels = [1]
+func.func @should_not_fuse_segments_of_a_column_with_a_vector(%in: memref<128x64xf32>, %mean: memref<128xf32>, %segment: memref<16x64xf32>, %column: memref<64xf32>) {
+  %zero = arith.constant 0.0 : f32
+  affine.for %i = 0 to 64 {
+    affine.for %b = 0 to 16 {
+      %s = affine.for %p = 0 to 8 iter_args(%a = %zero) -> (f32) {
+        %x = affine.load %in[%b * 8 + %p, %i] : memref<128x64xf32>
+        %m = affine.load %mean[%b * 8 + %p] : memref<128xf32>
+        %d = arith.subf %x, %m : f32
+        %y = arith.addf %a, %d : f32
+        affine.yield %y : f32
+      }
+      affine.store %s, %segment[%b, %i] : memref<16x64xf32>
+    }
+  } {bridge.kernels = [0], bridge.nodes = ["segment"]}
+  affine.for %i = 0 to 64 {
+    %s = affine.for %b = 0 to 16 iter_args(%a = %zero) -> (f32) {
+      %x = affine.load %segment[%b, %i] : memref<16x64xf32>
+      %y = arith.addf %a, %x : f32
+      affine.yield %y : f32
+    }
+    affine.store %s, %column[%i] : memref<64xf32>
+  } {bridge.kernels = [1], bridge.nodes = ["column"]}
+  return
+}

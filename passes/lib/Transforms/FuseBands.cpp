@@ -127,16 +127,17 @@ static bool isAlongMemory(AffineLoadOp load, AffineForOp loop) {
          fastest->isFunctionOfDim(position);
 }
 
-/// True if a load of the loop is along memory. A row whose elements are all far
-/// apart, as those of a column, is for a tile of many rows, which one kernel
-/// does not keep.
+/// True if all loads that depend on the loop's variable are along memory. A row
+/// whose elements are far apart, as those of a column, is for a tile of many
+/// rows, which one kernel does not keep.
 static bool isAlongMemory(AffineForOp loop) {
-  return loop
-      .walk([&](AffineLoadOp load) {
-        return isAlongMemory(load, loop) ? WalkResult::interrupt()
-                                         : WalkResult::advance();
-      })
-      .wasInterrupted();
+  return !loop.walk([&](AffineLoadOp load) {
+                bool apart = llvm::is_contained(load.getMapOperands(),
+                                                loop.getInductionVar()) &&
+                             !isAlongMemory(load, loop);
+                return apart ? WalkResult::interrupt() : WalkResult::advance();
+              })
+              .wasInterrupted();
 }
 
 /// True if what `chain` reduces can be reduced over the lanes of `row`, of
