@@ -279,6 +279,32 @@ def group_norm_silu(x: Tensor, weight: Tensor, bias: Tensor, groups: int) -> Ten
     return F.silu(F.group_norm(x, groups, weight, bias))
 
 
+def scales_of_scales(x: Tensor, block: int = 16) -> tuple[Tensor, Tensor, Tensor]:
+    """Return 4-bit numbers with an fp8 scale for each block of a row, whose scale is one of the row."""
+    blocks = _wide(x).unflatten(-1, (-1, block))
+    largest = blocks.abs().amax(-1, keepdim=True)
+    row = largest.amax(1, keepdim=True).clamp(min=1e-6)
+    scale = (largest / row * 448).to(torch.float8_e4m3fn)
+    share = (scale.to(row.dtype) * row / (448 * 6)).clamp(min=1e-9)
+    return (blocks / share).round().clamp(-6, 6).to(torch.int8).flatten(1), scale.squeeze(-1), row.squeeze(1)
+
+
+def norm_heads_and_row(x: Tensor, head_weight: Tensor, weight: Tensor) -> Tensor:
+    """RMSNorm of each head of a row, and then of the row."""
+    return rms_norm(rms_norm(x.unflatten(-1, (-1, head_weight.shape[0])), head_weight).flatten(1), weight)
+
+
+def gate_blocks(x: Tensor, block: int = 64) -> Tensor:
+    """Scale the blocks of a row with the softmax of their squares."""
+    blocks = _wide(x).unflatten(-1, (-1, block))
+    return (blocks * blocks.pow(2).mean(-1).softmax(-1)[..., None]).flatten(1).to(x.dtype)
+
+
+def gate_fields(x: Tensor) -> Tensor:
+    """Scale the embedding of each field with the softmax of their means."""
+    return x * _wide(x).mean(-1).softmax(-1).to(x.dtype)[..., None]
+
+
 def _swiglu_sizes(rows: int, width: int) -> Sizes:
     return sizes(rows, (ROWS, width), (ROWS, width), (width,))
 
@@ -451,8 +477,28 @@ ORDERS = [
     ),
 ]  # fmt: skip
 
+#: Reductions over a row of what its segments have reduced.
+SEGMENTS = [
+    Pattern(
+        "scales_of_scales", scales_of_scales, _row_sizes(4096, 4096), _row_sizes(5, 256),
+        inductor=3, bridge=1, reached=1, loads_once=True,
+    ),
+    Pattern(
+        "rmsnorm_heads_rmsnorm", norm_heads_and_row, _row_sizes(4096, 4096, 128, 4096), _row_sizes(5, 256, 16, 256),
+        inductor=3, bridge=1, reached=1, loads_once=True,
+    ),
+    Pattern(
+        "gate_blocks", gate_blocks, _row_sizes(4096, 4096), _row_sizes(5, 256),
+        inductor=3, bridge=1, reached=1, loads_once=True,
+    ),
+    Pattern(
+        "gate_fields", gate_fields, sizes(16384, (ROWS, 39, 16)), sizes(5, (ROWS, 9, 4)),
+        inductor=3, bridge=1, reached=1,
+    ),
+]  # fmt: skip
+
 #: Those that the tests run.
-TESTED = [*PATTERNS, *ORDERS]
+TESTED = [*PATTERNS, *ORDERS, *SEGMENTS]
 
 
 def _single(name: str, function: Callable, full: Sizes, small: Sizes) -> Pattern:
@@ -477,7 +523,10 @@ ONE_KERNEL = [
 WIDTHS = [_swiglu(width, f"_{width}") for width in (7168, 14336, 28672)]
 LONG_ROWS = [_swiglu(width, f"_{width}", rows=1024) for width in (16384, 32768, 65536, 131072)]
 
-LISTS = {"engine": PATTERNS, "orders": ORDERS, "one_kernel": ONE_KERNEL, "widths": WIDTHS, "long_rows": LONG_ROWS}
+LISTS = {
+    "engine": PATTERNS, "orders": ORDERS, "segments": SEGMENTS, "one_kernel": ONE_KERNEL, "widths": WIDTHS,
+    "long_rows": LONG_ROWS,
+}  # fmt: skip
 
 
 def selected(parts: list[str], patterns: list[Pattern] = PATTERNS) -> list[Pattern]:

@@ -109,6 +109,11 @@ def adaln_residual_images(x: Tensor, y: Tensor, gate: Tensor, scale: Tensor, shi
     return h, adaln_images(h, scale, shift)
 
 
+def gated_heads(x: Tensor, gate: Tensor, weight: Tensor) -> Tensor:
+    """Norm each head, with a weight of its own, and gate the row; x: (..., heads, size); weight: (heads, size)."""
+    return (rms(x.float(), weight.float()).flatten(-2) * F.silu(gate.float())).to(x.dtype)
+
+
 def layer_norm(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     return F.layer_norm(x, x.shape[-1:], weight, bias)
 
@@ -137,7 +142,7 @@ def logits() -> tuple[Tensor, Tensor]:
     return tensor(2048, 32000), torch.zeros(2048, dtype=torch.int64)
 
 
-X, W, H = (ROWS, COLUMNS), (COLUMNS,), (HEAD,)
+X, W, H, HEADS = (ROWS, COLUMNS), (COLUMNS,), (HEAD,), (COLUMNS // HEAD, HEAD)
 
 #: A diffusion transformer's: 64 images of 256 tokens; one vector for each.
 TOKENS, IMAGES = (64, 256, 1152), (64, 1152)
@@ -168,6 +173,10 @@ PATTERNS: dict[str, tuple[Callable, Callable[[], tuple]]] = {
     "RMSNorm, 2048 rows": (rms, lambda: (tensor(2048, COLUMNS), tensor(*W))),
     "ln(x + dropout(y))": (layer_norm_dropout, lambda: (tensor(*X), tensor(*X), tensor(*W), tensor(*W))),
     "gelu(x @ w + b)": (gelu_linear, lambda: (tensor(*X), tensor(COLUMNS, COLUMNS), tensor(*W))),
+    "norms of heads, gated": (
+        gated_heads,
+        lambda: (tensor(4, ROWS // 4, *HEADS), tensor(4, ROWS // 4, COLUMNS), tensor(*HEADS)),
+    ),
     "LayerScale": (layer_scale, lambda: (tensor(*X), tensor(*X), tensor(*W))),
 }
 
