@@ -484,3 +484,66 @@ func.func @should_not_split_by_tiles_that_leave_a_gap(%in: memref<16x64x6xf32>, 
   }
   return
 }
+
+// -----
+
+// The second nest has one value for each eight neighbours of the first: a lane
+// that had all eight would access each sector of memory eight times.
+
+// CHECK-LABEL: func @should_not_split_many_neighbours
+// CHECK: affine.for %{{.*}} = 0 to 32 {
+// CHECK-NEXT: affine.for %{{.*}} = 0 to 8 {
+func.func @should_not_split_many_neighbours(%in: memref<64x32x8xf32>, %scale: memref<64x32xf32>, %sum: memref<64xf32>, %out: memref<64x32x8xf32>) {
+  %zero = arith.constant 0.0 : f32
+  // expected-remark@+1 {{no family of affine pieces}}
+  affine.for %i = 0 to 64 {
+    affine.for %f = 0 to 32 {
+      affine.for %k = 0 to 8 {
+        %x = affine.load %in[%i, %f, %k] : memref<64x32x8xf32>
+        %s = affine.load %scale[%i, %f] : memref<64x32xf32>
+        %y = arith.mulf %x, %s : f32
+        affine.store %y, %out[%i, %f, %k] : memref<64x32x8xf32>
+      }
+    }
+  }
+  affine.for %i = 0 to 64 {
+    %s = affine.for %f = 0 to 32 iter_args(%a = %zero) -> (f32) {
+      %x = affine.load %scale[%i, %f] : memref<64x32xf32>
+      %b = arith.addf %a, %x : f32
+      affine.yield %b : f32
+    }
+    affine.store %s, %sum[%i] : memref<64xf32>
+  }
+  return
+}
+
+// -----
+
+// Four neighbours.
+
+// CHECK-LABEL: func @should_split_few_neighbours
+// CHECK: affine.for %{{.*}} = 0 to 32 {
+// CHECK-NOT: affine.for
+// CHECK-COUNT-4: affine.store %{{.*}}, %arg3
+func.func @should_split_few_neighbours(%in: memref<64x32x4xf32>, %scale: memref<64x32xf32>, %sum: memref<64xf32>, %out: memref<64x32x4xf32>) {
+  %zero = arith.constant 0.0 : f32
+  affine.for %i = 0 to 64 {
+    affine.for %f = 0 to 32 {
+      affine.for %k = 0 to 4 {
+        %x = affine.load %in[%i, %f, %k] : memref<64x32x4xf32>
+        %s = affine.load %scale[%i, %f] : memref<64x32xf32>
+        %y = arith.mulf %x, %s : f32
+        affine.store %y, %out[%i, %f, %k] : memref<64x32x4xf32>
+      }
+    }
+  }
+  affine.for %i = 0 to 64 {
+    %s = affine.for %f = 0 to 32 iter_args(%a = %zero) -> (f32) {
+      %x = affine.load %scale[%i, %f] : memref<64x32xf32>
+      %b = arith.addf %a, %x : f32
+      affine.yield %b : f32
+    }
+    affine.store %s, %sum[%i] : memref<64xf32>
+  }
+  return
+}

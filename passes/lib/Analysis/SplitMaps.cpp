@@ -170,8 +170,15 @@ static SmallVector<AffineMap> enumerateFree(const Rows &rows,
   return maps;
 }
 
+/// The most neighbours in memory that one lane has where an access does not
+/// tell them apart: each of the lane's accesses has all of their sectors in it
+/// again.
+static constexpr int64_t kMostNeighbours = 4;
+
 /// Returns the iterations of the domain that access what `tile` does, as maps
-/// from the tile's iterations. Empty if there are more than `limit`.
+/// from the tile's iterations. Empty if there are more than `limit`, or a lane
+/// would have many neighbours: they are a segment of a row, whose scale the
+/// tile makes.
 static SmallVector<AffineMap> solve(const LinearAccess &domain,
                                     const LinearAccess &tile,
                                     ArrayRef<int64_t> extents, unsigned numDims,
@@ -180,6 +187,8 @@ static SmallVector<AffineMap> solve(const LinearAccess &domain,
   for (auto [w, t] : llvm::zip_equal(domain, tile))
     if (!solveSubscript(w, t, rows))
       return {};
+  if (rows.size() > 1 && !rows.back() && extents.back() > kMostNeighbours)
+    return {};
   int64_t count = 1;
   for (auto [row, extent] : llvm::zip_equal(rows, extents))
     if (!row && (count *= extent) > limit)

@@ -18,7 +18,10 @@ def SplitIndexSets : Pass<"bridge-split-index-sets", "::mlir::func::FuncOp"> {
     unrolled first: its iterations are interleaved pieces. The state of a
     reduction passes from piece to piece, which only reassociates it. A nest
     whose iterations depend on each other otherwise (a running sum, a
-    recurrence) is not split.
+    recurrence) is not split. Nor is one where each iteration of the tile would
+    have more than four neighbours in memory because it accesses one value for
+    all of them, such as the scale of a segment: each of the pieces would access
+    every sector of the row.
 
     With option `parts`, a nest that works in pieces on a part of the row alone
     gives the others the pieces that it would have of all of it. Where the
