@@ -68,6 +68,22 @@ def dtype_from_name(name: str) -> torch.dtype:
     return getattr(torch, name)
 
 
+def compute_dtype(dtype: torch.dtype) -> torch.dtype:
+    """Return the dtype in which numbers of a dtype are computed."""
+    return torch.float32 if dtype in LOW_PRECISION else dtype
+
+
+def least(dtype: torch.dtype) -> bool | int | float:
+    """Return the least number of a dtype; Unsupported(unsupported_dtype) for those of 8 bits that are floats."""
+    if dtype == torch.bool:
+        return False
+    if not dtype.is_floating_point:
+        return torch.iinfo(dtype).min
+    if dtype.itemsize == 1:
+        raise Unsupported(Reason.unsupported_dtype, f"the least number of {dtype}")
+    return float("-inf")
+
+
 def kind(dtype: torch.dtype) -> str:
     """Return the kind of numbers: `float`, `bool`, `unsigned` or `signed`."""
     if dtype.is_floating_point:

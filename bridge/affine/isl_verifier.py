@@ -4,7 +4,8 @@ Checked are
 
 - bands: no iteration of a band touches an element that another writes;
 - lanes: below a band, a lane reads of what lanes write only what it has written itself, where one iteration may be
-  several lanes (bridge/affine/isl_unroll_and_jam.py);
+  several lanes (bridge/affine/isl_unroll_and_jam.py), or, in a function with rows of segments, what all lanes read
+  after it was written;
 - writes: every element that was written before the passes is written after them, and just once;
 - bounds: no access is outside its buffer.
 """
@@ -23,6 +24,9 @@ from .isl_accesses import AccessRelation, FunctionAccesses, group_by_memref
 from .isl_relations import Expression, conjunction, constant, make_relation, variable
 from .isl_unroll_and_jam import constant_extent, find_unrolled_copies
 from .mlir_runtime import ir
+
+#: Marks a function with a band that reduces over a row, or broadcasts in it, what segments of the row have reduced.
+ROWS_OF_SEGMENTS = "bridge.rows_of_segments"
 
 
 class Recheck:
@@ -162,8 +166,21 @@ def _check_lanes(after: FunctionAccesses, root: ir.Operation, own: list[AccessRe
         for load in (a for a in accesses if not a.writes):
             for store in stores:
                 pairs += 1
-                _check_lane(after, band, store, load)
+                if not _is_broadcast(after, band, store, load):
+                    _check_lane(after, band, store, load)
     return f"lanes: {pairs} pairs of a store and a load, each in one lane"
+
+
+def _is_broadcast(
+    after: FunctionAccesses, band: list[ir.Operation], store: AccessRelation, load: AccessRelation
+) -> bool:
+    """Return True if all lanes of a band iteration read one element, which it wrote in a statement before."""
+    if ROWS_OF_SEGMENTS not in after.function.attributes:
+        return False
+    written, read = after.relation(store, band), after.relation(load, band)
+    is_before = after.found.index(store) < after.found.index(load)
+    is_apart = not any(loop in load.loops for loop in store.loops if loop not in band)
+    return is_before and is_apart and read.is_single_valued() and read.is_subset(written)
 
 
 def _check_lane(after: FunctionAccesses, band: list[ir.Operation], store: AccessRelation, load: AccessRelation) -> None:

@@ -161,9 +161,12 @@ DRAWS = ("rand", "randn", "randint64")
 
 #: Reduction types of Bridge's own, which `lowering/triton/kernels.py` generates: `ops.reduction` with (value, mask) is
 #: the value for a store that the lanes under the mask execute, `"{GUARDED}:{first}:{lanes}"` where those are the first
-#: of so many; `"{SEGMENTED}:{kind}:{lanes}"` gives every lane the reduction of its own segment.
+#: of so many; `"{SEGMENTED}:{kind}:{lanes}"` gives every lane the reduction of its own segment;
+#: `"{BROADCAST}:{segment}:{lanes}"` gives all lanes the value of the segment of that number.
 GUARDED = "bridge_guarded"
 SEGMENTED = "bridge_segmented"
+BROADCAST = "bridge_broadcast"
+LANE_KINDS = GUARDED, SEGMENTED, BROADCAST
 SEGMENTED_KINDS = ("sum", "prod", "max", "min")
 
 #: Reduction types by what an element that several lanes have needs: nothing, as adding it again changes nothing, or

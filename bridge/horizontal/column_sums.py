@@ -177,7 +177,7 @@ def goes_over(kernel: Kernel, rows: int, columns: int) -> bool:
                 return False
         elif not (tiles.covers_tile(node, rows, columns) or tiles.covers_rows(node, rows)):
             return False
-        if any(kind.startswith((ops_table.GUARDED, ops_table.SEGMENTED)) for kind in tiles.reduction_types(node)):
+        if any(kind.startswith(ops_table.LANE_KINDS) for kind in tiles.reduction_types(node)):
             return False
     return True
 

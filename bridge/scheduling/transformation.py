@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Clock = Callable[[str], AbstractContextManager[None]]
 
 
-#: Marks a function with a band that reduces over a row what segments of the row have reduced.
+#: Marks a function with a band that reduces over a row, or broadcasts in it, what segments of the row have reduced.
 _ROWS_OF_SEGMENTS = "bridge.rows_of_segments"
 
 

@@ -15,6 +15,8 @@ from bridge.affine.mlir_runtime import ir
 from bridge.inductor import inductor_ops
 from bridge.reasons import Reason, Unsupported
 
+from .broadcasts import Broadcast, depends_on, find_broadcasts
+from .broadcasts import variable as _variable
 from .environment import Environment
 from .evaluate import Evaluator
 from .footprint import row_registers
@@ -129,6 +131,7 @@ def lift_band(
         tables.new_contents,
         tables.seeds,
         compared,
+        _broadcasts(root, buffers, tables),
     )
     overwritten = _overwritten_before(names, stores_of, tables.new_contents)
     nodes = [
@@ -138,6 +141,14 @@ def lift_band(
     for name in names:
         _check_one_place(name, by_node[name], scope)
     return LiftedBand(nodes, kernels, registers, in_registers)
+
+
+def _broadcasts(
+    root: ir.Operation, buffers: dict[ir.Value, StridedBuffer], tables: FunctionTables
+) -> dict[ir.Value, Broadcast]:
+    """Return the loads of what other lanes have reduced: none where there are no lanes."""
+    overwritten = [memref for memref, (name, _) in buffers.items() if name in tables.new_contents]
+    return find_broadcasts(root, overwritten) if tables.simt_target else {}
 
 
 def _check_one_place(name: str, stores: list[ir.Operation], scope: _Scope) -> None:
@@ -213,8 +224,8 @@ class _Scope:
 
     buffers, sizes: the function's tables by SSA value; row: lanes of a row; in_registers: a kernel keeps the row in
     registers; looped: it may go over the row in a loop; simt_target, extent, new_contents, seeds: as in
-    `FunctionTables`; compared: as in `Environment`; overwritten: the buffers that earlier nodes of the band have
-    overwritten.
+    `FunctionTables`; compared, broadcasts: as in `Environment`; overwritten: the buffers that earlier nodes of the band
+    have overwritten.
     """
 
     buffers: dict[ir.Value, StridedBuffer]
@@ -227,6 +238,7 @@ class _Scope:
     new_contents: Mapping[str, str]
     seeds: frozenset[str]
     compared: frozenset[ir.Value]
+    broadcasts: Mapping[ir.Value, Broadcast]
     overwritten: frozenset[str] = frozenset()
 
 
@@ -236,6 +248,8 @@ def _lift_node(name: str, stores: list[ir.Operation], nest: StoreNest, scope: _S
         raise Unsupported(Reason.not_liftable, f"{name}: a store under a guard")
     if not scope.simt_target:
         return _lift_whole(name, stores, nest, scope)
+    if not scope.in_registers and any(depends_on(store.operands[0], scope.broadcasts) for store in stores):
+        raise Unsupported(Reason.not_liftable, f"{name}: a row to broadcast segments of does not fit in registers")
     segment, repeated = segment_length(nest, scope.row), repeated_lanes(nest, scope.row)
     if segment is None and repeated == 1:
         return _lift_whole(name, stores, nest, scope)
@@ -313,12 +327,9 @@ def _environment(
         scope.overwritten,
         scope.seeds,
         scope.compared,
+        scope.row,
+        scope.broadcasts,
     )
-
-
-def _variable(loop: ir.Operation) -> ir.Value:
-    """Return the induction variable of a loop."""
-    return loop.regions[0].blocks[0].arguments[0]
 
 
 def _bind(loops: list[ir.Operation], indices: list[sympy.Expr]) -> dict[ir.Value, sympy.Expr]:

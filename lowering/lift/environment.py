@@ -11,6 +11,8 @@ import torch
 
 from bridge.affine.mlir_runtime import ir
 
+from .broadcasts import Broadcast
+
 #: Inductor's `ops` namespace, and a value of it: what they are depends on the handler that is installed.
 Ops: TypeAlias = Any
 OpsValue: TypeAlias = Any
@@ -32,6 +34,8 @@ class Environment:
     new_contents: the name to store under, of each buffer that is overwritten; overwritten: the buffers that are by now.
     seeds: the buffers of seeds of random numbers; compared: what is loaded as memory would have rounded it, since
     something is asked to equal it.
+    row: the lanes of a row, None where values cannot be broadcast; broadcasts: what is loaded in all lanes, and the
+    store that it is of, in some of them.
     """
 
     ops: Ops
@@ -46,6 +50,8 @@ class Environment:
     overwritten: frozenset[str] = frozenset()
     seeds: frozenset[str] = frozenset()
     compared: frozenset[ir.Value] = frozenset()
+    row: int | None = None
+    broadcasts: Mapping[ir.Value, Broadcast] = field(default_factory=dict)
 
     @property
     def in_parts(self) -> bool:

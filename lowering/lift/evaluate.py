@@ -10,7 +10,8 @@ from __future__ import annotations
 import ctypes
 import functools
 import operator
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import replace
 
 import sympy
 import torch
@@ -101,7 +102,7 @@ class Evaluator:
         """Return the dtype of the elements of a buffer."""
         return inductor.buffer_dtype(self.env.buffers[memref][0])
 
-    def _load(self, operation: ir.Operation, _: ir.Value) -> OpsValue:
+    def _load(self, operation: ir.Operation, value: ir.Value) -> OpsValue:
         """Load an element; Unsupported(not_liftable) for one of a buffer that an earlier node has overwritten.
 
         Inductor gives every load of it the value that was stored last, whichever element that is.
@@ -111,7 +112,24 @@ class Evaluator:
             raise Unsupported(Reason.not_liftable, f"{name} is read after it was overwritten")
         if name in self.env.seeds and index.is_Integer:
             return self.env.ops.load_seed(name, int(index))  # its place is an argument, so that kernels are alike
-        return self.env.ops.load(name, index)
+        loaded = self.env.ops.load(name, index)
+        return self._broadcast(loaded, value, index) if value in self.env.broadcasts else loaded
+
+    def _broadcast(self, loaded: OpsValue, value: ir.Value, index: sympy.Expr) -> OpsValue:
+        """Return what the lanes have that store at `index`; `loaded` is in each lane what the lane stores."""
+        if self.env.row is None:
+            raise Unsupported(Reason.not_liftable, "what another lane has is read under a guard")
+        broadcast = self.env.broadcasts[value]
+
+        def distance(iteration: Mapping[ir.Value, sympy.Expr]) -> sympy.Expr:
+            """Return how far an iteration of the store's loops stores behind `index`."""
+            indices = {**self.env.indices, **iteration}
+            return Evaluator(replace(self.env, indices=indices)).location(broadcast.store, 1)[1] - index
+
+        segment, lanes = broadcast.segment(distance, self.env.row)
+        dtype = dtypes.compute_dtype(self._element_dtype(broadcast.store.operands[1]))
+        dtypes.least(dtype)  # which the kernel needs
+        return self.env.ops.reduction(dtype, dtype, f"{ops_table.BROADCAST}:{segment}:{lanes}", loaded)
 
     def _gather(self, operation: ir.Operation, _: ir.Value) -> OpsValue:
         """Load an element at a place that depends on data."""
@@ -221,11 +239,12 @@ class Evaluator:
         Inductor leaves the mask to a block's load.  But a load of what the kernel has stored is none: it is the stored
         value, and needs the mask like any other.
         """
+        masked = replace(self.env, row=None)
         if _loads_stored(value):
-            return lambda: self.env.ops.identity(Evaluator(self.env).value(value))
+            return lambda: self.env.ops.identity(Evaluator(masked).value(value))
         if not self.env.simt_target and str(value.type) == "i1":
-            return lambda: self._float_mask(Evaluator(self.env).value(value))
-        return lambda: Evaluator(self.env).value(value)
+            return lambda: self._float_mask(Evaluator(masked).value(value))
+        return lambda: Evaluator(masked).value(value)
 
     def _float_mask(self, flag: OpsValue) -> OpsValue:
         """Return a flag as C++ has it beside a constant under a mask: a vector of the floats' size, not of integers."""
@@ -246,7 +265,7 @@ class Evaluator:
     def guarded(self, store: ir.Operation, value: object, masks: list[OpsValue], lanes: str = "") -> OpsValue:
         """Return the value for a store that only the lanes under all masks execute; lanes: see ops_table.GUARDED."""
         dtype = dtypes.signed_dtype(str(store.operands[0].type))
-        compute = torch.float32 if dtype in dtypes.LOW_PRECISION else dtype
+        compute = dtypes.compute_dtype(dtype)
         mask = functools.reduce(self.env.ops.and_, masks)
         kind = f"{ops_table.GUARDED}:{lanes}" if lanes else ops_table.GUARDED
         return self.env.ops.reduction(compute, compute, kind, (value, mask))

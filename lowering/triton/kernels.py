@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import sympy
 import torch
 
-from ...affine import ops_table
+from ...affine import dtypes, ops_table
 from ...inductor.compiling import torch_release
 from ...inductor.schedule import buffer_dtype, buffer_numel, offset_in_storage, storage_of, written_storage
 from .random_numbers import drawing_alike
@@ -47,6 +47,8 @@ class LaneMixin(TritonKernel):
     #: Scheduler nodes whose rows are kept whole, for kernels that are made without asking for the choices.
     bridge_kept: frozenset[str] = frozenset()
 
+    inside_reduction: bool
+
     def __init__(self, tiling: dict[str, sympy.Expr], *args: Any, **kwargs: Any) -> None:
         if self.bridge_kept & {node.get_name() for node in kwargs["features"].scheduler_nodes()}:
             kwargs["override_persistent_reduction"] = True
@@ -78,7 +80,7 @@ class LaneMixin(TritonKernel):
         return wanted if torch_release() >= (2, 13) else wanted and False
 
     def reduction(self, dtype: torch.dtype, src_dtype: torch.dtype, reduction_type: str, value: Any) -> Any:
-        """Return the value of a reduction, of Bridge's two types or of Inductor's."""
+        """Return the value of a reduction, of Bridge's three types or of Inductor's."""
         kind, _, rest = reduction_type.partition(":")
         if kind == ops_table.GUARDED:
             self.num_reduction -= 1  # whoever called has counted it
@@ -86,6 +88,9 @@ class LaneMixin(TritonKernel):
         if kind == ops_table.SEGMENTED:
             operation, lanes = rest.split(":")
             return self._segmented(operation, lanes, value)
+        if kind == ops_table.BROADCAST:
+            segment, lanes = rest.split(":")
+            return self._broadcast(dtype, segment, lanes, value)
         return super().reduction(dtype, src_dtype, reduction_type, value)
 
     def _guarded(self, value: CSEVariable, mask: CSEVariable) -> CSEVariable:
@@ -113,6 +118,21 @@ class LaneMixin(TritonKernel):
             self.compute, f"tl.reshape({kept}, {tile})", dtype=value.dtype, shape=tuple(self.dense_size_list())
         )
 
+    def _broadcast(self, dtype: torch.dtype, segment: str, lanes: str, value: CSEVariable) -> CSEVariable:
+        """Return what the lanes of one segment of a row have, to all of them and to what is outside of the row.
+
+        The extremum of what they have and the least number: it is one of them, whatever they have.
+        """
+        is_inside, self.inside_reduction = self.inside_reduction, True
+        try:
+            row = next(tree for tree in self.range_trees if tree.is_reduction)
+            mask = f"{row.prefix}index // {lanes} == {segment}"
+            chosen = f"tl.where({mask}, {value}, {_least(dtype)})"
+            kept = self.cse.generate(self.compute, chosen, dtype=value.dtype, shape=tuple(self.dense_size_list()))
+            return super().reduction(dtype, dtype, "any" if dtype == torch.bool else "max", kept)
+        finally:
+            self.inside_reduction = is_inside
+
     def store(self, name: str, index: sympy.Expr, value: CSEVariable, mode: str | None = None) -> None:
         """Store a value; a guarded one under the mask that it was given."""
         if id(value) not in self.bridge_guards:
@@ -120,6 +140,12 @@ class LaneMixin(TritonKernel):
         _, mask = self.bridge_guards[id(value)]
         with self.mask_loads(mask, None):
             return super().store(name, index, value, mode)
+
+
+def _least(dtype: torch.dtype) -> str:
+    """Return the least number of a dtype in Triton."""
+    number = dtypes.least(dtype)
+    return 'float("-inf")' if isinstance(number, float) else str(number)
 
 
 # ---------------------------------------------------------------------------------------------------------

@@ -666,3 +666,79 @@ func.func @should_not_fuse_segments_of_a_column_with_a_vector(%in: memref<128x64
   } {bridge.kernels = [1], bridge.nodes = ["column"]}
   return
 }
+
+// -----
+
+// All lanes need what the third segment reduced, and the row has the ratio of
+// the last and the first. They are broadcast, which no copy of them is.
+
+// APART-LABEL: func @should_fuse_what_one_segment_reduced
+// APART-NOT: bridge.rows_of_segments
+// APART: {bridge.kernels = [0]
+// APART: {bridge.kernels = [1]
+// CHECK-LABEL: func @should_fuse_what_one_segment_reduced
+// CHECK-SAME: attributes {bridge.rows_of_segments}
+// CHECK: affine.for %[[I:.*]] = 0 to 64 {
+// CHECK: affine.store %{{.*}}, %arg1[%[[I]], %{{.*}}]
+// CHECK: affine.load %arg1[%[[I]], 2]
+// CHECK: affine.load %arg1[%[[I]], 3]
+// CHECK: affine.load %arg1[%[[I]], 0]
+// CHECK: } {bridge.band, bridge.kernels = [0, 1, 2]
+// CHECK-NEXT: return
+func.func @should_fuse_what_one_segment_reduced(%in: memref<64x32xf32>, %segment: memref<64x4xf32>, %out: memref<64x32xf32>, %row: memref<64xf32>) {
+  %zero = arith.constant 0.0 : f32
+  affine.for %i = 0 to 64 {
+    affine.for %b = 0 to 4 {
+      %s = affine.for %p = 0 to 8 iter_args(%a = %zero) -> (f32) {
+        %x = affine.load %in[%i, %b * 8 + %p] : memref<64x32xf32>
+        %y = arith.addf %a, %x : f32
+        affine.yield %y : f32
+      }
+      affine.store %s, %segment[%i, %b] : memref<64x4xf32>
+    }
+  } {bridge.kernels = [0], bridge.nodes = ["segment"]}
+  affine.for %i = 0 to 64 {
+    affine.for %j = 0 to 32 {
+      %x = affine.load %in[%i, %j] : memref<64x32xf32>
+      %s = affine.load %segment[%i, 2] : memref<64x4xf32>
+      %y = arith.divf %x, %s : f32
+      affine.store %y, %out[%i, %j] : memref<64x32xf32>
+    }
+  } {bridge.kernels = [1], bridge.nodes = ["out"]}
+  affine.for %i = 0 to 64 {
+    %x = affine.load %segment[%i, 3] : memref<64x4xf32>
+    %s = affine.load %segment[%i, 0] : memref<64x4xf32>
+    %y = arith.divf %x, %s : f32
+    affine.store %y, %row[%i] : memref<64xf32>
+  } {bridge.kernels = [2], bridge.nodes = ["row"]}
+  return
+}
+
+// -----
+
+// One segment of a column: its elements are far apart in memory.
+
+// WHY: remark: [cross_lane_dependence] a load needs what another lane reduces
+// CHECK-LABEL: func @should_not_fuse_what_one_segment_of_a_column_reduced
+// CHECK: {bridge.kernels = [0]
+// CHECK: {bridge.kernels = [1]
+func.func @should_not_fuse_what_one_segment_of_a_column_reduced(%in: memref<32x64xf32>, %segment: memref<4x64xf32>, %column: memref<64xf32>) {
+  %zero = arith.constant 0.0 : f32
+  affine.for %i = 0 to 64 {
+    affine.for %b = 0 to 4 {
+      %s = affine.for %p = 0 to 8 iter_args(%a = %zero) -> (f32) {
+        %x = affine.load %in[%b * 8 + %p, %i] : memref<32x64xf32>
+        %y = arith.addf %a, %x : f32
+        affine.yield %y : f32
+      }
+      affine.store %s, %segment[%b, %i] : memref<4x64xf32>
+    }
+  } {bridge.kernels = [0], bridge.nodes = ["segment"]}
+  affine.for %i = 0 to 64 {
+    %x = affine.load %segment[3, %i] : memref<4x64xf32>
+    %s = affine.load %segment[0, %i] : memref<4x64xf32>
+    %y = arith.divf %x, %s : f32
+    affine.store %y, %column[%i] : memref<64xf32>
+  } {bridge.kernels = [1], bridge.nodes = ["column"]}
+  return
+}

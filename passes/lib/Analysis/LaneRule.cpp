@@ -258,9 +258,24 @@ bool bridge::staysInLane(AffineLoadOp load, AffineForOp band) {
   return reaching && isSameLane(*reaching, load);
 }
 
+bool bridge::isBroadcast(const ReachingStore &reaching, AffineLoadOp load) {
+  AffineForOp band = getBand(reaching);
+  if (reaching.loops.empty() || getStores(load.getMemRef(), band).size() != 1)
+    return false;
+  for (auto [position, operand] : llvm::enumerate(reaching.operands)) {
+    AffineForOp loop = getForInductionVarOwner(operand);
+    if (!loop || !band->isProperAncestor(loop))
+      continue;
+    for (AffineExpr iteration : reaching.map.getResults())
+      if (iteration.isFunctionOfDim(position))
+        return false;
+  }
+  return true;
+}
+
 /// Checks one load of `checkLaneRule`.
 static FusionResult checkLoad(AffineLoadOp load, AffineForOp band,
-                              Recomputation allowed) {
+                              Recomputation allowed, bool broadcasts) {
   if (staysInLane(load, band))
     return FusionResult::success();
   auto reaching = getReachingStore(load, band);
@@ -269,6 +284,9 @@ static FusionResult checkLoad(AffineLoadOp load, AffineForOp band,
                    "a load needs an element that its band iteration "
                    "writes, and which store does is not proven",
                    describe(findLaneDependenceExample(load, band))};
+  if (!isRecomputable(*reaching, load) && broadcasts &&
+      isBroadcast(*reaching, load))
+    return FusionResult::success();
   if (!isRecomputable(*reaching, load))
     return Refusal{Reason::cross_lane_dependence,
                    "a load needs what another lane reduces",
@@ -284,9 +302,11 @@ static FusionResult checkLoad(AffineLoadOp load, AffineForOp band,
   return FusionResult::success();
 }
 
-FusionResult bridge::checkLaneRule(AffineForOp band, Recomputation allowed) {
+FusionResult bridge::checkLaneRule(AffineForOp band, Recomputation allowed,
+                                   bool broadcasts) {
   for (AffineLoadOp load : getInnerFlows(band))
-    if (FusionResult result = checkLoad(load, band, allowed); failed(result))
+    if (FusionResult result = checkLoad(load, band, allowed, broadcasts);
+        failed(result))
       return result;
   return FusionResult::success();
 }

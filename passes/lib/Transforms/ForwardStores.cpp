@@ -123,7 +123,8 @@ static int64_t countOperations(AffineForOp band) {
 /// that read two lanes each, the copies double with each statement.
 std::optional<ForwardFailure> bridge::forwardStores(AffineForOp band,
                                                     bool excessPrecision,
-                                                    int64_t &forwarded) {
+                                                    int64_t &forwarded,
+                                                    bool *broadcast) {
   int64_t limit = 4 * countOperations(band) + 256;
   llvm::SmallDenseSet<Operation *> proven;
   while (true) {
@@ -137,7 +138,14 @@ std::optional<ForwardFailure> bridge::forwardStores(AffineForOp band,
     if (next == flows.end())
       return std::nullopt;
     auto reaching = getReachingStore(*next, band);
-    if (!reaching || !isRecomputable(*reaching, *next))
+    bool recomputable = reaching && isRecomputable(*reaching, *next);
+    if (broadcast && reaching && !recomputable &&
+        isBroadcast(*reaching, *next)) {
+      *broadcast = true;
+      proven.insert(*next);
+      continue;
+    }
+    if (!recomputable)
       return ForwardFailure{*next,
                             {Reason::cross_lane_dependence,
                              "a load needs another lane's value",
@@ -177,7 +185,10 @@ private:
     OpBuilder builder(band);
     auto copy = cast<AffineForOp>(builder.clone(*band.getOperation()));
     int64_t forwarded = 0;
-    if (auto failure = forwardStores(copy, excessPrecision, forwarded)) {
+    bool broadcast = false;
+    bool mayBroadcast = getOperation()->hasAttr(kRowsOfSegmentsAttr);
+    if (auto failure = forwardStores(copy, excessPrecision, forwarded,
+                                     mayBroadcast ? &broadcast : nullptr)) {
       giveUp(band, *failure);
       copy.erase();
       return;

@@ -140,6 +140,17 @@ static bool isAlongMemory(AffineForOp loop) {
               .wasInterrupted();
 }
 
+/// True if the longest row of lanes below the band is along memory.
+static bool isRowAlongMemory(AffineForOp band) {
+  SmallVector<AffineForOp> longest;
+  for (auto loop : band.getBody()->getOps<AffineForOp>()) {
+    SmallVector<AffineForOp> chain = getLaneChain(loop);
+    if (getVolume(chain).value_or(0) > getVolume(longest).value_or(0))
+      longest = chain;
+  }
+  return !longest.empty() && isAlongMemory(longest.back());
+}
+
 /// True if what `chain` reduces can be reduced over the lanes of `row`, of
 /// which all but one of each segment add nothing: the loops that carry values
 /// may run in any order, and their combiners have neutral elements. Segments
@@ -373,7 +384,8 @@ private:
       return Refusal{Reason::extents_do_not_agree,
                      "the inner loops of the band have different extents"};
     SmallVector<AffineForOp> band = merge(candidate, before);
-    if (FusionResult result = checkMerged(band); failed(result)) {
+    bool broadcast = false;
+    if (FusionResult result = checkMerged(band, broadcast); failed(result)) {
       band.front().erase();
       return result;
     }
@@ -381,7 +393,7 @@ private:
       forget(root);
       root.erase();
     }
-    if (requireEqualExtents && !agree)
+    if (broadcast || (requireEqualExtents && !agree))
       getOperation()->setAttr(kRowsOfSegmentsAttr,
                               UnitAttr::get(&getContext()));
     graph.reset();
@@ -400,8 +412,9 @@ private:
     return true;
   }
 
-  /// Proves a merged band parallel, and checks the lane rule.
-  FusionResult checkMerged(ArrayRef<AffineForOp> band) {
+  /// Proves a merged band parallel, and checks the lane rule; sets `broadcast`
+  /// if all lanes need what a segment of them reduces.
+  FusionResult checkMerged(ArrayRef<AffineForOp> band, bool &broadcast) {
     if (!isWithinBudget(band))
       return Refusal{Reason::budget_exceeded,
                      "merged, the proof would take more dependence checks "
@@ -414,14 +427,19 @@ private:
                      "merged, one band iteration would need another's "
                      "result",
                      describe(findDependenceExample(*serial))};
-    FusionResult result =
-        checkLaneRule(band.back(), {recomputeMath, recomputeDraws});
-    return failed(result) ? result : tryForwarding(band);
+    bool mayBroadcast =
+        segments && rowsOfSegments && isRowAlongMemory(band.back());
+    FusionResult result = checkLaneRule(
+        band.back(), {recomputeMath, recomputeDraws}, mayBroadcast);
+    return failed(result)
+               ? result
+               : tryForwarding(band, mayBroadcast ? &broadcast : nullptr);
   }
 
   /// Forwards the stores of a copy of the band: the lane rule holds for each
   /// load by itself, but what is recomputed for one may need forwarding again.
-  static FusionResult tryForwarding(ArrayRef<AffineForOp> band) {
+  static FusionResult tryForwarding(ArrayRef<AffineForOp> band,
+                                    bool *broadcast) {
     AffineForOp root = band.front();
     OpBuilder builder(root);
     auto copy = cast<AffineForOp>(builder.clone(*root.getOperation()));
@@ -429,7 +447,7 @@ private:
     for (unsigned depth = 1; depth < band.size(); ++depth)
       innermost = *innermost.getBody()->getOps<AffineForOp>().begin();
     int64_t forwarded = 0;
-    auto failure = forwardStores(innermost, true, forwarded);
+    auto failure = forwardStores(innermost, true, forwarded, broadcast);
     copy.erase();
     return failure ? FusionResult(failure->refusal) : FusionResult::success();
   }

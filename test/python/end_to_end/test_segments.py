@@ -53,6 +53,12 @@ def number_of_positive_segments(x):
     return wide(x) * positive.sum(-1)[:, None, None] + positive.any(-1)[:, None, None], positive
 
 
+def relative_to_the_first(x):
+    """All lanes need what the first segment reduced."""
+    total = wide(x).abs().sum(-1, keepdim=True)
+    return wide(x) / total[:, :1], (total[:, -1] / total[:, 0])[:, 0]
+
+
 def segments_of_segments(x):
     """Two levels of segments before the row."""
     y = wide(x).unflatten(-1, (-1, 4))
@@ -62,7 +68,7 @@ def segments_of_segments(x):
 
 
 FUNCTIONS = [scales_of_scales, gated_by_norms, norm_of_norms, relative_to_moments, product_of_means]
-FUNCTIONS += [number_of_positive_segments, segments_of_segments]
+FUNCTIONS += [number_of_positive_segments, relative_to_the_first]
 
 
 def check(function, x, kernels, dynamic=False):
@@ -77,22 +83,33 @@ def check(function, x, kernels, dynamic=False):
 @pytest.mark.one_in(4)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("shape", [(6, 8, 16), (5, 9, 32)], ids=str)
-@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__name__)
+@pytest.mark.parametrize("function", [*FUNCTIONS, segments_of_segments], ids=lambda function: function.__name__)
 def test_segments_then_the_row_are_one_kernel(function, shape, dtype):
-    """Rows of 9 segments have idle lanes, too.  Fewer than 8 segments Inductor adds one by one."""
+    """Rows of 9 segments have idle lanes, too."""
     check(function, torch.randn(shape, generator=torch.Generator().manual_seed(0)).to(dtype), kernels=1)
 
 
-def test_an_infinite_segment_stays_what_it_is():
+@pytest.mark.one_in(4)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("shape", [(6, 2, 32), (5, 7, 16)], ids=str)
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__name__)
+def test_fewer_than_eight_segments_are_broadcast(function, shape, dtype):
+    """Inductor adds them one by one, in each lane."""
+    check(function, torch.randn(shape, generator=torch.Generator().manual_seed(0)).to(dtype), kernels=1)
+
+
+@pytest.mark.parametrize("segments", [8, 4])
+def test_an_infinite_segment_stays_what_it_is(segments):
     """Lanes that add nothing are left out, and not multiplied by zero."""
-    x = torch.randn(4, 8, 16, generator=torch.Generator().manual_seed(0))
+    x = torch.randn(4, segments, 16, generator=torch.Generator().manual_seed(0))
     x[0, 3, 5], x[1, 2, 0] = float("inf"), float("nan")
     outputs, _ = run_emitted(relative_to_moments, [x], rechecked, **NO_STAGES)
     torch.testing.assert_close(outputs, relative_to_moments(x), equal_nan=True)
 
 
-def test_the_number_of_rows_may_be_a_symbol():
-    x = torch.randn(6, 8, 16, generator=torch.Generator().manual_seed(0))
+@pytest.mark.parametrize("segments", [8, 3])
+def test_the_number_of_rows_may_be_a_symbol(segments):
+    x = torch.randn(6, segments, 16, generator=torch.Generator().manual_seed(0))
     torch._dynamo.mark_dynamic(x, 0)
     check(norm_of_norms, x, kernels=1, dynamic=None)
 
@@ -101,6 +118,18 @@ def best_segment(x):
     """The number of a segment, which is no number of a lane."""
     total = wide(x).sum(-1)
     return total, total.argmax(-1)
+
+
+def best_of_two(x):
+    """Inductor compares two segments one by one, and has no number of a lane."""
+    total = wide(x).sum(-1)
+    return total, total.argmax(-1), wide(x) / wide(x).abs().sum(-1).flip(-1)[..., None]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int32], ids=str)
+def test_another_segment_out_of_two_is_broadcast(dtype):
+    x = (4 * torch.randn(6, 2, 32, generator=torch.Generator().manual_seed(0))).to(dtype)
+    check(best_of_two, x, kernels=1)
 
 
 def relative_to_the_others(x):

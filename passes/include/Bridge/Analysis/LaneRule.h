@@ -3,7 +3,8 @@
 // The iterations of the loops below a band are lanes: the code generator runs
 // them side by side, and no lane sees the memory that another one writes. A
 // load is legal if its value comes from its own lane or can be recomputed, and
-// if no other lane overwrites it.
+// if no other lane overwrites it. What a segment of lanes has reduced may be
+// broadcast to all of them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,10 +47,16 @@ getInnerFlows(mlir::affine::AffineForOp band);
 bool staysInLane(mlir::affine::AffineLoadOp load,
                  mlir::affine::AffineForOp band);
 
+/// True if `load` reads in all lanes what one lane, or the lanes of one
+/// segment, have reduced: the code generator can broadcast that.
+bool isBroadcast(const ReachingStore &reaching,
+                 mlir::affine::AffineLoadOp load);
+
 /// Refuses a band that has a load whose value is neither of its own lane nor
-/// recomputable by what is `allowed`.
+/// recomputable by what is `allowed`, nor, with `broadcasts`, one lane's for
+/// all of them.
 FusionResult checkLaneRule(mlir::affine::AffineForOp band,
-                           Recomputation allowed = {});
+                           Recomputation allowed = {}, bool broadcasts = false);
 
 } // namespace bridge
 

@@ -23,8 +23,8 @@ inline constexpr llvm::StringLiteral kKernelsAttr = "bridge.kernels";
 /// parts of one buffer do not overlap.
 inline constexpr llvm::StringLiteral kStorageAttr = "bridge.storage";
 
-/// Marks a function with a band that reduces over a row what segments of the
-/// row have reduced.
+/// Marks a function with a band that reduces over a row, or broadcasts in it,
+/// what segments of the row have reduced.
 inline constexpr llvm::StringLiteral kRowsOfSegmentsAttr =
     "bridge.rows_of_segments";
 

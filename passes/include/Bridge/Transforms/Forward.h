@@ -17,11 +17,14 @@ struct ForwardFailure {
 
 /// Replaces the loads below `band`, the innermost loop of a band, that need
 /// what other lanes store, by copies of the stored values' computation; counts
-/// them in `forwarded`. Nothing if all are replaced; else the first load that
-/// is not, with the loads before it replaced.
+/// them in `forwarded`, and sets `broadcast` where one stays, as the code
+/// generator can broadcast what it reads; null if it cannot. Nothing if all are
+/// replaced or stay; else the first load that is not, with the loads before it
+/// replaced.
 std::optional<ForwardFailure> forwardStores(mlir::affine::AffineForOp band,
                                             bool excessPrecision,
-                                            int64_t &forwarded);
+                                            int64_t &forwarded,
+                                            bool *broadcast = nullptr);
 
 } // namespace bridge
 

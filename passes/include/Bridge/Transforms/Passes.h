@@ -53,8 +53,8 @@ struct FusePipelineOptions : mlir::PassPipelineOptions<FusePipelineOptions> {
       llvm::cl::init(false)};
   Option<bool> rowsOfSegments{
       *this, "rows-of-segments",
-      llvm::cl::desc("With a SIMT target, reduce over a row what its segments "
-                     "have reduced"),
+      llvm::cl::desc("With a SIMT target, reduce over a row, or broadcast in "
+                     "it, what its segments have reduced"),
       llvm::cl::init(true)};
 };
 

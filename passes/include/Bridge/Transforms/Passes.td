@@ -234,8 +234,8 @@ def FuseBands : Pass<"bridge-fuse-bands", "::mlir::func::FuncOp"> {
            "Also try shallower bands: a loop around a reduction becomes lanes, "
            "and the reduction is over segments of the row">,
     Option<"rowsOfSegments", "rows-of-segments", "bool", /*default=*/"true",
-           "With segments, also fuse what reduces over the row what its "
-           "segments have reduced">,
+           "With segments, also fuse what reduces over the row, or needs in "
+           "all lanes, what its segments have reduced">,
     Option<"recomputeMath", "recompute-math", "bool", /*default=*/"true",
            "Allow fusions that recompute exp, log and the like, which costs "
            "little in a kernel that keeps its row in registers">,

@@ -5,7 +5,17 @@ from __future__ import annotations
 import pytest
 import torch
 
-from bridge.affine.dtypes import LOW_PRECISION, UNSIGNED, dtype_from_name, dtype_name, kind, signed_dtype, type_name
+from bridge.affine.dtypes import (
+    LOW_PRECISION,
+    UNSIGNED,
+    compute_dtype,
+    dtype_from_name,
+    dtype_name,
+    kind,
+    least,
+    signed_dtype,
+    type_name,
+)
 from bridge.affine.mlir_runtime import context, ir
 from bridge.reasons import Reason, Unsupported
 
@@ -37,6 +47,19 @@ def test_dtypes_without_an_mlir_type_are_refused():
 def test_names_in_attributes_tell_all_dtypes_apart(dtype):
     assert dtype_from_name(dtype_name(dtype)) is dtype
     assert dtype_name(torch.uint8) == "uint8"
+
+
+def test_the_least_number_of_a_dtype():
+    numbers = {dtype: least(dtype) for dtype in (torch.bool, torch.uint8, torch.int16, torch.bfloat16, torch.float64)}
+    assert list(numbers.values()) == [False, 0, -32768, float("-inf"), float("-inf")]
+    with pytest.raises(Unsupported, match="float8_e4m3fn") as refusal:
+        least(torch.float8_e4m3fn)
+    assert refusal.value.reason is Reason.unsupported_dtype
+
+
+def test_numbers_of_16_bits_are_computed_in_32():
+    dtypes = [torch.bfloat16, torch.float16, torch.float64, torch.int8]
+    assert list(map(compute_dtype, dtypes)) == [torch.float32, torch.float32, torch.float64, torch.int8]
 
 
 def test_kinds_of_numbers():

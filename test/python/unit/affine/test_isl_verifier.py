@@ -95,6 +95,51 @@ def test_any_order_of_rows_and_lanes_is_right():
     assert verify("%i, -%j + 15", "%i, %j * -1 + 15")
 
 
+BROADCAST = """
+func.func @f(%in: memref<8x16xf32>, %t: memref<8x4xf32>, %out: memref<8x16xf32>) ATTRIBUTES {
+  affine.for %i = 0 to 8 {
+    affine.for %s = 0 to 4 {
+      %x = affine.load %in[%i, %s * 4] : memref<8x16xf32>
+      FIRST
+      affine.store %x, %t[%i, %s] : memref<8x4xf32>
+    }
+    affine.for %j = 0 to 16 {
+      %x = affine.load %t[READ] : memref<8x4xf32>
+      affine.store %x, %out[%i, %j] : memref<8x16xf32>
+    }
+  } {bridge.band}
+  return
+}
+"""
+
+
+def verify_broadcast(read="%i, 2", first="", attributes="attributes {bridge.rows_of_segments}"):
+    text = BROADCAST.replace("READ", read).replace("FIRST", first).replace("ATTRIBUTES", attributes)
+    with context(), ir.Location.unknown():
+        module = ir.Module.parse(text)
+        return Recheck(module).verify(module)
+
+
+def test_what_all_lanes_read_of_one_segment_is_certified():
+    assert verify_broadcast()[-1].startswith("lanes: 1 pairs")
+    assert verify_broadcast(read="%i, %i mod 4")[-1].startswith("lanes: 1 pairs")
+
+
+@pytest.mark.parametrize(
+    ("accesses", "complaint"),
+    [
+        ({"attributes": ""}, "two iterations of a band meet"),
+        ({"read": "%i, %j mod 4"}, "two iterations of a band meet"),
+        ({"first": "%y = affine.load %t[%i, 2] : memref<8x4xf32>"}, "two iterations of a band meet"),
+        ({"read": "7 - %i, 2"}, "two iterations of a band meet"),
+    ],
+    ids=["without rows of segments", "several segments", "before it is there", "of another row"],
+)
+def test_what_is_no_broadcast_is_found(accesses, complaint):
+    with pytest.raises(InvariantError, match=complaint):
+        verify_broadcast(**accesses)
+
+
 @pytest.mark.parametrize(
     ("accesses", "complaint"),
     [

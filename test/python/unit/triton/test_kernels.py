@@ -76,6 +76,33 @@ def test_a_reduction_of_inductors_stays_inductors():
     assert kernel.num_reduction == 1
 
 
+class Row(Lanes):
+    """A kernel that keeps a row of 64 lanes, outside of its reductions."""
+
+    inside_reduction, compute, range_trees = False, None, (SimpleNamespace(is_reduction=True, prefix="r0_"),)
+
+    def __init__(self):
+        super().__init__({}, features=features())
+        self.cse = SimpleNamespace(generate=lambda lines, text, dtype, shape: text)
+
+    def dense_size_list(self):
+        return ["XBLOCK", "R0_BLOCK"]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "kind", "least"),
+    [(torch.float32, "max", 'float("-inf")'), (torch.int8, "max", "-128"), (torch.bool, "any", "False")],
+    ids=str,
+)
+def test_a_broadcast_is_the_extremum_of_one_segment(dtype, kind, least):
+    kernel = Row()
+    value = SimpleNamespace(dtype=dtype)
+    found, text = kernel.reduction(dtype, dtype, f"{ops_table.BROADCAST}:2:16", value)
+    assert found == kind
+    assert text == f"tl.where(r0_index // 16 == 2, {value}, {least})"
+    assert not kernel.inside_reduction
+
+
 def test_a_fixed_configuration_names_the_usual_heuristic_once():
     kernel = Lanes({}, features=features())
     kernel.source = "@triton_heuristics.fixed_config(\n@triton_heuristics.fixed_config("
