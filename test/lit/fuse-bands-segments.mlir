@@ -742,3 +742,78 @@ func.func @should_not_fuse_what_one_segment_of_a_column_reduced(%in: memref<32x6
   } {bridge.kernels = [1], bridge.nodes = ["column"]}
   return
 }
+
+// -----
+
+// Segments of eight lanes read what their segment of 32 has reduced: a division
+// of the lane's number, of whose digits the bounds are known.
+
+// CHECK-LABEL: func @should_fuse_segments_of_longer_segments
+// CHECK: affine.for %[[B:.*]] = 0 to 4 {
+// CHECK-NEXT: affine.for %{{.*}} = 0 to 32 iter_args
+// CHECK: affine.for %[[C:.*]] = 0 to 16 {
+// CHECK-NEXT: affine.for %{{.*}} = 0 to 8 iter_args
+// CHECK: affine.load %arg1[%{{.*}}, %[[C]] floordiv 4]
+// CHECK: } {bridge.band, bridge.kernels = [0, 1]
+// CHECK-NEXT: return
+func.func @should_fuse_segments_of_longer_segments(%in: memref<64x128xf32>, %long: memref<64x4xf32>, %short: memref<64x16xf32>) {
+  %zero = arith.constant 0.0 : f32
+  affine.for %i = 0 to 64 {
+    affine.for %b = 0 to 4 {
+      %s = affine.for %p = 0 to 32 iter_args(%a = %zero) -> (f32) {
+        %x = affine.load %in[%i, %b * 32 + %p] : memref<64x128xf32>
+        %y = arith.addf %a, %x : f32
+        affine.yield %y : f32
+      }
+      affine.store %s, %long[%i, %b] : memref<64x4xf32>
+    }
+  } {bridge.kernels = [0], bridge.nodes = ["long"]}
+  affine.for %i = 0 to 64 {
+    affine.for %c = 0 to 16 {
+      %s = affine.for %p = 0 to 8 iter_args(%a = %zero) -> (f32) {
+        %x = affine.load %in[%i, %c * 8 + %p] : memref<64x128xf32>
+        %l = affine.load %long[%i, %c floordiv 4] : memref<64x4xf32>
+        %d = arith.divf %x, %l : f32
+        %y = arith.maximumf %a, %d : f32
+        affine.yield %y : f32
+      }
+      affine.store %s, %short[%i, %c] : memref<64x16xf32>
+    }
+  } {bridge.kernels = [1], bridge.nodes = ["short"]}
+  return
+}
+
+// -----
+
+// They read the segments in another order: what lanes elsewhere reduced.
+
+// WHY: remark: [cross_lane_dependence] a load needs what another lane reduces
+// CHECK-LABEL: func @should_not_fuse_segments_of_other_longer_segments
+// CHECK: {bridge.kernels = [0]
+// CHECK: {bridge.kernels = [1]
+func.func @should_not_fuse_segments_of_other_longer_segments(%in: memref<64x128xf32>, %long: memref<64x4xf32>, %short: memref<64x16xf32>) {
+  %zero = arith.constant 0.0 : f32
+  affine.for %i = 0 to 64 {
+    affine.for %b = 0 to 4 {
+      %s = affine.for %p = 0 to 32 iter_args(%a = %zero) -> (f32) {
+        %x = affine.load %in[%i, %b * 32 + %p] : memref<64x128xf32>
+        %y = arith.addf %a, %x : f32
+        affine.yield %y : f32
+      }
+      affine.store %s, %long[%i, %b] : memref<64x4xf32>
+    }
+  } {bridge.kernels = [0], bridge.nodes = ["long"]}
+  affine.for %i = 0 to 64 {
+    affine.for %c = 0 to 16 {
+      %s = affine.for %p = 0 to 8 iter_args(%a = %zero) -> (f32) {
+        %x = affine.load %in[%i, %c * 8 + %p] : memref<64x128xf32>
+        %l = affine.load %long[%i, %c mod 4] : memref<64x4xf32>
+        %d = arith.divf %x, %l : f32
+        %y = arith.maximumf %a, %d : f32
+        affine.yield %y : f32
+      }
+      affine.store %s, %short[%i, %c] : memref<64x16xf32>
+    }
+  } {bridge.kernels = [1], bridge.nodes = ["short"]}
+  return
+}

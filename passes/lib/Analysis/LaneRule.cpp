@@ -4,6 +4,7 @@
 
 #include "Bridge/Analysis/DependenceExample.h"
 #include "Bridge/Analysis/Nest.h"
+#include "Bridge/Analysis/Subscripts.h"
 #include "Bridge/IR/BridgeOps.h"
 
 #include "mlir/Analysis/SliceAnalysis.h"
@@ -59,18 +60,19 @@ static bool isPrefix(const ReachingStore &reaching, ArrayRef<AffineForOp> loops,
 }
 
 /// True if each iteration of the store's loops is a segment of equally many
-/// lanes, and every lane reads what its own segment stored.
+/// lanes, and every lane reads what its own segment stored. `operands` are what
+/// the dimensions of all expressions stand for.
 static bool isSegment(const ReachingStore &reaching,
                       ArrayRef<AffineForOp> loops,
-                      ArrayRef<AffineExpr> variables) {
+                      ArrayRef<AffineExpr> variables,
+                      ArrayRef<Value> operands) {
   auto segments = getVolume(reaching.loops), lanes = getVolume(loops);
   if (!segments || !lanes || *segments == 0 || *lanes % *segments != 0)
     return false;
   AffineExpr segment = getLane(reaching.loops, reaching.map.getResults());
   AffineExpr lane = getLane(loops, variables);
-  unsigned operands = reaching.operands.size() + loops.size();
-  lane = simplifyAffineExpr(lane.floorDiv(*lanes / *segments), operands, 0);
-  return simplifyAffineExpr(segment - lane, operands, 0) == 0;
+  AffineExpr own = lane.floorDiv(*lanes / *segments);
+  return simplifyInBounds(segment - own, operands) == 0;
 }
 
 bool bridge::isSameLane(const ReachingStore &reaching, AffineLoadOp load) {
@@ -89,7 +91,7 @@ bool bridge::isSameLane(const ReachingStore &reaching, AffineLoadOp load) {
   if (loops.empty())
     return false;
   return isPrefix(reaching, loops, variables) ||
-         isSegment(reaching, loops, variables);
+         isSegment(reaching, loops, variables, operands);
 }
 
 //===----------------------------------------------------------------------===//

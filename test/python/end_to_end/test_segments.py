@@ -98,6 +98,17 @@ def test_fewer_than_eight_segments_are_broadcast(function, shape, dtype):
     check(function, torch.randn(shape, generator=torch.Generator().manual_seed(0)).to(dtype), kernels=1)
 
 
+def groups_relative_to_the_peak(x):
+    """Four groups of a row are normed, and then divided by the largest element, which Inductor finds in parts."""
+    y = wide(x).unflatten(-1, (4, -1))
+    y = (y * torch.rsqrt(y.pow(2).mean(-1, keepdim=True) + 1e-6)).flatten(1)
+    return y / y.abs().amax(-1, keepdim=True)
+
+
+def test_segments_may_be_parts_of_longer_segments():
+    check(groups_relative_to_the_peak, torch.randn(16, 4096, generator=torch.Generator().manual_seed(0)), kernels=1)
+
+
 @pytest.mark.parametrize("segments", [8, 4])
 def test_an_infinite_segment_stays_what_it_is(segments):
     """Lanes that add nothing are left out, and not multiplied by zero."""
