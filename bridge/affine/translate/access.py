@@ -190,8 +190,9 @@ def _whole_and_rest(value: sympy.Expr, divisor: sympy.Expr) -> tuple[sympy.Expr,
 def drop_divisions(expr: sympy.Expr, ranges: Ranges, known: Callable[[sympy.Basic], bool]) -> sympy.Expr:
     """Return an index without its divisions of what is smaller than the divisor.
 
-    For `p < 128*t`, `p mod 128*t` is `p`, and `p floordiv 128*t` is 0.  By a divisor that is symbolic no affine
-    expression can divide; loops that were cut where indices divide them leave those by numbers.
+    For `p < 128*t`, `p mod 128*t` is `p`, and `p floordiv 128*t` is 0; `p + 128*t*q mod 128*t` is `p`, too.  By a
+    divisor that is symbolic no affine expression can divide; loops that were cut where indices divide them leave those
+    by numbers.
     """
 
     def below(value: sympy.Expr, divisor: sympy.Expr) -> bool:
@@ -206,13 +207,15 @@ def drop_divisions(expr: sympy.Expr, ranges: Ranges, known: Callable[[sympy.Basi
         return whole + (ZERO if below(rest, divisor) else FloorDiv(rest, divisor))
 
     def dropped(division: sympy.Expr) -> sympy.Expr:
-        """Return a quotient, or what a remainder is of, where that is proven to be it."""
+        """Return a quotient, or what a remainder is of, where that is proven to be it but for whole multiples."""
         value, *by, divisor = division.args
         if isinstance(division, FloorDiv):
             return quotient(value, divisor)
-        if not below(value, sympy.Mul(*by, divisor)):
+        whole = sympy.Mul(*by, divisor)
+        _, rest = _whole_and_rest(value, whole)
+        if not below(rest, whole):
             return division
-        return value if by in ([], [1]) else quotient(value, by[0])
+        return rest if by in ([], [1]) else quotient(rest, by[0])
 
     return expr.replace(lambda e: isinstance(e, (FloorDiv, ModularIndexing, Mod, PythonMod)), dropped)
 

@@ -97,7 +97,8 @@ def with_shared_loops(sources: list[NodeSource], assume: bool = False) -> list[l
 def in_tiles(sources: list[NodeSource]) -> list[NodeSource] | None:
     """Return the nodes with loops over the blocks of a tile, and over the elements of each; None where it has none."""
     multiples = sizes_as_multiples(sources)
-    loops = loops_of_tiles([_node_loops(source, multiples) for source in sources])
+    prover = make_prover().over(multiples.restore)
+    loops = loops_of_tiles([_node_loops(source, multiples) for source in sources], prover)
     if loops is None:
         return None
     pairs = zip(sources, loops, strict=True)
@@ -115,8 +116,10 @@ def _node_loops(source: NodeSource, multiples: Multiples) -> NodeLoops:
     iteration, reduction = ([multiples.rewrite(sympy.sympify(e)) for e in part] for part in source.sizes)
     body = source.body
     cuts, strides = inductor.loop_cuts(body), inductor.loop_strides(body)
-    accesses = *inductor.loop_indices(body), inductor.buffers_stored(body)
-    return NodeLoops(iteration, reduction, source.kernel, cuts, strides, *accesses)
+    variables, indices = inductor.loop_indices(body)
+    indices = [(buffer, multiples.rewrite(index)) for buffer, index in indices]
+    stored = inductor.buffers_stored(body)
+    return NodeLoops(iteration, reduction, source.kernel, cuts, strides, variables, indices, stored)
 
 
 def _share_unit_loop(traces: list[NestTrace]) -> None:

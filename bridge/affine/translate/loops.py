@@ -12,12 +12,12 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import sympy
 
-from .access import exact_quotient
+from .access import ONE, exact_quotient
 
 #: (iteration extents, reduction extents) of a node.
 Sizes = tuple[list[sympy.Expr], list[sympy.Expr]]
@@ -162,19 +162,20 @@ def _step(strides: list[sympy.Expr], position: int) -> int:
     return 0 if any(0 < other < numbers[position] for other in numbers) else numbers[position]
 
 
-def digits(extent: sympy.Expr, cuts: list[int]) -> list[sympy.Expr]:
+def digits(extent: sympy.Expr, cuts: Sequence[sympy.Expr | int]) -> list[sympy.Expr]:
     """Cut a loop where as many innermost iterations end as `cuts` say, ascending; those that do not divide it not.
 
     >>> digits(sympy.Integer(4096), [8, 24, 64, 4096])
     [64, 8, 8]
     """
     found: list[sympy.Expr] = []
-    inner = 1
-    for cut in cuts:
-        if cut % inner == 0 and 1 < cut // inner and exact_quotient(extent, sympy.Integer(cut)) not in (None, 1):
-            found.append(sympy.Integer(cut // inner))
+    inner = ONE
+    for cut in map(sympy.sympify, cuts):
+        part = exact_quotient(cut, inner)
+        if part not in (None, 0, 1) and exact_quotient(extent, cut) not in (None, 1):
+            found.append(part)
             inner = cut
-    return [exact_quotient(extent, sympy.Integer(inner)) or extent, *reversed(found)]
+    return [exact_quotient(extent, inner) or extent, *reversed(found)]
 
 
 def _regrouped(factors: Factors, steps: Factors) -> Factors:

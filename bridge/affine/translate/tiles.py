@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import product
 from math import prod
@@ -22,7 +22,9 @@ from typing import NamedTuple
 import sympy
 
 from ... import inductor
+from .access import ONE, ZERO, Prover, drop_divisions, exact_quotient, expand, whole_quotients
 from .loops import Factors, NodeLoops, digits
+from .trace import iteration_variable
 
 #: Rounds in which cuts go from node to node, by the buffers that they share.
 MAX_ROUNDS = 4
@@ -48,7 +50,7 @@ class _Step(NamedTuple):
     node: int
     place: int
     buffer: str
-    step: int
+    step: sympy.Expr
     extent: sympy.Expr
 
 
@@ -69,7 +71,7 @@ class _Tile:
     """The axes of a tile, as one access goes through a buffer: with the step and the extent of each."""
 
     buffer: str
-    axes: dict[_Axis, tuple[int, sympy.Expr]]
+    axes: dict[_Axis, tuple[sympy.Expr, sympy.Expr]]
 
     @property
     def inside(self) -> list[_Axis]:
@@ -90,26 +92,30 @@ class _Tile:
     def along(self, axis: _Axis) -> list[_Axis]:
         """Return the axes in the block in the direction of one that is reduced: over parts of it, and that itself."""
         step, extent = self.axes[axis]
-        outer = (step * extent, self.side / extent)
+        outer = (expand(step * extent), self.side / extent)
         return [*(other for other, steps in self.axes.items() if steps == outer and not other.reducing), axis]
 
 
-def loops_of_tiles(nodes: list[NodeLoops]) -> list[OrderedLoops] | None:
+def loops_of_tiles(nodes: list[NodeLoops], prover: Prover) -> list[OrderedLoops] | None:
     """Return loops over the blocks of a tile, and in each over its elements; None where blocks have only one axis.
+
+    prover: of sizes that are symbols, the same in indices as in loops.
 
     >>> i, j, k = sympy.symbols("i j k", integer=True, nonnegative=True)
     >>> four, eight, many = (sympy.Integer(size) for size in (4, 8, 32))
     >>> rows = NodeLoops([many, four], [eight], 0, variables=[i, j, k], indices=[("x", 32 * i + 8 * j + k)])
     >>> columns = NodeLoops([eight, many], [four], 1, variables=[i, j, k], indices=[("x", 128 * i + j + 32 * k)])
-    >>> [(own.factors, own.order) for own in loops_of_tiles([rows, columns])]
+    >>> numbers = Prover(lambda condition: condition == sympy.true, int)
+    >>> [(own.factors, own.order) for own in loops_of_tiles([rows, columns], numbers)]
     [([[4, 2, 4], [4], [8]], [0, 3, 1, 2]), ([[4, 2], [4, 2, 4], [4]], [0, 2, 3, 4, 1])]
     """
-    cut = _cut_alike(nodes, {}) if _reduce_apart(nodes) else None
-    tile = None if cut is None else _tile(nodes, cut)
+    memory = _Memory(prover)
+    cut = _cut_alike(nodes, {}, memory) if _reduce_apart(nodes) else None
+    tile = None if cut is None else _tile(nodes, cut, memory)
     if tile is not None and len(tile.lengths) > 1:
-        ends = {tile.axes[axis][0] * tile.side for axis in tile.inside}
-        cut = _cut_alike(nodes, {tile.buffer: ends})
-        tile = None if cut is None else _tile(nodes, cut)
+        ends = {expand(tile.axes[axis][0] * tile.side) for axis in tile.inside}
+        cut = _cut_alike(nodes, {tile.buffer: ends}, memory)
+        tile = None if cut is None else _tile(nodes, cut, memory)
     if cut is None or tile is None:
         return None
     awaited = _awaited(nodes, tile.inside)
@@ -128,60 +134,57 @@ def _reduce_apart(nodes: list[NodeLoops]) -> bool:
     return any(len(found) > 1 for found in reduced.values())
 
 
-def _cut_alike(nodes: list[NodeLoops], blocks: dict[str, set[int]]) -> list[Factors] | None:
-    """Cut the loops of each node where those of others end in memory; None where that would cut what is reduced.
+class _Memory:
+    """Tell how far loops move through memory, and order such steps."""
 
-    blocks: of buffers, where blocks end.
-    """
-    cut: list[Factors] = [[[extent] for extent in (*node.iteration, *node.reduction)] for node in nodes]
-    for _ in range(MAX_ROUNDS):
-        ends = {buffer: set(steps) for buffer, steps in blocks.items()}
-        for one in _steps(nodes, cut):
-            ends.setdefault(one.buffer, set()).add(one.step)
-        again = [_cut(node, ends) for node in nodes]
-        if again == cut:
-            reduced = [part for node, own in zip(nodes, cut, strict=True) for part in own[len(node.iteration) :]]
-            return cut if all(len(part) == 1 for part in reduced) else None
-        cut = again
-    return None
+    def __init__(self, prover: Prover):
+        """Find the steps of symbolic sizes once, which the graph of the prover decides; others are of all graphs."""
+        self._prover = prover
+        self._symbolic_step = functools.cache(self._find_symbolic_step)
 
+    def ascending(self, steps: Iterable[sympy.Expr]) -> list[sympy.Expr]:
+        """Return steps in order, by typical sizes."""
+        return sorted(steps, key=lambda step: (self._prover.hint(step), str(step)))
 
-def _cut(node: NodeLoops, ends: dict[str, set[int]]) -> Factors:
-    """Cut the loops of a node where their steps through a buffer come to those of other loops."""
-    loops: Factors = []
-    for place, extent in enumerate((*node.iteration, *node.reduction)):
-        cuts: set[int] = set()
-        for buffer, index in node.indices:
-            step = _step(index, node, place, 1, extent)
-            cuts |= {end // step for end in ends.get(buffer, ()) if step and end % step == 0}
-        loops.append(digits(extent, sorted(cuts)))
-    return loops
+    def step(self, index: sympy.Expr, node: NodeLoops, place: int, inner: sympy.Expr, extent: sympy.Expr) -> sympy.Expr:
+        """Return how far a loop moves with each iteration, if that is positive and all are alike, else 0.
 
+        place: of the node's loop that it is a part of; inner: iterations of the parts within it.
+        """
+        variable = node.variables[place]
+        if variable not in index.free_symbols:
+            return ZERO
+        factor = inductor.linear_step(index, variable)
+        if factor is not None:
+            step = factor * inner
+        elif (index.free_symbols - set(node.variables)) | inner.free_symbols:
+            step = self._symbolic_step(index, tuple(node.variables), place, inner, extent)
+        else:
+            step = _step_of(index, tuple(node.variables), place, inner, extent)
+        return step if step.is_positive else ZERO
 
-def _step(index: sympy.Expr, node: NodeLoops, place: int, inner: sympy.Expr | int, extent: sympy.Expr) -> int:
-    """Return how far a loop moves with each iteration, if that is a positive number and all are alike, else 0.
-
-    place: of the node's loop that it is a part of; inner: iterations of the parts within it.
-    """
-    return _step_of(index, tuple(node.variables), place, inner, extent)
+    def _find_symbolic_step(
+        self, index: sympy.Expr, variables: tuple[sympy.Symbol, ...], place: int, inner: sympy.Expr, extent: sympy.Expr
+    ) -> sympy.Expr:
+        """Return the factor of an iteration's number in an index of symbolic sizes, 0 if it is none of such terms."""
+        number = iteration_variable(place)
+        moved = whole_quotients(_at(index, variables, {variables[place]: inner * number}))
+        moved = expand(drop_divisions(moved, {number: (ZERO, extent - 1)}, self._prover.known))
+        step = moved.coeff(number)
+        return step if number not in expand(moved - step * number).free_symbols else ZERO
 
 
 @functools.lru_cache(maxsize=1 << 14)
 def _step_of(
-    index: sympy.Expr, variables: tuple[sympy.Symbol, ...], place: int, inner: sympy.Expr | int, extent: sympy.Expr
-) -> int:
-    """Return what `_step` does, once for the same loops: layers of a model have the same; variables: of all loops."""
-    variable = variables[place]
-    if variable not in index.free_symbols:
-        return 0
-    factor = inductor.linear_step(index, variable)
-    if factor is not None:
-        step = sympy.sympify(factor * inner)
-        return int(step) if step.is_Integer and step > 0 else 0
-    first, second, last = (_at(index, variables, {variable: inner * number}) for number in (0, 1, extent - 1))
+    index: sympy.Expr, variables: tuple[sympy.Symbol, ...], place: int, inner: sympy.Expr, extent: sympy.Expr
+) -> sympy.Expr:
+    """Return the elements from one iteration to the next, 0 if they are not alike.
+
+    Once for the same loops: layers of a model have the same; variables: of all loops.
+    """
+    first, second, last = (_at(index, variables, {variables[place]: inner * n}) for n in (0, 1, extent - 1))
     step = sympy.expand(second - first)
-    alike = sympy.expand(last - first - step * (extent - 1)) == 0
-    return int(step) if step.is_Integer and step > 0 and alike else 0
+    return step if sympy.expand(last - first - step * (extent - 1)) == 0 else ZERO
 
 
 def _at(index: sympy.Expr, variables: tuple[sympy.Symbol, ...], values: dict[sympy.Symbol, sympy.Expr]) -> sympy.Expr:
@@ -189,12 +192,43 @@ def _at(index: sympy.Expr, variables: tuple[sympy.Symbol, ...], values: dict[sym
     return index.subs({**dict.fromkeys(variables, sympy.Integer(0)), **values})
 
 
-def _steps(nodes: list[NodeLoops], cut: list[Factors]) -> Iterator[_Step]:
-    """Yield the steps of all loops through buffers, as far as they are numbers."""
+def _cut_alike(nodes: list[NodeLoops], blocks: dict[str, set[sympy.Expr]], memory: _Memory) -> list[Factors] | None:
+    """Cut the loops of each node where those of others end in memory; None where that would cut what is reduced.
+
+    blocks: of buffers, where blocks end.
+    """
+    cut: list[Factors] = [[[extent] for extent in (*node.iteration, *node.reduction)] for node in nodes]
+    for _ in range(MAX_ROUNDS):
+        ends = {buffer: set(steps) for buffer, steps in blocks.items()}
+        for one in _steps(nodes, cut, memory):
+            ends.setdefault(one.buffer, set()).add(one.step)
+        again = [_cut(node, ends, memory) for node in nodes]
+        if again == cut:
+            reduced = [part for node, own in zip(nodes, cut, strict=True) for part in own[len(node.iteration) :]]
+            return cut if all(len(part) == 1 for part in reduced) else None
+        cut = again
+    return None
+
+
+def _cut(node: NodeLoops, ends: dict[str, set[sympy.Expr]], memory: _Memory) -> Factors:
+    """Cut the loops of a node where their steps through a buffer come to those of other loops."""
+    loops: Factors = []
+    for place, extent in enumerate((*node.iteration, *node.reduction)):
+        cuts: set[sympy.Expr] = set()
+        for buffer, index in node.indices:
+            step = memory.step(index, node, place, ONE, extent)
+            quotients = [exact_quotient(end, step) for end in ends.get(buffer, ()) if step]
+            cuts.update(quotient for quotient in quotients if quotient is not None)
+        loops.append(digits(extent, memory.ascending(cuts)))
+    return loops
+
+
+def _steps(nodes: list[NodeLoops], cut: list[Factors], memory: _Memory) -> Iterator[_Step]:
+    """Yield the steps of all loops through buffers, as far as they are alike."""
     for number, (node, own) in enumerate(zip(nodes, cut, strict=True)):
         loops = [(loop, *part) for loop, parts in enumerate(own) for part in _parts(parts)]
         for (buffer, index), (place, (loop, inner, extent)) in product(node.indices, enumerate(loops)):
-            step = _step(index, node, loop, inner, extent)
+            step = memory.step(index, node, loop, inner, extent)
             if step:
                 yield _Step(number, place, buffer, step, extent)
 
@@ -223,12 +257,12 @@ def _count(node: NodeLoops, own: Factors) -> int:
     return sum(map(len, own[: len(node.iteration)]))
 
 
-def _tile(nodes: list[NodeLoops], cut: list[Factors]) -> _Tile | None:
+def _tile(nodes: list[NodeLoops], cut: list[Factors], memory: _Memory) -> _Tile | None:
     """Return the axes as one access goes through memory.
 
     None where no access has them all, one alone is reduced, or a block has more elements than registers hold.
     """
-    steps = list(_steps(nodes, cut))
+    steps = list(_steps(nodes, cut, memory))
     axes = _axes(nodes, cut, steps)
     accesses: dict[tuple[int, str], dict[_Axis, tuple[int, sympy.Expr]]] = {}
     for one in steps:
@@ -236,7 +270,8 @@ def _tile(nodes: list[NodeLoops], cut: list[Factors]) -> _Tile | None:
         accesses.setdefault((one.node, one.buffer), {})[axis] = (one.step, one.extent)
     for (_, buffer), found in accesses.items():
         if len(found) == len(axes):
-            tile = _Tile(buffer, dict(sorted(found.items(), key=lambda item: -item[1][0])))
+            order = memory.ascending({step for step, _ in found.values()})
+            tile = _Tile(buffer, dict(sorted(found.items(), key=lambda item: -order.index(item[1][0]))))
             known = len(tile.inside) > 1 and tile.lengths
             return tile if known and tile.side ** len(tile.inside) <= MAX_ELEMENTS else None
     return None

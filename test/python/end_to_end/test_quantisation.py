@@ -7,7 +7,7 @@ import quantisation
 import torch
 from emitted import run_emitted
 from patterns import PATTERNS as ENGINE
-from quantisation import PATTERNS, ROWS, blocks_e8m0, count, norm_int4, nvfp4, packed_by_pairs, swizzled
+from quantisation import PATTERNS, ROWS, blocks_e8m0, count, mark_rows, norm_int4, nvfp4, packed_by_pairs, swizzled
 
 from bridge.backend import bridge
 from bridge.diagnostics.recording import recorded
@@ -38,18 +38,30 @@ KERNELS = {
 if torch_release() >= (2, 15):
     KERNELS["silu(a) * b, MXFP8, rows, scales swizzled"] = 1
 
+#: The same where the number of rows is a symbol.
+KERNELS_OF_SYMBOLIC_ROWS = {
+    "silu(a) * b, MXFP8, rows and columns": 1,
+    "silu(a) * b, MXFP8, rows and columns, not transposed": 1,
+    "RMSNorm, fp8 blocks, scales column-major": 1,
+    "RMSNorm, int4 in blocks": 1,
+}
+
 
 def rechecked(graph, inputs):
     return bridge(graph, inputs, options={"recheck": True})
 
 
 @pytest.mark.one_in(5)
-@pytest.mark.parametrize("name", KERNELS)
-def test_kernels(name):
-    """As many as the list says, proven by isl too: fewer are progress, to be written down, and more a regression."""
+@pytest.mark.parametrize(
+    ("name", "dynamic", "kernels"),
+    [(name, False, kernels) for name, kernels in KERNELS.items()]
+    + [(name, True, kernels) for name, kernels in KERNELS_OF_SYMBOLIC_ROWS.items()],
+)
+def test_kernels(name, dynamic, kernels):
+    """As many as the lists say, proven by isl too: fewer are progress, to be written down, and more a regression."""
     function, make = PATTERNS[name]
     with recorded() as recording:
-        assert count(function, make(ROWS), rechecked) == KERNELS[name]
+        assert count(function, make(ROWS), rechecked, dynamic) == kernels
     fused = [group for report in recording.reports for group in report.groups if group.fused]
     assert all(group.certificate for group in fused)
 
@@ -150,6 +162,20 @@ def test_every_bit_is_eagers(function, size):
     expected = function(*inputs)
     actual, codes = run_emitted(function, inputs, bridge)
     assert sum(code.count("async_compile.triton(") for code in codes) == 1
+    for ours, theirs in zip(actual, expected, strict=True):
+        assert (ours.dtype, ours.shape, ours.stride()) == (theirs.dtype, theirs.shape, theirs.stride())
+        assert torch.equal(bits(ours), bits(theirs))
+
+
+@pytest.mark.parametrize("function", [gated_mxfp8_both_ways, gated_mxfp8_both_ways_in_place, shorter_along_rows])
+def test_scales_of_symbolic_columns_stayed_apart(function):
+    """A copy that is transposed has columns as long as there are rows: steps through it are symbols."""
+    inputs = [matrix(64, 96), matrix(64, 96).flip(0)]
+    expected = function(*inputs)
+    mark_rows(inputs)
+    actual, codes = run_emitted(function, inputs, bridge, dynamic=None)
+    assert sum(code.count("async_compile.triton(") for code in codes) == 1
+    assert all("ks0" in code for code in codes)
     for ours, theirs in zip(actual, expected, strict=True):
         assert (ours.dtype, ours.shape, ours.stride()) == (theirs.dtype, theirs.shape, theirs.stride())
         assert torch.equal(bits(ours), bits(theirs))

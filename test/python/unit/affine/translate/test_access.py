@@ -381,6 +381,16 @@ def test_multiples_of_a_symbolic_divisor_stayed_in_its_quotient():
     assert drop_divisions(FloorDiv(i * s0 + 2 * j, s0), ranges, known) == i + FloorDiv(2 * j, s0)
 
 
+def test_multiples_of_a_divisor_stayed_in_its_remainder():
+    """sympy takes them out of a sum, and not out of a product."""
+    ranges = {i: (sympy.Integer(0), sympy.Integer(3)), j: (sympy.Integer(0), s0 - 1)}
+    assert drop_divisions(ModularIndexing(4096 * i, 1, 4096), ranges, known) == 0
+    assert drop_divisions(ModularIndexing(i * s0 + j, 1, s0), ranges, known) == j
+    assert drop_divisions(ModularIndexing(2 * i * s0 + 2 * j, 2, s0), ranges, known) == j
+    for kept in (ModularIndexing(i * s0 + 2 * j, 1, s0), ModularIndexing(i * s0 + j - 1, 1, s0)):
+        assert drop_divisions(kept, ranges, known) == kept
+
+
 @pytest.mark.parametrize(
     ("expr", "result"),
     [

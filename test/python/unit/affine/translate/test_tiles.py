@@ -5,6 +5,7 @@ from __future__ import annotations
 import sympy
 from torch.utils._sympy.functions import FloorDiv, ModularIndexing
 
+from bridge.affine.translate.access import Prover
 from bridge.affine.translate.loops import NodeLoops
 from bridge.affine.translate.tiles import loops_of_tiles
 
@@ -38,8 +39,22 @@ def along_columns(length, rows=64):
     ]
 
 
+#: A number of blocks.
+N = sympy.Symbol("n", integer=True, positive=True)
+
+
+def known(condition):
+    """It is 1 or more: a polynomial of it is nonnegative if one of `n - 1` has nonnegative coefficients."""
+    if condition in (sympy.true, sympy.false):
+        return bool(condition)
+    return all(c >= 0 for c in sympy.expand(condition.lhs.subs(N, N + 1)).as_coefficients_dict().values())
+
+
+PROVER = Prover(known, lambda size: int(size.subs(N, 100)))
+
+
 def loops(nodes):
-    found = loops_of_tiles(nodes)
+    found = loops_of_tiles(nodes, PROVER)
     return None if found is None else [(own.factors, own.order) for own in found]
 
 
@@ -63,11 +78,27 @@ def test_blocks_are_square():
 
 
 def test_a_number_of_rows_that_is_a_symbol():
-    blocks = sympy.Symbol("n", integer=True, positive=True)
-    rows, _, columns, by_columns = loops([*along_rows(32, 32 * blocks), *along_columns(32, 32 * blocks)])
-    assert rows == ([[blocks, 32], [3], [32]], [0, 2, 1])
-    assert columns == ([[blocks], [3, 32], [32]], [0, 1, 2])
-    assert by_columns == ([[blocks, 32], [3, 32]], [0, 2, 3, 1])
+    rows, _, columns, by_columns = loops([*along_rows(32, 32 * N), *along_columns(32, 32 * N)])
+    assert rows == ([[N, 32], [3], [32]], [0, 2, 1])
+    assert columns == ([[N], [3, 32], [32]], [0, 1, 2])
+    assert by_columns == ([[N, 32], [3, 32]], [0, 2, 3, 1])
+
+
+def test_a_copy_with_columns_of_symbolic_length():
+    """What reads it goes over as many, one after the other or as one loop, and is cut where their blocks end."""
+    nodes = [*along_rows(32, 32 * N), *along_columns(32, 32 * N)]
+    reader = node([96, 32 * N], [], "w", z=32 * N * P0 + ModularIndexing(P1, 1, 32 * N), w=32 * N * P0 + P1)
+    flat = node([96 * 32 * N], [], "v", z=P0, v=96 * ModularIndexing(P0, 1, 32 * N) + FloorDiv(P0, 32 * N))
+    _, _, _, _, by_reader, by_flat = loops([*nodes, reader, flat])
+    assert by_reader == ([[3, 32], [N, 32]], [2, 0, 1, 3])
+    assert by_flat == ([[3, 32, N, 32]], [2, 0, 1, 3])
+
+
+def test_one_loop_over_rows_of_symbolic_number():
+    """It stores columns after columns: its index multiplies a remainder by their length."""
+    transposed = 32 * N * ModularIndexing(P0, 1, 96) + FloorDiv(P0, 96)
+    flat = node([32 * N * 96], [], "w", x=P0, c=96 * FloorDiv(P0, 96 * 32) + ModularIndexing(P0, 1, 96), w=transposed)
+    assert loops([*along_rows(32, 32 * N), *along_columns(32, 32 * N), flat])[-1] == ([[N, 32, 3, 32]], [0, 2, 3, 1])
 
 
 def test_one_loop_over_all_elements():
