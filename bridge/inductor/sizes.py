@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import operator
+from collections.abc import Callable
 
 import sympy
 from torch.utils._sympy.functions import FloorDiv, ModularIndexing
@@ -60,25 +61,36 @@ def has_steps(body: LoopBody) -> bool:
     return any(factor.is_Integer and abs(factor) > 1 for factor in factors)
 
 
-def loop_cuts(body: LoopBody) -> list[set[int]]:
+#: Writes an index of a LoopBody's in other terms.
+Rewrite = Callable[[sympy.Expr], sympy.Expr]
+
+
+def _as_it_is(index: sympy.Expr) -> sympy.Expr:
+    """Return an index."""
+    return index
+
+
+def loop_cuts(body: LoopBody, rewrite: Rewrite = _as_it_is) -> list[set[int]]:
     """Return for each loop of a LoopBody the numbers of its innermost iterations by which indices divide it."""
-    expressions = getattr(body, "indexing_exprs", {}).values()
-    divisions = set().union(*[e.atoms(FloorDiv, ModularIndexing) for e in map(sympy.sympify, expressions)])
+    expressions = [rewrite(sympy.sympify(e)) for e in getattr(body, "indexing_exprs", {}).values()]
+    divisions = set().union(*[e.atoms(FloorDiv, ModularIndexing) for e in expressions])
     return [{cut for d in divisions if d.args[0] == variable for cut in _cuts(d)} for variable in body.iter_vars]
 
 
-def loop_strides(body: LoopBody) -> list[tuple[str, list[sympy.Expr]]]:
+def loop_strides(body: LoopBody, rewrite: Rewrite = _as_it_is) -> list[tuple[str, list[sympy.Expr]]]:
     """Return (buffer, elements from one iteration to the next, for each loop of a LoopBody) for each access.
 
     Those of a reduction come last.
     """
-    named = loop_indices(body)[1]
+    named = loop_indices(body, rewrite)[1]
     return [(buffer, [coefficient(index, variable) for variable in body.var_ranges]) for buffer, index in named]
 
 
-def loop_indices(body: LoopBody) -> tuple[list[sympy.Symbol], list[tuple[str, sympy.Expr]]]:
+def loop_indices(
+    body: LoopBody, rewrite: Rewrite = _as_it_is
+) -> tuple[list[sympy.Symbol], list[tuple[str, sympy.Expr]]]:
     """Return (the variables of a LoopBody's loops, those of a reduction last, (buffer, index) of each access)."""
-    expressions = {name: sympy.expand(e) for name, e in getattr(body, "indexing_exprs", {}).items()}
+    expressions = {name: sympy.expand(rewrite(e)) for name, e in getattr(body, "indexing_exprs", {}).items()}
     entries = (entry for entries in getattr(body, "memory_usage", {}).values() for entry in entries)
     named = [(e.buffer_name, expressions[e.index_name]) for e in entries if e.buffer_name and e.index_name]
     return list(body.var_ranges), named

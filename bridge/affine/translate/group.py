@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -14,14 +16,14 @@ from ...reasons import InvariantError, Reason, Unsupported
 from .. import dtypes
 from ..equalities import compared_loads
 from ..mlir_runtime import context, ir
-from .access import LinearAccess, Prover, View, delinearise
+from .access import ZERO, LinearAccess, Prover, View, delinearise, drop_divisions, expand
 from .affine_expr import SymbolTable
 from .elementwise import Elementwise
 from .emit import Memref, NestEmitter
 from .loops import Factors, NodeLoops, cut_rows, shared_loops
-from .multiples import Multiples, find_multiples
+from .multiples import DIVISIONS, Multiples, find_multiples
 from .tiles import loops_of_tiles
-from .trace import NestTrace, trace_node
+from .trace import NestTrace, iteration_variable, trace_node
 
 #: The outermost loop of every nest of a group in which a node has no iteration variables.
 UNIT_LOOP = (sympy.Symbol("bridge_iv_unit", integer=True, nonnegative=True), sympy.Integer(1))
@@ -83,7 +85,7 @@ def with_shared_loops(sources: list[NodeSource], assume: bool = False) -> list[l
     assume: take a size for a multiple of what it is divided by, proven or not.
     """
     multiples = sizes_as_multiples(sources, assume)
-    factors, *divided = shared_loops([_node_loops(source, multiples) for source in sources])
+    factors, *divided = shared_loops(_loops_of_nodes(sources, multiples, make_prover().over(multiples.restore)))
     choices = [cut_rows(factors), factors, *divided]
     if any(inductor.has_steps(s.body) for s in sources):
         choices.insert(1, cut_rows(factors, interleaved=True))
@@ -98,7 +100,7 @@ def in_tiles(sources: list[NodeSource]) -> list[NodeSource] | None:
     """Return the nodes with loops over the blocks of a tile, and over the elements of each; None where it has none."""
     multiples = sizes_as_multiples(sources)
     prover = make_prover().over(multiples.restore)
-    loops = loops_of_tiles([_node_loops(source, multiples) for source in sources], prover)
+    loops = loops_of_tiles(_loops_of_nodes(sources, multiples, prover), prover)
     if loops is None:
         return None
     pairs = zip(sources, loops, strict=True)
@@ -111,15 +113,43 @@ def sizes_as_multiples(sources: list[NodeSource], assume: bool = False) -> Multi
     return find_multiples(expressions, inductor.size_facts(), inductor.statically_known, assume)
 
 
-def _node_loops(source: NodeSource, multiples: Multiples) -> NodeLoops:
-    """Return the loops of a node, in the new variables of the sizes."""
+def _loops_of_nodes(sources: list[NodeSource], multiples: Multiples, prover: Prover) -> list[NodeLoops]:
+    """Return the loops of each node, in the new variables of the sizes, in which the prover is asked, too."""
+    return [_node_loops(source, multiples, _simplifier(source.body, multiples, prover)) for source in sources]
+
+
+def _node_loops(source: NodeSource, multiples: Multiples, simplify: Callable[[sympy.Expr], sympy.Expr]) -> NodeLoops:
+    """Return the loops of a node, in the new variables of the sizes; simplify: an index."""
     iteration, reduction = ([multiples.rewrite(sympy.sympify(e)) for e in part] for part in source.sizes)
     body = source.body
-    cuts, strides = inductor.loop_cuts(body), inductor.loop_strides(body)
-    variables, indices = inductor.loop_indices(body)
-    indices = [(buffer, multiples.rewrite(index)) for buffer, index in indices]
-    stored = inductor.buffers_stored(body)
-    return NodeLoops(iteration, reduction, source.kernel, cuts, strides, variables, indices, stored)
+    cuts, strides = inductor.loop_cuts(body, simplify), inductor.loop_strides(body, simplify)
+    accesses = *inductor.loop_indices(body, simplify), inductor.buffers_stored(body)
+    return NodeLoops(iteration, reduction, source.kernel, cuts, strides, *accesses)
+
+
+def _simplifier(body: Any, multiples: Multiples, prover: Prover) -> Callable[[sympy.Expr], sympy.Expr]:
+    """Return what writes a LoopBody's index in the new variables, without divisions that do nothing in its loops.
+
+    Of numbers there are none: Inductor leaves a remainder by `4096*s` where it does not know `s` to be a multiple.
+    """
+    extents = {variable: multiples.rewrite(extent) for variable, extent in body.var_ranges.items()}
+    names = {variable: iteration_variable(n) for n, variable in enumerate(extents)}
+    ranges = {names[variable]: (ZERO, extent - 1) for variable, extent in extents.items()}
+    sizes = set().union(*(extent.free_symbols for extent in extents.values()))
+
+    @functools.cache
+    def simplify(index: sympy.Expr) -> sympy.Expr:
+        """Return an index as it is traced; as it is where it depends on data, or has no symbol of a size."""
+        if not index.free_symbols - extents.keys():
+            return index
+        index = multiples.rewrite(index)
+        if index.has(*DIVISIONS) and index.free_symbols <= extents.keys() | sizes:
+            with contextlib.suppress(Unsupported):
+                simplified = drop_divisions(expand(index.xreplace(names)), ranges, prover.known)
+                return simplified.xreplace({name: variable for variable, name in names.items()})
+        return index
+
+    return simplify
 
 
 def _share_unit_loop(traces: list[NestTrace]) -> None:

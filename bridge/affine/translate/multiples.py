@@ -20,7 +20,7 @@ from .access import expand, whole_quotients
 #: The largest divisor whose remainders are looked at one by one.
 MAX_DIVISOR = 16
 
-_DIVISIONS = (FloorDiv, ModularIndexing, Mod, PythonMod)
+DIVISIONS = (FloorDiv, ModularIndexing, Mod, PythonMod)
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def find_multiples(
     assume: take those that are not proven for multiples too.
     """
     expressions = list(expressions)
-    divided = [expr for expr in map(sympy.sympify, expressions) if expr.has(*_DIVISIONS)]
+    divided = [expr for expr in map(sympy.sympify, expressions) if expr.has(*DIVISIONS)]
     facts = [_by_quotients(fact) for fact in facts if isinstance(fact, sympy.Eq)] if divided else []
     found, divisors = None, _without_sign(expressions, known)
     unproven: dict[sympy.Basic, None] = {}
@@ -97,7 +97,7 @@ def _equal_sizes(facts: list[sympy.Basic], found: Multiples) -> dict[sympy.Symbo
     return {
         name: value
         for name, value in values.items()
-        if value.free_symbols and value.free_symbols <= found.parts.keys() and not value.has(*_DIVISIONS)
+        if value.free_symbols and value.free_symbols <= found.parts.keys() and not value.has(*DIVISIONS)
     }
 
 
@@ -118,7 +118,7 @@ def _multiples(
 def _divisors(expressions: Iterable[sympy.Expr]) -> dict[tuple[sympy.Symbol, int], None]:
     """Return (size, divisor) for every size that decides about the remainder of a division by a number."""
     pairs = {}
-    for division in set().union(*[expr.atoms(*_DIVISIONS) for expr in expressions]):
+    for division in set().union(*[expr.atoms(*DIVISIONS) for expr in expressions]):
         divided = expand(division.args[0])
         for divisor in division.args[1:]:
             if divisor.is_Integer and divisor > 1:
@@ -136,7 +136,7 @@ def _by_quotients(fact: sympy.Basic) -> sympy.Basic:
         value = FloorDiv(*inner) if len(inner) > 1 else inner[0]
         return value - divisor * FloorDiv(value, divisor)
 
-    return fact.replace(lambda e: isinstance(e, _DIVISIONS[1:]), quotient)
+    return fact.replace(lambda e: isinstance(e, DIVISIONS[1:]), quotient)
 
 
 def _sign(size: sympy.Symbol, known: Callable[[sympy.Basic], bool]) -> dict[str, bool]:

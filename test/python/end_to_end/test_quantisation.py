@@ -43,6 +43,8 @@ KERNELS_OF_SYMBOLIC_ROWS = {
     "silu(a) * b, MXFP8, rows and columns": 1,
     "silu(a) * b, MXFP8, rows and columns, not transposed": 1,
     "RMSNorm, fp8 blocks, scales column-major": 1,
+    "silu(a) * b, NVFP4": 2,
+    "residual, RMSNorm, NVFP4, pairs": 5,
     "RMSNorm, int4 in blocks": 1,
 }
 

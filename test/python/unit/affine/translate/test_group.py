@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 import sympy
 import torch
+from torch._inductor.loop_body import MemoryUsageType
 from torch._inductor.virtualized import V
+from torch.utils._sympy.functions import ModularIndexing
 from translated import ROWS
 
-from bridge.affine.translate.group import GroupTarget, NodeSource, make_prover, trace_group, translate_group
+from bridge.affine.translate.group import (
+    GroupTarget,
+    NodeSource,
+    make_prover,
+    trace_group,
+    translate_group,
+    with_shared_loops,
+)
 
 pytestmark = pytest.mark.usefixtures("graph")
 
@@ -33,3 +44,27 @@ def test_a_node_without_iteration_variables_gives_all_a_unit_loop():
     assert [str(nest).splitlines()[0].endswith("= 0 to 1 {") for nest in nests] == [True, True]
     without = translate_group("group", sources[:1], trace_group(sources[:1]), target)
     assert "to 1 {" not in str(without.module)
+
+
+def test_a_remainder_by_a_symbol_hid_how_loops_step():
+    """What goes over pairs goes over 8 of each block of 16 that another has, whose rows are one loop."""
+    count = sympy.Symbol("s0", integer=True, positive=True)
+    rows, element = sympy.symbols("p0 p1", integer=True, nonnegative=True)
+
+    def body(index, *variables):
+        extents = dict(zip((rows, element), variables, strict=True))
+        entry = SimpleNamespace(buffer_name="x", index_name="index0")
+        usage = {MemoryUsageType.LOAD: [entry]}
+        return SimpleNamespace(
+            iter_vars=list(extents), var_ranges=extents, indexing_exprs={"index0": index}, memory_usage=usage
+        )
+
+    sixteen, pairs = sympy.Integer(16), sympy.Integer(2048)
+    blocks = body(ModularIndexing(16 * rows + element, 1, 4096 * count), 256 * count, sixteen)
+    halves = body(4096 * rows + 2 * element, count, pairs)
+    sources = [
+        NodeSource("op0", blocks, ([256 * count, sixteen], []), 0),
+        NodeSource("op1", halves, ([count, pairs], []), 1),
+    ]
+    for _, choice in with_shared_loops(sources):
+        assert choice.loops == [[count], [256, 8]]
