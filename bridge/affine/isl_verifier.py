@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from functools import reduce
+from itertools import product
 from math import prod
 
 import islpy as isl
@@ -163,11 +164,11 @@ def _check_lanes(after: FunctionAccesses, root: ir.Operation, own: list[AccessRe
     band, pairs = _band_loops(root), 0
     for accesses in group_by_memref(own).values():
         stores = [a for a in accesses if a.writes and _lanes(a, band)]
-        for load in (a for a in accesses if not a.writes):
-            for store in stores:
-                pairs += 1
-                if not _is_broadcast(after, band, store, load):
-                    _check_lane(after, band, store, load)
+        loads = [a for a in accesses if not a.writes]
+        for store, load in product(stores, loads):
+            pairs += 1
+            if not _is_broadcast(after, band, store, load):
+                _check_lane(after, band, store, load)
     return f"lanes: {pairs} pairs of a store and a load, each in one lane"
 
 
