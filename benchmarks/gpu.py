@@ -23,7 +23,8 @@ from typing import Any
 import torch
 import triton
 from by_hand import swiglu_norm as swiglu_norm_by_hand
-from patterns import LISTS, Pattern, Sizes, selected, swiglu_norm
+from pattern_functions import swiglu_norm
+from patterns import LISTS, Pattern, Sizes, selected
 from results import Row, save, summary, table
 
 from bridge.backend import bridge

@@ -7,8 +7,12 @@ import copy
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+import sympy
+
 from .patches import allocating_nothing, replace_next_call
-from .protocols import CppProxy, Graph, Kernel
+from .protocols import CppProxy, Graph, Kernel, LoopBody
+from .schedule import loop_nodes, node_body
+from .sizes import linear_step, size_hint
 from .trial import apart
 
 #: Inductor's method that compares the outer loops of the nodes that it is about to write into one loop nest.
@@ -38,6 +42,33 @@ def comes_apart(kernel: Kernel) -> bool:
         with V.graph.set_current_device(kernel.get_device()):
             backend.codegen_node(kernel)
         return len(metrics.cpp_outer_loop_fused_inner_counts) == merged
+
+
+#: Extents that are multiples of it end with a whole vector, of whatever the CPU has.
+MOST_LANES = 64
+
+
+def writes_beyond_its_end(kernel: Kernel) -> bool:
+    """Return True if Inductor's C++ code for a kernel may store lanes that a loop of it does not have.
+
+    Where elements are neighbours along what is reduced, and others along a loop around it, Inductor has tiles of two
+    dimensions. It stores a whole vector of results then, also of fewer iterations, if yet another loop is between the
+    two. Its own loops are in the order of what they store. Torch 2.11 - 2.15 do so.
+    """
+    return any(_tiles_around_another(node_body(node)) for node in loop_nodes(kernel))
+
+
+def _tiles_around_another(body: LoopBody) -> bool:
+    kept, reduced = body.iter_vars, body.reduce_vars
+    between = [variable for variable in kept if body.var_ranges[variable] != 1]
+    if not reduced or len(between) < 2:
+        return False
+    steps = [
+        {v: linear_step(sympy.sympify(index), v) for v in (*kept, *reduced)} for index in body.indexing_exprs.values()
+    ]
+    along = [v for v in between[:-1] if any(step[v] == 1 for step in steps)]
+    tiled = any(step[reduced[-1]] == 1 for step in steps)
+    return tiled and any(size_hint(body.var_ranges[variable]) % MOST_LANES for variable in along)
 
 
 def keep_each_row(kernels: Iterable[Kernel]) -> None:

@@ -8,7 +8,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from ... import inductor
-from ...inductor.cpp import comes_apart
+from ...inductor.cpp import comes_apart, writes_beyond_its_end
 from ...inductor.protocols import Kernel, LoopNode
 from ...reasons import Reason, Unsupported
 from ..triton import codegen
@@ -121,6 +121,13 @@ def saved_bytes(names: set[str], kernels: list[Kernel]) -> int:
     return traffic(apart) - traffic_of_one(together) + (len(kernels) - 1) * LAUNCH_BYTES
 
 
+def _check_stores(kernel: Kernel) -> None:
+    """Raise Unsupported for a C++ kernel that would store more than there is."""
+    if not inductor.generates_triton(inductor.device_of(kernel)) and writes_beyond_its_end(kernel):
+        detail = "Inductor's C++ code would store whole vectors along a loop around another"
+        raise Unsupported(Reason.not_liftable, f"{sorted(kernel.get_operation_names())}: {detail}")
+
+
 def _one_kernel(nodes: list[LoopNode], kernels: list[Kernel]) -> tuple[Kernel, list[str]]:
     """Return (a kernel of the nodes, what was decided about it).
 
@@ -131,6 +138,7 @@ def _one_kernel(nodes: list[LoopNode], kernels: list[Kernel]) -> tuple[Kernel, l
     if kernel is not None and comes_apart(kernel):
         raise Unsupported(Reason.not_liftable, f"{sorted(names)}: Inductor's codegen gives each of them its own loops")
     if kernel is not None:
+        _check_stores(kernel)
         return kernel, []
     kernel = codegen.fuse_nodes(nodes, tiles=False)
     if kernel is None:

@@ -136,7 +136,7 @@ MUTANTS = [
     Mutant(
         "neutral element",
         "reduction combine",
-        "passes/lib/Transforms/PadExtents.cpp",
+        "passes/lib/Analysis/Combiners.cpp",
         "  if (auto neutral = arith::getNeutralElement(combiner))\n    return {*neutral};",
         "  if (arith::getNeutralElement(combiner))\n"
         "    return {cast<TypedAttr>(Builder(combiner).getOneAttr(combiner->getResult(0).getType()))};",

@@ -91,3 +91,30 @@ def _with_gradient(function, x):
         result = function(x)
         weights = torch.linspace(-1, 1, result.numel()).view(result.shape)
         return result, torch.autograd.grad((result * weights).sum(), x)[0]
+
+
+def normed_channels(x, weight, bias):
+    """Of the gradients of a group norm, sums of each channel and image are in the order of both, channels outside."""
+    y = torch.nn.functional.group_norm(x, 2, weight, bias)
+    z = torch.nn.functional.silu(y)
+    first, second = z.chunk(2, 1)
+    normed = torch.nn.functional.layer_norm(z.permute(0, 2, 3, 1), (4,))
+    return first * second, normed, z.mean((2, 3)), y.softmax(1)
+
+
+def test_cpp_vectors_end_with_the_loop_that_stores_them(compiler):
+    """Four channels outside of two images: a vector of 16 sums was stored, beyond the end of the buffer."""
+    shape = torch.randn(2, 4, 2, 32).half().contiguous(memory_format=torch.channels_last)
+    inputs = [shape, *(torch.randn(4).half() for _ in range(2))]
+    inputs = [each.detach().requires_grad_() for each in inputs]
+
+    def step(function):
+        sum(each.float().sum() for each in function(*inputs)).backward()
+
+    compiled = compiler(normed_channels, backend="bridge")
+    with torch.enable_grad():
+        _, codes = run_and_get_code(step, compiled)
+    stores = re.findall(r"tmp_acc\d+_vec\.store\(out_ptr.*", "\n".join(codes))
+    assert stores and all("static_cast<int64_t>(4L));" in line for line in stores), stores
+    apart = [why for group in bridge.report().groups for why in [group.detail, *(text for _, text in group.apart)]]
+    assert any("store whole vectors" in why for why in apart), apart

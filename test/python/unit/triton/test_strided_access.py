@@ -6,7 +6,7 @@ import pytest
 import sympy
 import torch
 from emitted import NO_STAGES, run_emitted
-from patterns import norm_interleaved_rope, rms_norm
+from pattern_functions import norm_interleaved_rope, rms_norm
 from torch.utils._sympy.functions import FloorDiv, ModularIndexing
 
 import bridge
