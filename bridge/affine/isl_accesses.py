@@ -9,7 +9,7 @@ import islpy as isl
 
 from ..reasons import InvariantError
 from .isl_relations import Condition, Expression, apply_map, apply_set, conjunction, constant, make_relation, variable
-from .mlir_runtime import ir
+from .mlir_runtime import induction_variable, ir
 
 _READ, _WRITE, _GATHER = "affine.load", "affine.store", "bridge.gather"
 
@@ -181,11 +181,6 @@ def _ancestors(operation: ir.Operation) -> list[tuple[ir.Operation, ir.Region]]:
         around.append((owner, block.region))
         block = owner.block
     return around[::-1]
-
-
-def induction_variable(loop: ir.Operation) -> ir.Value:
-    """Return the induction variable of a loop."""
-    return loop.regions[0].blocks[0].arguments[0]
 
 
 def group_by_memref(accesses: Iterable[AccessRelation]) -> dict[int, list[AccessRelation]]:

@@ -25,9 +25,7 @@ from .isl_accesses import AccessRelation, FunctionAccesses, group_by_memref
 from .isl_relations import Expression, conjunction, constant, make_relation, variable
 from .isl_unroll_and_jam import constant_extent, find_unrolled_copies
 from .mlir_runtime import ir
-
-#: Marks a function with a band that reduces over a row, or broadcasts in it, what segments of the row have reduced.
-ROWS_OF_SEGMENTS = "bridge.rows_of_segments"
+from .ops_table import ROWS_OF_SEGMENTS
 
 
 class Recheck:

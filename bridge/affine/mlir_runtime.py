@@ -204,6 +204,11 @@ def context() -> ir.Context:
     return _contexts.value
 
 
+def induction_variable(loop: ir.Operation) -> ir.Value:
+    """Return the induction variable of a loop."""
+    return loop.regions[0].blocks[0].arguments[0]
+
+
 def _pointer(value: ir.Context) -> int:
     """Return the address of a context in C."""
     get_pointer = ctypes.pythonapi.PyCapsule_GetPointer

@@ -9,6 +9,9 @@ from __future__ import annotations
 #: The attribute of an `arith.truncf` whose rounding is meant; a store's own has none.
 ROUNDING_MODE = "roundingmode"
 
+#: Marks a function with a band that reduces over a row, or broadcasts in it, what segments of the row have reduced.
+ROWS_OF_SEGMENTS = "bridge.rows_of_segments"
+
 FLOAT_OPS: dict[str, str] = {
     "add": "arith.addf",
     "sub": "arith.subf",

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from .. import inductor
+from ..affine.ops_table import ROWS_OF_SEGMENTS
 from ..lowering.triton.profitability import fits_in_registers
 from ..options import Options
 from ..reasons import InvariantError, Reason, Unsupported
@@ -23,10 +24,6 @@ if TYPE_CHECKING:
 
 #: Measures the time of a stage.
 Clock = Callable[[str], AbstractContextManager[None]]
-
-
-#: Marks a function with a band that reduces over a row, or broadcasts in it, what segments of the row have reduced.
-_ROWS_OF_SEGMENTS = "bridge.rows_of_segments"
 
 
 def transform(translation: Translation, pipeline: str, options: Options, stages: Stages, clock: Clock) -> Transformed:
@@ -45,7 +42,7 @@ def transform(translation: Translation, pipeline: str, options: Options, stages:
         tuple((r.reason, r.text, r.location) for r in remarks),
         tuple(Counterexample(r.reason, r.text, r.location, r.notes) for r in remarks if r.notes),
         tuple(certificate),
-        _ROWS_OF_SEGMENTS in translation.module.body.operations[0].attributes,
+        ROWS_OF_SEGMENTS in translation.module.body.operations[0].attributes,
     )
 
 

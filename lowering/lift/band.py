@@ -11,12 +11,11 @@ import sympy
 from torch.utils._sympy.functions import ModularIndexing
 
 from bridge.affine.equalities import compared_loads
-from bridge.affine.mlir_runtime import ir
+from bridge.affine.mlir_runtime import induction_variable, ir
 from bridge.inductor import inductor_ops
 from bridge.reasons import Reason, Unsupported
 
 from .broadcasts import Broadcast, depends_on, find_broadcasts
-from .broadcasts import variable as _variable
 from .environment import Environment
 from .evaluate import Evaluator
 from .footprint import row_registers
@@ -267,7 +266,7 @@ def _lift_whole(name: str, stores: list[ir.Operation], nest: StoreNest, scope: _
 
     def body(iter_indices: list[sympy.Expr], reduce_indices: list[sympy.Expr]) -> None:
         """Run the stores in the loops."""
-        indices = {**scope.sizes, **{_variable(loop): sympy.Integer(0) for loop in loops}}
+        indices = {**scope.sizes, **{induction_variable(loop): sympy.Integer(0) for loop in loops}}
         indices.update(_bind([loop for loop, _ in kept], iter_indices))
         indices.update(_bind(nest.reduction, reduce_indices))
         _run(stores, nest, _environment(scope, indices), None)
@@ -295,7 +294,7 @@ def _lift_segments(
         indices = {**scope.sizes, **_bind(nest.band, outer)}
         loops = [*nest.lanes, *nest.reduction]
         extents = [*known_extents(loops), repeated if reduces or segment is None else segment]
-        indices.update(zip(map(_variable, loops), digits(lane, extents), strict=False))
+        indices.update(zip(map(induction_variable, loops), digits(lane, extents), strict=False))
         once = _place_in(lane, repeated) if repeated > 1 else None
         environment = _environment(scope, indices, segment if reduces else None, once)
         _run(stores, nest, environment, None if segment is None else _place_in(lane, segment))
@@ -334,7 +333,7 @@ def _environment(
 
 def _bind(loops: list[ir.Operation], indices: list[sympy.Expr]) -> dict[ir.Value, sympy.Expr]:
     """Return the value of each loop's variable."""
-    return {_variable(loop): i for loop, i in zip(loops, indices, strict=True)}
+    return {induction_variable(loop): i for loop, i in zip(loops, indices, strict=True)}
 
 
 def _run(stores: list[ir.Operation], nest: StoreNest, environment: Environment, first: sympy.Expr | None) -> None:
@@ -364,7 +363,7 @@ def _first_lanes(nest: StoreNest, evaluator: Evaluator, guards: Sequence[ir.Oper
     if len(found) != 1 or len(nest.lanes) != 1 or nest.count is None:
         return ""
     bound, is_equality = found[0]
-    first = bound + evaluator.index(_variable(nest.lanes[0])) + 1
+    first = bound + evaluator.index(induction_variable(nest.lanes[0])) + 1
     return "" if is_equality or not first.is_Integer else f"{first}:{nest.count}"
 
 

@@ -1,4 +1,4 @@
-"""Broadcasts: what all lanes of a row read, and some of them have: those of the segment that reduced it."""
+"""Find what all lanes of a row read, and some of them have: those of the segment that reduced it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import sympy
 
-from bridge.affine.mlir_runtime import ir
+from bridge.affine.mlir_runtime import induction_variable, ir
 from bridge.reasons import Reason, Unsupported
 
 from .lanes import constant_extent, known_extents, loops_around
@@ -34,8 +34,8 @@ class Broadcast:
         extents = known_extents(self.lanes)
         segments = math.prod(extents)
         if len(extents) == len(self.lanes) and row % segments == 0:
-            zero = dict.fromkeys(map(variable, self.lanes), sympy.Integer(0))
-            strides = [distance({**zero, variable(loop): sympy.Integer(1)}) - distance(zero) for loop in self.lanes]
+            zero = dict.fromkeys(map(induction_variable, self.lanes), sympy.Integer(0))
+            strides = [distance({**zero, variable: sympy.Integer(1)}) - distance(zero) for variable in zero]
             places = _digits_at(-sympy.expand(distance(zero)), list(map(sympy.expand, strides)), extents)
             if sympy.expand(distance(dict(zip(zero, map(sympy.Integer, places), strict=True)))) == 0:
                 return _number(places, extents), row // segments
@@ -60,11 +60,6 @@ def _number(places: list[int], extents: list[int]) -> int:
     for place, extent in zip(places, extents, strict=True):
         number = number * extent + place
     return number
-
-
-def variable(loop: ir.Operation) -> ir.Value:
-    """Return the induction variable of a loop."""
-    return loop.regions[0].blocks[0].arguments[0]
 
 
 def find_broadcasts(root: ir.Operation, overwritten: Collection[ir.Value] = ()) -> dict[ir.Value, Broadcast]:
@@ -121,5 +116,5 @@ def _lanes(access: ir.Operation) -> list[ir.Operation]:
 
 def _varies(access: ir.Operation, loops: list[ir.Operation], first_subscript: int) -> bool:
     """Return True if the place of an access depends on the variable of one of those loops, and that has several."""
-    variables = [variable(loop) for loop in loops if constant_extent(loop) != 1]
+    variables = [induction_variable(loop) for loop in loops if constant_extent(loop) != 1]
     return any(depends_on(subscript, variables) for subscript in list(access.operands)[first_subscript:])

@@ -15,6 +15,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from bridge import inductor, offline
+from bridge.inductor import columns
 
 
 @contextlib.contextmanager
@@ -63,3 +64,17 @@ def look_at_gpu_schedule(function, inputs, look):
 
     torch._dynamo.reset()
     offline.compile_for_gpu(function, inputs, config_patches={inductor.HOOK: look_at, "fx_graph_cache": False})
+
+
+def look_at_column_part(function, inputs, check):
+    """Call `check` with (the first stage of a function's only sum of columns, the other nodes)."""
+    seen = []
+
+    def find(schedule):
+        nodes = [node for kernel in schedule for node in inductor.loop_nodes(kernel)]
+        (part,) = filter(columns.is_column_part, nodes)
+        seen.append(part)
+        check(part, [node for node in nodes if node is not part])
+
+    look_at_gpu_schedule(function, inputs, find)
+    assert seen

@@ -7,7 +7,7 @@ import contextlib
 import pytest
 import torch
 from functions import norm
-from schedules import look_at_gpu_schedule
+from schedules import look_at_column_part
 
 from bridge import inductor
 from bridge.inductor import columns
@@ -42,16 +42,7 @@ def whole_numbers(x, g):
 
 def look(function, check):
     """Call `check` with the first stage of the function's only sum of columns."""
-    seen = []
-
-    def find(schedule):
-        nodes = [node for kernel in schedule for node in inductor.loop_nodes(kernel)]
-        (part,) = filter(columns.is_column_part, nodes)
-        seen.append(part)
-        check(part)
-
-    look_at_gpu_schedule(function, [torch.randn(ROWS, COLUMNS)] * 2, find)
-    assert seen
+    look_at_column_part(function, [torch.randn(ROWS, COLUMNS)] * 2, lambda part, others: check(part))
 
 
 def test_a_sum_of_columns_in_two_stages():

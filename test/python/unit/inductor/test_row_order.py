@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 import sympy
 import torch
-from schedules import look_at_gpu_schedule
+from schedules import look_at_column_part
 
 from bridge import inductor
 from bridge.inductor import columns, row_order, tiles
@@ -32,16 +32,7 @@ def of_every_other_token(x, g):
 
 def look(function, check):
     """Call `check` with (the first stage of the sums, the other nodes) of a function."""
-    seen = []
-
-    def find(schedule):
-        nodes = [node for kernel in schedule for node in inductor.loop_nodes(kernel)]
-        (part,) = filter(columns.is_column_part, nodes)
-        seen.append(part)
-        check(part, [node for node in nodes if node is not part])
-
-    look_at_gpu_schedule(function, [torch.empty(TOKENS, HEADS * WIDTH) for _ in range(2)], find)
-    assert seen
+    look_at_column_part(function, [torch.empty(TOKENS, HEADS * WIDTH) for _ in range(2)], check)
 
 
 def test_the_rows_of_heads_follow_each_other():
@@ -53,7 +44,10 @@ def test_the_rows_of_heads_follow_each_other():
 
 
 def test_rows_of_which_only_some_are_added_up_have_no_order():
-    look(of_every_other_token, lambda part, others: pytest.fail() if row_order.orders_of_rows(part, others) else None)
+    def check(part, others):
+        assert row_order.orders_of_rows(part, others) == []
+
+    look(of_every_other_token, check)
 
 
 @pytest.mark.parametrize(
