@@ -5,7 +5,8 @@
     python benchmarks/gpu.py --function model.py:gated --shapes 4096x8192 8192
 
 Each function is captured in a CUDA graph that calls it on several sets of inputs which together are larger
-than the L2 cache; the median over replays is reported.  Correctness is checked against float64 first.
+than the L2 cache; replays of the compilers alternate, and their medians are reported.  Correctness is checked
+against float64 first.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from patterns import LISTS, Pattern, Sizes, selected
 from results import Row, save, summary, table
 
 from bridge.backend import bridge
-from bridge.bench.gpu_measurements import copy_bandwidth, launches, relative_error, replay_time
+from bridge.bench.gpu_measurements import copy_bandwidth, launches, relative_error, replay_times, replayed
 from bridge.bench.red import exit_status
 
 #: The inputs of one pass over all sets, as a multiple of the L2 cache.
@@ -54,7 +55,8 @@ def measure(pattern: Pattern, rows: int | None, dtype: torch.dtype, bandwidth: f
     """Return one line of the table; bandwidth: bytes a second of a copy."""
     sets = input_sets(pattern, rows, dtype)
     reference = pattern.function(*[t.double() for t in sets[0]])
-    times, errors, kernels = {}, {}, {}
+    calls = max(len(sets), 8)
+    graphs, errors, kernels = {}, {}, {}
     variants: list[tuple[str, dict[str, str]]] = [("inductor", {}), ("bridge", {})]
     if autotune:
         variants.insert(1, ("autotune", {"mode": "max-autotune-no-cudagraphs"}))
@@ -63,10 +65,10 @@ def measure(pattern: Pattern, rows: int | None, dtype: torch.dtype, bandwidth: f
         result = function(*sets[0])
         kernels[name] = len(launches(partial(function, *sets[0])))
         errors[name] = relative_error(result, reference)
-        calls = max(len(sets), 8)
-        times[name] = replay_time([partial(function, *s) for s in sets], calls)
+        graphs[name] = replayed([partial(function, *s) for s in sets], calls)  # before Dynamo is reset
     if pattern.function is swiglu_norm:
-        times["by hand"] = replay_time([partial(swiglu_norm_by_hand, *s) for s in sets], calls)
+        graphs["by hand"] = replayed([partial(swiglu_norm_by_hand, *s) for s in sets], calls)
+    times = dict(zip(graphs, replay_times(list(graphs.values())), strict=True))
     traffic = pattern.traffic(sets[0])
     return Row(
         pattern.name, shape(sets[0]), str(dtype).removeprefix("torch."), kernels["inductor"], kernels["bridge"],

@@ -94,16 +94,35 @@ def _nothing() -> None:
     return None
 
 
+class Replayed(NamedTuple):
+    """A CUDA graph of so many calls, with what they returned: it owns the memory."""
+
+    graph: torch.cuda.CUDAGraph
+    kept: object
+    calls: int
+
+
+def replayed(calls_of: list[Callable[[], object]], calls: int) -> Replayed:
+    """Return a CUDA graph that runs through `calls_of` in turn, `calls` of them."""
+    return Replayed(*captured(lambda: [calls_of[i % len(calls_of)]() for i in range(calls)]), calls)
+
+
 def replay_time(calls_of: list[Callable[[], object]], calls: int, replays: int = 30) -> float:
     """Median microseconds of one call in a CUDA graph that runs through `calls_of` in turn, `calls` of them."""
+    return replay_times([replayed(calls_of, calls)], replays)[0]
 
-    def all_calls() -> list[object]:
-        return [calls_of[i % len(calls_of)]() for i in range(calls)]
 
-    graph, kept = captured(all_calls)
-    times = event_times(graph.replay, WARM_UP + replays)
-    del kept
-    return statistics.median(times[WARM_UP:]) / calls
+def replay_times(graphs: list[Replayed], replays: int = 30) -> list[float]:
+    """Return the median microseconds of one call of each graph; replays alternate, in the one order and in the other.
+
+    A GPU that has become warm is slower: what is timed last would be, too.
+    """
+    times: list[list[float]] = [[] for _ in graphs]
+    order = list(range(len(graphs)))
+    for number in range(WARM_UP + replays):
+        for i in order if number % 2 else reversed(order):
+            times[i] += event_times(graphs[i].graph.replay, 1)
+    return [statistics.median(us[WARM_UP:]) / one.calls for us, one in zip(times, graphs, strict=True)]
 
 
 def launches(call: Callable[[], object]) -> list[Launch]:

@@ -8,6 +8,7 @@ from torch._inductor.codecache import PyCodeCache
 from torch._inductor.runtime.triton_heuristics import CachingAutotuner
 
 from bridge import inductor
+from bridge.bench import gpu_measurements
 
 
 def tuned_kernel(folder, name, body, launcher):
@@ -31,3 +32,17 @@ def test_a_kernel_of_both_has_one_configuration(monkeypatch, tmp_path):
     same, own = tuned_kernel(tmp_path, "triton_5", "pass", "fast"), tuned_kernel(tmp_path, "triton_6", "3", "b")
     assert inductor.share_choices(loaded(same, own), theirs) == 1
     assert (same.launchers, own.launchers) == (["slow"], ["b"])
+
+
+def test_replays_alternate(monkeypatch):
+    """Nobody is always the last; what is reported is a median, for one call, after the warm-up."""
+    order = []
+
+    def event_times(replay, count):
+        order.append(replay)
+        return [{"a": 30.0, "b": 10.0}[replay] if len(order) > 2 * gpu_measurements.WARM_UP else 1e6]
+
+    monkeypatch.setattr(gpu_measurements, "event_times", event_times)
+    graphs = [gpu_measurements.Replayed(SimpleNamespace(replay=name), None, 2) for name in "ab"]
+    assert gpu_measurements.replay_times(graphs, 3) == [15.0, 5.0]
+    assert "".join(order[-6:]) in ("abbaab", "baabba")
