@@ -238,3 +238,17 @@ def gate_blocks(x: Tensor, block: int = 64) -> Tensor:
 def gate_fields(x: Tensor) -> Tensor:
     """Scale the embedding of each field with the softmax of their means."""
     return x * _wide(x).mean(-1).softmax(-1).to(x.dtype)[..., None]
+
+
+def group_norm_int8(x: Tensor, weight: Tensor, groups: int = 4) -> tuple[Tensor, ...]:
+    """Norm each of a few groups of a row, and quantise the whole row by its largest element."""
+    parts = _wide(x).unflatten(-1, (groups, -1))
+    normed = (parts * torch.rsqrt(parts.pow(2).mean(-1, keepdim=True) + 1e-6)).flatten(1) * weight
+    scale = normed.abs().amax(-1, keepdim=True).clamp(min=1e-6) / 127
+    return (normed / scale).round().to(torch.int8), scale
+
+
+def mix_heads(x: Tensor) -> tuple[Tensor, ...]:
+    """Scale a few heads with the softmax of their squares, which is returned, too."""
+    share = _wide(x).pow(2).mean(-1).softmax(-1)
+    return (_wide(x) * share[..., None]).to(x.dtype), share

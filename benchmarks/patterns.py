@@ -18,8 +18,10 @@ from pattern_functions import (
     gate_fields,
     gated_norm,
     geglu_norm,
+    group_norm_int8,
     group_norm_silu,
     layer_norm,
+    mix_heads,
     mla_indexer,
     mla_norms,
     norm_channels_first,
@@ -297,6 +299,14 @@ SEGMENTS = [
     Pattern(
         "gate_fields", gate_fields, sizes(16384, (ROWS, 39, 16)), sizes(5, (ROWS, 9, 4)),
         inductor=3, bridge=1, reached=1,
+    ),
+    Pattern(
+        "groupnorm_int8", group_norm_int8, _row_sizes(4096, 4096, 4096), _row_sizes(5, 256, 256),
+        inductor=4, bridge=1, reached=1, loads_once=True,
+    ),
+    Pattern(
+        "mix_heads", mix_heads, sizes(4096, (ROWS, 4, 1024)), sizes(5, (ROWS, 4, 32)),
+        inductor=3, bridge=1, reached=1, loads_once=True,
     ),
 ]  # fmt: skip
 
