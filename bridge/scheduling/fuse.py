@@ -52,7 +52,7 @@ def fuse_schedule(schedule: Schedule, options: Options, report: Report) -> Sched
             # After the last fusion: a group's test for cycles does not know of launches that kernels share.
             schedule = share_launches(schedule, translated, options, logs, room)
             if options.persistent and options.unfused_rows:
-                report.choices += try_step(partial(_keep_rows_of_others, schedule, logs), [])
+                report.choices += try_step(partial(make_persistent_reductions, schedule, given), [])
             if room is not None and room.levels and schedule != ordered:
                 try_step(partial(keep_order_below, schedule, room.most), None)
         finally:
@@ -88,12 +88,6 @@ def _fuse_groups(
         if commit.done:
             schedule = _replace_or_undo(schedule, pending, commit, log)
     return schedule, translated
-
-
-def _keep_rows_of_others(schedule: Schedule, logs: Logs) -> list[str]:
-    """Have kernels that no group changed keep the rows that they read several times; return what was decided."""
-    fused = {name for log in logs.kept if log.fused for name in log.given.nodes}
-    return make_persistent_reductions(schedule, fused)
 
 
 def _replace_or_undo(schedule: Schedule, groups: list[Group], commit: Commit, log: GroupLog) -> Schedule:

@@ -20,20 +20,21 @@ from ..support.error_boundary import attempt
 LONG_ROW = 16384
 
 
-def make_persistent_reductions(schedule: Schedule, fused: set[str]) -> list[str]:
-    """Make the kernels persistent for which that pays; a line about each.
+def make_persistent_reductions(schedule: Schedule, given: Schedule) -> list[str]:
+    """Make the kernels persistent for which that pays, also those of a shared launch; a line about each.
 
-    fused: names of operations whose kernels are Bridge's, and decided on.
+    given: the schedule before any fusion: a kernel that was not in it is Bridge's, and decided on.
     """
     lines: list[str] = []
-    for kernel in schedule:
+    theirs = {frozenset(inductor.operation_names(kernel)) for kernel in given}
+    for kernel in (part for node in schedule for part in inductor.launch_parts(node)):
         with attempt(kernel.get_name()):
-            lines += _make_persistent(kernel, fused)
+            lines += _make_persistent(kernel) if inductor.operation_names(kernel) in theirs else []
     return lines
 
 
-def _make_persistent(kernel: Kernel, fused: set[str]) -> list[str]:
-    if not inductor.is_loop_kernel(kernel) or inductor.operation_names(kernel) & fused:
+def _make_persistent(kernel: Kernel) -> list[str]:
+    if not inductor.is_loop_kernel(kernel):
         return []
     device = inductor.device_of(kernel)
     registers = persistent_registers(kernel) if inductor.generates_triton(device) else 0

@@ -211,10 +211,11 @@ def warps(cubin):
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", ["norm_rope_qk", "split"])
 def test_parts_keep_their_choice_of_a_persistent_reduction(name):
-    """A row in a constant, or a loop, as in the kernels that Inductor makes."""
+    """A row in a constant, or a loop, as in the kernels that Inductor makes; Bridge's own choice is off."""
     fn, inputs = pattern(name)
     alone = generate(fn, inputs, backend=None).kernels
-    (joined,) = generate(fn, inputs).kernels
+    with bridge.config.patch(unfused_rows=False):
+        (joined,) = generate(fn, inputs).kernels
     persistent = [kernel.heuristic == "persistent_reduction" for kernel in alone]
     assert [keeps_its_row(joined.source, i) for i in range(len(alone))] == persistent
 
@@ -239,14 +240,15 @@ def test_looped_part_becomes_persistent_beside_one_that_is():
     assert "for r0_offset" not in generate(fn, inputs).kernels[0].source
 
 
-def test_long_rows_stay_looped():
-    """Two norms of rows that Inductor would not keep in registers."""
+@pytest.mark.parametrize(("columns", "loops"), [(5000, 0), (20000, 4)])
+def test_long_rows_are_kept_as_in_a_kernel_alone(columns, loops):
+    """Two norms of rows that Inductor would not keep in registers: ln 4096 and 2048 x 1280 25 -> 16 us on an H100."""
 
     def norms(x, y, w):
         return rms(x, w), rms(y, w)
 
-    (kernel,) = generate(norms, tensors((2048, 5000), (1024, 5000), 5000)).kernels
-    assert kernel.source.count("for r0_offset") == 4
+    (kernel,) = generate(norms, tensors((2048, columns), (1024, columns), columns)).kernels
+    assert kernel.source.count("for r0_offset") == loops
     assert offline.compile_kernel(kernel)[0].spills == 0
 
 

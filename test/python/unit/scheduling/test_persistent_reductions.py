@@ -105,6 +105,32 @@ def test_numerics(fn):
 
 
 # ---------------------------------------------------------------------------------------------------------
+# Kernels that share a launch
+# ---------------------------------------------------------------------------------------------------------
+
+
+def norms_of_parts(x):
+    """What DeepSeek does with its compressed queries, keys and values."""
+    first, second, rest = x.split([1536, 512, 64], -1)
+    return norm(first), norm(second), rest.contiguous()
+
+
+def test_row_is_kept_in_a_shared_launch():
+    """Nor has its part a loop, nor the others the warps that a loop has."""
+    (kernel,) = generate(norms_of_parts, 4096, 2112).kernels
+    assert "tl.range(" not in kernel.source and "num_warps=16" not in kernel.source
+    (looped,) = generate(norms_of_parts, 4096, 2112, unfused_rows=False).kernels
+    assert "tl.range(" in looped.source
+
+
+def test_numerics_of_a_shared_launch():
+    torch.manual_seed(0)
+    x = torch.randn(3, 2112)
+    ours, _ = run_emitted(norms_of_parts, [x], bridge_backend)
+    torch.testing.assert_close(ours, norms_of_parts(x.double()), check_dtype=False, rtol=1e-5, atol=1e-5)
+
+
+# ---------------------------------------------------------------------------------------------------------
 # Kernels that update a tensor in place
 # ---------------------------------------------------------------------------------------------------------
 
