@@ -25,6 +25,7 @@ os.environ.setdefault("TORCHINDUCTOR_VEC_ISA_OK", "1")
 
 def pytest_addoption(parser):
     parser.addoption("--all", action="store_true", help="run all parameters of tests marked one_in, and slow tests")
+    parser.addoption("--thin", type=int, default=1, metavar="N", help="without --all: one in N parameters of all tests")
 
 
 def pytest_configure(config):
@@ -37,15 +38,15 @@ def pytest_collection_modifyitems(config, items):
     """Leaves out the parameters that `one_in` does not choose, and what is `slow`."""
     if config.getoption("--all"):
         return
-    chosen = _sample(items)
+    chosen = _sample(items, config.getoption("--thin"))
     config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
     items[:] = [item for item in items if item in chosen]
 
 
-def _sample(items) -> set:
+def _sample(items, thin: int) -> set:
     """Return the tests to run; which they are depends on their names only, and of each function there is one."""
     fast = [item for item in items if item.get_closest_marker("slow") is None]
-    chosen = {item for item in fast if _is_chosen(item)}
+    chosen = {item for item in fast if _is_chosen(item, thin)}
     functions = {_function(item) for item in chosen}
     left = [item for item in fast if _function(item) not in functions]
     return chosen | {min((i for i in left if _function(i) == name), key=_hash) for name in set(map(_function, left))}
@@ -59,9 +60,10 @@ def _hash(item) -> int:
     return zlib.crc32(item.name.encode())
 
 
-def _is_chosen(item) -> bool:
+def _is_chosen(item, thin: int) -> bool:
     marker = item.get_closest_marker("one_in")
-    return marker is None or _hash(item) % marker.args[0] == 0
+    of = marker.args[0] if marker else 1
+    return _hash(item) % (of * thin if "[" in item.name else of) == 0
 
 
 @pytest.fixture(autouse=True)
