@@ -1,6 +1,6 @@
-"""What benchmarks/gpu.py measured: as JSON, as a table, as a plot, and in docs/results.md.
+"""What benchmarks/gpu.py measured: as JSON, as a table, as a plot, and in the pages of docs.
 
-python benchmarks/results.py          # docs/results.md and docs/results/*.svg anew from docs/results/*.json
+python benchmarks/results.py          # the pages and docs/results/*.svg anew from docs/results/*.json
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 
 from bridge.bench.command import plot as plot_models
@@ -17,6 +16,10 @@ from bridge.bench.results import describe, geometric_mean
 from bridge.bench.results import load as load_models
 
 DOCS = Path(__file__).parents[1] / "docs"
+FOLDER = DOCS / "results"
+
+#: The pages with tables of what is in FOLDER.
+PAGES = [DOCS / "results.md", FOLDER / "torch_2_11.md"]
 
 #: Bytes from which on a kernel's speed is that of the memory, not that of its launch.
 LARGE = 64 << 20
@@ -119,33 +122,35 @@ def load(path: Path) -> tuple[str, list[Row]]:
     return data["heading"], [Row(**row) for row in data["rows"]]
 
 
-def rendered(page: str, folder: Path) -> str:
-    """Return the page with each part between `<!-- results NAME -->` and `<!-- end -->` made from NAME.json."""
+def rendered(page: Path) -> str:
+    """Return the page's text with each part between `<!-- results NAME -->` and `<!-- end -->` made from NAME.json."""
+    prefix = FOLDER.relative_to(page.parent)
 
     def replace(match: re.Match) -> str:
-        heading, rows = load(folder / f"{match[1]}.json")
-        picture = f"![{match[1]}]({folder.name}/{match[1]}.svg)"
-        return f"<!-- results {match[1]} -->\n{heading}\n\n{table(rows)}\n{summary(rows)}\n{picture}\n<!-- end -->"
+        what, name = match.groups()
+        return f"<!-- {what} {name} -->\n{_measured(what, name)}\n![{name}]({prefix / name}.svg)\n<!-- end -->"
 
-    page = re.sub(r"<!-- results (\w+) -->\n.*?<!-- end -->", replace, page, flags=re.DOTALL)
-    return re.sub(r"<!-- models (\w+) -->\n.*?<!-- end -->", partial(_models, folder), page, flags=re.DOTALL)
+    return re.sub(r"<!-- (results|models) (\w+) -->\n.*?<!-- end -->", replace, page.read_text(), flags=re.DOTALL)
 
 
-def _models(folder: Path, match: re.Match) -> str:
-    """Return what `bridge bench` wrote, between `<!-- models NAME -->` and `<!-- end -->`."""
-    run = describe(load_models(folder / f"{match[1]}.json"))
-    return f"<!-- models {match[1]} -->\n{run}\n![{match[1]}]({folder.name}/{match[1]}.svg)\n<!-- end -->"
+def _measured(what: str, name: str) -> str:
+    """Return the tables of NAME.json: what `bridge bench` wrote, or what `save` did."""
+    path = FOLDER / f"{name}.json"
+    if what == "models":
+        return describe(load_models(path))
+    heading, rows = load(path)
+    return f"{heading}\n\n{table(rows)}\n{summary(rows)}"
 
 
 def main() -> None:
-    """Bring docs/results.md and its plots up to date."""
-    page, folder = DOCS / "results.md", DOCS / "results"
-    for path in sorted(set(folder.glob("*.json")) - set(folder.glob("models*.json"))):
+    """Bring the pages and their plots up to date."""
+    for path in sorted(set(FOLDER.glob("*.json")) - set(FOLDER.glob("models*.json"))):
         heading, rows = load(path)
         plot(path.with_suffix(".svg"), rows, heading)
-    for path in sorted(folder.glob("models*.json")):
+    for path in sorted(FOLDER.glob("models*.json")):
         plot_models(load_models(path), path.with_suffix(".svg"))
-    page.write_text(rendered(page.read_text(), folder))
+    for page in PAGES:
+        page.write_text(rendered(page))
 
 
 if __name__ == "__main__":
