@@ -45,11 +45,16 @@ def transform(module: ir.Module, pipeline: str, tree: Path | None = None) -> lis
         try:
             _run(module, pipeline, tree)
         except (ir.MLIRError, ValueError) as error:
-            said = str(error).split("see current operation")[0].rstrip(" :")  # the module, which the file has
-            raise Unsupported(Reason.pass_failed, "; ".join([said, *errors])) from error
+            raise Unsupported(Reason.pass_failed, "; ".join([_said(error), *errors])) from error
         finally:
             handler.detach()
     return remarks
+
+
+def _said(error: Exception) -> str:
+    """Return what an error says: without the module, which the file has, and the caret below a pipeline's text."""
+    text = str(error).split("see current operation")[0].rstrip(" :")
+    return text.partition("\n")[0] if isinstance(error, ValueError) else text
 
 
 def _example(diagnostic: ir.Diagnostic) -> tuple[tuple[str, str], ...]:

@@ -67,6 +67,7 @@ def test_a_pipeline_that_does_not_parse_is_refused(parse):
     with pytest.raises(Unsupported, match="no-such-pass") as refusal:
         transform(parse(UNUSED), "builtin.module(no-such-pass)")
     assert refusal.value.reason is Reason.pass_failed
+    assert "\n" not in str(refusal.value)
 
 
 def modules_of(file):
