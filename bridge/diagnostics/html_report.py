@@ -39,10 +39,10 @@ def _e(text: object) -> str:
 
 def _summary(explanation: Explanation) -> str:
     line = explanation.roofline
-    fused = sum(group.fused for group in explanation.groups)
+    changed = sum(group.fused for group in explanation.groups)
     figures = [
         (f"{explanation.kernels_before} → {explanation.kernels_after}", "kernels, Inductor → Bridge"),
-        (f"{fused} of {len(explanation.groups)}", "groups fused"),
+        (f"{changed} of {len(explanation.groups)}", "groups changed"),
         (_e(line.device), _e(line)),
     ]
     return _figures(figures)
