@@ -1,14 +1,15 @@
 """Find what has to be rounded as memory would have rounded it, because a program asks if it equals something else.
 
 The gradient of a maximum compares each element with the maximum: as it was stored. An element that one kernel stores in
-16 bits and reads again is not rounded on its way, as it never leaves its register, and equals nothing.
+16 bits and reads again is not rounded on its way, as it never leaves its register, and equals nothing. What C++ rounds
+and extends again in one kernel Inductor gives as it was before: such a rounding has to be marked as one that is meant.
 """
 
 from __future__ import annotations
 
 from . import dtypes
 from .mlir_runtime import ir
-from .ops_table import FLOAT_PREDICATES
+from .ops_table import FLOAT_PREDICATES, ROUNDING_MODE
 
 _EQUALITIES = {FLOAT_PREDICATES["eq"], FLOAT_PREDICATES["ne"]}
 
@@ -25,6 +26,41 @@ def compared_loads(function: ir.Operation) -> frozenset[ir.Value]:
             known.add(value)
             pending += _sources(value)
     return frozenset(value for value in known if str(value.type) in _LOW_PRECISION and stores_where_read(value))
+
+
+def mark_compared_roundings(function: ir.Operation) -> None:
+    """Mark as meant the roundings of what is stored where an equality of computed floats depends on the elements.
+
+    Those that never were in memory stay as they are: the kernel that stored the extreme left them out, too.
+    """
+    stores = {store for load in compared_loads(function) for store in stores_where_read(load)}
+    for value in {store.operands[0] for store in stores}:
+        _mark_rounding(value)
+
+
+def _mark_rounding(value: ir.Value) -> None:
+    """Mark the rounding to 16 bits that a value comes from; a reduction's result is read from memory by itself."""
+    rounding = value.owner
+    if isinstance(rounding, ir.Block) or not _rounds_float32(rounding.operation) or _is_reduced(rounding.operands[0]):
+        return
+    attributes = {ROUNDING_MODE: ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 0)}  # to nearest even
+    point = ir.InsertionPoint(rounding)
+    with rounding.location:
+        meant = ir.Operation.create(
+            "arith.truncf", results=[value.type], operands=[rounding.operands[0]], attributes=attributes, ip=point
+        )
+    value.replace_all_uses_with(meant.result)
+    rounding.operation.erase()
+
+
+def _rounds_float32(operation: ir.Operation) -> bool:
+    if operation.name not in ("arith.truncf", "bridge.convert"):
+        return False
+    return str(operation.operands[0].type) == "f32" and str(operation.results[0].type) in _LOW_PRECISION
+
+
+def _is_reduced(value: ir.Value) -> bool:
+    return isinstance(value.owner, ir.Block) or value.owner.name == "affine.for"
 
 
 def _equalities(function: ir.Operation) -> list[ir.Operation]:

@@ -14,7 +14,7 @@ import torch
 from ... import inductor
 from ...reasons import InvariantError, Reason, Unsupported
 from .. import dtypes
-from ..equalities import compared_loads
+from ..equalities import compared_loads, mark_compared_roundings
 from ..mlir_runtime import context, ir
 from .access import ZERO, LinearAccess, Prover, View, delinearise, drop_divisions, expand
 from .affine_expr import SymbolTable
@@ -175,6 +175,8 @@ def translate_group(name: str, sources: list[NodeSource], traces: list[NestTrace
             _emit_nest(source, trace, NestEmitter(trace, memrefs, symbols, ops))
         sizes = [multiples.restore(symbol) for symbol in symbols.values]
         _finish(function, _argument_labels(memrefs, sizes, target))
+        if target.rounds:
+            mark_compared_roundings(function.operation)
         _verify(module)
         keeps_roundings = ops.keeps_roundings or bool(compared_loads(function.operation))
     for memref in memrefs.values():

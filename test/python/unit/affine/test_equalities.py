@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bridge.affine.equalities import compared_loads
+from bridge.affine.equalities import compared_loads, mark_compared_roundings
 from bridge.affine.mlir_runtime import context, ir
 
 FUNCTION = """
@@ -29,9 +29,11 @@ func.func @f(%x: memref<64xf32>, %y: memref<64xbf16>, %m: memref<1xbf16>, %n: me
     %3 = affine.load %m[0] : memref<1xbf16>
     %4 = arith.extf %3 : bf16 to f32
     %5 = affine.load %n[0] : memref<1xf32>
-    %6 = arith.cmpf {comparison} : f32
-    %7 = arith.select %6, %1, %zero : f32
-    affine.store %7, %out[%i] : memref<64xf32>
+    %6 = bridge.convert %2 {{from = "float32", to = "bfloat16"}} : f32 -> bf16
+    %7 = arith.extf %6 : bf16 to f32
+    %8 = arith.cmpf {comparison} : f32
+    %9 = arith.select %8, %1, %zero : f32
+    affine.store %9, %out[%i] : memref<64xf32>
   }}
   return
 }}
@@ -55,3 +57,40 @@ def test_what_an_equality_depends_on_of_what_is_stored(comparison, loads):
         found = compared_loads(module.body.operations[0].operation)
         assert len(found) == loads
         assert all(value.owner.name == "affine.load" for value in found)
+
+
+@pytest.mark.parametrize(
+    ("comparison", "marked"),
+    [
+        ("oeq, %1, %4", 1),
+        ("oeq, %7, %4", 1),  # not the one that was never in memory
+        ("oeq, %4, %4", 0),
+        ("olt, %1, %4", 0),
+    ],
+)
+@pytest.mark.parametrize(
+    "rounding",
+    ["arith.truncf %0 : f32 to bf16", 'bridge.convert %0 {{from = "float32", to = "bfloat16"}} : f32 -> bf16'],
+)
+def test_which_roundings_are_meant(comparison, marked, rounding):
+    with context():
+        module = ir.Module.parse(
+            FUNCTION.replace("arith.truncf %0 : f32 to bf16", rounding).format(comparison=comparison)
+        )
+        mark_compared_roundings(module.body.operations[0].operation)
+        assert module.operation.verify()
+        assert str(module).count("to_nearest_even") == marked
+
+
+def test_the_rounding_of_a_reduction_is_not_marked():
+    text = FUNCTION.replace("%n: memref<1xf32>", "%n: memref<1xbf16>").replace(
+        "%n[0] : memref<1xf32>", "%n[0] : memref<1xbf16>"
+    )
+    text = text.replace("affine.store %most,", "%least = arith.truncf %most : f32 to bf16\n  affine.store %least,")
+    text = text.replace("bridge.convert %2 {{", "bridge.convert %11 {{").replace(
+        "%6 = bridge", "%11 = arith.extf %5 : bf16 to f32\n    %6 = bridge"
+    )
+    with context():
+        module = ir.Module.parse(text.format(comparison="oeq, %11, %4"))
+        mark_compared_roundings(module.body.operations[0].operation)
+        assert str(module).count("to_nearest_even") == 1  # of the elements, which the maximum is of
