@@ -28,8 +28,8 @@ def default_pipeline(
 
     simt_target: True for Triton, False for C++, which emits loop nests; force: also draw random numbers again where a
     fusion needs it, and compute transcendental functions, which only C++ has to be told; keeps_roundings: a value that
-    is computed again is rounded as the buffer would have rounded it; rows_of_segments: what segments of a row have
-    reduced may be reduced over the row.
+    is computed again is rounded as the buffer would have rounded it; rows_of_segments: what segments of a row, or its
+    lanes, have reduced may be reduced over the row.
     """
     chosen = [] if simt_target else ["unroll-and-jam=true", "simt-target=false"]
     chosen += ["recompute-math=true"] if force and not simt_target else []

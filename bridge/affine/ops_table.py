@@ -12,6 +12,9 @@ ROUNDING_MODE = "roundingmode"
 #: Marks a function with a band that reduces over a row, or broadcasts in it, what segments of the row have reduced.
 ROWS_OF_SEGMENTS = "bridge.rows_of_segments"
 
+#: Marks a function with reductions that were unrolled for a row that reduces their results.
+UNROLLED_REDUCTIONS = "bridge.unrolled_reductions"
+
 FLOAT_OPS: dict[str, str] = {
     "add": "arith.addf",
     "sub": "arith.subf",

@@ -28,8 +28,8 @@ class Group:
 
     positions: indices into the schedule, ascending; names: all operations in them; nodes: how many loop nodes;
     culprit: position of the kernel that was being translated, where that ended the translation; tries: how often a
-    group that it was a part of had a band refused; rows_of_segments: what segments of a row have reduced may be reduced
-    over the row.
+    group that it was a part of had a band refused; rows_of_segments: what segments of a row, or its lanes, have reduced
+    may be reduced over the row.
     """
 
     positions: list[int] = field(default_factory=list)

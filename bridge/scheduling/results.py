@@ -14,7 +14,7 @@ class Transformed:
     """What the passes said of a group, and what isl proved of what they made.
 
     remarks: (reason, text, location); counterexamples: of the remarks that are dependences;
-    rows_of_segments: a band reduces over a row what segments of the row have reduced.
+    rows_of_segments: a band reduces over a row what segments of the row, or its lanes, have reduced.
     """
 
     remarks: tuple[tuple[str, str, str], ...] = ()

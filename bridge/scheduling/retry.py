@@ -17,7 +17,7 @@ MOST_TRIES = 3
 
 
 def may_do_without_rows_of_segments(commit: Commit, options: Options, log: GroupLog) -> bool:
-    """Return True if a group's passes reduced over a row what segments of the row had reduced, and need not."""
+    """Return True if a group's passes reduced over a row what segments or lanes of it had reduced, and need not."""
     chosen = commit.group.rows_of_segments and options.pipeline == DEFAULT_PIPELINE
     faulty = log.refusal is not None and log.refusal[0] is Reason.internal_error
     return chosen and not faulty and log.transformed.rows_of_segments

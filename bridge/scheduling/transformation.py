@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from .. import inductor
-from ..affine.ops_table import ROWS_OF_SEGMENTS
+from ..affine.ops_table import ROWS_OF_SEGMENTS, UNROLLED_REDUCTIONS
 from ..lowering.triton.profitability import fits_in_registers
 from ..options import Options
 from ..reasons import InvariantError, Reason, Unsupported
@@ -38,11 +38,12 @@ def transform(translation: Translation, pipeline: str, options: Options, stages:
         remarks = run_pipeline(translation.module, pipeline, stages, options.isolate, options.plugins)
     if options.recheck:
         stages.write("certificate.txt", "\n".join(certificate) + "\n")
+    marks = translation.module.body.operations[0].attributes
     return Transformed(
         tuple((r.reason, r.text, r.location) for r in remarks),
         tuple(Counterexample(r.reason, r.text, r.location, r.notes) for r in remarks if r.notes),
         tuple(certificate),
-        ROWS_OF_SEGMENTS in translation.module.body.operations[0].attributes,
+        ROWS_OF_SEGMENTS in marks or UNROLLED_REDUCTIONS in marks,
     )
 
 

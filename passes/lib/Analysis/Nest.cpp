@@ -231,6 +231,31 @@ bool bridge::shareElements(Nest &a, Nest &b) {
   });
 }
 
+/// True if the subscript of a load that varies fastest in memory depends on the
+/// loop's variable.
+static bool variesAlongMemory(AffineLoadOp load, AffineForOp loop) {
+  AffineValueMap map;
+  MemRefAccess(load).getAccessMap(&map);
+  auto subscripts = map.getAffineMap().getResults();
+  auto fastest = llvm::find_if(llvm::reverse(subscripts), [](AffineExpr expr) {
+    return !isa<AffineConstantExpr>(expr);
+  });
+  auto variable = llvm::find(map.getOperands(), loop.getInductionVar());
+  unsigned position = variable - map.getOperands().begin();
+  return fastest != subscripts.rend() && variable != map.getOperands().end() &&
+         fastest->isFunctionOfDim(position);
+}
+
+bool bridge::isAlongMemory(AffineForOp loop) {
+  return !loop.walk([&](AffineLoadOp load) {
+                bool apart = llvm::is_contained(load.getMapOperands(),
+                                                loop.getInductionVar()) &&
+                             !variesAlongMemory(load, loop);
+                return apart ? WalkResult::interrupt() : WalkResult::advance();
+              })
+              .wasInterrupted();
+}
+
 LogicalResult bridge::getIterationDomain(Operation *op,
                                          FlatAffineValueConstraints &domain) {
   SmallVector<Operation *> around;

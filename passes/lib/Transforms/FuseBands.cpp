@@ -10,7 +10,6 @@
 
 #include "mlir/Dialect/Affine/Analysis/AffineAnalysis.h"
 #include "mlir/Dialect/Affine/Analysis/Utils.h"
-#include "mlir/Dialect/Affine/IR/AffineValueMap.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -110,34 +109,6 @@ static bool haveSameExtent(ArrayRef<AffineForOp> a, ArrayRef<AffineForOp> b) {
   return a.size() == b.size() && llvm::all_of(llvm::zip(a, b), [](auto loops) {
            return haveSameDomain(std::get<0>(loops), std::get<1>(loops));
          });
-}
-
-/// True if the subscript of a load that varies fastest in memory depends on the
-/// loop's variable.
-static bool isAlongMemory(AffineLoadOp load, AffineForOp loop) {
-  AffineValueMap map;
-  MemRefAccess(load).getAccessMap(&map);
-  auto subscripts = map.getAffineMap().getResults();
-  auto fastest = llvm::find_if(llvm::reverse(subscripts), [](AffineExpr expr) {
-    return !isa<AffineConstantExpr>(expr);
-  });
-  auto variable = llvm::find(map.getOperands(), loop.getInductionVar());
-  unsigned position = variable - map.getOperands().begin();
-  return fastest != subscripts.rend() && variable != map.getOperands().end() &&
-         fastest->isFunctionOfDim(position);
-}
-
-/// True if all loads that depend on the loop's variable are along memory. A row
-/// whose elements are far apart, as those of a column, is for a tile of many
-/// rows, which one kernel does not keep.
-static bool isAlongMemory(AffineForOp loop) {
-  return !loop.walk([&](AffineLoadOp load) {
-                bool apart = llvm::is_contained(load.getMapOperands(),
-                                                loop.getInductionVar()) &&
-                             !isAlongMemory(load, loop);
-                return apart ? WalkResult::interrupt() : WalkResult::advance();
-              })
-              .wasInterrupted();
 }
 
 /// True if the longest row of lanes below the band is along memory.

@@ -5,6 +5,7 @@
 #include "Bridge/Analysis/Iteration.h"
 
 #include "mlir/Dialect/Affine/Analysis/Utils.h"
+#include "mlir/Dialect/Affine/LoopUtils.h"
 #include "mlir/IR/IRMapping.h"
 
 using namespace mlir;
@@ -111,4 +112,22 @@ void bridge::splitIndexSet(ArrayRef<AffineForOp> chain, AffineForOp tile,
   Extent extent{tile.getUpperBoundMap(),
                 llvm::to_vector(tile.getUpperBoundOperands())};
   split(chain, extent, pieces);
+}
+
+LogicalResult bridge::unrollToEnd(AffineForOp loop, int64_t extent) {
+  SmallVector<std::pair<unsigned, Operation *>> copies;
+  auto keep = [&](unsigned iteration, Operation *op, OpBuilder) {
+    copies.push_back({iteration, op});
+  };
+  unsigned depth = getNestingDepth(loop);
+  MLIRContext *context = loop.getContext();
+  if (extent == 1)
+    for (Operation &op : loop.getBody()->without_terminator())
+      copies.push_back({0, &op});
+  if (failed(extent < 2 ? loopUnrollFull(loop)
+                        : loopUnrollByFactor(loop, extent, keep)))
+    return failure();
+  for (auto [iteration, op] : copies)
+    recordIterations(op, AffineMap::getConstantMap(iteration, context), depth);
+  return success();
 }

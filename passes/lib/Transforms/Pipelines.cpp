@@ -23,6 +23,8 @@ void bridge::buildFusePipeline(OpPassManager &pm,
   reindex.divisions = options.simtTarget;
   reindex.guards = options.simtTarget;
   functions.addPass(createReindexBands(reindex));
+  if (options.simtTarget && options.rowsOfSegments)
+    functions.addPass(createUnrollReductions());
   SplitIndexSetsOptions split;
   split.parts = options.simtTarget;
   functions.addPass(createSplitIndexSets(split));

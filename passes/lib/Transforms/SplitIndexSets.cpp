@@ -1,6 +1,5 @@
 //===- SplitIndexSets.cpp - make inner extents agree ----------------------===//
 
-#include "Bridge/Analysis/Iteration.h"
 #include "Bridge/Analysis/Legality.h"
 #include "Bridge/Analysis/Nest.h"
 #include "Bridge/Analysis/SplitMaps.h"
@@ -10,7 +9,6 @@
 
 #include "mlir/Dialect/Affine/Analysis/Utils.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
-#include "mlir/Dialect/Affine/LoopUtils.h"
 
 namespace bridge {
 #define GEN_PASS_DEF_SPLITINDEXSETS
@@ -45,25 +43,6 @@ static bool hasOwnGuard(AffineForOp loop) {
     return decides ? WalkResult::interrupt() : WalkResult::advance();
   });
   return result.wasInterrupted();
-}
-
-/// Unrolls a loop from 0 with step 1.
-static LogicalResult unroll(AffineForOp loop, int64_t extent) {
-  SmallVector<std::pair<unsigned, Operation *>> copies;
-  auto keep = [&](unsigned iteration, Operation *op, OpBuilder) {
-    copies.push_back({iteration, op});
-  };
-  unsigned depth = getNestingDepth(loop);
-  MLIRContext *context = loop.getContext();
-  if (extent == 1)
-    for (Operation &op : loop.getBody()->without_terminator())
-      copies.push_back({0, &op});
-  if (failed(extent < 2 ? loopUnrollFull(loop)
-                        : loopUnrollByFactor(loop, extent, keep)))
-    return failure();
-  for (auto [iteration, op] : copies)
-    recordIterations(op, AffineMap::getConstantMap(iteration, context), depth);
-  return success();
 }
 
 namespace {
@@ -114,7 +93,7 @@ private:
     if (nest.imperfectlyNested || innermost == root || !extent ||
         extent->front() > maxInterleaved || !hasOwnGuard(innermost))
       return;
-    if (succeeded(unroll(innermost, extent->front())))
+    if (succeeded(unrollToEnd(innermost, extent->front())))
       ++numUnrolled;
   }
 

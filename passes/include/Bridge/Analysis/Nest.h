@@ -96,6 +96,11 @@ getConstantExtents(llvm::ArrayRef<mlir::affine::AffineForOp> chain);
 /// of one buffer. A store counts whichever elements it is to.
 bool shareElements(Nest &a, Nest &b);
 
+/// True if all loads that depend on the loop's variable are along memory. A row
+/// whose elements are far apart, as those of a column, is for a tile of many
+/// rows, which one kernel does not keep.
+bool isAlongMemory(mlir::affine::AffineForOp loop);
+
 /// Adds the constraints of the loops and guards around `op` to `domain`. The
 /// `else` region of a guard adds none: there `domain` is a superset of the
 /// iterations that execute `op`.

@@ -28,6 +28,11 @@ inline constexpr llvm::StringLiteral kStorageAttr = "bridge.storage";
 inline constexpr llvm::StringLiteral kRowsOfSegmentsAttr =
     "bridge.rows_of_segments";
 
+/// Marks a function with reductions that were unrolled for a row that reduces
+/// their results.
+inline constexpr llvm::StringLiteral kUnrolledReductionsAttr =
+    "bridge.unrolled_reductions";
+
 /// Marks an `affine.for` proven free of loop-carried dependences.
 inline constexpr llvm::StringLiteral kParallelAttr = "bridge.parallel";
 

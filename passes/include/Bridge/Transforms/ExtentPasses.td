@@ -82,6 +82,68 @@ def SplitIndexSets : Pass<"bridge-split-index-sets", "::mlir::func::FuncOp"> {
                            "::mlir::affine::AffineDialect"];
 }
 
+def UnrollReductions : Pass<"bridge-unroll-reductions", "::mlir::func::FuncOp"> {
+  let summary = "Unrolls short reductions whose results a row reduces";
+  let description = [{
+    A sum over experts, over the fields of a table or over the tokens of a
+    window has a result for each element of a row, and memory is along the row,
+    not along the sum. The lanes of the row are then around the loop that
+    carries the sum. Another nest that reduces the row has the same lanes
+    without that loop, and both cannot be one band. Unrolled, each lane adds up
+    its own elements, and what is left has the lanes of the row.
+
+    This is done where a later nest over the same outer loops reduces what the
+    nest stores, be it by way of nests over the same loops, and to all nests of
+    a kernel of Inductor's that reduce in the same loops. The order of the
+    iterations stays, so that no dependence changes.
+
+    Before:
+
+    ```mlir
+    affine.for %i = 0 to 64 {
+      affine.for %j = 0 to 256 {
+        %s = affine.for %e = 0 to 2 iter_args(%a = %zero) -> (f32) {
+          %x = affine.load %in[%i, %e, %j] : memref<64x2x256xf32>
+          %b = arith.addf %a, %x : f32
+          affine.yield %b : f32
+        }
+        affine.store %s, %sum[%i, %j] : memref<64x256xf32>
+      }
+    }
+    affine.for %i = 0 to 64 {
+      %m = affine.for %j = 0 to 256 iter_args(%a = %least) -> (f32) {
+        %y = affine.load %sum[%i, %j] : memref<64x256xf32>
+        ...
+    ```
+
+    After, the first nest is:
+
+    ```mlir
+    affine.for %i = 0 to 64 {
+      affine.for %j = 0 to 256 {
+        %x = affine.load %in[%i, 0, %j] : memref<64x2x256xf32>
+        %b = arith.addf %zero, %x : f32
+        %y = affine.load %in[%i, 1, %j] : memref<64x2x256xf32>
+        %c = arith.addf %b, %y : f32
+        affine.store %c, %sum[%i, %j] : memref<64x256xf32>
+      }
+    }
+    ```
+  }];
+  let options = [
+    Option<"maxLoads", "max-loads", "int64_t", /*default=*/"128",
+           "The most loads that a lane has of what is reduced, which are as "
+           "many instructions">,
+    Option<"minLanes", "min-lanes", "int64_t", /*default=*/"16",
+           "The fewest iterations of the innermost lane loop, about a sector "
+           "of memory">,
+  ];
+  let statistics = [
+    Statistic<"numUnrolled", "num-unrolled", "Reductions unrolled">,
+  ];
+  let dependentDialects = ["::mlir::affine::AffineDialect"];
+}
+
 def AlignExtents : Pass<"bridge-align-extents", "::mlir::func::FuncOp"> {
   let summary = "Gives the nests of a band one inner extent";
   let description = [{

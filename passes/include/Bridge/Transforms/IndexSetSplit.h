@@ -20,6 +20,9 @@ void splitIndexSet(llvm::ArrayRef<mlir::affine::AffineForOp> chain,
                    mlir::affine::AffineForOp tile,
                    llvm::ArrayRef<mlir::AffineMap> pieces);
 
+/// Unrolls a loop from 0 with step 1, of `extent` iterations, to the end.
+llvm::LogicalResult unrollToEnd(mlir::affine::AffineForOp loop, int64_t extent);
+
 } // namespace bridge
 
 #endif // BRIDGE_TRANSFORMS_INDEXSETSPLIT_H

@@ -54,7 +54,7 @@ struct FusePipelineOptions : mlir::PassPipelineOptions<FusePipelineOptions> {
   Option<bool> rowsOfSegments{
       *this, "rows-of-segments",
       llvm::cl::desc("With a SIMT target, reduce over a row, or broadcast in "
-                     "it, what its segments have reduced"),
+                     "it, what its segments or its lanes have reduced"),
       llvm::cl::init(true)};
 };
 

@@ -1,0 +1,171 @@
+//===- UnrollReductions.cpp - unroll what the lanes of a row reduce -------===//
+
+#include "Bridge/Analysis/KernelNests.h"
+#include "Bridge/Analysis/Nest.h"
+#include "Bridge/IR/BridgeOps.h"
+#include "Bridge/Transforms/IndexSetSplit.h"
+#include "Bridge/Transforms/Passes.h"
+
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace bridge {
+#define GEN_PASS_DEF_UNROLLREDUCTIONS
+#include "Bridge/Transforms/Passes.h.inc"
+} // namespace bridge
+
+using namespace mlir;
+using namespace mlir::affine;
+using namespace bridge;
+
+using Chains = SmallVector<SmallVector<AffineForOp>>;
+
+/// Returns the loops that carry values below the loops of a nest. Empty if
+/// there are none, or others beside them.
+static Chains getReductions(Nest &nest) {
+  Chains chains = getInnerChains(nest, nest.loops.size());
+  auto carries = [](ArrayRef<AffineForOp> chain) {
+    AffineForOp outermost = chain.front();
+    return outermost.getNumIterOperands() != 0;
+  };
+  return llvm::all_of(chains, carries) ? chains : Chains();
+}
+
+/// True if the two nests have the same loops around what they reduce.
+static bool haveSameLoops(Nest &a, Nest &b) {
+  return a.loops.size() == b.loops.size() &&
+         getSharedDepth(a, b) == a.loops.size();
+}
+
+/// Returns the number of loads that the chain executes; nothing if it is not
+/// known.
+static std::optional<int64_t> countLoads(ArrayRef<AffineForOp> chain) {
+  auto iterations = getVolume(chain);
+  if (!getConstantExtents(chain) || !iterations)
+    return std::nullopt;
+  int64_t loads = 0;
+  AffineForOp outermost = chain.front();
+  outermost.walk([&](AffineLoadOp) { ++loads; });
+  return std::max<int64_t>(loads, 1) * *iterations;
+}
+
+/// True if the state is more than one value: outside of loops, nothing stands
+/// for that in the code that is generated.
+static bool hasStructuredState(AffineForOp loop) {
+  return loop.walk([](CombineOp) { return WalkResult::interrupt(); })
+      .wasInterrupted();
+}
+
+/// True if `root` has one of the memrefs as the operand of a load.
+static bool loadsAny(AffineForOp root,
+                     const llvm::SmallDenseSet<Value> &memrefs) {
+  return root
+      .walk([&](AffineLoadOp load) {
+        return memrefs.contains(load.getMemRef()) ? WalkResult::interrupt()
+                                                  : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+static void addStored(AffineForOp root, llvm::SmallDenseSet<Value> &memrefs) {
+  root.walk([&](AffineStoreOp store) { memrefs.insert(store.getMemRef()); });
+}
+
+/// True if `reader` reduces the memrefs over lanes of `nest`: its loops are
+/// outer ones of that.
+static bool reducesOverLanes(Nest &reader, Nest &nest,
+                             const llvm::SmallDenseSet<Value> &memrefs) {
+  if (reader.loops.size() >= nest.loops.size() ||
+      getSharedDepth(reader, nest) != reader.loops.size())
+    return false;
+  return llvm::any_of(getReductions(reader), [&](ArrayRef<AffineForOp> chain) {
+    return loadsAny(chain.front(), memrefs);
+  });
+}
+
+/// True if a later nest reduces over the lanes of this one what it stores, or
+/// what nests over the same loops make of that.
+static bool feedsRow(Nest &nest, ArrayRef<AffineForOp> roots) {
+  llvm::SmallDenseSet<Value> memrefs;
+  addStored(nest.root(), memrefs);
+  for (AffineForOp root : roots) {
+    if (!nest.root()->isBeforeInBlock(root) || !loadsAny(root, memrefs))
+      continue;
+    Nest reader = getNest(root);
+    if (reducesOverLanes(reader, nest, memrefs))
+      return true;
+    if (haveSameLoops(reader, nest))
+      addStored(root, memrefs);
+  }
+  return false;
+}
+
+namespace {
+
+struct UnrollReductions : bridge::impl::UnrollReductionsBase<UnrollReductions> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    if (getOperation().isExternal())
+      return;
+    SmallVector<AffineForOp> roots = getRoots(getOperation().getBody().front());
+    llvm::SmallSetVector<Operation *, 4> chosen;
+    for (AffineForOp root : roots) {
+      Nest nest = getNest(root);
+      if (!isUnrollable(nest) || !feedsRow(nest, roots))
+        continue;
+      auto beside = getNestsBeside(nest, roots);
+      if (llvm::all_of(beside,
+                       [&](Nest &other) { return isUnrollable(other); }))
+        for (Nest &other : beside)
+          chosen.insert(other.root());
+    }
+    for (Operation *root : chosen)
+      unroll(cast<AffineForOp>(root));
+  }
+
+private:
+  /// True if a nest does nothing but short reductions in lanes which memory is
+  /// along.
+  bool isUnrollable(Nest &nest) {
+    if (nest.loops.size() < 2 || !isAlongMemory(nest.loops.back()))
+      return false;
+    auto lanes = getVolume(ArrayRef(nest.loops.back()));
+    Chains chains = getReductions(nest);
+    return lanes && *lanes >= minLanes && !chains.empty() &&
+           llvm::all_of(chains, [&](ArrayRef<AffineForOp> chain) {
+             auto loads = countLoads(chain);
+             return loads && *loads <= maxLoads &&
+                    !hasStructuredState(chain.front());
+           });
+  }
+
+  /// Returns the nests that reduce in the same loops as `nest`, itself among
+  /// them, and are in a kernel with it or share elements: they stay together.
+  static SmallVector<Nest> getNestsBeside(Nest &nest,
+                                          ArrayRef<AffineForOp> roots) {
+    SmallVector<Nest> beside;
+    for (AffineForOp root : roots) {
+      Nest other = getNest(root);
+      bool same = root == nest.root() ||
+                  (other.imperfectlyNested && haveSameLoops(nest, other) &&
+                   (areInOneKernel(nest, other) || shareElements(nest, other)));
+      if (same)
+        beside.push_back(other);
+    }
+    return beside;
+  }
+
+  void unroll(AffineForOp root) {
+    Nest nest = getNest(root);
+    for (ArrayRef<AffineForOp> chain : getReductions(nest))
+      for (AffineForOp loop : llvm::reverse(chain))
+        if (succeeded(unrollToEnd(loop, loop.getConstantUpperBound())))
+          ++numUnrolled;
+    getOperation()->setAttr(kUnrolledReductionsAttr,
+                            UnitAttr::get(&getContext()));
+  }
+};
+
+} // namespace
