@@ -17,6 +17,8 @@ from ..triton.combo_kernels import SHORT_ROW
 from ..triton.profitability import (
     LAUNCH_BYTES,
     MAX_STAGED_REGISTERS,
+    SHARES_OF_ONE,
+    UNROLLED_REGISTERS,
     power_of_2,
     rows_and_warps,
     traffic,
@@ -24,6 +26,8 @@ from ..triton.profitability import (
 )
 
 if TYPE_CHECKING:
+    import torch
+
     from .band import LiftedBand
 
 
@@ -44,6 +48,7 @@ def rewrite(
     place = first.scheduler, inductor.device_of(first), names
     timing = Timing(kernels) if kernels and codegen.times_fusions(place[1]) else None
     loaded = sum(map(_bytes_loaded, kernels))
+    unrolled = _unrolled_reductions(band, nodes)
     with contextlib.ExitStack() as undo:
         _set_bodies(band, nodes, undo)
         if inductor.generates_triton(inductor.device_of(first)):
@@ -51,10 +56,12 @@ def rewrite(
         judged = [] if timing else kernels
         kernel, decisions = _one_kernel([nodes[n.name] for n in band.nodes], judged)
         if judged and inductor.generates_triton(place[1]):
-            _check_rows(kernel, judged, band, loaded)
+            _check_rows(kernel, judged, band, loaded, unrolled)
+            if unrolled:
+                _check_programs(kernel, judged, band, place[1])
         if band.in_registers and band.registers is not None:
             undo.callback(codegen.undo_persistent, *place)
-            codegen.make_persistent(*place, band.registers)
+            codegen.make_persistent(*place, _registers_of_block(band, unrolled))
             decisions.append(f"persistent: a row takes {band.registers} registers")
         if timing is not None:
             decisions.append(timing.check(kernel))
@@ -72,28 +79,67 @@ def _set_bodies(band: LiftedBand, nodes: dict[str, LoopNode], undo: contextlib.E
         inductor.forget_waiting([nodes[lifted.name] for lifted in band.nodes], undo)
 
 
-def _check_rows(kernel: Kernel, kernels: list[Kernel], band: LiftedBand, loaded: int) -> None:
+def _check_rows(
+    kernel: Kernel, kernels: list[Kernel], band: LiftedBand, loaded: int, unrolled: bool = False
+) -> None:
     """Raise Unsupported where a kernel that keeps whole rows moves more bytes beside them than it saves.
 
     A row along which memory is far apart is for a tile of many rows, as Inductor has it: a block has too few.  In the
     place of one kernel it saves nothing but what is loaded again, and other loops alone only cost it its tiles.  Of
     one of Inductor's stages each has what is in registers in its own shape, and rows that are kept were faster.
 
-    loaded: bytes that the kernels loaded before they had other loops.
+    loaded: bytes that the kernels loaded before they had other loops; unrolled: lanes reduce by themselves.
     """
     names, alone = sorted(kernel.get_operation_names()), len(kernels) == 1
     if alone and not (band.in_registers and _gains(kernel, kernels[0], band.registers, loaded)):
         raise Unsupported(Reason.not_profitable, f"{names}: other loops, and nothing less to load")
     if not band.in_registers or band.registers is None:
         return
-    lanes = power_of_2(max(prod(map(int, node.reduce_sizes)) for node in band.nodes))
-    rows, _ = rows_and_warps(band.registers, lanes) or (1, 0)
-    beside = inductor.bytes_beside_rows(kernel, 1 if alone else rows, _tiled(kernels))
+    rows = 1 if alone else _rows_of_block(band, unrolled)
+    beside = inductor.bytes_beside_rows(kernel, rows, _tiled(kernels))
     saved = saved_bytes(kernel.get_operation_names(), kernels)
     if beside > max(saved, 0):
         amounts = f"saves {saved / 2**20:.1f} MB, a launch counted as {LAUNCH_BYTES >> 20}"
         detail = f"one kernel {amounts}, and moves {beside / 2**20:.1f} MB beside the rows that it keeps"
         raise Unsupported(Reason.not_profitable, f"{names}: {detail}")
+
+
+def _unrolled_reductions(band: LiftedBand, nodes: dict[str, LoopNode]) -> bool:
+    """Return True if a node of a band reduced in loops, and each lane now does so by itself."""
+    return any(not n.reduce_sizes and prod(inductor.node_sizes(nodes[n.name])[1]) != 1 for n in band.nodes)
+
+
+def _registers_of_block(band: LiftedBand, unrolled: bool) -> int:
+    """Return the registers by which the block of a kernel that keeps its rows is chosen."""
+    return (band.registers or 0) * (UNROLLED_REGISTERS if unrolled else 1)
+
+
+def _check_programs(kernel: Kernel, kernels: list[Kernel], band: LiftedBand, device: torch.device) -> None:
+    """Raise Unsupported where a kernel of few rows leaves more of a GPU idle than it saves.
+
+    What it has unrolled had a program for a few elements of each row, and has one for whole rows now.
+    """
+    reducing = [node for node in band.nodes if node.reduce_sizes]
+    count = max((inductor.size_hint(prod(node.iter_sizes)) for node in reducing), default=0)
+    programs = -(-count // _rows_of_block(band, True))
+    if not programs:
+        return
+    idle = max(inductor.multiprocessors(device) - programs, 0)
+    lost = sum(inductor.bytes_touched(kernel).values()) * idle // (programs * SHARES_OF_ONE)
+    saved = saved_bytes(kernel.get_operation_names(), kernels)
+    if lost > saved:
+        amounts = f"saves {saved / 2**20:.1f} MB, a launch counted as {LAUNCH_BYTES >> 20}"
+        detail = f"one kernel {amounts}, and {programs} programs lose the time of {lost / 2**20:.1f} MB"
+        raise Unsupported(Reason.not_profitable, f"{sorted(kernel.get_operation_names())}: {detail}")
+
+
+def _rows_of_block(band: LiftedBand, unrolled: bool) -> int:
+    """Return how many rows a block of a kernel has: one, unless it keeps them."""
+    if not band.in_registers or band.registers is None:
+        return 1
+    lanes = power_of_2(max(prod(map(int, node.reduce_sizes)) for node in band.nodes))
+    rows, _ = rows_and_warps(_registers_of_block(band, unrolled), lanes) or (1, 0)
+    return rows
 
 
 def _gains(kernel: Kernel, replaced: Kernel, registers: int | None, loaded: int) -> bool:
