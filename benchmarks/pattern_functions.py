@@ -252,3 +252,31 @@ def mix_heads(x: Tensor) -> tuple[Tensor, ...]:
     """Scale a few heads with the softmax of their squares, which is returned, too."""
     share = _wide(x).pow(2).mean(-1).softmax(-1)
     return (_wide(x) * share[..., None]).to(x.dtype), share
+
+
+def combine_experts(outputs: Tensor, weights: Tensor, residual: Tensor, weight: Tensor) -> tuple[Tensor, ...]:
+    """Add up the weighted outputs of a token's experts, and norm the residual stream that they join."""
+    hidden = (_wide(residual) + (_wide(outputs) * _wide(weights)[..., None]).sum(1)).to(residual.dtype)
+    return hidden, rms_norm(hidden, weight)
+
+
+def gate_by_tables(rows: Tensor, x: Tensor, weight: Tensor) -> Tensor:
+    """Gate x with the norm of the mean of what several tables have."""
+    return x * torch.sigmoid(rms_norm(_wide(rows).mean(1), weight)).to(x.dtype)
+
+
+def interactions(fields: Tensor) -> Tensor:
+    """Compute the pairwise term of a factorisation machine."""
+    wide = _wide(fields)
+    return 0.5 * (wide.sum(1).pow(2) - wide.pow(2).sum(1)).sum(-1)
+
+
+def merging_metric(keys: Tensor) -> Tensor:
+    """Return unit vectors of the mean over heads: batch, heads, tokens, size."""
+    return F.normalize(_wide(keys).mean(1), dim=-1).to(keys.dtype)
+
+
+def pool_by_scores(history: Tensor, scores: Tensor) -> Tensor:
+    """Return unit vectors of a history weighted with the softmax of its scores."""
+    pooled = (_wide(history) * _wide(scores).softmax(-1)[..., None]).sum(1)
+    return F.normalize(pooled, dim=-1).to(history.dtype)

@@ -12,15 +12,19 @@ from functools import partial
 
 import torch
 from pattern_functions import (
+    combine_experts,
     cross_entropy,
     fused_qkv,
     gate_blocks,
+    gate_by_tables,
     gate_fields,
     gated_norm,
     geglu_norm,
     group_norm_int8,
     group_norm_silu,
+    interactions,
     layer_norm,
+    merging_metric,
     mix_heads,
     mla_indexer,
     mla_norms,
@@ -38,6 +42,7 @@ from pattern_functions import (
     padded_softmax,
     padded_squares,
     padded_tiles,
+    pool_by_scores,
     q_and_k_norm_rope,
     q_and_k_rope,
     residual_norm,
@@ -310,8 +315,32 @@ SEGMENTS = [
     ),
 ]  # fmt: skip
 
+#: Sums for each element of a row, whose loop is inside the row's lanes, then the row.
+LANES = [
+    Pattern(
+        "combine_experts", combine_experts, sizes(8192, (ROWS, 8, 2048), (ROWS, 8), (ROWS, 2048), (2048,)),
+        sizes(5, (ROWS, 4, 64), (ROWS, 4), (ROWS, 64), (64,)), inductor=2, bridge=1, reached=1,
+    ),
+    Pattern(
+        "gate_by_tables", gate_by_tables, sizes(8192, (ROWS, 8, 512), (ROWS, 512), (512,)),
+        sizes(5, (ROWS, 4, 32), (ROWS, 32), (32,)), inductor=2, bridge=1, reached=1,
+    ),
+    Pattern(
+        "interactions", interactions, sizes(16384, (ROWS, 26, 64)), sizes(5, (ROWS, 6, 32)),
+        inductor=2, bridge=1, reached=1,
+    ),
+    Pattern(
+        "merging_metric", merging_metric, sizes(32, (ROWS, 16, 1024, 64)), sizes(2, (ROWS, 4, 5, 32)),
+        inductor=2, bridge=1, reached=1,
+    ),
+    Pattern(
+        "pool_by_scores", pool_by_scores, sizes(4096, (ROWS, 32, 128), (ROWS, 32)),
+        sizes(5, (ROWS, 6, 32), (ROWS, 6)), inductor=3, bridge=1, reached=1,
+    ),
+]  # fmt: skip
+
 #: Those that the tests run.
-TESTED = [*PATTERNS, *ORDERS, *SEGMENTS]
+TESTED = [*PATTERNS, *ORDERS, *SEGMENTS, *LANES]
 
 
 def _single(name: str, function: Callable, full: Sizes, small: Sizes) -> Pattern:
@@ -337,8 +366,8 @@ WIDTHS = [_swiglu(width, f"_{width}") for width in (7168, 14336, 28672)]
 LONG_ROWS = [_swiglu(width, f"_{width}", rows=1024) for width in (16384, 32768, 65536, 131072)]
 
 LISTS = {
-    "engine": PATTERNS, "orders": ORDERS, "segments": SEGMENTS, "one_kernel": ONE_KERNEL, "widths": WIDTHS,
-    "long_rows": LONG_ROWS,
+    "engine": PATTERNS, "orders": ORDERS, "segments": SEGMENTS, "lanes": LANES, "one_kernel": ONE_KERNEL,
+    "widths": WIDTHS, "long_rows": LONG_ROWS,
 }  # fmt: skip
 
 
