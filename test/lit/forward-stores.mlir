@@ -508,7 +508,32 @@ func.func @should_not_forward_out_of_symbolic_range(%in: memref<64x?xf32>, %t: m
 
 // -----
 
-// Lane j + n / 2 is not lane j: the symbols in subscripts count.
+// Lane j + n / 2 is not lane j: the symbols in subscripts count. Under the guard
+// it is a lane for any n, and its value is computed again.
+
+// CHECK-LABEL: func @should_forward_by_a_symbolic_distance
+// CHECK: affine.if
+// CHECK-NEXT: affine.load %arg0[%{{.*}}, %{{.*}} + symbol(%arg3)]
+// CHECK-NEXT: affine.store %{{.*}}, %arg2
+func.func @should_forward_by_a_symbolic_distance(%in: memref<64x?xf32>, %t: memref<64x?xf32>, %out: memref<64x?xf32>, %half: index) {
+  affine.for %i = 0 to 64 {
+    affine.for %j = 0 to affine_map<()[s0] -> (s0 * 2)>()[%half] {
+      %x = affine.load %in[%i, %j] : memref<64x?xf32>
+      affine.store %x, %t[%i, %j] : memref<64x?xf32>
+    }
+    affine.for %j = 0 to affine_map<()[s0] -> (s0 * 2)>()[%half] {
+      affine.if affine_set<(d0)[s0] : (s0 - d0 - 1 >= 0)>(%j)[%half] {
+        %z = affine.load %t[%i, %j + symbol(%half)] : memref<64x?xf32>
+        affine.store %z, %out[%i, %j] : memref<64x?xf32>
+      }
+    }
+  } {bridge.band}
+  return
+}
+
+// -----
+
+// Where the guard admits one iteration more, that reads what no lane has stored.
 
 // CHECK-LABEL: func @should_not_forward_a_symbolic_distance
 // CHECK: affine.load %arg1[%{{.*}}, %{{.*}} + symbol(%arg3)]
@@ -520,7 +545,7 @@ func.func @should_not_forward_a_symbolic_distance(%in: memref<64x?xf32>, %t: mem
       affine.store %x, %t[%i, %j] : memref<64x?xf32>
     }
     affine.for %j = 0 to affine_map<()[s0] -> (s0 * 2)>()[%half] {
-      affine.if affine_set<(d0)[s0] : (s0 - d0 - 1 >= 0)>(%j)[%half] {
+      affine.if affine_set<(d0)[s0] : (s0 - d0 >= 0)>(%j)[%half] {
         // expected-remark@below {{[cross_lane_dependence] a load needs another lane's value}}
         // expected-note@below {{iteration (63, 0) reads it, where argument 3 = 2}}
         %z = affine.load %t[%i, %j + symbol(%half)] : memref<64x?xf32>

@@ -1011,6 +1011,82 @@ func.func @should_follow_rows_in_tiles(%in: memref<256x4x16xf32>, %max: memref<2
 
 // -----
 
+// The same of a symbolic number of tiles: the highest digit of a row has a
+// symbolic number of values, for any of which rows are in the tiles.
+
+// CHECK-LABEL: func @should_follow_rows_in_any_number_of_tiles
+// CHECK: affine.for %{{.*}} = 0 to #{{.*}}()[%arg3] {
+// CHECK: affine.for %[[ROW:.*]] = 0 to #{{.*}}()[%arg3] {
+// CHECK-NEXT: affine.for %[[COLUMN:.*]] = 0 to 4 {
+// CHECK-NEXT: affine.load %arg1[{{.*}}, %[[COLUMN]]]
+// CHECK-NEXT: affine.store %{{.*}}, %arg2[%[[ROW]] floordiv 128, %[[ROW]] mod 32, (%[[ROW]] floordiv 32) mod 4, %[[COLUMN]]]
+// FUSED-LABEL: func @should_follow_rows_in_any_number_of_tiles
+// FUSED: bridge.band,
+// FUSED-NEXT: return
+func.func @should_follow_rows_in_any_number_of_tiles(%in: memref<?x4x16xf32>, %max: memref<?x4xf32>, %out: memref<?x32x4x4xf32>, %n: index) {
+  %zero = arith.constant 0.0 : f32
+  affine.for %r = 0 to affine_map<()[s0] -> (s0 * 128)>()[%n] {
+    affine.for %l = 0 to 4 {
+      %s = affine.for %e = 0 to 16 iter_args(%a = %zero) -> (f32) {
+        %x = affine.load %in[%r, %l, %e] : memref<?x4x16xf32>
+        %b = arith.maximumf %a, %x : f32
+        affine.yield %b : f32
+      }
+      affine.store %s, %max[%r, %l] : memref<?x4xf32>
+    }
+  } {bridge.kernels = [0], bridge.nodes = ["max"]}
+  affine.for %i = 0 to %n {
+    affine.for %j = 0 to 32 {
+      affine.for %k = 0 to 4 {
+        affine.for %l = 0 to 4 {
+          %s = affine.load %max[%i * 128 + %k * 32 + %j, %l] : memref<?x4xf32>
+          affine.store %s, %out[%i, %j, %k, %l] : memref<?x32x4x4xf32>
+        }
+      }
+    }
+  } {bridge.kernels = [1], bridge.nodes = ["tiles"]}
+  return
+}
+
+// -----
+
+// There is a tile less than rows would fill, or there are tiles of another
+// number: rows are left, or may be.
+
+// CHECK-LABEL: func @should_not_follow_in_another_number_of_tiles
+// CHECK: affine.for %{{.*}} = 0 to #{{.*}}()[%arg3] {
+// CHECK: {bridge.kernels = [0], bridge.nodes = ["max"]}
+// CHECK-NEXT: affine.for %{{.*}} = 0 to #{{.*}}()[%arg3] {
+// CHECK-NEXT: affine.for %{{.*}} = 0 to 4 {
+// CHECK: affine.for %{{.*}} = 0 to %arg4 {
+// CHECK-NEXT: affine.for %{{.*}} = 0 to 4 {
+func.func @should_not_follow_in_another_number_of_tiles(%in: memref<?x16xf32>, %max: memref<?xf32>, %fewer: memref<?x4xf32>, %n: index, %m: index, %other: memref<?x4xf32>) {
+  %zero = arith.constant 0.0 : f32
+  affine.for %r = 0 to affine_map<()[s0] -> (s0 * 4)>()[%n] {
+    %s = affine.for %e = 0 to 16 iter_args(%a = %zero) -> (f32) {
+      %x = affine.load %in[%r, %e] : memref<?x16xf32>
+      %b = arith.maximumf %a, %x : f32
+      affine.yield %b : f32
+    }
+    affine.store %s, %max[%r] : memref<?xf32>
+  } {bridge.kernels = [0], bridge.nodes = ["max"]}
+  affine.for %i = 0 to affine_map<(d0) -> (d0 - 1)>(%n) {
+    affine.for %k = 0 to 4 {
+      %s = affine.load %max[%i * 4 + %k] : memref<?xf32>
+      affine.store %s, %fewer[%i, %k] : memref<?x4xf32>
+    }
+  } {bridge.kernels = [1], bridge.nodes = ["fewer"]}
+  affine.for %i = 0 to %m {
+    affine.for %k = 0 to 4 {
+      %s = affine.load %max[%i * 4 + %k] : memref<?xf32>
+      affine.store %s, %other[%i, %k] : memref<?x4xf32>
+    }
+  } {bridge.kernels = [2], bridge.nodes = ["other"]}
+  return
+}
+
+// -----
+
 // 24 of 32 rows of a tile: its loops are not the digits of all rows.
 
 // CHECK-LABEL: func @should_not_follow_for_some_of_the_rows

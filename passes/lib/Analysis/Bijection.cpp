@@ -243,49 +243,80 @@ bridge::getBijectionDomain(AffineMap map, ArrayRef<AffineForOp> from,
 
 namespace {
 /// The variable at `position`, which has `extent` values, counts `weight` each.
+/// A symbolic number of values is no extent.
 struct Digit {
-  int64_t weight, extent;
+  int64_t weight;
+  std::optional<int64_t> extent;
   unsigned position;
 };
 } // namespace
 
+static std::optional<int64_t> getConstantExtent(AffineForOp loop) {
+  auto extents = getConstantExtents(loop);
+  return extents ? std::optional(extents->front()) : std::nullopt;
+}
+
+/// True if the loop goes from 0 in steps of 1.
+static bool countsFromZero(AffineForOp loop) {
+  return loop.hasConstantLowerBound() && loop.getConstantLowerBound() == 0 &&
+         loop.getStepAsInt() == 1 &&
+         loop.getUpperBoundMap().getNumResults() == 1;
+}
+
+/// True if `whole` has `times` as many iterations as `part`, whatever the sizes
+/// are.
+static bool hasMultiple(AffineForOp whole, int64_t times, AffineForOp part) {
+  AffineMap all = whole.getUpperBoundMap(), one = part.getUpperBoundMap();
+  if (!countsFromZero(whole) || !countsFromZero(part) ||
+      whole.getUpperBoundOperands() != part.getUpperBoundOperands() ||
+      all.getNumDims() != one.getNumDims())
+    return false;
+  return simplifyAffineExpr(all.getResult(0) - one.getResult(0) * times,
+                            all.getNumDims(), all.getNumSymbols()) == 0;
+}
+
 /// Returns the digits of a result, the lowest first; nothing if they are not
-/// those of the numbers below `range`.
-static std::optional<SmallVector<Digit>> getDigits(AffineMap map,
-                                                   unsigned result,
-                                                   ArrayRef<int64_t> extents,
-                                                   int64_t range) {
+/// those of the numbers below the extent of `to`. The highest may have a
+/// symbolic number of values.
+static std::optional<SmallVector<Digit>>
+getDigits(AffineExpr result, ArrayRef<AffineForOp> from, AffineForOp to) {
   SmallVector<int64_t> flat;
-  if (failed(getFlattenedAffineExpr(map.getResult(result), map.getNumDims(), 0,
-                                    &flat)) ||
-      flat.size() != extents.size() + 1 || flat.back() != 0)
+  if (failed(getFlattenedAffineExpr(result, from.size(), 0, &flat)) ||
+      flat.size() != from.size() + 1 || flat.back() != 0)
     return std::nullopt;
   SmallVector<Digit> digits;
-  for (auto [position, extent] : llvm::enumerate(extents))
+  for (auto [position, loop] : llvm::enumerate(from))
     if (int64_t weight = flat[position])
-      digits.push_back({weight, extent, unsigned(position)});
-  llvm::sort(digits, [](const Digit &a, const Digit &b) {
-    return std::pair(a.weight, a.extent) < std::pair(b.weight, b.extent);
+      digits.push_back({weight, getConstantExtent(loop), unsigned(position)});
+  auto order = [](const Digit &digit) {
+    return std::pair(digit.weight, digit.extent.value_or(INT64_MAX));
+  };
+  llvm::sort(digits, [&](const Digit &a, const Digit &b) {
+    return order(a) < order(b);
   });
   int64_t next = 1;
   for (const Digit &digit : digits) {
     if (digit.weight != next)
       return std::nullopt;
-    next *= digit.extent;
+    if (!digit.extent)
+      return &digit == &digits.back() &&
+                     hasMultiple(to, next, from[digit.position])
+                 ? std::optional(digits)
+                 : std::nullopt;
+    next *= *digit.extent;
   }
-  return next == range ? std::optional(digits) : std::nullopt;
+  return getConstantExtent(to) == next ? std::optional(digits) : std::nullopt;
 }
 
 std::optional<AffineMap> bridge::getInverseOfDigits(AffineMap map,
                                                     ArrayRef<AffineForOp> from,
                                                     ArrayRef<AffineForOp> to) {
-  auto extents = getConstantExtents(from), ranges = getConstantExtents(to);
-  if (!extents || !ranges || map.getNumSymbols() != 0)
+  if (map.getNumSymbols() != 0)
     return std::nullopt;
   MLIRContext *context = map.getContext();
-  SmallVector<AffineExpr> inverse(extents->size());
-  for (auto [result, range] : llvm::enumerate(*ranges)) {
-    auto digits = getDigits(map, result, *extents, range);
+  SmallVector<AffineExpr> inverse(from.size());
+  for (auto [result, loop] : llvm::enumerate(to)) {
+    auto digits = getDigits(map.getResult(result), from, loop);
     if (!digits)
       return std::nullopt;
     AffineExpr number = getAffineDimExpr(result, context);
@@ -293,11 +324,12 @@ std::optional<AffineMap> bridge::getInverseOfDigits(AffineMap map,
       if (inverse[digit.position])
         return std::nullopt;
       AffineExpr value = number.floorDiv(digit.weight);
-      bool highest = digit.weight * digit.extent == range;
-      inverse[digit.position] = highest ? value : value % digit.extent;
+      bool highest = !digit.extent ||
+                     getConstantExtent(loop) == digit.weight * *digit.extent;
+      inverse[digit.position] = highest ? value : value % *digit.extent;
     }
   }
   if (llvm::is_contained(inverse, AffineExpr()))
     return std::nullopt;
-  return AffineMap::get(ranges->size(), 0, inverse, context);
+  return AffineMap::get(to.size(), 0, inverse, context);
 }

@@ -279,14 +279,31 @@ LogicalResult bridge::addExpression(AffineMap map, ValueRange operands,
   return domain.composeMap(&value);
 }
 
+/// Makes `expr` the first variable of the domain of `op`.
+static LogicalResult getDomainOf(AffineExpr expr, ValueRange operands,
+                                 Operation *op,
+                                 FlatAffineValueConstraints &domain) {
+  if (failed(getIterationDomain(op, domain)))
+    return failure();
+  return addExpression(AffineMap::get(operands.size(), 0, expr), operands,
+                       domain);
+}
+
+bool bridge::isAtLeast(AffineExpr expr, ValueRange operands, int64_t low,
+                       Operation *op) {
+  FlatAffineValueConstraints below;
+  if (failed(getDomainOf(expr, operands, op, below)))
+    return false;
+  below.addBound(presburger::BoundType::UB, 0, low - 1);
+  return below.isEmpty();
+}
+
 bool bridge::isWithin(AffineExpr expr, ValueRange operands, int64_t low,
                       int64_t high, Operation *op) {
-  FlatAffineValueConstraints domain;
-  auto map = AffineMap::get(operands.size(), 0, expr);
-  if (failed(getIterationDomain(op, domain)) ||
-      failed(addExpression(map, operands, domain)))
+  FlatAffineValueConstraints below;
+  if (failed(getDomainOf(expr, operands, op, below)))
     return false;
-  FlatAffineValueConstraints below(domain), above(domain);
+  FlatAffineValueConstraints above(below);
   below.addBound(presburger::BoundType::UB, 0, low - 1);
   above.addBound(presburger::BoundType::LB, 0, high);
   return below.isEmpty() && above.isEmpty();

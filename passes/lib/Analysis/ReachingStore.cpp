@@ -178,18 +178,40 @@ static bool solve(Equation &equation, Solver &solver) {
 // Is the solution an iteration?
 //===----------------------------------------------------------------------===//
 
+/// True if `expr` is below the upper bound of the loop, which may be symbolic,
+/// wherever the load executes.
+static bool isBelowEnd(AffineForOp loop, AffineExpr expr,
+                       ArrayRef<Value> operands, AffineLoadOp load) {
+  AffineMap bound = loop.getUpperBoundMap();
+  if (bound.getNumResults() != 1)
+    return false;
+  SmallVector<Value> all(operands);
+  SmallVector<AffineExpr> sizes;
+  for (Value size : loop.getUpperBoundOperands()) {
+    sizes.push_back(getAffineDimExpr(all.size(), load.getContext()));
+    all.push_back(size);
+  }
+  ArrayRef<AffineExpr> dims = ArrayRef(sizes).take_front(bound.getNumDims());
+  AffineExpr end = bound.getResult(0).replaceDimsAndSymbols(
+      dims, ArrayRef(sizes).drop_front(dims.size()));
+  return isAtLeast(end - expr, all, 1, load);
+}
+
 /// True if the solution for a loop is within its bounds wherever the load
-/// executes: the bounds are constant, or the solution is the variable of a loop
-/// of the same domain.
+/// executes.
 static bool isIteration(AffineForOp loop, AffineExpr expr,
                         ArrayRef<Value> operands, AffineLoadOp load) {
   if (auto dim = dyn_cast<AffineDimExpr>(expr))
     if (auto own = getForInductionVarOwner(operands[dim.getPosition()]))
       if (haveSameDomain(own, loop))
         return true;
-  return loop.hasConstantBounds() && loop.getStepAsInt() == 1 &&
-         isWithin(expr, operands, loop.getConstantLowerBound(),
-                  loop.getConstantUpperBound(), load);
+  if (!loop.hasConstantLowerBound() || loop.getStepAsInt() != 1)
+    return false;
+  int64_t low = loop.getConstantLowerBound();
+  if (loop.hasConstantUpperBound())
+    return isWithin(expr, operands, low, loop.getConstantUpperBound(), load);
+  return isAtLeast(expr, operands, low, load) &&
+         isBelowEnd(loop, expr, operands, load);
 }
 
 std::optional<ReachingStore>
@@ -248,8 +270,8 @@ static bool holds(AffineIfOp guard, const ReachingStore &reaching,
        llvm::zip(set.getConstraints(), set.getEqFlags())) {
     AffineExpr expr = constraint.replaceDimsAndSymbols(
         all.take_front(set.getNumDims()), all.drop_front(set.getNumDims()));
-    int64_t high = isEquality ? 1 : std::numeric_limits<int64_t>::max();
-    if (!isWithin(expr, operands, 0, high, load))
+    if (isEquality ? !isWithin(expr, operands, 0, 1, load)
+                   : !isAtLeast(expr, operands, 0, load))
       return false;
   }
   return true;

@@ -39,8 +39,9 @@ getBijectionDomain(mlir::AffineMap map,
 
 /// Returns the inverse of a linear map without symbols, from the iterations of
 /// `from` to those of `to`, where its results are numbers in a mixed radix that
-/// have the variables of `from` as digits. Nothing if a variable is the digit
-/// of no number, or of two, or if digits are missing.
+/// have the variables of `from` as digits; the highest digit may have a
+/// symbolic number of values. Nothing if a variable is the digit of no number,
+/// or of two, or if digits are missing.
 std::optional<mlir::AffineMap>
 getInverseOfDigits(mlir::AffineMap map,
                    llvm::ArrayRef<mlir::affine::AffineForOp> from,

@@ -113,6 +113,11 @@ llvm::LogicalResult
 addExpression(mlir::AffineMap map, mlir::ValueRange operands,
               mlir::affine::FlatAffineValueConstraints &domain);
 
+/// True if `expr`, of `operands` as its dimensions, is not below `low` wherever
+/// `op` executes.
+bool isAtLeast(mlir::AffineExpr expr, mlir::ValueRange operands, int64_t low,
+               mlir::Operation *op);
+
 /// True if `expr`, of `operands` as its dimensions, is in [low, high) wherever
 /// `op` executes.
 bool isWithin(mlir::AffineExpr expr, mlir::ValueRange operands, int64_t low,
