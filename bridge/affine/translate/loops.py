@@ -75,17 +75,29 @@ def _refined(nodes: list[NodeLoops]) -> list[Factors]:
 
     Only of a node whose indices divide its loops these are loops that go through memory in another order.
     """
-    ordered = [_is_in_order(node, nodes) for node in nodes]
     targets = [target for node in nodes for target in _targets(node)]
-    in_order = [target for node in itertools.compress(nodes, ordered) for target in _targets(node)]
     return [
         _finest(
             node,
-            in_order if is_ordered and not any(node.cuts) else targets,
+            _targets_in_order(node, nodes) if _is_in_order(node, nodes) and not any(node.cuts) else targets,
             [other.iteration for other in nodes if other.kernel == node.kernel],
         )
-        for node, is_ordered in zip(nodes, ordered, strict=True)
+        for node in nodes
     ]
+
+
+def _targets_in_order(node: NodeLoops, nodes: list[NodeLoops]) -> list[list[sympy.Expr]]:
+    """Return the factorisations of nodes that go in the order of memory through what a node shares with them.
+
+    What they share with others alone says nothing of that: tiles that are copied are in order for the copy only.
+    """
+    own = {buffer for buffer, _ in node.strides}
+    ordered = (
+        other
+        for other in nodes
+        if _goes_in_order(other, own & {buffer for buffer, _ in other.strides}) and _is_in_order(other, nodes)
+    )
+    return [target for other in ordered for target in _targets(other)]
 
 
 def _is_in_order(node: NodeLoops, nodes: list[NodeLoops]) -> bool:
@@ -93,8 +105,12 @@ def _is_in_order(node: NodeLoops, nodes: list[NodeLoops]) -> bool:
 
     Extents of loops in another order are factors of other loops by chance.
     """
-    shared = {buffer for other in nodes if other is not node for buffer, _ in other.strides}
-    accesses = [strides[: len(node.iteration)] for buffer, strides in node.strides if buffer in shared]
+    return _goes_in_order(node, {buffer for other in nodes if other is not node for buffer, _ in other.strides})
+
+
+def _goes_in_order(node: NodeLoops, buffers: set[str]) -> bool:
+    """Return True if a node goes through one of the buffers in the order of memory, or through none of them."""
+    accesses = [strides[: len(node.iteration)] for buffer, strides in node.strides if buffer in buffers]
     moving = [strides for strides in accesses if any(strides)]  # One element has every order.
     return not moving or any(_is_descending(strides) for strides in moving)
 
@@ -148,12 +164,28 @@ def _steps_in_blocks(node: NodeLoops, blocks: dict[str, set[int]]) -> Factors:
     loops: Factors = []
     for position, extent in enumerate(node.iteration):
         cuts: set[int] = set()
-        for buffer, strides in node.strides:
+        for buffer, strides in _linear_strides(node):
             step = _step(strides, position)
             if step > 1:
                 cuts |= {block // step for block in blocks.get(buffer, ()) if block % step == 0}
         loops.append(digits(extent, sorted(cuts)))
     return loops
+
+
+def _linear_strides(node: NodeLoops) -> list[tuple[str, list[sympy.Expr]]]:
+    """Return the strides of the accesses whose index no loop's variable is in by a division alone.
+
+    Such a loop has no stride, and goes through the buffer in steps all the same.
+    """
+    if not node.indices:
+        return node.strides
+    pairs = zip(node.strides, node.indices, strict=True)
+    return [named for named, (_, index) in pairs if not _moves_by_division(node.variables, named[1], index)]
+
+
+def _moves_by_division(variables: list[sympy.Symbol], strides: list[sympy.Expr], index: sympy.Expr) -> bool:
+    """Return True if an index depends on a variable that is no linear term of it."""
+    return any(stride == 0 and v in index.free_symbols for v, stride in zip(variables, strides, strict=True))
 
 
 def _step(strides: list[sympy.Expr], position: int) -> int:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import sympy
 from sympy import Symbol
+from torch.utils._sympy.functions import FloorDiv, ModularIndexing
 
 from bridge.affine.translate.loops import NodeLoops, cut_rows, shared_loops
 
@@ -90,6 +93,27 @@ class TestSharedLoops:
         assert divided_loops([rows, tiles])[0] == [[128], [16], [16]]
         ordered = NodeLoops(numbers(4, 32, 4, 4), [], 1, [set()] * 4, [("max", numbers(512, 16, 4, 1))])
         assert divided_loops([rows, ordered])[0] == [[4, 32], [4, 4], [16]]
+
+    def test_order_in_what_others_share_says_nothing(self):
+        """Tiles are copied in the order of memory, and read in another: of 4 blocks a row is 32 * 4 by chance."""
+        t = Symbol("t", integer=True, positive=True)
+        rows = NodeLoops([128 * t, sympy.Integer(4)], numbers(16), 0, [set(), set()], [("max", numbers(4, 1, 0))])
+        accesses = [("max", numbers(512, 4, 128, 1)), ("tiles", numbers(512, 16, 4, 1))]
+        tiles = NodeLoops([t, *numbers(32, 4, 4)], [], 1, [set()] * 4, accesses)
+        copy = NodeLoops([512 * t], [], 2, [set()], [("tiles", numbers(1))])
+        own, _, copied = divided_loops([rows, tiles, copy])
+        assert own == [[128 * t], [4], [16]]
+        assert copied == [[t, 32, 4, 4]]
+
+    def test_steps_beside_a_division_stay_whole(self):
+        """The loop that an index divides goes between the rows, though it has no stride."""
+        i, j = (Symbol(name, integer=True, nonnegative=True) for name in "ij")
+        index = 16 * i + 4 * FloorDiv(j, 4) + ModularIndexing(j, 1, 4)
+        copy = NodeLoops(numbers(64, 16), [], 1, [set(), {4}], [("x", numbers(16, 0))], [i, j], [("x", index)])
+        tiles = NodeLoops(numbers(8, 128), [], 0, [set(), set()], [("x", numbers(128, 1))])
+        assert divided_loops([tiles, copy])[1] == [[64], [4, 4]]
+        without = replace(copy, indices=[], variables=[])
+        assert divided_loops([tiles, without])[1] == [[8, 8], [4, 4]]
 
     def test_symbolic_strides_have_no_blocks(self):
         s = Symbol("s", integer=True, positive=True)
