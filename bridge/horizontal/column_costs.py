@@ -16,7 +16,7 @@ from ..inductor import mixed, tiles
 from ..inductor.columns import ColumnSum
 from ..inductor.protocols import Kernel, LoopNode
 from ..lowering.triton.columns import MOST_PARTS, SUM_ELEMENTS, rows_of_step, stages_of_loop, sum_block, warps_of_row
-from ..lowering.triton.profitability import LAUNCH_BYTES, power_of_2
+from ..lowering.triton.profitability import INSTRUCTIONS_A_BYTE, LAUNCH_BYTES, power_of_2
 from ..reasons import Reason, Unsupported
 from .column_sums import Tile
 
@@ -65,10 +65,6 @@ CACHED_BYTES = 25e6
 
 #: Bytes that memory moves before the first rows of a kernel over a tile are there, 1.5 us.
 BYTES_OF_FIRST_ROWS = 5.0e6
-
-#: Instructions of a lane that a GPU executes while a byte comes from memory: four fifths of an H100's 132
-#: multiprocessors with four schedulers for 32 lanes each, at 1.755 GHz, and 3.35 TB/s.
-INSTRUCTIONS_A_BYTE = 7.1
 
 #: Elements of what a kernel of Inductor's reduces at a time, at most: of shorter rows it has several.
 ELEMENTS_OF_ROWS = 4096

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ... import inductor
 from ...inductor.cpp import comes_apart, writes_beyond_its_end
@@ -17,17 +17,12 @@ from ..triton.combo_kernels import SHORT_ROW
 from ..triton.profitability import (
     LAUNCH_BYTES,
     MAX_STAGED_REGISTERS,
-    SHARES_OF_ONE,
-    UNROLLED_REGISTERS,
-    power_of_2,
-    rows_and_warps,
     traffic,
     traffic_of_one,
 )
+from .programs import executed_bytes, lost_bytes, registers_of_block, rows_of_block
 
 if TYPE_CHECKING:
-    import torch
-
     from .band import LiftedBand
 
 
@@ -47,8 +42,7 @@ def rewrite(
     first = nodes[band.nodes[0].name]
     place = first.scheduler, inductor.device_of(first), names
     timing = Timing(kernels) if kernels and codegen.times_fusions(place[1]) else None
-    loaded = sum(map(_bytes_loaded, kernels))
-    unrolled = _unrolled_reductions(band, nodes)
+    before = _before(band, nodes, kernels)
     with contextlib.ExitStack() as undo:
         _set_bodies(band, nodes, undo)
         if inductor.generates_triton(inductor.device_of(first)):
@@ -56,18 +50,35 @@ def rewrite(
         judged = [] if timing else kernels
         kernel, decisions = _one_kernel([nodes[n.name] for n in band.nodes], judged)
         if judged and inductor.generates_triton(place[1]):
-            _check_rows(kernel, judged, band, loaded, unrolled)
-            if unrolled:
-                _check_programs(kernel, judged, band, place[1])
+            _check_rows(kernel, judged, band, before.loaded, before.unrolled)
+            _check_programs(kernel, judged, band, before)
         if band.in_registers and band.registers is not None:
             undo.callback(codegen.undo_persistent, *place)
-            codegen.make_persistent(*place, _registers_of_block(band, unrolled))
+            codegen.make_persistent(*place, registers_of_block(band, before.unrolled))
             decisions.append(f"persistent: a row takes {band.registers} registers")
         if timing is not None:
             decisions.append(timing.check(kernel))
         if check is not None:
             check(kernel)
         return kernel, decisions, undo.pop_all()
+
+
+class _Before(NamedTuple):
+    """What is known of kernels before their nodes have other loops.
+
+    loaded: bytes; executed: bytes that the GPU would move while it executes their instructions; unrolled: lanes reduce
+    by themselves what they reduced in loops.
+    """
+
+    loaded: int
+    executed: float
+    unrolled: bool
+
+
+def _before(band: LiftedBand, nodes: dict[str, LoopNode], kernels: list[Kernel]) -> _Before:
+    device = inductor.device_of(nodes[band.nodes[0].name])
+    executed = executed_bytes(kernels, device) if inductor.generates_triton(device) else 0.0
+    return _Before(sum(map(_bytes_loaded, kernels)), executed, _unrolled_reductions(band, nodes))
 
 
 def _set_bodies(band: LiftedBand, nodes: dict[str, LoopNode], undo: contextlib.ExitStack) -> None:
@@ -79,9 +90,7 @@ def _set_bodies(band: LiftedBand, nodes: dict[str, LoopNode], undo: contextlib.E
         inductor.forget_waiting([nodes[lifted.name] for lifted in band.nodes], undo)
 
 
-def _check_rows(
-    kernel: Kernel, kernels: list[Kernel], band: LiftedBand, loaded: int, unrolled: bool = False
-) -> None:
+def _check_rows(kernel: Kernel, kernels: list[Kernel], band: LiftedBand, loaded: int, unrolled: bool = False) -> None:
     """Raise Unsupported where a kernel that keeps whole rows moves more bytes beside them than it saves.
 
     A row along which memory is far apart is for a tile of many rows, as Inductor has it: a block has too few.  In the
@@ -95,7 +104,7 @@ def _check_rows(
         raise Unsupported(Reason.not_profitable, f"{names}: other loops, and nothing less to load")
     if not band.in_registers or band.registers is None:
         return
-    rows = 1 if alone else _rows_of_block(band, unrolled)
+    rows = 1 if alone else rows_of_block(band, unrolled)
     beside = inductor.bytes_beside_rows(kernel, rows, _tiled(kernels))
     saved = saved_bytes(kernel.get_operation_names(), kernels)
     if beside > max(saved, 0):
@@ -109,37 +118,15 @@ def _unrolled_reductions(band: LiftedBand, nodes: dict[str, LoopNode]) -> bool:
     return any(not n.reduce_sizes and prod(inductor.node_sizes(nodes[n.name])[1]) != 1 for n in band.nodes)
 
 
-def _registers_of_block(band: LiftedBand, unrolled: bool) -> int:
-    """Return the registers by which the block of a kernel that keeps its rows is chosen."""
-    return (band.registers or 0) * (UNROLLED_REGISTERS if unrolled else 1)
-
-
-def _check_programs(kernel: Kernel, kernels: list[Kernel], band: LiftedBand, device: torch.device) -> None:
-    """Raise Unsupported where a kernel of few rows leaves more of a GPU idle than it saves.
-
-    What it has unrolled had a program for a few elements of each row, and has one for whole rows now.
-    """
-    reducing = [node for node in band.nodes if node.reduce_sizes]
-    count = max((inductor.size_hint(prod(node.iter_sizes)) for node in reducing), default=0)
-    programs = -(-count // _rows_of_block(band, True))
-    if not programs:
-        return
-    idle = max(inductor.multiprocessors(device) - programs, 0)
-    lost = sum(inductor.bytes_touched(kernel).values()) * idle // (programs * SHARES_OF_ONE)
-    saved = saved_bytes(kernel.get_operation_names(), kernels)
+def _check_programs(kernel: Kernel, kernels: list[Kernel], band: LiftedBand, before: _Before) -> None:
+    """Raise Unsupported where a kernel of few rows leaves more of a GPU idle than it saves."""
+    device = inductor.device_of(kernel)
+    lost, programs = lost_bytes(kernel, band, device, before.executed, before.unrolled)
+    saved = saved_bytes(kernel.get_operation_names(), kernels) if lost else 0
     if lost > saved:
         amounts = f"saves {saved / 2**20:.1f} MB, a launch counted as {LAUNCH_BYTES >> 20}"
         detail = f"one kernel {amounts}, and {programs} programs lose the time of {lost / 2**20:.1f} MB"
         raise Unsupported(Reason.not_profitable, f"{sorted(kernel.get_operation_names())}: {detail}")
-
-
-def _rows_of_block(band: LiftedBand, unrolled: bool) -> int:
-    """Return how many rows a block of a kernel has: one, unless it keeps them."""
-    if not band.in_registers or band.registers is None:
-        return 1
-    lanes = power_of_2(max(prod(map(int, node.reduce_sizes)) for node in band.nodes))
-    rows, _ = rows_and_warps(_registers_of_block(band, unrolled), lanes) or (1, 0)
-    return rows
 
 
 def _gains(kernel: Kernel, replaced: Kernel, registers: int | None, loaded: int) -> bool:

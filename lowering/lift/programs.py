@@ -1,0 +1,81 @@
+"""What a kernel loses that has fewer programs than those in its place: of few rows, it leaves multiprocessors idle."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import prod
+from typing import TYPE_CHECKING
+
+from ... import inductor
+from ...inductor.protocols import Kernel
+from ..triton.profitability import (
+    INSTRUCTIONS_A_BYTE,
+    SHARES_OF_ONE,
+    UNROLLED_REGISTERS,
+    power_of_2,
+    rows_and_warps,
+)
+
+if TYPE_CHECKING:
+    import torch
+
+    from .band import LiftedBand
+
+#: Instructions of the code over those by their weights: 0.67 to 0.85 in five of eight fused kernels of one row that
+#: were compiled for an H100, 0.43 to 1.27 in all.
+EMITTED = 0.7
+
+#: Elements of a program of Inductor's of few elements without a reduction.
+ELEMENTS_OF_PROGRAM = 256
+
+
+def executed_bytes(kernels: Iterable[Kernel], device: torch.device) -> float:
+    """Return the bytes that a GPU moves while it executes the instructions of kernels of Inductor's, each alone."""
+    return sum(_executed(kernel, _programs(kernel), device) for kernel in kernels)
+
+
+def lost_bytes(kernel: Kernel, band: LiftedBand, device: torch.device, apart: float, unrolled: bool) -> tuple[int, int]:
+    """Return (bytes that a GPU moves in the time which a band's kernel takes longer, how many programs it has).
+
+    apart: `executed_bytes` of the kernels that it replaces, before they had other loops; unrolled: lanes reduce by
+    themselves what had a program for a few elements of each row, and has one for whole rows now.
+    """
+    reducing = [node for node in band.nodes if node.reduce_sizes]
+    rows = max((inductor.size_hint(prod(node.iter_sizes)) for node in reducing), default=0)
+    programs = -(-rows // rows_of_block(band, unrolled))
+    if not programs:
+        return 0, 0
+    lost = _executed(kernel, programs, device) - apart
+    if unrolled:
+        idle = max(inductor.multiprocessors(device) - programs, 0)
+        lost = max(lost, sum(inductor.bytes_touched(kernel).values()) * idle / (programs * SHARES_OF_ONE))
+    return max(int(lost), 0), programs
+
+
+def rows_of_block(band: LiftedBand, unrolled: bool) -> int:
+    """Return how many rows a block of a band's kernel has: one, unless it keeps them."""
+    if not band.in_registers or band.registers is None:
+        return 1
+    lanes = power_of_2(max(prod(map(int, node.reduce_sizes)) for node in band.nodes))
+    rows, _ = rows_and_warps(registers_of_block(band, unrolled), lanes) or (1, 0)
+    return rows
+
+
+def registers_of_block(band: LiftedBand, unrolled: bool) -> int:
+    """Return the registers by which the block of a kernel that keeps its rows is chosen."""
+    return (band.registers or 0) * (UNROLLED_REGISTERS if unrolled else 1)
+
+
+def _executed(kernel: Kernel, programs: int, device: torch.device) -> float:
+    """Return the bytes that a GPU moves while so many programs execute the instructions of a kernel."""
+    processors = inductor.multiprocessors(device)
+    executed = EMITTED * inductor.instructions_of(kernel) / INSTRUCTIONS_A_BYTE
+    return executed * processors / min(max(programs, 1), processors)
+
+
+def _programs(kernel: Kernel) -> int:
+    """Return about how many programs Inductor has for a kernel of few rows: one for each, or for some elements."""
+    sizes = [(iterations, reduced) for iterations, reduced in map(inductor.node_sizes, inductor.loop_nodes(kernel))]
+    rows = [inductor.size_hint(prod(iterations)) for iterations, reduced in sizes if reduced]
+    elements = max(inductor.size_hint(prod(iterations)) for iterations, _ in sizes)
+    return max(rows) if rows else -(-elements // ELEMENTS_OF_PROGRAM)

@@ -1,0 +1,86 @@
+"""What kernels of few rows lose, which leave multiprocessors idle."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from bridge import offline
+from bridge.backend import bridge as bridge_backend
+from bridge.lowering.lift import programs
+from bridge.lowering.triton.profitability import INSTRUCTIONS_A_BYTE
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    """A GPU of 132 multiprocessors, and kernels that say themselves what they move and execute."""
+    monkeypatch.setattr(programs.inductor, "multiprocessors", lambda device: 132)
+    monkeypatch.setattr(programs.inductor, "bytes_touched", lambda kernel: {"x": kernel.moved})
+    monkeypatch.setattr(programs.inductor, "instructions_of", lambda kernel: kernel.executed)
+    monkeypatch.setattr(programs.inductor, "loop_nodes", lambda kernel: kernel.sizes)
+    monkeypatch.setattr(programs.inductor, "node_sizes", lambda sizes: sizes)
+    monkeypatch.setattr(programs.inductor, "size_hint", int)
+
+
+def kernel_of(*sizes, moved=0, executed=0):
+    return SimpleNamespace(sizes=sizes, moved=moved, executed=executed)
+
+
+def band_of(count, registers=1024, lanes=1024):
+    """A band of so many rows, which a block keeps."""
+    node = SimpleNamespace(iter_sizes=[count], reduce_sizes=[lanes])
+    return SimpleNamespace(nodes=[node], in_registers=True, registers=registers)
+
+
+@pytest.mark.parametrize(
+    ("count", "moved", "lost"), [(1, 1 << 18, 131 << 16), (66, 1 << 24, 1 << 22), (132, 1 << 30, 0)]
+)
+def test_one_multiprocessor_moves_a_thirty_third_of_all(gpu, count, moved, lost):
+    assert programs.lost_bytes(kernel_of(moved=moved), band_of(count), None, 0.0, True) == (lost, count)
+
+
+def test_instructions_of_one_program_are_counted_against_those_of_many(gpu):
+    """32 heads of one token as one row; the same instructions in 32 programs of Inductor's took a 32nd."""
+    heads = kernel_of(([32], [128]), ([32, 128], []), executed=71000)
+    apart = programs.executed_bytes([heads], None)
+    assert apart == pytest.approx(71000 * programs.EMITTED / INSTRUCTIONS_A_BYTE * 132 / 32)
+    lost, count = programs.lost_bytes(heads, band_of(1), None, apart, False)
+    assert count == 1 and lost == pytest.approx(31 * apart, abs=1)
+    assert programs.lost_bytes(heads, band_of(32), None, apart, False) == (0, 32)
+
+
+def test_kernels_without_a_reduction_have_programs_of_some_elements(gpu):
+    copy = kernel_of(([4096], []), executed=71)
+    assert programs.executed_bytes([copy], None) == pytest.approx(
+        71 * programs.EMITTED / INSTRUCTIONS_A_BYTE * 132 / 16
+    )
+
+
+def test_a_band_without_a_reduction_is_not_judged(gpu):
+    band = SimpleNamespace(nodes=[SimpleNamespace(iter_sizes=[4], reduce_sizes=[])], in_registers=False, registers=None)
+    assert programs.lost_bytes(kernel_of(executed=1 << 30), band, None, 0.0, False) == (0, 0)
+
+
+def test_lanes_that_reduce_have_half_a_block():
+    band = band_of(64, registers=64, lanes=64)
+    assert [programs.rows_of_block(band, unrolled) for unrolled in (False, True)] == [16, 8]
+    band.in_registers = False
+    assert programs.rows_of_block(band, True) == 1
+
+
+def query_of_one_token(x, weight, position, frequencies):
+    """Norm and rotate the heads of one token, and count up its position, as a step of decoding does."""
+    heads = x.view(32, 128)
+    normed = heads * torch.rsqrt(heads.pow(2).mean(-1, keepdim=True) + 1e-6) * weight
+    angle = torch.cat([frequencies, frequencies]) * position
+    first, second = normed.chunk(2, -1)
+    return normed * angle.cos() + torch.cat([-second, first], -1) * angle.sin(), position.add_(1)
+
+
+def test_heads_of_a_token_keep_their_programs():
+    """One row of 4096 took 128 registers a thread in one program; copies of the cache were in a launch with it."""
+    inputs = [torch.randn(1, 4096), torch.randn(128), torch.tensor([7]), torch.randn(64)]
+    result = offline.compile_for_gpu(query_of_one_token, inputs, compile_fx=bridge_backend)
+    assert not any("r0_numel = 4096" in kernel.source for kernel in result.kernels)
