@@ -118,12 +118,17 @@ def _reasons(findings: list[Finding]) -> Iterator[str]:
 
 def why(group: GroupReport) -> list[tuple[str, str]]:
     """(reason, words) of a group's own refusal, of those of its launches, and of the passes' remarks, each once."""
-    found = [(group.reason.name, group.detail.partition(" at loc(")[0])] if group.reason is not None else []
+    found = [(group.reason.name, group.detail)] if group.reason is not None else []
     for decision in group.decisions:
         name, bracket, words = decision.removeprefix("apart [").partition("]: ")
         found += [(name, words)] if bracket and decision.startswith("apart [") else []
     found += [(reason, text) for reason, text, _ in group.remarks]
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys((reason, _without_place(words)) for reason, words in found))
+
+
+def _without_place(words: str) -> str:
+    """Return words without MLIR's location at their end, whose path is that of a machine."""
+    return words.partition(" at loc(")[0]
 
 
 def _lines(finding: Finding) -> list[str]:
@@ -135,5 +140,5 @@ def _lines(finding: Finding) -> list[str]:
         lines += [f"  - [{reason}] {words}\n" for reason, words in why(group)]
     for refusal in finding.report.refusals:
         if refusal.reason.name not in _EXPECTED:
-            lines.append(f"- {', '.join(refusal.nodes)}: [{refusal.reason.name}] {refusal.detail}\n")
+            lines.append(f"- {', '.join(refusal.nodes)}: [{refusal.reason.name}] {_without_place(refusal.detail)}\n")
     return lines

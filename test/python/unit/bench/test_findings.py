@@ -34,7 +34,7 @@ def test_findings_go_on_after_a_failure(tmp_path, monkeypatch):
 
 def test_findings_have_every_reason_once():
     remarks = [("no_common_band", "a", "here"), ("no_common_band", "a", "there")]
-    decisions = ["apart [not_liftable]: c", "persistent: d"]
+    decisions = ['apart [not_liftable]: c at loc("op7"("FILE":1:0))', "persistent: d"]
     why = {"reason": Reason.not_profitable, "detail": "b at loc(x)"}
     group = GroupReport("group0", ["op0"], 2, 2, remarks=remarks, decisions=decisions, **why)
     assert findings.why(group) == [("not_profitable", "b"), ("not_liftable", "c"), ("no_common_band", "a")]
