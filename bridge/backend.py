@@ -16,7 +16,8 @@ def bridge(gm: Any, example_inputs: list[Any], *, mode: str | None = None, optio
 
     mode, options: as for `inductor`; options of Bridge's own (see `bridge.Options`) are taken out.
     OptionError for a name that neither knows or a bad value of ours; Inductor's RuntimeError for one of its own.
-    Where an error of any kind ends that, the graph is compiled once more, without Bridge.
+    Where an error of any kind ends that, the graph is compiled once more, without Bridge; not where Bridge had no part
+    in what failed, as the sizes that torch has learned on the way may let it pass where Inductor alone raises.
     """
     try:
         chosen, patches = _options(mode, options)
@@ -31,7 +32,7 @@ def bridge(gm: Any, example_inputs: list[Any], *, mode: str | None = None, optio
         report.compile_seconds += time.perf_counter() - start
         return compiled
     except BUGS as error:
-        if chosen.strict or inductor.is_dynamos_own(error):
+        if chosen.strict or inductor.is_dynamos_own(error) or not hook.took_part():
             raise
         detail = f"no code for its kernels: {error}"
     plain = inductor.compile_plain(gm, example_inputs, patches)  # raises what Inductor raises by itself

@@ -53,8 +53,10 @@ class Changes:
             self.faults.append(fault)
 
 
-def change_graph(graph: Graph, options: Options, inference: bool) -> None:
-    """Run the passes that the options ask for, and notes what they did for the report of the graph's schedule.
+def change_graph(graph: Graph, options: Options, inference: bool) -> bool:
+    """Run the passes that the options ask for, and return whether one did something, or came to an end before.
+
+    What they did is noted for the report of the graph's schedule.
 
     What would raise Inductor's estimate of the graph's peak of memory is taken back.  A bug of ours ends a pass for a
     node, or at the least a pass: production leaves there what is as it is, strict mode raises.
@@ -68,6 +70,7 @@ def change_graph(graph: Graph, options: Options, inference: bool) -> None:
             _run_within_peak(tried, graph, changes, inference)
     changes.seconds = time.perf_counter() - start
     graphs.add_note(owner.graph, changes)
+    return any([*changes.lines.values(), changes.taken_back, changes.faults])
 
 
 def _end(changes: Changes, name: str, reason: Reason, detail: str) -> None:

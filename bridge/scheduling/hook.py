@@ -54,6 +54,9 @@ _unfinished: ContextVar[Scope | None] = ContextVar("bridge_unfinished", default=
 #: Whether a graph is scheduled again without Bridge, as no code could be generated with it.
 _without_bridge: ContextVar[bool] = ContextVar("bridge_without", default=False)
 
+#: Whether Bridge has had a part in the graph that was begun last in this context.
+_took_part: ContextVar[bool] = ContextVar("bridge_took_part", default=False)
+
 #: The report of what is compiled in this context, in the place of its scope's.
 _other_report: ContextVar[Report | None] = ContextVar("bridge_other_report", default=None)
 
@@ -88,12 +91,18 @@ def is_withheld() -> bool:
 def active(options: Options, report: Report) -> Iterator[Report]:
     """Has the compilations of this context, until the end of the block, go through Bridge into `report`."""
     token = _scope.set(Scope(options, report))
+    _took_part.set(False)
     try:
         with inductor.hooked(_graph_pass()), inductor.hooked(_scheduler_pass()):
             yield report
     finally:
         _scope.reset(token)
         publish(report)
+
+
+def took_part() -> bool:
+    """Return False for an error of the graph that was begun last if Inductor alone has it: nothing was changed yet."""
+    return _took_part.get()
 
 
 def supported(report: Report) -> bool:
@@ -205,7 +214,8 @@ def run_before_lowering(graph: torch.fx.Graph, inference: bool) -> None:
     left = inductor.unkept_promise() is not None or graphs.apart_by_user(graph)
     if (inference or scope.options.training) and not left:
         with recorder().timed("bridge.graph_passes"):
-            change_graph(graph, scope.options, inference)
+            if change_graph(graph, scope.options, inference):
+                _took_part.set(True)
 
 
 def run_after_fusion(nodes: Schedule, options: Options, report: Report) -> Schedule:
@@ -213,6 +223,7 @@ def run_after_fusion(nodes: Schedule, options: Options, report: Report) -> Sched
 
     Raises a bug of ours in strict mode.
     """
+    _took_part.set(True)
     before, earlier, mark = Counter(report.counters), len(report.groups), report.mark()
     with boundary(options.strict, report.adder()):
         try:

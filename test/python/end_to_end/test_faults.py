@@ -13,7 +13,9 @@ import warnings
 
 import pytest
 import torch
-from functions import plain, rows, sample
+from functions import norm, plain, rows, sample
+from torch._functorch import config as functorch
+from torch._inductor.graph import GraphLowering
 
 import bridge
 from bridge.affine import dtypes, mlir_runtime, pipeline
@@ -100,6 +102,53 @@ class TestCodegen:
 
 def _raise(error, *_):
     raise error
+
+
+#: The setting that has a backward graph compiled with its forward graph.
+WITH_FORWARD = "force_non_lazy_backward_lowering"
+
+
+class TestLowering:
+    """Inductor cannot lower a graph, and could the second time: torch has learned of its sizes by then."""
+
+    @pytest.fixture(autouse=True)
+    def fails_once(self, monkeypatch):
+        calls, call = [], GraphLowering.call_function
+
+        def call_function(lowering, target, args, kwargs):
+            if target is torch.ops.aten.cosh.default:
+                calls.append(target)
+                if len(calls) == 1:
+                    raise KeyError("no such size")
+            return call(lowering, target, args, kwargs)
+
+        monkeypatch.setattr(GraphLowering, "call_function", call_function)
+        return calls
+
+    def test_error_of_lowering_is_not_counted_as_bridges(self, compile_checked, counters):
+        with pytest.raises(codegen_error(), match="no such size"):
+            compile_checked(lambda x: torch.cosh(norm(x)), times=1, strict=False)
+        assert "refused.internal_error" not in counters()
+
+    @pytest.mark.skipif(not hasattr(functorch, WITH_FORWARD), reason="this torch compiles a backward graph by itself")
+    def test_error_of_a_backward_graph_is_not_blamed_on_the_forward_graph(self, counters):
+        """Which Bridge has scheduled, as that of a Swin block: torch 2.13 cannot lower remainders of its sizes."""
+
+        def function(x):
+            return *rows(x), x.sinh()
+
+        torch._dynamo.reset()
+        compiled = torch.compile(function, backend="bridge", options={"training": True, "strict": False})
+        at_once = functorch.patch({WITH_FORWARD: True, "enable_autograd_cache": False})
+        with at_once, pytest.raises(codegen_error(), match="no such size"):
+            compiled(sample().requires_grad_())
+        assert bridge.report().groups and "refused.internal_error" not in counters()
+
+    @pytest.mark.expects_internal_error
+    def test_graph_that_bridge_has_changed_is_inductors(self, compile_checked, fails_once):
+        inputs = sample().reshape(2, 16, 64), torch.ones(64, 4)
+        report, _ = compile_checked(lambda x, w: torch.cosh(norm(x))[:, -1:] @ w, *inputs, times=1, strict=False)
+        assert len(fails_once) == 2 and report.counters["refused.internal_error"] == 1
 
 
 class TestGraph:
