@@ -28,11 +28,17 @@ def kernels(pattern: Pattern, compile_fx: Callable | None, **patches: bool) -> i
     return offline.compile_for_gpu(pattern.function, inputs, compile_fx=compile_fx, config_patches=patches).n_kernels
 
 
+def chosen_lists(arguments: list[str] | None = None) -> list[str]:
+    """Return the names of the lists that the command line asks for."""
+    parser = argparse.ArgumentParser("kernel_counts.py")
+    # Before 3.12 argparse asks for a default that is a list whether it is one of the choices.
+    parser.add_argument("lists", nargs="*", choices=LISTS, metavar="LIST")
+    return parser.parse_args(arguments).lists or ["engine"]
+
+
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser("kernel_counts.py")
-    parser.add_argument("lists", nargs="*", default=["engine"], choices=LISTS, metavar="LIST")
-    chosen = parser.parse_args().lists
+    chosen = chosen_lists()
     known = hasattr(config.triton, NESTED.split(".")[1])  # from torch 2.13 on
     print(f"torch {torch.__version__}\n\n| pattern | Inductor | with nested_reduction | Bridge |\n|---|---|---|---|")
     for pattern in (pattern for name in chosen for pattern in LISTS[name]):

@@ -10,6 +10,7 @@ from emitted import emitted_for, run_emitted
 from emitted_claims import wrong_claims
 from fuzz import ROUNDING, error
 from interpreted_loads import recorded_loads
+from kernel_counts import chosen_lists
 from patterns import ROWS, TESTED, Pattern
 
 import bridge
@@ -178,3 +179,8 @@ def test_gpu_loads_no_element_twice(pattern):
         assert loads.most_often(tensor) == 1
         if shape[0] == ROWS:
             assert loads.elements(tensor) == tensor.numel()
+
+
+def test_without_a_list_the_patterns_of_the_engine_are_counted():
+    assert chosen_lists([]) == ["engine"]
+    assert chosen_lists(["widths", "orders"]) == ["widths", "orders"]
