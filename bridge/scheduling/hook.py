@@ -211,11 +211,13 @@ def run_before_lowering(graph: torch.fx.Graph, inference: bool) -> None:
     """Change a graph of the compilation that runs in this context; inference: whether it is for that."""
     scope = current()
     assert scope is not None, "called where not active"
+    took_part = _took_part.get()
+    _took_part.set(True)  # while it goes on, an error is Bridge's
     left = inductor.unkept_promise() is not None or graphs.apart_by_user(graph)
     if (inference or scope.options.training) and not left:
         with recorder().timed("bridge.graph_passes"):
-            if change_graph(graph, scope.options, inference):
-                _took_part.set(True)
+            took_part = change_graph(graph, scope.options, inference) or took_part
+    _took_part.set(took_part)
 
 
 def run_after_fusion(nodes: Schedule, options: Options, report: Report) -> Schedule:
