@@ -175,11 +175,16 @@ def goes_over(kernel: Kernel, rows: int, columns: int) -> bool:
         if sums.is_column_part(node):
             if sums.row_and_column_numbers(node) != (rows, columns):
                 return False
-        elif not (tiles.covers_tile(node, rows, columns) or tiles.covers_rows(node, rows)):
+        elif not _is_in_tile(node, rows, columns):
             return False
         if any(kind.startswith(ops_table.LANE_KINDS) for kind in tiles.reduction_types(node)):
             return False
     return True
+
+
+def _is_in_tile(node: LoopNode, rows: int, columns: int) -> bool:
+    covers = tiles.covers_tile(node, rows, columns) or tiles.covers_rows(node, rows)
+    return covers and tiles.splits_into(node, rows, columns)
 
 
 def _share_tile(one: Kernel, other: Kernel, elements: int) -> bool:

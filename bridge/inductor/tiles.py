@@ -27,6 +27,22 @@ def covers_rows(node: LoopNode, rows: int) -> bool:
     return _elements(node_body(node)) == (rows, 1)
 
 
+def splits_into(node: LoopNode, rows: int, columns: int) -> bool:
+    """Return True if Inductor can go over a node's loops in one over the rows of a tile and one over its columns.
+
+    It cannot over (2, 4, 65, 4) in 130 rows of 16: those of the first two loops are 8, and 130 are no multiple of 8.
+    """
+    body = node_body(node)
+    return made_once(body, ("splits_into", rows, columns), partial(_splits_into, body, rows, columns))
+
+
+def _splits_into(body: LoopBody, rows: int, columns: int) -> bool:
+    from torch._inductor.codegen.simd import SIMDKernel
+
+    groups = sympy.Integer(rows), sympy.Integer(columns)
+    return SIMDKernel.is_compatible(groups, body.merge_loops().sizes, groups[-1])
+
+
 def _elements(body: LoopBody) -> tuple[sympy.Expr, sympy.Expr]:
     """Return how many elements loops go over, and how many of these they reduce to one."""
     return made_once(body, "elements", lambda: (prod(_extents(body)), prod(body.sizes[1])))

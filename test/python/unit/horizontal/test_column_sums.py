@@ -13,7 +13,7 @@ from schedules import look_at_gpu_schedule
 import bridge
 from bridge.backend import bridge as backend
 from bridge.horizontal import column_sums
-from bridge.horizontal.column_sums import adds_up_columns, find_tile
+from bridge.horizontal.column_sums import adds_up_columns, find_tile, goes_over
 from bridge.reasons import Reason, Unsupported
 from bridge.support.error_boundary import boundary
 
@@ -69,3 +69,15 @@ def test_the_columns_of_a_kernel_that_goes_over_columns_first_are_of_their_own_r
     assert bridge.report().kernels_after < bridge.report().kernels_before
     for one, other in zip(found, product_and_columns(*(t.double() for t in given)), strict=True):
         torch.testing.assert_close(one.double(), other, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(("tokens", "fits"), [(65, False), (64, True)])
+def test_rows_that_end_within_a_loop_of_heads_are_of_no_tile(tokens, fits):
+    """Rows of 2 images and 65 tokens are no multiple of the 4 heads that are gone over first: there was no code."""
+    seen: list[bool] = []
+
+    def look(schedule):
+        seen.extend(goes_over(kernel, 2 * tokens, 16) for kernel in schedule)
+
+    look_at_gpu_schedule(lambda x: x.transpose(1, 2).contiguous() * 2, [torch.empty(2, tokens, 4, 4)], look)
+    assert seen == [fits]
