@@ -31,9 +31,10 @@ def kernels(pattern: Pattern, compile_fx: Callable | None, **patches: bool) -> i
 def chosen_lists(arguments: list[str] | None = None) -> list[str]:
     """Return the names of the lists that the command line asks for."""
     parser = argparse.ArgumentParser("kernel_counts.py")
-    # Before 3.12 argparse asks for a default that is a list whether it is one of the choices.
-    parser.add_argument("lists", nargs="*", choices=LISTS, metavar="LIST")
-    return parser.parse_args(arguments).lists or ["engine"]
+    # Before Python 3.12 argparse asks whether the default is one of the choices, which no list can be.
+    parser.add_argument("lists", nargs="*", default="engine", choices=LISTS, metavar="LIST")
+    chosen = parser.parse_args(arguments).lists
+    return [chosen] if isinstance(chosen, str) else chosen
 
 
 def main() -> None:
