@@ -30,7 +30,8 @@ def _overwriting(kernel: Kernel, step: int, steps: Mapping[str, int]) -> Iterato
         for result in node.get_outputs():
             if not _has_own_memory(result) or stays_inside(kernel.scheduler, result.get_name(), names):
                 continue
-            name = next((name for name in _inputs(node) if _fits(node, name, result, step, steps, taken)), None)
+            inputs = (name for name in _inputs(node) if _is_at_one_index(kernel, name))
+            name = next((name for name in inputs if _fits(node, name, result, step, steps, taken)), None)
             if name is not None:
                 taken.add(name)
                 yield result.mpi_buffer.size_alloc
@@ -43,6 +44,11 @@ def _has_own_memory(result: Any) -> bool:
 
 def _inputs(node: LoopNode) -> list[str]:
     return list(dict.fromkeys(dep.name for dep in node.read_writes.reads))
+
+
+def _is_at_one_index(kernel: Kernel, name: str) -> bool:
+    """Return True if all nodes of a kernel read a buffer at the same index: else one may read what is overwritten."""
+    return len({dep for node in loop_nodes(kernel) for dep in node.read_writes.reads if dep.name == name}) == 1
 
 
 def _fits(node: LoopNode, name: str, result: Any, step: int, steps: Mapping[str, int], taken: set[str]) -> bool:

@@ -43,6 +43,18 @@ def test_a_node_that_reads_other_elements_too_overwrites_nothing():
     assert sum(overwritten(lambda x: (x @ x).sum(-1), X)) == 0
 
 
+def test_what_a_kernel_reads_at_two_indices_is_kept():
+    """A launch was shared for memory that it did not spare: OLMo 2 has a head's rotated half beside the head."""
+
+    def rows_by_columns(x):
+        return (y := x @ x) * y.permute(1, 0).exp().sum(-1, keepdim=True)
+
+    ((schedule, overwriting, code),) = of_graphs(rows_by_columns, torch.empty(X))
+    assert [len(kernel.get_nodes()) for kernel in schedule] == [1, 2]
+    assert sum(overwriting) == 0
+    assert "(in_out_ptr0" not in code
+
+
 def test_an_input_is_overwritten_by_one_of_two_results():
     def two(x):
         y = x @ x
