@@ -20,7 +20,7 @@ from ..triton.profitability import (
     traffic,
     traffic_of_one,
 )
-from .programs import executed_bytes, lost_bytes, registers_of_block, rows_of_block
+from .programs import Executed, executed, lost_bytes, registers_of_block, rows_of_block
 
 if TYPE_CHECKING:
     from .band import LiftedBand
@@ -66,19 +66,18 @@ def rewrite(
 class _Before(NamedTuple):
     """What is known of kernels before their nodes have other loops.
 
-    loaded: bytes; executed: bytes that the GPU would move while it executes their instructions; unrolled: lanes reduce
-    by themselves what they reduced in loops.
+    loaded: bytes; executed: by each of them; unrolled: lanes reduce by themselves what they reduced in loops.
     """
 
     loaded: int
-    executed: float
+    executed: list[Executed]
     unrolled: bool
 
 
 def _before(band: LiftedBand, nodes: dict[str, LoopNode], kernels: list[Kernel]) -> _Before:
-    device = inductor.device_of(nodes[band.nodes[0].name])
-    executed = executed_bytes(kernels, device) if inductor.generates_triton(device) else 0.0
-    return _Before(sum(map(_bytes_loaded, kernels)), executed, _unrolled_reductions(band, nodes))
+    triton = inductor.generates_triton(inductor.device_of(nodes[band.nodes[0].name]))
+    done = [executed(kernel) for kernel in kernels] if triton else []
+    return _Before(sum(map(_bytes_loaded, kernels)), done, _unrolled_reductions(band, nodes))
 
 
 def _set_bodies(band: LiftedBand, nodes: dict[str, LoopNode], undo: contextlib.ExitStack) -> None:
@@ -119,7 +118,9 @@ def _unrolled_reductions(band: LiftedBand, nodes: dict[str, LoopNode]) -> bool:
 
 
 def _check_programs(kernel: Kernel, kernels: list[Kernel], band: LiftedBand, before: _Before) -> None:
-    """Raise Unsupported where a kernel of few rows leaves more of a GPU idle than it saves."""
+    """Raise Unsupported where a kernel of few rows leaves more of a GPU idle than it saves, in the place of several."""
+    if len(kernels) == 1:
+        return
     device = inductor.device_of(kernel)
     lost, programs = lost_bytes(kernel, band, device, before.executed, before.unrolled)
     saved = saved_bytes(kernel.get_operation_names(), kernels) if lost else 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ... import inductor
 from ...inductor.protocols import Kernel
@@ -29,27 +29,43 @@ EMITTED = 0.7
 ELEMENTS_OF_PROGRAM = 256
 
 
-def executed_bytes(kernels: Iterable[Kernel], device: torch.device) -> float:
-    """Return the bytes that a GPU moves while it executes the instructions of kernels of Inductor's, each alone."""
-    return sum(_executed(kernel, _programs(kernel), device) for kernel in kernels)
+class Executed(NamedTuple):
+    """What a kernel of Inductor's executes: bytes that a busy GPU moves in that time, and how many programs do it."""
+
+    moved: float
+    programs: int
 
 
-def lost_bytes(kernel: Kernel, band: LiftedBand, device: torch.device, apart: float, unrolled: bool) -> tuple[int, int]:
+def executed(kernel: Kernel) -> Executed:
+    """Return what a kernel of Inductor's executes, while it has its own loops."""
+    return Executed(EMITTED * inductor.instructions_of(kernel) / INSTRUCTIONS_A_BYTE, _programs(kernel))
+
+
+def lost_bytes(
+    kernel: Kernel, band: LiftedBand, device: torch.device, apart: Iterable[Executed], unrolled: bool
+) -> tuple[int, int]:
     """Return (bytes that a GPU moves in the time which a band's kernel takes longer, how many programs it has).
 
-    apart: `executed_bytes` of the kernels that it replaces, before they had other loops; unrolled: lanes reduce by
-    themselves what had a program for a few elements of each row, and has one for whole rows now.
+    apart: of the kernels that it replaces; unrolled: lanes reduce by themselves what had a program for a few elements
+    of each row, and has one for whole rows now.
     """
     reducing = [node for node in band.nodes if node.reduce_sizes]
     rows = max((inductor.size_hint(prod(node.iter_sizes)) for node in reducing), default=0)
     programs = -(-rows // rows_of_block(band, unrolled))
     if not programs:
         return 0, 0
-    lost = _executed(kernel, programs, device) - apart
+    processors = inductor.multiprocessors(device)
+    lost = sum(max(one.moved * _longer(programs, one.programs, processors), 0) for one in apart)
     if unrolled:
-        idle = max(inductor.multiprocessors(device) - programs, 0)
+        idle = max(processors - programs, 0)
         lost = max(lost, sum(inductor.bytes_touched(kernel).values()) * idle / (programs * SHARES_OF_ONE))
-    return max(int(lost), 0), programs
+    return int(lost), programs
+
+
+def _longer(programs: int, before: int, processors: int) -> float:
+    """Return how much longer programs execute something than those before, as a multiple of a busy GPU's time."""
+    busy, busy_before = (min(max(count, 1), processors) for count in (programs, before))
+    return processors / busy - processors / busy_before
 
 
 def rows_of_block(band: LiftedBand, unrolled: bool) -> int:
@@ -64,13 +80,6 @@ def rows_of_block(band: LiftedBand, unrolled: bool) -> int:
 def registers_of_block(band: LiftedBand, unrolled: bool) -> int:
     """Return the registers by which the block of a kernel that keeps its rows is chosen."""
     return (band.registers or 0) * (UNROLLED_REGISTERS if unrolled else 1)
-
-
-def _executed(kernel: Kernel, programs: int, device: torch.device) -> float:
-    """Return the bytes that a GPU moves while so many programs execute the instructions of a kernel."""
-    processors = inductor.multiprocessors(device)
-    executed = EMITTED * inductor.instructions_of(kernel) / INSTRUCTIONS_A_BYTE
-    return executed * processors / min(max(programs, 1), processors)
 
 
 def _programs(kernel: Kernel) -> int:

@@ -90,11 +90,12 @@ def test_few_programs_may_lose_more_time_than_a_launch(monkeypatch, lost, pays):
     monkeypatch.setattr(commit.inductor, "device_of", lambda kernel: None)
     monkeypatch.setattr(commit, "lost_bytes", lambda *_: (lost, 1))
     monkeypatch.setattr(commit, "saved_bytes", lambda names, kernels: commit.LAUNCH_BYTES)
-    before = commit._Before(0, 0.0, unrolled=False)
+    before = commit._Before(0, [], unrolled=False)
+    commit._check_programs(kernel, [kernel], None, before)  # other loops alone are judged by what is loaded
     if pays:
-        return commit._check_programs(kernel, [], None, before)
+        return commit._check_programs(kernel, [kernel, kernel], None, before)
     with pytest.raises(Unsupported, match=r"1 programs lose the time of 8\.0 MB") as refusal:
-        commit._check_programs(kernel, [], None, before)
+        commit._check_programs(kernel, [kernel, kernel], None, before)
     assert refusal.value.reason is Reason.not_profitable
 
 

@@ -38,29 +38,25 @@ def band_of(count, registers=1024, lanes=1024):
     ("count", "moved", "lost"), [(1, 1 << 18, 131 << 16), (66, 1 << 24, 1 << 22), (132, 1 << 30, 0)]
 )
 def test_one_multiprocessor_moves_a_thirty_third_of_all(gpu, count, moved, lost):
-    assert programs.lost_bytes(kernel_of(moved=moved), band_of(count), None, 0.0, True) == (lost, count)
+    assert programs.lost_bytes(kernel_of(moved=moved), band_of(count), None, [], True) == (lost, count)
 
 
 def test_instructions_of_one_program_are_counted_against_those_of_many(gpu):
     """32 heads of one token as one row; the same instructions in 32 programs of Inductor's took a 32nd."""
-    heads = kernel_of(([32], [128]), ([32, 128], []), executed=71000)
-    apart = programs.executed_bytes([heads], None)
-    assert apart == pytest.approx(71000 * programs.EMITTED / INSTRUCTIONS_A_BYTE * 132 / 32)
-    lost, count = programs.lost_bytes(heads, band_of(1), None, apart, False)
-    assert count == 1 and lost == pytest.approx(31 * apart, abs=1)
-    assert programs.lost_bytes(heads, band_of(32), None, apart, False) == (0, 32)
+    apart = programs.executed(kernel_of(([32], [128]), ([32, 128], []), executed=71000))
+    assert apart == (pytest.approx(71000 * programs.EMITTED / INSTRUCTIONS_A_BYTE), 32)
+    assert programs.lost_bytes(kernel_of(), band_of(1), None, [apart], False) == (int(apart.moved * 132 * 31 / 32), 1)
+    for rows in (32, 64, 4096):
+        assert programs.lost_bytes(kernel_of(), band_of(rows), None, [apart], False) == (0, rows)
 
 
 def test_kernels_without_a_reduction_have_programs_of_some_elements(gpu):
-    copy = kernel_of(([4096], []), executed=71)
-    assert programs.executed_bytes([copy], None) == pytest.approx(
-        71 * programs.EMITTED / INSTRUCTIONS_A_BYTE * 132 / 16
-    )
+    assert programs.executed(kernel_of(([4096], []))).programs == 16
 
 
 def test_a_band_without_a_reduction_is_not_judged(gpu):
     band = SimpleNamespace(nodes=[SimpleNamespace(iter_sizes=[4], reduce_sizes=[])], in_registers=False, registers=None)
-    assert programs.lost_bytes(kernel_of(executed=1 << 30), band, None, 0.0, False) == (0, 0)
+    assert programs.lost_bytes(kernel_of(), band, None, [programs.Executed(1e9, 132)], False) == (0, 0)
 
 
 def test_lanes_that_reduce_have_half_a_block():
