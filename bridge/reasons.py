@@ -236,6 +236,11 @@ TEXTS = {
 }
 
 
+def without_place(words: str) -> str:
+    """Return the words of a refusal without MLIR's location at their end, whose path is that of a machine."""
+    return words.partition(" at loc(")[0]
+
+
 def why_apart(reason: Reason, earlier: str, later: str) -> str:
     """Return why two kernels stayed apart, in a sentence with their names."""
     return TEXTS[reason].explanation.format(earlier=earlier, later=later)

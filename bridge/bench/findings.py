@@ -15,6 +15,7 @@ import torch
 
 from .. import offline
 from ..backend import bridge
+from ..reasons import without_place
 from ..reports import GroupReport, Report
 from ..reports import report as last_report
 from .cases import FAILURES, Case, first_line, make_case
@@ -123,12 +124,7 @@ def why(group: GroupReport) -> list[tuple[str, str]]:
         name, bracket, words = decision.removeprefix("apart [").partition("]: ")
         found += [(name, words)] if bracket and decision.startswith("apart [") else []
     found += [(reason, text) for reason, text, _ in group.remarks]
-    return list(dict.fromkeys((reason, _without_place(words)) for reason, words in found))
-
-
-def _without_place(words: str) -> str:
-    """Return words without MLIR's location at their end, whose path is that of a machine."""
-    return words.partition(" at loc(")[0]
+    return list(dict.fromkeys((reason, without_place(words)) for reason, words in found))
 
 
 def _lines(finding: Finding) -> list[str]:
@@ -140,5 +136,5 @@ def _lines(finding: Finding) -> list[str]:
         lines += [f"  - [{reason}] {words}\n" for reason, words in why(group)]
     for refusal in finding.report.refusals:
         if refusal.reason.name not in _EXPECTED:
-            lines.append(f"- {', '.join(refusal.nodes)}: [{refusal.reason.name}] {_without_place(refusal.detail)}\n")
+            lines.append(f"- {', '.join(refusal.nodes)}: [{refusal.reason.name}] {without_place(refusal.detail)}\n")
     return lines

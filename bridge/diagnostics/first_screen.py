@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from ..reasons import TRAINING_HINT, Reason, advice, explanation, why_apart
+from ..reasons import TRAINING_HINT, Reason, advice, explanation, why_apart, without_place
 from ..reports import FAULTS, NOT_COMPILED, GroupReport, KernelReport, Report
 from .roofline import Roofline, roofline
 from .source_lines import find_place, source_line
@@ -319,7 +319,7 @@ def _in_users_words(report: Report, graph: int, detail: str) -> str:
         name = report.names.get((graph, found[0]))
         return f"`{name.operations[-1]}`" if name is not None and name.operations else found[0]
 
-    return " (" + re.sub(r"\bop\d+\b", named, detail.split(" at loc(")[0]).replace("'", "") + ")"
+    return " (" + re.sub(r"\bop\d+\b", named, without_place(detail)).replace("'", "") + ")"
 
 
 def _why(group: GroupReport, pair: tuple[KernelReport, KernelReport]) -> tuple[Reason, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..reasons import without_place
 from .first_screen import amount
 from .source_lines import source_line
 
@@ -32,7 +33,7 @@ def _group(group: GroupExplanation) -> list[str]:
     if group.fused:
         head = f"{group.kernels_before} -> {group.kernels_after} kernels: {group.done}"
     else:
-        head = f"not fused [{group.reason}] {group.detail.split(' at loc(')[0]}"
+        head = f"not fused [{group.reason}] {without_place(group.detail)}"
     return [
         f"{group.name}: {head}",
         *_section(_before(group), _statements(group.statements)),
