@@ -184,7 +184,7 @@ def goes_over(kernel: Kernel, rows: int, columns: int) -> bool:
 
 def _is_in_tile(node: LoopNode, rows: int, columns: int) -> bool:
     covers = tiles.covers_tile(node, rows, columns) or tiles.covers_rows(node, rows)
-    return covers and tiles.splits_into(node, rows, columns)
+    return covers and tiles.splits_into_tile(node, rows, columns)
 
 
 def _share_tile(one: Kernel, other: Kernel, elements: int) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from math import prod
 
@@ -27,19 +27,22 @@ def covers_rows(node: LoopNode, rows: int) -> bool:
     return _elements(node_body(node)) == (rows, 1)
 
 
-def splits_into(node: LoopNode, rows: int, columns: int) -> bool:
-    """Return True if Inductor can go over a node's loops in one over the rows of a tile and one over its columns.
+def splits_into_tile(node: LoopNode, rows: int, columns: int) -> bool:
+    """Return what `splits_into` does for a tile; once, as nothing that is learned of symbols changes it for numbers.
 
-    It cannot over (2, 4, 65, 4) in 130 rows of 16: those of the first two loops are 8, and 130 are no multiple of 8.
+    Loops over (2, 4, 65, 4) are not of 130 rows of 16: those of the first two are 8, and 130 are no multiple of 8.
     """
-    body = node_body(node)
-    return made_once(body, ("splits_into", rows, columns), partial(_splits_into, body, rows, columns))
+    body, groups = node_body(node), (sympy.Integer(rows), sympy.Integer(columns))
+    return made_once(body, ("splits_into_tile", rows, columns), partial(splits_into, body, groups))
 
 
-def _splits_into(body: LoopBody, rows: int, columns: int) -> bool:
+def splits_into(body: LoopBody, groups: Sequence[sympy.Expr]) -> bool:
+    """Return True if Inductor can go over loops, as it is going to merge them, in the two of a kernel of Triton's.
+
+    It splits them into the kernel's, which it can always prove right for numbers, but not for symbols.
+    """
     from torch._inductor.codegen.simd import SIMDKernel
 
-    groups = sympy.Integer(rows), sympy.Integer(columns)
     return SIMDKernel.is_compatible(groups, body.merge_loops().sizes, groups[-1])
 
 

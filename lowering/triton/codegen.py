@@ -17,6 +17,7 @@ from ... import inductor
 from ...inductor.derived import derive_code_generator, derived_class
 from ...inductor.protocols import Kernel, KernelFeatures, LaunchNode, LoopNode, Schedule, Scheduler, TritonCodeGenerator
 from ...inductor.schedule import SharedLaunch
+from ...inductor.tiles import splits_into
 from .columns import ColumnScheduling, sum_block
 from .combo_kernels import (
     has_static_rows,
@@ -343,16 +344,10 @@ def _fuse_two(one: Kernel, other: Kernel) -> Kernel | None:
 
 
 def _fits(kernel: Kernel, node: LoopNode) -> bool:
-    """Return True if a kernel of Triton's can go over a node's loops, as Inductor is going to merge them.
-
-    It splits them into the kernel's, which it can always prove right for numbers, but not for symbols.
-    """
+    """Return True if a kernel of Triton's can go over a node's loops, which is not sure for symbolic ones."""
     if not inductor.generates_triton(node.get_device()) or not any(size.free_symbols for size in kernel.group[1]):
         return True
-    from torch._inductor.codegen.simd import SIMDKernel
-
-    groups = kernel.group[1]
-    return SIMDKernel.is_compatible(groups, node._body.merge_loops().sizes, groups[-1])
+    return splits_into(inductor.node_body(node), kernel.group[1])
 
 
 def times_fusions(device: torch.device) -> bool:
