@@ -8,8 +8,8 @@ and extends again in one kernel Inductor gives as it was before: such a rounding
 from __future__ import annotations
 
 from . import dtypes
-from .mlir_runtime import ir
-from .ops_table import FLOAT_PREDICATES, ROUNDING_MODE
+from .mlir_runtime import ir, meant_rounding
+from .ops_table import FLOAT_PREDICATES
 
 _EQUALITIES = {FLOAT_PREDICATES["eq"], FLOAT_PREDICATES["ne"]}
 
@@ -43,12 +43,9 @@ def _mark_rounding(value: ir.Value) -> None:
     rounding = value.owner
     if isinstance(rounding, ir.Block) or not _rounds_float32(rounding.operation) or _is_reduced(rounding.operands[0]):
         return
-    attributes = {ROUNDING_MODE: ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 0)}  # to nearest even
-    point = ir.InsertionPoint(rounding)
+    point, operands = ir.InsertionPoint(rounding), [rounding.operands[0]]
     with rounding.location:
-        meant = ir.Operation.create(
-            "arith.truncf", results=[value.type], operands=[rounding.operands[0]], attributes=attributes, ip=point
-        )
+        meant = ir.Operation.create("arith.truncf", [value.type], operands, meant_rounding(), ip=point)
     value.replace_all_uses_with(meant.result)
     rounding.operation.erase()
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..reasons import InvariantError, Reason, Unsupported
 from ..support.version import __version__
+from .ops_table import ROUNDING_MODE
 
 PLUGIN_NAME = "libBridgePasses.so"
 WHEEL = "xtc-mlir-python-bindings"
@@ -202,6 +203,11 @@ def context() -> ir.Context:
         library.bridgeRegisterDialects(_pointer(value))
         _contexts.value = value
     return _contexts.value
+
+
+def meant_rounding() -> dict[str, ir.Attribute]:
+    """Return the attribute that tells a rounding that is meant from a store's own: its mode, to nearest even."""
+    return {ROUNDING_MODE: ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 0)}
 
 
 def induction_variable(loop: ir.Operation) -> ir.Value:

@@ -12,7 +12,7 @@ import torch
 from ...reasons import Reason, Unsupported
 from .. import dtypes
 from .. import ops_table as table
-from ..mlir_runtime import ir
+from ..mlir_runtime import ir, meant_rounding
 
 
 @dataclass(frozen=True)
@@ -315,7 +315,7 @@ class Elementwise:
         if kinds[1] == "bool":
             return self._compare("ne", x, self._op_constant(0, x.dtype))
         operation = _signed_cast(kinds, x.dtype, dtype)
-        attributes = _rounding_mode() if meant and operation == "arith.truncf" else None
+        attributes = meant_rounding() if meant and operation == "arith.truncf" else None
         if operation != "arith.extf" or not _was_extended(x):
             self.casts.add((operation, x.dtype, dtype, attributes is not None))
         return Typed(self.create(operation, [x.value], [self.type(dtype)], attributes).result, dtype)
@@ -342,11 +342,6 @@ def _was_extended(x: Typed) -> bool:
     """Return True for a value that a narrower one was extended to: it is not what a buffer of this width keeps."""
     owner = x.value.owner
     return not isinstance(owner, ir.Block) and owner.name == "arith.extf"
-
-
-def _rounding_mode() -> dict[str, ir.Attribute]:
-    """Return the attribute that tells a rounding that is meant from a store's own: its mode, to nearest even."""
-    return {table.ROUNDING_MODE: ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 0)}
 
 
 def _common_dtype(args: Sequence[Typed | Number]) -> torch.dtype:
