@@ -66,7 +66,7 @@ def rewrite(
 class _Before(NamedTuple):
     """What is known of kernels before their nodes have other loops.
 
-    loaded: bytes; executed: by each of them; unrolled: lanes reduce by themselves what they reduced in loops.
+    loaded: bytes; executed: by each of several; unrolled: lanes reduce by themselves what they reduced in loops.
     """
 
     loaded: int
@@ -76,7 +76,7 @@ class _Before(NamedTuple):
 
 def _before(band: LiftedBand, nodes: dict[str, LoopNode], kernels: list[Kernel]) -> _Before:
     triton = inductor.generates_triton(inductor.device_of(nodes[band.nodes[0].name]))
-    done = [executed(kernel) for kernel in kernels] if triton else []
+    done = [executed(kernel) for kernel in kernels] if triton and len(kernels) > 1 else []
     return _Before(sum(map(_bytes_loaded, kernels)), done, _unrolled_reductions(band, nodes))
 
 
