@@ -5,16 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 from emitted import NO_STAGES, run_emitted
-
-from bridge.backend import bridge
-
-
-def rechecked(graph, inputs):
-    return bridge(graph, inputs, options={"strict": True, "recheck": True})
-
-
-def wide(x):
-    return x if x.dtype == torch.float64 else x.float()
+from programs import wide
+from rechecked import check, rechecked
 
 
 def scales_of_scales(x):
@@ -71,22 +63,13 @@ FUNCTIONS = [scales_of_scales, gated_by_norms, norm_of_norms, relative_to_moment
 FUNCTIONS += [number_of_positive_segments, relative_to_the_first]
 
 
-def check(function, x, kernels, dynamic=False):
-    """Compare with eager in float64, and count the kernels."""
-    outputs, codes = run_emitted(function, [x], rechecked, dynamic, **NO_STAGES)
-    expected = function(x.double())
-    for got, want in zip(*(v if isinstance(v, tuple) else (v,) for v in (outputs, expected)), strict=True):
-        torch.testing.assert_close(got.double(), want.double(), rtol=2e-5, atol=2e-5)
-    assert sum(code.count("@triton.jit") for code in codes) == kernels
-
-
 @pytest.mark.one_in(4)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("shape", [(6, 8, 16), (5, 9, 32)], ids=str)
 @pytest.mark.parametrize("function", [*FUNCTIONS, segments_of_segments], ids=lambda function: function.__name__)
 def test_segments_then_the_row_are_one_kernel(function, shape, dtype):
     """Rows of 9 segments have idle lanes, too."""
-    check(function, torch.randn(shape, generator=torch.Generator().manual_seed(0)).to(dtype), kernels=1)
+    check(function, [torch.randn(shape, generator=torch.Generator().manual_seed(0)).to(dtype)], kernels=1)
 
 
 @pytest.mark.one_in(4)
@@ -95,7 +78,7 @@ def test_segments_then_the_row_are_one_kernel(function, shape, dtype):
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__name__)
 def test_fewer_than_eight_segments_are_broadcast(function, shape, dtype):
     """Inductor adds them one by one, in each lane."""
-    check(function, torch.randn(shape, generator=torch.Generator().manual_seed(0)).to(dtype), kernels=1)
+    check(function, [torch.randn(shape, generator=torch.Generator().manual_seed(0)).to(dtype)], kernels=1)
 
 
 def groups_relative_to_the_peak(x):
@@ -106,7 +89,7 @@ def groups_relative_to_the_peak(x):
 
 
 def test_segments_may_be_parts_of_longer_segments():
-    check(groups_relative_to_the_peak, torch.randn(16, 4096, generator=torch.Generator().manual_seed(0)), kernels=1)
+    check(groups_relative_to_the_peak, [torch.randn(16, 4096, generator=torch.Generator().manual_seed(0))], kernels=1)
 
 
 @pytest.mark.parametrize("segments", [8, 4])
@@ -122,7 +105,7 @@ def test_an_infinite_segment_stays_what_it_is(segments):
 def test_the_number_of_rows_may_be_a_symbol(segments):
     x = torch.randn(6, segments, 16, generator=torch.Generator().manual_seed(0))
     torch._dynamo.mark_dynamic(x, 0)
-    check(norm_of_norms, x, kernels=1, dynamic=None)
+    check(norm_of_norms, [x], kernels=1, dynamic=None)
 
 
 def best_segment(x):
@@ -140,7 +123,7 @@ def best_of_two(x):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int32], ids=str)
 def test_another_segment_out_of_two_is_broadcast(dtype):
     x = (4 * torch.randn(6, 2, 32, generator=torch.Generator().manual_seed(0))).to(dtype)
-    check(best_of_two, x, kernels=1)
+    check(best_of_two, [x], kernels=1)
 
 
 def relative_to_the_others(x):
@@ -156,4 +139,4 @@ def relative_to_the_others(x):
 )
 def test_what_a_lane_cannot_hold_stays_apart(function, shape):
     x = torch.randn(shape, generator=torch.Generator().manual_seed(0))
-    check(function, x, kernels={scales_of_scales: 3, best_segment: 2, relative_to_the_others: 2}[function])
+    check(function, [x], kernels={scales_of_scales: 3, best_segment: 2, relative_to_the_others: 2}[function])

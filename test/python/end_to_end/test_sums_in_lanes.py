@@ -4,21 +4,14 @@ from __future__ import annotations
 
 import pytest
 import torch
-from emitted import NO_STAGES, run_emitted
+from programs import wide
+from rechecked import check
 from torch.nn import functional
 
 import bridge
 from bridge import offline
 from bridge.backend import bridge as bridge_backend
 from bridge.reasons import Reason
-
-
-def rechecked(graph, inputs):
-    return bridge_backend(graph, inputs, options={"strict": True, "recheck": True})
-
-
-def wide(x):
-    return x if x.dtype == torch.float64 else x.float()
 
 
 def normed_sum(x, _):
@@ -57,15 +50,6 @@ FUNCTIONS = [normed_sum, normed_peak, weighted_then_kept, interactions, pooled_b
 def inputs(shape, dtype):
     generator = torch.Generator().manual_seed(0)
     return [torch.randn(size, generator=generator).to(dtype) for size in (shape, shape[:2])]
-
-
-def check(function, given, kernels, dynamic=False):
-    """Compare with eager in float64, and count the kernels."""
-    outputs, codes = run_emitted(function, given, rechecked, dynamic, **NO_STAGES)
-    expected = function(*(x.double() for x in given))
-    for got, want in zip(*(v if isinstance(v, tuple) else (v,) for v in (outputs, expected)), strict=True):
-        torch.testing.assert_close(got.double(), want.double(), rtol=2e-5, atol=2e-5)
-    assert sum(code.count("@triton.jit") for code in codes) == kernels
 
 
 @pytest.mark.one_in(4)
