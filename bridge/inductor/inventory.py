@@ -399,6 +399,7 @@ torch._inductor.runtime.hints
 torch._inductor.runtime.triton_heuristics
     triton_helpers
     CachingAutotuner: filename inductor_meta launchers
+    2.13-: CachingAutotuner._cached_launcher
     Config HeuristicType.POINTWISE
     cached_autotune(size_hints, configs, triton_meta, heuristic_type, filename=, inductor_meta=, custom_kernel=,
         caching_autotuner_cls=, debug_autotuner_cls=)

@@ -30,4 +30,6 @@ def share_choices(kernels: Mapping[str, CachingAutotuner], tuned: Mapping[str, C
     common = kernels.keys() & tuned.keys()
     for source in common:
         kernels[source].launchers = tuned[source].launchers
+        if hasattr(kernels[source], "_cached_launcher"):
+            kernels[source]._cached_launcher = None  # It would be called without a look at `launchers`.
     return len(common)

@@ -37,6 +37,14 @@ def test_choices_are_shared_by_source():
     assert [each.launchers for each in kernels.values()] == [["fast"], ["kept"]]
 
 
+def test_a_kernel_that_was_called_has_the_choice_of_the_other():
+    """From torch 2.13 on a kernel keeps the launcher of its first call, and did not run those that it was given."""
+    called = SimpleNamespace(launchers=["slow"], _cached_launcher="slow")
+    tuning.share_choices({"same": called}, {"same": SimpleNamespace(launchers=["fast"], _cached_launcher="fast")})
+    assert called.launchers == ["fast"]
+    assert called._cached_launcher is None
+
+
 def test_nothing_is_shared_between_different_sources():
     kernels = {"one": SimpleNamespace(launchers=["kept"])}
     assert tuning.share_choices(kernels, {"other": SimpleNamespace(launchers=["fast"])}) == 0
