@@ -15,6 +15,7 @@ from ..inductor import columns as sums
 from ..inductor import mixed, tiles
 from ..inductor.columns import ColumnSum
 from ..inductor.protocols import Kernel, LoopNode
+from ..inductor.sizes import divided_up
 from ..lowering.triton.columns import MOST_PARTS, SUM_ELEMENTS, rows_of_step, stages_of_loop, sum_block, warps_of_row
 from ..lowering.triton.profitability import INSTRUCTIONS_A_BYTE, LAUNCH_BYTES, power_of_2
 from ..reasons import Reason, Unsupported
@@ -95,21 +96,22 @@ def blocks_to_try(tile: Tile, processors: int) -> list[int]:
 
     Unsupported where multiprocessors would be idle.
     """
-    block = mixed.block_of_mixed_kernel(tile.rows, processors)
-    while tile.rows / block < FEWEST_PROGRAMS * processors and block > SMALLEST_BLOCK:
+    rows = tile.typical_rows
+    block = mixed.block_of_mixed_kernel(rows, processors)
+    while rows / block < FEWEST_PROGRAMS * processors and block > SMALLEST_BLOCK:
         block //= 2
     block = max(block // 2, SMALLEST_BLOCK)
-    while -(-tile.rows // block) > MOST_PARTS:
+    while -(-rows // block) > MOST_PARTS:
         block *= 2
     known = [block << more for more in range(5)]
     if any(one.groups > 1 for one in tile.sums):
         known = _inside_groups(known, tile.group)
-    known = [block for block in known if tile.rows / block >= FEWEST_PROGRAMS * processors]
+    known = [block for block in known if rows / block >= FEWEST_PROGRAMS * processors]
     if len(tile.sums) > 1:  # memory that a kernel is given begins at a multiple of 16 bytes
-        known = [block for block in known if -(-tile.rows // block) * tile.columns % 4 == 0]
+        known = [block for block in known if divided_up(tile.rows, block) * tile.columns % 4 == 0]
     if not known:
-        detail = f"{tile.rows} rows in blocks of {block} are too few for {processors} multiprocessors"
-        if tile.group < tile.rows:
+        detail = f"{rows} rows in blocks of {block} are too few for {processors} multiprocessors"
+        if tile.group < rows:
             detail = (
                 f"no block of rows ends with each group of {tile.group} and keeps {processors} multiprocessors busy"
             )
@@ -147,7 +149,7 @@ def _inside_groups(known: list[int], group: int) -> list[int]:
 
 def parts_bytes(tile: Tile, block: int) -> int:
     """Return the bytes of the partial sums of blocks of so many rows."""
-    return -(-tile.rows // block) * tile.columns * 4 * len(tile.sums)
+    return divided_up(tile.typical_rows, block) * tile.columns * 4 * len(tile.sums)
 
 
 def check_worthwhile(tile: Tile, band: Kernel, adding: list[Kernel], block: int, force: bool = False) -> str:
@@ -202,7 +204,7 @@ def _cost_before(tile: Tile, kernel: Kernel) -> int:
     """Return what a kernel of Inductor's costs, or has cost before its sums had two stages."""
     if mixed.is_mixed(kernel):
         processors = inductor.multiprocessors(inductor.device_of(kernel))
-        block = mixed.block_of_mixed_kernel(tile.rows, processors)
+        block = mixed.block_of_mixed_kernel(tile.typical_rows, processors)
         return _beside(tile, [kernel], block) + _cost_in_blocks(tile, _work([kernel], tile), processors, block)
     staged = next((one.cost for one in tile.staged if one.whole is kernel), None)
     return staged or cost_of(kernel, _bytes_in_cache(tile, kernel)) + _cost_of_parts(tile, kernel)
@@ -219,7 +221,7 @@ def _bytes_in_cache(tile: Tile, kernel: Kernel) -> int:
 def _cost_of_parts(tile: Tile, kernel: Kernel) -> int:
     """Return the bytes that could be moved while a kernel that adds up columns goes from row to row."""
     nodes = inductor.loop_nodes(kernel)
-    rows = max((one.rows / one.parts for one in tile.sums if any(one.part is node for node in nodes)), default=0)
+    rows = max((inductor.size_hint(one.rows) / inductor.size_hint(one.parts) for one in tile.sums if any(one.part is node for node in nodes)), default=0)
     return int(rows / ROWS_AT_A_TIME * BYTES_OF_A_STEP)
 
 
@@ -264,7 +266,7 @@ def _work(kernels: Sequence[Kernel], tile: Tile) -> Work:
             touched[name] = max(touched.get(name, 0), size)
     nodes = [node for kernel in kernels for node in inductor.loop_nodes(kernel)]
     in_tile = [node for node in nodes if not tiles.covers_rows(node, tile.rows)]
-    lanes = tile.rows * power_of_2(tile.columns)
+    lanes = tile.typical_rows * power_of_2(tile.columns)
     executed, serial = inductor.instructions(in_tile) * lanes, sum(inductor.serial_instructions(in_tile)) * lanes
     return Work(sum(touched.values()), executed, serial, _registers(in_tile, tile))
 
@@ -289,7 +291,7 @@ def _cost_of_what_is_left(tile: Tile, block: int) -> int:
 
 def _cost_of_adding(tile: Tile, block: int) -> int:
     """Return the bytes that could be moved while one program adds up what the blocks of a few columns leave."""
-    parts = -(-tile.rows // block)
+    parts = divided_up(tile.typical_rows, block)
     columns, _ = sum_block(parts)
     return int(len(tile.sums) * columns * power_of_2(parts) / SUM_ELEMENTS * BYTES_OF_A_SUM)
 
@@ -300,7 +302,7 @@ def _cost_in_blocks(tile: Tile, work: Work, processors: int, block: int) -> int:
     A program has one row after another, and those for which there are no registers begin when the first have ended. The
     multiprocessor with the most programs ends last.
     """
-    programs, step = -(-tile.rows // block) / processors, rows_of_step(tile.columns, block)
+    programs, step = divided_up(tile.typical_rows, block) / processors, rows_of_step(tile.columns, block)
     resident = max(int(REGISTERS / (work.registers * step * power_of_2(tile.columns))), 1)
     in_turn = ceil(programs / resident) * block / step
     waits = in_turn * BYTES_OF_A_ROW / stages_of_loop(tile.columns, block) + BYTES_OF_FIRST_ROWS

@@ -12,6 +12,7 @@ from ..inductor.columns import is_column_part
 from ..inductor.grouped_sums import GroupedSum, grouped_sums
 from ..inductor.protocols import Kernel, LoopNode, Schedule
 from ..inductor.row_order import RowOrder, orders_of_rows
+from ..inductor.sizes import Extent
 from ..reasons import Unsupported
 from .independence import find_obstacle, replaced_by_parts
 
@@ -112,7 +113,7 @@ def _put_in_order(kernel: Kernel, order: RowOrder, undo: contextlib.ExitStack) -
     return False
 
 
-def stages_of(kernel: Kernel, rows: int, columns: int) -> Stages | None:
+def stages_of(kernel: Kernel, rows: Extent, columns: int) -> Stages | None:
     """Return what becomes of a kernel whose sums in groups of rows are of a tile; None for a kernel without such."""
     if find_obstacle(kernel) is not None:
         return None

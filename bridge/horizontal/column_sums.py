@@ -17,6 +17,7 @@ from ..inductor import columns as sums
 from ..inductor import mixed, tiles
 from ..inductor.columns import ColumnSum
 from ..inductor.protocols import Kernel, LoopNode, Schedule
+from ..inductor.sizes import Extent
 from ..reasons import Reason, Unsupported
 from ..support.error_boundary import try_step
 from .column_groups import Staged
@@ -42,7 +43,7 @@ class Tile:
     which the rest is among `readers`.
     """
 
-    rows: int
+    rows: Extent
     columns: int
     kernels: list[Kernel]
     sums: list[ColumnSum]
@@ -63,19 +64,27 @@ class Tile:
         return next((one.whole for one in self.divided if one.before is kernel), kernel)
 
     @property
+    def typical_rows(self) -> int:
+        """Return how many rows there are typically, where a symbol says it: for cost only."""
+        return inductor.size_hint(self.rows)
+
+    @property
     def group(self) -> int:
-        """Return a number of rows in whose multiples all groups end that have sums of their own."""
-        return gcd(*(one.rows // one.groups for one in self.sums))
+        """Return a number of rows in whose multiples all groups end that have sums of their own.
+
+        Where a symbol says how many rows there are, they are one group.
+        """
+        return gcd(*(inductor.size_hint(one.rows) // one.groups for one in self.sums))
 
 
 def adds_up_columns(kernel: Kernel) -> bool:
     """Return True for a kernel of loops that adds up columns, of which there are several, in two stages."""
-    return _is_of_loops(kernel) and any(numbers is None or numbers[1] > 1 for numbers in _extents(kernel))
+    return _is_of_loops(kernel) and any(extents is None or extents[1] > 1 for extents in _extents(kernel))
 
 
-def _extents(kernel: Kernel) -> set[tuple[int, int] | None]:
-    """Return (rows, columns) of the tiles whose columns a kernel adds up in two stages; None for symbols."""
-    return {sums.row_and_column_numbers(node) for node in _parts(kernel)}
+def _extents(kernel: Kernel) -> set[tuple[Extent, int] | None]:
+    """Return (rows, columns) of the tiles whose columns a kernel adds up in two stages; None for symbolic columns."""
+    return {sums.rows_and_columns(node) for node in _parts(kernel)}
 
 
 def _is_of_loops(kernel: Kernel) -> bool:
@@ -113,16 +122,16 @@ def _members_of(staged: Sequence[Staged], kernels: list[Kernel]) -> tuple[Staged
     return tuple(one for one in staged if any(kernel is one.first for kernel in kernels))
 
 
-def only_extents(kernel: Kernel) -> tuple[int, int]:
+def only_extents(kernel: Kernel) -> tuple[Extent, int]:
     """Return (rows, columns) of the tile whose columns a kernel adds up in two stages; Unsupported without one."""
     extents = _extents(kernel)
-    numbers, *others = extents
+    first, *others = extents
     name = kernel.get_name()
     if None in extents:
-        raise Unsupported(Reason.dynamic_extent, f"{name}: a size of the columns that it adds up is a symbol")
-    if numbers is None or others or not 1 < numbers[1] <= MOST_COLUMNS:
+        raise Unsupported(Reason.dynamic_extent, f"{name}: the columns that it adds up, or rows in groups, are symbols")
+    if first is None or others or not 1 < first[1] <= MOST_COLUMNS:
         raise Unsupported(Reason.extents_do_not_agree, f"{name}: no program has a whole row of its columns")
-    return numbers
+    return first
 
 
 def kernels_around(schedule: Schedule, kernel: Kernel) -> list[Kernel]:
@@ -142,22 +151,22 @@ def _around(schedule: Schedule, seed: int) -> list[int]:
     return [*before, *after]
 
 
-def _may_join(schedule: Schedule, seed: int, position: int, rows: int, columns: int) -> bool:
+def _may_join(schedule: Schedule, seed: int, position: int, rows: Extent, columns: int) -> bool:
     """Return True if a kernel is of loops over a tile, of the device of the seed, whichever others join it."""
     kernel, first = schedule[position], schedule[seed]
     alone = partial(_is_over_tile, kernel, first, rows, columns)
     return try_step(alone, False, kernel.get_name())
 
 
-def _is_over_tile(kernel: Kernel, other: Kernel, rows: int, columns: int) -> bool:
+def _is_over_tile(kernel: Kernel, other: Kernel, rows: Extent, columns: int) -> bool:
     same_device = _is_of_loops(kernel) and inductor.device_of(kernel) == inductor.device_of(other)
     return same_device and goes_over(kernel, rows, columns)
 
 
-def _joins(schedule: Schedule, members: list[int], position: int, rows: int, columns: int) -> bool:
+def _joins(schedule: Schedule, members: list[int], position: int, rows: Extent, columns: int) -> bool:
     """Return True if a kernel over a tile may be one with others; _parts of its are sums of the same tile."""
     kernel, others = schedule[position], [schedule[p] for p in members]
-    if not any(_share_tile(kernel, other, rows * columns) for other in others):
+    if not any(_share_tile(kernel, other, inductor.size_hint(rows) * columns) for other in others):
         return False
     both = [schedule[p] for p in sorted([*members, position])]
     return (
@@ -169,11 +178,11 @@ def _joins(schedule: Schedule, members: list[int], position: int, rows: int, col
     )
 
 
-def goes_over(kernel: Kernel, rows: int, columns: int) -> bool:
+def goes_over(kernel: Kernel, rows: Extent, columns: int) -> bool:
     """Return True if all nodes of a kernel go over the tile or its rows, or add up its columns."""
     for node in inductor.loop_nodes(kernel):
         if sums.is_column_part(node):
-            if sums.row_and_column_numbers(node) != (rows, columns):
+            if sums.rows_and_columns(node) != (rows, columns):
                 return False
         elif not _is_in_tile(node, rows, columns):
             return False
@@ -182,7 +191,7 @@ def goes_over(kernel: Kernel, rows: int, columns: int) -> bool:
     return True
 
 
-def _is_in_tile(node: LoopNode, rows: int, columns: int) -> bool:
+def _is_in_tile(node: LoopNode, rows: Extent, columns: int) -> bool:
     covers = tiles.covers_tile(node, rows, columns) or tiles.covers_rows(node, rows)
     return covers and tiles.splits_into_tile(node, rows, columns)
 
@@ -199,7 +208,7 @@ def _inputs(kernels: list[Kernel]) -> set[str]:
     return set().union(*map(inductor.buffers_read, kernels)) - made
 
 
-def _parts_agree(kernel: Kernel, rows: int, columns: int) -> bool:
+def _parts_agree(kernel: Kernel, rows: Extent, columns: int) -> bool:
     """Return True if each sum of a kernel reads, of what the kernel itself writes, what its own row and column have.
 
     The sums get the loops of the tile, and what the kernel has beside them keeps its own: these may go over columns
@@ -215,7 +224,7 @@ def _parts_agree(kernel: Kernel, rows: int, columns: int) -> bool:
     return True
 
 
-def _lanes_agree(one: Kernel, other: Kernel, rows: int, columns: int) -> bool:
+def _lanes_agree(one: Kernel, other: Kernel, rows: Extent, columns: int) -> bool:
     """Return True if each lane of `other` reads of what `one` writes only what its own row and column have written."""
     written = inductor.buffers_made(one)
     if any(inductor.storage_of(name) in inductor.buffers_read(other) for name in written):
@@ -227,7 +236,7 @@ def _lanes_agree(one: Kernel, other: Kernel, rows: int, columns: int) -> bool:
     return True
 
 
-def _reads_own(reader: LoopNode, writer: LoopNode | None, name: str, rows: int, columns: int) -> bool:
+def _reads_own(reader: LoopNode, writer: LoopNode | None, name: str, rows: Extent, columns: int) -> bool:
     if writer is None or sums.is_column_part(writer):
         return False
     # What the kernel has stored, it reads as it was before it was rounded, and so it would equal nothing.

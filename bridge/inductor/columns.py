@@ -31,6 +31,7 @@ from .loops import (
 from .mixed import block_of_mixed_kernel
 from .protocols import Kernel, LoopBody, LoopNode
 from .schedule import buffers_read, loop_nodes, node_body, node_sizes
+from .sizes import Extent, as_extent, divided_up, size_hint, statically_known
 
 #: Types of reductions whose parts are reduced by the same type, and that hold in float32 what they are of.
 KINDS = ("sum", "max", "min")
@@ -42,6 +43,7 @@ class ColumnSum:
 
     part, total: the nodes of the stages; buffer: the name of what is between them; parts: how many Inductor has;
     tile: the loops of the first as a node of a kernel of rows, which adds each element to the sum of its column;
+    rows may be an expression of symbols, and so may the parts then, of one group alone;
     groups: of as many rows that follow each other, each with a sum of its own (see grouped_sums.py); whole: then, loops
     that store the sums, of which the outer `loops` go over the groups.
     """
@@ -49,9 +51,9 @@ class ColumnSum:
     part: LoopNode
     total: LoopNode
     buffer: str
-    rows: int
+    rows: Extent
     columns: int
-    parts: int
+    parts: Extent
     tile: LoopBody
     groups: int = 1
     whole: LoopBody | None = None
@@ -74,17 +76,21 @@ def has_column_parts(kernel: Kernel) -> bool:
     return any(map(is_column_part, loop_nodes(kernel)))
 
 
-def row_and_column_numbers(part: LoopNode) -> tuple[int, int] | None:
-    """Return (rows, columns) of a sum of which `part` is the first stage; None where they are symbols."""
+def rows_and_columns(part: LoopNode) -> tuple[Extent, int] | None:
+    """Return (rows, columns) of a sum of which `part` is the first stage; the rows may be an expression of symbols.
+
+    None where the columns are symbols, the rows of several groups, or those of which there may be none.
+    """
     made = made_sum(part)
     if made is not None:
         return made.rows, made.columns
-    reduced, kept = prod(part.node._original_reduction_ranges), prod(part.node._original_ranges)
-    numbers = [sympy.sympify(extent) for extent in (reduced, kept)]
-    if not all(number.is_Integer for number in numbers):
+    rows, kept = as_extent(prod(part.node._original_reduction_ranges)), as_extent(prod(part.node._original_ranges))
+    if not isinstance(kept, int):
         return None
     groups = _groups(part)
-    return int(numbers[0]) * groups, int(numbers[1]) // groups
+    if not isinstance(rows, int) and (groups > 1 or not statically_known(rows >= 1)):
+        return None
+    return rows * groups, kept // groups
 
 
 def _groups(part: LoopNode) -> int:
@@ -103,26 +109,27 @@ def column_sum(part: LoopNode) -> ColumnSum:
     made = made_sum(part)
     if made is not None:
         return made
-    numbers = row_and_column_numbers(part)
-    if numbers is None:
-        raise Unsupported(Reason.dynamic_extent, f"{part.get_name()}: the rows or columns are symbols")
+    extents = rows_and_columns(part)
+    if extents is None:
+        raise Unsupported(Reason.dynamic_extent, f"{part.get_name()}: its columns, or rows in groups, are symbols")
     (output,) = part.get_outputs()
     readers = [user.node for user in output.users if not user.is_weak]
     total: Any = readers[0] if len(readers) == 1 else None
     name = output.get_name()
     if total is None or buffers_read(total) != {name} or kind(part) is None or kind(part) != kind(total):
         raise Unsupported(Reason.not_liftable, f"{part.get_name()}: no sum, max or min of float32 in two stages")
-    return _sum_of_stages(part, total, name, *numbers)
+    return _sum_of_stages(part, total, name, *extents)
 
 
-def _sum_of_stages(part: LoopNode, total: LoopNode, name: str, rows: int, columns: int) -> ColumnSum:
+def _sum_of_stages(part: LoopNode, total: LoopNode, name: str, rows: Extent, columns: int) -> ColumnSum:
     """Return a sum of two stages of Inductor's; Unsupported where they are not as expected."""
     groups = _groups(part)
     parts = _parts_in_last_place(part, columns, groups)
     if parts is None or is_column_part(total) or _extents(total) != (groups * columns, parts):
         raise Unsupported(Reason.not_liftable, f"{part.get_name()}: its parts are not whole rows of columns")
     body = as_one_stage(part)
-    if [prod(sizes) for sizes in body.sizes] != [groups * columns, rows // groups] or not _stores_in_order(body):
+    extents = [as_extent(prod(sizes)) for sizes in body.sizes]
+    if extents != [groups * columns, of_group(rows, groups)] or not _stores_in_order(body):
         raise Unsupported(Reason.not_liftable, f"{part.get_name()}: its columns are in another order in memory")
     if groups == 1:
         return ColumnSum(part, total, name, rows, columns, parts, tile_body(body, name))
@@ -131,6 +138,11 @@ def _sum_of_stages(part: LoopNode, total: LoopNode, name: str, rows: int, column
         raise Unsupported(Reason.not_liftable, f"{part.get_name()}: no loop of its own goes over its groups of rows")
     tile = tile_body(body, name, 1)
     return ColumnSum(part, total, name, rows, columns, groups * parts, tile, groups, whole, 1)
+
+
+def of_group(extent: Extent, groups: int) -> Extent:
+    """Return the rows, or parts, of each of some groups that have as many; symbols are of a single one."""
+    return extent // groups if isinstance(extent, int) else extent
 
 
 def _first_loop_is(groups: int, *bodies: LoopBody) -> bool:
@@ -206,22 +218,22 @@ def add_up_in_tile(one: ColumnSum, undo: contextlib.ExitStack) -> None:
     set_loop_body(one.part, one.tile, undo)
 
 
-def add_up_blocks(one: ColumnSum, blocks: int, undo: contextlib.ExitStack) -> None:
+def add_up_blocks(one: ColumnSum, blocks: Extent, undo: contextlib.ExitStack) -> None:
     """Give a sum's second stage the parts of `blocks` blocks, until `undo` is closed."""
     resize_parts(one, blocks, undo)
-    set_loop_body(one.total, second_stage(one, blocks // one.groups), undo)
+    set_loop_body(one.total, second_stage(one, of_group(blocks, one.groups)), undo)
 
 
-def second_stage(one: ColumnSum, parts: int) -> LoopBody:
+def second_stage(one: ColumnSum, parts: Extent) -> LoopBody:
     """Return the loops that add up so many parts of each column."""
     if one.whole is not None:
         key = "second stage", one.buffer, one.loops, parts
         return made_once(one.whole, key, partial(_second_stage_of_groups, one, one.whole, parts))
-    body, sizes = node_body(one.total), (node_sizes(one.total)[0], [sympy.Integer(parts)])
+    body, sizes = node_body(one.total), (node_sizes(one.total)[0], [sympy.sympify(parts)])
     return made_once(body, ("second stage", parts), partial(remake_loop_body, body, *sizes))
 
 
-def _second_stage_of_groups(one: ColumnSum, whole: LoopBody, parts: int) -> LoopBody:
+def _second_stage_of_groups(one: ColumnSum, whole: LoopBody, parts: Extent) -> LoopBody:
     dtype, found, (sizes, _) = one.total.node.get_dtype(), kind(one.total), whole.sizes
     name, place, variables = *_stored(whole), whole.iter_vars
 
@@ -232,7 +244,7 @@ def _second_stage_of_groups(one: ColumnSum, whole: LoopBody, parts: int) -> Loop
         total = ops.reduction(dtype, torch.float32, found, value)
         ops.store_reduction(name, place.subs(dict(zip(variables, indices, strict=True))), total)
 
-    return make_loop_body(run, sizes, [sympy.Integer(parts)])
+    return make_loop_body(run, sizes, [sympy.sympify(parts)])
 
 
 def _number(digits: Sequence[sympy.Symbol], sizes: Sequence[sympy.Expr]) -> sympy.Expr:
@@ -240,16 +252,16 @@ def _number(digits: Sequence[sympy.Symbol], sizes: Sequence[sympy.Expr]) -> symp
     return sum(prod(sizes[place + 1 : len(digits)]) * digit for place, digit in enumerate(digits))
 
 
-def resize_parts(one: ColumnSum, blocks: int, undo: contextlib.ExitStack) -> None:
+def resize_parts(one: ColumnSum, blocks: Extent, undo: contextlib.ExitStack) -> None:
     """Have the buffer between the stages of a sum have the parts of `blocks` blocks, until `undo` is closed."""
     from torch._inductor import ir
 
     node = one.part.node
     layout = node.layout
     undo.callback(setattr, node, "layout", layout)
-    parts = blocks // one.groups
-    sizes = [*layout.size[:-1], sympy.Integer(parts)]
-    strides = layout.stride if _groups(one.part) == 1 else [sympy.Integer(parts * one.columns), *layout.stride[1:]]
+    parts = sympy.sympify(of_group(blocks, one.groups))
+    sizes = [*layout.size[:-1], parts]
+    strides = layout.stride if _groups(one.part) == 1 else [parts * one.columns, *layout.stride[1:]]
     node.layout = ir.FixedLayout(layout.device, layout.dtype, sizes, strides)
 
 
@@ -259,7 +271,8 @@ def resize_to_workspace(found: Iterable[ColumnSum], processors: int, undo: conte
     Inductor's estimate of memory has those of a sum in two stages, which are fewer.
     """
     for one in found:
-        resize_parts(one, -(-one.rows // block_of_mixed_kernel(one.rows, processors)), undo)
+        block = block_of_mixed_kernel(size_hint(one.rows), processors)
+        resize_parts(one, divided_up(one.rows, block), undo)
 
 
 def tile_body(body: LoopBody, buffer: str, groups: int = 0) -> LoopBody:

@@ -62,8 +62,8 @@ def orders_of_rows(part: LoopNode, others: Iterable[LoopNode]) -> list[RowOrder]
 
     part: the first stage, as Inductor has it. Unsupported where its stages are not as expected.
     """
-    if made_sum(part) is not None or (one := column_sum(part)).groups > 1:
-        return []
+    if made_sum(part) is not None or (one := column_sum(part)).groups > 1 or not isinstance(one.rows, int):
+        return []  # TODO
     found = [_order(one, node) for node in others if not is_column_part(node)]
     return list(dict.fromkeys(order for order in found if order is not None))
 

@@ -6,11 +6,15 @@ import functools
 import itertools
 import operator
 from collections.abc import Callable
+from typing import TypeAlias
 
 import sympy
 from torch.utils._sympy.functions import FloorDiv, ModularIndexing
 
 from .protocols import LoopBody
+
+#: How many iterations loops have: a number, or an expression of symbols.
+Extent: TypeAlias = "int | sympy.Expr"
 
 
 def statically_known(condition: sympy.Basic | bool) -> bool:
@@ -18,6 +22,26 @@ def statically_known(condition: sympy.Basic | bool) -> bool:
     from torch._inductor.virtualized import V
 
     return bool(V.graph.sizevars.statically_known_true(condition))
+
+
+def as_extent(size: Extent) -> Extent:
+    """Return a size as a number of Python's where it is one, else as the sum that it is for the graph's guards."""
+    if isinstance(size, (int, sympy.Integer)):
+        return int(size)
+    from torch._inductor.virtualized import V
+
+    simplified = sympy.expand(V.graph.sizevars.simplify(size))
+    return int(simplified) if simplified.is_Integer else simplified
+
+
+def are_equal(one: Extent, other: Extent) -> bool:
+    """Return True if two sizes are the same for every value of their symbols that the graph's guards admit."""
+    return bool(one == other) or as_extent(one - other) == 0
+
+
+def divided_up(rows: Extent, block: int) -> Extent:
+    """Return how many blocks of so many rows there are, of which the last may have fewer."""
+    return -(-rows // block) if isinstance(rows, int) else FloorDiv(rows + block - 1, block)
 
 
 def size_facts() -> tuple[sympy.Basic, ...]:

@@ -12,27 +12,29 @@ from torch.utils._sympy.functions import FloorDiv, ModularIndexing
 from .loops import made_once
 from .protocols import LoopBody, LoopNode
 from .schedule import node_body
+from .sizes import Extent, are_equal, as_extent
 
 ROW, COLUMN = (sympy.Symbol(name, integer=True, nonnegative=True) for name in ("row", "column"))
 
 
-def covers_tile(node: LoopNode, rows: int, columns: int) -> bool:
+def covers_tile(node: LoopNode, rows: Extent, columns: int) -> bool:
     """Return True if a node goes over each element of a tile once: all of its loops, one within the other."""
     elements, reduced = _elements(node_body(node))
-    return elements == rows * columns and reduced in (1, columns)
+    return are_equal(elements, rows * columns) and reduced in (1, columns)
 
 
-def covers_rows(node: LoopNode, rows: int) -> bool:
+def covers_rows(node: LoopNode, rows: Extent) -> bool:
     """Return True if a node goes over the rows of a tile alone."""
-    return _elements(node_body(node)) == (rows, 1)
+    elements, reduced = _elements(node_body(node))
+    return are_equal(elements, rows) and reduced == 1
 
 
-def splits_into_tile(node: LoopNode, rows: int, columns: int) -> bool:
-    """Return what `splits_into` does for a tile; once, as nothing that is learned of symbols changes it for numbers.
+def splits_into_tile(node: LoopNode, rows: Extent, columns: int) -> bool:
+    """Return what `splits_into` does for a tile; once, as nothing that is learned of symbols makes it wrong.
 
     Loops over (2, 4, 65, 4) are not of 130 rows of 16: those of the first two are 8, and 130 are no multiple of 8.
     """
-    body, groups = node_body(node), (sympy.Integer(rows), sympy.Integer(columns))
+    body, groups = node_body(node), (sympy.sympify(rows), sympy.Integer(columns))
     return made_once(body, ("splits_into_tile", rows, columns), partial(splits_into, body, groups))
 
 
@@ -64,7 +66,7 @@ def reduction_types(node: LoopNode) -> set[str]:
     return {str(op.args[3]) for block in blocks for op in block.graph.nodes if op.target == "reduction"}
 
 
-def places(body: LoopBody, name: str, rows: int, columns: int, outer: int | None = None) -> set[sympy.Expr]:
+def places(body: LoopBody, name: str, rows: Extent, columns: int, outer: int | None = None) -> set[sympy.Expr]:
     """Return the addresses by row and column at which loops over a tile access a buffer; none where one is not known.
 
     Those alone where columns that follow each other are neighbours in memory. outer: how many loops stand around those
@@ -74,7 +76,7 @@ def places(body: LoopBody, name: str, rows: int, columns: int, outer: int | None
     return {place for place in found if sympy.expand(place - place.subs(COLUMN, 0)) == COLUMN}
 
 
-def agree(writer: LoopNode, reader: LoopBody, name: str, rows: int, columns: int) -> bool:
+def agree(writer: LoopNode, reader: LoopBody, name: str, rows: Extent, columns: int) -> bool:
     """Return True if, for each row and column, `reader` loads what `writer` has stored there, or for the whole row.
 
     Both go over the tile, or its rows. False where that is not known.
@@ -90,7 +92,7 @@ def _extents(body: LoopBody) -> list[sympy.Expr]:
 
 
 def _addresses(
-    body: LoopBody, name: str, kinds: tuple[str, ...], rows: int, columns: int, outer: int | None = None
+    body: LoopBody, name: str, kinds: tuple[str, ...], rows: Extent, columns: int, outer: int | None = None
 ) -> set[sympy.Expr] | None:
     """Return the addresses by row and column at which a node accesses a buffer; None where they are not known."""
     key = "addresses", name, kinds, rows, columns, outer
@@ -98,7 +100,7 @@ def _addresses(
 
 
 def _found_addresses(
-    body: LoopBody, name: str, kinds: tuple[str, ...], rows: int, columns: int, outer: int | None
+    body: LoopBody, name: str, kinds: tuple[str, ...], rows: Extent, columns: int, outer: int | None
 ) -> set[sympy.Expr] | None:
     from torch._inductor.loop_body import MemoryUsageType
 
@@ -111,9 +113,10 @@ def _found_addresses(
     if any(entry.mode is not None for _, entry in entries):
         return None
     places = [sympy.sympify(index).subs(digits, simultaneous=True) for index in known]
-    ranges = {ROW: sympy.Integer(rows), COLUMN: sympy.Integer(columns)}
+    ranges = {ROW: sympy.sympify(rows), COLUMN: sympy.Integer(columns)}
     found = {simplified(place, ranges) for place in places}
-    return found if all(place.free_symbols <= {ROW, COLUMN} for place in found) else None
+    known_symbols = {ROW, COLUMN, *ranges[ROW].free_symbols}
+    return found if all(place.free_symbols <= known_symbols for place in found) else None
 
 
 def loaded_at(body: LoopBody, name: str) -> list[sympy.Expr]:
@@ -132,29 +135,36 @@ def simplified(index: sympy.Expr, ranges: Mapping[sympy.Symbol, sympy.Expr]) -> 
 
 
 def loop_digits(
-    body: LoopBody, rows: int, columns: int, outer: int | None = None
+    body: LoopBody, rows: Extent, columns: int, outer: int | None = None
 ) -> dict[sympy.Symbol, sympy.Expr] | None:
     """Return the variables of loops by row and column; None where a loop does not end with a row."""
     last = len(body.iter_vars) if outer is None else outer
     (iterated, reduced), kept = body.sizes, body.iter_vars
     variables, sizes = [*kept[:last], *body.reduce_vars, *kept[last:]], [*iterated[:last], *reduced, *iterated[last:]]
-    width = 1 if prod(sizes) == rows else columns
+    width = 1 if are_equal(prod(sizes), rows) else columns
     digits, step = {}, 1
-    for variable, size in reversed(list(zip(variables, map(int, sizes), strict=True))):
-        digit = _digit(step, size, width)
+    for variable, size in reversed(list(zip(variables, map(as_extent, sizes), strict=True))):
+        digit = _digit(step, size, width, variable is variables[0])
         if digit is None:
             return None
         digits[variable] = digit
-        step *= size
+        step = as_extent(step * size)
     return digits
 
 
-def _digit(step: int, size: int, width: int) -> sympy.Expr | None:
+def _digit(step: Extent, size: Extent, width: int, outermost: bool) -> sympy.Expr | None:
     """Return the digit of weight `step` of an element's number, which has `size` values."""
     if step % width == 0:
-        return ModularIndexing(ROW, step // width, size)
+        return _digit_of_row(step // width, size, outermost)
     if width % (step * size) == 0:
         return ModularIndexing(COLUMN, step, size)
     if width % step == 0 and step * size % width == 0:  # the loop goes over rows and over columns
-        return FloorDiv(COLUMN, step) + width // step * ModularIndexing(ROW, 1, step * size // width)
+        return FloorDiv(COLUMN, step) + width // step * _digit_of_row(1, step * size // width, outermost)
     return None
+
+
+def _digit_of_row(step: Extent, size: Extent, outermost: bool) -> sympy.Expr:
+    """Return the digit of weight `step` of a row's number; of the outermost, no more can be said of a symbol's range."""
+    if outermost and not isinstance(size, int):
+        return FloorDiv(ROW, step)
+    return ModularIndexing(ROW, step, size)

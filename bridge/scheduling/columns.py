@@ -33,6 +33,7 @@ from ..inductor.loops import made_once
 from ..inductor.memory import estimated_peak, peak_bytes
 from ..inductor.protocols import Kernel, LoopNode, Schedule
 from ..inductor.row_order import RowOrder
+from ..inductor.sizes import Extent, divided_up
 from ..lowering.triton import codegen
 from ..lowering.triton.columns import column_band
 from ..reasons import Reason, Refusal, Unsupported
@@ -55,7 +56,7 @@ class _Seed:
     """
 
     kernel: Kernel
-    extents: tuple[int, int] | None
+    extents: tuple[Extent, int] | None
     order: RowOrder | None = None
 
 
@@ -302,7 +303,7 @@ def _in_blocks(
     rows: the kernel of all that is over the tile;
     check: raises Unsupported for a schedule that is not wanted; None where whether it pays does not matter.
     """
-    blocks, by_torch = -(-tile.rows // block), launches_by_torch(tile)
+    blocks, by_torch = divided_up(tile.rows, block), launches_by_torch(tile)
     with contextlib.ExitStack() as undo:
         for one in tile.sums:
             sums.add_up_blocks(one, blocks, undo)
@@ -356,7 +357,7 @@ def _fuse(kernels: list[Kernel]) -> Kernel | None:
     return codegen.fuse_nodes([node for kernel in kernels for node in inductor.loop_nodes(kernel)])
 
 
-def _keep_parts(band: Kernel, names: list[str], blocks: int, undo: contextlib.ExitStack) -> None:
+def _keep_parts(band: Kernel, names: list[str], blocks: Extent, undo: contextlib.ExitStack) -> None:
     place = band.scheduler, inductor.device_of(band), set(names)
     undo.callback(codegen.undo_add_up_parts, *place)
     codegen.add_up_parts(*place, blocks)

@@ -17,8 +17,9 @@ from ... import inductor
 from ...inductor.derived import derive_code_generator, derived_class
 from ...inductor.protocols import Kernel, KernelFeatures, LaunchNode, LoopNode, Schedule, Scheduler, TritonCodeGenerator
 from ...inductor.schedule import SharedLaunch
+from ...inductor.sizes import Extent, size_hint
 from ...inductor.tiles import splits_into
-from .columns import ColumnScheduling, sum_block
+from .columns import ColumnScheduling, looped_sum_block, sum_block
 from .combo_kernels import (
     has_static_rows,
     is_inner,
@@ -100,22 +101,27 @@ class BandMixin(ColumnScheduling):
         if kernel_kwargs.get("mix_order_reduction"):  # it has a loop over its rows, and a block of its own
             return super().create_kernel_choices(kernel_features, kernel_args, kernel_kwargs)
         names = {node.get_name() for node in kernel_features.scheduler_nodes()}
-        parts = max((self.bridge_sum_nodes[name] for name in names & self.bridge_sum_nodes.keys()), default=0)
+        added = [self.bridge_sum_nodes[name] for name in names & self.bridge_sum_nodes.keys()]
+        parts = max(map(size_hint, added), default=0)
+        looped = not all(isinstance(number, int) for number in added)
         inner = names & self.bridge_inner_nodes and is_inner(kernel_features, kernel_kwargs.get("tiling_scores"))
         fused = names & self.bridge_persistent_nodes.keys()
         if fused or inner or parts:
-            kernel_kwargs = {**kernel_kwargs, "override_persistent_reduction": True}
+            kernel_kwargs = {**kernel_kwargs, "override_persistent_reduction": not looped}
         if fused or parts:  # pairs and segments are of a row that one block has whole
             kernel_kwargs["override_cooperative_reduction"] = False
-        block = None
+        block, at_once = None, None
         if _has_free_blocks(kernel_args[0]) and (parts or fused):
             registers = max((self.bridge_persistent_nodes[name] for name in fused), default=0)
             block = sum_block(parts) if parts else rows_and_warps(registers, _lanes(kernel_args[0]))
+            if looped:
+                columns, at_once, warps = looped_sum_block(parts)
+                block = columns, warps
         if block and not kernel_kwargs.get("is_combo_kernel"):
-            kernel_kwargs["fixed_config"] = _fixed_block(kernel_args[0], *block)
+            kernel_kwargs["fixed_config"] = _fixed_block(kernel_args[0], *block, at_once)
         kernels = super().create_kernel_choices(kernel_features, kernel_args, kernel_kwargs)
         for kernel in kernels:
-            kernel.bridge_fused, kernel.bridge_block = bool(fused), block
+            kernel.bridge_fused, kernel.bridge_block = bool(fused), None if looped else block
         return kernels
 
     def generate_kernel_code_from_nodes(self, nodes: Sequence[LoopNode], *args: object, **kwargs: object) -> str:
@@ -239,17 +245,21 @@ class _Blocks(dict):
         return power_of_2(self._tiling[name.removesuffix("BLOCK").lower()])
 
 
-def _fixed_block(tiling: Mapping[str, sympy.Expr], rows: int, warps: int) -> FixedTritonConfig:
+def _fixed_block(
+    tiling: Mapping[str, sympy.Expr], rows: int, warps: int, at_once: int | None = None
+) -> FixedTritonConfig:
     """Return a configuration of so many rows a block, no more than there are; tiling: sizes by prefix.
 
-    A single row has a block of one: Inductor gives its constant indices and values that shape.
+    at_once: elements of a row that a loop has at a time; None where a block has all of them. A single row has a block of
+    one: Inductor gives its constant indices and values that shape.
     """
     from torch._inductor.codegen.triton import FixedTritonConfig
 
     there = tiling["x"]
     if isinstance(there, (int, sympy.Integer)):
         rows = min(rows, power_of_2(there))
-    return FixedTritonConfig(_Blocks({"XBLOCK": rows, "num_warps": warps, "num_stages": 1}, tiling))
+    along_row = {} if at_once is None else {"R0_BLOCK": at_once}
+    return FixedTritonConfig(_Blocks({"XBLOCK": rows, **along_row, "num_warps": warps, "num_stages": 1}, tiling))
 
 
 def share_launch(kernels: Schedule) -> LaunchNode:
@@ -270,8 +280,11 @@ def fuse_in_lanes(nodes: Sequence[LoopNode]) -> Kernel | None:
     return fused
 
 
-def add_up_parts(scheduler: Scheduler, device: torch.device, names: set[str], parts: int) -> None:
-    """Have a kernel of the named nodes hold all `parts` of some columns at once, which it adds up."""
+def add_up_parts(scheduler: Scheduler, device: torch.device, names: set[str], parts: Extent) -> None:
+    """Have a kernel of the named nodes hold all `parts` of some columns at once, which it adds up.
+
+    Where a symbol says how many there are, it goes over them in a loop.
+    """
     _bridge_backend(scheduler, device).bridge_sum_nodes.update(dict.fromkeys(names, parts))
 
 

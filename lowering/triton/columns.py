@@ -17,6 +17,7 @@ import torch
 
 from ...inductor.protocols import Kernel
 from ...inductor.schedule import buffer_dtype, multiprocessors, shared_memory
+from ...inductor.sizes import Extent, divided_up, size_hint
 from .profitability import power_of_2
 
 if TYPE_CHECKING:  # Importing this loads no Inductor: the classes are found where one is derived from them.
@@ -44,6 +45,10 @@ RESIDENT_WARPS = 32
 #: rows), and 8 to 22% more for 58 to 93 (ConvNeXt, EVA02).
 BYTES_ON_THEIR_WAY = 50
 
+#: Elements of a block that goes over parts in a loop, where a symbol says how many there are: 16 for each thread of
+#: `MOST_SUM_WARPS`, which each of several sums keeps in registers.
+LOOP_ELEMENTS = 4096
+
 #: What the rows that a block does not have add to its columns.
 NEUTRAL = {"sum": "0.0", "max": 'float("-inf")', "min": 'float("inf")'}
 
@@ -68,18 +73,18 @@ class ColumnBand:
     rows, columns: of the tile; block: rows of a program; parts: buffers of partial sums, by node.
     """
 
-    rows: int
+    rows: Extent
     columns: int
     block: int
     parts: dict[str, str]
 
     @property
-    def blocks(self) -> int:
+    def blocks(self) -> Extent:
         """Return how many programs there are, and partial sums of each column."""
-        return -(-self.rows // self.block)
+        return divided_up(self.rows, self.block)
 
 
-def column_band(kernel: Kernel, rows: int, columns: int, block: int, parts: dict[str, str]) -> Kernel:
+def column_band(kernel: Kernel, rows: Extent, columns: int, block: int, parts: dict[str, str]) -> Kernel:
     """Return a kernel of the same nodes that adds up columns; `parts` are its nodes that do."""
     from torch._inductor.scheduler import FusedSchedulerNode
 
@@ -94,6 +99,16 @@ def sum_block(parts: int) -> tuple[int, int]:
     columns = next((columns for columns in SUM_COLUMNS if columns * parts <= SUM_ELEMENTS), SUM_COLUMNS[-1])
     warps = 1 << max(columns * parts // 512 - 1, 0).bit_length()  # 16 elements for each thread
     return columns, min(warps, MOST_SUM_WARPS)
+
+
+def looped_sum_block(parts: int) -> tuple[int, int, int]:
+    """Return (columns, parts at a time, warps) of a block that adds up parts in a loop.
+
+    parts: how many of each column there are typically.
+    """
+    columns = SUM_COLUMNS[0]
+    at_once = min(power_of_2(parts), LOOP_ELEMENTS // columns)
+    return columns, at_once, max(columns * at_once // 512, 1)
 
 
 def warps_of_row(columns: int) -> int:
@@ -196,7 +211,7 @@ class ColumnScheduling(TritonScheduling):
     """Generates kernels of rows that add up columns."""
 
     @functools.cached_property
-    def bridge_sum_nodes(self) -> dict[str, int]:
+    def bridge_sum_nodes(self) -> dict[str, Extent]:
         """Return the nodes that add up what such kernels leave, with the parts of each column."""
         return {}
 
@@ -225,7 +240,7 @@ class ColumnScheduling(TritonScheduling):
     def _column_features(self, node: Any) -> SIMDKernelFeatures:
         from torch._inductor.codegen.simd_kernel_features import SIMDKernelFeatures
 
-        rows, columns = sympy.Integer(node.rows), sympy.Integer(node.columns)
+        rows, columns = sympy.sympify(node.rows), sympy.Integer(node.columns)
         return SIMDKernelFeatures(self.generate_node_schedule(node.get_nodes(), rows, columns), rows, columns)
 
     def _column_source(self, node: Any, features: SIMDKernelFeatures) -> tuple[Any, str, str]:
@@ -239,12 +254,12 @@ class ColumnScheduling(TritonScheduling):
             kernel = self.create_kernel_choices(features, [tiling], options)[0]
         kernel.rsplit_size = node.block
         self.codegen_node_schedule_with_kernel(features.node_schedule, kernel)
-        elements = sympy.Integer(len(node.parts) * node.blocks * node.columns)
+        elements = sympy.sympify(len(node.parts) * node.blocks * node.columns)
         _, workspace, _ = kernel.args.workspace(elements, False, dtype=torch.float32)
         with kernel:
             kernel.codegen_body()
         loads, device = list(kernel.bridge_loaded.values()), node.get_device()
-        at_once = programs_at_once(node.columns, node.blocks, multiprocessors(device))
+        at_once = programs_at_once(node.columns, size_hint(node.blocks), multiprocessors(device))
         fits = all_stay(at_once, staged_bytes(node.columns, loads), shared_memory(device))
         idle = rows_of_step(node.columns, node.block) > 1 or too_few_loads(at_once, loads)
         ahead = fits and idle and mostly_rows(loads) and lanes_differ(loads)
@@ -337,8 +352,8 @@ def _name_parts(node: Any, buffers: Sequence[str], workspace: str) -> None:
     wrapper = V.graph.wrapper_code
     for place, name in enumerate(buffers):
         layout = V.graph.get_buffer(name).get_layout()
-        size, stride = (tuple(map(int, numbers)) for numbers in (layout.size, layout.stride))
-        offset = place * node.blocks * node.columns
+        size, stride = map(wrapper.codegen_python_shape_tuple, (layout.size, layout.stride))
+        offset = wrapper.codegen_python_sizevar(sympy.sympify(place * node.blocks * node.columns))
         wrapper.writeline(f"{name} = reinterpret_tensor({workspace}, {size}, {stride}, {offset})")
         wrapper.allocated.add(name)
     wrapper.writeline(f"del {workspace}")

@@ -58,7 +58,8 @@ class LaneMixin(TritonKernel):
 
     def codegen_kernel(self, name: str | None = None) -> str:
         """Return the source; Inductor names a kernel for the heuristic that it finds there, be it in a comment."""
-        chosen, usual = "@triton_heuristics.fixed_config(", "@triton_heuristics.persistent_reduction"
+        chosen = "@triton_heuristics.fixed_config("
+        usual = f"@triton_heuristics.{'persistent_reduction' if self.persistent_reduction else 'reduction'}"
         return super().codegen_kernel(name).replace(chosen, f"# In the place of {usual}\n{chosen}", 1)
 
     def codegen_body(self) -> None:

@@ -48,7 +48,7 @@ def look(function, check):
 def test_a_sum_of_columns_in_two_stages():
     def check(part):
         one = columns.column_sum(part)
-        assert (one.rows, one.columns) == (ROWS, COLUMNS) == columns.row_and_column_numbers(part)
+        assert (one.rows, one.columns) == (ROWS, COLUMNS) == columns.rows_and_columns(part)
         assert 1 < one.parts < ROWS and ROWS % one.parts == 0
         assert [int(size) for size in one.tile.sizes[0]] == [ROWS, COLUMNS] and not one.tile.sizes[1]
         assert one.tile.has_partial_accumulate
