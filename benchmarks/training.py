@@ -1,6 +1,7 @@
 """Training patterns, forward and backward, with Inductor and with Bridge.
 
 python benchmarks/training.py [part of a name ...] [--reasons]    # kernels, for a GPU that need not be there
+python benchmarks/training.py [part of a name ...] --dynamic      # the same for any number of rows
 python benchmarks/training.py [part of a name ...] --time         # times and errors, on a GPU
 """
 
@@ -181,9 +182,18 @@ PATTERNS: dict[str, tuple[Callable, Callable[[], tuple]]] = {
 }
 
 
-def graphs(function: Callable, inputs: tuple, compile_fx: Callable) -> list[str]:
-    """Return the generated code of the forward and of the backward."""
+def mark_rows(inputs: tuple) -> None:
+    """Have a symbol say how many rows there are: the first size of the first input, and of all that have as many."""
+    for tensor in inputs:
+        if tensor.shape[0] == inputs[0].shape[0]:
+            torch._dynamo.mark_dynamic(tensor, 0)
+
+
+def graphs(function: Callable, inputs: tuple, compile_fx: Callable, dynamic: bool = False) -> list[str]:
+    """Return the generated code of the forward and of the backward; dynamic: for any number of rows."""
     torch._dynamo.reset()
+    if dynamic:
+        mark_rows(inputs)
     codes: list[str] = []
     with (
         _stubs.scratch_caches(),
@@ -193,7 +203,8 @@ def graphs(function: Callable, inputs: tuple, compile_fx: Callable) -> list[str]
         _ended_by_done(),
         torch.enable_grad(),
     ):
-        torch.compile(function, backend=_ending(compile_fx), dynamic=False, fullgraph=True)(*inputs)
+        marked = None if dynamic else False
+        torch.compile(function, backend=_ending(compile_fx), dynamic=marked, fullgraph=True)(*inputs)
     return codes
 
 
@@ -226,9 +237,9 @@ def count(code: str) -> str:
     return f"{len(parse_wrapper(code).launches)}{f' + {sums}' if sums else ''}"
 
 
-def counts(function: Callable, inputs: tuple, compile_fx: Callable) -> str:
+def counts(function: Callable, inputs: tuple, compile_fx: Callable, dynamic: bool = False) -> str:
     """Return the numbers of launches, forward and backward, as cells of a table."""
-    return " | ".join(map(count, graphs(function, inputs, compile_fx)))
+    return " | ".join(map(count, graphs(function, inputs, compile_fx, dynamic)))
 
 
 def training_case(name: str, function: Callable, inputs: tuple) -> Case:
@@ -281,6 +292,7 @@ def main() -> None:
     parser.add_argument("names", nargs="*")
     parser.add_argument("--reasons", action="store_true")
     parser.add_argument("--time", action="store_true")
+    parser.add_argument("--dynamic", action="store_true")
     arguments = parser.parse_args()
     if arguments.time:
         print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}", flush=True)
@@ -288,9 +300,9 @@ def main() -> None:
     print(f"torch {torch.__version__}\n\n| pattern | Inductor: forward | backward | Bridge: forward | backward |")
     print("|---|---|---|---|---|", flush=True)
     for name, (function, make) in chosen(arguments.names).items():
-        theirs = counts(function, make(), torch._inductor.compile_fx.compile_fx)
+        theirs = counts(function, make(), torch._inductor.compile_fx.compile_fx, arguments.dynamic)
         with recorded() as recording:
-            ours = counts(function, make(), bridge)
+            ours = counts(function, make(), bridge, arguments.dynamic)
         print(f"| {name} | {theirs} | {ours} |", flush=True)
         if arguments.reasons:
             print(*(f"    {line}" for line in reasons(recording)), sep="\n", flush=True)

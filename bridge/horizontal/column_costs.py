@@ -15,7 +15,7 @@ from ..inductor import columns as sums
 from ..inductor import mixed, tiles
 from ..inductor.columns import ColumnSum
 from ..inductor.protocols import Kernel, LoopNode
-from ..inductor.sizes import divided_up
+from ..inductor.sizes import Extent, divided_up, of_each
 from ..lowering.triton.columns import MOST_PARTS, SUM_ELEMENTS, rows_of_step, stages_of_loop, sum_block, warps_of_row
 from ..lowering.triton.profitability import INSTRUCTIONS_A_BYTE, LAUNCH_BYTES, power_of_2
 from ..reasons import Reason, Unsupported
@@ -104,19 +104,34 @@ def blocks_to_try(tile: Tile, processors: int) -> list[int]:
     while -(-rows // block) > MOST_PARTS:
         block *= 2
     known = [block << more for more in range(5)]
-    if any(one.groups > 1 for one in tile.sums):
+    if any(one.groups != 1 for one in tile.sums):
         known = _inside_groups(known, tile.group)
     known = [block for block in known if rows / block >= FEWEST_PROGRAMS * processors]
-    if len(tile.sums) > 1:  # memory that a kernel is given begins at a multiple of 16 bytes
-        known = [block for block in known if divided_up(tile.rows, block) * tile.columns % 4 == 0]
     if not known:
         detail = f"{rows} rows in blocks of {block} are too few for {processors} multiprocessors"
-        if tile.group < rows:
-            detail = (
-                f"no block of rows ends with each group of {tile.group} and keeps {processors} multiprocessors busy"
-            )
+        if any(one.groups != 1 for one in tile.sums):
+            size = _rows_of_group(tile)
+            detail = f"no block of rows ends with each group of {size} and keeps {processors} multiprocessors busy"
         raise Unsupported(Reason.not_profitable, f"{_names(tile)}: {detail}")
-    return known
+    return _aligned(known, tile)
+
+
+def _rows_of_group(tile: Tile) -> Extent:
+    """Return the rows of a group: a number in whose multiples all of them end, or an expression that has none."""
+    sizes = [of_each(one.rows, one.groups) for one in tile.sums]
+    return next((size for size in sizes if not isinstance(size, int)), tile.group)
+
+
+def _aligned(known: list[int], tile: Tile) -> list[int]:
+    """Return the blocks whose partial sums begin at a multiple of 16 bytes, as all memory does that a kernel is given.
+
+    Unsupported where none do, for any number of rows.
+    """
+    found = [block for block in known if divided_up(tile.rows, block) * tile.columns % 4 == 0 or len(tile.sums) == 1]
+    if not found:
+        detail = f"sums of {tile.columns} columns, one after the other, begin at no multiple of 16 bytes"
+        raise Unsupported(Reason.not_liftable, f"{_names(tile)}: {detail}")
+    return found
 
 
 def fastest_first(tile: Tile, blocks: Sequence[int], processors: int) -> list[int]:
@@ -221,7 +236,8 @@ def _bytes_in_cache(tile: Tile, kernel: Kernel) -> int:
 def _cost_of_parts(tile: Tile, kernel: Kernel) -> int:
     """Return the bytes that could be moved while a kernel that adds up columns goes from row to row."""
     nodes = inductor.loop_nodes(kernel)
-    rows = max((inductor.size_hint(one.rows) / inductor.size_hint(one.parts) for one in tile.sums if any(one.part is node for node in nodes)), default=0)
+    added = [one for one in tile.sums if any(one.part is node for node in nodes)]
+    rows = max((inductor.size_hint(one.rows) / inductor.size_hint(one.parts) for one in added), default=0)
     return int(rows / ROWS_AT_A_TIME * BYTES_OF_A_STEP)
 
 

@@ -48,11 +48,11 @@ class Staged:
         return replaced_by_parts(schedule, self.whole, self.first, self.second)
 
 
-def tiles_of_groups(kernel: Kernel, others: Iterable[Kernel]) -> list[tuple[int, int]]:
+def tiles_of_groups(kernel: Kernel, others: Iterable[Kernel]) -> list[tuple[Extent, int]]:
     """Return (rows, columns) of the tiles whose columns a kernel adds up in groups of rows, beside others of that tile.
 
-    A buffer of the size of the tile is in both at the same place for each row and column. Unsupported where a size is
-    a symbol.
+    A buffer of the size of the tile is in both at the same place for each row and column. Unsupported where the columns
+    are a symbol.
     """
     if find_obstacle(kernel) is not None:
         return []
@@ -75,15 +75,15 @@ def _same_places(one: GroupedSum, node: LoopNode) -> bool:
     return any(
         tiles.places(body, name, *extents, one.loops) & tiles.places(other, name, *extents)
         for name in inductor.buffers_read(one.node) & used
-        if inductor.size_hint(inductor.buffer_numel(name)) >= one.rows * one.columns
+        if inductor.size_hint(inductor.buffer_numel(name)) >= inductor.size_hint(one.rows) * one.columns
     )
 
 
 def orders_of_segments(kernel: Kernel, others: Iterable[Kernel]) -> list[RowOrder]:
     """Return the orders in which others go over segments of the rows whose columns a kernel adds up.
 
-    A buffer of the size of the tile is in both at the same place for each row and column. Unsupported where a size is
-    a symbol.
+    A buffer of the size of the tile is in both at the same place for each row and column. Unsupported where the columns
+    are a symbol.
     """
     if find_obstacle(kernel) is not None:
         return []

@@ -17,7 +17,7 @@ from ..inductor import columns as sums
 from ..inductor import mixed, tiles
 from ..inductor.columns import ColumnSum
 from ..inductor.protocols import Kernel, LoopNode, Schedule
-from ..inductor.sizes import Extent
+from ..inductor.sizes import Extent, known_divisor, of_each
 from ..reasons import Reason, Unsupported
 from ..support.error_boundary import try_step
 from .column_groups import Staged
@@ -70,11 +70,8 @@ class Tile:
 
     @property
     def group(self) -> int:
-        """Return a number of rows in whose multiples all groups end that have sums of their own.
-
-        Where a symbol says how many rows there are, they are one group.
-        """
-        return gcd(*(inductor.size_hint(one.rows) // one.groups for one in self.sums))
+        """Return a number of rows in whose multiples all groups end that have sums of their own."""
+        return gcd(*(known_divisor(of_each(one.rows, one.groups)) for one in self.sums))
 
 
 def adds_up_columns(kernel: Kernel) -> bool:
@@ -128,7 +125,9 @@ def only_extents(kernel: Kernel) -> tuple[Extent, int]:
     first, *others = extents
     name = kernel.get_name()
     if None in extents:
-        raise Unsupported(Reason.dynamic_extent, f"{name}: the columns that it adds up, or rows in groups, are symbols")
+        raise Unsupported(
+            Reason.dynamic_extent, f"{name}: the columns that it adds up are symbols, or it may have no row"
+        )
     if first is None or others or not 1 < first[1] <= MOST_COLUMNS:
         raise Unsupported(Reason.extents_do_not_agree, f"{name}: no program has a whole row of its columns")
     return first

@@ -31,7 +31,7 @@ from .loops import (
 from .mixed import block_of_mixed_kernel
 from .protocols import Kernel, LoopBody, LoopNode
 from .schedule import buffers_read, loop_nodes, node_body, node_sizes
-from .sizes import Extent, as_extent, divided_up, size_hint, statically_known
+from .sizes import Extent, as_extent, divided_up, of_each, size_hint, statically_known
 
 #: Types of reductions whose parts are reduced by the same type, and that hold in float32 what they are of.
 KINDS = ("sum", "max", "min")
@@ -43,7 +43,7 @@ class ColumnSum:
 
     part, total: the nodes of the stages; buffer: the name of what is between them; parts: how many Inductor has;
     tile: the loops of the first as a node of a kernel of rows, which adds each element to the sum of its column;
-    rows may be an expression of symbols, and so may the parts then, of one group alone;
+    rows, groups and parts may be expressions of symbols;
     groups: of as many rows that follow each other, each with a sum of its own (see grouped_sums.py); whole: then, loops
     that store the sums, of which the outer `loops` go over the groups.
     """
@@ -55,7 +55,7 @@ class ColumnSum:
     columns: int
     parts: Extent
     tile: LoopBody
-    groups: int = 1
+    groups: Extent = 1
     whole: LoopBody | None = None
     loops: int = 0
 
@@ -79,29 +79,27 @@ def has_column_parts(kernel: Kernel) -> bool:
 def rows_and_columns(part: LoopNode) -> tuple[Extent, int] | None:
     """Return (rows, columns) of a sum of which `part` is the first stage; the rows may be an expression of symbols.
 
-    None where the columns are symbols, the rows of several groups, or those of which there may be none.
+    None where the columns are a symbol, or there may be no row.
     """
     made = made_sum(part)
     if made is not None:
         return made.rows, made.columns
-    rows, kept = as_extent(prod(part.node._original_reduction_ranges)), as_extent(prod(part.node._original_ranges))
-    if not isinstance(kept, int):
+    reduced, kept, groups = prod(part.node._original_reduction_ranges), prod(part.node._original_ranges), _groups(part)
+    rows, columns = as_extent(reduced * groups), of_each(as_extent(kept), groups)
+    if not isinstance(columns, int) or not (isinstance(rows, int) or statically_known(rows >= 1)):
         return None
-    groups = _groups(part)
-    if not isinstance(rows, int) and (groups > 1 or not statically_known(rows >= 1)):
-        return None
-    return rows * groups, kept // groups
+    return rows, columns
 
 
-def _groups(part: LoopNode) -> int:
+def _groups(part: LoopNode) -> Extent:
     """Return the groups of rows that have sums of their own, as a first stage's buffer says; 1 where there are none.
 
     Each group has its parts one after the other, and each part its columns.
     """
     layout = part.node.get_layout()
     (groups, *rest), (whole, *_) = layout.size[:-1] or [1], layout.stride
-    own = groups > 1 and layout.stride[-1] == prod(rest) and whole == prod(rest) * layout.size[-1]
-    return int(groups) if own else 1
+    own = groups != 1 and layout.stride[-1] == prod(rest) and whole == prod(rest) * layout.size[-1]
+    return as_extent(groups) if own else 1
 
 
 def column_sum(part: LoopNode) -> ColumnSum:
@@ -111,7 +109,7 @@ def column_sum(part: LoopNode) -> ColumnSum:
         return made
     extents = rows_and_columns(part)
     if extents is None:
-        raise Unsupported(Reason.dynamic_extent, f"{part.get_name()}: its columns, or rows in groups, are symbols")
+        raise Unsupported(Reason.dynamic_extent, f"{part.get_name()}: its columns are symbols, or it may have no row")
     (output,) = part.get_outputs()
     readers = [user.node for user in output.users if not user.is_weak]
     total: Any = readers[0] if len(readers) == 1 else None
@@ -129,7 +127,7 @@ def _sum_of_stages(part: LoopNode, total: LoopNode, name: str, rows: Extent, col
         raise Unsupported(Reason.not_liftable, f"{part.get_name()}: its parts are not whole rows of columns")
     body = as_one_stage(part)
     extents = [as_extent(prod(sizes)) for sizes in body.sizes]
-    if extents != [groups * columns, of_group(rows, groups)] or not _stores_in_order(body):
+    if extents != [groups * columns, of_each(rows, groups)] or not _stores_in_order(body):
         raise Unsupported(Reason.not_liftable, f"{part.get_name()}: its columns are in another order in memory")
     if groups == 1:
         return ColumnSum(part, total, name, rows, columns, parts, tile_body(body, name))
@@ -140,12 +138,7 @@ def _sum_of_stages(part: LoopNode, total: LoopNode, name: str, rows: Extent, col
     return ColumnSum(part, total, name, rows, columns, groups * parts, tile, groups, whole, 1)
 
 
-def of_group(extent: Extent, groups: int) -> Extent:
-    """Return the rows, or parts, of each of some groups that have as many; symbols are of a single one."""
-    return extent // groups if isinstance(extent, int) else extent
-
-
-def _first_loop_is(groups: int, *bodies: LoopBody) -> bool:
+def _first_loop_is(groups: Extent, *bodies: LoopBody) -> bool:
     return all(len(body.sizes[0]) > 1 and body.sizes[0][0] == groups for body in bodies)
 
 
@@ -170,18 +163,18 @@ def kind(node: LoopNode) -> str | None:
     return found if found in KINDS and all(dtype in narrow for dtype in dtypes) else None
 
 
-def _parts_in_last_place(part: LoopNode, columns: int, groups: int) -> int | None:
+def _parts_in_last_place(part: LoopNode, columns: int, groups: Extent) -> Extent | None:
     """Return how many parts of a group a first stage's buffer has, if each of them is `columns` neighbours in it."""
     from torch._inductor.ir import FlexibleLayout
 
     layout = part.node.get_layout()
-    first = 1 if groups > 1 else 0
+    first = 0 if groups == 1 else 1
     *sizes, parts = layout.size[first:]
     *strides, step = layout.stride[first:]
     expected = FlexibleLayout.contiguous_strides(sizes)
     row = [pair for pair, size in zip(zip(strides, expected, strict=True), sizes, strict=True) if size != 1]
     whole = prod(sizes) == columns and step == columns and layout.offset == 0 and layout.dtype == torch.float32
-    return int(parts) if whole and all(ours == theirs for ours, theirs in row) else None
+    return as_extent(parts) if whole and all(ours == theirs for ours, theirs in row) else None
 
 
 def as_one_stage(part: LoopNode) -> LoopBody:
@@ -221,7 +214,7 @@ def add_up_in_tile(one: ColumnSum, undo: contextlib.ExitStack) -> None:
 def add_up_blocks(one: ColumnSum, blocks: Extent, undo: contextlib.ExitStack) -> None:
     """Give a sum's second stage the parts of `blocks` blocks, until `undo` is closed."""
     resize_parts(one, blocks, undo)
-    set_loop_body(one.total, second_stage(one, of_group(blocks, one.groups)), undo)
+    set_loop_body(one.total, second_stage(one, of_each(blocks, one.groups)), undo)
 
 
 def second_stage(one: ColumnSum, parts: Extent) -> LoopBody:
@@ -259,7 +252,7 @@ def resize_parts(one: ColumnSum, blocks: Extent, undo: contextlib.ExitStack) -> 
     node = one.part.node
     layout = node.layout
     undo.callback(setattr, node, "layout", layout)
-    parts = sympy.sympify(of_group(blocks, one.groups))
+    parts = sympy.sympify(of_each(blocks, one.groups))
     sizes = [*layout.size[:-1], parts]
     strides = layout.stride if _groups(one.part) == 1 else [parts * one.columns, *layout.stride[1:]]
     node.layout = ir.FixedLayout(layout.device, layout.dtype, sizes, strides)

@@ -22,6 +22,7 @@ from .columns import ColumnSum, is_column_part, kind, only_reduces, second_stage
 from .loops import made_once, set_loop_body
 from .protocols import LoopNode
 from .schedule import node_body
+from .sizes import Extent, as_extent, of_each, statically_known
 
 
 @dataclass(frozen=True)
@@ -33,8 +34,8 @@ class GroupedSum:
 
     node: LoopNode
     loops: int
-    groups: int
-    rows: int
+    groups: Extent
+    rows: Extent
     columns: int
 
 
@@ -42,25 +43,27 @@ def grouped_sums(node: LoopNode) -> list[GroupedSum]:
     """Return what a node may be taken for: any of its outer loops may go over groups.
 
     Its rows are those of a group, one after the other, and then those of the next. Whether another node's rows are the
-    same ones is for the accesses of both to say. Unsupported where a size is a symbol.
+    same ones is for the accesses of both to say. Unsupported where the columns are a symbol, or there may be no row.
     """
     if is_column_part(node) or kind(node) is None:
         return []
     body = node_body(node)
-    iterated, reduced = ([sympy.sympify(size) for size in sizes] for sizes in body.sizes)
+    iterated, reduced = (list(map(as_extent, sizes)) for sizes in body.sizes)
     if len(iterated) < 2 or not reduced or not only_reduces(body):
         return []
-    if not all(size.is_Integer for size in (*iterated, *reduced)):
-        raise Unsupported(
-            Reason.dynamic_extent, f"{node.get_name()}: a size of the columns that it adds up is a symbol"
-        )
-    return [found for loops in range(1, len(iterated)) if (found := _with_groups(node, loops)).groups > 1]
+    if not isinstance(iterated[-1], int) or not all(_is_there(size) for size in (*iterated, *reduced)):
+        detail = f"{node.get_name()}: the columns that it adds up are symbols, or it may have no row"
+        raise Unsupported(Reason.dynamic_extent, detail)
+    split = [(loops, prod(iterated[:loops]), prod(iterated[loops:])) for loops in range(1, len(iterated))]
+    return [
+        GroupedSum(node, loops, groups, as_extent(groups * prod(reduced)), columns)
+        for loops, groups, columns in split
+        if groups != 1 and isinstance(columns, int)
+    ]
 
 
-def _with_groups(node: LoopNode, loops: int) -> GroupedSum:
-    iterated, reduced = (list(map(int, sizes)) for sizes in node_body(node).sizes)
-    groups = prod(iterated[:loops])
-    return GroupedSum(node, loops, groups, groups * prod(reduced), prod(iterated[loops:]))
+def _is_there(size: Extent) -> bool:
+    return isinstance(size, int) or statically_known(size >= 1)
 
 
 def add_stage(one: GroupedSum, undo: contextlib.ExitStack) -> LoopNode:
@@ -69,7 +72,7 @@ def add_stage(one: GroupedSum, undo: contextlib.ExitStack) -> LoopNode:
     The new node is over the tile, and in no kernel yet.
     """
     (result,) = one.node.get_outputs()
-    name, parts = f"{result.get_name()}_parts", one.rows // one.groups
+    name, parts = f"{result.get_name()}_parts", of_each(one.rows, one.groups)
     part = _new_node(one.node, name, [one.groups, one.columns, parts], [parts * one.columns, 1, one.columns], undo)
     whole = node_body(one.node)
     tile = tile_body(whole, name, one.loops)
@@ -80,7 +83,7 @@ def add_stage(one: GroupedSum, undo: contextlib.ExitStack) -> LoopNode:
     return part
 
 
-def _new_node(like: Any, name: str, sizes: list[int], strides: list[int], undo: contextlib.ExitStack) -> Any:
+def _new_node(like: Any, name: str, sizes: list[Extent], strides: list[Extent], undo: contextlib.ExitStack) -> Any:
     """Return a node of loops that are to be given to it, for a new buffer of float32, before another node.
 
     It is the same one as long as `like` has the same loops: what it was given is undone by then.
@@ -99,12 +102,12 @@ def _new_node(like: Any, name: str, sizes: list[int], strides: list[int], undo: 
     return node
 
 
-def _made_node(like: Any, name: str, sizes: list[int], strides: list[int]) -> Any:
+def _made_node(like: Any, name: str, sizes: list[Extent], strides: list[Extent]) -> Any:
     from torch._inductor import ir
     from torch._inductor.scheduler import SchedulerNode
     from torch._inductor.virtualized import V
 
-    device, numbers = like.get_device(), [[sympy.Integer(number) for number in given] for given in (sizes, strides)]
+    device, numbers = like.get_device(), [[sympy.sympify(number) for number in given] for given in (sizes, strides)]
     with ir.IRNode.current_origins(like.node.get_origins()):
         data = ir.Pointwise(device=device, dtype=torch.float32, inner_fn=_nothing, ranges=numbers[0])
         layout = ir.FixedLayout(device, torch.float32, *numbers)

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import prod
+from operator import itemgetter
 from typing import Any
 
 import sympy
@@ -31,7 +32,7 @@ from .columns import (
 from .loops import made_once, remake_loop_body, set_loop_body
 from .protocols import LoopBody, LoopNode
 from .schedule import buffer_numel, buffers_made, buffers_read, node_body
-from .sizes import size_hint
+from .sizes import Extent, are_equal, as_extent, of_each, size_hint
 
 
 @dataclass(frozen=True)
@@ -42,17 +43,17 @@ class RowOrder:
     leads in the order that there was; columns: of the tile.
     """
 
-    sizes: tuple[int, ...]
+    sizes: tuple[Extent, ...]
     steps: tuple[int, ...]
     columns: int
 
     @property
-    def rows(self) -> int:
+    def rows(self) -> Extent:
         """Return the rows of the tile."""
-        return prod(self.sizes)
+        return as_extent(prod(self.sizes))
 
     @property
-    def groups(self) -> int:
+    def groups(self) -> Extent:
         """Return how many groups there are."""
         return self.sizes[0]
 
@@ -62,8 +63,8 @@ def orders_of_rows(part: LoopNode, others: Iterable[LoopNode]) -> list[RowOrder]
 
     part: the first stage, as Inductor has it. Unsupported where its stages are not as expected.
     """
-    if made_sum(part) is not None or (one := column_sum(part)).groups > 1 or not isinstance(one.rows, int):
-        return []  # TODO
+    if made_sum(part) is not None or (one := column_sum(part)).groups != 1:
+        return []
     found = [_order(one, node) for node in others if not is_column_part(node)]
     return list(dict.fromkeys(order for order in found if order is not None))
 
@@ -78,7 +79,7 @@ def _order(one: ColumnSum, node: LoopNode) -> RowOrder | None:
         return None
     body = _in_groups(one.part, groups, columns)
     for name in sorted(buffers_read(one.part) & (buffers_read(node) | buffers_made(node))):
-        if size_hint(buffer_numel(name)) >= one.rows * one.columns:
+        if size_hint(buffer_numel(name)) >= size_hint(one.rows) * one.columns:
             places = tiles.places(node_body(node), name, one.rows * groups, columns)
             order = _order_of_access(body, name, columns)
             if order is not None and columns * tiles.ROW + tiles.COLUMN in places:
@@ -89,7 +90,7 @@ def _order(one: ColumnSum, node: LoopNode) -> RowOrder | None:
 def _order_of_access(body: LoopBody, name: str, columns: int) -> RowOrder | None:
     """Return the order in which loops over groups, columns and rows go over a buffer's rows; None for parts of it."""
     (group, column), rows = body.iter_vars, list(body.reduce_vars)
-    sizes = [int(size) for size in (body.sizes[0][0], *body.sizes[1])]
+    sizes = [as_extent(size) for size in (body.sizes[0][0], *body.sizes[1])]
     for index in tiles.loaded_at(body, name):
         steps = [index.coeff(variable) for variable in (group, *rows)]
         linear = column + sum(step * variable for step, variable in zip(steps, (group, *rows), strict=True))
@@ -101,10 +102,10 @@ def _order_of_access(body: LoopBody, name: str, columns: int) -> RowOrder | None
     return None
 
 
-def _are_digits(sizes: Sequence[int], steps: Sequence[int]) -> bool:
+def _are_digits(sizes: Sequence[Extent], steps: Sequence[int]) -> bool:
     """Return True if loops with such steps reach each number once, up to the product of their sizes."""
     reached = 1
-    for step, size in sorted(pair for pair in zip(steps, sizes, strict=True) if pair[1] > 1):
+    for step, size in sorted((p for p in zip(steps, sizes, strict=True) if p[1] != 1), key=itemgetter(0)):
         if step != reached:
             return False
         reached *= size
@@ -162,8 +163,8 @@ def _in_order(body: LoopBody, order: RowOrder) -> LoopBody | None:
     digits = tiles.loop_digits(body, order.rows, order.columns)
     if digits is None:
         return None
-    in_row = [order.columns] if prod(body.sizes[0]) == order.rows * order.columns else []
-    sizes = [sympy.Integer(size) for size in (*order.sizes, *in_row)]
+    in_row = [order.columns] if are_equal(prod(body.sizes[0]), order.rows * order.columns) else []
+    sizes = [sympy.sympify(size) for size in (*order.sizes, *in_row)]
 
     def run(indices: Sequence[sympy.Symbol], reduced: Sequence[sympy.Symbol]) -> None:
         row = sum(step * index for step, index in zip(order.steps, indices, strict=False))
@@ -181,8 +182,8 @@ def _add_up_in_groups(part: Any, order: RowOrder, undo: contextlib.ExitStack) ->
     The buffer between them keeps its layout, which other loops of Inductor's know; its elements are as many.
     """
     one = column_sum(part)
-    rows, columns = one.rows * order.groups, one.columns // order.groups
-    if one.groups > 1 or (rows, columns) != (order.rows, order.columns):
+    rows, columns = as_extent(one.rows * order.groups), of_each(one.columns, order.groups)
+    if one.groups != 1 or (rows, columns) != (order.rows, order.columns):
         raise Unsupported(Reason.extents_do_not_agree, f"{part.get_name()}: not over rows of {order.columns}")
     whole = _total_in_groups(one, order.groups, columns)
     tile = tile_body(_in_groups(part, order.groups, columns), one.buffer, 1)
@@ -193,7 +194,7 @@ def _add_up_in_groups(part: Any, order: RowOrder, undo: contextlib.ExitStack) ->
     set_loop_body(one.total, second_stage(made, one.parts), undo)
 
 
-def _total_in_groups(one: ColumnSum, groups: int, columns: int) -> LoopBody:
+def _total_in_groups(one: ColumnSum, groups: Extent, columns: int) -> LoopBody:
     """Return the loops of a second stage, over groups and columns; Unsupported where it stores more than its sum."""
     body = node_body(one.total)
     if not only_reduces(body):

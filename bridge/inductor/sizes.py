@@ -39,6 +39,18 @@ def are_equal(one: Extent, other: Extent) -> bool:
     return bool(one == other) or as_extent(one - other) == 0
 
 
+def of_each(extent: Extent, groups: Extent) -> Extent:
+    """Return how many each of some groups has of what they have together; all have as many."""
+    if isinstance(extent, int) and isinstance(groups, int):
+        return extent // groups
+    return as_extent(FloorDiv(extent, groups))
+
+
+def known_divisor(extent: Extent) -> int:
+    """Return the largest number that is known to divide a size, whatever its symbols are."""
+    return extent if isinstance(extent, int) else int(sympy.sympify(as_extent(extent)).primitive()[0])
+
+
 def divided_up(rows: Extent, block: int) -> Extent:
     """Return how many blocks of so many rows there are, of which the last may have fewer."""
     return -(-rows // block) if isinstance(rows, int) else FloorDiv(rows + block - 1, block)

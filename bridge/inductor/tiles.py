@@ -152,7 +152,7 @@ def loop_digits(
     return digits
 
 
-def _digit(step: Extent, size: Extent, width: int, outermost: bool) -> sympy.Expr | None:
+def _digit(step: Extent, size: Extent, width: int, outermost: bool = False) -> sympy.Expr | None:
     """Return the digit of weight `step` of an element's number, which has `size` values."""
     if step % width == 0:
         return _digit_of_row(step // width, size, outermost)
@@ -164,7 +164,7 @@ def _digit(step: Extent, size: Extent, width: int, outermost: bool) -> sympy.Exp
 
 
 def _digit_of_row(step: Extent, size: Extent, outermost: bool) -> sympy.Expr:
-    """Return the digit of weight `step` of a row's number; of the outermost, no more can be said of a symbol's range."""
+    """Return the digit of weight `step` of a row's number: of the outermost loop it is what is left of the number."""
     if outermost and not isinstance(size, int):
         return FloorDiv(ROW, step)
     return ModularIndexing(ROW, step, size)

@@ -28,12 +28,13 @@ from ..horizontal.independence import positions_of, stay_in_order
 from ..horizontal.peak_memory import Room
 from ..inductor import columns as sums
 from ..inductor import mixed
+from ..inductor.columns import ColumnSum
 from ..inductor.grouped_sums import add_stage
 from ..inductor.loops import made_once
 from ..inductor.memory import estimated_peak, peak_bytes
 from ..inductor.protocols import Kernel, LoopNode, Schedule
 from ..inductor.row_order import RowOrder
-from ..inductor.sizes import Extent, divided_up
+from ..inductor.sizes import Extent, divided_up, of_each
 from ..lowering.triton import codegen
 from ..lowering.triton.columns import column_band
 from ..reasons import Reason, Refusal, Unsupported
@@ -309,9 +310,11 @@ def _in_blocks(
             sums.add_up_blocks(one, blocks, undo)
         parts = {one.part.get_name(): one.buffer for one in tile.sums}
         band, adding = column_band(rows, tile.rows, tile.columns, block, parts), _adding(schedule, tile)
+        left = {one.total.get_name(): _parts_of_column(one, blocks) for one in tile.sums}
+        _check_loops(left, [kernel for kernel, _ in adding])
         decision = check_worthwhile(tile, band, [kernel for kernel, _ in adding], block, check is None)
         made = [(band, tile.kernels), *adding]
-        _keep_parts(band, [one.total.get_name() for one in tile.sums], blocks, undo)
+        _keep_parts(band, left, undo)
         undo.callback(codegen.put_back, [*tile.kernels, *tile.readers])
         changed = _replaced(schedule, made)
         if check is not None:
@@ -340,6 +343,19 @@ def _adding(schedule: Schedule, tile: Tile) -> list[tuple[Kernel, list[Kernel]]]
     return [(kernel, replaced) for kernel, replaced in made if kernel is not None]
 
 
+def _parts_of_column(one: ColumnSum, blocks: Extent) -> Extent:
+    """Return how many parts what adds up a column has to hold: no fewer than there are, where they are a number."""
+    return blocks if isinstance(blocks, int) else of_each(blocks, one.groups)
+
+
+def _check_loops(left: dict[str, Extent], adding: list[Kernel]) -> None:
+    """Raise Unsupported where a kernel that adds up as many parts as a symbol says has to hold them all."""
+    looped = not all(isinstance(parts, int) for parts in left.values())
+    if looped and any(map(codegen.keeps_rows, adding)):
+        detail = "what adds up their parts keeps a row whole, and has no loop"
+        raise Unsupported(Reason.not_liftable, f"{sorted(left)}: {detail}")
+
+
 def _by_loops(kernels: list[Kernel]) -> list[list[Kernel]]:
     """Return kernels in sets of as many results: sums in groups of rows, and others."""
     sets: dict[int, list[Kernel]] = {}
@@ -357,10 +373,10 @@ def _fuse(kernels: list[Kernel]) -> Kernel | None:
     return codegen.fuse_nodes([node for kernel in kernels for node in inductor.loop_nodes(kernel)])
 
 
-def _keep_parts(band: Kernel, names: list[str], blocks: Extent, undo: contextlib.ExitStack) -> None:
-    place = band.scheduler, inductor.device_of(band), set(names)
+def _keep_parts(band: Kernel, left: dict[str, Extent], undo: contextlib.ExitStack) -> None:
+    place = band.scheduler, inductor.device_of(band), left
     undo.callback(codegen.undo_add_up_parts, *place)
-    codegen.add_up_parts(*place, blocks)
+    codegen.add_up_parts(*place)
 
 
 def _replaced(schedule: Schedule, made: list[tuple[Kernel, list[Kernel]]]) -> Schedule:

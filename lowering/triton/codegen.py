@@ -51,6 +51,12 @@ def undo_persistent(scheduler: Scheduler, device: torch.device, names: set[str])
         kept.pop(name, None)
 
 
+def keeps_rows(kernel: Kernel) -> bool:
+    """Return True for a kernel of nodes of which `make_persistent` knows."""
+    kept = _bridge_backend(kernel.scheduler, kernel.get_device()).bridge_persistent_nodes
+    return any(node.get_name() in kept for node in kernel.get_nodes())
+
+
 def make_inner_persistent(scheduler: Scheduler, device: torch.device, names: set[str]) -> None:
     """Make a kernel of Inductor's a persistent reduction, where a row is contiguous in memory."""
     _bridge_backend(scheduler, device).bridge_inner_nodes.update(names)
@@ -102,8 +108,8 @@ class BandMixin(ColumnScheduling):
             return super().create_kernel_choices(kernel_features, kernel_args, kernel_kwargs)
         names = {node.get_name() for node in kernel_features.scheduler_nodes()}
         added = [self.bridge_sum_nodes[name] for name in names & self.bridge_sum_nodes.keys()]
-        parts = max(map(size_hint, added), default=0)
-        looped = not all(isinstance(number, int) for number in added)
+        parts: Extent = max(added, key=size_hint, default=0)
+        looped = not isinstance(parts, int)
         inner = names & self.bridge_inner_nodes and is_inner(kernel_features, kernel_kwargs.get("tiling_scores"))
         fused = names & self.bridge_persistent_nodes.keys()
         if fused or inner or parts:
@@ -112,17 +118,27 @@ class BandMixin(ColumnScheduling):
             kernel_kwargs["override_cooperative_reduction"] = False
         block, at_once = None, None
         if _has_free_blocks(kernel_args[0]) and (parts or fused):
-            registers = max((self.bridge_persistent_nodes[name] for name in fused), default=0)
-            block = sum_block(parts) if parts else rows_and_warps(registers, _lanes(kernel_args[0]))
-            if looped:
-                columns, at_once, warps = looped_sum_block(parts)
-                block = columns, warps
+            block, at_once = self._block(parts, fused, kernel_args[0])
         if block and not kernel_kwargs.get("is_combo_kernel"):
             kernel_kwargs["fixed_config"] = _fixed_block(kernel_args[0], *block, at_once)
         kernels = super().create_kernel_choices(kernel_features, kernel_args, kernel_kwargs)
         for kernel in kernels:
             kernel.bridge_fused, kernel.bridge_block = bool(fused), None if looped else block
         return kernels
+
+    def _block(
+        self, parts: Extent, fused: set[str], tiling: Mapping[str, sympy.Expr]
+    ) -> tuple[tuple[int, int] | None, int | None]:
+        """Return ((rows, warps) of a block, elements of a row at a time, None for all) of a kernel.
+
+        parts: that it adds up; 0 for others, and then `fused` are nodes whose rows it keeps.
+        """
+        if not isinstance(parts, int):
+            return looped_sum_block(size_hint(parts))
+        if parts:
+            return sum_block(parts), None
+        registers = max(self.bridge_persistent_nodes[name] for name in fused)
+        return rows_and_warps(registers, _lanes(tiling)), None
 
     def generate_kernel_code_from_nodes(self, nodes: Sequence[LoopNode], *args: object, **kwargs: object) -> str:
         """Generate what Inductor times; it makes a kernel without asking for the choices that are made for it."""
@@ -250,8 +266,8 @@ def _fixed_block(
 ) -> FixedTritonConfig:
     """Return a configuration of so many rows a block, no more than there are; tiling: sizes by prefix.
 
-    at_once: elements of a row that a loop has at a time; None where a block has all of them. A single row has a block of
-    one: Inductor gives its constant indices and values that shape.
+    at_once: elements of a row that a loop has at a time, None for all. A single row has a block of one: Inductor gives
+    its constant indices and values that shape.
     """
     from torch._inductor.codegen.triton import FixedTritonConfig
 
@@ -280,15 +296,15 @@ def fuse_in_lanes(nodes: Sequence[LoopNode]) -> Kernel | None:
     return fused
 
 
-def add_up_parts(scheduler: Scheduler, device: torch.device, names: set[str], parts: Extent) -> None:
-    """Have a kernel of the named nodes hold all `parts` of some columns at once, which it adds up.
+def add_up_parts(scheduler: Scheduler, device: torch.device, parts: Mapping[str, Extent]) -> None:
+    """Have kernels of the named nodes hold all parts of some columns at once, which they add up.
 
-    Where a symbol says how many there are, it goes over them in a loop.
+    parts: of each column, by node; where a symbol says how many there are, a kernel goes over them in a loop.
     """
-    _bridge_backend(scheduler, device).bridge_sum_nodes.update(dict.fromkeys(names, parts))
+    _bridge_backend(scheduler, device).bridge_sum_nodes.update(parts)
 
 
-def undo_add_up_parts(scheduler: Scheduler, device: torch.device, names: set[str]) -> None:
+def undo_add_up_parts(scheduler: Scheduler, device: torch.device, names: Iterable[str]) -> None:
     """Undo `add_up_parts`."""
     kept = _bridge_backend(scheduler, device).bridge_sum_nodes
     for name in names:

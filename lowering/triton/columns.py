@@ -101,14 +101,14 @@ def sum_block(parts: int) -> tuple[int, int]:
     return columns, min(warps, MOST_SUM_WARPS)
 
 
-def looped_sum_block(parts: int) -> tuple[int, int, int]:
-    """Return (columns, parts at a time, warps) of a block that adds up parts in a loop.
+def looped_sum_block(parts: int) -> tuple[tuple[int, int], int]:
+    """Return ((columns, warps), parts at a time) of a block that adds up parts in a loop.
 
     parts: how many of each column there are typically.
     """
     columns = SUM_COLUMNS[0]
     at_once = min(power_of_2(parts), LOOP_ELEMENTS // columns)
-    return columns, at_once, max(columns * at_once // 512, 1)
+    return (columns, max(columns * at_once // 512, 1)), at_once
 
 
 def warps_of_row(columns: int) -> int:
@@ -170,6 +170,16 @@ class ColumnMixin(TritonKernel):
         if True in of or list(getattr(loaded, "shape", None) or ()) == self.dense_size_list():
             self.bridge_loaded[str(loaded)] = Loaded(buffer_dtype(name).itemsize, False in of, True in of)
         return loaded
+
+    def codegen_kernel(self, name: str | None = None) -> str:
+        """Return the source; where 32 bits do not count its elements, nor may they count its partial sums.
+
+        Those of numbers of rows are few; Inductor's stores of them have the program's number in 32 bits.
+        """
+        source, program = super().codegen_kernel(name), "(tl.program_id(0) + "
+        if self.index_dtype == "tl.int32" or isinstance(self.numels["x"], sympy.Integer):
+            return source
+        return source.replace(program, "(tl.program_id(0).to(tl.int64) + ")
 
     def partial_accumulate(self, name: str, reduction_type: str, val: Any, extra_meta: dict[str, Any]) -> None:
         """Add up the columns of a value: of a whole tile, be it the same in each row; without rows beyond the last."""

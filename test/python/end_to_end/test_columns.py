@@ -108,7 +108,7 @@ def sums(x, g, w):
     return norm(x, w), (x * g).sum(0), x.sum(0)
 
 
-def test_symbolic_rows_are_as_inductor_has_them():
+def test_symbolic_columns_are_as_inductor_has_them():
     inputs = torch.randn(16384, 512), torch.randn(16384, 512), torch.randn(512)
     found = []
     for compile_fx in (None, compiled_for()):

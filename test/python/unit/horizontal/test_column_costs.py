@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
+import sympy
 
 from bridge.horizontal import column_costs
 from bridge.horizontal.column_costs import Work, blocks_to_try, fastest_first, parts_bytes
@@ -44,6 +45,15 @@ def test_each_sum_begins_where_memory_is_aligned():
     with pytest.raises(Unsupported):
         blocks_to_try(tile(2047 * 16 - 1, 1, 2), 2047 * 4)
     assert all(-(-8190 // block) * 6 % 4 == 0 for block in blocks_to_try(tile(8190, 6, 2), 132))
+
+
+def test_each_sum_begins_where_memory_is_aligned_for_any_number_of_rows(monkeypatch):
+    rows = sympy.Symbol("s0", integer=True, positive=True)
+    monkeypatch.setattr(column_costs.inductor, "size_hint", lambda size: 8192)
+    assert blocks_to_try(tile(rows, 8, 2), 132) == blocks_to_try(tile(8192, 8, 2), 132)
+    assert blocks_to_try(tile(rows, 6), 132)
+    with pytest.raises(Unsupported, match="multiple of 16 bytes"):
+        blocks_to_try(tile(rows, 6, 2), 132)
 
 
 def test_partial_sums_take_four_bytes_for_each_block_and_column():

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import contextlib
 
+from types import SimpleNamespace
+
 import pytest
+import sympy
 import torch
 from functions import norm
 from schedules import look_at_column_part
+from torch._inductor.sizevars import SizeVarAllocator
+from torch._inductor.virtualized import V
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from bridge import inductor
 from bridge.inductor import columns
@@ -92,3 +98,22 @@ def test_only_sums_and_extremes_of_what_float32_holds(function):
         assert refused.value.reason is Reason.not_liftable
 
     look(function, check)
+
+
+def first_stage(rows, kept, sizes, strides):
+    layout = SimpleNamespace(size=sizes, stride=strides)
+    node = SimpleNamespace(_original_reduction_ranges=[rows], _original_ranges=kept, get_layout=lambda: layout)
+    return SimpleNamespace(node=node)
+
+
+def test_rows_may_be_a_symbol_of_which_there_is_one():
+    """A size that no guard is about may be 0; columns are a number, of which groups of a symbol have as many each."""
+    rows, none = sympy.Symbol("s0", integer=True, positive=True), sympy.Symbol("u0", integer=True, nonnegative=True)
+    sixteen = sympy.Integer(16)
+    with V.set_graph_handler(SimpleNamespace(sizevars=SizeVarAllocator(ShapeEnv()))):
+        one, four = sympy.Integer(1), sympy.Integer(4)
+        assert columns.rows_and_columns(first_stage(rows, [sixteen], [sixteen, four], [one, sixteen])) == (rows, 16)
+        assert columns.rows_and_columns(first_stage(none, [sixteen], [sixteen, four], [one, sixteen])) is None
+        assert columns.rows_and_columns(first_stage(sixteen, [rows], [rows, four], [one, rows])) is None
+        grouped = first_stage(sixteen, [rows, sixteen], [rows, sixteen, four], [4 * sixteen, one, sixteen])
+        assert columns.rows_and_columns(grouped) == (16 * rows, 16)

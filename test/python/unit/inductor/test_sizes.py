@@ -82,3 +82,24 @@ def test_hint_of_an_unknown_size_is_typical():
 )
 def test_the_step_of_an_index_is_known_where_it_is_one_number_in_all_iterations(index, step):
     assert sizes.linear_step(index, J) == step
+
+
+def test_extents_are_numbers_where_they_can_be():
+    with V.set_graph_handler(SimpleNamespace(sizevars=SizeVarAllocator(ShapeEnv()))):
+        found = sizes.as_extent(sympy.Integer(7)), sizes.as_extent(8 * (S + 1) - 8 * S)
+        assert found == (7, 8) and all(type(number) is int for number in found)
+        assert sizes.as_extent(2 * (S + 3)) == 2 * S + 6
+        assert sizes.are_equal(S * (S + 1), S**2 + S) and not sizes.are_equal(S, 2 * S) and not sizes.are_equal(3, 4)
+
+
+def test_blocks_of_rows():
+    """The last block has fewer rows, of any number of rows."""
+    assert sizes.divided_up(33, 16) == 3 and sizes.divided_up(32, 16) == 2 and sizes.divided_up(64 * S, 16) == 4 * S
+    blocks = sizes.divided_up(S, 16)
+    assert [blocks.subs(S, rows) for rows in (1, 2, 16, 17, 1000)] == [1, 1, 1, 2, 63]
+
+
+def test_groups_have_as_many_rows_each():
+    with V.set_graph_handler(SimpleNamespace(sizevars=SizeVarAllocator(ShapeEnv()))):
+        assert sizes.of_each(12, 3) == 4 and sizes.of_each(256 * S, S) == 256 and sizes.of_each(6 * S, 3) == 2 * S
+        assert [sizes.known_divisor(e) for e in (12, S, 40 * S, 8 * S + 12)] == [12, 1, 40, 4]

@@ -50,6 +50,27 @@ def test_loops_over_rows_alone():
     ]
 
 
+S = sympy.Symbol("s0", integer=True, positive=True)
+
+
+@pytest.mark.parametrize("sizes", [[S, 12], [12 * S], [S, 3, 4], [4 * S, 2, 6]])
+def test_the_outermost_loop_may_have_as_many_iterations_as_a_symbol(sizes):
+    """It has what is left of the number, as long as the row is one."""
+    from torch._inductor.sizevars import SizeVarAllocator
+    from torch._inductor.virtualized import V
+    from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+    rows = 4 * S if sizes[0] == 4 * S else S
+    with V.set_graph_handler(SimpleNamespace(sizevars=SizeVarAllocator(ShapeEnv()))):
+        found = digits(sizes, rows)
+    for row in range(8):
+        for column in range(12):
+            number = 0
+            for digit, size in zip(found, sizes, strict=True):
+                number = number * size + digit.subs({ROW: row, COLUMN: column})
+            assert number == 12 * row + column
+
+
 def test_a_loop_over_rows_and_columns_has_both():
     assert tiles._digit(4, 24, 12) == FloorDiv(COLUMN, 4) + 3 * ModularIndexing(ROW, 1, 8)
 

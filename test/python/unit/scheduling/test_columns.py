@@ -49,6 +49,20 @@ def test_what_is_refused_at_the_end_leaves_inductors_kernels(monkeypatch):
     assert any("for the test" in detail for group in bridge.report().groups for _, detail in group.apart)
 
 
+def test_what_keeps_its_rows_has_no_loop_over_parts(monkeypatch):
+    """Of as many parts as a symbol says."""
+    monkeypatch.setattr(step.codegen, "keeps_rows", lambda kernel: True)
+    assert compiled(force_fusion=True).n_kernels == 2
+    torch._dynamo.reset()
+    inputs = torch.empty(2048, 4096), torch.empty(2048, 4096), torch.empty(4096)
+    for tensor in inputs[:2]:
+        torch._dynamo.mark_dynamic(tensor, 0)
+    compile_fx = functools.partial(backend, options={"strict": True, "force_fusion": True})
+    result = offline.compile_for_gpu(sums, inputs, compile_fx=compile_fx, dynamic=None)
+    assert result.n_kernels > 2 and "workspace_0" not in result.code
+    assert any("has no loop" in detail for group in bridge.report().groups for _, detail in group.apart)
+
+
 def test_the_workspace_counts_for_the_peak():
     assert compiled().n_kernels > 2
     assert any("bytes of memory more" in detail for group in bridge.report().groups for _, detail in group.apart)

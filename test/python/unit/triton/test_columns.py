@@ -21,6 +21,7 @@ from bridge.lowering.triton.columns import (
     Loaded,
     all_stay,
     lanes_differ,
+    looped_sum_block,
     mostly_rows,
     programs_at_once,
     rows_of_step,
@@ -38,6 +39,21 @@ def test_a_block_that_adds_up_has_all_parts_and_whole_sectors():
         assert warps in (1, 2, 4, 8)
     assert sum_block(512) == (16, 8) and sum_block(128) == (16, 4) and sum_block(16) == (16, 1)
     assert sum_block(MOST_PARTS)[0] == 8
+
+
+def test_a_block_that_loops_over_parts_has_few_at_a_time():
+    """Of several sums, each thread has 16 registers for each."""
+    assert looped_sum_block(16) == ((16, 1), 16)
+    assert looped_sum_block(1024) == looped_sum_block(MOST_PARTS) == ((16, 8), 256)
+
+
+def test_what_a_symbol_has_many_of_is_added_up_in_a_loop():
+    """Inductor names a kernel for its heuristic: one that is not persistent has another name."""
+    function, make = training.PATTERNS["gelu(x @ w + b)"]
+    compile_fx = functools.partial(backend, options={"strict": True, "training": True})
+    _, backward = training.graphs(function, make(), compile_fx, dynamic=True)
+    (adding,) = (k.source for k in offline.parse_wrapper(backward).kernels if "'R0_BLOCK': 256" in k.source)
+    assert "def triton_red_" in adding and "for r0_offset in" in adding and "'XBLOCK': 16" in adding
 
 
 def test_the_last_block_may_have_less_rows():

@@ -1,0 +1,203 @@
+"""Rows of which a symbol says how many there are, and their columns, in one kernel: one compilation for all numbers."""
+
+from __future__ import annotations
+
+import functools
+
+import pytest
+import torch
+from torch._dynamo.utils import counters
+from torch._inductor.choices import InductorChoices
+from training import PATTERNS, adaln_residual, adaln_residual_images, count, graphs, norm_swiglu, rms
+
+import bridge
+from bridge import inductor
+from bridge.backend import bridge as backend
+from bridge.horizontal import column_costs
+from bridge.offline.interpret import interpreter
+from bridge.reasons import Reason
+from bridge.scheduling import hook
+
+FORCED = {"training": True, "strict": True, "force_fusion": True}
+
+
+def decisions():
+    return [line for group in bridge.report().groups for line in group.decisions if line.startswith("rows and columns")]
+
+
+def refused():
+    apart = [pair for group in bridge.report().groups for pair in group.apart]
+    return [*apart, *((refusal.reason, refusal.detail) for refusal in bridge.report().refusals)]
+
+
+@pytest.mark.parametrize(
+    ("name", "kernels"),
+    [
+        ("q, k, v: split, norms, RoPE", "5"),
+        ("a, b = rms(x).chunk(2); silu(a) * b", "2"),
+        ("AdaLN, h = x + gate * y", "2"),
+        ("ln(x + dropout(y))", "2"),
+        ("gelu(x @ w + b)", "2"),
+        ("norms of heads, gated", "2"),
+    ],
+)
+def test_a_backward_has_as_few_kernels_as_for_one_number_of_rows(name, kernels):
+    """With what Inductor's mix-order kernel leaves apart, and with groups and segments of rows."""
+    function, make = PATTERNS[name]
+    compile_fx = functools.partial(backend, options={"strict": True, "training": True})
+    found = [count(code) for code in graphs(function, make(), compile_fx, dynamic=True)]
+    assert found == ["1", kernels], bridge.report()
+    assert decisions()
+
+
+@pytest.fixture
+def few_processors(monkeypatch):
+    """Has a GPU of so few multiprocessors that a hundred rows are enough for it, and Inductor split sums of columns."""
+    monkeypatch.setattr(inductor, "multiprocessors", lambda device: 4)
+    split = staticmethod(lambda device, rows, columns, inner_reduction: 1 if inner_reduction else 9)
+    monkeypatch.setattr(InductorChoices, "reduction_split_factor", split)
+    monkeypatch.setattr(column_costs, "BYTES_OF_A_ROW", 0)
+    monkeypatch.setattr(column_costs, "ELEMENTS_OF_ROWS", 1)
+
+
+@pytest.fixture
+def one_stage(few_processors, monkeypatch):
+    """The same, where Inductor splits no sum."""
+    split = staticmethod(lambda device, rows, columns, inner_reduction: 1)
+    monkeypatch.setattr(InductorChoices, "reduction_split_factor", split)
+
+
+def gradients(function, inputs, marked=()):
+    """Return results and gradients; marked: (input, dimension) pairs whose sizes are symbols."""
+    with torch.enable_grad():
+        leaves = [tensor.detach().requires_grad_() for tensor in inputs]
+        for number, dim in marked:
+            torch._dynamo.mark_dynamic(leaves[number], dim)
+        outputs = function(*leaves)
+        outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+        generator = torch.Generator().manual_seed(1)
+        weights = [torch.randn(output.shape, generator=generator, dtype=torch.float64) for output in outputs]
+        found = torch.autograd.grad(outputs, leaves, [w.to(o.dtype) for w, o in zip(weights, outputs, strict=True)])
+    return [*outputs, *found]
+
+
+def check_sizes(function, shapes, sizes, place=0):
+    """Compile once, for the first size in the place of each None, and compare all of them with float64."""
+    torch._dynamo.reset()
+    counters.clear()
+    marked = [(number, place) for number, shape in enumerate(shapes) if None in shape]
+    with interpreter():
+        compiled = torch.compile(function, backend="bridge", options=FORCED, fullgraph=True)
+        for size in sizes:
+            generator = torch.Generator().manual_seed(0)
+            given = [[size if extent is None else extent for extent in shape] for shape in shapes]
+            inputs = [torch.randn(shape, generator=generator) for shape in given]
+            found = gradients(compiled, inputs, marked)
+            for one, other in zip(found, gradients(function, [t.double() for t in inputs]), strict=True):
+                torch.testing.assert_close(one.double(), other, rtol=1e-5, atol=1e-5)
+    assert counters["stats"]["unique_graphs"] == 1
+
+
+def extremes(x):
+    """All maxima are below 0, and minima above it."""
+    y = torch.softmax(x - 100, -1)
+    return y, (x - 100).amax(0), ((x - 100) * -y).amin(0), x.sum(0)
+
+
+def split_heads(x, q_weight, k_weight):
+    q, k, v = x.view(x.shape[0], -1, 16).split((2, 2, 2), dim=1)
+    return rms(q, q_weight), rms(k, k_weight), v
+
+
+@pytest.mark.parametrize(
+    ("function", "shapes"),
+    [
+        (adaln_residual, [(None, 24)] * 2 + [(24,)] * 3),
+        (norm_swiglu, [(None, 32), (32,)]),
+        (split_heads, [(None, 96), (16,), (16,)]),
+    ],
+)
+def test_numbers_of_rows_that_were_not_compiled_for(few_processors, function, shapes):
+    """Fewer than a block, one block, no multiple of it, and so many that they are added up in a loop of several steps.
+
+    For 75 rows, a loop has 16 parts at a time.
+    """
+    check_sizes(function, shapes, [75, 2, 8, 300])
+    assert decisions(), bridge.report().details()
+
+
+def test_rows_that_are_not_there_are_no_extremes(few_processors):
+    torch._dynamo.reset()
+    counters.clear()
+    with interpreter(), torch.no_grad():
+        compiled = torch.compile(extremes, backend="bridge", options=FORCED, fullgraph=True)
+        for rows in (75, 2, 17, 130):
+            x = torch.randn(rows, 24, generator=torch.Generator().manual_seed(0))
+            x[rows - 1, 5] = float("nan") if rows == 17 else 0
+            torch._dynamo.mark_dynamic(x, 0)
+            for one, other in zip(compiled(x), extremes(x), strict=True):
+                torch.testing.assert_close(one, other, equal_nan=True)
+    assert len(decisions()) == 1, bridge.report().details()
+    assert counters["stats"]["unique_graphs"] == 1
+
+
+def weight_of_heads(o, w, g):
+    """A norm of each head with a weight of its own, and a gate."""
+    scaled = o * torch.rsqrt(o.pow(2).mean(-1, keepdim=True) + 1e-5)
+    return scaled * w * torch.nn.functional.silu(g)
+
+
+def test_numbers_of_weights_of_segments(few_processors):
+    """Of each head there are 40 rows for each of some sequences: blocks end with those of each head."""
+    check_sizes(weight_of_heads, [(None, 40, 3, 24), (3, 24), (None, 40, 3, 24)], [3, 2, 7])
+    assert decisions(), bridge.report().details()
+
+
+@pytest.mark.parametrize(("tokens", "width", "block"), [(32, 24, 16), (40, 640, 8), (60, 36, 12)])
+def test_numbers_of_sums_inside_so_many_sequences(one_stage, tokens, width, block):
+    """Each of them has as many parts, whatever their number: what adds these up holds them all."""
+    check_sizes(adaln_residual_images, [(None, tokens, width)] * 2 + [(None, width)] * 3, [3, 2, 7])
+    (decision,) = decisions()
+    assert f"blocks of {block} rows" in decision
+
+
+def test_sequences_of_so_many_tokens_stay_apart(one_stage):
+    """No block but of one row ends with each sequence, whatever its length."""
+    check_sizes(adaln_residual_images, [(3, None, 24)] * 2 + [(3, 24)] * 3, [32, 40], place=1)
+    assert not decisions()
+    assert any(reason is Reason.not_profitable and "ends with each group of s" in why for reason, why in refused())
+
+
+def test_sums_of_columns_that_memory_is_not_aligned_for_stay_apart(few_processors):
+    """The second of two sums of 6 columns would begin at a multiple of 16 bytes for even numbers of blocks alone."""
+    check_sizes(adaln_residual, [(None, 6)] * 2 + [(6,)] * 3, [75, 96])
+    assert not decisions()
+    assert any(reason is Reason.not_liftable and "multiple of 16 bytes" in why for reason, why in refused())
+
+
+def test_no_guard_is_added_for_it(few_processors, monkeypatch):
+    from torch._inductor.virtualized import V
+
+    added, fuse_schedule = [], hook.fuse_schedule
+
+    def fuse_and_record(*arguments):
+        before = len(V.graph.sizevars.shape_env.guards)
+        schedule = fuse_schedule(*arguments)
+        added.extend(V.graph.sizevars.shape_env.guards[before:])
+        return schedule
+
+    monkeypatch.setattr(hook, "fuse_schedule", fuse_and_record)
+    check_sizes(adaln_residual, [(None, 24)] * 2 + [(24,)] * 3, [75])
+    assert decisions() and not added
+
+
+def test_partial_sums_of_more_than_32_bits(monkeypatch):
+    """The number of a program times the columns was in 32 bits, whatever the kernel counts its elements in."""
+    from torch._inductor.codegen.simd import SIMDScheduling
+
+    monkeypatch.setattr(SIMDScheduling, "can_use_32bit_indexing", staticmethod(lambda numel, buffers: False))
+    function, make = PATTERNS["gelu(x @ w + b)"]
+    compile_fx = functools.partial(backend, options=FORCED)
+    _, backward = graphs(function, make(), compile_fx, dynamic=True)
+    assert "tl.store(ws_ptr + (tl.program_id(0).to(tl.int64) + 0 * tl.num_programs(0)) * r0_numel" in backward
+    assert "(tl.program_id(0) + " not in backward
