@@ -109,7 +109,7 @@ def test_symbolic_columns_are_refused_and_tokens_are_not():
     def refused(schedule):
         for node in reducing(schedule):
             try:
-                seen += [(one.columns, str(one.rows / one.groups)[0]) for one in grouped_sums.grouped_sums(node)]
+                seen.extend((one.columns, str(one.rows / one.groups)[0]) for one in grouped_sums.grouped_sums(node))
             except Unsupported as refusal:
                 seen.append(refusal.reason)
         return schedule

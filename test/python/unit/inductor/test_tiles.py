@@ -20,7 +20,7 @@ A, B, C = sympy.symbols("a b c", integer=True, nonnegative=True)
 
 def digits(sizes, rows=8, columns=12):
     variables = [A, B, C][: len(sizes)]
-    body = SimpleNamespace(iter_vars=variables, reduce_vars=[], sizes=([sympy.Integer(s) for s in sizes], []))
+    body = SimpleNamespace(iter_vars=variables, reduce_vars=[], sizes=([sympy.sympify(s) for s in sizes], []))
     found = tiles.loop_digits(body, rows, columns)
     return None if found is None else [found[variable] for variable in variables]
 
