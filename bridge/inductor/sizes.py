@@ -30,7 +30,7 @@ def as_extent(size: Extent) -> Extent:
         return int(size)
     from torch._inductor.virtualized import V
 
-    simplified = sympy.expand(V.graph.sizevars.simplify(size))
+    simplified = sympy.expand(V.graph.sizevars.simplify_with_ranges(size, {}))
     return int(simplified) if simplified.is_Integer else simplified
 
 
