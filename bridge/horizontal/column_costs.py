@@ -6,7 +6,7 @@ Time is told in bytes: those that an H100's memory moves meanwhile, 3.35 MB in a
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil
 
@@ -98,7 +98,8 @@ def blocks_to_try(tile: Tile, processors: int) -> list[int]:
     """
     rows = tile.typical_rows
     block = mixed.block_of_mixed_kernel(rows, processors)
-    while rows / block < FEWEST_PROGRAMS * processors and block > SMALLEST_BLOCK:
+    fewest = FEWEST_PROGRAMS * processors / tile.slices  # blocks of rows
+    while rows / block < fewest and block > SMALLEST_BLOCK:
         block //= 2
     block = max(block // 2, SMALLEST_BLOCK)
     while -(-rows // block) > MOST_PARTS:
@@ -106,7 +107,7 @@ def blocks_to_try(tile: Tile, processors: int) -> list[int]:
     known = [block << more for more in range(5)]
     if any(one.groups != 1 for one in tile.sums):
         known = _inside_groups(known, tile.group)
-    known = [block for block in known if rows / block >= FEWEST_PROGRAMS * processors]
+    known = [block for block in known if rows / block >= fewest and (tile.slices == 1 or rows % block == 0)]
     if not known:
         detail = f"{rows} rows in blocks of {block} are too few for {processors} multiprocessors"
         if any(one.groups != 1 for one in tile.sums):
@@ -140,9 +141,9 @@ def fastest_first(tile: Tile, blocks: Sequence[int], processors: int) -> list[in
     Those that compute so many rows at a time that few programs have registers come last, as they leave fewer partial
     sums than others; those whose registers spill are left out, if there are others.
     """
-    work, fewest = _work(tile.kernels, tile), rows_of_step(tile.columns, SMALLEST_BLOCK)
-    elements = power_of_2(tile.columns) / (32 * warps_of_row(tile.columns))
-    steps = {block: rows_of_step(tile.columns, block) for block in blocks}
+    work, fewest = _work(tile.kernels, tile), rows_of_step(tile.width, SMALLEST_BLOCK)
+    elements = power_of_2(tile.width) / (32 * warps_of_row(tile.width))
+    steps = {block: rows_of_step(tile.width, block) for block in blocks}
     cost = partial(_cost_with_parts, tile, work, processors)
     few, most = (
         max(limit / (work.registers * elements), fewest) for limit in (MOST_THREAD_REGISTERS, THREAD_REGISTERS)
@@ -190,7 +191,8 @@ def check_worthwhile(tile: Tile, band: Kernel, adding: list[Kernel], block: int,
     worth = saved if launches > left else saved - CLEAR_GAIN * before
     if worth <= 0 and not force:
         raise Unsupported(Reason.not_profitable, f"{_names(tile)}: {detail}")
-    return f"rows and columns: blocks of {block} rows: {detail}"
+    columns = f" and {tile.width} columns" if tile.slices > 1 else ""
+    return f"rows and columns: blocks of {block} rows{columns}: {detail}"
 
 
 def launches_by_torch(tile: Tile) -> int:
@@ -220,7 +222,8 @@ def _cost_before(tile: Tile, kernel: Kernel) -> int:
     if mixed.is_mixed(kernel):
         processors = inductor.multiprocessors(inductor.device_of(kernel))
         block = mixed.block_of_mixed_kernel(tile.typical_rows, processors)
-        return _beside(tile, [kernel], block) + _cost_in_blocks(tile, _work([kernel], tile), processors, block)
+        whole = replace(tile, slices=1)
+        return _beside(whole, [kernel], block) + _cost_in_blocks(whole, _work([kernel], whole), processors, block)
     staged = next((one.cost for one in tile.staged if one.whole is kernel), None)
     return staged or cost_of(kernel, _bytes_in_cache(tile, kernel)) + _cost_of_parts(tile, kernel)
 
@@ -267,7 +270,7 @@ def _cost_of_band(tile: Tile, band: Kernel, block: int) -> int:
 
 def _beside(tile: Tile, kernels: Iterable[Kernel], block: int) -> int:
     """Return the bytes around what kernels read and write, of the rows that a program has at a time."""
-    rows = rows_of_step(tile.columns, block)
+    rows = rows_of_step(tile.width, block)
     return sum(inductor.bytes_beside(kernel, rows) for kernel in kernels)
 
 
@@ -282,7 +285,7 @@ def _work(kernels: Sequence[Kernel], tile: Tile) -> Work:
             touched[name] = max(touched.get(name, 0), size)
     nodes = [node for kernel in kernels for node in inductor.loop_nodes(kernel)]
     in_tile = [node for node in nodes if not tiles.covers_rows(node, tile.rows)]
-    lanes = tile.typical_rows * power_of_2(tile.columns)
+    lanes = tile.typical_rows * tile.slices * power_of_2(tile.width)
     executed, serial = inductor.instructions(in_tile) * lanes, sum(inductor.serial_instructions(in_tile)) * lanes
     return Work(sum(touched.values()), executed, serial, _registers(in_tile, tile))
 
@@ -318,11 +321,12 @@ def _cost_in_blocks(tile: Tile, work: Work, processors: int, block: int) -> int:
     A program has one row after another, and those for which there are no registers begin when the first have ended. The
     multiprocessor with the most programs ends last.
     """
-    programs, step = divided_up(tile.typical_rows, block) / processors, rows_of_step(tile.columns, block)
-    resident = max(int(REGISTERS / (work.registers * step * power_of_2(tile.columns))), 1)
+    step, lanes = rows_of_step(tile.width, block), power_of_2(tile.width)
+    programs = divided_up(tile.typical_rows, block) * tile.slices / processors
+    resident = max(int(REGISTERS / (work.registers * step * lanes)), 1)
     in_turn = ceil(programs / resident) * block / step
-    waits = in_turn * BYTES_OF_A_ROW / stages_of_loop(tile.columns, block) + BYTES_OF_FIRST_ROWS
-    warps, most = min(programs, resident) * warps_of_row(tile.columns), ceil(programs) / programs
+    waits = in_turn * BYTES_OF_A_ROW / stages_of_loop(tile.width, block) + BYTES_OF_FIRST_ROWS
+    warps, most = min(programs, resident) * warps_of_row(tile.width), ceil(programs) / programs
     executed = (work.executed - work.serial) * max(most, MOST_BUSY / warps) + work.serial * max(most, ALL_BUSY / warps)
     return int(max(work.moved, executed / INSTRUCTIONS_A_BYTE) + waits)
 

@@ -7,7 +7,7 @@ partial sum of its column: what a node stores, another may read in the same row 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import gcd
 
@@ -15,6 +15,7 @@ from .. import inductor
 from ..affine import ops_table
 from ..inductor import columns as sums
 from ..inductor import mixed, tiles
+from ..inductor.column_slices import slices_of_row
 from ..inductor.columns import ColumnSum
 from ..inductor.protocols import Kernel, LoopNode, Schedule
 from ..inductor.sizes import Extent, known_divisor, of_each
@@ -40,7 +41,7 @@ class Tile:
 
     kernels: in the schedule's order; sums: of columns; readers: kernels that add up the parts of the sums, and what
     follows on the result alone; divided: Inductor's kernels of which only a part is among `kernels`; staged: those of
-    which the rest is among `readers`.
+    which the rest is among `readers`; slices: of a row, of which each program has one.
     """
 
     rows: Extent
@@ -50,6 +51,12 @@ class Tile:
     readers: list[Kernel]
     divided: tuple[Divided, ...] = ()
     staged: tuple[Staged, ...] = ()
+    slices: int = 1
+
+    @property
+    def width(self) -> int:
+        """Return the columns that a program has."""
+        return self.columns // self.slices
 
     @property
     def names(self) -> set[str]:
@@ -72,6 +79,21 @@ class Tile:
     def group(self) -> int:
         """Return a number of rows in whose multiples all groups end that have sums of their own."""
         return gcd(*(known_divisor(of_each(one.rows, one.groups)) for one in self.sums))
+
+
+def in_slices(tile: Tile) -> Tile:
+    """Return a tile whose programs have slices of its rows, where nothing is reduced along them; else the same."""
+    nodes = [node for kernel in tile.kernels for node in inductor.loop_nodes(kernel)]
+    slices, groups = slices_of_row(tile.columns), {one.groups for one in tile.sums}
+    if slices == 1 or groups != {1} or not isinstance(tile.rows, int):
+        return tile
+    return replace(tile, slices=slices) if all(_is_over_slices(node, tile) for node in nodes) else tile
+
+
+def _is_over_slices(node: LoopNode, tile: Tile) -> bool:
+    if sums.is_column_part(node):
+        return True
+    return tiles.covers_tile(node, tile.rows, tile.columns) and not tiles.reduction_types(node)
 
 
 def adds_up_columns(kernel: Kernel) -> bool:

@@ -6,7 +6,7 @@ After all groups are fused: their kernels may take part.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from functools import partial, reduce
 from typing import TypeAlias
@@ -20,6 +20,7 @@ from ..horizontal.column_sums import (
     Tile,
     adds_up_columns,
     find_tile,
+    in_slices,
     kernels_around,
     only_extents,
 )
@@ -28,6 +29,7 @@ from ..horizontal.independence import positions_of, stay_in_order
 from ..horizontal.peak_memory import Room
 from ..inductor import columns as sums
 from ..inductor import mixed
+from ..inductor.column_slices import Slices, put_in_slices
 from ..inductor.columns import ColumnSum
 from ..inductor.grouped_sums import add_stage
 from ..inductor.loops import made_once
@@ -261,6 +263,26 @@ def _change_of(schedule: Schedule, tile: Tile, room: Room | None) -> _Change:
     check = None
     if room is not None:
         check = partial(room.check_all, most=_peak_with_workspaces(schedule, tile, processors, room.most))
+    sliced = in_slices(tile)
+    found = [tile] if sliced is tile else [sliced, tile]
+    return _first([partial(_in_fastest_blocks, schedule, one, processors, check) for one in found])
+
+
+def _first(ways: Iterable[Callable[[], _Change]]) -> _Change:
+    """Return what becomes of a tile in the first way that is wanted; Unsupported, of the first, where none is."""
+    refused = []
+    for way in ways:
+        try:
+            return way()
+        except Unsupported as why:
+            refused.append(why)
+    raise refused[0]
+
+
+def _in_fastest_blocks(
+    schedule: Schedule, tile: Tile, processors: int, check: Callable[[Schedule], None] | None
+) -> _Change:
+    """Return what becomes of a tile in blocks of the rows that take the least time, of those that are wanted."""
     known = blocks_to_try(tile, processors)
     with contextlib.ExitStack() as undo:
         for one in tile.sums:
@@ -287,13 +309,8 @@ def _in_first_blocks(
     schedule: Schedule, tile: Tile, blocks: list[int], check: Callable[[Schedule], None] | None
 ) -> _Change:
     """Return what becomes of a tile in the first blocks that are wanted; Unsupported, of the first, where none are."""
-    rows, refused = _rows(tile), []
-    for block in blocks:
-        try:
-            return _in_blocks(schedule, tile, rows, block, check)
-        except Unsupported as why:
-            refused.append(why)
-    raise refused[0]
+    rows = _rows(tile)
+    return _first(partial(_in_blocks, schedule, tile, rows, block, check) for block in blocks)
 
 
 def _in_blocks(
@@ -309,7 +326,8 @@ def _in_blocks(
         for one in tile.sums:
             sums.add_up_blocks(one, blocks, undo)
         parts = {one.part.get_name(): one.buffer for one in tile.sums}
-        band, adding = column_band(rows, tile.rows, tile.columns, block, parts), _adding(schedule, tile)
+        _put_in_slices(tile, rows, block, undo)
+        band, adding = column_band(rows, tile.rows * tile.slices, tile.width, block, parts), _adding(schedule, tile)
         left = {one.total.get_name(): _parts_of_column(one, blocks) for one in tile.sums}
         _check_loops(left, [kernel for kernel, _ in adding])
         decision = check_worthwhile(tile, band, [kernel for kernel, _ in adding], block, check is None)
@@ -321,6 +339,14 @@ def _in_blocks(
             check(changed)
         undo.pop_all()
     return _Change(changed, made, decision, by_torch, tile)
+
+
+def _put_in_slices(tile: Tile, rows: Kernel, block: int, undo: contextlib.ExitStack) -> None:
+    """Have a kernel over a tile go over slices of its rows, if the tile has any, until `undo` is closed."""
+    if tile.slices > 1:
+        slices = Slices(inductor.size_hint(tile.rows), tile.columns, block, tile.width)
+        for node in inductor.loop_nodes(rows):
+            put_in_slices(node, slices, undo)
 
 
 def _rows(tile: Tile) -> Kernel:

@@ -1,12 +1,15 @@
-"""For every test of a whole compilation: its reports claim what was emitted."""
+"""For every test of a whole compilation: its reports claim what was emitted. And what has few rows go as many do."""
 
 from __future__ import annotations
 
 import pytest
 from emitted_claims import contradictions
+from torch._inductor.choices import InductorChoices
 from watched_claims import emitted_meanwhile
 
 import bridge
+from bridge import inductor
+from bridge.horizontal import column_costs
 
 
 @pytest.fixture(autouse=True)
@@ -19,3 +22,18 @@ def no_wrong_claim():
     if report is not None and report is not last:
         assert contradictions(report) == []
     assert [line for emitted in found for line in emitted.wrong_claims()] == []
+
+
+@pytest.fixture
+def few_processors(monkeypatch):
+    """Has a GPU of so few multiprocessors that a hundred rows are enough for it, and Inductor split sums of columns."""
+    monkeypatch.setattr(inductor, "multiprocessors", lambda device: 4)
+    split = staticmethod(lambda device, rows, columns, inner_reduction: 1 if inner_reduction else 9)
+    monkeypatch.setattr(InductorChoices, "reduction_split_factor", split)
+
+
+@pytest.fixture
+def as_if_large(monkeypatch):
+    """Has few short rows cost what many long ones do: memory is busy, and blocks have one row."""
+    monkeypatch.setattr(column_costs, "BYTES_OF_A_ROW", 0)
+    monkeypatch.setattr(column_costs, "ELEMENTS_OF_ROWS", 1)

@@ -11,9 +11,7 @@ from torch._inductor.choices import InductorChoices
 from training import PATTERNS, adaln_residual, adaln_residual_images, count, graphs, norm_swiglu, rms
 
 import bridge
-from bridge import inductor
 from bridge.backend import bridge as backend
-from bridge.horizontal import column_costs
 from bridge.offline.interpret import interpreter
 from bridge.reasons import Reason
 from bridge.scheduling import hook
@@ -51,17 +49,7 @@ def test_a_backward_has_as_few_kernels_as_for_one_number_of_rows(name, kernels):
 
 
 @pytest.fixture
-def few_processors(monkeypatch):
-    """Has a GPU of so few multiprocessors that a hundred rows are enough for it, and Inductor split sums of columns."""
-    monkeypatch.setattr(inductor, "multiprocessors", lambda device: 4)
-    split = staticmethod(lambda device, rows, columns, inner_reduction: 1 if inner_reduction else 9)
-    monkeypatch.setattr(InductorChoices, "reduction_split_factor", split)
-    monkeypatch.setattr(column_costs, "BYTES_OF_A_ROW", 0)
-    monkeypatch.setattr(column_costs, "ELEMENTS_OF_ROWS", 1)
-
-
-@pytest.fixture
-def one_stage(few_processors, monkeypatch):
+def one_stage(few_processors, as_if_large, monkeypatch):
     """The same, where Inductor splits no sum."""
     split = staticmethod(lambda device, rows, columns, inner_reduction: 1)
     monkeypatch.setattr(InductorChoices, "reduction_split_factor", split)
@@ -117,7 +105,7 @@ def split_heads(x, q_weight, k_weight):
         (split_heads, [(None, 96), (16,), (16,)]),
     ],
 )
-def test_numbers_of_rows_that_were_not_compiled_for(few_processors, function, shapes):
+def test_numbers_of_rows_that_were_not_compiled_for(few_processors, as_if_large, function, shapes):
     """Fewer than a block, one block, no multiple of it, and so many that they are added up in a loop of several steps.
 
     For 75 rows, a loop has 16 parts at a time.
@@ -126,7 +114,7 @@ def test_numbers_of_rows_that_were_not_compiled_for(few_processors, function, sh
     assert decisions(), bridge.report().details()
 
 
-def test_rows_that_are_not_there_are_no_extremes(few_processors):
+def test_rows_that_are_not_there_are_no_extremes(few_processors, as_if_large):
     torch._dynamo.reset()
     counters.clear()
     with interpreter(), torch.no_grad():
@@ -147,7 +135,7 @@ def weight_of_heads(o, w, g):
     return scaled * w * torch.nn.functional.silu(g)
 
 
-def test_numbers_of_weights_of_segments(few_processors):
+def test_numbers_of_weights_of_segments(few_processors, as_if_large):
     """Of each head there are 40 rows for each of some sequences: blocks end with those of each head."""
     check_sizes(weight_of_heads, [(None, 40, 3, 24), (3, 24), (None, 40, 3, 24)], [3, 2, 7])
     assert decisions(), bridge.report().details()
@@ -168,14 +156,14 @@ def test_sequences_of_so_many_tokens_stay_apart(one_stage):
     assert any(reason is Reason.not_profitable and "ends with each group of s" in why for reason, why in refused())
 
 
-def test_sums_of_columns_that_memory_is_not_aligned_for_stay_apart(few_processors):
+def test_sums_of_columns_that_memory_is_not_aligned_for_stay_apart(few_processors, as_if_large):
     """The second of two sums of 6 columns would begin at a multiple of 16 bytes for even numbers of blocks alone."""
     check_sizes(adaln_residual, [(None, 6)] * 2 + [(6,)] * 3, [75, 96])
     assert not decisions()
     assert any(reason is Reason.not_liftable and "multiple of 16 bytes" in why for reason, why in refused())
 
 
-def test_no_guard_is_added_for_it(few_processors, monkeypatch):
+def test_no_guard_is_added_for_it(few_processors, as_if_large, monkeypatch):
     from torch._inductor.virtualized import V
 
     added, fuse_schedule = [], hook.fuse_schedule

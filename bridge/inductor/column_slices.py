@@ -1,0 +1,76 @@
+"""Kernels over a tile that reduce no row: each program has some rows and a slice of their columns.
+
+Lanes are as many as a power of two. A row of 3072 columns in 4096 lanes leaves a fourth of them idle, three slices of
+1024 leave none, and there are three times as many programs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import sympy
+
+from ..reasons import Reason, Unsupported
+from . import tiles
+from .loops import made_once, remake_loop_body, set_loop_body
+from .protocols import LoopBody, LoopNode
+from .schedule import node_body
+
+#: Columns of a slice: at least 512 bytes of 16-bit elements, and at most as many as four warps have.
+FEWEST_COLUMNS, MOST_COLUMNS = 256, 1024
+
+
+@dataclass(frozen=True)
+class Slices:
+    """A tile of `rows` and `columns` in blocks of `block` rows by `width` columns, both of which divide it."""
+
+    rows: int
+    columns: int
+    block: int
+    width: int
+
+    @property
+    def sizes(self) -> tuple[int, int, int, int]:
+        """Return the extents of loops over blocks of rows, slices, rows of a block and columns of a slice."""
+        return self.rows // self.block, self.columns // self.width, self.block, self.width
+
+
+def slices_of_row(columns: int) -> int:
+    """Return in how many slices of a power of two a row may be; 1 where they would be too narrow, or it is one."""
+    width = min(columns & -columns, MOST_COLUMNS)
+    return columns // width if width >= FEWEST_COLUMNS else 1
+
+
+def put_in_slices(node: LoopNode, slices: Slices, undo: contextlib.ExitStack) -> None:
+    """Have a node go over the rows of a slice one after the other, as those of a longer tile, until `undo` is closed.
+
+    Each block of rows has its slices one after the other.
+    Unsupported, with nothing changed, for a node that is not over the whole tile, or that Inductor cannot split so.
+    """
+    body = node_body(node)
+    covers = tiles.covers_tile(node, slices.rows, slices.columns) and not body.sizes[1]
+    sliced = made_once(body, ("in slices", slices), partial(_in_slices, body, slices)) if covers else None
+    rows = slices.rows * slices.columns // slices.width
+    if sliced is None or not tiles.splits_into(sliced, (sympy.Integer(rows), sympy.Integer(slices.width))):
+        raise Unsupported(Reason.extents_do_not_agree, f"{node.get_name()}: not over slices of {slices.width} columns")
+    set_loop_body(node, sliced, undo)
+
+
+def _in_slices(body: LoopBody, slices: Slices) -> LoopBody | None:
+    """Return loops over a tile that go over it slice by slice; None where their order is not known."""
+    digits = tiles.loop_digits(body, slices.rows, slices.columns)
+    if digits is None:
+        return None
+    sizes = [sympy.Integer(size) for size in slices.sizes]
+
+    def run(indices: Sequence[sympy.Symbol], reduced: Sequence[sympy.Symbol]) -> None:
+        block, part, row, column = indices
+        place = {tiles.ROW: block * slices.block + row, tiles.COLUMN: part * slices.width + column}
+        ranges = dict(zip(indices, sizes, strict=True))
+        kept = [digits[variable].subs(place, simultaneous=True) for variable in body.iter_vars]
+        body([tiles.simplified(index, ranges) for index in kept], reduced)
+
+    return remake_loop_body(run, sizes, [])
