@@ -103,8 +103,10 @@ def test_a_broadcast_is_the_extremum_of_one_segment(dtype, kind, least):
     assert not kernel.inside_reduction
 
 
-def test_a_fixed_configuration_names_the_usual_heuristic_once():
+@pytest.mark.parametrize(("persistent", "usual"), [(True, "persistent_reduction"), (False, "reduction")])
+def test_a_fixed_configuration_names_the_usual_heuristic_once(persistent, usual):
     kernel = Lanes({}, features=features())
+    kernel.persistent_reduction = persistent
     kernel.source = "@triton_heuristics.fixed_config(\n@triton_heuristics.fixed_config("
-    comment = "# In the place of @triton_heuristics.persistent_reduction\n"
+    comment = f"# In the place of @triton_heuristics.{usual}\n"
     assert kernel.codegen_kernel() == comment + kernel.source
