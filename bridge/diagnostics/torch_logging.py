@@ -27,7 +27,8 @@ _IR_MEANING = "The affine IR of each group of kernels before and after Bridge's 
 def register() -> None:
     """Make the artifact known to torch's logging, if torch is loaded; safe to repeat.
 
-    torch imports a package that TORCH_LOGS names before it reads the names after it, so that one import is enough.
+    torch imports a package that TORCH_LOGS names before it reads the names after it, so that one import is enough;
+    where that import was before torch's own, `torch_names` asks again.
     """
     logs = sys.modules.get("torch._logging._internal")
     if logs is None:

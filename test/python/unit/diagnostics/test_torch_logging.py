@@ -92,6 +92,17 @@ def test_naming_the_package_in_torch_logs_loads_little(python):
     assert python(loaded, TORCH_LOGS="bridge").strip() == "[]"
 
 
+@pytest.mark.parametrize("first", ["bridge", "bridge.config", "bridge.cli", "bridge.commands.explain", "torch"])
+def test_torch_logs_knows_the_artifact_whichever_is_imported_first(python, first):
+    """A ValueError about the names ended the import of torch where Bridge had been imported before it."""
+    program = f"""
+    import {first}
+    import torch
+    print(torch._logging._internal.log_state.is_artifact_enabled("bridge_ir"))
+    """
+    assert python(program, TORCH_LOGS="bridge,bridge_ir").strip() == "True"
+
+
 def test_compile_times_and_counters(compiler, counters):
     compiler(rows, backend="bridge")(sample())
     times = torch._dynamo.utils.compile_times()
