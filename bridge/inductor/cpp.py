@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import sympy
+import torch
 
 from .patches import allocating_nothing, replace_next_call
-from .protocols import CppProxy, Graph, Kernel, LoopBody
-from .schedule import loop_nodes, node_body
+from .protocols import CppProxy, Graph, Kernel, LoopBody, LoopNode
+from .schedule import buffer_dtype, loop_nodes, node_body
 from .sizes import linear_step, size_hint
 from .trial import apart
 
@@ -23,6 +25,10 @@ _GRAPH_STATE = ("wrapper_code", "device_ops", "device_type", "removed_buffers", 
 _SIZES_STATE = ("precomputed_replacements", "inv_precomputed_replacements")
 
 
+#: Types that C++ code reduces in; results of others are converted where they are stored.
+_REDUCED_IN = (torch.float32, torch.float64, torch.int64)
+
+
 def comes_apart(kernel: Kernel) -> bool:
     """Return True if a kernel of nodes that share outer loops only will be emitted as a loop nest for each.
 
@@ -31,17 +37,44 @@ def comes_apart(kernel: Kernel) -> bool:
     if not hasattr(kernel, "get_outer_nodes"):
         return False
     from torch._inductor import metrics
+
+    keep_each_row([kernel])
+    merged = len(metrics.cpp_outer_loop_fused_inner_counts)
+    with _generated(kernel):
+        return len(metrics.cpp_outer_loop_fused_inner_counts) == merged
+
+
+def declares_twice(kernel: Kernel) -> bool:
+    """Return True if Inductor's C++ code for a kernel would declare a name twice in one block, and not compile.
+
+    It names a vector of sums that it has converted, to 16 bits say, after the sums, and two nodes of one kernel may
+    store the same ones.  Kernels of its own have that, too.  Torch 2.11 - 2.15 do so.
+    """
+    converted = [node for node in loop_nodes(kernel) if node.is_reduction() and _is_converted(node)]
+    if len(converted) < 2:
+        return False
+    with _generated(kernel) as code:
+        blocks = re.split(r"[{}]", code)
+    declared = [re.findall(r"^ *auto (\w+) =", block, re.MULTILINE) for block in blocks]
+    return any(len(names) > len(set(names)) for names in declared)
+
+
+def _is_converted(node: LoopNode) -> bool:
+    return any(buffer_dtype(name) not in _REDUCED_IN for name in node.get_buffer_names())
+
+
+@contextlib.contextmanager
+def _generated(kernel: Kernel) -> Iterator[str]:
+    """Give the loops of the C++ code for a kernel, which is generated for a trial, while its traces are there."""
     from torch._inductor.virtualized import V
 
     scheduler = kernel.scheduler
     kind: Any = type(scheduler.get_backend(kernel.get_device()))
     backend = kind(scheduler)
-    keep_each_row([kernel])
     with apart(V.graph.sizevars.shape_env), _same_graph(V.graph), _same_bodies(kernel), _wrapper_aside(V.graph):
-        merged = len(metrics.cpp_outer_loop_fused_inner_counts)
         with V.graph.set_current_device(kernel.get_device()):
             backend.codegen_node(kernel)
-        return len(metrics.cpp_outer_loop_fused_inner_counts) == merged
+        yield backend.kernel_group.loops_code.getvalue()
 
 
 #: Extents that are multiples of it end with a whole vector, of whatever the CPU has.

@@ -182,6 +182,8 @@ torch._inductor.codegen.common
     Kernel.store_buffer_names
 torch._inductor.codegen.cpp
     CppKernelProxy.loop_nest
+    CppScheduling: kernel_group
+    KernelGroup: loops_code
     LoopLevel.steps
     LoopNest.loops
     OuterLoopFusedSchedulerNode.check_outer_fusion_loop_level_attr(self, cpp_kernel_proxy_list, outer_loop_fusion_depth)

@@ -8,7 +8,7 @@ from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
 from ... import inductor
-from ...inductor.cpp import comes_apart, writes_beyond_its_end
+from ...inductor.cpp import comes_apart, declares_twice, writes_beyond_its_end
 from ...inductor.protocols import Kernel, LoopNode
 from ...reasons import Reason, Unsupported
 from ..triton import codegen
@@ -156,9 +156,15 @@ def saved_bytes(names: set[str], kernels: list[Kernel]) -> int:
 
 
 def _check_stores(kernel: Kernel) -> None:
-    """Raise Unsupported for a C++ kernel that would store more than there is."""
-    if not inductor.generates_triton(inductor.device_of(kernel)) and writes_beyond_its_end(kernel):
+    """Raise Unsupported for a C++ kernel that would store more than there is, or that would not compile."""
+    if inductor.generates_triton(inductor.device_of(kernel)):
+        return
+    detail = ""
+    if writes_beyond_its_end(kernel):
         detail = "Inductor's C++ code would store whole vectors along a loop around another"
+    elif declares_twice(kernel):
+        detail = "Inductor's C++ code would not compile, as two of them store the same vector of 16 bits"
+    if detail:
         raise Unsupported(Reason.not_liftable, f"{sorted(kernel.get_operation_names())}: {detail}")
 
 

@@ -28,12 +28,22 @@ def loop_nests(code: str) -> int:
     return code.count("\n    {\n")
 
 
+def _functions(code: str) -> list[tuple[str, str]]:
+    """Return the C++ functions of a wrapper, as (name, source); of equal kernels there is one, which is called often."""
+    pattern = r"^(\w+) = async_compile\.cpp\w*\((.*?)^'''"
+    return re.findall(pattern, code, re.MULTILINE | re.DOTALL)
+
+
+def _calls_of(name: str, code: str) -> int:
+    return len(re.findall(rf"^ +{name}\(", code, re.MULTILINE))
+
+
 def most_kernels(code: str) -> float:
     """Kernels that a wrapper may be said to have: of C++ as many as loop nests, as one function has several kernels.
 
     A kernel may have several nests, too, or none of its own in a block, and a parallel region several kernels.
     """
-    nests = len(_loops(code)) + loop_nests(code)
+    nests = len(_loops(code)) + sum(loop_nests(body) * _calls_of(name, code) for name, body in _functions(code))
     return math.inf if "#pragma omp parallel" in code else max(nests, launches(code))
 
 

@@ -118,3 +118,22 @@ def test_cpp_vectors_end_with_the_loop_that_stores_them(compiler):
     assert stores and all("static_cast<int64_t>(4L));" in line for line in stores), stores
     apart = [why for group in bridge.report().groups for why in [group.detail, *(text for _, text in group.apart)]]
     assert any("store whole vectors" in why for why in apart), apart
+
+
+PRODUCTS = {
+    "products": lambda x: (x.prod(0), x.unflatten(0, (5, 13)).prod(0).prod(0)),
+    "integers": lambda x: ((x * 4).int().sum(0, dtype=torch.int32), (x * 4).int().unflatten(0, (5, 13)).sum(0).sum(0)),
+    "maxima": lambda x: (x.amax(0), x.unflatten(0, (5, 13)).amax(0).amax(0)),
+    "flags": lambda x: ((x > 2).any(0), (x > 2).unflatten(0, (5, 13)).any(0).any(0)),
+}
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_a_vector_of_products_that_two_nodes_store_is_declared_once(name, dtype, compiler):
+    """Bridge made two kernels of equal products one, and Inductor's C++ code for it declared what both store twice."""
+    x = torch.rand(65, 32).to(dtype) / 16 + 1
+    results = compiler(PRODUCTS[name], backend="bridge")(x)
+    references = PRODUCTS[name](x.double())
+    for result, reference in zip(results, references, strict=True):
+        torch.testing.assert_close(result.double(), reference.double(), rtol=2e-2, atol=0)
