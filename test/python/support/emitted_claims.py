@@ -29,7 +29,7 @@ def loop_nests(code: str) -> int:
 
 
 def _functions(code: str) -> list[tuple[str, str]]:
-    """Return the C++ functions of a wrapper, as (name, source); of equal kernels there is one, which is called often."""
+    """Return the C++ functions of a wrapper, as (name, source); equal kernels are calls of one."""
     pattern = r"^(\w+) = async_compile\.cpp\w*\((.*?)^'''"
     return re.findall(pattern, code, re.MULTILINE | re.DOTALL)
 

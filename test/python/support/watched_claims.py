@@ -71,15 +71,16 @@ def emitted_meanwhile() -> Iterator[list[Emitted]]:
     changed, codegen = hook._changed, GraphLowering.codegen
 
     def generate(graph: Any) -> Any:
-        around, current.graph = getattr(current, "graph", None), _Graph()
-        code = None
+        if getattr(current, "graph", None) is not None:  # of a branch or a loop's body: its code is in that around it
+            return codegen(graph)
+        current.graph, code = _Graph(), None
         try:
             result = codegen(graph)
             code = None if graph.cpp_wrapper or graph.fx_wrapper else result[0].value
             return result
         finally:
             current.graph.add(code)
-            current.graph = around
+            current.graph = None
 
     def change(nodes: Any, options: Any, report: Report, earlier: int) -> Any:
         schedule, graph = changed(nodes, options, report, earlier), getattr(current, "graph", None)
