@@ -49,3 +49,22 @@ def test_every_report_is_compared_with_what_was_emitted_for_it(compiler):
     assert all(len(emitted.codes) == 1 and emitted.kernels for emitted in found)
     found[1].report.kernels_after += 1
     assert found[0].wrong_claims() == [] != found[1].wrong_claims()
+
+
+def scaled_twice(x):
+    return ((x @ x) * 2) @ x * 2
+
+
+def either(x):
+    return torch.cond(x.sum() > 0, lambda t: t.softmax(-1).clone(), lambda t: t - t.amax(-1, keepdim=True), (x,))
+
+
+@pytest.mark.parametrize("function", [scaled_twice, either])
+def test_calls_of_one_function_and_branches_are_counted_as_they_run(function, compiler):
+    """Equal C++ kernels are one function, called twice; a branch's code is in the wrapper around it, and was its own."""
+    with emitted_meanwhile() as found:
+        compiler(function, backend="bridge")(torch.randn(8, 8))
+    assert [emitted.wrong_claims() for emitted in found] == [[]]
+    assert [len(emitted.codes) for emitted in found] == [1]
+    found[0].report.kernels_after += 1
+    assert found[0].wrong_claims() != []
