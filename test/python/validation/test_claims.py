@@ -61,7 +61,7 @@ def either(x):
 
 @pytest.mark.parametrize("function", [scaled_twice, either])
 def test_calls_of_one_function_and_branches_are_counted_as_they_run(function, compiler):
-    """Equal C++ kernels are one function, called twice; a branch's code is in the wrapper around it, and was its own."""
+    """Equal C++ kernels were counted as one, being one function; the code of a branch as another wrapper, too."""
     with emitted_meanwhile() as found:
         compiler(function, backend="bridge")(torch.randn(8, 8))
     assert [emitted.wrong_claims() for emitted in found] == [[]]
