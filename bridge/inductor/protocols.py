@@ -168,7 +168,7 @@ class CodeGenerator(Protocol):
 class TritonCodeGenerator(CodeGenerator, Protocol):
     """Inductor's TritonScheduling, of Bridge's class (lowering/triton/codegen.py)."""
 
-    bridge_persistent_nodes: dict[str, int]
+    bridge_persistent_nodes: dict[str, Any]
     bridge_inner_nodes: set[str]
     bridge_sum_nodes: dict[str, int]
     bridge_collected: list[KernelFeatures] | None

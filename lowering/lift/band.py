@@ -18,7 +18,7 @@ from bridge.reasons import Reason, Unsupported
 from .broadcasts import Broadcast, depends_on, find_broadcasts
 from .environment import Environment
 from .evaluate import Evaluator
-from .footprint import row_registers
+from .footprint import keeps_elements, lane_combinations, loop_around, row_registers
 from .index import apply_map
 from .lanes import (
     StoreNest,
@@ -55,12 +55,14 @@ class LiftedBand:
 
     registers: 32-bit registers that hold what one band iteration reduces, None where that is symbolic.
     in_registers: the bodies rely on it that a row is kept there.
+    state_registers: the same with what lanes reduce to states of several values by themselves; 0 where they do not.
     """
 
     nodes: list[LiftedNode]
     kernels: list[int]
     registers: int | None = None
     in_registers: bool = False
+    state_registers: int = 0
 
 
 @dataclass(frozen=True)
@@ -116,8 +118,13 @@ def lift_band(
     _check_complete(by_node, stores_of, buffers)
     nests = {name: find_store_nest(name, own, _reduction_loops(own)) for name, own in by_node.items()}
     # Found from the stores: code motion may have taken a reduction that no band variable touches out of the band.
-    registers = row_registers({loops[0] for s in stores if (loops := _reduction_loops([s]))})
+    combinations = lane_combinations(root)
+    reductions = {loops[0] for s in stores if (loops := _reduction_loops([s]))}
+    kept = {loop_around(combination) for combination in combinations if keeps_elements(combination)}
+    registers = row_registers(reductions | kept)
     in_registers = tables.simt_target and tables.keeps_row is not None and tables.keeps_row(registers)
+    if kept and tables.keeps_row is not None and not in_registers:
+        raise Unsupported(Reason.not_profitable, f"{names}: lanes reduce {registers} registers a row by themselves")
     row = _lanes_of_row(nests.values())
     scope = _Scope(
         buffers,
@@ -139,7 +146,8 @@ def lift_band(
     ]
     for name in names:
         _check_one_place(name, by_node[name], scope)
-    return LiftedBand(nodes, kernels, registers, in_registers)
+    states = row_registers(reductions | set(map(loop_around, combinations))) if combinations else 0
+    return LiftedBand(nodes, kernels, registers, in_registers, states or 0)
 
 
 def _broadcasts(

@@ -20,7 +20,7 @@ from ..triton.profitability import (
     traffic,
     traffic_of_one,
 )
-from .programs import Executed, executed, lost_bytes, registers_of_block, rows_of_block
+from .programs import Executed, executed, lost_bytes, row_of_block, rows_of_block
 
 if TYPE_CHECKING:
     from .band import LiftedBand
@@ -54,7 +54,7 @@ def rewrite(
             _check_programs(kernel, judged, band, before)
         if band.in_registers and band.registers is not None:
             undo.callback(codegen.undo_persistent, *place)
-            codegen.make_persistent(*place, registers_of_block(band, before.unrolled))
+            codegen.make_persistent(*place, row_of_block(band, before.unrolled))
             decisions.append(f"persistent: a row takes {band.registers} registers")
         if timing is not None:
             decisions.append(timing.check(kernel))

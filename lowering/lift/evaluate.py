@@ -26,6 +26,7 @@ from .environment import Environment, OpsValue
 from .index import apply_map, constraints
 from .reductions import lift_reduction
 from .signs import unsigned_beside
+from .states import lift_combination
 
 
 class Evaluator:
@@ -227,6 +228,10 @@ class Evaluator:
         """Return the result of a reduction."""
         return lift_reduction(self, operation, value)
 
+    def _combine(self, operation: ir.Operation, value: ir.Value) -> OpsValue:
+        """Return a value of the state that a lane combines by itself."""
+        return lift_combination(self, operation, value)
+
     def _guard(self, operation: ir.Operation, value: ir.Value) -> OpsValue:
         """Evaluate the first region of an `affine.if` under a mask; elsewhere the result is a constant."""
         position = list(operation.results).index(value)
@@ -327,6 +332,7 @@ _HANDLERS = {
     "arith.trunci": Evaluator._cast,
     "arith.cmpf": Evaluator._float_compare,
     "arith.cmpi": Evaluator._int_compare,
+    "bridge.combine": Evaluator._combine,
     "bridge.special": Evaluator._special,
     "bridge.convert": Evaluator._convert,
 }

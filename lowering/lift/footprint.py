@@ -29,6 +29,39 @@ def row_registers(reductions: Iterable[ir.Operation]) -> int | None:
     return sum(loads.values()) // 32
 
 
+def lane_combinations(band: ir.Operation) -> list[ir.Operation]:
+    """Return each `bridge.combine` of a band with which a lane begins to combine by itself: with no loop's state."""
+    found: list[ir.Operation] = []
+
+    def visit(operation: ir.Operation) -> ir.WalkResult:
+        """Keep a combination that begins with neither a loop's state nor another combination, in a loop of lanes."""
+        if operation.name == "bridge.combine":
+            owner = operation.operands[0].owner
+            begins = not isinstance(owner, ir.Block) and owner.name != "bridge.combine"
+            if begins and "bridge.band" not in loop_around(operation.operation).attributes:
+                found.append(operation.operation)
+        return ir.WalkResult.ADVANCE
+
+    band.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
+
+
+def keeps_elements(combination: ir.Operation) -> bool:
+    """Return True if all elements are needed at a time, as for a mean and then the squares; not for an extremum."""
+    from bridge._native._bridge_enum_gen import CombineKind  # loads MLIR
+
+    kind = CombineKind(ir.IntegerAttr(combination.attributes["kind"]).value)
+    return kind in (CombineKind.welford, CombineKind.online_softmax)
+
+
+def loop_around(operation: ir.Operation) -> ir.Operation:
+    """Return the innermost loop around an operation of a band."""
+    parent = operation.parent.operation
+    while parent.name != "affine.for":
+        parent = parent.parent.operation
+    return parent
+
+
 def _volume(loop: ir.Operation) -> int | None:
     """Return the product of the extents of a loop and those inside it, each rounded up to a power of two."""
     upper = loop.attributes["upperBoundMap"].value.results[0]

@@ -12,6 +12,7 @@ from ..triton.profitability import (
     INSTRUCTIONS_A_BYTE,
     SHARES_OF_ONE,
     UNROLLED_REGISTERS,
+    Row,
     power_of_2,
     rows_and_warps,
 )
@@ -73,13 +74,15 @@ def rows_of_block(band: LiftedBand, unrolled: bool) -> int:
     if not band.in_registers or band.registers is None:
         return 1
     lanes = power_of_2(max(prod(map(int, node.reduce_sizes)) for node in band.nodes))
-    rows, _ = rows_and_warps(registers_of_block(band, unrolled), lanes) or (1, 0)
+    row = row_of_block(band, unrolled)
+    rows, _ = rows_and_warps(row.registers, lanes, row.keeps_states) or (1, 0)
     return rows
 
 
-def registers_of_block(band: LiftedBand, unrolled: bool) -> int:
-    """Return the registers by which the block of a kernel that keeps its rows is chosen."""
-    return (band.registers or 0) * (UNROLLED_REGISTERS if unrolled else 1)
+def row_of_block(band: LiftedBand, unrolled: bool) -> Row:
+    """Return what the block of a kernel that keeps its rows is chosen by."""
+    registers = max(band.registers or 0, band.state_registers)
+    return Row(registers * (UNROLLED_REGISTERS if unrolled else 1), band.state_registers > 0)
 
 
 def _programs(kernel: Kernel) -> int:

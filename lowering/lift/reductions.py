@@ -130,11 +130,11 @@ def _welford(evaluator: ValueEvaluator, steps: list[Step], innermost: ir.Operati
     ops = evaluator.env.ops
     parts = [tuple(evaluator.value(v) for v in step) for step in steps]
     if evaluator.env.in_registers and all(_is_element(step) for step in steps):
-        plain = all(_is_constant(step[2], 1) for step in steps)
+        plain = all(is_constant(step[2], 1) for step in steps)
         return _moments_in_two_passes(evaluator, parts, len(parts) * _iterations(innermost) if plain else None, dtype)
     if evaluator.env.in_parts:
         raise Unsupported(Reason.not_liftable, "a merge of moments over segments")
-    if len(parts) == 1 and _is_constant(steps[0][1], 0) and _is_constant(steps[0][2], 1):
+    if len(parts) == 1 and is_constant(steps[0][1], 0) and is_constant(steps[0][2], 1):
         return ops.reduction(dtype, dtype, "welford_reduce", parts[0][0])
     if not evaluator.env.simt_target:
         raise Unsupported(Reason.not_liftable, "a merge of moments, which Inductor's C++ code cannot vectorise")
@@ -146,8 +146,8 @@ def _is_element(step: Step) -> bool:
     """Return True if a state (mean, m2, weight) is of one element, or of none (weight 0, of an idle lane)."""
     owner = step[1].owner
     if getattr(owner, "name", None) != "arith.select":
-        return _is_constant(step[1], 0)
-    return all(_is_constant(operand, 0) for operand in list(owner.operands)[1:])
+        return is_constant(step[1], 0)
+    return all(is_constant(operand, 0) for operand in list(owner.operands)[1:])
 
 
 def _moments_in_two_passes(
@@ -190,19 +190,20 @@ def _merge_moments(ops: Ops, a: State, b: State) -> State:
     return mean, m2, weight
 
 
-def _is_constant(value: ir.Value, number: float) -> bool:
+def is_constant(value: ir.Value, number: float) -> bool:
     """Return True if a value is that constant."""
     owner = value.owner
     if getattr(owner, "name", None) != "arith.constant":
         return False
-    return ir.FloatAttr(owner.attributes["value"]).value == number
+    is_float = dtypes.signed_dtype(str(value.type)).is_floating_point
+    return (ir.FloatAttr if is_float else ir.IntegerAttr)(owner.attributes["value"]).value == number
 
 
 def _online_softmax(evaluator: ValueEvaluator, steps: list[Step], _innermost: ir.Operation) -> OpsValue:
     """Return (maximum, sum of weighted exp(x - maximum)): reduce each piece, then merge the states."""
     dtype = dtypes.signed_dtype(str(steps[0][0].type))
     ops = evaluator.env.ops
-    weights = [None if _is_constant(step[1], 1) else evaluator.value(step[1]) for step in steps]
+    weights = [None if is_constant(step[1], 1) else evaluator.value(step[1]) for step in steps]
     values = [evaluator.value(step[0]) for step in steps]
     if evaluator.env.in_registers:
         return _softmax_in_two_passes(evaluator, values, weights, dtype)
@@ -258,7 +259,7 @@ def _argument_of_extremum(kind: str) -> StructuredLift:
             local = ops.reduction(torch.int64, dtype, kind, piece)
             best = ops.reduction(dtype, dtype, extremum, piece) if len(steps) > 1 else None
             states.append((best, _original_index(evaluator, innermost, index, local)))
-        return None, functools.reduce(functools.partial(_first_of, ops, kind, dtype), states)[1]
+        return None, functools.reduce(functools.partial(first_of, ops, kind, dtype), states)[1]
 
     return lift
 
@@ -294,7 +295,7 @@ def _iteration_number(evaluator: ValueEvaluator, innermost: ir.Operation) -> sym
     return number
 
 
-def _first_of(ops: Ops, kind: str, dtype: torch.dtype, a: State, b: State) -> State:
+def first_of(ops: Ops, kind: str, dtype: torch.dtype, a: State, b: State) -> State:
     """Return the better of two (extremum, index) states: of equal ones the smaller index, and a NaN before all."""
     better = ops.gt(a[0], b[0]) if kind == "argmax" else ops.lt(a[0], b[0])
     tie = ops.eq(a[0], b[0])

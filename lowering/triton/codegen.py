@@ -30,18 +30,18 @@ from .combo_kernels import (
     tiling_and_scores,
 )
 from .kernels import lane_kernel, persistent_kernel
-from .profitability import power_of_2, rows_and_warps
+from .profitability import Row, power_of_2, rows_and_warps
 
 if TYPE_CHECKING:  # Importing this loads no Inductor: `derive_code_generator` finds the class.
     from torch._inductor.codegen.triton import FixedTritonConfig, TritonKernel
 
 
-def make_persistent(scheduler: Scheduler, device: torch.device, names: set[str], registers: int) -> None:
+def make_persistent(scheduler: Scheduler, device: torch.device, names: set[str], row: Row) -> None:
     """Make the fused kernel of the named scheduler nodes a persistent reduction: a row is loaded once and kept.
 
-    Only this scheduler's code generator is changed.  registers: of 32 bits, that a row takes.
+    Only this scheduler's code generator is changed.  row: what one takes.
     """
-    _bridge_backend(scheduler, device).bridge_persistent_nodes.update(dict.fromkeys(names, registers))
+    _bridge_backend(scheduler, device).bridge_persistent_nodes.update(dict.fromkeys(names, row))
 
 
 def undo_persistent(scheduler: Scheduler, device: torch.device, names: set[str]) -> None:
@@ -86,8 +86,8 @@ class BandMixin(ColumnScheduling):
     bridge_collected: list[KernelFeatures] | None = None
 
     @functools.cached_property
-    def bridge_persistent_nodes(self) -> dict[str, int]:
-        """Return the nodes of persistent reductions of Bridge's, with the registers of 32 bits that a row takes."""
+    def bridge_persistent_nodes(self) -> dict[str, Row]:
+        """Return the nodes of persistent reductions of Bridge's, with what a row takes."""
         return {}
 
     @functools.cached_property
@@ -137,8 +137,8 @@ class BandMixin(ColumnScheduling):
             return looped_sum_block(size_hint(parts))
         if parts:
             return sum_block(parts), None
-        registers = max(self.bridge_persistent_nodes[name] for name in fused)
-        return rows_and_warps(registers, _lanes(tiling)), None
+        row = max(self.bridge_persistent_nodes[name] for name in fused)
+        return rows_and_warps(row.registers, _lanes(tiling), row.keeps_states), None
 
     def generate_kernel_code_from_nodes(self, nodes: Sequence[LoopNode], *args: object, **kwargs: object) -> str:
         """Generate what Inductor times; it makes a kernel without asking for the choices that are made for it."""

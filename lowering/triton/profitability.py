@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import SupportsInt
+from typing import NamedTuple, SupportsInt
 
 #: 32-bit registers of what one band iteration reduces, up to which a persistent kernel is chosen: half of the
 #: 65536 that a multiprocessor has; the rest is left to the epilogue.  docs/results.md has the measurement.
@@ -32,12 +32,28 @@ BLOCK_WARPS = 4
 LONGEST_IN_BLOCKS = 2048
 
 
-def rows_and_warps(registers: int, lanes: int) -> tuple[int, int] | None:
+#: Of rows whose lanes reduce to states of several values, a longer one has so many registers a thread: with the one
+#: warp of Inductor's heuristic for 1024 lanes, softmaxes of 8 elements each spilled 322 words.
+STATE_REGISTERS = 64
+MOST_WARPS = 16
+
+
+class Row(NamedTuple):
+    """Tell what a row takes, in registers of 32 bits; keeps_states: its lanes reduce to states of several values."""
+
+    registers: int
+    keeps_states: bool = False
+
+
+def rows_and_warps(registers: int, lanes: int, keeps_states: bool = False) -> tuple[int, int] | None:
     """Return (rows a block, warps a block) for a persistent kernel whose rows take so many registers.
 
     lanes: elements of a row that one vector of the kernel has, a power of 2: fewer than the row's where its loop is
-    unrolled.  No two threads of a block have the same element.  None: Inductor's.
+    unrolled.  No two threads of a block have the same element.  keeps_states: see `Row`.  None: Inductor's.
     """
+    if keeps_states and registers > LONGEST_IN_BLOCKS:
+        warps = min(max(power_of_2(-(-registers // (32 * STATE_REGISTERS))), BLOCK_WARPS), MOST_WARPS)
+        return max(1, 32 * warps // lanes), warps
     if not 0 < registers <= LONGEST_IN_BLOCKS:
         return None
     warps = BLOCK_WARPS * max(1, -(-registers // (BLOCK_WARPS * 32 * THREAD_REGISTERS)))

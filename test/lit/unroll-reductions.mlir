@@ -177,8 +177,8 @@ func.func @should_not_unroll_along_memory(%in: memref<8x64x3xf32>, %sum: memref<
 
 // -----
 
-// Neither a state of several values nor so many loads; and a kernel that has
-// one of these keeps all of its loops.
+// So many loads are not unrolled, and a kernel that has them keeps all of its
+// loops.
 
 // CHECK-LABEL: func @should_not_unroll_a_part_of_a_kernel
 // CHECK-NOT: bridge.unrolled_reductions
@@ -219,16 +219,92 @@ func.func @should_not_unroll_a_part_of_a_kernel(%in: memref<8x129x64xf32>, %sum:
 
 // -----
 
-// CHECK-LABEL: func @should_not_unroll_a_state_of_several_values
-// CHECK-NOT: bridge.unrolled_reductions
-// CHECK: affine.for %{{.*}} = 0 to 3 iter_args
-func.func @should_not_unroll_a_state_of_several_values(%in: memref<8x3x64xf32>, %sum: memref<8x64xf32>, %out: memref<8xf32>) {
+// The steps of a state of several values begin with the first one's.
+
+// CHECK-LABEL: func @should_unroll_a_state_of_several_values
+// CHECK-SAME: attributes {bridge.unrolled_reductions}
+// CHECK: affine.for %[[I:.*]] = 0 to 8 {
+// CHECK-NEXT: affine.for %[[J:.*]] = 0 to 64 {
+// CHECK-NEXT: %[[X:.*]] = affine.load %arg0[%[[I]], 0, %[[J]]]
+// CHECK-NEXT: %[[A:.*]]:3 = bridge.combine welford (%[[ZERO:.*]], %[[ZERO]], %[[ZERO]]), (%[[X]], %[[ZERO]], %[[ONE:.*]])
+// CHECK-NEXT: %[[Y:.*]] = affine.load %arg0[%[[I]], 1, %[[J]]]
+// CHECK-NEXT: %[[B:.*]]:3 = bridge.combine welford (%[[A]]#0, %[[A]]#1, %[[A]]#2), (%[[Y]], %[[ZERO]], %[[ONE]])
+// CHECK-NEXT: affine.store %[[B]]#1, %arg1[%[[I]], %[[J]]]
+// FUSED-LABEL: func @should_unroll_a_state_of_several_values
+// FUSED: } {bridge.band, bridge.kernels = [0, 1]
+func.func @should_unroll_a_state_of_several_values(%in: memref<8x2x64xf32>, %sum: memref<8x64xf32>, %out: memref<8xf32>) {
   %zero = arith.constant 0.0 : f32
   %one = arith.constant 1.0 : f32
   affine.for %i = 0 to 8 {
     affine.for %j = 0 to 64 {
-      %s:3 = affine.for %e = 0 to 3 iter_args(%a = %zero, %b = %zero, %c = %zero) -> (f32, f32, f32) {
-        %x = affine.load %in[%i, %e, %j] : memref<8x3x64xf32>
+      %s:3 = affine.for %e = 0 to 2 iter_args(%a = %zero, %b = %zero, %c = %zero) -> (f32, f32, f32) {
+        %x = affine.load %in[%i, %e, %j] : memref<8x2x64xf32>
+        %y:3 = bridge.combine welford (%a, %b, %c), (%x, %zero, %one) : f32, f32, f32
+        affine.yield %y#0, %y#1, %y#2 : f32, f32, f32
+      }
+      affine.store %s#1, %sum[%i, %j] : memref<8x64xf32>
+    }
+  } {bridge.kernels = [0], bridge.nodes = ["sum"]}
+  affine.for %i = 0 to 8 {
+    %m = affine.for %j = 0 to 64 iter_args(%a = %zero) -> (f32) {
+      %x = affine.load %sum[%i, %j] : memref<8x64xf32>
+      %y = arith.addf %a, %x : f32
+      affine.yield %y : f32
+    }
+    affine.store %m, %out[%i] : memref<8xf32>
+  } {bridge.kernels = [1], bridge.nodes = ["row"]}
+  return
+}
+
+// -----
+
+// The index of an extremum is the number of the iteration.
+
+// CHECK-LABEL: func @should_unroll_an_index
+// CHECK: %[[A:.*]]:2 = bridge.combine argmax (%{{.*}}, %[[FIRST:.*]]), (%{{.*}}, %[[FIRST]]) : f32, i64
+// CHECK: %[[B:.*]]:2 = bridge.combine argmax (%[[A]]#0, %[[A]]#1), (%{{.*}}, %{{.*}}) : f32, i64
+// CHECK: affine.store %[[B]]#1
+// FUSED-LABEL: func @should_unroll_an_index
+// FUSED: } {bridge.band, bridge.kernels = [0, 1]
+func.func @should_unroll_an_index(%in: memref<8x2x64xf32>, %at: memref<8x64xi64>, %out: memref<8xi64>) {
+  %least = arith.constant 0xFF800000 : f32
+  %first = arith.constant 0 : i64
+  affine.for %i = 0 to 8 {
+    affine.for %j = 0 to 64 {
+      %s:2 = affine.for %e = 0 to 2 iter_args(%a = %least, %b = %first) -> (f32, i64) {
+        %x = affine.load %in[%i, %e, %j] : memref<8x2x64xf32>
+        %k = arith.index_cast %e : index to i64
+        %y:2 = bridge.combine argmax (%a, %b), (%x, %k) : f32, i64
+        affine.yield %y#0, %y#1 : f32, i64
+      }
+      affine.store %s#1, %at[%i, %j] : memref<8x64xi64>
+    }
+  } {bridge.kernels = [0], bridge.nodes = ["at"]}
+  affine.for %i = 0 to 8 {
+    %m = affine.for %j = 0 to 64 iter_args(%a = %first) -> (i64) {
+      %x = affine.load %at[%i, %j] : memref<8x64xi64>
+      %y = arith.addi %a, %x : i64
+      affine.yield %y : i64
+    }
+    affine.store %m, %out[%i] : memref<8xi64>
+  } {bridge.kernels = [1], bridge.nodes = ["row"]}
+  return
+}
+
+// -----
+
+// A lane keeps all of the elements: not more of them than a sum may have.
+
+// CHECK-LABEL: func @should_not_unroll_a_state_of_many_loads
+// CHECK-NOT: bridge.unrolled_reductions
+// CHECK: affine.for %{{.*}} = 0 to 33 iter_args
+func.func @should_not_unroll_a_state_of_many_loads(%in: memref<8x33x64xf32>, %sum: memref<8x64xf32>, %out: memref<8xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %one = arith.constant 1.0 : f32
+  affine.for %i = 0 to 8 {
+    affine.for %j = 0 to 64 {
+      %s:3 = affine.for %e = 0 to 33 iter_args(%a = %zero, %b = %zero, %c = %zero) -> (f32, f32, f32) {
+        %x = affine.load %in[%i, %e, %j] : memref<8x33x64xf32>
         %y:3 = bridge.combine welford (%a, %b, %c), (%x, %zero, %one) : f32, f32, f32
         affine.yield %y#0, %y#1, %y#2 : f32, f32, f32
       }

@@ -50,8 +50,8 @@ static std::optional<int64_t> countLoads(ArrayRef<AffineForOp> chain) {
   return std::max<int64_t>(loads, 1) * *iterations;
 }
 
-/// True if the state is more than one value: outside of loops, nothing stands
-/// for that in the code that is generated.
+/// True if the state is more than one value, which takes several instructions a
+/// step, and all of the steps' values at a time.
 static bool hasStructuredState(AffineForOp loop) {
   return loop.walk([](CombineOp) { return WalkResult::interrupt(); })
       .wasInterrupted();
@@ -136,8 +136,9 @@ private:
     return lanes && *lanes >= minLanes && !chains.empty() &&
            llvm::all_of(chains, [&](ArrayRef<AffineForOp> chain) {
              auto loads = countLoads(chain);
-             return loads && *loads <= maxLoads &&
-                    !hasStructuredState(chain.front());
+             int64_t most =
+                 hasStructuredState(chain.front()) ? maxStateLoads : maxLoads;
+             return loads && *loads <= most;
            });
   }
 

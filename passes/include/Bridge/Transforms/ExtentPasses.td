@@ -129,11 +129,37 @@ def UnrollReductions : Pass<"bridge-unroll-reductions", "::mlir::func::FuncOp"> 
       }
     }
     ```
+
+    Where the state is several values (a variance, a softmax, the index of an
+    extremum), the steps stay `bridge.combine`, one on the results of another.
+    What is generated for them is arithmetic on all that the lane has: a mean and
+    then the squares, a maximum and then the exponentials, or comparisons. With
+
+    ```mlir
+    %s:2 = affine.for %e = 0 to 2 iter_args(%a = %least, %n = %first) -> (f32, i64) {
+      %x = affine.load %in[%i, %e, %j] : memref<64x2x256xf32>
+      %k = arith.index_cast %e : index to i64
+      %b:2 = bridge.combine argmax (%a, %n), (%x, %k) : f32, i64
+      affine.yield %b#0, %b#1 : f32, i64
+    }
+    ```
+
+    in the place of the sum, each lane has
+
+    ```mlir
+    %x = affine.load %in[%i, 0, %j] : memref<64x2x256xf32>
+    %b:2 = bridge.combine argmax (%least, %first), (%x, %zero) : f32, i64
+    %y = affine.load %in[%i, 1, %j] : memref<64x2x256xf32>
+    %c:2 = bridge.combine argmax (%b#0, %b#1), (%y, %one) : f32, i64
+    ```
   }];
   let options = [
     Option<"maxLoads", "max-loads", "int64_t", /*default=*/"128",
            "The most loads that a lane has of what is reduced, which are as "
            "many instructions">,
+    Option<"maxStateLoads", "max-state-loads", "int64_t", /*default=*/"32",
+           "The same of a reduction whose state is several values: a lane keeps "
+           "all that it loads">,
     Option<"minLanes", "min-lanes", "int64_t", /*default=*/"16",
            "The fewest iterations of the innermost lane loop, about a sector "
            "of memory">,

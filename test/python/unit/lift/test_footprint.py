@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bridge.affine.mlir_runtime import context, ir
-from bridge.lowering.lift.footprint import row_registers
+from bridge.lowering.lift.footprint import keeps_elements, lane_combinations, loop_around, row_registers
 
 
 def registers(*loops, element="f32", size="?"):
@@ -86,3 +86,42 @@ def test_what_is_gathered_counts_by_its_place(ids, expected):
         (band,) = (op for op in entry.operations if op.operation.name == "affine.for")
         (loop, *_) = band.operation.regions[0].blocks[0].operations
         assert row_registers([loop.operation]) == expected
+
+
+STATES = """func.func @f(%x: memref<8x64xf32>, %out: memref<8xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %one = arith.constant 1.0 : f32
+  %first = arith.constant 0 : i64
+  affine.for %r = 0 to 8 {
+    %v = affine.load %x[%r, 0] : memref<8x64xf32>
+    %o:2 = bridge.combine argmax (%zero, %first), (%v, %first) : f32, i64
+    affine.for %i = 0 to 32 {
+      %a = affine.load %x[%r, %i] : memref<8x64xf32>
+      %b = affine.load %x[%r, %i + 32] : memref<8x64xf32>
+      %c:2 = bridge.combine KIND (%zero, %first), (%a, %first) : f32, i64
+      %d:2 = bridge.combine KIND (%c#0, %c#1), (%b, %first) : f32, i64
+    }
+    %s:2 = affine.for %i = 0 to 64 iter_args(%t = %zero, %u = %first) -> (f32, i64) {
+      %a = affine.load %x[%r, %i] : memref<8x64xf32>
+      %c:2 = bridge.combine argmax (%t, %u), (%a, %first) : f32, i64
+      affine.yield %c#0, %c#1 : f32, i64
+    }
+    affine.store %s#0, %out[%r] : memref<8xf32>
+  } {bridge.band}
+  return }"""
+
+
+@pytest.mark.parametrize(("kind", "keeps"), [("argmax", False), ("online_softmax", True)])
+def test_lanes_that_combine_by_themselves_are_found(kind, keeps):
+    """Not once a band iteration, and not the state of the row."""
+    text = STATES.replace("KIND", kind)
+    if kind == "online_softmax":
+        text = text.replace("(%zero, %first), (%a, %first) : f32, i64", "(%zero, %zero), (%a, %one) : f32, f32", 1)
+        text = text.replace("(%c#0, %c#1), (%b, %first) : f32, i64", "(%c#0, %c#1), (%b, %one) : f32, f32")
+    with context(), ir.Location.unknown():
+        module = ir.Module.parse(text)
+        entry = module.body.operations[0].operation.regions[0].blocks[0]
+        (band,) = (op.operation for op in entry.operations if op.operation.name == "affine.for")
+        (combination,) = lane_combinations(band)
+        assert keeps_elements(combination) is keeps
+        assert row_registers([loop_around(combination)]) == 64

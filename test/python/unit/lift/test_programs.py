@@ -31,7 +31,7 @@ def kernel_of(*sizes, moved=0, executed=0):
 def band_of(count, registers=1024, lanes=1024):
     """A band of so many rows, which a block keeps."""
     node = SimpleNamespace(iter_sizes=[count], reduce_sizes=[lanes])
-    return SimpleNamespace(nodes=[node], in_registers=True, registers=registers)
+    return SimpleNamespace(nodes=[node], in_registers=True, registers=registers, state_registers=0)
 
 
 @pytest.mark.parametrize(
@@ -64,6 +64,13 @@ def test_lanes_that_reduce_have_half_a_block():
     assert [programs.rows_of_block(band, unrolled) for unrolled in (False, True)] == [16, 8]
     band.in_registers = False
     assert programs.rows_of_block(band, True) == 1
+
+
+def test_lanes_that_reduce_to_states_have_blocks_by_all_that_they_load():
+    band = band_of(64, registers=64, lanes=64)
+    band.state_registers = 512
+    assert programs.row_of_block(band, True) == (1024, True)
+    assert programs.rows_of_block(band, True) == 2
 
 
 def query_of_one_token(x, weight, position, frequencies):

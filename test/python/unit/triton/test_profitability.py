@@ -36,6 +36,15 @@ def test_a_block_has_no_more_threads_than_elements_of_a_vector(lanes, chosen):
     assert rows_and_warps(1024, lanes) == chosen
 
 
+@pytest.mark.parametrize(
+    ("registers", "lanes", "chosen"),
+    [(64, 4096, (16, 4)), (2049, 64, (2, 4)), (16384, 1024, (1, 8)), (16385, 1024, (1, 16)), (65536, 4096, (1, 16))],
+)
+def test_lanes_that_keep_states_have_warps_for_them(registers, lanes, chosen):
+    """One warp had 32 lanes a thread, of 17 loads each, and spilled."""
+    assert rows_and_warps(registers, lanes, keeps_states=True) == chosen
+
+
 def test_one_kernel_touches_each_buffer_once():
     kernels = [{"x": 100, "y": 10}, {"x": 60, "z": 5}]
     assert traffic(kernels) == 175
