@@ -84,8 +84,8 @@ def microseconds(
     """Return the time of a function, compiled with such blocks, and the blocks of the rule."""
     blocks: Blocks = {}
 
-    def choose(registers: int, lanes: int, keeps_states: bool = False) -> tuple[int, int] | None:
-        blocks[registers, lanes] = profitability.rows_and_warps(registers, lanes, keeps_states)
+    def choose(registers: int, lanes: int, *kept: bool) -> tuple[int, int] | None:
+        blocks[registers, lanes] = profitability.rows_and_warps(registers, lanes, *kept)
         return block or blocks[registers, lanes]
 
     torch._dynamo.reset()

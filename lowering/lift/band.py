@@ -10,6 +10,7 @@ from typing import TypeAlias
 import sympy
 from torch.utils._sympy.functions import ModularIndexing
 
+from bridge.affine import ops_table
 from bridge.affine.equalities import compared_loads
 from bridge.affine.mlir_runtime import induction_variable, ir
 from bridge.inductor import inductor_ops
@@ -18,7 +19,7 @@ from bridge.reasons import Reason, Unsupported
 from .broadcasts import Broadcast, depends_on, find_broadcasts
 from .environment import Environment
 from .evaluate import Evaluator
-from .footprint import keeps_elements, lane_combinations, loop_around, row_registers
+from .footprint import keeps_elements, lane_combinations, loop_around, row_registers, spread_loops
 from .index import apply_map
 from .lanes import (
     StoreNest,
@@ -55,7 +56,8 @@ class LiftedBand:
 
     registers: 32-bit registers that hold what one band iteration reduces, None where that is symbolic.
     in_registers: the bodies rely on it that a row is kept there.
-    state_registers: the same with what lanes reduce to states of several values by themselves; 0 where they do not.
+    state_registers: the same with what lanes reduce to states of several values by themselves, or keep several elements
+    of; 0 where they do neither.
     """
 
     nodes: list[LiftedNode]
@@ -121,6 +123,7 @@ def lift_band(
     combinations = lane_combinations(root)
     reductions = {loops[0] for s in stores if (loops := _reduction_loops([s]))}
     kept = {loop_around(combination) for combination in combinations if keeps_elements(combination)}
+    kept |= set(spread_loops(root)) if ops_table.UNROLLED_REDUCTIONS in entry.owner.attributes else set()
     registers = row_registers(reductions | kept)
     in_registers = tables.simt_target and tables.keeps_row is not None and tables.keeps_row(registers)
     if kept and tables.keeps_row is not None and not in_registers:
@@ -146,7 +149,8 @@ def lift_band(
     ]
     for name in names:
         _check_one_place(name, by_node[name], scope)
-    states = row_registers(reductions | set(map(loop_around, combinations))) if combinations else 0
+    in_lanes = kept | set(map(loop_around, combinations))
+    states = row_registers(reductions | in_lanes) if in_lanes else 0
     return LiftedBand(nodes, kernels, registers, in_registers, states or 0)
 
 

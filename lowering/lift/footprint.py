@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 from bridge.affine import dtypes
@@ -52,6 +53,20 @@ def keeps_elements(combination: ir.Operation) -> bool:
 
     kind = CombineKind(ir.IntegerAttr(combination.attributes["kind"]).value)
     return kind in (CombineKind.welford, CombineKind.online_softmax)
+
+
+def spread_loops(band: ir.Operation) -> list[ir.Operation]:
+    """Return the loops of a band's lanes that store several elements of a buffer each, which what reads them keeps."""
+    places: Counter[tuple[ir.Operation, ir.Value]] = Counter()
+
+    def visit(operation: ir.Operation) -> ir.WalkResult:
+        """Count a store in a loop of lanes."""
+        if operation.name == "affine.store" and "bridge.band" not in loop_around(operation.operation).attributes:
+            places[loop_around(operation.operation), operation.operands[1]] += 1
+        return ir.WalkResult.ADVANCE
+
+    band.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return [loop for (loop, _), count in places.items() if count > 1]
 
 
 def loop_around(operation: ir.Operation) -> ir.Operation:

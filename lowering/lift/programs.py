@@ -75,14 +75,14 @@ def rows_of_block(band: LiftedBand, unrolled: bool) -> int:
         return 1
     lanes = power_of_2(max(prod(map(int, node.reduce_sizes)) for node in band.nodes))
     row = row_of_block(band, unrolled)
-    rows, _ = rows_and_warps(row.registers, lanes, row.keeps_states) or (1, 0)
+    rows, _ = rows_and_warps(row.registers, lanes, row.keeps_states, row.unrolled) or (1, 0)
     return rows
 
 
 def row_of_block(band: LiftedBand, unrolled: bool) -> Row:
     """Return what the block of a kernel that keeps its rows is chosen by."""
     registers = max(band.registers or 0, band.state_registers)
-    return Row(registers * (UNROLLED_REGISTERS if unrolled else 1), band.state_registers > 0)
+    return Row(registers * (UNROLLED_REGISTERS if unrolled else 1), band.state_registers > 0, unrolled)
 
 
 def _programs(kernel: Kernel) -> int:

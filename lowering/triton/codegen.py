@@ -138,7 +138,7 @@ class BandMixin(ColumnScheduling):
         if parts:
             return sum_block(parts), None
         row = max(self.bridge_persistent_nodes[name] for name in fused)
-        return rows_and_warps(row.registers, _lanes(tiling), row.keeps_states), None
+        return rows_and_warps(row.registers, _lanes(tiling), row.keeps_states, row.unrolled), None
 
     def generate_kernel_code_from_nodes(self, nodes: Sequence[LoopNode], *args: object, **kwargs: object) -> str:
         """Generate what Inductor times; it makes a kernel without asking for the choices that are made for it."""

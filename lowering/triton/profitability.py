@@ -32,28 +32,43 @@ BLOCK_WARPS = 4
 LONGEST_IN_BLOCKS = 2048
 
 
-#: Of rows whose lanes reduce to states of several values, a longer one has so many registers a thread: with the one
-#: warp of Inductor's heuristic for 1024 lanes, softmaxes of 8 elements each spilled 322 words.
+#: Of rows whose lanes keep several elements for what they reduce, a longer one has so many registers a thread: with the
+#: one warp of Inductor's heuristic for 1024 lanes, softmaxes of 8 elements each spilled 322 words.
 STATE_REGISTERS = 64
 MOST_WARPS = 16
 
+#: Where lanes only add up, a longer row of so many lanes has four lanes a thread, up to these warps: the fastest on an
+#: H100.  For some rows Inductor's heuristic has one warp, which spilled 978 words of a logsumexp of products.
+LONG_ROW = 512
+LANES_OF_WARP = 4 * 32
+WARPS_OF_SUMS = 8
+
 
 class Row(NamedTuple):
-    """Tell what a row takes, in registers of 32 bits; keeps_states: its lanes reduce to states of several values."""
+    """Tell what a row takes, in registers of 32 bits.
+
+    keeps_states: its lanes keep several elements; unrolled: or they add them up.
+    """
 
     registers: int
     keeps_states: bool = False
+    unrolled: bool = False
 
 
-def rows_and_warps(registers: int, lanes: int, keeps_states: bool = False) -> tuple[int, int] | None:
+def rows_and_warps(
+    registers: int, lanes: int, keeps_states: bool = False, unrolled: bool = False
+) -> tuple[int, int] | None:
     """Return (rows a block, warps a block) for a persistent kernel whose rows take so many registers.
 
     lanes: elements of a row that one vector of the kernel has, a power of 2: fewer than the row's where its loop is
-    unrolled.  No two threads of a block have the same element.  keeps_states: see `Row`.  None: Inductor's.
+    unrolled.  No two threads of a block have the same element.  keeps_states, unrolled: see `Row`.  None:
+    Inductor's.
     """
     if keeps_states and registers > LONGEST_IN_BLOCKS:
         warps = min(max(power_of_2(-(-registers // (32 * STATE_REGISTERS))), BLOCK_WARPS), MOST_WARPS)
         return max(1, 32 * warps // lanes), warps
+    if unrolled and registers > LONGEST_IN_BLOCKS and lanes >= LONG_ROW:
+        return 1, min(lanes // LANES_OF_WARP, WARPS_OF_SUMS)
     if not 0 < registers <= LONGEST_IN_BLOCKS:
         return None
     warps = BLOCK_WARPS * max(1, -(-registers // (BLOCK_WARPS * 32 * THREAD_REGISTERS)))

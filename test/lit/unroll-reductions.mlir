@@ -321,3 +321,103 @@ func.func @should_not_unroll_a_state_of_many_loads(%in: memref<8x33x64xf32>, %su
   } {bridge.kernels = [1], bridge.nodes = ["row"]}
   return
 }
+
+// -----
+
+// What several reductions have of each element is elementwise work of their
+// kernel: it has the same lanes, and one loop more. An earlier kernel feeds it.
+
+// CHECK-LABEL: func @should_unroll_elementwise_work_of_the_kernel
+// CHECK-SAME: attributes {bridge.unrolled_reductions}
+// CHECK-NOT: iter_args
+// CHECK: affine.store %{{.*}}, %arg2
+// CHECK: affine.for
+// CHECK-NEXT: affine.for
+// CHECK-COUNT-2: affine.store %{{.*}}, %arg3
+// CHECK-NOT: iter_args
+// CHECK: affine.store %{{.*}}, %arg4
+// CHECK: affine.for %{{.*}} = 0 to 64 iter_args
+// FUSED-LABEL: func @should_unroll_elementwise_work_of_the_kernel
+// FUSED: } {bridge.band, bridge.kernels = [0, 1, 1, 2]
+func.func @should_unroll_elementwise_work_of_the_kernel(%in: memref<8x2x64xf32>, %more: memref<8x2x64xf32>, %peak: memref<8x64xf32>, %part: memref<8x2x64xf32>, %sum: memref<8x64xf32>, %out: memref<8xf32>) {
+  %zero = arith.constant 0.0 : f32
+  affine.for %i = 0 to 8 {
+    affine.for %j = 0 to 64 {
+      %s = affine.for %e = 0 to 2 iter_args(%a = %zero) -> (f32) {
+        %x = affine.load %in[%i, %e, %j] : memref<8x2x64xf32>
+        %y = arith.maximumf %a, %x : f32
+        affine.yield %y : f32
+      }
+      affine.store %s, %peak[%i, %j] : memref<8x64xf32>
+    }
+  } {bridge.kernels = [0], bridge.nodes = ["peak"]}
+  affine.for %i = 0 to 8 {
+    affine.for %j = 0 to 64 {
+      affine.for %e = 0 to 2 {
+        %x = affine.load %more[%i, %e, %j] : memref<8x2x64xf32>
+        %p = affine.load %peak[%i, %j] : memref<8x64xf32>
+        %y = arith.subf %x, %p : f32
+        affine.store %y, %part[%i, %e, %j] : memref<8x2x64xf32>
+      }
+    }
+  } {bridge.kernels = [1], bridge.nodes = ["part"]}
+  affine.for %i = 0 to 8 {
+    affine.for %j = 0 to 64 {
+      %s = affine.for %e = 0 to 2 iter_args(%a = %zero) -> (f32) {
+        %x = affine.load %part[%i, %e, %j] : memref<8x2x64xf32>
+        %y = arith.addf %a, %x : f32
+        affine.yield %y : f32
+      }
+      affine.store %s, %sum[%i, %j] : memref<8x64xf32>
+    }
+  } {bridge.kernels = [1], bridge.nodes = ["sum"]}
+  affine.for %i = 0 to 8 {
+    %m = affine.for %j = 0 to 64 iter_args(%a = %zero) -> (f32) {
+      %x = affine.load %sum[%i, %j] : memref<8x64xf32>
+      %y = arith.addf %a, %x : f32
+      affine.yield %y : f32
+    }
+    affine.store %m, %out[%i] : memref<8xf32>
+  } {bridge.kernels = [2], bridge.nodes = ["row"]}
+  return
+}
+
+// -----
+
+// Of so many elements a lane keeps none.
+
+// CHECK-LABEL: func @should_not_unroll_much_elementwise_work
+// CHECK: affine.for %{{.*}} = 0 to 33 {
+// CHECK-NOT: iter_args
+// CHECK: affine.for %{{.*}} = 0 to 64 iter_args
+func.func @should_not_unroll_much_elementwise_work(%in: memref<8x33x64xf32>, %part: memref<8x33x64xf32>, %sum: memref<8x64xf32>, %out: memref<8xf32>) {
+  %zero = arith.constant 0.0 : f32
+  affine.for %i = 0 to 8 {
+    affine.for %j = 0 to 64 {
+      affine.for %e = 0 to 33 {
+        %x = affine.load %in[%i, %e, %j] : memref<8x33x64xf32>
+        %y = math.exp %x : f32
+        affine.store %y, %part[%i, %e, %j] : memref<8x33x64xf32>
+      }
+    }
+  } {bridge.kernels = [0], bridge.nodes = ["part"]}
+  affine.for %i = 0 to 8 {
+    affine.for %j = 0 to 64 {
+      %s = affine.for %e = 0 to 33 iter_args(%a = %zero) -> (f32) {
+        %x = affine.load %part[%i, %e, %j] : memref<8x33x64xf32>
+        %y = arith.addf %a, %x : f32
+        affine.yield %y : f32
+      }
+      affine.store %s, %sum[%i, %j] : memref<8x64xf32>
+    }
+  } {bridge.kernels = [0], bridge.nodes = ["sum"]}
+  affine.for %i = 0 to 8 {
+    %m = affine.for %j = 0 to 64 iter_args(%a = %zero) -> (f32) {
+      %x = affine.load %sum[%i, %j] : memref<8x64xf32>
+      %y = arith.addf %a, %x : f32
+      affine.yield %y : f32
+    }
+    affine.store %m, %out[%i] : memref<8xf32>
+  } {bridge.kernels = [1], bridge.nodes = ["row"]}
+  return
+}

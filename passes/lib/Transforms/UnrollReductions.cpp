@@ -32,6 +32,16 @@ static Chains getReductions(Nest &nest) {
   return llvm::all_of(chains, carries) ? chains : Chains();
 }
 
+/// Returns the loops of an elementwise nest inside the loops that `outer` has,
+/// too. Empty if there are none.
+static ArrayRef<AffineForOp> getElementwise(Nest &nest, Nest &outer) {
+  size_t depth = outer.loops.size();
+  if (nest.imperfectlyNested || nest.loops.size() <= depth ||
+      getSharedDepth(nest, outer) != depth)
+    return {};
+  return ArrayRef(nest.loops).drop_front(depth);
+}
+
 /// True if the two nests have the same loops around what they reduce.
 static bool haveSameLoops(Nest &a, Nest &b) {
   return a.loops.size() == b.loops.size() &&
@@ -47,6 +57,22 @@ static std::optional<int64_t> countLoads(ArrayRef<AffineForOp> chain) {
   int64_t loads = 0;
   AffineForOp outermost = chain.front();
   outermost.walk([&](AffineLoadOp) { ++loads; });
+  return std::max<int64_t>(loads, 1) * *iterations;
+}
+
+/// Returns the number of elements that an elementwise chain loads, without what
+/// all its iterations have; nothing if it is not known.
+static std::optional<int64_t> countElements(ArrayRef<AffineForOp> chain) {
+  auto iterations = getVolume(chain);
+  if (!getConstantExtents(chain) || !iterations)
+    return std::nullopt;
+  int64_t loads = 0;
+  AffineForOp outermost = chain.front();
+  outermost.walk([&](AffineLoadOp load) {
+    loads += llvm::any_of(chain, [&](AffineForOp loop) {
+      return llvm::is_contained(load.getMapOperands(), loop.getInductionVar());
+    });
+  });
   return std::max<int64_t>(loads, 1) * *iterations;
 }
 
@@ -85,7 +111,8 @@ static bool reducesOverLanes(Nest &reader, Nest &nest,
 }
 
 /// True if a later nest reduces over the lanes of this one what it stores, or
-/// what nests over the same loops make of that.
+/// what nests over the same loops make of that, be it of several elements of a
+/// lane.
 static bool feedsRow(Nest &nest, ArrayRef<AffineForOp> roots) {
   llvm::SmallDenseSet<Value> memrefs;
   addStored(nest.root(), memrefs);
@@ -95,7 +122,7 @@ static bool feedsRow(Nest &nest, ArrayRef<AffineForOp> roots) {
     Nest reader = getNest(root);
     if (reducesOverLanes(reader, nest, memrefs))
       return true;
-    if (haveSameLoops(reader, nest))
+    if (haveSameLoops(reader, nest) || !getElementwise(reader, nest).empty())
       addStored(root, memrefs);
   }
   return false;
@@ -116,13 +143,21 @@ struct UnrollReductions : bridge::impl::UnrollReductionsBase<UnrollReductions> {
       if (!isUnrollable(nest) || !feedsRow(nest, roots))
         continue;
       auto beside = getNestsBeside(nest, roots);
-      if (llvm::all_of(beside,
-                       [&](Nest &other) { return isUnrollable(other); }))
-        for (Nest &other : beside)
-          chosen.insert(other.root());
+      if (!llvm::all_of(beside,
+                        [&](Nest &other) { return isUnrollable(other); }))
+        continue;
+      for (Nest &other : beside)
+        chosen.insert(other.root());
     }
-    for (Operation *root : chosen)
-      unroll(cast<AffineForOp>(root));
+    SmallVector<SmallVector<AffineForOp>> elementwise =
+        getElementwiseBeside(chosen.getArrayRef(), roots);
+    for (Operation *root : chosen) {
+      Nest nest = getNest(cast<AffineForOp>(root));
+      for (ArrayRef<AffineForOp> chain : getReductions(nest))
+        unroll(chain);
+    }
+    for (ArrayRef<AffineForOp> chain : elementwise)
+      unroll(chain);
   }
 
 private:
@@ -158,12 +193,32 @@ private:
     return beside;
   }
 
-  void unroll(AffineForOp root) {
-    Nest nest = getNest(root);
-    for (ArrayRef<AffineForOp> chain : getReductions(nest))
-      for (AffineForOp loop : llvm::reverse(chain))
-        if (succeeded(unrollToEnd(loop, loop.getConstantUpperBound())))
-          ++numUnrolled;
+  /// Returns the loops of elementwise nests of the kernels of chosen ones, over
+  /// what those reduce in their loops: short ones of the same lanes.
+  SmallVector<SmallVector<AffineForOp>>
+  getElementwiseBeside(ArrayRef<Operation *> chosen,
+                       ArrayRef<AffineForOp> roots) {
+    SmallVector<SmallVector<AffineForOp>> found;
+    for (AffineForOp root : roots) {
+      Nest other = getNest(root);
+      for (Operation *reducing : chosen) {
+        Nest nest = getNest(cast<AffineForOp>(reducing));
+        ArrayRef<AffineForOp> loops = getElementwise(other, nest);
+        if (loops.empty() || !areInOneKernel(nest, other))
+          continue;
+        auto elements = countElements(loops);
+        if (elements && *elements <= maxStateLoads)
+          found.push_back(llvm::to_vector(loops));
+        break;
+      }
+    }
+    return found;
+  }
+
+  void unroll(ArrayRef<AffineForOp> chain) {
+    for (AffineForOp loop : llvm::reverse(chain))
+      if (succeeded(unrollToEnd(loop, loop.getConstantUpperBound())))
+        ++numUnrolled;
     getOperation()->setAttr(kUnrolledReductionsAttr,
                             UnitAttr::get(&getContext()));
   }

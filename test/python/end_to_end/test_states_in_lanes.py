@@ -49,7 +49,21 @@ def lowest(x, row):
     return (x.argmin(1) * wide(row)).sum(-1)
 
 
-FUNCTIONS = [normed_variance, spread, pooled, mixed, chosen, lowest]
+def mixture(x, row):
+    """The likelihood of a row under a mixture: terms of components, a logsumexp of them, and the sum."""
+    z = wide(row)[:, None] - wide(x)
+    terms = functional.log_softmax(wide(x), 1) - torch.log1p(z * z)
+    return torch.logsumexp(terms, 1).sum(-1)
+
+
+def weights_and_norm(x, row):
+    """The softmax is stored, too."""
+    weights = torch.tanh(wide(x)).softmax(1)
+    y = (weights * wide(row)[:, None]).sum(1)
+    return weights, y * torch.rsqrt(y.pow(2).mean(-1, keepdim=True) + 1e-6)
+
+
+FUNCTIONS = [mixture, weights_and_norm, normed_variance, spread, pooled, mixed, chosen, lowest]
 
 
 def inputs(shape, dtype):
@@ -151,3 +165,20 @@ def test_so_many_states_stay_in_a_loop():
     (group,) = bridge.report().groups
     assert group.bytes_after < group.bytes_before
     assert counts(normed_variance, (4096, 33, 64), (4096, 64)) == (2, 2)
+
+
+def spilled(function, *sizes):
+    """Words that threads of the one kernel spill."""
+    (kernel,) = offline.compile_for_gpu(function, [torch.empty(s) for s in sizes], compile_fx=bridge_backend).kernels
+    return [cubin.spills for cubin in offline.compile_kernel(kernel)]
+
+
+@pytest.mark.parametrize("function", [mixture, weights_and_norm, mixed, pooled], ids=lambda f: f.__name__)
+def test_no_thread_of_a_long_row_spills(function):
+    """One warp had all lanes, and spilled 322 words."""
+    assert spilled(function, (2048, 8, 1024), (2048, 1024)) == [0]
+
+
+def test_a_row_of_so_much_stays_in_its_loops():
+    """More than what a block keeps."""
+    assert counts(normed_variance, (512, 16, 4096), (512, 4096)) == (2, 2)

@@ -94,8 +94,11 @@ def UnrollReductions : Pass<"bridge-unroll-reductions", "::mlir::func::FuncOp"> 
 
     This is done where a later nest over the same outer loops reduces what the
     nest stores, be it by way of nests over the same loops, and to all nests of
-    a kernel of Inductor's that reduce in the same loops. The order of the
-    iterations stays, so that no dependence changes.
+    a kernel of Inductor's that reduce in the same loops. An elementwise nest of
+    that kernel, over the lanes and what is reduced in them, is unrolled with
+    them: what it makes of each element is for several reductions, as of the
+    exponents for a maximum and a sum. The order of the iterations stays, so that
+    no dependence changes.
 
     Before:
 
@@ -158,8 +161,8 @@ def UnrollReductions : Pass<"bridge-unroll-reductions", "::mlir::func::FuncOp"> 
            "The most loads that a lane has of what is reduced, which are as "
            "many instructions">,
     Option<"maxStateLoads", "max-state-loads", "int64_t", /*default=*/"32",
-           "The same of a reduction whose state is several values: a lane keeps "
-           "all that it loads">,
+           "The same of a reduction whose state is several values, and of an "
+           "elementwise nest: a lane keeps all that it loads">,
     Option<"minLanes", "min-lanes", "int64_t", /*default=*/"16",
            "The fewest iterations of the innermost lane loop, about a sector "
            "of memory">,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bridge.affine.mlir_runtime import context, ir
-from bridge.lowering.lift.footprint import keeps_elements, lane_combinations, loop_around, row_registers
+from bridge.lowering.lift.footprint import keeps_elements, lane_combinations, loop_around, row_registers, spread_loops
 
 
 def registers(*loops, element="f32", size="?"):
@@ -125,3 +125,25 @@ def test_lanes_that_combine_by_themselves_are_found(kind, keeps):
         (combination,) = lane_combinations(band)
         assert keeps_elements(combination) is keeps
         assert row_registers([loop_around(combination)]) == 64
+
+
+def test_lanes_that_store_several_elements_are_found():
+    text = """func.func @f(%x: memref<8x64xf32>, %y: memref<8x64xf32>, %z: memref<8x32xf32>) {
+      affine.for %r = 0 to 8 {
+        affine.for %i = 0 to 32 {
+          %a = affine.load %x[%r, %i] : memref<8x64xf32>
+          affine.store %a, %y[%r, %i] : memref<8x64xf32>
+          affine.store %a, %y[%r, %i + 32] : memref<8x64xf32>
+        }
+        affine.for %i = 0 to 32 {
+          %a = affine.load %x[%r, %i] : memref<8x64xf32>
+          affine.store %a, %z[%r, %i] : memref<8x32xf32>
+        }
+      } {bridge.band}
+      return }"""
+    with context(), ir.Location.unknown():
+        module = ir.Module.parse(text)
+        entry = module.body.operations[0].operation.regions[0].blocks[0]
+        (band,) = (op.operation for op in entry.operations if op.operation.name == "affine.for")
+        lanes = [op.operation for op in band.regions[0].blocks[0].operations if op.operation.name == "affine.for"]
+        assert spread_loops(band) == lanes[:1]

@@ -69,7 +69,7 @@ def test_lanes_that_reduce_have_half_a_block():
 def test_lanes_that_reduce_to_states_have_blocks_by_all_that_they_load():
     band = band_of(64, registers=64, lanes=64)
     band.state_registers = 512
-    assert programs.row_of_block(band, True) == (1024, True)
+    assert programs.row_of_block(band, True) == (1024, True, True)
     assert programs.rows_of_block(band, True) == 2
 
 

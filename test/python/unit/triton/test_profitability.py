@@ -45,6 +45,15 @@ def test_lanes_that_keep_states_have_warps_for_them(registers, lanes, chosen):
     assert rows_and_warps(registers, lanes, keeps_states=True) == chosen
 
 
+@pytest.mark.parametrize(
+    ("registers", "lanes", "chosen"),
+    [(2048, 1024, (1, 8)), (2049, 256, None), (2049, 512, (1, 4)), (2049, 1024, (1, 8)), (65536, 4096, (1, 8))],
+)
+def test_long_rows_of_sums_in_lanes_have_several_warps(registers, lanes, chosen):
+    """A logsumexp of products in one warp spilled 978 words, and took 39 s to compile."""
+    assert rows_and_warps(registers, lanes, unrolled=True) == chosen
+
+
 def test_one_kernel_touches_each_buffer_once():
     kernels = [{"x": 100, "y": 10}, {"x": 60, "z": 5}]
     assert traffic(kernels) == 175
