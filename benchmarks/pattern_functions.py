@@ -280,3 +280,32 @@ def pool_by_scores(history: Tensor, scores: Tensor) -> Tensor:
     """Return unit vectors of a history weighted with the softmax of its scores."""
     pooled = (_wide(history) * _wide(scores).softmax(-1)[..., None]).sum(1)
     return F.normalize(pooled, dim=-1).to(history.dtype)
+
+
+def mixture_likelihood(x: Tensor, means: Tensor, scales: Tensor, logits: Tensor) -> Tensor:
+    """Return the log-likelihood of rows, each element of which is a mixture of a few Gaussians."""
+    logs = F.log_softmax(_wide(logits), 1) - 0.5 * ((_wide(x)[:, None] - means) * torch.exp(-_wide(scales))).pow(2)
+    return torch.logsumexp(logs - scales, 1).sum(-1)
+
+
+def mixture_mean(target: Tensor, values: Tensor, logits: Tensor) -> Tensor:
+    """Return the squared distance of rows to a mean that the softmax of logits weighs."""
+    return ((_wide(logits).softmax(1) * values).sum(1) - target).pow(2).sum(-1)
+
+
+def choice_entropy(logits: Tensor) -> Tensor:
+    """Return the mean entropy over a row of choices among a few."""
+    logs = F.log_softmax(_wide(logits), 1)
+    return -(logs.exp() * logs).sum(1).mean(-1)
+
+
+def votes_for(scores: Tensor, choice: int = 2) -> Tensor:
+    """Count the elements of a row for which one of a few has the highest score."""
+    return (scores.argmax(1) == choice).sum(-1)
+
+
+def pooled_statistics(frames: Tensor) -> Tensor:
+    """Norm the means over a few frames in units of their deviations."""
+    wide = _wide(frames)
+    pooled = wide.mean(1) * torch.rsqrt(wide.var(1, unbiased=False) + 1e-5)
+    return F.layer_norm(pooled, pooled.shape[-1:]).to(frames.dtype)

@@ -12,6 +12,7 @@ from functools import partial
 
 import torch
 from pattern_functions import (
+    choice_entropy,
     combine_experts,
     cross_entropy,
     fused_qkv,
@@ -26,6 +27,8 @@ from pattern_functions import (
     layer_norm,
     merging_metric,
     mix_heads,
+    mixture_likelihood,
+    mixture_mean,
     mla_indexer,
     mla_norms,
     norm_channels_first,
@@ -43,6 +46,7 @@ from pattern_functions import (
     padded_squares,
     padded_tiles,
     pool_by_scores,
+    pooled_statistics,
     q_and_k_norm_rope,
     q_and_k_rope,
     residual_norm,
@@ -55,6 +59,7 @@ from pattern_functions import (
     swiglu_norm,
     swiglu_norm_int8,
     two_norms,
+    votes_for,
 )
 
 #: Stands for the number of rows in a shape.
@@ -339,8 +344,32 @@ LANES = [
     ),
 ]  # fmt: skip
 
+#: The same of reductions to several values: softmax, variance, largest element.
+STATES = [
+    Pattern(
+        "mixture_likelihood", mixture_likelihood, sizes(4096, (ROWS, 512), *[(ROWS, 8, 512)] * 3),
+        sizes(5, (ROWS, 32), *[(ROWS, 4, 32)] * 3), inductor=3, bridge=1, reached=1,
+    ),
+    Pattern(
+        "mixture_mean", mixture_mean, sizes(4096, (ROWS, 1024), *[(ROWS, 8, 1024)] * 2),
+        sizes(5, (ROWS, 32), *[(ROWS, 4, 32)] * 2), inductor=2, bridge=1, reached=1,
+    ),
+    Pattern(
+        "choice_entropy", choice_entropy, sizes(8192, (ROWS, 8, 1024)), sizes(5, (ROWS, 4, 32)),
+        inductor=2, bridge=1, reached=1,
+    ),
+    Pattern(
+        "votes_for", votes_for, sizes(8192, (ROWS, 8, 1024)), sizes(5, (ROWS, 4, 32)),
+        inductor=2, bridge=1, reached=1,
+    ),
+    Pattern(
+        "pooled_statistics", pooled_statistics, sizes(4096, (ROWS, 10, 1536)), sizes(5, (ROWS, 6, 32)),
+        inductor=2, bridge=1, reached=1,
+    ),
+]  # fmt: skip
+
 #: Those that the tests run.
-TESTED = [*PATTERNS, *ORDERS, *SEGMENTS, *LANES]
+TESTED = [*PATTERNS, *ORDERS, *SEGMENTS, *LANES, *STATES]
 
 
 def _single(name: str, function: Callable, full: Sizes, small: Sizes) -> Pattern:
@@ -366,8 +395,8 @@ WIDTHS = [_swiglu(width, f"_{width}") for width in (7168, 14336, 28672)]
 LONG_ROWS = [_swiglu(width, f"_{width}", rows=1024) for width in (16384, 32768, 65536, 131072)]
 
 LISTS = {
-    "engine": PATTERNS, "orders": ORDERS, "segments": SEGMENTS, "lanes": LANES, "one_kernel": ONE_KERNEL,
-    "widths": WIDTHS, "long_rows": LONG_ROWS,
+    "engine": PATTERNS, "orders": ORDERS, "segments": SEGMENTS, "lanes": LANES, "states": STATES,
+    "one_kernel": ONE_KERNEL, "widths": WIDTHS, "long_rows": LONG_ROWS,
 }  # fmt: skip
 
 
