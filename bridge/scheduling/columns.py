@@ -85,11 +85,18 @@ def add_up_columns(schedule: Schedule, logs: Logs, room: Room | None) -> Schedul
     """
     known: _Refused = {}
     for seed in try_step(partial(_seeds, schedule, logs), []):
-        if any(kernel is seed.kernel for kernel in schedule):
+        if _is_left(schedule, seed):
             changed = _try_seed(schedule, seed, logs, room, known)
             known = known if changed is schedule else {}
             schedule = changed
     return schedule
+
+
+def _is_left(schedule: Schedule, seed: _Seed) -> bool:
+    """Return True if a kernel may still be tried: what has become the second stage of its only sum is the same one."""
+    if not any(kernel is seed.kernel for kernel in schedule):
+        return False
+    return seed.extents is None or seed.order is not None or stages_of(seed.kernel, *seed.extents) is not None
 
 
 def _try_seed(schedule: Schedule, seed: _Seed, logs: Logs, room: Room | None, known: _Refused) -> Schedule:

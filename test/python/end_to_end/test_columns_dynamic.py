@@ -189,3 +189,14 @@ def test_partial_sums_of_more_than_32_bits(monkeypatch):
     _, backward = graphs(function, make(), compile_fx, dynamic=True)
     assert "tl.store(ws_ptr + (tl.program_id(0).to(tl.int64) + 0 * tl.num_programs(0)) * r0_numel" in backward
     assert "(tl.program_id(0) + " not in backward
+
+
+def gelu_of_sequences(x, weight, gate):
+    """The gate's gradient is the only sum of its kernel."""
+    return torch.nn.functional.gelu(x * weight) * gate
+
+
+def test_a_second_stage_that_is_a_kernel_of_before_is_not_tried_again(few_processors, as_if_large):
+    """It was an internal error: a kernel of one node is that node, whose first stage had left it."""
+    check_sizes(gelu_of_sequences, [(None, 8, 24), (24,), (None, 1, 24)], [12, 2])
+    assert decisions(), bridge.report().details()
