@@ -104,7 +104,7 @@ def test_a_stage_that_was_undone_is_the_same_again():
 
 def test_symbolic_columns_are_refused_and_tokens_are_not():
     """To the norm, tokens are columns; the sums over them have as many rows as images and tokens together."""
-    seen = []
+    seen: list[object] = []
 
     def refused(schedule):
         for node in reducing(schedule):

@@ -95,7 +95,7 @@ def test_extents_are_numbers_where_they_can_be():
 def test_blocks_of_rows():
     """The last block has fewer rows, of any number of rows."""
     assert sizes.divided_up(33, 16) == 3 and sizes.divided_up(32, 16) == 2 and sizes.divided_up(64 * S, 16) == 4 * S
-    blocks = sizes.divided_up(S, 16)
+    blocks = sympy.sympify(sizes.divided_up(S, 16))
     assert [blocks.subs(S, rows) for rows in (1, 2, 16, 17, 1000)] == [1, 1, 1, 2, 63]
 
 
