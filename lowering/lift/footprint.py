@@ -9,6 +9,7 @@ from bridge.affine import dtypes
 from bridge.affine.mlir_runtime import ir
 
 from ..triton.profitability import power_of_2
+from .reductions import combine_kind
 
 
 def row_registers(reductions: Iterable[ir.Operation]) -> int | None:
@@ -49,10 +50,7 @@ def lane_combinations(band: ir.Operation) -> list[ir.Operation]:
 
 def keeps_elements(combination: ir.Operation) -> bool:
     """Return True if all elements are needed at a time, as for a mean and then the squares; not for an extremum."""
-    from bridge._native._bridge_enum_gen import CombineKind  # loads MLIR
-
-    kind = CombineKind(ir.IntegerAttr(combination.attributes["kind"]).value)
-    return kind in (CombineKind.welford, CombineKind.online_softmax)
+    return combine_kind(combination) in ("welford", "online_softmax")
 
 
 def spread_loops(band: ir.Operation) -> list[ir.Operation]:

@@ -96,9 +96,7 @@ def _structured(
     evaluator: ValueEvaluator, innermost: ir.Operation, combine: ir.Operation, yielded: ir.Value
 ) -> OpsValue:
     """Lift a reduction whose state is several values, once for all of them."""
-    from bridge._native._bridge_enum_gen import CombineKind  # loads MLIR
-
-    kind = CombineKind(ir.IntegerAttr(combine.attributes["kind"]).value).name
+    kind = combine_kind(combine)
     steps = _combine_chain(combine, innermost)
     which = list(combine.results).index(yielded)
     key = (kind, tuple(combine.results))
@@ -106,6 +104,13 @@ def _structured(
         evaluator.memo[key] = _STRUCTURED[kind](evaluator, steps, innermost)
     result = evaluator.memo[key]
     return result[which] if isinstance(result, tuple) else result
+
+
+def combine_kind(combine: ir.Operation) -> str:
+    """Return how a `bridge.combine` combines two states."""
+    from bridge._native._bridge_enum_gen import CombineKind  # loads MLIR
+
+    return CombineKind(ir.IntegerAttr(combine.attributes["kind"]).value).name
 
 
 def _combine_chain(combine: ir.Operation, innermost: ir.Operation) -> list[Step]:

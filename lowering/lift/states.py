@@ -15,7 +15,7 @@ from bridge.affine.mlir_runtime import ir
 from bridge.reasons import Reason, Unsupported
 
 from .environment import Ops, OpsValue, State, ValueEvaluator
-from .reductions import Step, first_of, is_constant
+from .reductions import Step, combine_kind, first_of, is_constant
 
 #: Evaluator, states and dtype of the first of their values -> the state that they combine to.
 Combination: TypeAlias = "Callable[[ValueEvaluator, list[Step], torch.dtype], State]"
@@ -23,9 +23,7 @@ Combination: TypeAlias = "Callable[[ValueEvaluator, list[Step], torch.dtype], St
 
 def lift_combination(evaluator: ValueEvaluator, combine: ir.Operation, value: ir.Value) -> OpsValue:
     """Return a result of a `bridge.combine` whose steps before it are operations, too; Unsupported(not_liftable)."""
-    from bridge._native._bridge_enum_gen import CombineKind  # loads MLIR
-
-    kind = CombineKind(ir.IntegerAttr(combine.attributes["kind"]).value).name
+    kind = combine_kind(combine)
     if kind not in _COMBINATIONS:
         raise Unsupported(Reason.not_liftable, f"bridge.combine {kind} outside of loops")
     key = ("state", tuple(combine.results))
