@@ -84,9 +84,9 @@ def microseconds(
     """Return the time of a function, compiled with such blocks, and the blocks of the rule."""
     blocks: Blocks = {}
 
-    def choose(registers: int, lanes: int, *kept: bool) -> tuple[int, int] | None:
-        blocks[registers, lanes] = profitability.rows_and_warps(registers, lanes, *kept)
-        return block or blocks[registers, lanes]
+    def choose(row: profitability.Row, lanes: int) -> tuple[int, int] | None:
+        blocks[row.registers, lanes] = profitability.rows_and_warps(row, lanes)
+        return block or blocks[row.registers, lanes]
 
     torch._dynamo.reset()
     uncached = torch.compiler.config.patch(force_disable_caches=True)

@@ -74,8 +74,7 @@ def rows_of_block(band: LiftedBand, unrolled: bool) -> int:
     if not band.in_registers or band.registers is None:
         return 1
     lanes = power_of_2(max(prod(map(int, node.reduce_sizes)) for node in band.nodes))
-    row = row_of_block(band, unrolled)
-    rows, _ = rows_and_warps(row.registers, lanes, row.keeps_states, row.unrolled) or (1, 0)
+    rows, _ = rows_and_warps(row_of_block(band, unrolled), lanes) or (1, 0)
     return rows
 
 

@@ -137,8 +137,7 @@ class BandMixin(ColumnScheduling):
             return looped_sum_block(size_hint(parts))
         if parts:
             return sum_block(parts), None
-        row = max(self.bridge_persistent_nodes[name] for name in fused)
-        return rows_and_warps(row.registers, _lanes(tiling), row.keeps_states, row.unrolled), None
+        return rows_and_warps(max(self.bridge_persistent_nodes[name] for name in fused), _lanes(tiling)), None
 
     def generate_kernel_code_from_nodes(self, nodes: Sequence[LoopNode], *args: object, **kwargs: object) -> str:
         """Generate what Inductor times; it makes a kernel without asking for the choices that are made for it."""

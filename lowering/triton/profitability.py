@@ -39,7 +39,7 @@ MOST_WARPS = 16
 
 #: Where lanes only add up, a longer row of so many lanes has four lanes a thread, up to these warps: the fastest on an
 #: H100.  For some rows Inductor's heuristic has one warp, which spilled 978 words of a logsumexp of products.
-LONG_ROW = 512
+LANES_OF_SUMS = 512
 LANES_OF_WARP = 4 * 32
 WARPS_OF_SUMS = 8
 
@@ -55,19 +55,17 @@ class Row(NamedTuple):
     unrolled: bool = False
 
 
-def rows_and_warps(
-    registers: int, lanes: int, keeps_states: bool = False, unrolled: bool = False
-) -> tuple[int, int] | None:
-    """Return (rows a block, warps a block) for a persistent kernel whose rows take so many registers.
+def rows_and_warps(row: Row, lanes: int) -> tuple[int, int] | None:
+    """Return (rows a block, warps a block) for a persistent kernel of such rows.
 
     lanes: elements of a row that one vector of the kernel has, a power of 2: fewer than the row's where its loop is
-    unrolled.  No two threads of a block have the same element.  keeps_states, unrolled: see `Row`.  None:
-    Inductor's.
+    unrolled.  No two threads of a block have the same element.  None: Inductor's.
     """
-    if keeps_states and registers > LONGEST_IN_BLOCKS:
+    registers = row.registers
+    if row.keeps_states and registers > LONGEST_IN_BLOCKS:
         warps = min(max(power_of_2(-(-registers // (32 * STATE_REGISTERS))), BLOCK_WARPS), MOST_WARPS)
         return max(1, 32 * warps // lanes), warps
-    if unrolled and registers > LONGEST_IN_BLOCKS and lanes >= LONG_ROW:
+    if row.unrolled and registers > LONGEST_IN_BLOCKS and lanes >= LANES_OF_SUMS:
         return 1, min(lanes // LANES_OF_WARP, WARPS_OF_SUMS)
     if not 0 < registers <= LONGEST_IN_BLOCKS:
         return None

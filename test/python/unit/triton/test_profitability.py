@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bridge.lowering.triton.profitability import fits_in_registers, rows_and_warps, traffic, traffic_of_one
+from bridge.lowering.triton.profitability import Row, fits_in_registers, rows_and_warps, traffic, traffic_of_one
 
 
 @pytest.mark.parametrize(("registers", "fits"), [(None, False), (0, False), (1, True), (32768, True), (32769, False)])
@@ -27,13 +27,13 @@ def test_a_row_is_kept_up_to_half_the_registers(registers, fits):
     ],
 )
 def test_short_rows_share_a_block_and_long_ones_have_more_warps(registers, chosen):
-    assert rows_and_warps(registers, lanes=4096) == chosen
+    assert rows_and_warps(Row(registers), lanes=4096) == chosen
 
 
 @pytest.mark.parametrize(("lanes", "chosen"), [(32, (4, 4)), (64, (2, 4)), (128, (1, 4)), (512, (1, 4))])
 def test_a_block_has_no_more_threads_than_elements_of_a_vector(lanes, chosen):
     """The row's loop is unrolled, so a vector has few of its elements: threads beyond them would do the same again."""
-    assert rows_and_warps(1024, lanes) == chosen
+    assert rows_and_warps(Row(1024), lanes) == chosen
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_a_block_has_no_more_threads_than_elements_of_a_vector(lanes, chosen):
 )
 def test_lanes_that_keep_states_have_warps_for_them(registers, lanes, chosen):
     """One warp had 32 lanes a thread, of 17 loads each, and spilled."""
-    assert rows_and_warps(registers, lanes, keeps_states=True) == chosen
+    assert rows_and_warps(Row(registers, keeps_states=True), lanes) == chosen
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_lanes_that_keep_states_have_warps_for_them(registers, lanes, chosen):
 )
 def test_long_rows_of_sums_in_lanes_have_several_warps(registers, lanes, chosen):
     """A logsumexp of products in one warp spilled 978 words, and took 39 s to compile."""
-    assert rows_and_warps(registers, lanes, unrolled=True) == chosen
+    assert rows_and_warps(Row(registers, unrolled=True), lanes) == chosen
 
 
 def test_one_kernel_touches_each_buffer_once():
