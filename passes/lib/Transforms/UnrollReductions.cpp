@@ -48,32 +48,34 @@ static bool haveSameLoops(Nest &a, Nest &b) {
          getSharedDepth(a, b) == a.loops.size();
 }
 
-/// Returns the number of loads that the chain executes; nothing if it is not
-/// known.
-static std::optional<int64_t> countLoads(ArrayRef<AffineForOp> chain) {
+/// Returns how often the chain executes those of its loads that count, at least
+/// one an iteration; nothing if it is not known.
+static std::optional<int64_t>
+countLoads(ArrayRef<AffineForOp> chain,
+           llvm::function_ref<bool(AffineLoadOp)> counts) {
   auto iterations = getVolume(chain);
   if (!getConstantExtents(chain) || !iterations)
     return std::nullopt;
   int64_t loads = 0;
   AffineForOp outermost = chain.front();
-  outermost.walk([&](AffineLoadOp) { ++loads; });
+  outermost.walk([&](AffineLoadOp load) { loads += counts(load); });
   return std::max<int64_t>(loads, 1) * *iterations;
+}
+
+/// Returns the number of loads that the chain executes; nothing if it is not
+/// known.
+static std::optional<int64_t> countLoads(ArrayRef<AffineForOp> chain) {
+  return countLoads(chain, [](AffineLoadOp) { return true; });
 }
 
 /// Returns the number of elements that an elementwise chain loads, without what
 /// all its iterations have; nothing if it is not known.
 static std::optional<int64_t> countElements(ArrayRef<AffineForOp> chain) {
-  auto iterations = getVolume(chain);
-  if (!getConstantExtents(chain) || !iterations)
-    return std::nullopt;
-  int64_t loads = 0;
-  AffineForOp outermost = chain.front();
-  outermost.walk([&](AffineLoadOp load) {
-    loads += llvm::any_of(chain, [&](AffineForOp loop) {
+  return countLoads(chain, [&](AffineLoadOp load) {
+    return llvm::any_of(chain, [&](AffineForOp loop) {
       return llvm::is_contained(load.getMapOperands(), loop.getInductionVar());
     });
   });
-  return std::max<int64_t>(loads, 1) * *iterations;
 }
 
 /// True if the state is more than one value, which takes several instructions a
