@@ -15,17 +15,17 @@ import sympy
 
 from ..reasons import Reason, Unsupported
 from . import tiles
-from .loops import made_once, remake_loop_body, set_loop_body
+from .loops import made_once, set_loop_body
 from .protocols import LoopBody, LoopNode
 from .schedule import node_body
 
 #: Columns of a slice: at least 512 bytes of 16-bit elements, and at most as many as four warps have.
-FEWEST_COLUMNS, MOST_COLUMNS = 256, 1024
+NARROWEST, WIDEST = 256, 1024
 
 
 @dataclass(frozen=True)
 class Slices:
-    """A tile of `rows` and `columns` in blocks of `block` rows by `width` columns, both of which divide it."""
+    """Describe a tile of `rows` and `columns` in blocks of `block` rows by `width` columns, both of which divide it."""
 
     rows: int
     columns: int
@@ -40,8 +40,8 @@ class Slices:
 
 def slices_of_row(columns: int) -> int:
     """Return in how many slices of a power of two a row may be; 1 where they would be too narrow, or it is one."""
-    width = min(columns & -columns, MOST_COLUMNS)
-    return columns // width if width >= FEWEST_COLUMNS else 1
+    width = min(columns & -columns, WIDEST)
+    return columns // width if width >= NARROWEST else 1
 
 
 def put_in_slices(node: LoopNode, slices: Slices, undo: contextlib.ExitStack) -> None:
@@ -61,16 +61,9 @@ def put_in_slices(node: LoopNode, slices: Slices, undo: contextlib.ExitStack) ->
 
 def _in_slices(body: LoopBody, slices: Slices) -> LoopBody | None:
     """Return loops over a tile that go over it slice by slice; None where their order is not known."""
-    digits = tiles.loop_digits(body, slices.rows, slices.columns)
-    if digits is None:
-        return None
-    sizes = [sympy.Integer(size) for size in slices.sizes]
 
-    def run(indices: Sequence[sympy.Symbol], reduced: Sequence[sympy.Symbol]) -> None:
+    def place(indices: Sequence[sympy.Symbol]) -> tuple[sympy.Expr, sympy.Expr]:
         block, part, row, column = indices
-        place = {tiles.ROW: block * slices.block + row, tiles.COLUMN: part * slices.width + column}
-        ranges = dict(zip(indices, sizes, strict=True))
-        kept = [digits[variable].subs(place, simultaneous=True) for variable in body.iter_vars]
-        body([tiles.simplified(index, ranges) for index in kept], reduced)
+        return block * slices.block + row, part * slices.width + column
 
-    return remake_loop_body(run, sizes, [])
+    return tiles.with_loops(body, slices.rows, slices.columns, list(map(sympy.Integer, slices.sizes)), place)

@@ -160,20 +160,13 @@ def put_in_order(node: LoopNode, order: RowOrder, undo: contextlib.ExitStack) ->
 
 def _in_order(body: LoopBody, order: RowOrder) -> LoopBody | None:
     """Return loops over a tile, or its rows, that go over the rows in another order; None where that is not known."""
-    digits = tiles.loop_digits(body, order.rows, order.columns)
-    if digits is None:
-        return None
     in_row = [order.columns] if are_equal(prod(body.sizes[0]), order.rows * order.columns) else []
     sizes = [sympy.sympify(size) for size in (*order.sizes, *in_row)]
 
-    def run(indices: Sequence[sympy.Symbol], reduced: Sequence[sympy.Symbol]) -> None:
-        row = sum(step * index for step, index in zip(order.steps, indices, strict=False))
-        place = {tiles.ROW: row, tiles.COLUMN: indices[-1]}
-        ranges = dict(zip(indices, sizes, strict=True))
-        kept = [digits[variable].subs(place, simultaneous=True) for variable in body.iter_vars]
-        body([tiles.simplified(index, ranges) for index in kept], reduced)
+    def place(indices: Sequence[sympy.Symbol]) -> tuple[sympy.Expr, sympy.Expr]:
+        return sum(step * index for step, index in zip(order.steps, indices, strict=False)), indices[-1]
 
-    return remake_loop_body(run, sizes, body.sizes[1])
+    return tiles.with_loops(body, order.rows, order.columns, sizes, place)
 
 
 def _add_up_in_groups(part: Any, order: RowOrder, undo: contextlib.ExitStack) -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from math import prod
 
 import sympy
 from torch.utils._sympy.functions import FloorDiv, ModularIndexing
 
-from .loops import made_once
+from .loops import made_once, remake_loop_body
 from .protocols import LoopBody, LoopNode
 from .schedule import node_body
 from .sizes import Extent, are_equal, as_extent
@@ -150,6 +150,29 @@ def loop_digits(
         digits[variable] = digit
         step = as_extent(step * size)
     return digits
+
+
+def with_loops(
+    body: LoopBody,
+    rows: Extent,
+    columns: int,
+    sizes: Sequence[sympy.Expr],
+    place: Callable[[Sequence[sympy.Symbol]], tuple[sympy.Expr, sympy.Expr]],
+) -> LoopBody | None:
+    """Return loops that go over a tile, or its rows, in another way, and reduce the same; None where that is not known.
+
+    sizes: of the other loops; place: returns (row, column) for their variables.
+    """
+    digits = loop_digits(body, rows, columns)
+    if digits is None:
+        return None
+
+    def run(indices: Sequence[sympy.Symbol], reduced: Sequence[sympy.Symbol]) -> None:
+        at, ranges = dict(zip((ROW, COLUMN), place(indices), strict=True)), dict(zip(indices, sizes, strict=True))
+        kept = [digits[variable].subs(at, simultaneous=True) for variable in body.iter_vars]
+        body([simplified(index, ranges) for index in kept], reduced)
+
+    return remake_loop_body(run, sizes, body.sizes[1])
 
 
 def _digit(step: Extent, size: Extent, width: int, outermost: bool = False) -> sympy.Expr | None:

@@ -54,7 +54,7 @@ def gradients(function, inputs):
 @pytest.mark.parametrize("columns", [48, 40])
 def test_slices_add_up_what_whole_rows_do(few_processors, as_if_large, monkeypatch, rows, columns):
     """Narrow ones, as Inductor adds up more columns for so few multiprocessors in one stage."""
-    monkeypatch.setattr(column_slices, "FEWEST_COLUMNS", 8)
+    monkeypatch.setattr(column_slices, "NARROWEST", 8)
     inputs = torch.randn(rows, columns), torch.randn(columns), torch.randn(columns)
     torch._dynamo.reset()
     with interpreter():
