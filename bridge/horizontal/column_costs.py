@@ -102,7 +102,7 @@ def blocks_to_try(tile: Tile, processors: int) -> list[int]:
     while rows / block < fewest and block > SMALLEST_BLOCK:
         block //= 2
     block = max(block // 2, SMALLEST_BLOCK)
-    while -(-rows // block) > MOST_PARTS:
+    while divided_up(rows, block) > MOST_PARTS:
         block *= 2
     known = [block << more for more in range(5)]
     if any(one.groups != 1 for one in tile.sums):

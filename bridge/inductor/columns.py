@@ -31,7 +31,7 @@ from .loops import (
 from .mixed import block_of_mixed_kernel
 from .protocols import Kernel, LoopBody, LoopNode
 from .schedule import buffers_read, loop_nodes, node_body, node_sizes
-from .sizes import Extent, as_extent, divided_up, of_each, size_hint, statically_known
+from .sizes import Extent, as_extent, divided_up, is_there, of_each, size_hint
 
 #: Types of reductions whose parts are reduced by the same type, and that hold in float32 what they are of.
 KINDS = ("sum", "max", "min")
@@ -86,7 +86,7 @@ def rows_and_columns(part: LoopNode) -> tuple[Extent, int] | None:
         return made.rows, made.columns
     reduced, kept, groups = prod(part.node._original_reduction_ranges), prod(part.node._original_ranges), _groups(part)
     rows, columns = as_extent(reduced * groups), of_each(as_extent(kept), groups)
-    if not isinstance(columns, int) or not (isinstance(rows, int) or statically_known(rows >= 1)):
+    if not isinstance(columns, int) or not is_there(rows):
         return None
     return rows, columns
 

@@ -22,7 +22,7 @@ from .columns import ColumnSum, is_column_part, kind, only_reduces, second_stage
 from .loops import made_once, set_loop_body
 from .protocols import LoopNode
 from .schedule import node_body
-from .sizes import Extent, as_extent, of_each, statically_known
+from .sizes import Extent, as_extent, is_there, of_each
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def grouped_sums(node: LoopNode) -> list[GroupedSum]:
     iterated, reduced = (list(map(as_extent, sizes)) for sizes in body.sizes)
     if len(iterated) < 2 or not reduced or not only_reduces(body):
         return []
-    if not isinstance(iterated[-1], int) or not all(_is_there(size) for size in (*iterated, *reduced)):
+    if not isinstance(iterated[-1], int) or not all(map(is_there, (*iterated, *reduced))):
         detail = f"{node.get_name()}: the columns that it adds up are symbols, or it may have no row"
         raise Unsupported(Reason.dynamic_extent, detail)
     split = [(loops, prod(iterated[:loops]), prod(iterated[loops:])) for loops in range(1, len(iterated))]
@@ -60,10 +60,6 @@ def grouped_sums(node: LoopNode) -> list[GroupedSum]:
         for loops, groups, columns in split
         if groups != 1 and isinstance(columns, int)
     ]
-
-
-def _is_there(size: Extent) -> bool:
-    return isinstance(size, int) or statically_known(size >= 1)
 
 
 def add_stage(one: GroupedSum, undo: contextlib.ExitStack) -> LoopNode:

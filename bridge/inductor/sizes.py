@@ -24,6 +24,11 @@ def statically_known(condition: sympy.Basic | bool) -> bool:
     return bool(V.graph.sizevars.statically_known_true(condition))
 
 
+def is_there(size: Extent) -> bool:
+    """Return True if a size is a number, or known to be at least one."""
+    return isinstance(size, int) or statically_known(size >= 1)
+
+
 def as_extent(size: Extent) -> Extent:
     """Return a size as a number of Python's where it is one, else as the sum that it is for the graph's guards."""
     if isinstance(size, (int, sympy.Integer)):
