@@ -21,7 +21,7 @@ import bridge as package
 from bridge.backend import bridge
 from bridge.bench.cases import Case
 from bridge.bench.command import progress
-from bridge.bench.measure import measure, warm_up
+from bridge.bench.measure import Plan, measure, warm_up
 from bridge.bench.training import Compiler
 from bridge.diagnostics.recording import recorded
 from bridge.offline import _stubs
@@ -271,14 +271,17 @@ def randomized(inputs: tuple) -> tuple:
     return inputs
 
 
-def print_times(chosen: dict[str, tuple[Callable, Callable[[], tuple]]]) -> None:
+def print_times(chosen: dict[str, tuple[Callable, Callable[[], tuple]]], dynamic: bool) -> None:
     """Print a line for each pattern: launches, times of forward and backward together, and errors."""
     package.config.training = True
+    plan = Plan(dynamic=None if dynamic else False)
     with torch.device("cuda"):
         warm_up()
         for number, (name, (function, make)) in enumerate(chosen.items()):
             inputs = randomized(make())
-            print(progress(measure(training_case(name, function, inputs), number)), flush=True)
+            if dynamic:
+                mark_rows(inputs)
+            print(progress(measure(training_case(name, function, inputs), number, plan=plan)), flush=True)
 
 
 def chosen(parts: list[str]) -> dict[str, tuple]:
@@ -296,7 +299,7 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.time:
         print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}", flush=True)
-        return print_times(chosen(arguments.names))
+        return print_times(chosen(arguments.names), arguments.dynamic)
     print(f"torch {torch.__version__}\n\n| pattern | Inductor: forward | backward | Bridge: forward | backward |")
     print("|---|---|---|---|---|", flush=True)
     for name, (function, make) in chosen(arguments.names).items():

@@ -68,7 +68,7 @@ class Plan:
     rounds: int = ROUNDS
     seconds: float = math.inf
     graphs: bool = True
-    dynamic: bool = False
+    dynamic: bool | None = False
     counted: bool = False
     progress: Callable[[str, int, int], None] = _no_progress
     prepare: Callable[[], None] = _ready
