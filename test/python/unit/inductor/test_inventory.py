@@ -179,7 +179,7 @@ def test_every_method_in_the_place_of_one_of_torchs_is_in_the_inventory(mixin, b
 @pytest.fixture
 def table(monkeypatch):
     """Has the inventory be of other names."""
-    return lambda text: monkeypatch.setattr(inventory, "_COMPILING", text)
+    return lambda text: monkeypatch.setattr(inventory, "COMPILING", text)
 
 
 @pytest.mark.parametrize(
