@@ -55,6 +55,10 @@ def _option(default: OptionValue, meaning: str) -> Any:
 class Options:
     """What a user can choose.  Each is an attribute of `bridge.config` and an environment variable `BRIDGE_<NAME>`."""
 
+    contiguous_rows: bool = _option(
+        True,
+        "save values for the backward with contiguous rows, where eager has them otherwise and kernels reduce the rows",
+    )
     dump_dir: str | None = _option(
         None,
         "folder for every stage of every compilation, with a script that replays it; Inductor's caches are "

@@ -17,6 +17,7 @@ from ..inductor import graphs, trial
 from ..options import Options
 from ..reasons import Reason, Refusal
 from ..support.error_boundary import attempt, boundary
+from .contiguous_rows import contiguous_rows
 from .scatter_by_comparison import scatter_by_comparison
 from .share_operands import share_operands
 from .shrink_domains import shrink_domains
@@ -26,7 +27,8 @@ from .store_reread import store_reread
 PASSES: dict[str, Callable[[Graph], Iterator[str]]] = {
     "shrink_domains": shrink_domains,
     "scatter_by_comparison": scatter_by_comparison,
-    "store_reread": store_reread,
+    "contiguous_rows": contiguous_rows,
+    "store_reread": store_reread,  # it asks which values are contiguous
     "share_operands": share_operands,  # the last, as it has strides in the graph
 }
 

@@ -122,9 +122,14 @@ def is_made_by_library(node: Node) -> bool:
     return is_library_call(node.args[0] if node.target is operator.getitem else node)
 
 
+def is_convolution(node: Node) -> bool:
+    """Return True if a node is a convolution, for whose tensors Inductor may choose another layout."""
+    return node.target is aten.convolution.default
+
+
 def has_convolution(graph: Graph) -> bool:
     """Return True if Inductor may have four-dimensional tensors in another layout than the graph says."""
-    return any(node.target is aten.convolution.default for node in graph.nodes)
+    return any(is_convolution(node) for node in graph.nodes)
 
 
 #: What a code generator computes in float32, and rounds when it is stored.
