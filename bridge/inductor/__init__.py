@@ -64,6 +64,7 @@ from .schedule import (
     bytes_beside_stores,
     bytes_loaded,
     bytes_loaded_in_passes,
+    bytes_read_back,
     bytes_touched,
     device_of,
     draws,

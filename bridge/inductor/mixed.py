@@ -58,4 +58,21 @@ def is_part_of_mixed_kernel(producer: LoopNode | None) -> bool:
     kernel: Any = producer.scheduler.name_to_fused_node.get(producer.get_name())
     if kernel is None or not is_mixed(kernel) or producer not in kernel.node2.get_nodes():
         return False
-    return bool(getattr(producer.node, "_split_size", None))
+    return _is_split(producer)
+
+
+def _is_split(part: Any) -> bool:
+    return bool(getattr(part.node, "_split_size", None))
+
+
+def buffers_in_workspace(kernel: Kernel) -> set[str]:
+    """Return the partial sums that a kernel makes, or reads, whose buffers are not there: it has a workspace for them.
+
+    A mix-order kernel that was taken apart for a trial is asked for what it had; no other kernel is told of it then.
+    """
+    if is_mixed(kernel):
+        parts = [part for part in nodes_of_parts(kernel)[1] if _is_split(part)]
+        return {name for part in parts for name in part.get_buffer_names()}
+    buffers = kernel.scheduler.name_to_buf
+    read = {dep.name for dep in kernel.read_writes.reads if dep.name in buffers}
+    return {name for name in read if is_part_of_mixed_kernel(buffers[name].defining_op)}

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
 import sympy
 import torch
 
-from .mixed import done_by_mixed_kernel
+from .mixed import buffers_in_workspace, done_by_mixed_kernel
 from .protocols import Buffer, Dependency, Kernel, LaunchNode, LoopBody, LoopNode, Scheduler
 from .sizes import linear_step, size_hint
 
@@ -263,11 +262,12 @@ def bytes_touched(node: Kernel, together: set[str] | None = None) -> dict[str, i
     from torch._inductor.virtualized import V
 
     touched: dict[str, int] = {}
-    names = together or node.get_operation_names()
+    names = (together or node.get_operation_names()) - _names_of_dropped(node)
+    nowhere = buffers_in_workspace(node)
     points = max(map(elements, loop_nodes(node)))
     real_names = node.scheduler.mutation_real_name  # after a kernel has written into it, a buffer has another name
     for dep in _accesses({*node.read_writes.reads, *node.read_writes.writes}):
-        if not stays_inside(node.scheduler, dep.name, names):
+        if dep.name not in nowhere and not stays_inside(node.scheduler, dep.name, names):
             name = real_names.get(dep.name, dep.name)
             # Inductor takes an indirect index to reach the whole buffer: a cache is written at one position.
             amount = min(V.graph.get_dep_size_hint(dep), points * buffer_dtype(name).itemsize)
@@ -279,6 +279,11 @@ def bytes_touched(node: Kernel, together: set[str] | None = None) -> dict[str, i
             touched[name] = touched.get(name, 0) + amount
     whole = {name: _elements_of_buffer(name) * buffer_dtype(name).itemsize for name in touched}
     return {name: min(amount, whole[name]) for name, amount in touched.items()}
+
+
+def _names_of_dropped(node: Kernel) -> set[str]:
+    """Return the operations of a kernel that a mix-order kernel does: what they make, the kernel reads from memory."""
+    return {part.get_name() for part in node.get_nodes() if done_by_mixed_kernel(part)}
 
 
 def _searched(node: Kernel) -> set[str]:
@@ -314,14 +319,27 @@ def bytes_loaded_in_passes(node: Kernel) -> int:
     """
     from torch._inductor.virtualized import V
 
+    loads = {(number, dep.normalize()) for number, dep in _loads_in_passes(node)}
+    return sum(V.graph.get_dep_size_hint(dep) for _, dep in loads)
+
+
+def bytes_read_back(node: Kernel) -> dict[str, int]:
+    """Return the bytes of buffers that a kernel makes for itself alone, and in a loop loads in a later pass."""
+    from torch._inductor.virtualized import V
+
+    names = node.get_operation_names()
+    own = [dep for _, dep in _loads_in_passes(node) if stays_inside(node.scheduler, dep.name, names)]
+    return {dep.name: V.graph.get_dep_size_hint(dep) for dep in own}
+
+
+def _loads_in_passes(node: Kernel) -> Iterator[tuple[int, Dependency]]:
+    """Give (number of the pass, load) of what is not at hand in a pass."""
     at_hand: dict[str, int] = {}  # the first pass in which a buffer of the kernel's is
-    passes: defaultdict[int, set[Dependency]] = defaultdict(set)
     for one in loop_nodes(node):
         reads = _accesses(one.read_writes.reads)
         number = max((at_hand.get(dep.name, 0) for dep in reads), default=0)
-        passes[number] |= {dep.normalize() for dep in reads if at_hand.get(dep.name) != number}
+        yield from ((number, dep) for dep in reads if at_hand.get(dep.name) != number)
         at_hand |= dict.fromkeys(buffers_made(one), number + bool(node_sizes(one)[1]))
-    return sum(V.graph.get_dep_size_hint(dep) for loads in passes.values() for dep in loads)
 
 
 #: Bytes that memory moves at least, on any GPU of today.

@@ -47,6 +47,8 @@ def _make_persistent(kernel: Kernel) -> list[str]:
 def persistent_registers(kernel: Kernel) -> int:
     """Return the 32-bit registers of the rows that a kernel loads, if it goes over one of them more than once.
 
+    So it does over a row that it has made for itself: a loop stores that, and loads it in its next pass.
+
     0 if not.
 
     Also 0 for rows that Inductor keeps by itself, that are too long, or whose length is not known; and where a loop
@@ -61,14 +63,19 @@ def persistent_registers(kernel: Kernel) -> int:
     if not getattr(length, "is_Integer", False) or not SHORT_ROW < length <= LONG_ROW:
         return 0
     rows = inductor.size_hint(prod(reductions[0][0]))
-    touched = inductor.bytes_touched(kernel)
-    whole = {name for name, amount in touched.items() if amount >= rows * int(length)}
+    touched, own = inductor.bytes_touched(kernel), inductor.bytes_read_back(kernel)
+    whole, made = (_at_least(rows * int(length), amounts) for amounts in (touched, own))
     uses = Counter(n for node in nodes for n in inductor.buffers_read(node) | inductor.buffers_written(node))
-    if not any(uses[name] > 1 for name in whole):
+    if not made and not any(uses[name] > 1 for name in whole):
         return 0
-    if any(len(inductor.subscripts_read(node, name)) > 1 for node in nodes for name in whole):
+    if any(len(inductor.subscripts_read(node, name)) > 1 for node in nodes for name in whole | made):
         return 0
     if inductor.bytes_beside_rows(kernel, 1):  # Inductor's blocks have as many rows as make up for it
         return 0
-    loaded = sum(inductor.buffer_dtype(name).itemsize for name in whole & inductor.buffers_read(kernel))
+    loaded = sum(inductor.buffer_dtype(name).itemsize for name in whole & inductor.buffers_read(kernel) | made)
     return power_of_2(length) * loaded // 4
+
+
+def _at_least(size: int, amounts: dict[str, int]) -> set[str]:
+    """Return the buffers of which as many bytes are moved, or more."""
+    return {name for name, amount in amounts.items() if amount >= size}

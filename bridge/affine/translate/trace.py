@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -42,6 +42,11 @@ REFUSED_OPS: dict[str, Reason] = {
     "output": Reason.unsupported_op,
     "placeholder": Reason.unsupported_op,
 }
+
+
+#: The value of `max` or `min` along a dimension, and both results: from torch 2.15 on Inductor finds it by its index.
+EXTREMES = {"argmax_value": "max", "argmin_value": "min"}
+EXTREMES_AND_INDICES = {"argmax_with_value": ("max", "argmax"), "argmin_with_value": ("min", "argmin")}
 
 
 @dataclass(eq=False)
@@ -109,7 +114,23 @@ def trace_node(
     trace = NestTrace(name, list(itertools.chain(*iteration)), list(itertools.chain(*reduction)), overwrites or {})
     indices = [[_number(part) for part in parts] for parts in (iteration, reduction)]
     inductor.run_loop_body(body, indices, _tracer_class()(trace, multiples or Multiples()))
+    used = {id(operand) for step in trace.steps for operand in _operands(step)}
+    trace.steps = [step for step in trace.steps if step.op != "reduction" or id(step) in used]
     return trace
+
+
+def _operands(step: Step) -> Iterator[object]:
+    """Give the steps that a step and its region use."""
+    for arg in step.args:
+        for operand in arg if isinstance(arg, tuple) else (arg,):
+            yield operand.step if isinstance(operand, Component) else operand
+    for inner in step.region or ():
+        yield from _operands(inner)
+
+
+def _without_index(value: Any) -> Any:
+    """Return a value alone, where it brings its index."""
+    return value[0] if isinstance(value, tuple) else value
 
 
 def _single(extents: list[sympy.Expr]) -> Factors:
@@ -223,10 +244,14 @@ class _Tracing:
         """Keep the store of a reduction's result."""
         self.store(name, index, value)
 
-    def reduction(
-        self, dtype: torch.dtype, src_dtype: torch.dtype, reduction_type: str, value: object
-    ) -> Step | tuple[Component, ...]:
-        """Keep a reduction, and return its results."""
+    def reduction(self, dtype: torch.dtype, src_dtype: torch.dtype, reduction_type: str, value: object) -> Any:
+        """Keep a reduction, and return its results; one that finds two is two."""
+        if reduction_type in EXTREMES_AND_INDICES:
+            extreme, index = EXTREMES_AND_INDICES[reduction_type]
+            found = self.reduction(src_dtype, src_dtype, extreme, _without_index(value))
+            return found, self.reduction(torch.int64, src_dtype, index, value)
+        if reduction_type in EXTREMES:
+            reduction_type, value = EXTREMES[reduction_type], _without_index(value)
         step = self._append(Step("reduction", (dtype, src_dtype, reduction_type, value), {}))
         count = inductor.reduction_outputs(reduction_type)
         return step if count == 1 else tuple(Component(step, i) for i in range(count))

@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 import torch
 from functions import norm
+from schedules import look_at_gpu_schedule
 
 import bridge
 from bridge import offline
 from bridge.backend import bridge as backend
+from bridge.inductor import bytes_touched, mixed
 
 
 def column_sums(x, w):
@@ -39,3 +41,21 @@ def test_a_second_stage_that_a_mixed_kernel_computes_is_left_alone(function, ker
     assert "internal_error" not in str(report) and len(report.fused) == changed, report
     assert counts[1] <= counts[0] and counts[1] == kernels
     assert report.kernels_after == counts[1]
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_partial_sums_in_a_workspace_are_no_buffers_that_a_kernel_moves(apart):
+    """A report had a mix-order kernel move buffers that are not there; so for kernels taken apart for a trial."""
+    seen = []
+
+    def look(kernels):
+        (mixed_kernel,) = filter(mixed.is_mixed, kernels)
+        parts = {name for node in mixed.nodes_of_parts(mixed_kernel)[1] for name in node.get_buffer_names()}
+        others = [kernel for kernel in kernels if kernel is not mixed_kernel]
+        read = {name for kernel in others for name in bytes_touched(kernel)}
+        registered = mixed_kernel.scheduler.name_to_fused_node
+        registered |= {node.get_name(): node for node in mixed_kernel.get_nodes() if apart}
+        seen.append((parts & set(bytes_touched(mixed_kernel)), parts & read, len(parts), len(others)))
+
+    look_at_gpu_schedule(rounded, [torch.empty(16384, 768), torch.empty(768, 64)], look)
+    assert seen == [(set(), set(), 1, 2)]

@@ -74,6 +74,15 @@ def test_a_loop_loads_its_rows_in_each_pass(function, passes):
     assert (len(loaded), sum(loaded) // 10240) == (1, passes)
 
 
+@pytest.mark.parametrize(("function", "sizes"), [(of_row, []), (softmax, [10240])])
+def test_a_loop_reads_back_what_it_makes_of_a_row(function, sizes):
+    """Where a later pass needs it, and nothing else does; what a reduction gives is a number for each row."""
+    with scheduled(function, (10, 256)) as graph:
+        (kernel,) = graph.scheduler.nodes
+        read = schedule.bytes_read_back(kernel)
+    assert sorted(size for size in read.values() if size > 40) == sizes
+
+
 def kinds(base: type) -> list[type]:
     """Return all classes that are derived from one."""
     derived: list[type] = base.__subclasses__()

@@ -7,9 +7,12 @@ from types import SimpleNamespace
 import pytest
 import sympy
 import torch
+from emitted import run_emitted
 from torch._inductor.virtualized import V
 
+import bridge
 from bridge.affine.translate.trace import Component, iteration_variable, trace_node
+from bridge.backend import bridge as bridge_backend
 from bridge.reasons import Reason, Unsupported
 
 i, j = (iteration_variable(n) for n in range(2))
@@ -101,3 +104,49 @@ def test_a_check_that_always_holds_is_dropped():
     sizevars = SimpleNamespace(statically_known_true=bool)
     with V.set_graph_handler(SimpleNamespace(sizevars=sizevars)):
         assert [step.op for step in trace(compute).steps] == ["store"]
+
+
+@pytest.mark.parametrize(("kept", "kinds"), [((0,), ["max"]), ((1,), ["argmax"]), ((0, 1), ["max", "argmax"])])
+def test_an_extreme_and_its_index_are_two_reductions_of_which_what_is_used_stays(kept, kinds):
+    def extreme(ops, indices):
+        found = ops.reduction(torch.float32, torch.float32, "argmax_with_value", ops.load("in", indices[1][0]))
+        for i in kept:
+            ops.store(f"out{i}", indices[0][0], found[i])
+        return ops.constant(0, torch.float32)
+
+    steps = trace(extreme, reduction=(COLUMNS,)).steps
+    assert [step.args[2] for step in steps if step.op == "reduction"] == kinds
+
+
+def test_an_extreme_without_its_index_is_a_plain_one():
+    """Its value may bring an index, which decides nothing."""
+
+    def extreme(ops, indices):
+        value = ops.load("in", indices[1][0])
+        return ops.reduction(torch.float32, torch.float32, "argmin_value", (value, ops.index_expr(i, torch.int64)))
+
+    (found,) = [step for step in trace(extreme, reduction=(COLUMNS,)).steps if step.op == "reduction"]
+    assert found.args[2] == "min" and found.args[3].op == "load"
+
+
+def largest_and_halves(x):
+    largest, index = torch.max(x, dim=-1)
+    first, second = x.chunk(2, -1)
+    return (first - largest[:, None]) * torch.sigmoid(second), index
+
+
+def smallest_and_halves(x):
+    first, second = x.chunk(2, -1)
+    return (first - torch.min(x, dim=-1).values[:, None]) * torch.sigmoid(second)
+
+
+@pytest.mark.parametrize("function", [largest_and_halves, smallest_and_halves])
+def test_extremes_along_a_dimension_are_fused(function):
+    """From torch 2.15 on they have reductions of their own, and every group with one was left alone."""
+    torch.manual_seed(0)
+    x = torch.randn(5, 1024)
+    x[0, 3] = float("nan")
+    x[1, 700:702] = x[1].max() + 1
+    ours, _ = run_emitted(function, [x], bridge_backend)
+    torch.testing.assert_close(ours, function(x), equal_nan=True, rtol=1e-5, atol=1e-5)
+    assert (bridge.report().kernels_before, bridge.report().kernels_after) == (2, 1)
