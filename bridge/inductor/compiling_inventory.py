@@ -298,7 +298,7 @@ torch._inductor.scheduler
     NodeUser(node, can_inplace=, is_weak=)
     NodeUser: can_inplace is_weak node
     Scheduler: backends current_node mutation_real_name name_to_buf name_to_donated_buffer name_to_fused_node
-        name_to_node nodes
+        name_to_node nodes removed_ops
     2.13-: Scheduler._multi_stream_nodes
     2.14-: Scheduler._mempool_nodes
     Scheduler.benchmark_fused_nodes(self, nodes)

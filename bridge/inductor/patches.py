@@ -13,6 +13,8 @@ Each has its reason, and is undone where the call that needs it ends; test_patch
   memory; a C++ kernel writes one loop nest where `check_outer_fusion_loop_level_attr` lets it, also where a buffer of
   one row is for several; a graph's `process_inputs` is the first that its lowering calls. None has a hook. All are
   objects of one compilation, and are referred to from everywhere in it: none of a derived class can take their place.
+- `before_removals`: no function, but an attribute of one scheduler, that it has only after fusion. A code generator
+  that is asked earlier whether it takes a kernel for a reduction over contiguous elements reads it.
 
 No function is replaced for longer. What is set while Bridge is installed are two values of Inductor's configuration, in
 `hooks`; offline tools stand for a GPU that is not there by mocks of their own (bridge/offline/_stubs.py).
@@ -123,3 +125,19 @@ def join(join_dimensions: Callable[[sympy.Expr], sympy.Expr], expr: sympy.Expr) 
     dividends = {factor.args[:2] for factor in factors if isinstance(factor, (ModularIndexing, FloorDiv))}
     upper = {(f.args[0], f.args[1] * f.args[2]) for f in factors if isinstance(f, ModularIndexing)}
     return expr if dividends.isdisjoint(upper) else join_dimensions(expr)
+
+
+@contextlib.contextmanager
+def before_removals(scheduler: Any) -> Iterator[None]:
+    """Let a code generator be asked about a kernel while kernels are fused: no operation has been removed by then.
+
+    Inductor sets the attribute when that is over.
+    """
+    if hasattr(scheduler, "removed_ops"):
+        yield
+        return
+    scheduler.removed_ops = set()
+    try:
+        yield
+    finally:
+        del scheduler.removed_ops

@@ -174,6 +174,8 @@ class TritonCodeGenerator(CodeGenerator, Protocol):
     bridge_collected: list[KernelFeatures] | None
     kernel_type: Any
 
+    def bridge_takes_for_inner(self, kernel: Kernel) -> bool: ...
+
     def create_kernel_choices(
         self, kernel_features: KernelFeatures, kernel_args: Sequence[Any], kernel_kwargs: dict[str, Any]
     ) -> list[Any]: ...

@@ -40,7 +40,8 @@ def _make_persistent(kernel: Kernel) -> list[str]:
     registers = persistent_registers(kernel) if inductor.generates_triton(device) else 0
     if not fits_in_registers(registers):
         return []
-    codegen.make_inner_persistent(kernel.scheduler, device, inductor.operation_names(kernel))
+    if not codegen.make_inner_persistent(kernel.scheduler, device, kernel):
+        return []
     return [f"{kernel.get_name()}: persistent: a row that was read again takes {registers} registers"]
 
 

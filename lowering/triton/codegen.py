@@ -15,6 +15,7 @@ import torch
 
 from ... import inductor
 from ...inductor.derived import derive_code_generator, derived_class
+from ...inductor.patches import before_removals
 from ...inductor.protocols import Kernel, KernelFeatures, LaunchNode, LoopNode, Schedule, Scheduler, TritonCodeGenerator
 from ...inductor.schedule import SharedLaunch
 from ...inductor.sizes import Extent, size_hint
@@ -57,9 +58,13 @@ def keeps_rows(kernel: Kernel) -> bool:
     return any(node.get_name() in kept for node in kernel.get_nodes())
 
 
-def make_inner_persistent(scheduler: Scheduler, device: torch.device, names: set[str]) -> None:
-    """Make a kernel of Inductor's a persistent reduction, where a row is contiguous in memory."""
-    _bridge_backend(scheduler, device).bridge_inner_nodes.update(names)
+def make_inner_persistent(scheduler: Scheduler, device: torch.device, kernel: Kernel) -> bool:
+    """Make a kernel of Inductor's a persistent reduction; return False where it is none over contiguous elements."""
+    backend = _bridge_backend(scheduler, device)
+    inner = backend.bridge_takes_for_inner(kernel)
+    if inner:
+        backend.bridge_inner_nodes.update(inductor.operation_names(kernel))
+    return inner
 
 
 def run_in_lanes(scheduler: Scheduler, device: torch.device) -> None:
@@ -190,6 +195,12 @@ class BandMixin(ColumnScheduling):
             return collected
         finally:
             self.bridge_collected = None
+
+    def bridge_takes_for_inner(self, kernel: Kernel) -> bool:
+        """Return True if Inductor takes a kernel for a reduction over contiguous elements, by all that is in it."""
+        with before_removals(kernel.scheduler):
+            (features,) = self._features([kernel])
+        return is_inner(features, tiling_and_scores(self, features)[1])
 
     def _parts(self, kernels: Sequence[Kernel]) -> list[tuple[KernelFeatures, dict[str, Any]]]:
         """Return features and options of each part; where one keeps its rows in registers, all do that can.

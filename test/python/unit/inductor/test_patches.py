@@ -1,6 +1,7 @@
 """Undo of what Bridge replaces in torch (bridge/inductor/patches.py), and classes that stay as they are."""
 
 import ast
+import types
 from pathlib import Path
 
 import pytest
@@ -241,3 +242,14 @@ def test_two_threads_at_once_leave_inductors_function():
     assert sizevars.join_dimensions is not before
     second.__exit__(None, None, None)
     assert sizevars.join_dimensions is before
+
+
+def test_an_attribute_that_a_scheduler_has_only_later_is_there_meanwhile():
+    scheduler = types.SimpleNamespace()
+    with patches.before_removals(scheduler):
+        assert scheduler.removed_ops == set()
+    assert not hasattr(scheduler, "removed_ops")
+    scheduler.removed_ops = {"op0"}
+    with patches.before_removals(scheduler):
+        assert scheduler.removed_ops == {"op0"}
+    assert scheduler.removed_ops == {"op0"}

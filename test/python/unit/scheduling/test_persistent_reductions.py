@@ -149,6 +149,20 @@ def test_numerics_of_a_shared_launch():
 # ---------------------------------------------------------------------------------------------------------
 
 
+def norm_of_transposed(a, b, c, d, e, t):
+    total = (a * b + c * d) * e + t.mT
+    return layer_norm(total) * a, (layer_norm(total) * b).sum(-1)
+
+
+def test_a_kernel_that_stays_a_loop_is_not_said_to_be_persistent():
+    """An operation beside the reductions read a transposed tensor: the report said `persistent`, the code had loops."""
+    rows = [torch.randn(4, 1536) for _ in range(5)]
+    result = generate_of(norm_of_transposed, [*rows, torch.randn(1536, 4)])
+    claimed = any("persistent" in choice for choice in bridge.report().choices)
+    assert claimed == is_persistent(result)
+    assert not bridge.report().refusals
+
+
 def in_place_then_norm(total, y):
     """The first kernel waits for all that read `total` before: a dependency that has no subscript."""
     n = norm(y)
