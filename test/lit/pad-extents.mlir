@@ -255,3 +255,48 @@ func.func @should_gather_under_the_guard(%in: memref<64x56xf32>, %ids: memref<64
   }
   return
 }
+
+// -----
+
+// The zeros of the last rows share one outer loop with the others, which share
+// two: these are padded to the same lanes, the zeros stay as they are.
+
+// CHECK-LABEL: func @should_pad_beside_shallower_nest
+// CHECK: affine.for %{{.*}} = 0 to 56 iter_args
+// CHECK: affine.for %{{.*}} = 0 to 49
+// CHECK-NEXT: affine.for %{{.*}} = 0 to 56 {
+// CHECK: affine.for %{{.*}} = 0 to 7 {
+// CHECK-NEXT: affine.for %{{.*}} = 0 to 56 {
+// CHECK-NEXT: affine.store
+func.func @should_pad_beside_shallower_nest(
+    %in: memref<64x49x49xf32>, %sum: memref<64x49xf32>,
+    %out: memref<64x49x56xf32> {bridge.storage = "whole"},
+    %rest: memref<64x7x56xf32> {bridge.storage = "whole"}) {
+  %zero = arith.constant 0.0 : f32
+  affine.for %i = 0 to 64 {
+    affine.for %j = 0 to 49 {
+      %s = affine.for %r = 0 to 49 iter_args(%acc = %zero) -> (f32) {
+        %x = affine.load %in[%i, %j, %r] : memref<64x49x49xf32>
+        %y = arith.addf %acc, %x : f32
+        affine.yield %y : f32
+      }
+      affine.store %s, %sum[%i, %j] : memref<64x49xf32>
+    }
+  }
+  affine.for %i = 0 to 64 {
+    affine.for %j = 0 to 49 {
+      affine.for %r = 0 to 56 {
+        %s = affine.load %sum[%i, %j] : memref<64x49xf32>
+        affine.store %s, %out[%i, %j, %r] : memref<64x49x56xf32>
+      }
+    }
+  }
+  affine.for %i = 0 to 64 {
+    affine.for %j = 0 to 7 {
+      affine.for %r = 0 to 56 {
+        affine.store %zero, %rest[%i, %j, %r] : memref<64x7x56xf32>
+      }
+    }
+  }
+  return
+}

@@ -36,11 +36,10 @@ getDepths(MutableArrayRef<Nest> nests) {
   return depths;
 }
 
-SmallVector<Component> bridge::getComponents(ArrayRef<AffineForOp> roots) {
-  SmallVector<Nest> nests;
-  for (AffineForOp root : roots)
-    nests.push_back(getNest(root));
-  auto depths = getDepths(nests);
+/// Returns the sets of nests that pairs with a depth above zero connect. A pair
+/// counts unless both of its nests have deeper ones.
+static SmallVector<Component> connect(ArrayRef<Nest> nests,
+                                      ArrayRef<SmallVector<unsigned>> depths) {
   llvm::EquivalenceClasses<unsigned> classes;
   for (unsigned j = 0; j < nests.size(); ++j) {
     classes.insert(j);
@@ -59,4 +58,24 @@ SmallVector<Component> bridge::getComponents(ArrayRef<AffineForOp> roots) {
     return component.nests.size() < 2;
   });
   return components;
+}
+
+SmallVector<Component> bridge::getComponents(ArrayRef<AffineForOp> roots) {
+  SmallVector<Nest> nests;
+  for (AffineForOp root : roots)
+    nests.push_back(getNest(root));
+  return connect(nests, getDepths(nests));
+}
+
+SmallVector<Component> bridge::getDeeperComponents(Component &component) {
+  auto depths = getDepths(component.nests);
+  for (SmallVector<unsigned> &row : depths)
+    for (unsigned &depth : row)
+      if (depth <= component.depth)
+        depth = 0;
+  SmallVector<Component> deeper = connect(component.nests, depths);
+  llvm::erase_if(deeper, [&](const Component &part) {
+    return part.depth <= component.depth;
+  });
+  return deeper;
 }

@@ -146,7 +146,7 @@ private:
       for (ArrayRef<AffineForOp> chain :
            getInnerChains(nest, component.depth)) {
         if (chain.size() != 1 || !getConstantExtents(chain))
-          return;
+          return padDeeper(component);
         lanes.push_back(chain.front());
       }
     int64_t widest = 0;
@@ -161,6 +161,13 @@ private:
       Padder(loop, widest, getOffset(loop, widest)).run();
       ++numPadded;
     }
+  }
+
+  /// Pads the nests that have more outer loops in common than all of them: the
+  /// others stay apart.
+  void padDeeper(Component &component) {
+    for (Component &deeper : getDeeperComponents(component))
+      pad(deeper);
   }
 
   bool mayPad(AffineForOp loop) {

@@ -20,6 +20,10 @@ struct Component {
 llvm::SmallVector<Component>
 getComponents(llvm::ArrayRef<mlir::affine::AffineForOp> roots);
 
+/// Returns the components of a component's nests by the pairs that share a
+/// deeper band than all of them do.
+llvm::SmallVector<Component> getDeeperComponents(Component &component);
+
 } // namespace bridge
 
 #endif // BRIDGE_ANALYSIS_COMPONENTS_H

@@ -244,6 +244,7 @@ def PadExtents : Pass<"bridge-pad-extents", "::mlir::func::FuncOp"> {
     elements are in the lanes that other nests access them in. Stores, and loads
     that would leave their memref, stand in an `affine.if`; in the other lanes, a
     reduction combines its neutral element.
+    Nests with fewer outer loops in common than these stay as they are.
 
     Before:
 
