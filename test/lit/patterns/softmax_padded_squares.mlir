@@ -4,19 +4,18 @@
 // CHECK-LABEL: func.func @
 // CHECK: affine.for %{{.*}} = 0 to 2 {
 // CHECK: affine.for %{{.*}} = 0 to 13 {
-// CHECK: %{{.*}} = affine.for %{{.*}} = 0 to 13 iter_args(%{{.*}} = %{{.*}}, %{{.*}} = %{{.*}}) -> (f32, f32) {
+// CHECK: %{{.*}} = affine.for %{{.*}} = 0 to 16 iter_args(%{{.*}} = %{{.*}}, %{{.*}} = %{{.*}}) -> (f32, f32) {
+// CHECK: %{{.*}} = affine.if #{{.*}}(%{{.*}}) -> f32 {
 // CHECK: affine.store %{{.*}}, %{{.*}}[%{{.*}}, %{{.*}}] : memref<2x13xf32>
-// CHECK: %{{.*}} = affine.for %{{.*}} = 0 to 13 iter_args(%{{.*}} = %{{.*}}, %{{.*}} = %{{.*}}) -> (f32, f32) {
+// CHECK: %{{.*}} = affine.for %{{.*}} = 0 to 16 iter_args(%{{.*}} = %{{.*}}, %{{.*}} = %{{.*}}) -> (f32, f32) {
+// CHECK: %{{.*}} = affine.if #{{.*}}(%{{.*}}) -> f32 {
 // CHECK: affine.store %{{.*}}, %{{.*}}[%{{.*}}, %{{.*}}] : memref<2x13xf32>
-// CHECK: } {bridge.band, bridge.parallel}
-// CHECK: } {bridge.band, bridge.kernels = [0, 0], bridge.nodes = ["op0", "op1"], bridge.parallel}
-// CHECK: affine.for %{{.*}} = 0 to 2 {
-// CHECK: affine.for %{{.*}} = 0 to 13 {
 // CHECK: affine.for %{{.*}} = 0 to 16 {
 // CHECK: %{{.*}} = affine.if #{{.*}}(%{{.*}}) -> f32 {
 // CHECK: %{{.*}} = affine.if #{{.*}}(%{{.*}}) -> f32 {
 // CHECK: affine.store %{{.*}}, %{{.*}}[%{{.*}}, %{{.*}}, %{{.*}}] : memref<2x16x16xbf16>
-// CHECK: } {bridge.kernels = [1], bridge.nodes = ["op2"]}
+// CHECK: } {bridge.band, bridge.parallel}
+// CHECK: } {bridge.band, bridge.kernels = [0, 0, 1], bridge.nodes = ["op0", "op1", "op2"], bridge.parallel}
 // CHECK: affine.for %{{.*}} = 0 to 2 {
 // CHECK: affine.for %{{.*}} = 0 to 3 {
 // CHECK: affine.for %{{.*}} = 0 to 16 {
