@@ -96,6 +96,7 @@ from .sizes import (
     linear_step,
     loop_cuts,
     loop_indices,
+    loop_remainders,
     loop_strides,
     size_expressions,
     size_facts,

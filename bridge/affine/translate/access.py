@@ -220,6 +220,31 @@ def drop_divisions(expr: sympy.Expr, ranges: Ranges, known: Callable[[sympy.Basi
     return expr.replace(lambda e: isinstance(e, (FloorDiv, ModularIndexing, Mod, PythonMod)), dropped)
 
 
+def solve_remainder(equation: sympy.Expr) -> tuple[sympy.Expr, int, int] | None:
+    """Return (variable, value, divisor) where an expression is zero exactly if variable = value modulo the divisor.
+
+    None of an expression that is no remainder by a number beside a number, or a remainder of several variables.
+
+    >>> i, j = sympy.symbols("bridge_iv0 bridge_iv1", integer=True)
+    >>> solve_remainder(3 - ModularIndexing(8 * i + j + 1, 1, 4))
+    (bridge_iv1, 2, 4)
+    """
+    remainders = equation.atoms(ModularIndexing, Mod, PythonMod)
+    if len(remainders) != 1:
+        return None
+    remainder = remainders.pop()
+    value, *by, divisor = remainder.args
+    others = (expand(remainder - equation), expand(remainder + equation))
+    wanted = next((other for other in others if other.is_Integer), None)
+    if wanted is None or by not in ([], [1]) or not divisor.is_Integer:
+        return None
+    _, rest = _whole_and_rest(value, divisor)
+    offset, variable = rest.as_coeff_Add()
+    if not variable.is_Symbol or not 0 <= wanted < divisor:
+        return None
+    return variable, int(wanted - offset) % int(divisor), int(divisor)
+
+
 def terms(expr: sympy.Expr) -> list[Term]:
     """Split into (coefficient, atom): atoms are variables or floordiv / mod of them, coefficients are sizes."""
     coefficients: dict[sympy.Expr, sympy.Expr] = {}

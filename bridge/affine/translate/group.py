@@ -124,7 +124,8 @@ def _node_loops(source: NodeSource, multiples: Multiples, simplify: Callable[[sy
     body = source.body
     cuts, strides = inductor.loop_cuts(body, simplify), inductor.loop_strides(body, simplify)
     accesses = *inductor.loop_indices(body, simplify), inductor.buffers_stored(body)
-    return NodeLoops(iteration, reduction, source.kernel, cuts, strides, *accesses)
+    remainders = inductor.loop_remainders(body, simplify)
+    return NodeLoops(iteration, reduction, source.kernel, cuts, strides, *accesses, remainders)
 
 
 def _simplifier(body: Any, multiples: Multiples, prover: Prover) -> Callable[[sympy.Expr], sympy.Expr]:

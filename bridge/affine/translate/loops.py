@@ -36,7 +36,8 @@ class NodeLoops:
     iteration / reduction: their extents; kernel: the one that Inductor has put the node into; cuts: for each
     iteration loop the numbers that its indices divide it by (`inductor.loop_cuts`); strides: of each access
     (`inductor.loop_strides`); variables, indices: of all loops, of each access (`inductor.loop_indices`); stored: the
-    buffers that it stores to.
+    buffers that it stores to; remainders: for each iteration loop the numbers by which a remainder is a value
+    (`inductor.loop_remainders`).
     """
 
     iteration: list[sympy.Expr]
@@ -47,6 +48,7 @@ class NodeLoops:
     variables: list[sympy.Symbol] = field(default_factory=list)
     indices: list[tuple[str, sympy.Expr]] = field(default_factory=list)
     stored: set[str] = field(default_factory=set)
+    remainders: list[set[int]] = field(default_factory=list)
 
 
 def shared_loops(nodes: list[NodeLoops]) -> list[list[Factors]]:
@@ -63,6 +65,7 @@ def shared_loops(nodes: list[NodeLoops]) -> list[list[Factors]]:
         cut = [replace(node, iteration=list(itertools.chain(*own))) for node, own in zip(nodes, steps, strict=True)]
         rows = [_regrouped(own, step) for own, step in zip(_refined(cut), steps, strict=True)]
     rows = [_arranged(own, node.cuts) for own, node in zip(rows, nodes, strict=True)]
+    rows = [_interleaved(own, node, nodes) for own, node in zip(rows, nodes, strict=True)]
     choices = [_cut_alike(rows, nodes)] if in_steps else [rows, _cut_alike(rows, nodes)]
     return [
         [own + [[extent] for extent in node.reduction] for own, node in zip(choice, nodes, strict=True)]
@@ -279,6 +282,26 @@ def _arranged(factors: Factors, cuts: list[set[int]]) -> Factors:
     """Order the factors of each loop so that loops end where indices divide it, if there is such an order."""
     pairs = zip(factors, cuts or [set() for _ in factors], strict=True)
     return [(arrange(part, sorted(cut)) if cut else None) or part for part, cut in pairs]
+
+
+def _interleaved(factors: Factors, node: NodeLoops, nodes: list[NodeLoops]) -> Factors:
+    """Cut a loop into what another node goes over and the remainders that decide what an iteration computes.
+
+    A loop over 128 elements, of which the even ones are of another kind than the odd ones, becomes one over the 64
+    pairs that another node has stored, and one over the 2 of each.
+    """
+    buffers = {buffer for buffer, _ in node.strides}
+    extents = {extent for other in nodes if other is not node and other.stored & buffers for extent in other.iteration}
+    pairs = zip(factors, node.remainders or [set() for _ in factors], strict=True)
+    return [_cut_by_remainder(part, sorted(own), extents) for part, own in pairs]
+
+
+def _cut_by_remainder(loop: list[sympy.Expr], divisors: list[int], extents: set[sympy.Expr]) -> list[sympy.Expr]:
+    """Cut a loop without factors by the first divisor of which a quotient is one of `extents`."""
+    extent = loop[0]
+    cut = (divisor for divisor in divisors if exact_quotient(extent, sympy.Integer(divisor)) in extents)
+    divisor = next(cut, None) if len(loop) == 1 else None
+    return loop if divisor is None else digits(extent, [divisor])
 
 
 def _cut_alike(rows: list[Factors], nodes: list[NodeLoops]) -> list[Factors]:

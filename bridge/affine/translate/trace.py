@@ -17,7 +17,7 @@ import torch
 
 from ... import inductor
 from ...reasons import Reason, Unsupported
-from .access import LinearAccess, Ranges, bounds, divide_constraint, drop_divisions, expand
+from .access import LinearAccess, Ranges, bounds, divide_constraint, drop_divisions, expand, solve_remainder
 from .gather import Gather, Position, depends_on_data, make_gather, position_symbol
 from .loops import Factors, Sizes
 from .multiples import Multiples
@@ -321,10 +321,16 @@ def _condition(op: str, args: tuple[Any, ...]) -> Condition | None:
 
 
 def guarded_ranges(trace: NestTrace, guards: Condition) -> Ranges:
-    """Return the ranges of the iteration variables, narrowed by guards of the form `+-variable + constant >= 0`."""
+    """Return the ranges of the iteration variables, narrowed by guards of one variable, or of a remainder of one.
+
+    The former have the form `+-variable + constant >= 0`.
+    """
     ranges = {v: (sympy.Integer(0), size - 1) for v, size in trace.iter_vars + trace.reduce_vars}
     for constraint in guards:
         _narrow(ranges, constraint)
+    for constraint in guards:
+        if -constraint in guards:
+            _narrow_by_remainder(ranges, constraint)
     return ranges
 
 
@@ -340,3 +346,22 @@ def _narrow(ranges: Ranges, constraint: sympy.Expr) -> None:
             ranges[variable] = (sympy.Max(low, -span[1]), high)
         elif constraint.coeff(variable) == -1:
             ranges[variable] = (low, sympy.Min(high, span[1]))
+
+
+def _narrow_by_remainder(ranges: Ranges, equation: sympy.Expr) -> None:
+    """Narrow ranges to the first and the last value at which a remainder has the value that an equation gives it.
+
+    `(2*i + j - 1) mod 2 = 0` with `0 <= j < 2` says that `j` is 1.
+    """
+    found = solve_remainder(equation)
+    if found is None:
+        return
+    variable, value, divisor = found
+    if variable not in ranges:
+        return
+    low, high = ranges[variable]
+    if low.is_Integer:
+        low += (value - low) % divisor
+    if high.is_Integer:
+        high -= (high - value) % divisor
+    ranges[variable] = (low, high)

@@ -58,6 +58,13 @@ def test_strides_of_each_access_are_those_of_its_loops():
     assert sizes.loop_strides(SimpleNamespace(var_ranges={I: S})) == []
 
 
+def test_remainders_that_are_values_are_no_addresses():
+    body = _body(ModularIndexing(J, 1, 7), ModularIndexing(J, 1, 2), ModularIndexing(I, 3, 2), ModularIndexing(I, 1, S))
+    body.memory_usage = {"load": [SimpleNamespace(buffer_name="x", index_name="index0")]}
+    assert sizes.loop_remainders(body) == [set(), {2}]
+    assert sizes.loop_remainders(body, lambda index: index.xreplace({J: I})) == [{2}, set()]
+
+
 def test_hint_of_an_unknown_size_is_typical():
     def hint(expr, fallback):
         return fallback if expr.free_symbols else expr

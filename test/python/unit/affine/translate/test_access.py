@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import sympy
-from torch.utils._sympy.functions import FloorDiv, ModularIndexing
+from torch.utils._sympy.functions import FloorDiv, ModularIndexing, PythonMod
 
 from bridge.affine.translate.access import (
     LinearAccess,
@@ -15,6 +15,7 @@ from bridge.affine.translate.access import (
     divide_constraint,
     drop_divisions,
     exact_quotient,
+    solve_remainder,
     whole_quotients,
 )
 from bridge.affine.translate.trace import NestTrace, guarded_ranges, iteration_variable
@@ -406,3 +407,38 @@ def test_whole_quotients(expr, result):
     assert whole_quotients(expr) == result
     at = {s0: 3, i: 2, j: 5}
     assert expr.subs(at) == result.subs(at)
+
+
+@pytest.mark.parametrize(
+    ("equation", "solution"),
+    [
+        (ModularIndexing(i - 1, 1, 2), (i, 1, 2)),
+        (-ModularIndexing(i + 5, 1, 4), (i, 3, 4)),
+        (ModularIndexing(8 * i + j + 1, 1, 4) - 3, (j, 2, 4)),
+        (3 - PythonMod(j + 1, 4), (j, 2, 4)),
+    ],
+)
+def test_a_remainder_is_solved_for_its_variable(equation, solution):
+    """The solution holds for the same values as the equation."""
+    assert solve_remainder(equation) == solution
+    variable, value, divisor = solution
+    for at in range(2 * divisor):
+        assert (equation.xreplace({i: 3, j: 3} | {variable: at}) == 0) == (at % divisor == value)
+
+
+@pytest.mark.parametrize(
+    "equation",
+    [
+        i - 1,
+        ModularIndexing(i, 1, 4) - 4,
+        ModularIndexing(i, 1, 4) + j,
+        2 * ModularIndexing(i, 1, 4) - 2,
+        ModularIndexing(i, 2, 4),
+        ModularIndexing(i + j, 1, 4),
+        ModularIndexing(3 * i, 1, 4),
+        ModularIndexing(i, 1, s0),
+        ModularIndexing(i, 1, 4) - ModularIndexing(j, 1, 4),
+    ],
+)
+def test_other_equations_are_not_solved(equation):
+    assert solve_remainder(equation) is None

@@ -143,3 +143,26 @@ class TestSymbolicRows:
 
     def test_other_outer_loops_are_no_factors(self):
         assert self.refined([self.b, self.h * self.w], [self.b, self.h, self.c]) == [[self.b], [self.h * self.w]]
+
+
+class TestInterleaved:
+    """Even elements of a row of 128 are of another kind than odd ones; each kind is made from 64 that are stored."""
+
+    kinds = NodeLoops(numbers(8, 64), [], 0, [set(), set()], [("kind", numbers(64, 1))], stored={"kind"})
+
+    def row(self, *remainders, buffer="kind"):
+        accesses = [(buffer, numbers(64, 0)), ("out", numbers(128, 1))]
+        return NodeLoops(numbers(8, 128), [], 1, [set(), {2}], accesses, remainders=[set(), set(remainders)])
+
+    def first_choice(self, row):
+        return shared_loops([self.kinds, row])[0][1]
+
+    def test_a_row_is_cut_into_the_stored_elements_and_the_kinds(self):
+        assert self.first_choice(self.row(2)) == [[8], [64, 2]]
+
+    @pytest.mark.parametrize("remainders", [(), (4,), (3,)])
+    def test_a_row_without_kinds_of_the_stored_extent_stays_whole(self, remainders):
+        assert self.first_choice(self.row(*remainders)) == [[8], [128]]
+
+    def test_what_stores_nothing_that_is_read_does_not_count(self):
+        assert self.first_choice(self.row(2, buffer="another")) == [[8], [128]]

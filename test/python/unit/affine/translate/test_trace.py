@@ -9,6 +9,7 @@ import sympy
 import torch
 from emitted import run_emitted
 from torch._inductor.virtualized import V
+from torch.utils._sympy.functions import FloorDiv, ModularIndexing
 
 import bridge
 from bridge.affine.translate.trace import Component, iteration_variable, trace_node
@@ -68,6 +69,19 @@ def test_a_masked_block_narrows_the_ranges_in_it_only():
     assert [step.op for step in masked.region] == ["load"]
     assert guarded.ranges[i] == (0, 2)
     assert unguarded.ranges[i] == (0, 15)
+
+
+def test_a_guard_of_a_remainder_narrows_the_ranges():
+    """Of 8 pairs it is the second of each that has an even number before it, and the division has no rest."""
+
+    def compute(ops, at):
+        remainder = ops.index_expr(ModularIndexing(at[0][0] - 1, 1, 2), torch.int64)
+        odd = ops.eq(remainder, ops.constant(0, torch.int64))
+        return ops.masked(odd, lambda: ops.load("in", FloorDiv(at[0][0] - 1, 2)), 0.0)
+
+    pairs = trace(compute, factors=[[sympy.Integer(8), sympy.Integer(2)]])
+    assert (pairs.accesses[0].index, pairs.accesses[0].ranges[j]) == (i, (1, 1))
+    assert trace(compute).accesses[0].ranges[i] == (1, 15)
 
 
 def test_a_reduction_with_several_results_has_components():

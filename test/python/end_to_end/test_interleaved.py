@@ -1,0 +1,81 @@
+"""Values of several kinds that are stored in turn, `out[..., 0::2]` and `out[..., 1::2]`, in the kernel of a norm."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from programs import wide
+from rechecked import check
+
+HEADS, COLUMNS = 12, 128
+
+
+def sample(*shape):
+    return torch.randn(shape, generator=torch.Generator().manual_seed(len(shape))).clamp(-2, 2)
+
+
+def normed(x):
+    return (wide(x) * torch.rsqrt(wide(x).pow(2).mean(-1, keepdim=True) + 1e-6)).unflatten(-1, (HEADS, -1))
+
+
+def times(value, tables):
+    """A product of so many loads that Inductor stores it before it is read."""
+    first, second, third, fourth = map(wide, tables)
+    return value * (first + second * third - fourth)
+
+
+def stored_in_turn(out, kinds):
+    for place, kind in enumerate(kinds):
+        out[..., place :: len(kinds)] = kind
+    return out
+
+
+def rotated(x, *tables):
+    """Pairs of each head are rotated after a norm over all heads, as diffusers does for Wan and LTX."""
+    h = normed(x)
+    first, second = h.unflatten(-1, (-1, 2)).unbind(-1)
+    cos, sin = ([t[..., part::2] for t in tables] for part in (0, 1))
+    kinds = times(first, cos) - times(second, sin), times(first, sin) + times(second, cos)
+    return stored_in_turn(torch.empty_like(h), kinds)
+
+
+def rotated_backwards(x, *tables):
+    """The odd ones are stored before the even ones."""
+    h = normed(x)
+    first, second = h.unflatten(-1, (-1, 2)).unbind(-1)
+    cos = [t[..., 0::2] for t in tables]
+    out = torch.zeros_like(h)
+    out[..., 1::2], out[..., 0::2] = times(first, cos) + second, times(second, cos)
+    return out
+
+
+def in_fours(x, *tables):
+    h = normed(x)
+    parts = h.unflatten(-1, (-1, 4)).unbind(-1)
+    kinds = [times(part, [t[..., n::4] for t in tables]) for n, part in enumerate(parts)]
+    return stored_in_turn(torch.empty_like(h), [a - b for a, b in zip(kinds, kinds[1:] + kinds[:1], strict=True)])
+
+
+def some_of_four(x, *tables):
+    """Two of the four kinds are never stored."""
+    first, second, *_ = normed(x).unflatten(-1, (-1, 4)).unbind(-1)
+    out = torch.ones_like(normed(x))
+    out[..., 1::4] = times(first, [t[..., 0::4] for t in tables])
+    out[..., 3::4] = times(second, [t[..., 1::4] for t in tables]) + 1
+    return out
+
+
+FUNCTIONS = [rotated, rotated_backwards, in_fours, some_of_four]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__name__)
+def test_kinds_that_are_stored_in_turn_are_one_kernel(function, dtype):
+    inputs = [sample(6, HEADS * COLUMNS), *(sample(6, 1, COLUMNS) * n for n in (1, 2, 3, 4))]
+    check(function, [tensor.to(dtype) for tensor in inputs], kernels=1)
+
+
+def test_the_number_of_rows_may_be_a_symbol():
+    x, *tables = [sample(6, HEADS * COLUMNS), *(sample(1, 1, COLUMNS) * n for n in (1, 2, 3, 4))]
+    torch._dynamo.mark_dynamic(x, 0)
+    check(rotated, [x, *tables], kernels=1, dynamic=None)
