@@ -31,7 +31,7 @@ from .combo_kernels import (
     tiling_and_scores,
 )
 from .kernels import lane_kernel, persistent_kernel
-from .profitability import Row, power_of_2, rows_and_warps
+from .profitability import Row, block_of_rows_side_by_side, power_of_2, rows_and_warps
 
 if TYPE_CHECKING:  # Importing this loads no Inductor: `derive_code_generator` finds the class.
     from torch._inductor.codegen.triton import FixedTritonConfig, TritonKernel
@@ -124,6 +124,8 @@ class BandMixin(ColumnScheduling):
         block, at_once = None, None
         if _has_free_blocks(kernel_args[0]) and (parts or fused):
             block, at_once = self._block(parts, fused, kernel_args[0])
+        if block and fused and not parts and not is_inner(kernel_features, kernel_kwargs.get("tiling_scores")):
+            block = block_of_rows_side_by_side(block, _lanes(kernel_args[0]))
         if block and not kernel_kwargs.get("is_combo_kernel"):
             kernel_kwargs["fixed_config"] = _fixed_block(kernel_args[0], *block, at_once)
         kernels = super().create_kernel_choices(kernel_features, kernel_args, kernel_kwargs)

@@ -74,6 +74,23 @@ def rows_and_warps(row: Row, lanes: int) -> tuple[int, int] | None:
     return max(1 << (fitting.bit_length() - 1), 32 * warps // lanes), warps
 
 
+#: Rows of a block, at least, where it is rows and not their elements that are side by side in memory: as many as a
+#: sector has, 32 bytes of 16-bit numbers, twice; the elements that a thread has then, at most, while there are warps.
+ROWS_SIDE_BY_SIDE = 32
+ELEMENTS_OF_A_THREAD = 32
+
+
+def block_of_rows_side_by_side(block: tuple[int, int], lanes: int) -> tuple[int, int]:
+    """Return (rows a block, warps a block) for rows of which a sector of memory has an element each.
+
+    block: the same for rows whose elements are contiguous; lanes: of a row.  With few rows a block most of each sector
+    that is loaded is another block's.
+    """
+    most = MOST_WARPS * 32 * ELEMENTS_OF_A_THREAD
+    rows = max(block[0], min(ROWS_SIDE_BY_SIDE, power_of_2(most // lanes)))
+    return rows, min(max(block[1], rows * lanes // (32 * ELEMENTS_OF_A_THREAD)), MOST_WARPS)
+
+
 #: The same in the place of one, where each lane adds up several elements and has their loads in flight: with half as
 #: many lanes, blocks took 0.90 to 1.00 of the time on an H100 (sums of 8 to 128 rows of 64 to 2048 elements, then
 #: their RMS norm: 24.8 us and not 27.5 for 8192 x 64 x 64, 92.3 and not 94.5 for 2048 x 64 x 1024).

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from bridge.lowering.triton.profitability import Row, fits_in_registers, rows_and_warps, traffic, traffic_of_one
+from bridge.lowering.triton.profitability import (
+    Row,
+    block_of_rows_side_by_side,
+    fits_in_registers,
+    rows_and_warps,
+    traffic,
+    traffic_of_one,
+)
 
 
 @pytest.mark.parametrize(("registers", "fits"), [(None, False), (0, False), (1, True), (32768, True), (32769, False)])
@@ -62,3 +69,17 @@ def test_one_kernel_touches_each_buffer_once():
 
 def test_no_kernels_move_nothing():
     assert (traffic([]), traffic_of_one([])) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("block", "lanes", "chosen"),
+    [
+        ((2, 4), 512, (32, 16)),
+        ((4, 4), 256, (32, 8)),
+        ((16, 4), 64, (32, 4)),
+        ((1, 8), 1024, (16, 16)),  # 32 rows would be 64 elements a thread
+        ((128, 4), 8, (128, 4)),
+    ],
+)
+def test_rows_side_by_side_have_a_sector_in_one_block(block, lanes, chosen):
+    assert block_of_rows_side_by_side(block, lanes) == chosen
