@@ -9,7 +9,7 @@ A value may lie otherwise if nobody sees it but the backward, which is compiled 
 eager makes of a contiguous value it makes contiguous, so a change of one value is followed through the graph.
 
 What is counted are the elements that a kernel goes over across memory: a reduction none of whose dimensions is
-contiguous, and an operation on tensors that lie in different orders.  A change has to make them fewer.
+contiguous, and an operation on tensors whose contiguous dimensions differ.  A change has to make them fewer.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ def contiguous_rows(graph: Graph) -> Iterator[str]:
 
 
 def _may_lie_otherwise(node: Node, convolution: bool) -> bool:
-    """Return True if a value has another order than its dimensions; of images Inductor may choose one by itself."""
+    """Return True if the rows of a value lie across memory; of images Inductor may choose the order by itself."""
     value = graphs.tensor(node)
     if not graphs.is_pointwise(node) or value is None or (convolution and value.dim() == 4):
         return False
-    return strides.is_dense(value) and not graphs.is_contiguous(node)
+    return strides.is_dense(value) and value.dim() > 0 and not graphs.known(value.stride(-1) == 1)
 
 
 @dataclass
@@ -130,8 +130,8 @@ class _Change:
 
 
 def _turned(read: Iterable[torch.Tensor | None], made: torch.Tensor | None) -> graphs.Size:
-    """Count the elements that are read in another order than that of what is made of them, one of each for one."""
+    """Count the elements that are read across memory if what is made of them, one of each for one, is not."""
     if made is None:
         return 0
     whole = [value for value in read if value is not None and strides.same_shape(value, made)]
-    return sum(value.numel() for value in whole if not strides.same_order(value, made))
+    return sum(value.numel() for value in whole if not strides.same_inner(value, made))

@@ -86,3 +86,12 @@ def has_order(value: torch.Tensor, order: Sequence[graphs.Size]) -> bool:
     """Return True if a tensor is known to have these strides, wherever it has more than one element."""
     sizes = zip(value.shape, value.stride(), order, strict=True)
     return all(graphs.known(size == 1) or graphs.known(mine == theirs) for size, mine, theirs in sizes)
+
+
+def same_inner(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Return True if two tensors of one shape are known to be contiguous along one dimension."""
+    sizes = zip(one.shape, one.stride(), other.stride(), strict=True)
+    return any(
+        graphs.known(mine == 1) and graphs.known(theirs == 1) and not graphs.known(size == 1)
+        for size, mine, theirs in sizes
+    )

@@ -94,6 +94,19 @@ def test_should_not_change_one_norm():
     assert lines == []
 
 
+def test_should_not_change_heads_whose_elements_are_contiguous():
+    """Queries lie as the projection left them, heads beside each other: no row lies across memory."""
+
+    def rotated(image, weight, other):
+        x = tokens(image, weight).contiguous()
+        heads = (x @ other).unflatten(-1, (4, 12)).transpose(1, 2)
+        first, second = heads.chunk(2, -1)
+        turned = heads * x[:, None, :, :12].sin() + torch.cat([-second, first], -1) * x[:, None, :, 12:24].cos()
+        return (turned.softmax(-1) * turned).pow(2).mean()
+
+    assert saved(rotated, inputs(1))[0] == []
+
+
 def reduced_and_read(image, weight, other):
     """A value that lies as convolutions want it, of which two kernels reduce rows."""
     x = torch.sin(tokens(image, weight))

@@ -70,6 +70,12 @@ class TestOrder:
         assert strides.same_order(torch.zeros(2, 1, 3), torch.zeros(2, 1, 3).as_strided((2, 1, 3), (3, 7, 1)))
         assert not strides.same_order(torch.zeros(2, 3), torch.zeros(3, 2).t())
 
+    def test_one_inner_dimension(self):
+        rows = torch.zeros(2, 3, 4)
+        assert strides.same_inner(rows, torch.zeros(3, 2, 4).transpose(0, 1))
+        assert not strides.same_inner(rows, torch.zeros(2, 4, 3).transpose(1, 2))
+        assert not strides.same_inner(torch.zeros(2, 3, 1), torch.zeros(3, 2, 1).transpose(0, 1))
+
     def test_shapes(self):
         assert strides.same_shape(torch.zeros(2, 3), torch.zeros(2, 3))
         assert not strides.same_shape(torch.zeros(2, 3), torch.zeros(2, 3, 1))
