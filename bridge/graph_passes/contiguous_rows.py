@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
+from typing import Any
 
 import torch
 from torch.fx import Graph, Node
@@ -25,7 +26,7 @@ from ..inductor import graphs, strides
 from ..support.error_boundary import attempt
 
 #: A node's value as it lies in memory, before or after a change.
-Values = Callable[[Node], torch.Tensor | None]
+Values = Callable[[Node], Any]
 
 
 def contiguous_rows(graph: Graph) -> Iterator[str]:
@@ -106,7 +107,7 @@ class _Change:
         before = self._across(readers, self._before)
         return graphs.known(self._across(readers, graphs.tensor) < before)
 
-    def _before(self, node: Node) -> torch.Tensor | None:
+    def _before(self, node: Node) -> Any:
         return self.before.get(node, graphs.tensor(node))
 
     def _across(self, readers: Iterable[Node], values: Values) -> graphs.Size:

@@ -51,7 +51,8 @@ def _by_reader(
 ) -> Results:
     """Sort results, by their places; orders: the strides that Inductor gives those that are visible."""
     tensors = {at: value for at, value in enumerate(values) if graphs.tensor(value) is not None}
-    seen = {tensors[at]: orders[at] for at in tensors if at in visible and at < len(orders) and orders[at] is not None}
+    known = {at: order for at, order in enumerate(orders) if order is not None and at in visible}
+    seen = {tensors[at]: order for at, order in known.items() if at in tensors}
     others = {tensors[at] for at in tensors if at not in saved}
     return Results({tensors[at] for at in tensors if at in saved} - others, seen, others - seen.keys())
 

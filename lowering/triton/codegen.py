@@ -123,9 +123,8 @@ class BandMixin(ColumnScheduling):
             kernel_kwargs["override_cooperative_reduction"] = False
         block, at_once = None, None
         if _has_free_blocks(kernel_args[0]) and (parts or fused):
-            block, at_once = self._block(parts, fused, kernel_args[0])
-        if block and fused and not parts and not is_inner(kernel_features, kernel_kwargs.get("tiling_scores")):
-            block = block_of_rows_side_by_side(block, _lanes(kernel_args[0]))
+            side_by_side = not is_inner(kernel_features, kernel_kwargs.get("tiling_scores"))
+            block, at_once = self._block(parts, fused, kernel_args[0], side_by_side)
         if block and not kernel_kwargs.get("is_combo_kernel"):
             kernel_kwargs["fixed_config"] = _fixed_block(kernel_args[0], *block, at_once)
         kernels = super().create_kernel_choices(kernel_features, kernel_args, kernel_kwargs)
@@ -134,17 +133,20 @@ class BandMixin(ColumnScheduling):
         return kernels
 
     def _block(
-        self, parts: Extent, fused: set[str], tiling: Mapping[str, sympy.Expr]
+        self, parts: Extent, fused: set[str], tiling: Mapping[str, sympy.Expr], side_by_side: bool
     ) -> tuple[tuple[int, int] | None, int | None]:
         """Return ((rows, warps) of a block, elements of a row at a time, None for all) of a kernel.
 
-        parts: that it adds up; 0 for others, and then `fused` are nodes whose rows it keeps.
+        parts: that it adds up; 0 for others, and then `fused` are nodes whose rows it keeps; side_by_side: rows, not
+        their elements, are contiguous.
         """
         if not isinstance(parts, int):
             return looped_sum_block(size_hint(parts))
         if parts:
             return sum_block(parts), None
-        return rows_and_warps(max(self.bridge_persistent_nodes[name] for name in fused), _lanes(tiling)), None
+        lanes = _lanes(tiling)
+        block = rows_and_warps(max(self.bridge_persistent_nodes[name] for name in fused), lanes)
+        return block_of_rows_side_by_side(block, lanes) if block and side_by_side else block, None
 
     def generate_kernel_code_from_nodes(self, nodes: Sequence[LoopNode], *args: object, **kwargs: object) -> str:
         """Generate what Inductor times; it makes a kernel without asking for the choices that are made for it."""
