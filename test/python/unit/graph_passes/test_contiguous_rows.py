@@ -60,7 +60,7 @@ def looked_at(seen):
 def saved(function, tensors, **options):
     """(lines of the pass, strides of the values that are saved)."""
     torch._dynamo.reset()
-    seen = []
+    seen: list[tuple[list[str], set]] = []
     with looked_at(seen), bridge.config.patch(options), torch._inductor.config.patch(force_disable_caches=True):
         torch.compile(function, backend="bridge", fullgraph=True)(*tensors)
     return seen[0] if seen else ([], set())
@@ -128,7 +128,7 @@ def test_should_not_change_what_the_user_sees():
 
 
 def test_should_not_look_at_inference():
-    seen = []
+    seen: list[tuple[list[str], set]] = []
     torch._dynamo.reset()
     with looked_at(seen), torch.no_grad():
         torch.compile(loss, backend="bridge", fullgraph=True)(*inputs(3))
