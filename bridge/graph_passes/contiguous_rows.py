@@ -9,7 +9,7 @@ A value may lie otherwise if nobody sees it but the backward, which is compiled 
 eager makes of a contiguous value it makes contiguous, so a change of one value is followed through the graph.
 
 What is counted are the elements that a kernel goes over across memory: a reduction none of whose dimensions is
-contiguous, and an operation on tensors whose contiguous dimensions differ.  A change has to make them fewer.
+contiguous, and an operation on tensors whose contiguous dimensions differ.  A change has to make them far fewer.
 """
 
 from __future__ import annotations
@@ -24,6 +24,10 @@ from torch.fx import Graph, Node
 
 from ..inductor import graphs, strides
 from ..support.error_boundary import attempt
+
+#: How many times as many elements lie across memory before a change as after it.  With twice as many a step of
+#: Mixer-B/16, whose blocks go along the tokens and along the channels, took as long (3674 and 3680 us on an H100).
+AT_LEAST = 3
 
 #: A node's value as it lies in memory, before or after a change.
 Values = Callable[[Node], Any]
@@ -105,7 +109,7 @@ class _Change:
     def _pays(self) -> bool:
         readers = dict.fromkeys(user for node in self.before for user in [node, *node.users])
         before = self._across(readers, self._before)
-        return graphs.known(self._across(readers, graphs.tensor) < before)
+        return graphs.known(self._across(readers, graphs.tensor) * AT_LEAST < before)
 
     def _before(self, node: Node) -> Any:
         return self.before.get(node, graphs.tensor(node))
