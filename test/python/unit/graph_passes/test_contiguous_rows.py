@@ -169,7 +169,7 @@ def kernels(**options):
     """Numbers of launches, forward and backward, of rows that take more than one program each where they lie across."""
     torch._dynamo.reset()
     image = torch.randn(8, 3, 56, 56, dtype=torch.bfloat16)
-    shapes = [(1152, 3, PATCH, PATCH), (1152, 1152), (1152, 1152)]
+    shapes = [(1152, 3, PATCH, PATCH), *[(1152, 1152)] * 3]
     weights = [torch.randn(shape, dtype=torch.bfloat16).requires_grad_() for shape in shapes]
     with bridge.config.patch(options), compiling_for_gpu() as codes:
         torch.compile(loss, backend="bridge")(image, *weights).backward()
