@@ -85,7 +85,7 @@ def _bridge_backend(scheduler: Scheduler, device: torch.device) -> TritonCodeGen
 
 
 class BandMixin(ColumnScheduling):
-    """What Bridge decided for its kernels: persistent rows, blocks, shared launches, sums of columns."""
+    """Add to a code generator what Bridge decided: persistent rows, blocks, shared launches, sums of columns."""
 
     #: What the kernels of a shared launch would be generated from, while that is asked for.
     bridge_collected: list[KernelFeatures] | None = None
@@ -144,9 +144,11 @@ class BandMixin(ColumnScheduling):
             return looped_sum_block(size_hint(parts))
         if parts:
             return sum_block(parts), None
-        lanes = _lanes(tiling)
-        block = rows_and_warps(max(self.bridge_persistent_nodes[name] for name in fused), lanes)
-        return block_of_rows_side_by_side(block, lanes) if block and side_by_side else block, None
+        row, lanes = max(self.bridge_persistent_nodes[name] for name in fused), _lanes(tiling)
+        block = rows_and_warps(row, lanes)
+        if block and side_by_side:
+            block = block_of_rows_side_by_side(block, max(lanes, row.registers))
+        return block, None
 
     def generate_kernel_code_from_nodes(self, nodes: Sequence[LoopNode], *args: object, **kwargs: object) -> str:
         """Generate what Inductor times; it makes a kernel without asking for the choices that are made for it."""

@@ -80,15 +80,16 @@ ROWS_SIDE_BY_SIDE = 32
 ELEMENTS_OF_A_THREAD = 32
 
 
-def block_of_rows_side_by_side(block: tuple[int, int], lanes: int) -> tuple[int, int]:
+def block_of_rows_side_by_side(block: tuple[int, int], taken: int) -> tuple[int, int]:
     """Return (rows a block, warps a block) for rows of which a sector of memory has an element each.
 
-    block: the same for rows whose elements are contiguous; lanes: of a row.  With few rows a block most of each sector
-    that is loaded is another block's.
+    block: the same for rows whose elements are contiguous; taken: lanes of a row, or registers where it takes more.
+    With few rows a block most of each sector that is loaded is another block's.
     """
-    most = MOST_WARPS * 32 * ELEMENTS_OF_A_THREAD
-    rows = max(block[0], min(ROWS_SIDE_BY_SIDE, power_of_2(most // lanes)))
-    return rows, min(max(block[1], rows * lanes // (32 * ELEMENTS_OF_A_THREAD)), MOST_WARPS)
+    fitting = max(1, MOST_WARPS * 32 * ELEMENTS_OF_A_THREAD // taken)
+    rows = max(block[0], min(ROWS_SIDE_BY_SIDE, 1 << (fitting.bit_length() - 1)))
+    needed = power_of_2(-(-rows * taken // (32 * ELEMENTS_OF_A_THREAD)))
+    return rows, min(max(block[1], needed), MOST_WARPS)
 
 
 #: The same in the place of one, where each lane adds up several elements and has their loads in flight: with half as

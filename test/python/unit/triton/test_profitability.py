@@ -79,6 +79,8 @@ def test_no_kernels_move_nothing():
         ((16, 4), 64, (32, 4)),
         ((1, 8), 1024, (16, 16)),  # 32 rows would be 64 elements a thread
         ((128, 4), 8, (128, 4)),
+        ((1, 8), 1536, (8, 16)),  # of registers: rows and warps are powers of two
+        ((1, 16), 65536, (1, 16)),
     ],
 )
 def test_rows_side_by_side_have_a_sector_in_one_block(block, lanes, chosen):
