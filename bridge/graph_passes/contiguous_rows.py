@@ -49,14 +49,17 @@ def contiguous_rows(graph: Graph) -> Iterator[str]:
 def _may_lie_otherwise(node: Node, convolution: bool) -> bool:
     """Return True if the rows of a value lie across memory; of images Inductor may choose the order by itself."""
     value = graphs.tensor(node)
-    if not graphs.is_pointwise(node) or value is None or (convolution and value.dim() == 4):
+    if not graphs.is_pointwise(node) or (convolution and value.dim() == 4):
         return False
     return strides.is_dense(value) and value.dim() > 0 and not graphs.known(value.stride(-1) == 1)
 
 
 @dataclass
 class _Change:
-    """A first value that becomes contiguous, and what follows; before: the values as they lay, of what has changed."""
+    """Hold a first value that becomes contiguous, and what follows.
+
+    before: the values of what has changed, as they lay.
+    """
 
     first: Node
     results: strides.Results
@@ -134,9 +137,7 @@ class _Change:
         return 0
 
 
-def _turned(read: Iterable[torch.Tensor | None], made: torch.Tensor | None) -> graphs.Size:
+def _turned(read: Iterable[torch.Tensor], made: torch.Tensor) -> graphs.Size:
     """Count the elements that are read across memory if what is made of them, one of each for one, is not."""
-    if made is None:
-        return 0
-    whole = [value for value in read if value is not None and strides.same_shape(value, made)]
+    whole = [value for value in read if strides.same_shape(value, made)]
     return sum(value.numel() for value in whole if not strides.same_inner(value, made))
