@@ -53,7 +53,7 @@ def _option(default: OptionValue, meaning: str) -> Any:
 
 @dataclass(frozen=True)
 class Options:
-    """What a user can choose.  Each is an attribute of `bridge.config` and an environment variable `BRIDGE_<NAME>`."""
+    """Hold what a user can choose: attributes of `bridge.config`, and environment variables `BRIDGE_<NAME>`."""
 
     contiguous_rows: bool = _option(
         True,

@@ -54,7 +54,7 @@ def _ready() -> None:
 
 @dataclass(frozen=True)
 class Plan:
-    """How a case is measured.
+    """Say how a case is measured.
 
     meter: what measures, of a GPU or the CPU; seconds: how long all rounds may take, of which there are fewer then;
     graphs: whether a GPU replays CUDA graphs, or runs the calls; dynamic: as of torch.compile; counted: also count

@@ -106,7 +106,7 @@ class Named(Protocol):
 
 
 class Kernel(Named, Protocol):
-    """What becomes one kernel: Inductor's BaseSchedulerNode. group: its device and the extents of its loops."""
+    """Name what becomes one kernel: Inductor's BaseSchedulerNode. group: its device and the extents of its loops."""
 
     scheduler: Scheduler
     read_writes: ReadWrites
@@ -152,7 +152,7 @@ Schedule: TypeAlias = list[Kernel]
 
 
 class CodeGenerator(Protocol):
-    """What generates a device's code: Inductor's BaseScheduling."""
+    """Name what generates a device's code: Inductor's BaseScheduling."""
 
     def group_fn(self, sizes: Sizes) -> Sequence[sympy.Expr]: ...
 
@@ -184,7 +184,7 @@ class TritonCodeGenerator(CodeGenerator, Protocol):
 
 
 class KernelFeatures(Protocol):
-    """What a Triton kernel is generated from: Inductor's SIMDKernelFeatures."""
+    """Name what a Triton kernel is generated from: Inductor's SIMDKernelFeatures."""
 
     node_schedule: Sequence[Any]
     numel: sympy.Expr

@@ -1,4 +1,4 @@
-"""How the tensors of an FX graph lie in memory, and who sees it."""
+"""Tell how the tensors of an FX graph lie in memory, and who sees it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from . import graphs
 
 @dataclass(frozen=True)
 class Results:
-    """The results of a graph, by who sees their strides.
+    """Hold the results of a graph, by who sees their strides.
 
     saved: what the backward alone gets, which AOTAutograd compiles for the strides that there are;
     visible: what the user's code gets, with the strides that Inductor gives it in any case, if it does;

@@ -31,7 +31,10 @@ ELEMENTS_OF_PROGRAM = 256
 
 
 class Executed(NamedTuple):
-    """What a kernel of Inductor's executes: bytes that a busy GPU moves in that time, and how many programs do it."""
+    """Tell what a kernel of Inductor's executes.
+
+    moved: bytes that a busy GPU moves in that time; programs: how many do it.
+    """
 
     moved: float
     programs: int
