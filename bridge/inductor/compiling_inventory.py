@@ -233,7 +233,7 @@ torch._inductor.ir
     ReductionHint.DEFAULT
 torch._inductor.loop_body
     LoopBody(fn, args, var_ranges, iter_vars, reduce_vars, allow_same_symbol_in_index=)
-    LoopBody: has_partial_accumulate indexing_exprs iter_vars memory_usage reduce_vars root_block sizes
+    LoopBody: has_partial_accumulate indexing_exprs indirect_vars iter_vars memory_usage reduce_vars root_block sizes
         subblocks var_ranges
     LoopBody.has_op(self, name)
     LoopBody.merge_loops(self)

@@ -9,13 +9,16 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
 from operator import attrgetter
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import sympy
 
 from .loops import made_once
 from .protocols import Kernel, LoopBlock, LoopBody, LoopNode
 from .schedule import elements, loop_nodes, node_body
+
+if TYPE_CHECKING:
+    from torch.fx import Node as FxNode
 
 #: Instructions for one element, of operations that take more than one: `benchmarks/instructions.py` reads them off the
 #: code for an H100 (23 November 2026, Triton 3.6).  Where part of the code is for extreme arguments alone, it does not
@@ -35,8 +38,9 @@ SERIAL = {"sin", "cos", "tan"}
 #: What takes none: it is a part of another operation, or done once.
 _FREE = {"constant", "get_index", "load_seed", "to_dtype_bitcast"}
 
-#: Share of its elements for which a masked part of a body is computed.
-MASKED = 0.5
+#: Share of the elements for which a value is computed that is the same for neighbours in memory: once for each of the
+#: elements that a thread has side by side.
+UNIFORM = 1 / 8
 
 #: An operation with its arguments, of which computed ones are numbers: a value that is used often would grow otherwise.
 Value: TypeAlias = tuple[Hashable, ...]
@@ -54,7 +58,7 @@ def instructions(nodes: Sequence[LoopNode]) -> float:
     """Return the instructions that one kernel of the nodes executes for an element of their loops.
 
     All go over the same elements. What several of them compute is computed once, and nothing is loaded that one of them
-    has made. Of what is computed for some elements only, as parts of a `cat` are, half is counted.
+    has made. What is used for some elements only, as parts of a `cat` are, is computed for all.
     """
     return sum(WEIGHTS.get(one.name, 1) * one.share for one in _distinct(nodes))
 
@@ -101,17 +105,36 @@ def _operations(body: LoopBody, numbers: dict[Value, int]) -> Iterator[Operation
     """Yield all operations of a body that take instructions; numbers: of values so far."""
     variables = [*body.iter_vars, *body.reduce_vars]
     places = {v: sympy.Symbol(f"loop{number}") for number, v in enumerate(variables)}
+    differ = {*variables[-1:], *body.indirect_vars}
+    uniform = {name for name, index in body.indexing_exprs.items() if not differ & index.free_symbols}
     indices = {name: index.xreplace(places) for name, index in body.indexing_exprs.items()}
     for block in [body.root_block, *body.subblocks.values()]:
-        share = 1.0 if block is body.root_block else MASKED
-        for name, value in _numbered(block, indices, numbers):
-            if name not in _FREE:
-                yield Operation(name, value, share)
+        same = _same_for_neighbours(block, uniform)
+        for op, value in _numbered(block, indices, numbers):
+            if op.op == "call_method" and op.target not in _FREE:
+                yield Operation(str(op.target), value, UNIFORM if op in same else 1.0)
+
+
+def _same_for_neighbours(block: LoopBlock, uniform: AbstractSet[str]) -> set[FxNode]:
+    """Return the operations of a block whose values the elements side by side share; uniform: indices of that kind.
+
+    A part under a mask, and an index that is loaded, count as different.
+    """
+    same: set[FxNode] = set()
+    for op in block.graph.nodes:
+        if op.op == "placeholder" or (op.args[0] in uniform if op.target == "get_index" else _follows(op, same)):
+            same.add(op)
+    return same
+
+
+def _follows(op: FxNode, same: AbstractSet[FxNode]) -> bool:
+    """Return True for an operation on values that elements side by side share, or that makes one of them."""
+    return op.op == "call_method" and (op.target == "store_reduction" or same.issuperset(op.all_input_nodes))
 
 
 def _numbered(
     block: LoopBlock, indices: Mapping[str, sympy.Expr], numbers: dict[Value, int]
-) -> Iterator[tuple[str, Value]]:
+) -> Iterator[tuple[FxNode, Value]]:
     """Yield (operation, its value) of a block, and give each new value a number; indices: of the loops, by name."""
     known: dict[object, Hashable] = {}
 
@@ -125,5 +148,4 @@ def _numbered(
             # The first argument of a method is the handler of all operations.
             value = (str(op.target), *map(argument, op.args[op.op == "call_method" :]))
             known[op] = numbers.setdefault(value, len(numbers))
-            if op.op == "call_method":
-                yield str(op.target), value
+            yield op, value

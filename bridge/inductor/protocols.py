@@ -46,6 +46,7 @@ class LoopBody(Protocol):
     sizes: Sizes
     iter_vars: Sequence[sympy.Symbol]
     reduce_vars: Sequence[sympy.Symbol]
+    indirect_vars: Sequence[sympy.Symbol]
     var_ranges: Mapping[sympy.Symbol, sympy.Expr]
     indexing_exprs: Mapping[str, sympy.Expr]
     memory_usage: Mapping[Any, Sequence[Any]]
