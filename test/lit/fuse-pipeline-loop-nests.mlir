@@ -37,6 +37,60 @@ func.func @should_not_compute_exp_again_in_loops(%in: memref<64x256xf32>, %t: me
 
 // -----
 
+// The same of a function that math lacks; what takes no longer than a load may
+// be computed again.
+
+// NESTS-LABEL: func @should_not_compute_sigmoid_again_in_loops
+// NESTS-NOT: bridge.band
+// LANES-LABEL: func @should_not_compute_sigmoid_again_in_loops
+// LANES: bridge.nodes = ["sigmoid", "product"], bridge.parallel}
+func.func @should_not_compute_sigmoid_again_in_loops(%in: memref<64x256xf32>, %t: memref<64x256xf32>, %out: memref<64x128xf32>) {
+  affine.for %i = 0 to 64 {
+    affine.for %j = 0 to 256 {
+      %x = affine.load %in[%i, %j] : memref<64x256xf32>
+      %y = bridge.special sigmoid %x : (f32) -> f32
+      affine.store %y, %t[%i, %j] : memref<64x256xf32>
+    }
+  } {bridge.kernels = [0], bridge.nodes = ["sigmoid"]}
+  // expected-remark @+1 {{[not_profitable] a transcendental function or a random number would be computed again}}
+  affine.for %i = 0 to 64 {
+    affine.for %j = 0 to 128 {
+      %x = affine.load %t[%i, %j] : memref<64x256xf32>
+      %y = affine.load %t[%i, %j + 128] : memref<64x256xf32>
+      %z = arith.mulf %x, %y : f32
+      affine.store %z, %out[%i, %j] : memref<64x128xf32>
+    }
+  } {bridge.kernels = [1], bridge.nodes = ["product"]}
+  return
+}
+
+// -----
+
+// NESTS-LABEL: func @should_compute_relu_again_in_loops
+// NESTS: bridge.nodes = ["relu", "product"]
+// LANES-LABEL: func @should_compute_relu_again_in_loops
+// LANES: bridge.nodes = ["relu", "product"], bridge.parallel}
+func.func @should_compute_relu_again_in_loops(%in: memref<64x256xf32>, %t: memref<64x256xf32>, %out: memref<64x256xf32>) {
+  affine.for %i = 0 to 64 {
+    affine.for %j = 0 to 256 {
+      %x = affine.load %in[%i, %j] : memref<64x256xf32>
+      %y = bridge.special relu %x : (f32) -> f32
+      affine.store %y, %t[%i, %j] : memref<64x256xf32>
+    }
+  } {bridge.kernels = [0], bridge.nodes = ["relu"]}
+  affine.for %i = 0 to 64 {
+    affine.for %j = 0 to 256 {
+      %x = affine.load %t[%i, %j] : memref<64x256xf32>
+      %y = affine.load %t[%i, -%j + 255] : memref<64x256xf32>
+      %z = arith.mulf %x, %y : f32
+      affine.store %z, %out[%i, %j] : memref<64x256xf32>
+    }
+  } {bridge.kernels = [1], bridge.nodes = ["product"]}
+  return
+}
+
+// -----
+
 // Rows in rolled order: the address of each row would take a division.
 
 // NESTS-LABEL: func @should_not_divide_for_every_row_in_loops

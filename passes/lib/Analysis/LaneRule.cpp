@@ -103,21 +103,52 @@ static Operation *getStatement(Operation *op, AffineForOp band) {
   return band.getBody()->findAncestorOpInBlock(*op);
 }
 
-/// True if `op` draws a random number.
-static bool isDraw(Operation *op) {
-  auto special = dyn_cast<SpecialOp>(op);
-  if (!special)
-    return false;
-  SpecialFn fn = special.getFn();
+/// True if a function draws a random number.
+static bool isDraw(SpecialFn fn) {
   return fn == SpecialFn::rand || fn == SpecialFn::randn ||
          fn == SpecialFn::randint64;
 }
 
+/// True if `op` draws a random number.
+static bool isDraw(Operation *op) {
+  auto special = dyn_cast<SpecialOp>(op);
+  return special && isDraw(special.getFn());
+}
+
+/// True if a function that arith and math lack takes about as long as a load.
+static bool isCheap(SpecialFn fn) {
+  switch (fn) {
+  case SpecialFn::relu:
+  case SpecialFn::sign:
+  case SpecialFn::signbit:
+  case SpecialFn::libdevice_abs:
+  case SpecialFn::libdevice_sqrt:
+  case SpecialFn::libdevice_rsqrt:
+  case SpecialFn::floordiv:
+  case SpecialFn::truncdiv:
+  case SpecialFn::int_truediv:
+  case SpecialFn::truediv:
+  case SpecialFn::div_rn:
+  case SpecialFn::mul_rn:
+  case SpecialFn::trunc_to_int:
+  case SpecialFn::floor_to_int:
+  case SpecialFn::ceil_to_int:
+  case SpecialFn::round_to_int:
+  case SpecialFn::identity:
+    return true;
+  default:
+    return isDraw(fn);
+  }
+}
+
 static bool isTranscendental(Operation *op) {
-  return isa<math::ExpOp, math::Exp2Op, math::ExpM1Op, math::LogOp,
-             math::Log2Op, math::Log10Op, math::Log1pOp, math::TanhOp,
-             math::ErfOp, math::ErfcOp, math::SinOp, math::CosOp, math::TanOp,
-             math::PowFOp>(op);
+  if (auto special = dyn_cast<SpecialOp>(op))
+    return !isCheap(special.getFn());
+  return isa<math::MathDialect>(op->getDialect()) &&
+         !isa<math::AbsFOp, math::AbsIOp, math::CeilOp, math::FloorOp,
+              math::RoundOp, math::RoundEvenOp, math::TruncOp,
+              math::IsNaNOp, math::IsInfOp, math::CopySignOp, math::FmaOp,
+              math::SqrtOp, math::RsqrtOp>(op);
 }
 
 /// True if a lane that reads again, at `place`, what `load` reads in it gets
