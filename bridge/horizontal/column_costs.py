@@ -16,6 +16,7 @@ from ..inductor import mixed, tiles
 from ..inductor.columns import ColumnSum
 from ..inductor.protocols import Kernel, LoopNode
 from ..inductor.sizes import Extent, divided_up, of_each
+from ..lowering.lift.times import bytes_in_cache
 from ..lowering.triton.columns import MOST_PARTS, SUM_ELEMENTS, rows_of_step, stages_of_loop, sum_block, warps_of_row
 from ..lowering.triton.profitability import INSTRUCTIONS_A_BYTE, LAUNCH_BYTES, power_of_2
 from ..reasons import Reason, Unsupported
@@ -59,10 +60,6 @@ MOST_BUSY = 5
 #: registers of their code (cubins of 45 kernels of `benchmarks/pairs.py`, Triton 3.9), or less by a fourth.
 REGISTERS = 1 << 16
 ELEMENT_REGISTERS, LOAD_REGISTERS, SUM_REGISTERS, SERIAL_REGISTERS = 3.0, 0.5, 1.5, 1.0
-
-#: Bytes of the largest buffer that is read from the L2 cache after a kernel has written it: half of an H100's. A column
-#: sum of 17 MB that GELU's gradient has written takes 4.2 us, of 34 MB that two others have written 20.
-CACHED_BYTES = 25e6
 
 #: Bytes that memory moves before the first rows of a kernel over a tile are there, 1.5 us.
 BYTES_OF_FIRST_ROWS = 5.0e6
@@ -225,15 +222,7 @@ def _cost_before(tile: Tile, kernel: Kernel) -> int:
         whole = replace(tile, slices=1)
         return _beside(whole, [kernel], block) + _cost_in_blocks(whole, _work([kernel], whole), processors, block)
     staged = next((one.cost for one in tile.staged if one.whole is kernel), None)
-    return staged or cost_of(kernel, _bytes_in_cache(tile, kernel)) + _cost_of_parts(tile, kernel)
-
-
-def _bytes_in_cache(tile: Tile, kernel: Kernel) -> int:
-    """Return the bytes that a kernel reads of what another one over the tile has just written."""
-    others = [other for other in tile.kernels if other is not kernel]
-    made = set().union(*map(inductor.buffers_made, others)) & inductor.buffers_read(kernel)
-    sizes = [size for name, size in inductor.bytes_touched(kernel).items() if name in made]
-    return sum(size for size in sizes if size <= CACHED_BYTES)
+    return staged or cost_of(kernel, bytes_in_cache(kernel, tile.kernels)) + _cost_of_parts(tile, kernel)
 
 
 def _cost_of_parts(tile: Tile, kernel: Kernel) -> int:

@@ -21,6 +21,7 @@ from ..triton.profitability import (
     traffic_of_one,
 )
 from .programs import Executed, executed, lost_bytes, row_of_block, rows_of_block
+from .times import computed_again, times_apart
 
 if TYPE_CHECKING:
     from .band import LiftedBand
@@ -49,6 +50,8 @@ def rewrite(
             codegen.run_in_lanes(*place[:2])
         judged = [] if timing else kernels
         kernel, decisions = _one_kernel([nodes[n.name] for n in band.nodes], judged)
+        if judged:
+            _check_time(kernel, judged, before)
         if judged and inductor.generates_triton(place[1]):
             _check_rows(kernel, judged, band, before.loaded, before.unrolled)
             _check_programs(kernel, judged, band, before)
@@ -66,18 +69,20 @@ def rewrite(
 class _Before(NamedTuple):
     """What is known of kernels before their nodes have other loops.
 
-    loaded: bytes; executed: by each of several; unrolled: lanes reduce by themselves what they reduced in loops.
+    loaded: bytes; executed: by each of several; unrolled: lanes reduce by themselves what they reduced in loops; time:
+    of several, as the bytes that a GPU moves in it.
     """
 
     loaded: int
     executed: list[Executed]
     unrolled: bool
+    time: int = 0
 
 
 def _before(band: LiftedBand, nodes: dict[str, LoopNode], kernels: list[Kernel]) -> _Before:
-    triton = inductor.generates_triton(inductor.device_of(nodes[band.nodes[0].name]))
-    done = [executed(kernel) for kernel in kernels] if triton and len(kernels) > 1 else []
-    return _Before(sum(map(_bytes_loaded, kernels)), done, _unrolled_reductions(band, nodes))
+    done = [executed(kernel) for kernel in kernels] if len(kernels) > 1 else []
+    time = times_apart(kernels, done) if done else 0
+    return _Before(sum(map(_bytes_loaded, kernels)), done, _unrolled_reductions(band, nodes), time)
 
 
 def _set_bodies(band: LiftedBand, nodes: dict[str, LoopNode], undo: contextlib.ExitStack) -> None:
@@ -127,6 +132,15 @@ def _check_programs(kernel: Kernel, kernels: list[Kernel], band: LiftedBand, bef
     if lost > saved:
         amounts = f"saves {saved / 2**20:.1f} MB, a launch counted as {LAUNCH_BYTES >> 20}"
         detail = f"one kernel {amounts}, and {programs} programs lose the time of {lost / 2**20:.1f} MB"
+        raise Unsupported(Reason.not_profitable, f"{sorted(kernel.get_operation_names())}: {detail}")
+
+
+def _check_time(kernel: Kernel, kernels: list[Kernel], before: _Before) -> None:
+    """Raise Unsupported where one kernel computes values again for longer than it saves, in the place of several."""
+    longer = computed_again(kernel, len(kernels), before.time) if len(kernels) > 1 else None
+    if longer:
+        amounts = " and ".join(f"{amount / 2**20:.1f} MB" for amount in longer)
+        detail = f"one kernel computes values again: its instructions and those apart take the time of {amounts}"
         raise Unsupported(Reason.not_profitable, f"{sorted(kernel.get_operation_names())}: {detail}")
 
 

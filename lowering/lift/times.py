@@ -1,0 +1,50 @@
+"""What one kernel takes that computes values again, and what those take in whose place it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ... import inductor
+from ...inductor.protocols import Kernel
+from ..triton.profitability import CACHED_BYTES, LAUNCH_BYTES
+from .programs import Executed, executed
+
+#: What a kernel takes whose instructions take longer than its memory, as a multiple of their time: of the fused kernels
+#: of `benchmarks/recomputed.py` that were slower than two, nine took 0.83 to 1.38 of the estimate on an H100.
+NOT_HIDDEN = 1.1
+
+
+def times_apart(kernels: Sequence[Kernel], done: Iterable[Executed]) -> int:
+    """Return the bytes that a GPU moves in the time of several kernels, without their launches.
+
+    done: what each of them executes. What one has just written, another reads in half of the time.
+    """
+    return sum(
+        int(max(_touched(kernel) - bytes_in_cache(kernel, kernels) // 2, one.moved))
+        for kernel, one in zip(kernels, done, strict=True)
+    )
+
+
+def computed_again(kernel: Kernel, count: int, apart: int) -> tuple[int, int] | None:
+    """Return (bytes in the time of a kernel's instructions, those of `count` kernels that it replaces) if it is longer.
+
+    None where it is not, or where memory takes longer than the instructions. apart: the `times_apart` of those kernels.
+    A value that several lanes need, as of a pooled window or of a shifted row, each of them computes.
+    """
+    instructions = int(NOT_HIDDEN * executed(kernel).moved)
+    launches = (count - 1) * LAUNCH_BYTES if inductor.generates_triton(inductor.device_of(kernel)) else 0
+    if instructions <= max(_touched(kernel), apart + launches):
+        return None
+    return instructions, apart + launches
+
+
+def bytes_in_cache(kernel: Kernel, kernels: Iterable[Kernel]) -> int:
+    """Return the bytes that a kernel reads of what another one of several has just written."""
+    others = [other for other in kernels if other is not kernel]
+    made = set().union(*map(inductor.buffers_made, others)) & inductor.buffers_read(kernel)
+    sizes = [size for name, size in inductor.bytes_touched(kernel).items() if name in made]
+    return sum(size for size in sizes if size <= CACHED_BYTES)
+
+
+def _touched(kernel: Kernel) -> int:
+    return sum(inductor.bytes_touched(kernel).values())
