@@ -17,6 +17,7 @@ from ..inductor import graphs, trial
 from ..options import Options
 from ..reasons import Reason, Refusal
 from ..support.error_boundary import attempt, boundary
+from .concatenate_slices import concatenate_slices
 from .contiguous_rows import contiguous_rows
 from .scatter_by_comparison import scatter_by_comparison
 from .share_operands import share_operands
@@ -26,6 +27,7 @@ from .store_reread import store_reread
 #: By the option that has them run; it is also what is counted in the report.
 PASSES: dict[str, Callable[[Graph], Iterator[str]]] = {
     "shrink_domains": shrink_domains,
+    "concatenate_slices": concatenate_slices,
     "scatter_by_comparison": scatter_by_comparison,
     "contiguous_rows": contiguous_rows,
     "store_reread": store_reread,  # it asks which values are contiguous
@@ -37,8 +39,8 @@ PASSES: dict[str, Callable[[Graph], Iterator[str]]] = {
 class Changes:
     """Hold what was changed in a graph.
 
-    lines: what was done, by pass; taken_back: what was not, as it needs memory or kernels; faults: what ended for a node, a pass
-    or a trial; seconds: that all took.
+    lines: what was done, by pass; taken_back: what was not, as it needs memory or kernels; faults: what ended for a
+    node, a pass or a trial; seconds: that all took.
     """
 
     lines: dict[str, list[str]] = field(default_factory=dict)
@@ -57,8 +59,9 @@ def change_graph(graph: Graph, options: Options, inference: bool) -> bool:
 
     What they did is noted for the report of the graph's schedule.
 
-    What would raise Inductor's estimate of the graph's peak of memory, or have it make more kernels, is taken back.  A bug of ours ends a pass for a
-    node, or at the least a pass: production leaves there what is as it is, strict mode raises.
+    What would raise Inductor's estimate of the graph's peak of memory, or have it make more kernels, is taken back.
+    A bug of ours ends a pass for a node, or at the least a pass: production leaves there what is as it is, strict mode
+    raises.
     """
     changes, start, owner = Changes(), time.perf_counter(), graph.owning_module
     chosen = [name for name in PASSES if getattr(options, name)]

@@ -24,7 +24,10 @@ from bridge.support.fresh_code import fresh_entry
 from .model_inputs import flags, tensors
 
 #: Of Bridge's options, those of passes over the graph.
-GRAPH_PASSES = ("contiguous_rows", "store_reread", "shrink_domains", "scatter_by_comparison", "share_operands")
+GRAPH_PASSES = (
+    *("concatenate_slices", "contiguous_rows", "store_reread", "shrink_domains"),
+    *("scatter_by_comparison", "share_operands"),
+)
 
 
 @dataclasses.dataclass
