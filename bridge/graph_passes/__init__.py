@@ -34,6 +34,9 @@ PASSES: dict[str, Callable[[Graph], Iterator[str]]] = {
     "share_operands": share_operands,  # the last, as it has strides in the graph
 }
 
+#: What is worth no kernel more.  The others run after them; what they store may be a kernel, and spares traffic.
+WORTH_NO_KERNEL = {"concatenate_slices", "shrink_domains"}
+
 
 @dataclass
 class Changes:
@@ -59,7 +62,8 @@ def change_graph(graph: Graph, options: Options, inference: bool) -> bool:
 
     What they did is noted for the report of the graph's schedule.
 
-    What would raise Inductor's estimate of the graph's peak of memory, or have it make more kernels, is taken back.
+    What would raise Inductor's estimate of the graph's peak of memory is taken back, and what is worth no kernel more
+    where that would make one.
     A bug of ours ends a pass for a node, or at the least a pass: production leaves there what is as it is, strict mode
     raises.
     """
@@ -93,7 +97,7 @@ def _run_on_trial(names: list[str], graph: Graph, changes: Changes, inference: b
         owner.graph = before
         trials = trial.Trials(inference)
         most = trials.estimate(before)
-        if _worse(trials.estimate(graph), most):
+        if _worse([name for name, lines in found.lines.items() if lines], trials.estimate(graph), most):
             kept = _one_by_one(before, found, most, trials)
         owner.graph = kept
         trials.serve(kept)
@@ -101,11 +105,12 @@ def _run_on_trial(names: list[str], graph: Graph, changes: Changes, inference: b
     changes.taken_back += found.taken_back
 
 
-def _worse(estimate: trial.Estimate, most: trial.Estimate) -> str:
-    """Return what a graph would take beyond what it may; nothing where that is all right."""
+def _worse(names: list[str], estimate: trial.Estimate, most: trial.Estimate) -> str:
+    """Return what a graph would take beyond what it may after passes; nothing where that is all right."""
     if estimate.peak > most.peak:
         return f"{estimate.peak - most.peak:,} bytes of memory"
-    return f"{estimate.kernels - most.kernels} kernels" if estimate.kernels > most.kernels else ""
+    more = estimate.kernels - most.kernels if WORTH_NO_KERNEL.intersection(names) else 0
+    return f"{more} kernels" if more > 0 else ""
 
 
 def _one_by_one(before: Graph, changes: Changes, most: trial.Estimate, trials: trial.Trials) -> Graph:
@@ -114,7 +119,7 @@ def _one_by_one(before: Graph, changes: Changes, most: trial.Estimate, trials: t
     for name in [name for name, lines in changes.lines.items() if lines]:
         changed = trial.copied(kept)
         _run([name], changed, changes)
-        worse = _worse(trials.estimate(changed), most)
+        worse = _worse([name], trials.estimate(changed), most)
         if not worse:
             kept = changed
         else:
