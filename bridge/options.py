@@ -55,6 +55,11 @@ def _option(default: OptionValue, meaning: str) -> Any:
 class Options:
     """Hold what a user can choose: attributes of `bridge.config`, and environment variables `BRIDGE_<NAME>`."""
 
+    concatenate_slices: bool = _option(
+        True,
+        "have one kernel compute slices of a tensor that are written one after the other and fill it, as the halves of "
+        "rotary embeddings are",
+    )
     contiguous_rows: bool = _option(
         True,
         "save values for the backward with contiguous rows, where eager has them otherwise and kernels reduce the rows",

@@ -17,6 +17,7 @@ from ..inductor import graphs, trial
 from ..options import Options
 from ..reasons import Reason, Refusal
 from ..support.error_boundary import attempt, boundary
+from .concatenate_slices import concatenate_slices
 from .contiguous_rows import contiguous_rows
 from .scatter_by_comparison import scatter_by_comparison
 from .share_operands import share_operands
@@ -26,22 +27,23 @@ from .store_reread import store_reread
 #: By the option that has them run; it is also what is counted in the report.
 PASSES: dict[str, Callable[[Graph], Iterator[str]]] = {
     "shrink_domains": shrink_domains,
+    "concatenate_slices": concatenate_slices,
     "scatter_by_comparison": scatter_by_comparison,
     "contiguous_rows": contiguous_rows,
     "store_reread": store_reread,  # it asks which values are contiguous
     "share_operands": share_operands,  # the last, as it has strides in the graph
 }
 
-#: What leaves each value where it was in the graph, and computes less of some: no kernel needs more memory for it.
-NEEDS_NO_TRIAL = {"shrink_domains"}
+#: What is worth no kernel more.  The others run after them; what they store may be a kernel, and spares traffic.
+WORTH_NO_KERNEL = {"concatenate_slices", "shrink_domains"}
 
 
 @dataclass
 class Changes:
     """Hold what was changed in a graph.
 
-    lines: what was done, by pass; taken_back: what was not, as it needs memory; faults: what ended for a node, a pass
-    or a trial; seconds: that all took.
+    lines: what was done, by pass; taken_back: what was not, as it needs memory or kernels; faults: what ended for a
+    node, a pass or a trial; seconds: that all took.
     """
 
     lines: dict[str, list[str]] = field(default_factory=dict)
@@ -60,16 +62,15 @@ def change_graph(graph: Graph, options: Options, inference: bool) -> bool:
 
     What they did is noted for the report of the graph's schedule.
 
-    What would raise Inductor's estimate of the graph's peak of memory is taken back.  A bug of ours ends a pass for a
-    node, or at the least a pass: production leaves there what is as it is, strict mode raises.
+    What would raise Inductor's estimate of the graph's peak of memory is taken back, and what is worth no kernel more
+    where that would make one.
+    A bug of ours ends a pass for a node, or at the least a pass: production leaves there what is as it is, strict mode
+    raises.
     """
     changes, start, owner = Changes(), time.perf_counter(), graph.owning_module
     chosen = [name for name in PASSES if getattr(options, name)]
-    tried = [name for name in chosen if name not in NEEDS_NO_TRIAL]
-    with boundary(options.strict, changes.add_fault):
-        _run([name for name in chosen if name not in tried], graph, changes)
-        with attempt(note=partial(_end, changes, "a trial")):
-            _run_within_peak(tried, graph, changes, inference)
+    with boundary(options.strict, changes.add_fault), attempt(note=partial(_end, changes, "a trial")):
+        _run_on_trial(chosen, graph, changes, inference)
     changes.seconds = time.perf_counter() - start
     graphs.add_note(owner.graph, changes)
     return any([*changes.lines.values(), changes.taken_back, changes.faults])
@@ -86,8 +87,8 @@ def _run(names: list[str], graph: Graph, changes: Changes) -> None:
             lines += PASSES[name](graph)
 
 
-def _run_within_peak(names: list[str], graph: Graph, changes: Changes, inference: bool) -> None:
-    """Run passes; where one raises the peak, or a trial fails, a copy of the graph as it was is put in its place."""
+def _run_on_trial(names: list[str], graph: Graph, changes: Changes, inference: bool) -> None:
+    """Run passes; where one makes it worse, or a trial fails, a copy of the graph as it was is put in its place."""
     owner, given = graph.owning_module, copy.deepcopy(graph) if names else graph
     found = Changes(faults=changes.faults)
     _run(names, graph, found)
@@ -95,8 +96,8 @@ def _run_within_peak(names: list[str], graph: Graph, changes: Changes, inference
         before, kept = trial.in_own_module(given, graph), graph
         owner.graph = before
         trials = trial.Trials(inference)
-        most = trials.estimated_peak(before)
-        if trials.estimated_peak(graph) > most:
+        most = trials.estimate(before)
+        if _worse([name for name, lines in found.lines.items() if lines], trials.estimate(graph), most):
             kept = _one_by_one(before, found, most, trials)
         owner.graph = kept
         trials.serve(kept)
@@ -104,16 +105,24 @@ def _run_within_peak(names: list[str], graph: Graph, changes: Changes, inference
     changes.taken_back += found.taken_back
 
 
-def _one_by_one(before: Graph, changes: Changes, most: int, trials: trial.Trials) -> Graph:
-    """Return the graph with the passes that do not raise its peak, each seen after those that stay; most: bytes."""
+def _worse(names: list[str], estimate: trial.Estimate, most: trial.Estimate) -> str:
+    """Return what a graph would take beyond what it may after passes; nothing where that is all right."""
+    if estimate.peak > most.peak:
+        return f"{estimate.peak - most.peak:,} bytes of memory"
+    more = estimate.kernels - most.kernels if WORTH_NO_KERNEL.intersection(names) else 0
+    return f"{more} kernels" if more > 0 else ""
+
+
+def _one_by_one(before: Graph, changes: Changes, most: trial.Estimate, trials: trial.Trials) -> Graph:
+    """Return the graph with the passes that do not make it worse, each seen after those that stay."""
     kept = before
     for name in [name for name, lines in changes.lines.items() if lines]:
         changed = trial.copied(kept)
         _run([name], changed, changes)
-        above = trials.estimated_peak(changed) - most
-        if above <= 0:
+        worse = _worse([name], trials.estimate(changed), most)
+        if not worse:
             kept = changed
         else:
             changes.lines[name] = []
-            changes.taken_back.append(f"{name}: the graph would need {above:,} bytes of memory more")
+            changes.taken_back.append(f"{name}: the graph would need {worse} more")
     return kept

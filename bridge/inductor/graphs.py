@@ -94,6 +94,14 @@ def is_library_call(node: Node) -> bool:
     return not known or target in fallbacks or target in flop_registry or target.overloadpacket in flop_registry
 
 
+def may_change_tensors(node: Node) -> bool:
+    """Return True if a node may change a tensor that others read: the user's kernels may, too."""
+    target = node.target
+    if isinstance(target, torch._ops.OpOverload):
+        return bool(target._schema.is_mutable)
+    return node.op == "call_function" and isinstance(target, torch._ops.HigherOrderOperator)
+
+
 def apart_by_user(graph: Graph) -> bool:
     """Return True if the user has nodes of a graph apart, on streams or in pools of memory: new nodes would be in none.
 

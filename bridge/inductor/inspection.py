@@ -27,6 +27,16 @@ def is_generated(kernel: Kernel) -> bool:
     return not all(done_by_mixed_kernel(part) for part in kernel.get_nodes())
 
 
+def loop_nests(kernel: Kernel) -> int:
+    """Count the loop nests that Inductor may make of a kernel: one, but for nodes of C++ that share outer loops only.
+
+    Whether they share these in the code as well it finds out as it writes it.
+    """
+    if not is_generated(kernel):
+        return 0
+    return len(kernel.get_outer_nodes()) if hasattr(kernel, "get_outer_nodes") else 1
+
+
 def watch_kernels(schedule: Schedule, seen: Seen) -> None:
     """Have the code generators of this schedule's devices tell of each kernel: its name, its nodes, its source.
 

@@ -7,11 +7,12 @@ import copy
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch.fx import Graph, GraphModule
 
+from .inspection import loop_nests
 from .memory import peak_bytes
 from .patches import joining_less, replace_next_call
 
@@ -51,6 +52,13 @@ def in_own_module(copy_of: Graph, graph: Graph) -> Graph:
     return module.graph
 
 
+class Estimate(NamedTuple):
+    """Hold what Inductor alone makes of a graph.  peak: the most bytes live at a time; kernels: those it generates."""
+
+    peak: int
+    kernels: int
+
+
 class Trials:
     """Trials of a graph of one compilation, each after other changes."""
 
@@ -59,8 +67,8 @@ class Trials:
         #: What Inductor calls for each index, by name, which takes half of a trial: the results serve who comes next.
         self._simplified: dict[str, Callable[..., object]] = {}
 
-    def estimated_peak(self, graph: Graph) -> int:
-        """Return Inductor's estimate of the most bytes live at a time, in the order that it gives a graph's kernels."""
+    def estimate(self, graph: Graph) -> Estimate:
+        """Return what Inductor makes of a graph, by its own estimate and in the order that it gives the kernels."""
         from torch._inductor.graph import GraphLowering
         from torch._inductor.virtualized import V
 
@@ -73,7 +81,8 @@ class Trials:
                 lowering.run(*inputs)
                 lowering.init_wrapper_code()
                 lowering._update_scheduler()
-                return peak_bytes(lowering.scheduler.nodes)
+                schedule = lowering.scheduler.nodes
+                return Estimate(peak_bytes(schedule), sum(map(loop_nests, schedule)))
 
     def _share_simplified(self, graph: Graph, sizes: SizeVarAllocator) -> None:
         """Have a lowering know what an earlier one has simplified; of symbols each knows something else."""

@@ -211,6 +211,19 @@ def test_a_store_that_raises_the_peak_is_taken_back():
     assert [r.reason for r in bridge.report().refusals if "store_reread" in r.detail] == [bridge.Reason.not_profitable]
 
 
+def most_of_all_but_a_token(x, token, registers, weight, w):
+    """A norm of all tokens overwrites its input, and one of fewer tokens cannot."""
+    tokens = torch.cat([*(t.expand(x.shape[0], -1, -1) for t in (token, registers)), x * 2], 1)
+    return F.gelu(F.layer_norm(tokens @ w + tokens, x.shape[-1:], weight, weight))[:, 1:].amax(1) @ w
+
+
+def test_a_smaller_domain_that_cannot_overwrite_its_input_is_taken_back():
+    inputs = [torch.zeros(s) for s in ((2, 16, 96), (1, 1, 96), (1, 4, 96), (96,), (96, 96))]
+    assert_not_above_inductors(most_of_all_but_a_token, inputs)
+    (refusal,) = [refusal for refusal in bridge.report().refusals if "shrink_domains" in refusal.detail]
+    assert "bytes of memory more" in refusal.detail
+
+
 def test_a_trial_leaves_no_trace():
     """No counts of Inductor's, and the passes of its hooks see nothing of it."""
     from torch._inductor import config, metrics

@@ -62,7 +62,7 @@ class TestSplit:
         ("given", "message"),
         [
             ({"max_nodes": 1, "bridge.max_nodes": 2}, "'max_nodes' is given twice"),
-            ({"nonsense": 1}, "unknown option 'nonsense'; those of Bridge are contiguous_rows, "),
+            ({"nonsense": 1}, "unknown option 'nonsense'; those of Bridge are concatenate_slices, "),
             ({"strct": 1}, "unknown option 'strct'; did you mean 'strict'?"),
             ({"max_autotun": 1}, "did you mean 'max_autotune'?"),
             ({"strict": True}, "write 'bridge.strict' for Bridge's"),
@@ -85,7 +85,7 @@ class TestSplit:
         ("dump_dir", 5, "must be str or None, got 5"),
         ("plugins", "lib.so", "must be a list of paths"),
         ("plugins", ["/nowhere/lib.so"], "there is no file '/nowhere/lib.so'"),
-        ("nonsense", 1, "unknown bridge option 'nonsense'; valid: contiguous_rows, "),
+        ("nonsense", 1, "unknown bridge option 'nonsense'; valid: concatenate_slices, "),
     ],
 )
 def test_bad_values(name, value, message):

@@ -7,7 +7,7 @@ import types
 
 import pytest
 import torch
-from torture import models
+from torture import model_compiles, models
 from torture.journal import Journal
 from torture.model_configs import Shrink
 from torture.model_errors import error_ratio, relative_error
@@ -42,6 +42,19 @@ def test_every_kind_of_layer_is_kept():
 def test_tokens_stay_different_from_each_other():
     small = Shrink().values({"image_token_id": 128256, "text": {"eos_token_id": 128001, "image_token_id": 128256}})
     assert small["image_token_id"] == small["text"]["image_token_id"] != small["text"]["eos_token_id"]
+
+
+class Norm(torch.nn.Module):
+    def forward(self, x):
+        return torch.nn.functional.layer_norm(x, x.shape[-1:])
+
+
+def test_kernels_whose_code_comes_apart_count_as_loop_nests():
+    """Inductor has one kernel for the norm's 4 steps, and finds out as it writes it that they share no loop."""
+    model = model_compiles.Model(Norm(), {"x": torch.randn(40, 96)}, training=False)
+    with model_compiles.compiled_to_run(model, model_compiles.backend_of("inductor", False), "cpu") as (compiled, made):
+        compiled(*model.inputs.values())
+    assert made.kernels == 4
 
 
 def test_one_wrong_element_of_many_is_a_large_error():

@@ -18,6 +18,7 @@ from bridge import offline
 from bridge.backend import bridge as bridge_backend
 from bridge.graph_passes.shrink_domains import shrink_domains
 from bridge.inductor import graphs
+from bridge.offline import parse_wrapper
 
 
 def fake_mode(graph) -> FakeTensorMode:
@@ -325,6 +326,24 @@ class TestCompiled:
             code = offline.compile_for_gpu(function, given, compile_fx=backend).code
             sizes.append("empty_strided_cuda((2048, 512)" in code)
         assert sizes == [True, False]
+
+    @pytest.mark.parametrize("dynamic", [False, True])
+    @pytest.mark.parametrize("norm", [rms, lambda x, weight: F.layer_norm(x, (40,), weight)], ids=["rms", "layer_norm"])
+    def test_rows_of_concatenated_tokens_take_no_kernel_more(self, norm, dynamic):
+        """All of them are normed by the kernel that puts them together; a part of them would be by another."""
+
+        def patches(x, token, registers, weight, w):
+            extra = [t.expand(x.shape[0], -1, -1) for t in (token, registers)]
+            return norm(torch.cat([*extra, norm(x, weight)], 1), weight)[:, :-4].mean(1) @ w
+
+        given = [t.bfloat16() for t in drawn((3, 17, 40), (1, 1, 40), (1, 4, 40), (40,), (40, N))]
+        if dynamic:
+            torch._dynamo.mark_dynamic(given[0], 0)
+        launches = [
+            len(parse_wrapper(offline.compile_for_gpu(patches, given, compile_fx=backend).code).launches)
+            for backend in (None, bridge_backend)
+        ]
+        assert launches[1] <= launches[0]
 
     @pytest.mark.parametrize("dynamic", [False, True])
     def test_numerics(self, dynamic, compiler, counters):

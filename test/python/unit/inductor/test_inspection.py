@@ -13,6 +13,13 @@ from bridge.inductor import inspection
 CPU = torch.device("cpu")
 
 
+def test_loop_nests_of_a_kernel_that_shares_outer_loops_only():
+    """Of a library call there is none."""
+    kernel, shared, library = (Kernel("op", _scheduler(), template) for template in (False, False, True))
+    shared.get_outer_nodes = lambda: [kernel, kernel]
+    assert [inspection.loop_nests(k) for k in (kernel, shared, library)] == [1, 2, 0]
+
+
 class Generator:
     """Stands for a code generator of torch's."""
 

@@ -44,7 +44,7 @@ def test_copy_of_a_graph_leaves_the_graph_as_it_is(graph):
 def test_peak_of_a_graph_is_found_and_nothing_counted(graph, mode):
     before, generated = dict(counters["inductor"]), metrics.generated_kernel_count
     with V.set_fake_mode(mode), V.set_debug_handler(DebugContext()):
-        assert trial.Trials(inference=True).estimated_peak(graph) == 12288
+        assert trial.Trials(inference=True).estimate(graph).peak == 12288
     assert (dict(counters["inductor"]), metrics.generated_kernel_count) == (before, generated)
 
 
@@ -59,7 +59,7 @@ def simplified_in_trials(function, mode, monkeypatch, *inputs):
     monkeypatch.setattr(SizeVarAllocator, "_simplify_with_ranges", counted)
     graph, trials = make_fx(function)(*inputs).graph, trial.Trials(inference=True)
     with V.set_fake_mode(mode), V.set_debug_handler(DebugContext()):
-        peaks = [(trials.estimated_peak(graph), made.append(0)) for _ in range(2)]
+        peaks = [(trials.estimate(graph), made.append(0)) for _ in range(2)]
     assert peaks[0] == peaks[1]
     return made[:2]
 
@@ -90,7 +90,7 @@ def known_to_lowering(graph, mode):
 def test_lowering_of_a_graph_knows_what_trials_have_simplified_and_the_next_one_does_not(graph, mode):
     trials = trial.Trials(inference=True)
     with V.set_fake_mode(mode), V.set_debug_handler(DebugContext()):
-        trials.estimated_peak(graph)
+        trials.estimate(graph)
     trials.serve(graph)
     Interpreter(graph.owning_module).run(torch.ones(32, 32))  # Inductor propagates fake tensors before it lowers
     (simplify,) = [own for name, own in trials._simplified.items() if name == "simplify_with_ranges"]

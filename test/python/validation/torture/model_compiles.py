@@ -11,6 +11,7 @@ from unittest import mock
 import torch
 from emitted import emitted_for
 from torch import nn
+from torch._inductor import metrics
 
 from bridge.inductor.inspection import is_generated
 from bridge.inductor.memory import live_bytes
@@ -23,7 +24,10 @@ from bridge.support.fresh_code import fresh_entry
 from .model_inputs import flags, tensors
 
 #: Of Bridge's options, those of passes over the graph.
-GRAPH_PASSES = ("contiguous_rows", "store_reread", "shrink_domains", "scatter_by_comparison", "share_operands")
+GRAPH_PASSES = (
+    *("concatenate_slices", "contiguous_rows", "store_reread", "shrink_domains"),
+    *("scatter_by_comparison", "share_operands"),
+)
 
 
 @dataclasses.dataclass
@@ -125,8 +129,11 @@ def _seen_schedules(seen: list[tuple[int, int]], only_scheduled: bool) -> Iterat
     original = Scheduler.codegen
 
     def codegen(scheduler: Any) -> Any:
-        seen.append(_figures(scheduler))
-        return None if only_scheduled else original(scheduler)
+        peak, kernels = _figures(scheduler)
+        with _came_apart(scheduler) as more:
+            given = None if only_scheduled else original(scheduler)
+        seen.append((peak, kernels + sum(more)))
+        return given
 
     with mock.patch.object(Scheduler, "codegen", codegen):
         yield
@@ -135,6 +142,21 @@ def _seen_schedules(seen: list[tuple[int, int]], only_scheduled: bool) -> Iterat
 def _figures(scheduler: Any) -> tuple[int, int]:
     levels = [level for level, _ in live_bytes(scheduler.nodes)]
     return max(levels, default=0), sum(map(is_generated, scheduler.nodes))
+
+
+@contextlib.contextmanager
+def _came_apart(scheduler: Any) -> Iterator[list[int]]:
+    """Tells how many loop nests C++ code has beyond its kernels, after the block that generates it.
+
+    Nodes that share outer loops only are one kernel of the schedule.  As Inductor writes their code it may find that
+    they split these loops differently for vectors, and gives each node a loop nest of its own.
+    """
+    more: list[int] = []
+    shared = [len(node.get_outer_nodes()) for node in scheduler.nodes if hasattr(node, "get_outer_nodes")]
+    before = len(metrics.cpp_outer_loop_fused_inner_counts)
+    yield more
+    merged = [found.inner_kernel_number for found in metrics.cpp_outer_loop_fused_inner_counts[before:]]
+    more.append(sum(shared) - sum(merged) - (len(shared) - len(merged)))
 
 
 def _capture_schedule(codes: list[str], graph: Any) -> Any:
