@@ -121,4 +121,11 @@ def _comparison(made: _Made, scatter: _Scatter) -> Node:
         place = made.call(aten.unsqueeze.default, place, -1)
     found = made.call(aten.eq.Tensor, scatter.index, place)
     rest = made.call(aten.full.default, [], scatter.constant, dtype=value.dtype, device=value.device)
-    return made.call(aten.where.self, found, scatter.source, rest)
+    return made.call(aten.where.self, found, _placed(made, scatter), rest)
+
+
+def _placed(made: _Made, scatter: _Scatter) -> Node:
+    """Return what is in a scatter's place: a float that is added to 0.0 is never -0.0."""
+    if scatter.node.target is aten.scatter.src or not graphs.tensor(scatter.node).is_floating_point():
+        return scatter.source
+    return made.call(aten.add.Tensor, scatter.source, scatter.constant)
