@@ -56,7 +56,10 @@ def _scatter(node: Node) -> _Scatter | None:
         return None
     if node.target is aten.scatter_add.default and base.args[1] != 0:
         return None
-    shape, rank = graphs.tensor(node).shape, graphs.tensor(node).dim()
+    value = graphs.tensor(node)
+    if value.is_complex():  # Inductor calls the library for these, and would for what is in a scatter's place
+        return None
+    shape, rank = value.shape, value.dim()
     dimension = dim % rank if rank else 0
     if not rank or not all(_has_one(graphs.tensor(operand), shape, dimension) for operand in (index, source)):
         return None

@@ -111,6 +111,15 @@ def test_other_scatters_stay(function, index, source):
     torch.testing.assert_close(ours, function(*given))
 
 
+@pytest.mark.parametrize("function", [added, placed_in_ones])
+def test_complex_numbers_stay_in_library_calls(function):
+    """A comparison was a kernel beside a call, where Inductor has one call alone."""
+    given = inputs(dtype=torch.complex64)
+    ours, _ = run_emitted(function, given, bridge_backend)
+    assert changed() == 0
+    torch.testing.assert_close(ours, function(*given))
+
+
 def test_a_row_of_unknown_length():
     """The number of columns is an input of the comparison."""
     given = inputs()
