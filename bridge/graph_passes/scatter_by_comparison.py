@@ -56,7 +56,10 @@ def _scatter(node: Node) -> _Scatter | None:
         return None
     if node.target is aten.scatter_add.default and base.args[1] != 0:
         return None
-    shape, rank = graphs.tensor(node).shape, graphs.tensor(node).dim()
+    value = graphs.tensor(node)
+    if value.is_complex():  # Inductor calls the library for these, and would for what is in a scatter's place
+        return None
+    shape, rank = value.shape, value.dim()
     dimension = dim % rank if rank else 0
     if not rank or not all(_has_one(graphs.tensor(operand), shape, dimension) for operand in (index, source)):
         return None
@@ -121,4 +124,11 @@ def _comparison(made: _Made, scatter: _Scatter) -> Node:
         place = made.call(aten.unsqueeze.default, place, -1)
     found = made.call(aten.eq.Tensor, scatter.index, place)
     rest = made.call(aten.full.default, [], scatter.constant, dtype=value.dtype, device=value.device)
-    return made.call(aten.where.self, found, scatter.source, rest)
+    return made.call(aten.where.self, found, _placed(made, scatter), rest)
+
+
+def _placed(made: _Made, scatter: _Scatter) -> Node:
+    """Return what is in a scatter's place: a float that is added to 0.0 is never -0.0."""
+    if scatter.node.target is aten.scatter.src or not graphs.tensor(scatter.node).is_floating_point():
+        return scatter.source
+    return made.call(aten.add.Tensor, scatter.source, scatter.constant)

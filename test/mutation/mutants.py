@@ -99,11 +99,11 @@ MUTANTS = [
         "any(span is not None for span in above)",
     ),
     Mutant(
-        "padded strides",
+        "short last row",
         "legality check",
         "bridge/affine/translate/access.py",
-        "        return value // divisor\n",
-        "        return -(-value // divisor)\n",
+        "        sizes[position] = sympy.Integer(-(-left // chain[position]))\n",
+        "        sizes[position] = sympy.Integer(-(-left // chain[position]) + 1)\n",
     ),
     Mutant(
         "masked combiner",
@@ -288,7 +288,6 @@ PROGRAMS = {
     "guarded rows": "abs/-/f32/padded-rows/wide/0",
     "symbol": "where/-/f32/turned/wide+symbolic/0",
     "guarded subscript": "where/-/f32/frames/wide/0",
-    "padded strides": "flip/-/f32/windows/prime+gaps/0",
     "unguarded load": "atleast_3d/-/f32/strided/wide+transposed/5",
     "lane offset": "transpose_copy/-/i32/chunk/prime/0",
     "piece offset": "log/-/i8/live-out/one-row/1",

@@ -298,6 +298,7 @@ def _delinearise(
     while True:
         chain = _stride_chain(found, prover, quotient)
         sizes = [_outer_size(numel, chain[0]), *itertools.starmap(quotient, itertools.pairwise(chain))]
+        sizes = _sizes_of_last(numel, chain, sizes)
         view, culprit = _try_chain(View(buffer, chain, sizes), accesses, prover)
         if culprit <= 0:
             return view
@@ -358,6 +359,23 @@ def _outer_size(numel: sympy.Expr, stride: sympy.Expr) -> sympy.Expr:
     quotient = expand(sympy.cancel(numel / stride))
     constant = quotient.as_coeff_Add()[0]
     return quotient - constant + sympy.ceiling(constant)
+
+
+def _sizes_of_last(numel: sympy.Expr, chain: list[sympy.Expr], sizes: list[sympy.Expr]) -> list[sympy.Expr]:
+    """Return sizes of which the last index has all elements, where they are numbers.
+
+    A buffer may end inside of its last row, as columns of a wider one do: lanes without a guard would read behind it.
+    Sizes that are symbols no pass takes for known.
+    """
+    sizes, left = list(sizes), numel
+    for position in range(1, len(sizes)):
+        left = expand(left - (sizes[position - 1] - 1) * chain[position - 1])
+        if not (left.is_Integer and sizes[position].is_Integer and chain[position].is_Integer):
+            break
+        if sizes[position] * chain[position] <= left:
+            break
+        sizes[position] = sympy.Integer(-(-left // chain[position]))
+    return sizes
 
 
 def _proven_subscripts(

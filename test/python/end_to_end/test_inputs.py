@@ -10,6 +10,7 @@ import pytest
 import torch
 from emitted import run_emitted
 from functions import gate, norm
+from interpreted_accesses import recorded_accesses
 
 import bridge
 from bridge.backend import bridge as bridge_backend
@@ -223,3 +224,18 @@ def test_cpu(name, compiler):
     case = CASES[name]
     inputs = case.inputs()
     assert_same(outcome(compiler(case.function, backend="bridge", dynamic=False), inputs), expected_of(case))
+
+
+def test_columns_of_a_wider_tensor_are_not_read_behind_its_end():
+    """Lanes beyond their length read what is behind them in the wider row, which the last row has not."""
+
+    def less_maximum(x, part):
+        maximum = x.amax(-1, keepdim=True)
+        return x - maximum, part - maximum
+
+    given = [sample(2, 24), sample(2, 24)[:, 16:]]
+    with recorded_accesses(whole=True) as touched:
+        ours, _ = run_emitted(less_maximum, given, bridge_backend)
+    assert bridge.report().fused
+    assert not touched.outside()
+    assert all(map(torch.equal, ours, less_maximum(*given)))

@@ -74,6 +74,17 @@ def test_one_kernel_with_the_same_values(function, index, source, result, dtype)
     torch.testing.assert_close(ours, function(*given))
 
 
+@pytest.mark.parametrize("function", [added, placed_in_ones])
+@pytest.mark.parametrize("zero", [0.0, -0.0])
+def test_the_sign_of_a_zero_that_is_added(function, zero):
+    """A sum of 0.0 and -0.0 is 0.0, and was -0.0; what is placed keeps its sign."""
+    x, ids, values = inputs()
+    given = [torch.full_like(x, -0.0), ids, torch.full_like(values, zero)]
+    ours, _ = run_emitted(function, given, bridge_backend)
+    assert changed() == 1
+    assert torch.equal(ours.signbit(), function(*given).signbit())
+
+
 def added_to_ones(x, ids, values):
     return torch.ones_like(x).scatter_add(1, ids, values) + 2 * x
 
@@ -95,6 +106,15 @@ LEFT = [
 @pytest.mark.parametrize("function, index, source", LEFT)
 def test_other_scatters_stay(function, index, source):
     given = inputs(index, source)
+    ours, _ = run_emitted(function, given, bridge_backend)
+    assert changed() == 0
+    torch.testing.assert_close(ours, function(*given))
+
+
+@pytest.mark.parametrize("function", [added, placed_in_ones])
+def test_complex_numbers_stay_in_library_calls(function):
+    """A comparison was a kernel beside a call, where Inductor has one call alone."""
+    given = inputs(dtype=torch.complex64)
     ours, _ = run_emitted(function, given, bridge_backend)
     assert changed() == 0
     torch.testing.assert_close(ours, function(*given))

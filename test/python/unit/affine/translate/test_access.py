@@ -189,9 +189,24 @@ def test_symbolic_padding():
     assert strides_of([padded, inner], sympy.expand((s0 + 5) * s1)) == [s0 + 5, 1]
 
 
-def test_last_row_may_be_short():
-    """The outermost extent is rounded up to whole rows: no address depends on it."""
-    assert strides_of([access(8 * i + j, {i: 3, j: 8}), access(24 + j, {j: 5})], 29) == [8, 1]
+def test_a_short_last_row_is_no_row_where_another_is_whole():
+    """No pass may take a row for as long as others are: a lane without a guard would read behind the last."""
+    assert strides_of([access(8 * i + j, {i: 3, j: 8}), access(24 + j, {j: 5})], 29) == [1]
+
+
+@pytest.mark.parametrize(
+    "index, extents, numel, sizes",
+    [
+        (24 * i + j, {i: 2, j: 8}, 32, [2, 8]),
+        (24 * i + j, {i: 2, j: 8}, 48, [2, 24]),
+        (60 * i + 6 * j + k, {i: 2, j: 10, k: 4}, 118, [2, 10, 4]),
+        (60 * i + 6 * j + k, {i: 2, j: 3, k: 4}, 76, [2, 3, 4]),
+    ],
+)
+def test_columns_of_a_wider_buffer_end_inside_of_its_last_row(index, extents, numel, sizes):
+    """Their rows are as long as the last, which was taken for one of the wider buffer, and read beyond its end."""
+    view = delinearise("buf0", [access(index, extents)], sympy.sympify(numel), PROVER)
+    assert view.sizes == sizes
 
 
 def test_unrelated_symbolic_strides_are_one_dimension():
