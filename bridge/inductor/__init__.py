@@ -36,6 +36,7 @@ from .hooks import (
     users_pass,
 )
 from .instructions import buffers_loaded, instructions, instructions_of, serial_instructions
+from .loads import bytes_loaded, bytes_loaded_in_passes, bytes_read_back
 from .loops import (
     forget_waiting,
     inductor_ops,
@@ -62,9 +63,6 @@ from .schedule import (
     bytes_beside,
     bytes_beside_rows,
     bytes_beside_stores,
-    bytes_loaded,
-    bytes_loaded_in_passes,
-    bytes_read_back,
     bytes_touched,
     device_of,
     draws,

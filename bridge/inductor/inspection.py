@@ -162,9 +162,14 @@ def _operation(origin: Any) -> str:
 
 def is_library_call(kernel: Kernel) -> bool:
     """Return True if a kernel is a call of a library's or a template: code that Inductor does not generate."""
+    return not is_generated(kernel) and not is_no_kernel(kernel)
+
+
+def is_no_kernel(kernel: Kernel) -> bool:
+    """Return True for what has no code: a buffer that others fill, as kernels do with the parts of a `cat`."""
     from torch._inductor import scheduler
 
-    return not is_generated(kernel) and not isinstance(kernel, scheduler.NopKernelSchedulerNode)
+    return isinstance(kernel, scheduler.NopKernelSchedulerNode)
 
 
 def device_name(schedule: Schedule) -> str:

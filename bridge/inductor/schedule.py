@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
@@ -233,7 +233,7 @@ def readers(node: Kernel) -> set[str]:
 
 def subscripts_read(node: Kernel, name: str) -> set[sympy.Expr]:
     """Return the linear addresses at which a node's loop body loads from a buffer."""
-    return {dep.index for dep in _accesses(node.read_writes.reads) if dep.name == name}
+    return {dep.index for dep in plain_accesses(node.read_writes.reads) if dep.name == name}
 
 
 def buffers_written(node: Kernel) -> set[str]:
@@ -241,7 +241,7 @@ def buffers_written(node: Kernel) -> set[str]:
     return {dep.name for dep in node.read_writes.writes}
 
 
-def _accesses(dependencies: Iterable[Dependency]) -> list[Dependency]:
+def plain_accesses(dependencies: Iterable[Dependency]) -> list[Dependency]:
     """Return those that are loads and stores at a subscript.
 
     The others have no subscript to ask for: of a whole buffer (a search in it, the order of a kernel that writes in
@@ -266,7 +266,7 @@ def bytes_touched(node: Kernel, together: set[str] | None = None) -> dict[str, i
     nowhere = buffers_in_workspace(node)
     points = max(map(elements, loop_nodes(node)))
     real_names = node.scheduler.mutation_real_name  # after a kernel has written into it, a buffer has another name
-    for dep in _accesses({*node.read_writes.reads, *node.read_writes.writes}):
+    for dep in plain_accesses({*node.read_writes.reads, *node.read_writes.writes}):
         if dep.name not in nowhere and not stays_inside(node.scheduler, dep.name, names):
             name = real_names.get(dep.name, dep.name)
             # Inductor takes an indirect index to reach the whole buffer: a cache is written at one position.
@@ -275,9 +275,9 @@ def bytes_touched(node: Kernel, together: set[str] | None = None) -> dict[str, i
     for buffer in _searched(node):
         if not stays_inside(node.scheduler, buffer, names):
             name = real_names.get(buffer, buffer)
-            amount = points * _elements_of_buffer(name).bit_length() * buffer_dtype(name).itemsize
+            amount = points * elements_of_buffer(name).bit_length() * buffer_dtype(name).itemsize
             touched[name] = touched.get(name, 0) + amount
-    whole = {name: _elements_of_buffer(name) * buffer_dtype(name).itemsize for name in touched}
+    whole = {name: elements_of_buffer(name) * buffer_dtype(name).itemsize for name in touched}
     return {name: min(amount, whole[name]) for name, amount in touched.items()}
 
 
@@ -294,52 +294,9 @@ def _searched(node: Kernel) -> set[str]:
     return {entry.buffer_name for entries in searches for entry in entries}
 
 
-def _elements_of_buffer(name: str) -> int:
+def elements_of_buffer(name: str) -> int:
     """Return how many elements a buffer has, for typical sizes: a part of each row has none of the others between."""
     return min(size_hint(buffer_numel(name)), size_hint(_product(_layout_of(name)[0])))
-
-
-def bytes_loaded(node: Kernel) -> int:
-    """Return the bytes that a kernel loads if it keeps what it loads at equal subscripts of equal loops.
-
-    For typical sizes, and for cost only.  A kernel with two subscripts for one row loads the row twice.
-    """
-    from torch._inductor.virtualized import V
-
-    names = node.get_operation_names()
-    loads = {dep.normalize() for dep in _accesses(node.read_writes.reads)}
-    return sum(V.graph.get_dep_size_hint(dep) for dep in loads if not stays_inside(node.scheduler, dep.name, names))
-
-
-def bytes_loaded_in_passes(node: Kernel) -> int:
-    """Return the bytes that a kernel loads if it goes over its rows in a loop, as often as their reductions have it.
-
-    For typical sizes, and for cost only.  What needs the result of a reduction is in a later pass, and loads again;
-    what has been made in a pass is at hand in it, and a reduction's result in the next one.
-    """
-    from torch._inductor.virtualized import V
-
-    loads = {(number, dep.normalize()) for number, dep in _loads_in_passes(node)}
-    return sum(V.graph.get_dep_size_hint(dep) for _, dep in loads)
-
-
-def bytes_read_back(node: Kernel) -> dict[str, int]:
-    """Return the bytes of buffers that a kernel makes for itself alone, and in a loop loads in a later pass."""
-    from torch._inductor.virtualized import V
-
-    names = node.get_operation_names()
-    own = [dep for _, dep in _loads_in_passes(node) if stays_inside(node.scheduler, dep.name, names)]
-    return {dep.name: V.graph.get_dep_size_hint(dep) for dep in own}
-
-
-def _loads_in_passes(node: Kernel) -> Iterator[tuple[int, Dependency]]:
-    """Give (number of the pass, load) of what is not at hand in a pass."""
-    at_hand: dict[str, int] = {}  # the first pass in which a buffer of the kernel's is
-    for one in loop_nodes(node):
-        reads = _accesses(one.read_writes.reads)
-        number = max((at_hand.get(dep.name, 0) for dep in reads), default=0)
-        yield from ((number, dep) for dep in reads if at_hand.get(dep.name) != number)
-        at_hand |= dict.fromkeys(buffers_made(one), number + bool(node_sizes(one)[1]))
 
 
 #: Bytes that memory moves at least, on any GPU of today.
@@ -359,7 +316,9 @@ def bytes_beside(node: Kernel, rows: int = 1) -> int:
     from torch._inductor.virtualized import V
 
     beside, names = 0.0, node.get_operation_names()
-    accesses = {dep for one in loop_nodes(node) for dep in _accesses({*one.read_writes.reads, *one.read_writes.writes})}
+    accesses = {
+        dep for one in loop_nodes(node) for dep in plain_accesses({*one.read_writes.reads, *one.read_writes.writes})
+    }
     for dep in accesses:
         if not stays_inside(node.scheduler, dep.name, names):
             elements = SECTOR // buffer_dtype(dep.name).itemsize
@@ -382,7 +341,7 @@ def bytes_beside_rows(node: Kernel, rows: int, tiled: AbstractSet[str] = frozens
 
     beside, names = 0.0, node.get_operation_names()
     far = [own for own in loop_nodes(node) if node_sizes(own)[1] or own.get_name() in tiled]
-    for dep in {dep for own in far for dep in _accesses(own.read_writes.reads)}:
+    for dep in {dep for own in far for dep in plain_accesses(own.read_writes.reads)}:
         elements = SECTOR // buffer_dtype(dep.name).itemsize
         if elements > rows and _innermost_step(dep) >= elements and not stays_inside(node.scheduler, dep.name, names):
             beside += V.graph.get_dep_size_hint(dep) * (elements / rows - 1)
@@ -397,7 +356,9 @@ def bytes_beside_stores(node: Kernel, rows: int) -> int:
     from torch._inductor.virtualized import V
 
     names = node.get_operation_names()
-    stores = [dep for dep in _accesses(node.read_writes.writes) if not stays_inside(node.scheduler, dep.name, names)]
+    stores = [
+        dep for dep in plain_accesses(node.read_writes.writes) if not stays_inside(node.scheduler, dep.name, names)
+    ]
     far = [dep for dep in stores if _innermost_step(dep) * buffer_dtype(dep.name).itemsize >= SECTOR]
     return sum(V.graph.get_dep_size_hint(dep) * max(STORED_APART - rows, 0) // rows for dep in far)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from math import prod
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from .. import inductor
 from ..horizontal.independence import find_obstacle, reachable
+from ..inductor import inspection
 from ..inductor.protocols import Kernel, Schedule
 from ..reasons import Reason, Refusal
 from ..support.error_boundary import attempt, try_step
@@ -60,16 +62,23 @@ def form_groups(schedule: Schedule, max_nodes: int, only: set[int] | None = None
         with attempt(kernel.get_name()):
             reason = _find_obstacle(kernel)
             if reason is not None:
-                refusals.append(Refusal([kernel.get_name()], reason, "not a kernel of plain loops that it owns"))
+                refusals += _refusals(kernel, reason)
                 continue
             closed += [g for g in groups if position - g.positions[0] > max_nodes * SPAN]
             groups = [g for g in groups if position - g.positions[0] <= max_nodes * SPAN]
             own = _single(schedule, position)
             joined, cyclic = _joinable(groups, own, schedule, max_nodes, reach)
-            refusals += [_cycle(group, kernel) for group in cyclic]
+            refusals += [_cycle(group, own, schedule, reach) for group in cyclic]
             rest = [g for g in groups if not any(g is one for one in joined)]
             groups = sorted([*rest, _united([*joined, own])], key=lambda group: group.positions[0])
     return [g for g in closed + groups if try_step(partial(_is_candidate, g, schedule), False, *g.names)], refusals
+
+
+def _refusals(kernel: Kernel, reason: Reason) -> list[Refusal]:
+    """Return what is said of a kernel in no group: nothing of what is no kernel."""
+    if inspection.is_no_kernel(kernel):
+        return []
+    return [Refusal([kernel.get_name()], reason, "not a kernel of plain loops that it owns")]
 
 
 def _find_obstacle(kernel: Kernel) -> Reason | None:
@@ -104,9 +113,13 @@ def _joinable(
     return joined, cyclic
 
 
-def _cycle(group: Group, kernel: Kernel) -> Refusal:
-    detail = f"a path from {min(group.names)} leads through another kernel"
-    return Refusal([kernel.get_name()], Reason.cycle_through_other_node, detail)
+def _cycle(group: Group, own: Group, schedule: Schedule, reach: dict[int, int]) -> Refusal:
+    """Return why a kernel does not join a group that it would close a cycle with."""
+    between = (schedule[position] for position in _between(_united([group, own]).positions, reach))
+    others = [kernel for kernel in between if not inspection.is_no_kernel(kernel)]
+    way = "another kernel" if others else "a buffer whose parts are written first, as those of a cat"
+    detail = f"a path from {min(group.names)} leads through {way}"
+    return Refusal([schedule[own.positions[0]].get_name()], Reason.cycle_through_other_node, detail)
 
 
 def _has_loops(kernel: Kernel) -> bool:
@@ -146,10 +159,15 @@ def _united(groups: list[Group]) -> Group:
 
 def _has_cycle(positions: list[int], reach: dict[int, int]) -> bool:
     """Return True if a kernel between the first and the last waits for one of them and is waited for by another."""
+    return any(True for _ in _between(positions, reach))
+
+
+def _between(positions: list[int], reach: dict[int, int]) -> Iterator[int]:
+    """Give the positions of others that wait for one of some kernels and are waited for by another of them."""
     members = sum(1 << p for p in positions)
     awaited = functools.reduce(operator.or_, (reach[p] for p in positions))
-    between = (p for p in range(positions[0] + 1, positions[-1]) if not members >> p & 1)
-    return any(awaited >> other & 1 and reach[other] & members for other in between)
+    outside = (p for p in range(positions[0] + 1, positions[-1]) if not members >> p & 1)
+    return (other for other in outside if awaited >> other & 1 and reach[other] & members)
 
 
 def _is_candidate(group: Group, schedule: Schedule) -> bool:

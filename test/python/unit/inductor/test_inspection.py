@@ -132,3 +132,10 @@ def test_an_operation_that_was_decomposed_keeps_its_name():
     (origin,) = node.node.get_origins()
     origin.meta["original_aten"] = aten.native_layer_norm.default
     assert inspection.node_name(node) == (("layer_norm",), None)
+
+
+def test_a_buffer_that_others_fill_is_no_kernel_and_no_library_call():
+    buffer = object.__new__(inductor_scheduler.NopKernelSchedulerNode)
+    call = object.__new__(inductor_scheduler.ExternKernelSchedulerNode)
+    assert [inspection.is_no_kernel(node) for node in (buffer, call)] == [True, False]
+    assert [inspection.is_library_call(node) for node in (buffer, call)] == [False, True]

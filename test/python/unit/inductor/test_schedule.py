@@ -56,31 +56,9 @@ def test_what_the_user_has_apart_stays_apart(attributes, said):
     assert schedule.apart_by_user([]) is None
 
 
-def of_row(x):
-    return x.sum(-1) * 2 + 1
-
-
 def softmax(x):
     y = (x - x.amax(-1, keepdim=True)).exp()
     return y / y.sum(-1, keepdim=True)
-
-
-@pytest.mark.parametrize(("function", "passes"), [(of_row, 1), (softmax, 3)])
-def test_a_loop_loads_its_rows_in_each_pass(function, passes):
-    """x has 10,240 bytes; what is computed of a reduction's result for each row loads less."""
-    with scheduled(function, (10, 256)) as graph:
-        kernels = graph.scheduler.nodes
-        loaded = [schedule.bytes_loaded_in_passes(kernel) for kernel in kernels]
-    assert (len(loaded), sum(loaded) // 10240) == (1, passes)
-
-
-@pytest.mark.parametrize(("function", "sizes"), [(of_row, []), (softmax, [10240])])
-def test_a_loop_reads_back_what_it_makes_of_a_row(function, sizes):
-    """Where a later pass needs it, and nothing else does; what a reduction gives is a number for each row."""
-    with scheduled(function, (10, 256)) as graph:
-        (kernel,) = graph.scheduler.nodes
-        read = schedule.bytes_read_back(kernel)
-    assert sorted(size for size in read.values() if size > 40) == sizes
 
 
 def kinds(base: type) -> list[type]:

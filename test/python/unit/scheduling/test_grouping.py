@@ -98,3 +98,17 @@ def test_numerics():
     ours, _ = run_emitted(queries_and_keys, inputs, bridge_backend)
     for result, expected in zip(ours, exact, strict=True):
         assert ((result.double() - expected).norm() / expected.norm()).item() < 4e-3
+
+
+def normed_side_by_side(x, y):
+    """Inductor's kernel writes the parts of `cat`, and another one reads the whole."""
+    first, second = (torch.nn.functional.normalize(tensor.float(), dim=-1) for tensor in (x, y))
+    return (first * second).sum(-1), torch.cat([first, second], -1).to(x.dtype)
+
+
+def test_parts_of_a_buffer_are_no_kernel_that_is_left_alone():
+    """The report said of a `cat` that it was no kernel of plain loops, and of its reader that a kernel came between."""
+    counts(normed_side_by_side, tensors((ROWS, WIDTH * HEADS), (ROWS, WIDTH * HEADS)))
+    left = [(refusal.reason, refusal.detail) for refusal in bridge.report().refusals]
+    assert [reason for reason, _ in left] == [Reason.cycle_through_other_node]
+    assert left[0][1].endswith("leads through a buffer whose parts are written first, as those of a cat")

@@ -1,0 +1,48 @@
+"""How many bytes kernels load."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from schedules import look_at_gpu_schedule, scheduled
+
+from bridge.inductor import loads
+
+
+def of_row(x):
+    return x.sum(-1) * 2 + 1
+
+
+def softmax(x):
+    y = (x - x.amax(-1, keepdim=True)).exp()
+    return y / y.sum(-1, keepdim=True)
+
+
+@pytest.mark.parametrize(("function", "passes"), [(of_row, 1), (softmax, 3)])
+def test_a_loop_loads_its_rows_in_each_pass(function, passes):
+    """x has 10,240 bytes; what is computed of a reduction's result for each row loads less."""
+    with scheduled(function, (10, 256)) as graph:
+        kernels = graph.scheduler.nodes
+        loaded = [loads.bytes_loaded_in_passes(kernel) for kernel in kernels]
+    assert (len(loaded), sum(loaded) // 10240) == (1, passes)
+
+
+@pytest.mark.parametrize(("function", "sizes"), [(of_row, []), (softmax, [10240])])
+def test_a_loop_reads_back_what_it_makes_of_a_row(function, sizes):
+    """Where a later pass needs it, and nothing else does; what a reduction gives is a number for each row."""
+    with scheduled(function, (10, 256)) as graph:
+        (kernel,) = graph.scheduler.nodes
+        read = loads.bytes_read_back(kernel)
+    assert sorted(size for size in read.values() if size > 40) == sizes
+
+
+def of_few(x, mask):
+    """The mask is one for all batches: of a flat loop its index has divisions, and its 40 bytes seemed to be 10,240."""
+    return torch.where(mask, x, 0.0).sum((0, 2, 3))
+
+
+def test_no_load_is_more_than_its_buffer():
+    seen: list[int] = []
+    inputs = [torch.empty(2, 16, 1024, 1024), torch.empty(1024, 1024, dtype=torch.bool)]
+    look_at_gpu_schedule(of_few, inputs, lambda kernels: seen.extend(map(loads.bytes_loaded, kernels)))
+    assert max(seen) == (2 * 16 * 4 + 1) << 20
