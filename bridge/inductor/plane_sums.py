@@ -134,7 +134,8 @@ def split_at_planes(one: PlaneSum, undo: contextlib.ExitStack) -> None:
     """Have the parts of a sum be planes, or pieces of planes, until `undo` is closed."""
     from torch._inductor import ir
 
-    node: Any = one.part.node
+    part: Any = one.part
+    node = part.node
     layout, parts = node.layout, sympy.sympify(one.parts)
     undo.callback(setattr, node, "layout", layout)
     sizes = [*layout.size[:-1], parts]
@@ -142,8 +143,8 @@ def split_at_planes(one: PlaneSum, undo: contextlib.ExitStack) -> None:
     key = "planes", one.outer, one.pieces
     first = made_once(one.body, key, partial(_first_stage, one))
     second = made_once(node_body(one.total), key, partial(_second_stage, one, node_body(one.total)))
-    one.part.bridge_in_planes = True
-    undo.callback(delattr, one.part, "bridge_in_planes")
+    part.bridge_in_planes = True
+    undo.callback(delattr, part, "bridge_in_planes")
     node.layout = ir.FixedLayout(layout.device, layout.dtype, sizes, strides)
     set_loop_body(one.part, first, undo)
     set_loop_body(one.total, second, undo)
