@@ -61,8 +61,9 @@ class ColumnSum:
 
 
 def is_column_part(node: LoopNode) -> bool:
-    """Return True for the first stage of a reduction that is split, by Inductor or by Bridge."""
-    return bool(getattr(node.node, "_split_size", None)) or made_sum(node) is not None
+    """Return True for the first stage of a reduction that is split, by Inductor or by Bridge; not for one in planes."""
+    split = bool(getattr(node.node, "_split_size", None)) and not getattr(node, "bridge_in_planes", False)
+    return split or made_sum(node) is not None
 
 
 def made_sum(part: LoopNode) -> ColumnSum | None:
@@ -127,7 +128,7 @@ def _sum_of_stages(part: LoopNode, total: LoopNode, name: str, rows: Extent, col
         raise Unsupported(Reason.not_liftable, f"{part.get_name()}: its parts are not whole rows of columns")
     body = as_one_stage(part)
     extents = [as_extent(prod(sizes)) for sizes in body.sizes]
-    if extents != [groups * columns, of_each(rows, groups)] or not _stores_in_order(body):
+    if extents != [groups * columns, of_each(rows, groups)] or not stores_in_order(body):
         raise Unsupported(Reason.not_liftable, f"{part.get_name()}: its columns are in another order in memory")
     if groups == 1:
         return ColumnSum(part, total, name, rows, columns, parts, tile_body(body, name))
@@ -190,12 +191,12 @@ def _as_one_stage(part: LoopNode) -> LoopBody:
     return body
 
 
-def _stores_in_order(body: LoopBody) -> bool:
+def stores_in_order(body: LoopBody) -> bool:
     """Return True if the columns are neighbours in memory in the order of the loops."""
-    return sympy.expand(_stored(body)[1] - _number(body.iter_vars, body.sizes[0])) == 0
+    return sympy.expand(stored_at(body)[1] - number_of_digits(body.iter_vars, body.sizes[0])) == 0
 
 
-def _stored(body: LoopBody) -> tuple[str, sympy.Expr]:
+def stored_at(body: LoopBody) -> tuple[str, sympy.Expr]:
     """Return (the buffer, the address) to which a body stores the result of its reduction."""
     from torch._inductor.loop_body import MemoryUsageType
 
@@ -228,11 +229,14 @@ def second_stage(one: ColumnSum, parts: Extent) -> LoopBody:
 
 def _second_stage_of_groups(one: ColumnSum, whole: LoopBody, parts: Extent) -> LoopBody:
     dtype, found, (sizes, _) = one.total.node.get_dtype(), kind(one.total), whole.sizes
-    name, place, variables = *_stored(whole), whole.iter_vars
+    name, place, variables = *stored_at(whole), whole.iter_vars
 
     def run(indices: Sequence[sympy.Symbol], reduced: Sequence[sympy.Symbol]) -> None:
         ops, (part,) = inductor_ops(), reduced
-        group, column = _number(indices[: one.loops], sizes), _number(indices[one.loops :], sizes[one.loops :])
+        group, column = (
+            number_of_digits(indices[: one.loops], sizes),
+            number_of_digits(indices[one.loops :], sizes[one.loops :]),
+        )
         value = ops.load(one.buffer, (group * parts + part) * one.columns + column)
         total = ops.reduction(dtype, torch.float32, found, value)
         ops.store_reduction(name, place.subs(dict(zip(variables, indices, strict=True))), total)
@@ -240,7 +244,7 @@ def _second_stage_of_groups(one: ColumnSum, whole: LoopBody, parts: Extent) -> L
     return make_loop_body(run, sizes, [sympy.sympify(parts)])
 
 
-def _number(digits: Sequence[sympy.Symbol], sizes: Sequence[sympy.Expr]) -> sympy.Expr:
+def number_of_digits(digits: Sequence[sympy.Symbol], sizes: Sequence[sympy.Expr]) -> sympy.Expr:
     """Return the number with these digits, of which each has so many values."""
     return sum(prod(sizes[place + 1 : len(digits)]) * digit for place, digit in enumerate(digits))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
@@ -31,7 +31,9 @@ class Commit:
     """Gives the nodes of each band their new loops and makes one kernel of them, or restores them.
 
     room: in memory, None where whether a band pays is not asked; taken: mix-order kernels in two parts;
-    done: the bands that became kernels; refused: the positions of the kernels of each band that did not.
+    done: the bands that became kernels; refused: the positions of the kernels of each band that did not;
+    check_gain: raises Unsupported for a kernel in the place of others that saves too little; None where buffers have
+    the sizes that they had, and saving anything is enough; in_planes: gives sums over planes Inductor's loops again.
     """
 
     nodes: dict[str, LoopNode]
@@ -41,6 +43,8 @@ class Commit:
     taken: Sequence[Parts] = ()
     done: list[Fused] = field(default_factory=list)
     refused: list[set[int]] = field(default_factory=list)
+    check_gain: Callable[[Kernel, list[Kernel]], None] | None = None
+    in_planes: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
 
     def commit_all(self, bands: Iterable[LiftedBand], log: GroupLog) -> None:
         """Commit each band by itself; bands that are committed stay."""
@@ -77,6 +81,7 @@ class Commit:
         """Give the nodes of the new kernels their old loops."""
         for fused in reversed(self.done):
             fused.undo.close()
+        self.in_planes.close()
 
     def _commit(self, band: LiftedBand) -> Fused | None:
         positions = self._positions(band)
@@ -94,8 +99,10 @@ class Commit:
         """Raise Unsupported for a new kernel that cannot stand in the schedule, or needs too much memory."""
         _check_awaited(self.schedule, positions, kernel)
         if self.room is not None:
+            replaced = [self.schedule[p] for p in positions]
+            if self.check_gain is not None:
+                self.check_gain(kernel, replaced)
             if self.taken:
-                replaced = [self.schedule[p] for p in positions]
                 check_worthwhile(self.taken, replaced, saved_bytes(kernel.get_operation_names(), replaced))
             self._check_room(self.room, positions, kernel)
 
@@ -106,7 +113,10 @@ class Commit:
         with contextlib.ExitStack() as undo:
             undo.callback(codegen.put_back, removed.values())
             changed = codegen.replace_kernels(kernel.scheduler, self.schedule, fused, replaced)
-            room.check(self.schedule, positions, changed)
+            if self.check_gain is None:
+                room.check(self.schedule, positions, changed)
+            else:
+                room.check_all(changed, room.most)
             undo.pop_all()
 
 
@@ -138,7 +148,7 @@ def _check_awaited(schedule: Schedule, positions: set[int], kernel: Kernel) -> N
 
 def pays(band: LiftedBand, commit: Commit, log: GroupLog) -> bool:
     """Return True if a fused kernel may be faster than Inductor's: not where it reads its rows twice as well."""
-    if band.in_registers or not band.registers:
+    if band.in_registers or not band.registers or band.once:
         return True
     size = f"a row takes {band.registers} registers, of which {MAX_ROW_REGISTERS} can be kept: it would be read again"
     commit.refuse(band, log, Reason.not_profitable, f"{sorted(n.name for n in band.nodes)}: {size}")

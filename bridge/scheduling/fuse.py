@@ -24,6 +24,7 @@ from .logs import Logs
 from .missing_guards import name_missing_guard
 from .mixed_rows import Parts, put_together, take_apart
 from .persistent_reductions import make_persistent_reductions
+from .planes import try_in_planes
 from .retry import groups_to_try_again, may_do_without_rows_of_segments
 from .transformation import lift, transform
 from .translation import loop_bodies, nodes_to_translate, pipeline_of, translate, translate_in_tiles
@@ -86,11 +87,11 @@ def _fuse_groups(
         translated.append((own if was_translated else set(), log))
         pending = again + pending
         if commit.done:
-            schedule = _replace_or_undo(schedule, pending, commit, log)
+            schedule = _replace_or_undo(pending, commit, log)
     return schedule, translated
 
 
-def _replace_or_undo(schedule: Schedule, groups: list[Group], commit: Commit, log: GroupLog) -> Schedule:
+def _replace_or_undo(groups: list[Group], commit: Commit, log: GroupLog) -> Schedule:
     """Return the schedule with a group's new kernels; if that fails, as it was."""
 
     def undo(reason: Reason, detail: str) -> None:
@@ -98,8 +99,8 @@ def _replace_or_undo(schedule: Schedule, groups: list[Group], commit: Commit, lo
         log.take_back(reason, detail)
 
     with attempt(note=undo), log.stage("replace"):
-        return _replace(schedule, groups, commit)
-    return schedule
+        return _replace(commit.schedule, groups, commit)
+    return commit.schedule
 
 
 def _replace(schedule: Schedule, groups: list[Group], commit: Commit) -> Schedule:
@@ -114,7 +115,23 @@ def _replace(schedule: Schedule, groups: list[Group], commit: Commit) -> Schedul
 
 
 def _try_group(commit: Commit, options: Options, log: GroupLog) -> bool:
-    """Have the group's new kernels in `commit`, or log why not; return whether all of it was translated and lifted.
+    """Have the group's new kernels in `commit`, or log why not; return whether all of it was translated and lifted."""
+    done = _try_in_rows(commit, options, log)
+    if not commit.done and not _is_faulty(log):
+        with attempt(note=log.lack):
+            done = try_in_planes(commit, log, partial(_try_in_rows, commit, options, log)) or done
+    if not commit.done and not _is_faulty(log):
+        with attempt(note=log.lack):
+            name_missing_guard(commit.group, commit.schedule, options, log)
+    return done
+
+
+def _is_faulty(log: GroupLog) -> bool:
+    return log.refusal is not None and log.refusal[0] is Reason.internal_error
+
+
+def _try_in_rows(commit: Commit, options: Options, log: GroupLog) -> bool:
+    """Do as `_try_passes`, and again without rows of segments where nothing came of it.
 
     A row that segments reduced before may be too long for a kernel that could have the segments alone.
     """
@@ -123,9 +140,6 @@ def _try_group(commit: Commit, options: Options, log: GroupLog) -> bool:
         commit.group.rows_of_segments = False
         commit.refused.clear()
         done = _try_passes(commit, options, log)
-    if not commit.done and not (log.refusal and log.refusal[0] is Reason.internal_error):
-        with attempt(note=log.lack):
-            name_missing_guard(commit.group, commit.schedule, options, log)
     return done
 
 

@@ -16,10 +16,11 @@ from bridge.affine.mlir_runtime import induction_variable, ir
 from bridge.inductor import inductor_ops
 from bridge.reasons import Reason, Unsupported
 
+from ..triton.profitability import LONGEST_IN_BLOCKS
 from .broadcasts import Broadcast, depends_on, find_broadcasts
 from .environment import Environment
 from .evaluate import Evaluator
-from .footprint import keeps_elements, lane_combinations, loop_around, row_registers, spread_loops
+from .footprint import goes_once, keeps_elements, lane_combinations, loop_around, row_registers, spread_loops
 from .index import apply_map
 from .lanes import (
     StoreNest,
@@ -58,6 +59,7 @@ class LiftedBand:
     in_registers: the bodies rely on it that a row is kept there.
     state_registers: the same with what lanes reduce to states of several values by themselves, or keep several elements
     of; 0 where they do neither.
+    once: nothing of a row waits for what is reduced from it: a loop reads it once, and need not keep it.
     """
 
     nodes: list[LiftedNode]
@@ -65,6 +67,7 @@ class LiftedBand:
     registers: int | None = None
     in_registers: bool = False
     state_registers: int = 0
+    once: bool = False
 
 
 @dataclass(frozen=True)
@@ -125,10 +128,12 @@ def lift_band(
     kept = {loop_around(combination) for combination in combinations if keeps_elements(combination)}
     kept |= set(spread_loops(root)) if ops_table.UNROLLED_REDUCTIONS in entry.owner.attributes else set()
     registers = row_registers(reductions | kept)
+    row, once, broadcasts = _lanes_of_row(nests.values()), goes_once(root), _broadcasts(root, buffers, tables)
     in_registers = tables.simt_target and tables.keeps_row is not None and tables.keeps_row(registers)
+    if in_registers and once and registers is not None and registers > LONGEST_IN_BLOCKS:
+        in_registers = bool(kept or broadcasts) or any(_works_on_segments(nest, row) for nest in nests.values())
     if kept and tables.keeps_row is not None and not in_registers:
         raise Unsupported(Reason.not_profitable, f"{names}: lanes reduce {registers} registers a row by themselves")
-    row = _lanes_of_row(nests.values())
     scope = _Scope(
         buffers,
         sizes,
@@ -140,7 +145,7 @@ def lift_band(
         tables.new_contents,
         tables.seeds,
         compared,
-        _broadcasts(root, buffers, tables),
+        broadcasts,
     )
     overwritten = _overwritten_before(names, stores_of, tables.new_contents)
     nodes = [
@@ -149,9 +154,13 @@ def lift_band(
     ]
     for name in names:
         _check_one_place(name, by_node[name], scope)
+    return LiftedBand(nodes, kernels, registers, in_registers, _state_registers(reductions, kept, combinations), once)
+
+
+def _state_registers(reductions: set[ir.Operation], kept: set[ir.Operation], combinations: list[ir.Operation]) -> int:
+    """Return the registers of a row whose lanes reduce by themselves, or keep several elements; 0 for others."""
     in_lanes = kept | set(map(loop_around, combinations))
-    states = row_registers(reductions | in_lanes) if in_lanes else 0
-    return LiftedBand(nodes, kernels, registers, in_registers, states or 0)
+    return (row_registers(reductions | in_lanes) or 0) if in_lanes else 0
 
 
 def _broadcasts(
@@ -253,6 +262,11 @@ class _Scope:
     overwritten: frozenset[str] = frozenset()
 
 
+def _works_on_segments(nest: StoreNest, row: int | None) -> bool:
+    """Return True if a node's loops over lanes are no whole row, which has to be in registers."""
+    return segment_length(nest, row) is not None or repeated_lanes(nest, row) != 1
+
+
 def _lift_node(name: str, stores: list[ir.Operation], nest: StoreNest, scope: _Scope) -> LiftedNode:
     """Lift one node; Unsupported if its loops cannot be Inductor's."""
     if not scope.simt_target and any(nest.guards.values()):
@@ -262,7 +276,7 @@ def _lift_node(name: str, stores: list[ir.Operation], nest: StoreNest, scope: _S
     if not scope.in_registers and any(depends_on(store.operands[0], scope.broadcasts) for store in stores):
         raise Unsupported(Reason.not_liftable, f"{name}: a row to broadcast segments of does not fit in registers")
     segment, repeated = segment_length(nest, scope.row), repeated_lanes(nest, scope.row)
-    if segment is None and repeated == 1:
+    if not _works_on_segments(nest, scope.row):
         return _lift_whole(name, stores, nest, scope)
     return _lift_segments(name, stores, nest, scope, segment, repeated)
 

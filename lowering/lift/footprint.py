@@ -9,6 +9,7 @@ from bridge.affine import dtypes
 from bridge.affine.mlir_runtime import ir
 
 from ..triton.profitability import power_of_2
+from .broadcasts import depends_on
 from .reductions import combine_kind
 
 
@@ -65,6 +66,33 @@ def spread_loops(band: ir.Operation) -> list[ir.Operation]:
 
     band.walk(visit, ir.WalkOrder.PRE_ORDER)
     return [loop for (loop, _), count in places.items() if count > 1]
+
+
+def goes_once(band: ir.Operation) -> bool:
+    """Return True if no lane of a band, and nothing that it reduces, waits for what it has reduced from its row.
+
+    A loop over the row then reads it once, and does not have to keep it.
+    """
+    reducing: list[ir.Operation] = []
+    stores: list[ir.Operation] = []
+    loads: list[ir.Operation] = []
+
+    def visit(operation: ir.Operation) -> ir.WalkResult:
+        """Keep the outermost loops that carry values, and the accesses."""
+        if operation.name == "affine.for" and len(operation.results) and not len(loop_around(operation).results):
+            reducing.append(operation.operation)
+        if operation.name in ("affine.store", "affine.load"):
+            (stores if operation.name == "affine.store" else loads).append(operation.operation)
+        return ir.WalkResult.ADVANCE
+
+    band.walk(visit, ir.WalkOrder.PRE_ORDER)
+    results = {result for loop in reducing for result in loop.results}
+    kept = {store.operands[1] for store in stores if depends_on(store.operands[0], results)}
+    late = results | {load.results[0] for load in loads if load.operands[0] in kept}
+    in_lanes = [store for store in stores if "bridge.band" not in loop_around(store).attributes]
+    reduced = [loop.regions[0].blocks[0].operations[len(loop.regions[0].blocks[0].operations) - 1] for loop in reducing]
+    values = [*(store.operands[0] for store in in_lanes), *(value for end in reduced for value in end.operands)]
+    return not any(depends_on(value, late) for value in values)
 
 
 def loop_around(operation: ir.Operation) -> ir.Operation:

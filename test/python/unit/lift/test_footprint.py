@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 
 from bridge.affine.mlir_runtime import context, ir
-from bridge.lowering.lift.footprint import keeps_elements, lane_combinations, loop_around, row_registers, spread_loops
+from bridge.lowering.lift.footprint import (
+    goes_once,
+    keeps_elements,
+    lane_combinations,
+    loop_around,
+    row_registers,
+    spread_loops,
+)
 
 
 def registers(*loops, element="f32", size="?"):
@@ -147,3 +154,49 @@ def test_lanes_that_store_several_elements_are_found():
         (band,) = (op.operation for op in entry.operations if op.operation.name == "affine.for")
         lanes = [op.operation for op in band.regions[0].blocks[0].operations if op.operation.name == "affine.for"]
         assert spread_loops(band) == lanes[:1]
+
+
+ONCE = """func.func @f(%x: memref<8x64xf32>, %y: memref<8x64xf32>, %out: memref<8xf32>) {
+  %zero = arith.constant 0.0 : f32
+  affine.for %r = 0 to 8 {
+    %s = affine.for %i = 0 to 64 iter_args(%t = %zero) -> (f32) {
+      %a = affine.load %x[%r, %i] : memref<8x64xf32>
+      %b = arith.addf %t, %a : f32
+      affine.yield %b : f32
+    }
+    affine.store %s, %out[%r] : memref<8xf32>
+    LATER
+    affine.for %i = 0 to 64 {
+      %a = affine.load %x[%r, %i] : memref<8x64xf32>
+      %b = arith.addf %a, OTHER : f32
+      affine.store %b, %y[%r, %i] : memref<8x64xf32>
+    }
+  } {bridge.band}
+  return }"""
+
+SECOND = """%o = affine.for %i = 0 to 64 iter_args(%t = %zero) -> (f32) {
+      %a = affine.load %x[%r, %i] : memref<8x64xf32>
+      %b = arith.subf %a, OTHER : f32
+      %c = arith.addf %t, %b : f32
+      affine.yield %c : f32
+    }
+    affine.store %o, %out[%r] : memref<8xf32>"""
+
+
+@pytest.mark.parametrize(
+    ("later", "other", "once"),
+    [
+        ("", "%a", True),
+        ("", "%s", False),
+        ("%o = affine.load %out[%r] : memref<8xf32>", "%o", False),
+        (SECOND.replace("OTHER", "%s"), "%a", False),
+        (SECOND.replace("OTHER", "%a"), "%a", True),
+    ],
+)
+def test_a_row_is_read_once_where_no_lane_and_no_reduction_waits_for_another(later, other, once):
+    """By a value, or by what is stored of it."""
+    with context(), ir.Location.unknown():
+        module = ir.Module.parse(ONCE.replace("LATER", later).replace("OTHER", other))
+        entry = module.body.operations[0].operation.regions[0].blocks[0]
+        (band,) = (op.operation for op in entry.operations if op.operation.name == "affine.for")
+        assert goes_once(band) is once

@@ -1,0 +1,200 @@
+"""Sums over all elements of each channel, in parts that are planes of memory, or pieces of planes.
+
+Inductor splits a sum over images and pixels by the number of its elements: a part begins in one plane and ends in
+another, and what goes over planes has no loop in common with it. Each plane is contiguous, and a part of one, or of a
+piece of one, is a row of the kernel that computes what is added up. What is said of sums holds for the largest and the
+smallest element, too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from math import prod
+from typing import Any
+
+import sympy
+import torch
+
+from .columns import (
+    as_one_stage,
+    is_column_part,
+    kind,
+    made_sum,
+    number_of_digits,
+    only_reduces,
+    stored_at,
+    stores_in_order,
+)
+from .loops import (
+    inductor_ops,
+    made_once,
+    make_loop_body,
+    ops_handler_base,
+    remake_loop_body,
+    run_loop_body,
+    set_loop_body,
+)
+from .protocols import LoopBody, LoopNode
+from .schedule import buffer_numel, buffers_read, node_body
+from .sizes import Extent, as_extent, coefficient, is_there, size_hint
+from .tiles import loaded_at
+
+
+@dataclass(frozen=True)
+class PlaneSum:
+    """A sum in two stages of Inductor's, over planes.
+
+    part, total: the nodes of the stages; buffer: the name of what is between them; body: the loops of one stage;
+    outer: how many of those that reduce go over planes, those that are left go over a plane; pieces: of each plane.
+    """
+
+    part: LoopNode
+    total: LoopNode
+    buffer: str
+    body: LoopBody
+    outer: int
+    pieces: int
+
+    @property
+    def parts(self) -> Extent:
+        """Return how many parts each sum has."""
+        return as_extent(prod(self.body.sizes[1][: self.outer]) * self.pieces)
+
+
+def plane_sum(part: LoopNode, rows: int) -> PlaneSum | None:
+    """Return the sum of which a node is the first stage, if it is one over planes; None for others.
+
+    rows: how many parts there are to be of all sums, at least, if the planes have so many pieces.
+    """
+    if not is_column_part(part) or made_sum(part) is not None or kind(part) is None:
+        return None
+    (output,) = part.get_outputs()
+    readers = [user.node for user in output.users if not user.is_weak]
+    total: Any = readers[0] if len(readers) == 1 else None
+    name = output.get_name()
+    if total is None or buffers_read(total) != {name} or is_column_part(total) or kind(total) != kind(part):
+        return None
+    body, whole = as_one_stage(part), node_body(total)
+    outer = _loops_over_planes(body, part, rows)
+    if not outer or not only_reduces(whole) or not _same_order(body, whole, name):
+        return None
+    planes = size_hint(prod(body.sizes[0]) * prod(body.sizes[1][:outer]))
+    return PlaneSum(part, total, name, body, outer, _pieces(body.sizes[1][outer], -(-rows // planes)))
+
+
+def _loops_over_planes(body: LoopBody, part: LoopNode, rows: int) -> int:
+    """Return how many of the loops that reduce go over planes; 0 where the others do not go over one in memory.
+
+    A plane is what is inside of the loops over sums, by the steps of all accesses to what has as many elements. Of a
+    single sum it is what is left when the outermost loops have so many iterations.
+    """
+    iterated, reduced = body.sizes
+    if not reduced or not all(is_there(as_extent(size)) for size in (*iterated, *reduced)):
+        return 0
+    if not iterated:
+        counts = [size_hint(prod(reduced[:loops])) for loops in range(1, len(reduced))]
+        return next((loops for loops, count in enumerate(counts, 1) if count >= rows), 0)
+    elements = size_hint(prod(iterated) * prod(reduced))
+    large = [name for name in buffers_read(part) if size_hint(buffer_numel(name)) >= elements]
+    found = {_loops_outside(body, index) for name in large for index in loaded_at(body, name)}
+    return found.pop() if len(found) == 1 else 0
+
+
+def _loops_outside(body: LoopBody, index: sympy.Expr) -> int:
+    """Return how many loops that reduce have larger steps than each sum's, before others with smaller ones; else 0."""
+    kept, steps = ([as_extent(coefficient(index, v)) for v in found] for found in (body.iter_vars, body.reduce_vars))
+    if not all(isinstance(step, int) and step > 0 for step in (*kept, *steps)):
+        return 0
+    outer = sum(step > max(kept) for step in steps)
+    inside = all(step < min(kept) for step in steps[outer:])
+    return outer if inside and outer < len(steps) else 0
+
+
+def _pieces(size: sympy.Expr, wanted: int) -> int:
+    """Return into how many equal pieces a loop is cut, so many if it can be, else the most that it can; 1: a symbol."""
+    if wanted <= 1 or not sympy.sympify(size).is_Integer:
+        return 1
+    divisors = sympy.divisors(int(size))
+    return next((pieces for pieces in divisors if pieces >= wanted), divisors[-1])
+
+
+def _same_order(body: LoopBody, whole: LoopBody, buffer: str) -> bool:
+    """Return True if both stages go over the sums in the order of memory, beside or around the parts of each."""
+    if list(body.sizes[0]) != list(whole.sizes[0]) or len(whole.sizes[1]) != 1 or not stores_in_order(body):
+        return False
+    number, (parts,) = number_of_digits(whole.iter_vars, whole.sizes[0]), whole.sizes[1]
+    loads = [load.subs(dict.fromkeys(whole.reduce_vars, 0)) for load in loaded_at(whole, buffer)]
+    return all(any(sympy.expand(load - step * number) == 0 for step in (1, parts)) for load in loads)
+
+
+def split_at_planes(one: PlaneSum, undo: contextlib.ExitStack) -> None:
+    """Have the parts of a sum be planes, or pieces of planes, until `undo` is closed."""
+    from torch._inductor import ir
+
+    part: Any = one.part
+    node = part.node
+    layout, parts = node.layout, sympy.sympify(one.parts)
+    undo.callback(setattr, node, "layout", layout)
+    sizes = [*layout.size[:-1], parts]
+    strides = ir.FlexibleLayout.contiguous_strides(sizes)
+    key = "planes", one.outer, one.pieces
+    first = made_once(one.body, key, partial(_first_stage, one))
+    second = made_once(node_body(one.total), key, partial(_second_stage, one, node_body(one.total)))
+    part.bridge_in_planes = True
+    undo.callback(delattr, part, "bridge_in_planes")
+    node.layout = ir.FixedLayout(layout.device, layout.dtype, sizes, strides)
+    set_loop_body(one.part, first, undo)
+    set_loop_body(one.total, second, undo)
+
+
+def _first_stage(one: PlaneSum) -> LoopBody:
+    """Return loops over planes, sums and pieces around those that reduce a piece: in the order of memory."""
+    kept, reduced = one.body.sizes
+    planes, (size, *inside) = [*reduced[: one.outer]], reduced[one.outer :]
+    in_piece, pieces = sympy.sympify(size) / one.pieces, [sympy.Integer(one.pieces)] if one.pieces > 1 else []
+
+    def run(indices: Sequence[sympy.Symbol], within: Sequence[sympy.Symbol]) -> None:
+        from torch._inductor.virtualized import V
+
+        plane, column = indices[: one.outer], indices[one.outer : one.outer + len(kept)]
+        piece = indices[len(planes) + len(kept) :]
+        part = number_of_digits([*plane, *piece], [*planes, *pieces])
+        place = number_of_digits(column, kept) * one.parts + part
+        element = within[0] + in_piece * sum(piece)
+        stores = _stores_at()(V.get_ops_handler(), place)
+        run_loop_body(one.body, (column, [*plane, element, *within[1:]]), stores)
+
+    return remake_loop_body(run, [*planes, *kept, *pieces], [in_piece, *inside])
+
+
+def _stores_at() -> Any:
+    """Return the class of a handler that stores the result of a reduction at another place."""
+
+    class StoresAt(ops_handler_base()):  # type: ignore[misc]
+        def __init__(self, inner: Any, place: sympy.Expr) -> None:
+            self._inner, self._place = inner, place
+
+        def _default(self, name: str, args: tuple, kwargs: dict) -> Any:
+            return getattr(self._inner, name)(*args, **kwargs)
+
+        def store_reduction(self, name: str, _: object, value: Any) -> None:
+            self._inner.store_reduction(name, self._place, value)
+
+    return StoresAt
+
+
+def _second_stage(one: PlaneSum, whole: LoopBody) -> LoopBody:
+    """Return the loops that add up the parts, which follow each other in memory."""
+    dtype, found, sizes = one.total.node.get_dtype(), kind(one.total), whole.sizes[0]
+    name, place, variables = *stored_at(whole), whole.iter_vars
+
+    def run(indices: Sequence[sympy.Symbol], reduced: Sequence[sympy.Symbol]) -> None:
+        ops, (part,) = inductor_ops(), reduced
+        value = ops.load(one.buffer, number_of_digits(indices, sizes) * one.parts + part)
+        total = ops.reduction(dtype, torch.float32, found, value)
+        ops.store_reduction(name, place.subs(dict(zip(variables, indices, strict=True))), total)
+
+    return make_loop_body(run, sizes, [sympy.sympify(one.parts)])

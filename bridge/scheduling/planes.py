@@ -1,0 +1,115 @@
+"""Sums over planes, for which a group is tried once more: what goes over planes may then be one kernel with them.
+
+Inductor has split each of these sums at other places than the ends of planes (see inductor/plane_sums.py). Those that
+stay apart are Inductor's again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
+
+from .. import inductor
+from ..horizontal.column_costs import CLEAR_GAIN
+from ..inductor.columns import is_column_part
+from ..inductor.plane_sums import PlaneSum, plane_sum, split_at_planes
+from ..inductor.protocols import Kernel
+from ..inductor.sizes import size_hint
+from ..lowering.lift.commit import saved_bytes
+from ..lowering.triton import codegen
+from ..lowering.triton.profitability import traffic
+from ..reasons import Reason, Unsupported
+from .commit import Commit
+from .group_log import GroupLog
+
+#: Parts of all sums for each multiprocessor, at least: Inductor does not split what has as many without it.
+PARTS_OF_PROCESSOR = 2
+
+
+def try_in_planes(commit: Commit, log: GroupLog, try_passes: Callable[[], bool]) -> bool:
+    """Have the new kernels of a group with its sums over planes in `commit`; return what the passes returned.
+
+    try_passes: tries the group as it is in `commit`. False, with nothing changed, where no kernel comes of it that has
+    such a sum.
+    """
+    sums = _sums_of(commit)
+    while sums:
+        with ExitStack() as undo:
+            _split(commit, sums, undo)
+            done = _try_without_totals(commit, sums, try_passes)
+            names = set().union(*(inductor.operation_names(fused.kernel) for fused in commit.done))
+            used = [one for one in sums if one.part.get_name() in names]
+            if used and len(used) == len(sums):
+                commit.in_planes = undo.pop_all()
+                return done
+            if commit.done:
+                commit.undo()
+                commit.done.clear()
+                log.take_back(Reason.no_common_band, "other kernels than those of its sums over planes")
+        sums = used
+    return False
+
+
+def _try_without_totals(commit: Commit, sums: list[PlaneSum], try_passes: Callable[[], bool]) -> bool:
+    """Try a group without the kernels of second stages, which want other loops outermost, and are never in the band."""
+    group, totals = commit.group, {one.total.get_name() for one in sums}
+    positions = group.positions
+    group.positions = [p for p in positions if not inductor.operation_names(commit.schedule[p]) & totals]
+    group.rows_of_segments = True
+    commit.refused.clear()
+    try:
+        return try_passes()
+    finally:
+        group.positions = positions
+
+
+def _sums_of(commit: Commit) -> list[PlaneSum]:
+    """Return the sums over planes of a group; none of a kernel that adds up anything else in two stages."""
+    if not inductor.generates_triton(commit.group.device):
+        return []
+    rows = PARTS_OF_PROCESSOR * inductor.multiprocessors(commit.group.device)
+    found = []
+    for kernel in (commit.schedule[position] for position in commit.group.positions):
+        own = [plane_sum(node, rows) for node in inductor.loop_nodes(kernel) if is_column_part(node)]
+        known = [one for one in own if one is not None]
+        found += known if len(known) == len(own) else []
+    return found
+
+
+def _split(commit: Commit, sums: list[PlaneSum], undo: ExitStack) -> None:
+    """Have the sums' parts be planes in a group's kernels, and what is asked of new ones, until `undo` is closed."""
+    undo.callback(setattr, commit, "schedule", commit.schedule)
+    undo.callback(setattr, commit, "check_gain", commit.check_gain)
+    if commit.room is not None:
+        undo.callback(setattr, commit.room, "levels", dict(commit.room.levels))
+    nodes = {node.get_name() for one in sums for node in (one.part, one.total)}
+    for one in sums:
+        split_at_planes(one, undo)
+    changed = [_rebuilt(k, undo) if inductor.operation_names(k) & nodes else k for k in commit.schedule]
+    commit.schedule, commit.check_gain = changed, partial(_check_gain, sums)
+
+
+def _rebuilt(kernel: Kernel, undo: ExitStack) -> Kernel:
+    """Return a kernel of the same nodes, whose loops are others now; Unsupported where Inductor has none."""
+    nodes = inductor.loop_nodes(kernel)
+    if len(nodes) == 1:
+        return kernel
+    undo.callback(codegen.put_back, [kernel])
+    made = codegen.fuse_nodes(nodes)
+    if made is None:
+        detail = "Inductor's codegen cannot run its sums together in planes"
+        raise Unsupported(Reason.not_liftable, f"{kernel.get_name()}: {detail}")
+    codegen.put_back([made])
+    return made
+
+
+def _check_gain(sums: list[PlaneSum], kernel: Kernel, replaced: list[Kernel]) -> None:
+    """Raise Unsupported where a kernel saves little: rows that begin at any element are loaded in smaller accesses."""
+    names, before = inductor.operation_names(kernel), traffic([inductor.bytes_touched(k) for k in replaced])
+    own = [one for one in sums if one.part.get_name() in names]
+    parts = sum(4 * size_hint(inductor.buffer_numel(one.buffer)) for one in own)
+    saved = saved_bytes(set(names), replaced) - 2 * parts
+    if saved <= CLEAR_GAIN * before:
+        detail = f"sums over planes save {saved / 2**20:.1f} of {before / 2**20:.1f} MB"
+        raise Unsupported(Reason.not_profitable, f"{sorted(names)}: {detail}")

@@ -1,0 +1,98 @@
+"""Sums over images and pixels for each channel, whose parts are planes: in the kernel of what they add up."""
+
+from __future__ import annotations
+
+import functools
+
+import pytest
+import torch
+from torch._inductor.choices import InductorChoices
+
+import bridge
+from bridge import inductor, offline
+from bridge.backend import bridge as backend
+from bridge.offline.interpret import interpreter
+from bridge.reasons import Reason
+
+
+def scaled(x, g, s):
+    """The gradients of relu(x) * s, for its input and its scale."""
+    h = torch.where(x > 0, g, 0.01 * g)
+    return h * s, (h * x).sum((0, 2, 3))
+
+
+def padded(x, g, s):
+    """What is stored between has images that do not follow each other in memory."""
+    h = torch.tanh(g) * torch.exp(-x.float())
+    return h.to(x.dtype) * s, (h * x).sum((0, 2, 3)), h.sum((0, 2, 3))
+
+
+def given(shape, dtype=torch.bfloat16, make=torch.empty):
+    return [make(shape).to(dtype), make(shape).to(dtype), make(1, shape[1], 1, 1).to(dtype)]
+
+
+def beside(function, x, g, s, y):
+    """Beside two products, which need more memory than the partial sums."""
+    return *function(x, g, s), (y @ y) @ y
+
+
+def compiled(function, shape, **options):
+    torch._dynamo.reset()
+    inputs = [*given(shape), torch.empty(16384, 16384, dtype=torch.bfloat16)]
+    compile_fx = functools.partial(backend, options={"strict": True, **options})
+    return offline.compile_for_gpu(functools.partial(beside, function), inputs, compile_fx=compile_fx)
+
+
+@pytest.mark.parametrize("shape", [(32, 64, 112, 112), (16, 64, 113, 113), (8, 24, 256, 256)])
+@pytest.mark.parametrize("function", [scaled, padded])
+def test_channel_sums_are_in_the_kernel_of_what_they_add_up(function, shape):
+    """Apart there are three: what goes over planes, the first stage, and the second."""
+    assert compiled(function, shape).n_kernels == 2, bridge.report()
+    (group,) = bridge.report().groups
+    assert group.bytes_after < 0.7 * group.bytes_before
+
+
+def test_a_plane_of_any_length_is_read_once():
+    """No lane waits for the sum, and no row has to stay in registers."""
+    found = compiled(scaled, (8, 24, 256, 256))
+    (loop,) = (kernel for kernel in found.kernels if "tl.range" in kernel.source)
+    assert loop.source.count("tl.load(in_ptr0") == 1
+    assert not any("persistent" in line for group in bridge.report().groups for line in group.decisions)
+
+
+def test_parts_of_sums_need_room_in_memory():
+    """Without the products the graph's peak is at the kernel that leaves the parts."""
+    torch._dynamo.reset()
+    compile_fx = functools.partial(backend, options={"strict": True})
+    assert offline.compile_for_gpu(scaled, given((32, 64, 112, 112)), compile_fx=compile_fx).n_kernels == 3
+    (group,) = bridge.report().groups
+    assert any(reason is Reason.not_profitable and "bytes of memory more" in why for reason, why in group.apart)
+
+
+@pytest.fixture
+def split_sums(monkeypatch):
+    """Has a GPU of few multiprocessors, for which Inductor splits each long sum into nine parts."""
+    monkeypatch.setattr(inductor, "multiprocessors", lambda device: 4)
+    split = staticmethod(lambda device, rows, columns, inner_reduction: 9 if rows > 100 else 1)
+    monkeypatch.setattr(InductorChoices, "reduction_split_factor", split)
+
+
+def interpreted(function, inputs, dynamic):
+    torch._dynamo.reset()
+    with interpreter(), torch.no_grad():
+        options = {"strict": True, "force_fusion": True}
+        return torch.compile(function, backend="bridge", dynamic=dynamic, options=options)(*inputs)
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("shape", [(5, 3, 7, 11), (2, 2, 6, 10), (3, 4, 16, 16)])
+@pytest.mark.parametrize("function", [scaled, padded])
+def test_parts_of_planes_add_up_to_what_eager_has_in_float64(split_sums, function, shape, dynamic):
+    """Two images of two channels have planes in pieces."""
+    torch.manual_seed(0)
+    inputs = given(shape, torch.float32, torch.randn)
+    found = interpreted(function, inputs, dynamic)
+    for one, other in zip(found, function(*(tensor.double() for tensor in inputs)), strict=True):
+        torch.testing.assert_close(one.double(), other, rtol=1e-5, atol=1e-5)
+    if not dynamic:
+        assert bridge.report().kernels_after < bridge.report().kernels_before, bridge.report()

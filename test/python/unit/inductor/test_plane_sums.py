@@ -1,0 +1,80 @@
+"""Sums over planes: what first stages are taken for, the loops of both stages, and what is undone."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+import torch
+from schedules import look_at_column_part
+
+from bridge import inductor
+from bridge.inductor import plane_sums
+from bridge.inductor.columns import is_column_part
+
+IMAGES, CHANNELS, HEIGHT, WIDTH = 16, 32, 113, 115
+
+
+def sums(x):
+    return x.sum((0, 2, 3))
+
+
+def look(function, check, layout=torch.contiguous_format, shape=(IMAGES, CHANNELS, HEIGHT, WIDTH)):
+    """Call `check` with the first stage of a function's only sum."""
+    inputs = [torch.empty(shape).to(memory_format=layout)]
+    look_at_column_part(function, inputs, lambda part, _: check(part))
+
+
+@pytest.mark.parametrize(
+    ("rows", "pieces"), [(1, 1), (IMAGES * CHANNELS, 1), (IMAGES * CHANNELS + 1, 5), (10**6, None)]
+)
+def test_a_part_is_a_plane_or_a_piece_of_one(rows, pieces):
+    """Of as many pieces as there are to be, or as a plane can be cut into: 12995 is 5 * 23 * 113."""
+
+    def check(part):
+        one = plane_sums.plane_sum(part, rows)
+        loops = one.body.sizes[1][1]
+        assert one.outer == 1 and loops in (HEIGHT * WIDTH, HEIGHT)
+        assert one.pieces == (min(p for p in (5, 113) if loops % p == 0) if pieces == 5 else pieces or loops)
+        assert one.parts == IMAGES * one.pieces
+
+    look(sums, check)
+
+
+def test_both_stages_get_other_loops_until_that_is_undone():
+    def check(part):
+        one = plane_sums.plane_sum(part, 1)
+        stages, layout = (one.part, one.total), part.node.layout
+        before = [inductor.node_sizes(node) for node in stages]
+        with contextlib.ExitStack() as undo:
+            plane_sums.split_at_planes(one, undo)
+            assert not is_column_part(part)
+            (first, reduced), second = map(inductor.node_sizes, stages)
+            assert list(first) == [IMAGES, CHANNELS] and torch.Size(map(int, reduced)).numel() == HEIGHT * WIDTH
+            assert [list(map(int, sizes)) for sizes in second] == [[CHANNELS], [IMAGES]]
+            assert part.node.layout.size[-1] == IMAGES
+        assert [inductor.node_sizes(node) for node in stages] == before
+        assert part.node.layout is layout and is_column_part(part)
+
+    look(sums, check)
+
+
+def test_channels_that_are_neighbours_are_no_planes():
+    """Their sums are of columns."""
+    look(sums, lambda part: pytest.fail() if plane_sums.plane_sum(part, 1) else None, torch.channels_last)
+
+
+def of_whole_numbers(x):
+    return x.int().sum((0, 2, 3))
+
+
+def test_sums_that_float32_does_not_hold_are_none():
+    look(of_whole_numbers, lambda part: pytest.fail() if plane_sums.plane_sum(part, 1) else None)
+
+
+def test_a_single_sum_is_over_so_many_of_its_outermost_loops():
+    def check(part):
+        one = plane_sums.plane_sum(part, IMAGES * CHANNELS)
+        assert one is None or one.outer < len(one.body.sizes[1])
+
+    look(torch.sum, check)

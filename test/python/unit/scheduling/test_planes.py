@@ -1,0 +1,87 @@
+"""A group that is tried with its sums over planes: what changes meanwhile, what comes back, what saves too little."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from schedules import look_at_gpu_schedule
+
+from bridge import inductor
+from bridge.horizontal.peak_memory import Room
+from bridge.inductor.columns import is_column_part
+from bridge.reasons import Reason, Unsupported
+from bridge.reports import GroupReport
+from bridge.scheduling import planes
+from bridge.scheduling.commit import Commit
+from bridge.scheduling.group_log import GroupLog
+from bridge.scheduling.grouping import form_groups
+
+
+def scaled(x, g, s):
+    """The gradients of relu(x) * s, for its input and its scale."""
+    h = torch.where(x > 0, g, 0.01 * g)
+    return h * s, (h * x).sum((0, 2, 3))
+
+
+def look(check):
+    """Call `check` with (a commit of the group of a function with a sum over planes, its log)."""
+    seen = []
+
+    def find(schedule):
+        (group,), _ = form_groups(schedule, 16)
+        log = GroupLog(GroupReport("group0", sorted(group.names), 3, 3))
+        seen.append(group)
+        check(Commit({}, group, schedule, Room.of(schedule)), log)
+
+    shape = 16, 32, 113, 113
+    look_at_gpu_schedule(scaled, [torch.empty(shape), torch.empty(shape), torch.empty(1, 32, 1, 1)], find)
+    assert seen
+
+
+def parts(commit):
+    nodes = [node for kernel in commit.schedule for node in inductor.loop_nodes(kernel)]
+    return [node for node in nodes if is_column_part(node)]
+
+
+def test_a_group_of_which_nothing_comes_is_as_it_was():
+    def check(commit, log):
+        (part,), schedule, levels = parts(commit), commit.schedule, dict(commit.room.levels)
+        sizes, positions, tried = inductor.node_sizes(part), list(commit.group.positions), []
+
+        def try_passes():
+            tried.append(inductor.node_sizes(part))
+            commit.room.levels = {}
+            assert parts(commit) == []
+            assert len(commit.group.positions) == len(positions) - 1, "the second stage is not among them"
+            return True
+
+        assert planes.try_in_planes(commit, log, try_passes) is False
+        assert len(tried) == 1 and tried[0] != sizes
+        assert (inductor.node_sizes(part), commit.schedule, commit.room.levels) == (sizes, schedule, levels)
+        assert commit.group.positions == positions and commit.check_gain is None
+
+    look(check)
+
+
+def test_a_group_without_sums_over_planes_is_not_tried_again(monkeypatch):
+    monkeypatch.setattr(planes, "plane_sum", lambda part, rows: None)
+    look(lambda commit, log: pytest.fail() if planes.try_in_planes(commit, log, pytest.fail) else None)
+
+
+@pytest.mark.parametrize("saves", [False, True])
+def test_a_kernel_has_to_save_clearly_more_than_the_parts_are(monkeypatch, saves):
+    monkeypatch.setattr(planes, "saved_bytes", lambda names, kernels: (200 << 20) if saves else (1 << 20))
+
+    def check(commit, log):
+        def try_passes():
+            kernels = [commit.schedule[position] for position in commit.group.positions]
+            if saves:
+                return commit.check_gain(kernels[-1], kernels)
+            with pytest.raises(Unsupported, match=r"sums over planes save 1\.0 of") as refused:
+                commit.check_gain(kernels[-1], kernels)
+            assert refused.value.reason is Reason.not_profitable
+            return None
+
+        planes.try_in_planes(commit, log, try_passes)
+
+    look(check)
