@@ -66,7 +66,7 @@ def functions(batch: int) -> dict[str, tuple[Callable, list[tuple[int, ...]]]]:
     """Return name -> (function, shapes of its inputs); images have their channels last."""
     image, tokens = (batch, *SHAPE), (8, 16 * batch, 2048)
     parts = [64, 128, 32, 32]
-    activations = {"relu": F.relu, "silu": F.silu, "gelu": F.gelu}
+    activations: dict[str, Callable] = {"relu": F.relu, "silu": F.silu, "gelu": F.gelu}
     return {
         "joined, pool 3": (joined_pool, [*((batch, c, *SHAPE[1:]) for c in parts), *((c,) for c in parts)]),
         **{f"{n}, pool 3": (pool(a, 3, 1, 1), [image, SHAPE[:1]]) for n, a in activations.items()},
@@ -95,8 +95,8 @@ def measure(function: Callable, inputs: list[Tensor]) -> tuple[list[float], list
         theirs = compiled(function, "inductor", inputs)
         with bridge.config.patch(force_fusion=True):
             one = compiled(function, bridge_backend, inputs)
-        graphs, counts = zip(theirs, one, compiled(function, bridge_backend, inputs), strict=True)
-        return replay_times(list(graphs)), list(counts)
+        found = [theirs, one, compiled(function, bridge_backend, inputs)]
+        return replay_times([graph for graph, _ in found]), [count for _, count in found]
 
 
 def made(shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:

@@ -336,6 +336,7 @@ torch._inductor.virtualized
     V: choices debug fake_mode get_ops_handler graph local_buffer_context set_extern_kernel_nodes
         set_graph_handler set_kernel_handler set_ops_handler
 torch._ops
+    HigherOrderOperator
     OpOverload._opname
 torch._prims_common
     is_contiguous_or_false(a)

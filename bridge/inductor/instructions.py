@@ -129,7 +129,7 @@ def _same_for_neighbours(block: LoopBlock, uniform: AbstractSet[str]) -> set[FxN
 
 def _follows(op: FxNode, same: AbstractSet[FxNode]) -> bool:
     """Return True for an operation on values that elements side by side share, or that makes one of them."""
-    return op.op == "call_method" and (op.target == "store_reduction" or same.issuperset(op.all_input_nodes))
+    return op.op == "call_method" and (op.target == "store_reduction" or same >= set(op.all_input_nodes))
 
 
 def _numbered(

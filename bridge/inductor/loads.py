@@ -23,7 +23,7 @@ def bytes_loaded(node: Kernel) -> int:
     """
     names = node.get_operation_names()
     loads = {dep.normalize() for dep in plain_accesses(node.read_writes.reads)}
-    return sum(_amount(dep) for dep in loads if not stays_inside(node.scheduler, dep.name, names))
+    return sum(_amount(node, dep) for dep in loads if not stays_inside(node.scheduler, dep.name, names))
 
 
 def bytes_loaded_in_passes(node: Kernel) -> int:
@@ -33,14 +33,14 @@ def bytes_loaded_in_passes(node: Kernel) -> int:
     what has been made in a pass is at hand in it, and a reduction's result in the next one.
     """
     loads = {(number, dep.normalize()) for number, dep in _loads_in_passes(node)}
-    return sum(_amount(dep) for _, dep in loads)
+    return sum(_amount(node, dep) for _, dep in loads)
 
 
 def bytes_read_back(node: Kernel) -> dict[str, int]:
     """Return the bytes of buffers that a kernel makes for itself alone, and in a loop loads in a later pass."""
     names = node.get_operation_names()
     own = [dep for _, dep in _loads_in_passes(node) if stays_inside(node.scheduler, dep.name, names)]
-    return {dep.name: _amount(dep) for dep in own}
+    return {dep.name: _amount(node, dep) for dep in own}
 
 
 def _loads_in_passes(node: Kernel) -> Iterator[tuple[int, Dependency]]:
@@ -53,12 +53,14 @@ def _loads_in_passes(node: Kernel) -> Iterator[tuple[int, Dependency]]:
         at_hand |= dict.fromkeys(buffers_made(one), number + bool(node_sizes(one)[1]))
 
 
-def _amount(dep: Dependency) -> int:
-    """Return the bytes of a load, at most those of its buffer: many iterations may load one element.
+def _amount(node: Kernel, dep: Dependency) -> int:
+    """Return the bytes of a kernel's load, at most those of its buffer: many iterations may load one element.
 
     Inductor's estimate knows it where the index says so, and takes one with divisions to reach as many elements as
     there are iterations: with finer loops and no division, the same load would seem to be less.
     """
     from torch._inductor.virtualized import V
 
-    return min(V.graph.get_dep_size_hint(dep), elements_of_buffer(dep.name) * buffer_dtype(dep.name).itemsize)
+    # After a library call has written into it, a buffer has the call's name, which has no layout.
+    name = node.scheduler.mutation_real_name.get(dep.name, dep.name)
+    return min(V.graph.get_dep_size_hint(dep), elements_of_buffer(name) * buffer_dtype(name).itemsize)

@@ -9,10 +9,6 @@ from ...inductor.protocols import Kernel
 from ..triton.profitability import CACHED_BYTES, LAUNCH_BYTES
 from .programs import Executed, executed
 
-#: What a kernel takes whose instructions take longer than its memory, as a multiple of their time: of the fused kernels
-#: of `benchmarks/recomputed.py` that were slower than two, nine took 0.83 to 1.38 of the estimate on an H100.
-NOT_HIDDEN = 1.1
-
 
 def times_apart(kernels: Sequence[Kernel], done: Iterable[Executed]) -> int:
     """Return the bytes that a GPU moves in the time of several kernels, without their launches.
@@ -28,10 +24,13 @@ def times_apart(kernels: Sequence[Kernel], done: Iterable[Executed]) -> int:
 def computed_again(kernel: Kernel, count: int, apart: int) -> tuple[int, int] | None:
     """Return (bytes in the time of a kernel's instructions, those of `count` kernels that it replaces) if it is longer.
 
-    None where it is not, or where memory takes longer than the instructions. apart: the `times_apart` of those kernels.
+    None where it is not, where memory takes longer than the instructions, or where the kernel reduces: what it makes of
+    a row in several shapes counts for each of them, and is computed once. apart: the `times_apart` of those kernels.
     A value that several lanes need, as of a pooled window or of a shifted row, each of them computes.
     """
-    instructions = int(NOT_HIDDEN * executed(kernel).moved)
+    if inductor.reduces(kernel):
+        return None
+    instructions = int(executed(kernel).moved)
     launches = (count - 1) * LAUNCH_BYTES if inductor.generates_triton(inductor.device_of(kernel)) else 0
     if instructions <= max(_touched(kernel), apart + launches):
         return None

@@ -146,9 +146,9 @@ static bool isTranscendental(Operation *op) {
     return !isCheap(special.getFn());
   return isa<math::MathDialect>(op->getDialect()) &&
          !isa<math::AbsFOp, math::AbsIOp, math::CeilOp, math::FloorOp,
-              math::RoundOp, math::RoundEvenOp, math::TruncOp,
-              math::IsNaNOp, math::IsInfOp, math::CopySignOp, math::FmaOp,
-              math::SqrtOp, math::RsqrtOp>(op);
+              math::RoundOp, math::RoundEvenOp, math::TruncOp, math::IsNaNOp,
+              math::IsInfOp, math::CopySignOp, math::FmaOp, math::SqrtOp,
+              math::RsqrtOp>(op);
 }
 
 /// True if a lane that reads again, at `place`, what `load` reads in it gets

@@ -141,7 +141,7 @@ def test_numbers_of_weights_of_segments(few_processors, as_if_large):
     assert decisions(), bridge.report().details()
 
 
-@pytest.mark.parametrize(("tokens", "width", "block"), [(32, 24, 16), (40, 640, 8), (60, 36, 12)])
+@pytest.mark.parametrize(("tokens", "width", "block"), [(32, 24, 16), (40, 640, 8), (60, 36, 20)])
 def test_numbers_of_sums_inside_so_many_sequences(one_stage, tokens, width, block):
     """Each of them has as many parts, whatever their number: what adds these up holds them all."""
     check_sizes(adaln_residual_images, [(None, tokens, width)] * 2 + [(None, width)] * 3, [3, 2, 7])
