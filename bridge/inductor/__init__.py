@@ -36,7 +36,7 @@ from .hooks import (
     users_pass,
 )
 from .instructions import buffers_loaded, instructions, instructions_of, serial_instructions
-from .loads import bytes_loaded, bytes_loaded_in_passes, bytes_read_back
+from .loads import buffers_loaded_again, bytes_loaded, bytes_loaded_in_passes, bytes_read_back
 from .loops import (
     forget_waiting,
     inductor_ops,

@@ -43,6 +43,18 @@ def bytes_read_back(node: Kernel) -> dict[str, int]:
     return {dep.name: _amount(node, dep) for dep in own}
 
 
+def buffers_loaded_again(node: Kernel) -> set[str]:
+    """Return the buffers that a kernel loads in a second pass over its rows, or after a pass that has made them.
+
+    What two reductions of one pass need is loaded once.
+    """
+    made = set().union(*map(buffers_made, loop_nodes(node)))
+    passes: dict[str, set[int]] = {}
+    for number, dep in _loads_in_passes(node):
+        passes.setdefault(dep.name, set()).add(number)
+    return {name for name, numbers in passes.items() if name in made or len(numbers) > 1}
+
+
 def _loads_in_passes(node: Kernel) -> Iterator[tuple[int, Dependency]]:
     """Give (number of the pass, load) of what is not at hand in a pass."""
     at_hand: dict[str, int] = {}  # the first pass in which a buffer of the kernel's is

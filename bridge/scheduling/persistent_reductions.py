@@ -6,7 +6,6 @@ what is computed with its result.  This choice is all that Bridge changes in a k
 
 from __future__ import annotations
 
-from collections import Counter
 from math import prod
 
 from .. import inductor
@@ -48,7 +47,9 @@ def _make_persistent(kernel: Kernel) -> list[str]:
 def persistent_registers(kernel: Kernel) -> int:
     """Return the 32-bit registers of the rows that a kernel loads, if it goes over one of them more than once.
 
-    So it does over a row that it has made for itself: a loop stores that, and loads it in its next pass.
+    So it does over a row that it has made for itself: a loop stores that, and loads it in its next pass. A row that two
+    reductions of one pass need is loaded once: sums of the gradient of a group norm, of rows of 15876 elements, took
+    3.5 times as long on an H100 with such a row in registers.
 
     0 if not.
 
@@ -66,8 +67,7 @@ def persistent_registers(kernel: Kernel) -> int:
     rows = inductor.size_hint(prod(reductions[0][0]))
     touched, own = inductor.bytes_touched(kernel), inductor.bytes_read_back(kernel)
     whole, made = (_at_least(rows * int(length), amounts) for amounts in (touched, own))
-    uses = Counter(n for node in nodes for n in inductor.buffers_read(node) | inductor.buffers_written(node))
-    if not made and not any(uses[name] > 1 for name in whole):
+    if not made and not whole & inductor.buffers_loaded_again(kernel):
         return 0
     if any(len(inductor.subscripts_read(node, name)) > 1 for node in nodes for name in whole | made):
         return 0

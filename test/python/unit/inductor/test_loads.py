@@ -36,6 +36,19 @@ def test_a_loop_reads_back_what_it_makes_of_a_row(function, sizes):
     assert sorted(size for size in read.values() if size > 40) == sizes
 
 
+def two_sums(x):
+    return x.tanh().sum(-1), x.exp().amax(-1)
+
+
+@pytest.mark.parametrize(("function", "again"), [(of_row, False), (two_sums, False), (softmax, True)])
+def test_a_buffer_is_loaded_again_in_another_pass(function, again):
+    """Two reductions of one pass load it once; what a reduction gives for each row is loaded after it, as a number."""
+    with scheduled(function, (10, 256)) as graph:
+        found = set().union(*map(loads.buffers_loaded_again, graph.scheduler.nodes))
+        large = {name for name in found if loads.elements_of_buffer(name) > 10}
+    assert bool(large) == again
+
+
 def of_few(x, mask):
     """The mask is one for all batches: of a flat loop its index has divisions, and its 40 bytes seemed to be 10,240."""
     return torch.where(mask, x, 0.0).sum((0, 2, 3))

@@ -39,6 +39,11 @@ def norm_and_rotate(x):
     return heads + torch.cat([-second, first], -1)
 
 
+def two_sums(x):
+    """Both need the row, and a loop loads it once for the two."""
+    return x.tanh().sum(-1), x.exp().amax(-1)
+
+
 READ_AGAIN = [norm, layer_norm, residual_norm, softmax, logsumexp_of_stored]
 
 
@@ -98,11 +103,12 @@ def test_options_turn_it_off(options):
     ("fn", "shape"),
     [
         (lambda x: x.sum(-1), (4096, 4096)),
+        (two_sums, (4096, 4096)),
         (norm, (4096, 32768)),
         (lambda x: x - x.mean(0), (4096, 4096)),
         (norm_and_rotate, (4096, 4096)),
     ],
-    ids=["one pass", "too long", "not neighbours", "several subscripts"],
+    ids=["one pass", "two sums of one pass", "too long", "not neighbours", "several subscripts"],
 )
 def test_loop_stays(fn, shape):
     theirs = offline.compile_for_gpu(fn, [torch.randn(shape)])
