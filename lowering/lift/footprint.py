@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from bridge.affine import dtypes
 from bridge.affine.mlir_runtime import ir
 
-from ..triton.profitability import power_of_2
+from ..triton.profitability import MAX_ROW_REGISTERS, power_of_2
 from .broadcasts import depends_on
 from .reductions import combine_kind
 
@@ -18,18 +18,21 @@ def row_registers(reductions: Iterable[ir.Operation]) -> int | None:
 
     reductions: the outermost loops that carry values.  An element that several loops load counts once.
     Block sizes are powers of two, so the inner extents are rounded up.  None where an inner extent is symbolic,
-    0 where there is no reduction.
+    0 where there is no reduction.  What is loaded in 16 bits is computed in 32: a row of more lanes than a block has
+    registers for counts as many registers as lanes.
     """
     loads: dict[tuple[ir.Value, str], int] = {}
+    longest = 0
     for loop in reductions:
         iterations = _volume(loop)
         if iterations is None:
             return None
         iterations *= _segments(loop)
+        longest = max(longest, iterations)
         for load, key in _inner_loads(loop):
             element = ir.MemRefType(load.operands[0].type).element_type
             loads[load.operands[0], key] = iterations * dtypes.signed_dtype(str(element)).itemsize * 8
-    return sum(loads.values()) // 32
+    return max(sum(loads.values()) // 32, longest if longest > MAX_ROW_REGISTERS else 0)
 
 
 def lane_combinations(band: ir.Operation) -> list[ir.Operation]:

@@ -37,6 +37,12 @@ def test_an_extent_is_rounded_up_to_a_power_of_two(element, expected):
     assert registers((48, "%i"), element=element) == expected
 
 
+@pytest.mark.parametrize(("extent", "expected"), [(32768, 16384), (32769, 65536)])
+def test_a_row_of_16_bits_is_computed_in_32(extent, expected):
+    """Groups of 63504 bf16 numbers were kept, as 32768 registers: 7.4 ms on an H100, where their loop takes 0.7."""
+    assert registers((extent, "%i"), element="bf16") == expected
+
+
 def test_an_element_that_two_loops_load_counts_once():
     assert registers((64, "%i"), (64, "%i")) == 64
     assert registers((64, "%i"), (64, "%i + 64")) == 128
