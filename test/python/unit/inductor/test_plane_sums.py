@@ -61,7 +61,9 @@ def test_both_stages_get_other_loops_until_that_is_undone():
 
 def test_channels_that_are_neighbours_are_no_planes():
     """Their sums are of columns."""
-    look(sums, lambda part: pytest.fail() if plane_sums.plane_sum(part, 1) else None, torch.channels_last)
+    seen = []
+    look(sums, lambda part: seen.append(plane_sums.plane_sum(part, 1)), torch.channels_last)
+    assert seen == [None]
 
 
 def of_whole_numbers(x):
@@ -69,7 +71,9 @@ def of_whole_numbers(x):
 
 
 def test_sums_that_float32_does_not_hold_are_none():
-    look(of_whole_numbers, lambda part: pytest.fail() if plane_sums.plane_sum(part, 1) else None)
+    seen = []
+    look(of_whole_numbers, lambda part: seen.append(plane_sums.plane_sum(part, 1)))
+    assert seen == [None]
 
 
 def test_a_single_sum_is_over_so_many_of_its_outermost_loops():
