@@ -36,7 +36,10 @@ def concatenate_slices(graph: Graph) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class _Filled:
-    """A tensor that slices along a dimension fill; steps: the nodes that write one each, in order; pieces: by place."""
+    """Hold how slices along a dimension fill a tensor.
+
+    node: the tensor; steps: the nodes that write a slice each, in order; pieces: what they write, by place.
+    """
 
     node: Node
     dimension: int
@@ -56,8 +59,8 @@ def _filled(node: Node) -> _Filled | None:
     pieces = _in_order(steps, dimension)
     if pieces is None or not all(map(_is_computed, pieces)):
         return None
-    between = {*steps, *(user for step in steps[:-1] for user in step.users)}
-    if not all(map(_reads_nothing, between.difference(steps))) or _something_changes(steps):
+    readers = {user for step in steps[:-1] for user in step.users}.difference(steps)
+    if not all(map(_reads_nothing, readers)) or _something_changes(steps):
         return None
     return _Filled(node, dimension, tuple(steps), tuple(pieces))
 

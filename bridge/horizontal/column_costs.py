@@ -18,7 +18,7 @@ from ..inductor.protocols import Kernel, LoopNode
 from ..inductor.sizes import Extent, divided_up, of_each
 from ..lowering.lift.times import bytes_in_cache
 from ..lowering.triton.columns import MOST_PARTS, SUM_ELEMENTS, rows_of_step, stages_of_loop, sum_block, warps_of_row
-from ..lowering.triton.profitability import INSTRUCTIONS_A_BYTE, LAUNCH_BYTES, power_of_2
+from ..lowering.triton.profitability import INSTRUCTIONS_A_BYTE, LAUNCH_BYTES, power_of_2, traffic
 from ..reasons import Reason, Unsupported
 from .column_sums import Tile
 
@@ -207,7 +207,7 @@ def _added_by_torch(tile: Tile) -> list[ColumnSum]:
 
 
 def _moved(kernels: list[Kernel]) -> int:
-    return sum(sum(inductor.bytes_touched(kernel).values()) for kernel in kernels)
+    return traffic(list(map(inductor.bytes_touched, kernels)))
 
 
 def _without_doubles(kernels: Iterable[Kernel]) -> list[Kernel]:

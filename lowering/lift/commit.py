@@ -67,7 +67,7 @@ def rewrite(
 
 
 class _Before(NamedTuple):
-    """What is known of kernels before their nodes have other loops.
+    """Hold what is known of kernels before their nodes have other loops.
 
     loaded: bytes; executed: by each of several; unrolled: lanes reduce by themselves what they reduced in loops; time:
     of several, as the bytes that a GPU moves in it.

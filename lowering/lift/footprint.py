@@ -10,7 +10,7 @@ from bridge.affine.mlir_runtime import ir
 
 from ..triton.profitability import MAX_ROW_REGISTERS, power_of_2
 from .broadcasts import depends_on
-from .reductions import combine_kind
+from .reductions import combine_kind, terminator
 
 
 def row_registers(reductions: Iterable[ir.Operation]) -> int | None:
@@ -93,8 +93,10 @@ def goes_once(band: ir.Operation) -> bool:
     kept = {store.operands[1] for store in stores if depends_on(store.operands[0], results)}
     late = results | {load.results[0] for load in loads if load.operands[0] in kept}
     in_lanes = [store for store in stores if "bridge.band" not in loop_around(store).attributes]
-    reduced = [loop.regions[0].blocks[0].operations[len(loop.regions[0].blocks[0].operations) - 1] for loop in reducing]
-    values = [*(store.operands[0] for store in in_lanes), *(value for end in reduced for value in end.operands)]
+    values = [
+        *(store.operands[0] for store in in_lanes),
+        *(value for loop in reducing for value in terminator(loop).operands),
+    ]
     return not any(depends_on(value, late) for value in values)
 
 

@@ -31,7 +31,7 @@ def lift_reduction(evaluator: ValueEvaluator, loop: ir.Operation, value: ir.Valu
     """Return the result of a loop with `iter_args` as `ops.reduction` over the loops' variables."""
     position = list(loop.results).index(value)
     innermost, position = _innermost(loop, position)
-    yielded = list(_terminator(innermost).operands)[position]
+    yielded = list(terminator(innermost).operands)[position]
     owner = yielded.owner
     name = getattr(owner, "name", None)
     if name == "bridge.combine":
@@ -40,7 +40,7 @@ def lift_reduction(evaluator: ValueEvaluator, loop: ir.Operation, value: ir.Valu
     return _single(evaluator, name, pieces, value)
 
 
-def _terminator(loop: ir.Operation) -> ir.Operation:
+def terminator(loop: ir.Operation) -> ir.Operation:
     """Return the yield of a loop."""
     return list(loop.regions[0].blocks[0].operations)[-1].operation
 
@@ -48,7 +48,7 @@ def _terminator(loop: ir.Operation) -> ir.Operation:
 def _innermost(loop: ir.Operation, position: int) -> tuple[ir.Operation, int]:
     """Follow the yields inward while a loop yields another loop's result."""
     while True:
-        yielded = list(_terminator(loop).operands)[position]
+        yielded = list(terminator(loop).operands)[position]
         owner = yielded.owner
         if getattr(owner, "name", None) != "affine.for":
             return loop, position

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from ... import inductor
 from ...inductor.protocols import Kernel
-from ..triton.profitability import CACHED_BYTES, LAUNCH_BYTES
+from ..triton.profitability import CACHED_BYTES, LAUNCH_BYTES, traffic
 from .programs import Executed, executed
 
 #: What a kernel takes that is bound by its instructions, over their time: memory is not hidden entirely behind them.
@@ -50,4 +50,4 @@ def bytes_in_cache(kernel: Kernel, kernels: Iterable[Kernel]) -> int:
 
 
 def _touched(kernel: Kernel) -> int:
-    return sum(inductor.bytes_touched(kernel).values())
+    return traffic([inductor.bytes_touched(kernel)])
