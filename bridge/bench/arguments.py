@@ -12,6 +12,10 @@ MODES = ("prefill", "decode", "vision", "training")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `bridge bench` to a parser."""
     parser.add_argument("--only", nargs="+", default=[], metavar="PART", help="models with such a part in their name")
+    parser.add_argument(
+        "--architectures", nargs="+", default=[], metavar="NAME",
+        help="instead of the zoo: timm/MODEL, or transformers/STEM:HEAD with its default configuration and two layers",
+    )  # fmt: skip
     parser.add_argument("--modes", nargs="+", choices=MODES, default=list(MODES))
     parser.add_argument("--batches", nargs="+", type=int, default=[1, 16], help="sequences that are decoded together")
     parser.add_argument("--compiles", type=int, default=1, help="compilations of each case (default: %(default)s)")

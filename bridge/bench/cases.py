@@ -216,8 +216,11 @@ def _classify(module: nn.Module, batch: int, sizes: Sizes) -> tuple:
 
 def _image_shape(module: nn.Module, sizes: Sizes) -> tuple[int, int, int, int]:
     patches = getattr(module, "patch_embed", None) or getattr(module, "stem", None)  # of timm
-    height, width = (module.config.image_size,) * 2 if patches is None else patches.img_size
-    return sizes.images, 3, height, width
+    if hasattr(patches, "img_size"):
+        return sizes.images, 3, *patches.img_size
+    if hasattr(module, "pretrained_cfg"):
+        return sizes.images, *module.pretrained_cfg["input_size"]
+    return sizes.images, 3, *(module.config.image_size,) * 2
 
 
 def _noise(module: nn.Module, shape: tuple[int, ...]) -> torch.Tensor:

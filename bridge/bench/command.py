@@ -16,10 +16,11 @@ from typing import TypeAlias, TypeVar
 import torch
 
 from ..reports import bugs
-from . import findings, gpu_measurements, measure, zoo
+from . import findings, gpu_measurements, measure
 from .arguments import add_arguments
 from .cases import FAILURES, Case, first_line, make_case
 from .corpus import command as corpus
+from .named import asked_for, named
 from .plot import Axis, Bars, write_svg
 from .red import exit_status
 from .results import Result, Run, case_name, describe, load, regressions
@@ -32,7 +33,7 @@ Job = tuple[Architecture, str, int]
 
 def jobs(options: argparse.Namespace) -> list[Job]:
     """List the jobs that are asked for and installed; as time may run out, larger batches and training come last."""
-    chosen = [a for a in zoo.selected(options.only) if a.available]
+    chosen = [a for a in asked_for(options) if a.available]
     pairs = [(a, mode) for a in chosen for mode in a.modes if mode in options.modes]
     first, *others = options.batches
     once = [(a, mode, first) for a, mode in pairs]
@@ -45,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
     if options.corpus:
         return corpus.run(options)
     todo = jobs(options)
-    missing = sorted({a.library for a in zoo.selected(options.only) if not a.available})
+    missing = sorted({a.library for a in asked_for(options) if not a.available})
     if missing:
         print(f"not installed, so left out what needs it: {', '.join(missing)}", flush=True)
     if options.list or not todo:
@@ -102,23 +103,22 @@ def _outcomes(numbered: list[tuple[int, Job]], compiles: int) -> Iterator[tuple[
         ((number, job),) = numbered
         yield (number, job), _attempt(job, partial(measure.measure, number=number, compiles=compiles))
         return
-    named = [(number, architecture.name, mode, batch, compiles) for number, (architecture, mode, batch) in numbered]
-    for place, outcome in side_by_side(_attempt_in_turn, named):
+    by_name = [(number, architecture.name, mode, batch, compiles) for number, (architecture, mode, batch) in numbered]
+    for place, outcome in side_by_side(_attempt_in_turn, by_name):
         yield numbered[place], outcome or "the process died"
 
 
-def _attempt_in_turn(named: tuple[int, str, str, int, int], turn: Turn) -> Outcome:
+def _attempt_in_turn(by_name: tuple[int, str, str, int, int], turn: Turn) -> Outcome:
     """Return the outcome of a job in a process of its own, whose internal errors nobody else would see."""
-    number, name, mode, batch, compiles = named
+    number, name, mode, batch, compiles = by_name
     measured = partial(measure.measure, number=number, compiles=compiles, plan=measure.Plan(alone=turn.alone))
     return attempt_by_name(name, mode, batch, measured)
 
 
 def attempt_by_name(name: str, mode: str, batch: int, measured: Callable[[Case], Measured]) -> Measured | str:
     """Return what is measured of a model, in a process that has done nothing yet; or why there is nothing."""
-    (architecture,) = (a for a in zoo.ZOO if a.name == name)
     measure.warm_up()
-    outcome = _attempt((architecture, mode, batch), measured)
+    outcome = _attempt((named(name), mode, batch), measured)
     return f"internal_error: {bugs()[0]}" if bugs() else outcome
 
 

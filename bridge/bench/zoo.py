@@ -99,7 +99,7 @@ def _transformers(stem: str, head: str, config: str = "Config") -> Callable[...,
     return make
 
 
-def _timm(name: str) -> Callable[..., nn.Module]:
+def of_timm(name: str) -> Callable[..., nn.Module]:
     """Return a function that builds a model that timm has under a name."""
 
     def make(**values: object) -> nn.Module:
@@ -227,7 +227,7 @@ VISION = [
         {"embed_dim": 16, "depths": [2, 1], "num_heads": [2, 4], "window_size": 4, "patch_size": 2, **_SMALL_IMAGE},
     ),
     Architecture(
-        "eva02-base", "image", "timm", _timm("eva02_base_patch14_224"), {"depth": 2},
+        "eva02-base", "image", "timm", of_timm("eva02_base_patch14_224"), {"depth": 2},
         {"depth": 1, "embed_dim": 64, "num_heads": 4, "img_size": 28, "num_classes": 10},
     ),
     Architecture(
