@@ -15,7 +15,7 @@ import sympy
 
 from .loops import made_once
 from .protocols import Kernel, LoopBlock, LoopBody, LoopNode
-from .schedule import elements, loop_nodes, node_body
+from .schedule import buffer_dtype, elements, loop_nodes, node_body
 
 if TYPE_CHECKING:
     from torch.fx import Node as FxNode
@@ -95,10 +95,28 @@ def _of_bodies(bodies: Sequence[LoopBody], made: AbstractSet[str]) -> list[Opera
 
 def instructions_of(kernel: Kernel) -> int:
     """Return the instructions of all elements of a kernel, for typical sizes."""
+    return int(sum(size * instructions(nodes) for size, nodes in _by_size(kernel).items()))
+
+
+def bytes_asked_for(kernel: Kernel) -> int:
+    """Return the bytes that the loads of all elements of a kernel ask the nearest cache for, for typical sizes.
+
+    What several elements load, each asks for, but for neighbours in memory (see UNIFORM).
+    """
+    return int(sum(size * _bytes_of_element(nodes) for size, nodes in _by_size(kernel).items()))
+
+
+def _by_size(kernel: Kernel) -> dict[int, list[LoopNode]]:
+    """Return the nodes of a kernel by how many elements their loops go over."""
     by_size: dict[int, list[LoopNode]] = {}
     for node in loop_nodes(kernel):
         by_size.setdefault(elements(node), []).append(node)
-    return int(sum(size * instructions(nodes) for size, nodes in by_size.items()))
+    return by_size
+
+
+def _bytes_of_element(nodes: Sequence[LoopNode]) -> float:
+    loads = (one for one in _distinct(nodes) if one.name == "load")
+    return sum(buffer_dtype(str(one.value[1])).itemsize * one.share for one in loads)
 
 
 def _operations(body: LoopBody, numbers: dict[Value, int]) -> Iterator[Operation]:
@@ -108,9 +126,9 @@ def _operations(body: LoopBody, numbers: dict[Value, int]) -> Iterator[Operation
     differ = {*variables[-1:], *body.indirect_vars}
     uniform = {name for name, index in body.indexing_exprs.items() if not differ & index.free_symbols}
     indices = {name: index.xreplace(places) for name, index in body.indexing_exprs.items()}
-    for block in [body.root_block, *body.subblocks.values()]:
+    for part, block in {"": body.root_block, **body.subblocks}.items():
         same = _same_for_neighbours(block, uniform)
-        for op, value in _numbered(block, indices, numbers):
+        for op, value in _numbered(block, part, indices, numbers):
             if op.op == "call_method" and op.target not in _FREE:
                 yield Operation(str(op.target), value, UNIFORM if op in same else 1.0)
 
@@ -133,9 +151,13 @@ def _follows(op: FxNode, same: AbstractSet[FxNode]) -> bool:
 
 
 def _numbered(
-    block: LoopBlock, indices: Mapping[str, sympy.Expr], numbers: dict[Value, int]
+    block: LoopBlock, part: str, indices: Mapping[str, sympy.Expr], numbers: dict[Value, int]
 ) -> Iterator[tuple[FxNode, Value]]:
-    """Yield (operation, its value) of a block, and give each new value a number; indices: of the loops, by name."""
+    """Yield (operation, its value) of a block, and give each new value a number.
+
+    part: name of a block under a mask, or nothing: what is loaded under two masks is loaded twice; indices: of the
+    loops, by name.
+    """
     known: dict[object, Hashable] = {}
 
     def argument(value: object) -> Hashable:
@@ -147,5 +169,6 @@ def _numbered(
         elif op.op in ("call_method", "call_module"):
             # The first argument of a method is the handler of all operations.
             value = (str(op.target), *map(argument, op.args[op.op == "call_method" :]))
+            value += (part,) * (op.target == "load")
             known[op] = numbers.setdefault(value, len(numbers))
             yield op, value

@@ -51,10 +51,7 @@ def rewrite(
         judged = [] if timing else kernels
         kernel, decisions = _one_kernel([nodes[n.name] for n in band.nodes], judged)
         if judged:
-            _check_time(kernel, judged, before)
-        if judged and inductor.generates_triton(place[1]):
-            _check_rows(kernel, judged, band, before.loaded, before.unrolled)
-            _check_programs(kernel, judged, band, before)
+            _check_profit(kernel, judged, band, before)
         if band.in_registers and band.registers is not None:
             undo.callback(codegen.undo_persistent, *place)
             codegen.make_persistent(*place, row_of_block(band, before.unrolled))
@@ -70,19 +67,23 @@ class _Before(NamedTuple):
     """Hold what is known of kernels before their nodes have other loops.
 
     loaded: bytes; executed: by each of several; unrolled: lanes reduce by themselves what they reduced in loops; time:
-    of several, as the bytes that a GPU moves in it.
+    of several, as the bytes that a GPU moves in it; beside: bytes that those of several without reductions move around
+    what they access.
     """
 
     loaded: int
     executed: list[Executed]
     unrolled: bool
     time: int = 0
+    beside: int = 0
 
 
 def _before(band: LiftedBand, nodes: dict[str, LoopNode], kernels: list[Kernel]) -> _Before:
     done = [executed(kernel) for kernel in kernels] if len(kernels) > 1 else []
     time = times_apart(kernels, done) if done else 0
-    return _Before(sum(map(_bytes_loaded, kernels)), done, _unrolled_reductions(band, nodes), time)
+    loops = [kernel for kernel in kernels if len(kernels) > 1 and not inductor.reduces(kernel)]
+    beside = sum(map(inductor.bytes_beside_tile, loops))
+    return _Before(sum(map(_bytes_loaded, kernels)), done, _unrolled_reductions(band, nodes), time, beside)
 
 
 def _set_bodies(band: LiftedBand, nodes: dict[str, LoopNode], undo: contextlib.ExitStack) -> None:
@@ -92,6 +93,15 @@ def _set_bodies(band: LiftedBand, nodes: dict[str, LoopNode], undo: contextlib.E
         inductor.set_loop_body(nodes[lifted.name], body, undo)
     if not inductor.generates_triton(inductor.device_of(nodes[band.nodes[0].name])):
         inductor.forget_waiting([nodes[lifted.name] for lifted in band.nodes], undo)
+
+
+def _check_profit(kernel: Kernel, kernels: list[Kernel], band: LiftedBand, before: _Before) -> None:
+    """Raise Unsupported where a kernel is expected to be slower than those that it replaces."""
+    _check_time(kernel, kernels, before)
+    if inductor.generates_triton(inductor.device_of(kernel)):
+        _check_tile(kernel, kernels, before)
+        _check_rows(kernel, kernels, band, before.loaded, before.unrolled)
+        _check_programs(kernel, kernels, band, before)
 
 
 def _check_rows(kernel: Kernel, kernels: list[Kernel], band: LiftedBand, loaded: int, unrolled: bool = False) -> None:
@@ -132,6 +142,22 @@ def _check_programs(kernel: Kernel, kernels: list[Kernel], band: LiftedBand, bef
     if lost > saved:
         amounts = f"saves {saved / 2**20:.1f} MB, a launch counted as {LAUNCH_BYTES >> 20}"
         detail = f"one kernel {amounts}, and {programs} programs lose the time of {lost / 2**20:.1f} MB"
+        raise Unsupported(Reason.not_profitable, f"{sorted(kernel.get_operation_names())}: {detail}")
+
+
+def _check_tile(kernel: Kernel, kernels: list[Kernel], before: _Before) -> None:
+    """Raise Unsupported where one kernel without reductions moves more beside what it accesses than it saves.
+
+    In the place of several, which had tiles of their own: what is contiguous in none of the loops of the one kernel's
+    tile may be in theirs.
+    """
+    if len(kernels) == 1 or inductor.reduces(kernel):
+        return
+    more = inductor.bytes_beside_tile(kernel) - before.beside
+    saved = saved_bytes(kernel.get_operation_names(), kernels) if more > 0 else 0
+    if more > max(saved, 0):
+        amounts = f"saves {saved / 2**20:.1f} MB, a launch counted as {LAUNCH_BYTES >> 20}"
+        detail = f"one kernel {amounts}, and moves {more / 2**20:.1f} MB beside what is contiguous in tiles of several"
         raise Unsupported(Reason.not_profitable, f"{sorted(kernel.get_operation_names())}: {detail}")
 
 

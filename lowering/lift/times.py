@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from ... import inductor
 from ...inductor.protocols import Kernel
-from ..triton.profitability import CACHED_BYTES, LAUNCH_BYTES, traffic
+from ..triton.profitability import CACHE_BYTES_A_BYTE, CACHED_BYTES, LAUNCH_BYTES, traffic
 from .programs import Executed, executed
 
 #: What a kernel takes that is bound by its instructions, over their time: memory is not hidden entirely behind them.
@@ -26,19 +26,20 @@ def times_apart(kernels: Sequence[Kernel], done: Iterable[Executed]) -> int:
 
 
 def computed_again(kernel: Kernel, count: int, apart: int) -> tuple[int, int] | None:
-    """Return (bytes in the time of a kernel's instructions, those of `count` kernels that it replaces) if it is longer.
+    """Return (bytes in a kernel's own time, those in the time of `count` kernels that it replaces) if it is longer.
 
-    None where it is not, where memory takes longer than the instructions, or where the kernel reduces: what it makes of
-    a row in several shapes counts for each of them, and is computed once. apart: the `times_apart` of those kernels.
-    A value that several lanes need, as of a pooled window or of a shifted row, each of them computes.
+    Its own time is that of its instructions, or of its loads from the nearest cache. None where it is not longer, where
+    memory takes longer than either, or where the kernel reduces: what it makes of a row in several shapes counts for
+    each of them, and is computed once. apart: the `times_apart` of those kernels. A value that several lanes need, as
+    of a pooled window or of a shifted row, each of them computes, and loads what it is made of.
     """
     if inductor.reduces(kernel):
         return None
-    instructions = int(NOT_HIDDEN * executed(kernel).moved)
+    own = int(NOT_HIDDEN * max(executed(kernel).moved, inductor.bytes_asked_for(kernel) / CACHE_BYTES_A_BYTE))
     launches = (count - 1) * LAUNCH_BYTES if inductor.generates_triton(inductor.device_of(kernel)) else 0
-    if instructions <= max(_touched(kernel), apart + launches):
+    if own <= max(_touched(kernel), apart + launches):
         return None
-    return instructions, apart + launches
+    return own, apart + launches
 
 
 def bytes_in_cache(kernel: Kernel, kernels: Iterable[Kernel]) -> int:

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from paths import ROOT
 from schedules import scheduled
 
-from bridge.inductor.instructions import UNIFORM, WEIGHTS, instructions, instructions_of
+from bridge.inductor.instructions import UNIFORM, WEIGHTS, bytes_asked_for, instructions, instructions_of
 from bridge.inductor.schedule import loop_nodes
 
 LOAD, STORE = WEIGHTS["load"], WEIGHTS["store"]
@@ -62,6 +62,21 @@ def test_a_part_under_a_mask_is_computed_for_all():
     """Triton executes all lanes: a pool over four joined parts was taken for half as many, and was slower."""
 
     assert of(lambda x: F.pad(x.tanh(), (0, 8)), (64, 32))[0] > LOAD + WEIGHTS["tanh"] + STORE
+
+
+def asked_for(function, *sizes):
+    with scheduled(function, *sizes) as graph:
+        return [bytes_asked_for(kernel) for kernel in graph.scheduler.nodes]
+
+
+def test_what_is_loaded_under_two_masks_is_loaded_twice():
+    """Triton has a load for each mask, of a column's scale as well: for 64 rows of 32 and 8 numbers of 4 bytes."""
+
+    def padded(x, scale):
+        return F.pad(x * scale, (0, 8)) + F.pad(x * scale, (8, 0))
+
+    assert asked_for(padded, (64, 32), (32,)) == [64 * 40 * 4 * 4]
+    assert asked_for(lambda x: x * x, (64, 32)) == [64 * 32 * 4]
 
 
 def test_what_neighbours_share_is_computed_once_for_them():

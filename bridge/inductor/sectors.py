@@ -1,0 +1,110 @@
+"""Tell how many bytes kernels without reductions move around those that they access, in tiles as Inductor has them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+import sympy
+
+from .protocols import Kernel, LoopNode
+from .schedule import SECTOR, STORED_APART, buffer_dtype, loop_nodes, node_body, stays_inside
+from .sizes import linear_step, size_hint
+
+
+class Access(NamedTuple):
+    """Say where loops access a buffer.
+
+    steps: of the address in elements, by how many iterations of all loops one iteration of a loop is; elements: that
+    are accessed; itemsize: bytes of one; stores: whether it stores.
+    """
+
+    buffer: str
+    stores: bool
+    steps: tuple[tuple[int, int], ...]
+    first: sympy.Expr
+    elements: int
+    itemsize: int
+
+    @property
+    def of_sector(self) -> int:
+        """Return how many elements the memory gives at a time."""
+        return SECTOR // self.itemsize
+
+    @property
+    def beside(self) -> int:
+        """Return the bytes around all elements where each is alone in its sector.
+
+        What others store into the sector at about the same time goes to memory with it.
+        """
+        moved = min(SECTOR, STORED_APART * self.itemsize) if self.stores else SECTOR
+        return self.elements * (moved - self.itemsize)
+
+    def step(self, weight: int) -> int:
+        """Return by how much the address grows with so many iterations."""
+        known = [(own, step) for own, step in self.steps if own <= weight]
+        return max(known)[1] * (weight // max(known)[0]) if known else 0
+
+    def is_far(self, weight: int) -> bool:
+        """Return True if elements that are so many iterations apart are in different sectors."""
+        return self.step(weight) >= self.of_sector
+
+
+def bytes_beside_tile(kernel: Kernel) -> int:
+    """Return the bytes that a kernel without reductions moves and does not use, for typical sizes; for cost only.
+
+    They are around elements of which a tile has no neighbours. A tile goes along the innermost loop, and along another
+    one if something that is far apart along the first is contiguous there: that is when Inductor gives it two
+    dimensions.
+    """
+    accesses = set(_accesses(kernel))
+    far = [access for access in accesses if access.is_far(1)]
+    others = {weight for access in far for weight, step in access.steps if step == 1}
+    return min((_beside(far, weight) for weight in others), default=_beside(far, 1))
+
+
+def _beside(far: Iterable[Access], weight: int) -> int:
+    """Return the bytes around accesses, without those that are near one another along a second loop of a tile."""
+    return sum(access.beside for access in far if access.is_far(weight) or not access.step(weight))
+
+
+def _accesses(kernel: Kernel) -> Iterable[Access]:
+    names = kernel.get_operation_names()
+    for node in loop_nodes(kernel):
+        for access in _accesses_of(node):
+            if not stays_inside(kernel.scheduler, access.buffer, names):
+                yield access
+
+
+def _accesses_of(node: LoopNode) -> Iterable[Access]:
+    """Yield the loads and stores of a node whose addresses its loops alone decide."""
+    from torch._inductor.loop_body import MemoryUsageType
+
+    body = node_body(node)
+    sizes = dict(zip(body.iter_vars, map(size_hint, body.sizes[0]), strict=True))
+    kinds = (MemoryUsageType.LOAD, MemoryUsageType.STORE)
+    entries = [(kind, entry) for kind in kinds for entry in body.memory_usage.get(kind, ())]
+    for kind, entry in entries:
+        index = sympy.expand(sympy.sympify(body.indexing_exprs[entry.index_name]))
+        if entry.mode is None and not set(body.indirect_vars) & index.free_symbols:
+            yield _access(entry.buffer_name, kind is MemoryUsageType.STORE, index, sizes)
+
+
+def _access(buffer: str, stores: bool, index: sympy.Expr, sizes: Mapping[sympy.Symbol, int]) -> Access:
+    weight, elements, steps = 1, 1, []
+    for variable, size in reversed(sizes.items()):
+        step = _step(index, variable, sizes)
+        steps.append((weight, step))
+        elements *= size if step else 1
+        weight *= size
+    first = index.subs(dict.fromkeys(sizes, 0))
+    return Access(buffer, stores, tuple(steps), first, elements, buffer_dtype(buffer).itemsize)
+
+
+def _step(index: sympy.Expr, variable: sympy.Symbol, sizes: Mapping[sympy.Symbol, int]) -> int:
+    """Return how many elements the second iteration of a loop accesses after the first."""
+    known = linear_step(index, variable)
+    if known is not None:
+        return abs(known)
+    first = dict.fromkeys(sizes, 0)
+    return abs(size_hint((index.subs({**first, variable: 1}) - index.subs(first)).expand()))

@@ -1,0 +1,58 @@
+"""What kernels without reductions move beside what they access."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from schedules import look_at_gpu_schedule
+
+from bridge.inductor import sectors
+
+ROWS, COLUMNS = 4096, 1024
+
+
+def transposed(x):
+    return x.t().contiguous()
+
+
+def every_other_transposed(x):
+    return x[:, ::2].t().contiguous()
+
+
+def first_of_each_row(x):
+    return x[:, 0] + 1
+
+
+@pytest.mark.parametrize(
+    ("function", "beside"),
+    [
+        (transposed, 0),  # the second dimension of the tile is along the rows
+        (every_other_transposed, ROWS * COLUMNS // 2 * 28),  # no loop goes over neighbours, so the tile has one
+        (first_of_each_row, ROWS * 28),
+        (lambda x: x + 1, 0),
+    ],
+)
+def test_what_a_tile_has_no_neighbours_of_moves_with_its_sector(function, beside):
+    found = []
+
+    def look(kernels):
+        found.extend(sectors.bytes_beside_tile(kernel) for kernel in kernels)
+
+    look_at_gpu_schedule(function, [torch.empty(ROWS, COLUMNS)], look)
+    assert found == [beside]
+
+
+def access(steps, stores=False, elements=1000, itemsize=2):
+    return sectors.Access("x", stores, tuple(steps), 0, elements, itemsize)
+
+
+def test_a_step_of_merged_loops_is_found_in_the_loop_around_it():
+    """Two loops of 8 and 16 iterations that go on in memory are one loop of 128."""
+    assert access([(1, 1)]).step(16) == 16
+    assert access([(1, 3), (16, 500)]).step(16) == 500
+    assert access([(1, 3), (16, 500)]).step(32) == 1000
+
+
+def test_stores_into_a_sector_meet_on_their_way_to_memory():
+    load, store = access([(1, 784)]), access([(1, 784)], stores=True)
+    assert load.beside == 1000 * 30 and store.beside == 1000 * 14
