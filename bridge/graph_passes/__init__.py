@@ -19,6 +19,7 @@ from ..reasons import Reason, Refusal
 from ..support.error_boundary import attempt, boundary
 from .concatenate_slices import concatenate_slices
 from .contiguous_rows import contiguous_rows
+from .regions import changed_regions
 from .scatter_by_comparison import scatter_by_comparison
 from .share_operands import share_operands
 from .shrink_domains import shrink_domains
@@ -93,16 +94,24 @@ def _run_on_trial(names: list[str], graph: Graph, changes: Changes, inference: b
     found = Changes(faults=changes.faults)
     _run(names, graph, found)
     if any(found.lines.values()):
-        before, kept = trial.in_own_module(given, graph), graph
-        owner.graph = before
+        owner.graph = before = trial.in_own_module(given, graph)
         trials = trial.Trials(inference)
-        most = trials.estimate(before)
-        if _worse([name for name, lines in found.lines.items() if lines], trials.estimate(graph), most):
-            kept = _one_by_one(before, found, most, trials)
-        owner.graph = kept
+        owner.graph = kept = _no_worse(graph, before, found, trials)
         trials.serve(kept)
     changes.lines |= found.lines
     changes.taken_back += found.taken_back
+
+
+def _no_worse(graph: Graph, before: Graph, changes: Changes, trials: trial.Trials) -> Graph:
+    """Return a graph that was changed; where that made it worse, with the passes alone that did not."""
+    names = [name for name, lines in changes.lines.items() if lines]
+    parts = changed_regions(before, graph)
+    if parts is not None and not any(_worse(names, *map(trials.estimate, reversed(part))) for part in parts):
+        return graph
+    most = trials.estimate(before)
+    if _worse(names, trials.estimate(graph), most):
+        return _one_by_one(before, changes, most, trials)
+    return graph
 
 
 def _worse(names: list[str], estimate: trial.Estimate, most: trial.Estimate) -> str:

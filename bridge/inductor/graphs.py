@@ -189,9 +189,18 @@ def store_limits(device: torch.device) -> StoreLimits:
     return StoreLimits(config.realize_reads_threshold, next(limit for limit in given if limit is not None))
 
 
+#: By which Inductor knows a node whose value is to be stored.
+_STORED = "inductor_realize_to_strides"
+
+
 def store(node: Node) -> None:
     """Have Inductor store a node's value, in the layout that the graph says, in a kernel that needs it."""
-    node.meta["inductor_realize_to_strides"] = True
+    node.meta[_STORED] = True
+
+
+def is_stored(node: Node) -> bool:
+    """Return True if a node's value is to be stored."""
+    return bool(node.meta.get(_STORED))
 
 
 def known(condition: torch.SymBool | sympy.Basic | bool) -> bool:

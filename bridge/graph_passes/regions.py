@@ -1,0 +1,214 @@
+"""Take the parts of a graph around what was changed, before and after: a trial of a large graph takes as long as
+compiling it, and layers that are alike are looked at once.
+
+What stands further away is in the same kernels before and after, and the memory that it takes at a time is the same.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Set as AbstractSet
+from typing import Any, NamedTuple
+
+import torch
+from torch.fx import Graph, Node
+from torch.fx.node import map_arg
+
+from ..inductor import graphs, trial
+
+#: Operations between what was changed and the end of its region, along any way: those of a norm and what it is of.
+HOPS = 12
+
+#: Operations between changes that are looked at together.
+NEAR = 3
+
+#: All regions may have this part of a graph's nodes, or the graph is looked at as a whole.
+LARGEST_PART = 1 / 2
+
+
+class Region(NamedTuple):
+    """Hold a part of a graph, before and after changes; each is a graph of its own."""
+
+    before: Graph
+    after: Graph
+
+
+def changed_regions(before: Graph, after: Graph) -> list[Region] | None:
+    """Return the parts of a graph around its changes, of those that are alike one.
+
+    None where the whole graph has to be looked at: its parts have not much less, or something in them changes tensors;
+    or where no change is seen.
+    """
+    pair = _Pair(before, after)
+    found: dict[str, Region] = {}
+    left = LARGEST_PART * min(len(before.nodes), len(after.nodes))
+    for changed in pair.clusters():
+        names = pair.around(changed, HOPS)
+        if any(map(_prevents_parts, pair.nodes(names))):
+            return None
+        region = Region(*(_part(graph, names) for graph in (before, after)))
+        key = "\n\n".join(map(_description, region))
+        if key not in found:
+            found[key] = region
+            left -= len(names)
+        if left < 0:
+            return None
+    return list(found.values()) or None
+
+
+class _Pair:
+    """A graph before and after changes, whose nodes are known by their names."""
+
+    def __init__(self, before: Graph, after: Graph) -> None:
+        self._graphs = [{node.name: node for node in graph.nodes} for graph in (before, after)]
+
+    def nodes(self, names: Iterable[str]) -> list[Node]:
+        """Return the nodes of these names, of both graphs."""
+        return [graph[name] for name in names for graph in self._graphs if name in graph]
+
+    def clusters(self) -> Iterator[AbstractSet[str]]:
+        """Yield the names of nodes that are changed, made or erased, by what is near to each other.
+
+        Values that are computed as before, and stored now, are each apart: the residual sums of a model are neighbours.
+        """
+        changed = self._changed()
+        left = {name for name in changed if not self._is_only_stored(name)}
+        yield from ({name} for name in sorted(changed - left))
+        while left:
+            found, new = set[str](), {min(left)}
+            while new:
+                found |= new
+                new = (self.around(new, NEAR) & left) - found
+            left -= found
+            yield found
+
+    def _is_only_stored(self, name: str) -> bool:
+        """Return True for a node that is the same in both graphs, but for its value being stored."""
+        before, after = (graph.get(name) for graph in self._graphs)
+        return before is not None and after is not None and _signature(before) == _signature(after)
+
+    def _changed(self) -> set[str]:
+        before, after = self._graphs
+        common = before.keys() & after.keys()
+        changed = {name for name in common if _differ(before[name], after[name])}
+        ends = {name for name in changed if graphs.is_result(after[name])}
+        results = [{node.name for end in ends for node in graph[end].all_input_nodes} for graph in self._graphs]
+        return (changed - ends) | (before.keys() ^ after.keys()) | (results[0] ^ results[1])
+
+    def around(self, names: AbstractSet[str], hops: int) -> set[str]:
+        """Return names, and those of nodes so many operations away.
+
+        What is in memory ends a way, and so does an input; views are no operations.
+        """
+        found, new = set(names), set(names)
+        for _ in range(hops):
+            new = self._next(new) - found
+            views = set[str]()
+            while more := {name for name in new - views if all(map(_is_free, self.nodes([name])))}:
+                views |= more
+                new |= self._next(more) - found
+            found |= new
+            new = {name for name in new if not any(map(_ends_way, self.nodes([name])))}
+        return self._with_all_values(found)
+
+    def _with_all_values(self, names: set[str]) -> set[str]:
+        """Return names with those of all values of a node that has several: none of them can be given alone."""
+        sources = {node.args[0].name for node in self.nodes(names) if _is_value(node)}
+        several = [node for node in self.nodes(names | sources) if graphs.tensor(node) is None]
+        return names | sources | {user.name for node in several for user in node.users if _is_value(user)}
+
+    def _next(self, names: Iterable[str]) -> set[str]:
+        nodes = self.nodes(names)
+        return {other.name for node in nodes for other in (*node.users, *node.all_input_nodes) if _computes(other)}
+
+
+def _computes(node: Node) -> bool:
+    return not graphs.is_result(node) and not graphs.is_input(node)
+
+
+def _is_value(node: Node) -> bool:
+    """Return True if a node is one of several values of another."""
+    return node.target is operator.getitem
+
+
+def _is_free(node: Node) -> bool:
+    return graphs.is_view(node) or _is_value(node)
+
+
+def _ends_way(node: Node) -> bool:
+    """Return True for a value that is in memory."""
+    return graphs.is_made_by_library(node) or graphs.is_stored(node)
+
+
+def _prevents_parts(node: Node) -> bool:
+    """Return True for a node that changes a tensor, which others may read, or that has a graph of its own."""
+    known = isinstance(node.target, torch._ops.OpOverload) or _is_value(node)
+    return graphs.may_change_tensors(node) or not (known or graphs.tensor(node) is None)
+
+
+def _differ(before: Node, after: Node) -> bool:
+    return graphs.is_stored(before) != graphs.is_stored(after) or _signature(before) != _signature(after)
+
+
+def _signature(node: Node) -> tuple[Any, ...]:
+    """Return what a node computes, and of what, by names."""
+    return node.op, node.target, _named(node.args), _named(node.kwargs), _value(node)
+
+
+def _named(arguments: Any, name: Callable[[Node], str] = operator.attrgetter("name")) -> str:
+    return repr(map_arg(arguments, lambda node: _Name(name(node))))
+
+
+class _Name(str):
+    """A name of a node, which a string among the arguments does not equal."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"%{self}"
+
+
+def _value(node: Node) -> str:
+    """Return what is known of a node's value that decides its code."""
+    value = graphs.tensor(node)
+    if value is None:
+        return str(node.meta.get("val"))
+    return f"{value.dtype} {tuple(value.shape)} {value.stride()} {value.device}"
+
+
+def _part(graph: Graph, names: AbstractSet[str]) -> Graph:
+    """Return a graph of the nodes of these names, whose inputs are what they read of others.
+
+    An input that nothing else reads may be freed in it, as in the whole graph; by its name, Inductor knows which.
+    """
+    own = [node for node in graph.nodes if node.name in names]
+    read = dict.fromkeys(node for user in own for node in user.all_input_nodes if node.name not in names)
+    part = Graph()
+    made = {node: _input(part, node, names) for node in read}
+    for node in own:
+        made[node] = part.node_copy(node, made.__getitem__)
+    ends = [made[node] for node in own if any(user.name not in names for user in node.users)]
+    part.output(tuple(ends))
+    return trial.in_own_module(part, graph)
+
+
+def _input(part: Graph, node: Node, names: AbstractSet[str]) -> Node:
+    if node.op == "get_attr":
+        return part.node_copy(node)
+    held = any(user.name not in names for user in node.users)
+    made = part.placeholder(f"arg_{node.name}" if held else node.name)
+    made.meta = dict(node.meta)
+    return made
+
+
+def _description(part: Graph) -> str:
+    """Return a text that parts have in common if the same code would be made of them."""
+    numbers = {node: str(number) for number, node in enumerate(part.nodes)}
+    lines = (
+        f"{node.op} {'' if graphs.is_input(node) else node.target} {node.name.startswith(('arg', 'primals_'))} "
+        f"{_named(node.args, numbers.__getitem__)} {_named(node.kwargs, numbers.__getitem__)} {_value(node)} "
+        f"{graphs.is_stored(node)}"
+        for node in part.nodes
+    )
+    return "\n".join(lines)

@@ -1,0 +1,166 @@
+"""The parts of a graph around its changes."""
+
+from __future__ import annotations
+
+import copy
+import operator
+
+import pytest
+import torch
+from functions import weighted_norm
+from torch.fx import Graph
+from torch.fx.experimental.proxy_tensor import make_fx
+
+import bridge
+from bridge.graph_passes import change_graph
+from bridge.graph_passes import regions as home
+from bridge.graph_passes.regions import changed_regions
+from bridge.inductor import graphs, trial
+
+aten = torch.ops.aten
+
+
+def layered(layers: int, inner: int = 2):
+    """Return a function of layers: a product, pointwise operations, and the softmax of their result."""
+
+    def function(x, *weights):
+        for weight in weights:
+            y = x @ weight
+            for _ in range(inner):
+                y = (y * 2).tanh()
+            x = torch.softmax(y, -1)
+        return x
+
+    return function, [torch.randn(8, 8) for _ in range(layers + 1)]
+
+
+def traced(function, inputs) -> Graph:
+    return make_fx(function, tracing_mode="fake")(*inputs).graph
+
+
+def with_sigmoids(graph: Graph, every: int = 1) -> tuple[Graph, Graph]:
+    """Return a graph, and one in which sigmoid has the place of some tanh."""
+    before = copy.deepcopy(graph)
+    before.owning_module = graph.owning_module
+    for node in [node for node in graph.nodes if node.target is aten.tanh.default][::every]:
+        with graph.inserting_before(node):
+            other = graph.call_function(aten.sigmoid.default, node.args)
+        other.meta = dict(node.meta)
+        node.replace_all_uses_with(other)
+        graph.erase_node(node)
+    return before, graph
+
+
+def targets(graph: Graph) -> list[str]:
+    return [str(node.target) for node in graph.nodes if node.op == "call_function"]
+
+
+def test_layers_that_are_alike_are_one_region():
+    """Of twelve, the first and the last have other neighbours."""
+    before, after = with_sigmoids(traced(*layered(12)))
+    found = changed_regions(before, after)
+    assert found is not None and 1 <= len(found) <= 3
+    for region in found:
+        assert "aten.tanh.default" in targets(region.before) and "aten.sigmoid.default" not in targets(region.before)
+        assert "aten.sigmoid.default" in targets(region.after) and "aten.tanh.default" not in targets(region.after)
+        # What a library computes is in a region, and nothing behind it.
+        assert 1 <= targets(region.after).count("aten.mm.default") <= 2
+
+
+def test_what_is_far_from_a_change_is_in_no_region(monkeypatch):
+    monkeypatch.setattr(home, "HOPS", 1)
+    before, after = with_sigmoids(traced(*layered(1, inner=40)), every=40)
+    (region,) = changed_regions(before, after)
+    assert targets(region.before).count("aten.mul.Tensor") == 2
+    assert [node.op for node in region.before.nodes].count("placeholder") == 1
+
+
+def test_a_small_graph_is_looked_at_as_a_whole():
+    assert changed_regions(*with_sigmoids(traced(*layered(1)))) is None
+
+
+def test_a_graph_whose_changes_are_not_seen_is_looked_at_as_a_whole():
+    graph = traced(*layered(12))
+    other = copy.deepcopy(graph)
+    other.owning_module = graph.owning_module
+    assert changed_regions(other, graph) is None
+
+
+def test_a_value_that_is_to_be_stored_is_a_change():
+    graph = traced(*layered(12))
+    before = copy.deepcopy(graph)
+    before.owning_module = graph.owning_module
+    products = [node for node in graph.nodes if node.target is aten.tanh.default]
+    graphs.store(products[10])
+    (region,) = changed_regions(before, graph)
+    assert [sum(map(graphs.is_stored, part.nodes)) for part in region] == [0, 1]
+
+
+def test_values_that_one_node_gives_stay_together(monkeypatch):
+    """Inductor has no graph that returns the values of one operation as one."""
+    monkeypatch.setattr(home, "HOPS", 1)
+    monkeypatch.setattr(home, "LARGEST_PART", 1)
+
+    def function(x):
+        mean, variance = torch.ops.aten.var_mean.correction((x * 2).tanh() + 1, [-1])
+        return mean.exp().exp().exp(), variance.exp().exp().exp()
+
+    (region,) = changed_regions(*with_sigmoids(traced(function, [torch.randn(8, 8)])))
+    for part in region:
+        ends = next(node for node in part.nodes if node.op == "output").all_input_nodes
+        assert all(isinstance(node.meta["val"], torch.Tensor) for node in ends)
+    monkeypatch.setattr(home, "HOPS", 2)
+    (region,) = changed_regions(*with_sigmoids(traced(function, [torch.randn(8, 8)])))
+    assert sum(node.target is operator.getitem for node in region.before.nodes) == 2
+
+
+def test_a_trial_of_a_deep_model_lowers_a_part_of_it(compiler, monkeypatch):
+    """CrossViT took Bridge 25 s of a compilation, nearly all for two trials of the whole graph."""
+    seen, whole = [], []
+    estimate = trial.Trials.estimate
+
+    def noted(trials, graph):
+        seen.append(len(graph.nodes))
+        return estimate(trials, graph)
+
+    monkeypatch.setattr(trial.Trials, "estimate", noted)
+    monkeypatch.setattr(
+        "bridge.scheduling.hook.change_graph",
+        lambda graph, *rest: whole.append(len(graph.nodes)) or change_graph(graph, *rest),
+    )
+
+    def deep(x, scale, *weights):
+        for weight in weights:
+            x = x + torch.relu(weighted_norm(x, scale) @ weight)
+        return weighted_norm(x, scale)
+
+    weights = [torch.randn(64, 64) for _ in range(16)]
+    compiler(deep, backend="bridge")(torch.randn(64, 64), torch.randn(64), *weights)
+    assert len([line for line in bridge.report().choices if "stored" in line]) > 8
+    assert seen and max(seen) < whole[0] / 2
+
+
+def test_an_input_that_others_read_is_not_freed_in_a_region(monkeypatch):
+    """Inductor takes inputs that are named so for arguments of the graph."""
+    monkeypatch.setattr(home, "HOPS", 1)
+    monkeypatch.setattr(home, "LARGEST_PART", 1)
+
+    def function(x, y):
+        first, second = x.exp(), y.exp()
+        return ((first * second).tanh() + 1).exp(), second.cos()
+
+    (region,) = changed_regions(*with_sigmoids(traced(function, [torch.randn(8, 8)] * 2)))
+    names = [node.name for node in region.before.nodes if node.op == "placeholder"]
+    assert sorted(names) == ["arg_exp_1", "exp"]
+
+
+@pytest.mark.parametrize("changes", [True, False])
+def test_what_changes_tensors_has_no_regions(changes, monkeypatch):
+    monkeypatch.setattr(home, "LARGEST_PART", 1)
+
+    def function(x, y):
+        z = x.tanh() + 1
+        return y.copy_(z) if changes else y + z
+
+    found = changed_regions(*with_sigmoids(traced(function, [torch.randn(8, 8)] * 2)))
+    assert (found is None) == changes
