@@ -183,7 +183,8 @@ class Report:
     """The groups of one compilation (of every graph in it) and the kernels that could not take part.
 
     graphs: how many graphs Inductor scheduled, none where they all came from its cache;
-    kernels_before / kernels_after: kernels that code is generated for, library calls not counted;
+    kernels_before / kernels_after: kernels that code is generated for, library calls not counted; each of
+    those that Inductor's option `combo_kernels` puts into one launch;
     bytes_before / bytes_after: that these move, at typical sizes; peak_before / peak_after: of the graph that needs
     most memory, as Inductor estimates it, in bytes; library_calls: that no code is generated for;
     device: `cpu`, or the architecture of the GPU, `sm_90`; compile_seconds: of the backend, all in all;

@@ -15,6 +15,8 @@ Each has its reason, and is undone where the call that needs it ends; test_patch
   objects of one compilation, and are referred to from everywhere in it: none of a derived class can take their place.
 - `before_removals`: no function, but an attribute of one scheduler, that it has only after fusion. A code generator
   that is asked earlier whether it takes a kernel for a reduction over contiguous elements reads it.
+- `generating_nothing`: one method of a code generator, which is asked what it would generate a kernel from. It has no
+  hook, and a derived class would have other kernels of the graph draw other random numbers.
 
 No function is replaced for longer. What is set while Bridge is installed are two values of Inductor's configuration, in
 `hooks`; offline tools stand for a GPU that is not there by mocks of their own (bridge/offline/_stubs.py).
@@ -141,3 +143,11 @@ def before_removals(scheduler: Any) -> Iterator[None]:
         yield
     finally:
         del scheduler.removed_ops
+
+
+@contextlib.contextmanager
+def generating_nothing(code_generator: object) -> Iterator[list[Any]]:
+    """Have a Triton code generator collect what it would generate kernels from, in place of generating them."""
+    collected: list[Any] = []
+    with _replaced(code_generator, codegen_node_schedule=collected.append):
+        yield collected

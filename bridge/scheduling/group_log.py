@@ -11,6 +11,7 @@ from typing import TypeAlias
 from .. import inductor
 from ..inductor.inspection import node_location
 from ..inductor.protocols import Kernel, Schedule
+from ..lowering.triton import codegen
 from ..lowering.triton.profitability import traffic, traffic_of_one
 from ..reasons import Reason
 from ..reports import FAULTS, Done, GroupReport, KernelReport
@@ -199,7 +200,16 @@ def _given(name: str, graph: int, group: Group, kernels: list[Kernel]) -> GroupR
 
 def _kernel(kernel: Kernel, launch: str) -> KernelReport:
     nodes = [n.get_name() for n in inductor.loop_nodes(kernel)]
-    return KernelReport(nodes, inductor.bytes_touched(kernel), inductor.buffers_written(kernel), launch)
+    moved = inductor.bytes_touched(kernel)
+    moved |= {name: inductor.buffer_bytes(name) for name in _between_passes(kernel) - moved.keys()}
+    return KernelReport(nodes, moved, inductor.buffers_written(kernel), launch)
+
+
+def _between_passes(kernel: Kernel) -> set[str]:
+    """Return what a kernel makes for itself, and stores all the same: its loop over a row has a later pass for it."""
+    if not inductor.is_loop_kernel(kernel) or not inductor.generates_triton(inductor.device_of(kernel)):
+        return set()
+    return codegen.stored_between_passes(kernel) if inductor.bytes_read_back(kernel) else set()
 
 
 def _kernels_of(

@@ -28,6 +28,13 @@ from .reductions import lift_reduction
 from .signs import unsigned_beside
 from .states import lift_combination
 
+#: Types of quotients that are narrower than 32 bits, by operation and type in MLIR.
+_QUOTIENTS = {
+    ("arith.floordivsi", "i8"): torch.int8,
+    ("arith.floordivsi", "i16"): torch.int16,
+    ("arith.divui", "i8"): torch.uint8,
+}
+
 
 class Evaluator:
     """Evaluate SSA values in one scope: a loop body, or a masked block in it."""
@@ -85,8 +92,16 @@ class Evaluator:
         if handler is not None:
             return handler(self, operation, value)
         if operation.name in ops_table.LIFTED_OPS:
-            return self._call(ops_table.LIFTED_OPS[operation.name], operation)
+            return self._narrowed(self._call(ops_table.LIFTED_OPS[operation.name], operation), operation, value)
         raise Unsupported(Reason.not_liftable, operation.name)
+
+    def _narrowed(self, result: OpsValue, operation: ir.Operation, value: ir.Value) -> OpsValue:
+        """Return a quotient with the bits of its type: Triton has 32, as zero is beside it, in all that follows, too.
+
+        A buffer would have cut them off.
+        """
+        narrow = _QUOTIENTS.get((operation.name, str(value.type))) if self.env.simt_target else None
+        return result if narrow is None else self.env.ops.to_dtype(result, narrow)
 
     def _call(self, name: str, operation: ir.Operation) -> OpsValue:
         """Call one of `ops` on the operands of an operation."""

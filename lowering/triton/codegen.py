@@ -14,8 +14,8 @@ import sympy
 import torch
 
 from ... import inductor
-from ...inductor.derived import derive_code_generator, derived_class
-from ...inductor.patches import before_removals
+from ...inductor.derived import code_generator, derive_code_generator, derived_class
+from ...inductor.patches import before_removals, generating_nothing
 from ...inductor.protocols import Kernel, KernelFeatures, LaunchNode, LoopNode, Schedule, Scheduler, TritonCodeGenerator
 from ...inductor.schedule import SharedLaunch
 from ...inductor.sizes import Extent, size_hint
@@ -23,6 +23,7 @@ from ...inductor.tiles import splits_into
 from .columns import ColumnScheduling, looped_sum_block, sum_block
 from .combo_kernels import (
     has_static_rows,
+    is_chosen_persistent,
     is_inner,
     is_persistent,
     is_short_inner_reduction,
@@ -56,6 +57,47 @@ def keeps_rows(kernel: Kernel) -> bool:
     """Return True for a kernel of nodes of which `make_persistent` knows."""
     kept = _bridge_backend(kernel.scheduler, kernel.get_device()).bridge_persistent_nodes
     return any(node.get_name() in kept for node in kernel.get_nodes())
+
+
+def stored_between_passes(kernel: Kernel) -> set[str]:
+    """Return the buffers that a kernel stores in one pass of its loops over a row and loads in a later one."""
+    from torch._inductor.virtualized import V
+
+    device = inductor.device_of(kernel)
+    backend: Any = code_generator(kernel.scheduler, device)
+    with before_removals(kernel.scheduler), V.graph.set_current_device(device):
+        with generating_nothing(backend) as collected:
+            backend.codegen_node(kernel)
+        loops = [features for features in collected if features.is_reduction() and not _keeps_rows(backend, features)]
+    return set().union(*map(_loaded_in_later_passes, loops))
+
+
+def _loaded_in_later_passes(features: KernelFeatures) -> set[str]:
+    """Return the buffers that a loop has to store: between two passes over a row, a mark ends a loop, and one begins.
+
+    What is computed between loops, and what a reduction gives, stays in registers.
+    """
+    number, made, loaded = 0, dict[str, int](), set[str]()
+    for entry in features.node_schedule:
+        if isinstance(entry, type):
+            number += 1
+            continue
+        loaded |= {name for name in inductor.buffers_read(entry) if made.get(name, number) < number}
+        if number % 2 == 0 and not entry.is_reduction():
+            made |= dict.fromkeys(inductor.buffers_made(entry), number)
+    return loaded
+
+
+def _keeps_rows(backend: Any, features: KernelFeatures) -> bool:
+    """Return True if a code generator, of Bridge's class or of Inductor's, makes a persistent kernel of features."""
+    names = {node.get_name() for node in features.scheduler_nodes()}
+    persistent, inner, sums = (getattr(backend, f"bridge_{kind}_nodes", {}) for kind in ("persistent", "inner", "sum"))
+    if names & sums.keys():
+        return all(isinstance(sums[name], int) for name in names & sums.keys())
+    scores = tiling_and_scores(backend, features)[1]
+    if names & persistent.keys() or (names & {*inner} and is_inner(features, scores)):
+        return True
+    return is_chosen_persistent(features, scores)
 
 
 def make_inner_persistent(scheduler: Scheduler, device: torch.device, kernel: Kernel) -> bool:

@@ -36,12 +36,17 @@ def tiling_and_scores(
 
 def is_persistent(scheduling: TritonCodeGenerator, features: KernelFeatures, scores: Scores) -> bool:
     """Return True if the kernel would be persistent alone, and may be in a shared launch: no symbolic length."""
-    from torch._inductor.virtualized import V
-
     if {node.get_name() for node in features.scheduler_nodes()} & scheduling.bridge_persistent_nodes.keys():
         return True
     if not features.is_reduction() or not has_static_rows(features):
         return False
+    return is_chosen_persistent(features, scores)
+
+
+def is_chosen_persistent(features: KernelFeatures, scores: Scores) -> bool:
+    """Return True if Inductor, where nobody tells it, makes a reduction persistent."""
+    from torch._inductor.virtualized import V
+
     if hasattr(features, "with_tiling_scores"):  # from torch 2.14 on they decide, too
         features = features.with_tiling_scores(scores)
     return V.choices.should_use_persistent_reduction(features, False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import replace
 
 import pytest
@@ -25,6 +26,28 @@ def test_triton(pattern):
     with recorded() as recording:
         result = offline.compile_for_gpu(pattern.function, inputs, compile_fx=bridge_backend, dynamic=False)
     assert wrong_claims(bridge.report(), [graph.code for graph in result.graphs], recording.kernels) == []
+
+
+def gate(x):
+    left, right = x.chunk(2, -1)
+    return left * right.sigmoid()
+
+
+def gated_twice(x):
+    """What the second norm is of is stored by a loop over the row: its later pass loads it again."""
+    once = gate(x)
+    twice = gate(once * torch.rsqrt(once.pow(2).mean(-1, keepdim=True) + 1e-5))
+    return (twice * torch.rsqrt(twice.pow(2).mean(-1, keepdim=True) + 1e-5)).to(torch.bfloat16)
+
+
+def test_what_a_loop_stores_for_its_next_pass_is_moved():
+    """It was said to stay inside of the kernel, as it does where that keeps its rows in registers."""
+    backend = functools.partial(bridge_backend, options={"persistent": False})
+    with recorded() as recording, torch._inductor.config.patch({"triton.persistent_reductions": False}):
+        result = offline.compile_for_gpu(gated_twice, [torch.randn(8, 256)], compile_fx=backend, dynamic=False)
+    report = bridge.report()
+    assert report.fused and not report.counters.get("refused.internal_error")
+    assert wrong_claims(report, [graph.code for graph in result.graphs], recording.kernels) == []
 
 
 def test_cpp(compiler):

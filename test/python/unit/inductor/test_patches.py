@@ -253,3 +253,21 @@ def test_an_attribute_that_a_scheduler_has_only_later_is_there_meanwhile():
     with patches.before_removals(scheduler):
         assert scheduler.removed_ops == {"op0"}
     assert scheduler.removed_ops == {"op0"}
+
+
+class Generator:
+    def codegen_node_schedule(self, features):
+        raise AssertionError("a kernel was generated")
+
+    def codegen_node(self, features):
+        return self.codegen_node_schedule(features)
+
+
+def test_a_code_generator_that_is_asked_generates_nothing_and_is_as_before():
+    generator = Generator()
+    with patches.generating_nothing(generator) as collected:
+        generator.codegen_node("features")
+    assert collected == ["features"]
+    assert vars(generator) == {}
+    with pytest.raises(AssertionError, match="was generated"):
+        generator.codegen_node("features")

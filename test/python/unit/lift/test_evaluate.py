@@ -66,6 +66,25 @@ def test_a_guard_is_a_masked_block():
     assert stored(pointwise(guard)) == f"masked({mask}, load(b0, i0), 0.5)"
 
 
+@pytest.mark.parametrize(
+    ("operation", "simt", "dtype"),
+    [
+        ("floordivsi", True, "i8"),
+        ("floordivsi", True, "i16"),
+        ("divui", True, "i8"),
+        ("floordivsi", True, "i32"),
+        ("floordivsi", False, "i8"),
+    ],
+)
+def test_a_quotient_has_no_more_bits_than_its_type(operation, simt, dtype):
+    """A product of two int8 quotients was not cut off where it stayed in registers: Triton had 32 bits of it."""
+    text = f"""func.func @f(%x: memref<8x{dtype}>, %out: memref<8x{dtype}>) {{
+      affine.for %i = 0 to 8 {{ %v = affine.load %x[%i] : memref<8x{dtype}>
+      %r = arith.{operation} %v, %v : {dtype} affine.store %r, %out[%i] : memref<8x{dtype}> }} return }}"""
+    narrow = simt and dtype != "i32"
+    assert str(stored(text, simt_target=simt)).startswith("to_dtype(" if narrow else "floordiv(")
+
+
 def test_an_operation_that_ops_lacks_is_named():
     with pytest.raises(Unsupported, match=r"math\.cbrt") as raised:
         stored(pointwise(f"{LOAD} %r = math.cbrt %v : f32"))

@@ -128,3 +128,35 @@ def test_kernels_of_bridges_are_no_stages_of_inductors():
     with config.patch({"triton.nested_reduction": True}):
         assert codegen.fuse_nodes([node, node]) is node
     assert asked == [False]
+
+
+class Node:
+    """Stands for a scheduler node: what it reads and makes, and whether it reduces."""
+
+    def __init__(self, made: str, *read: str, reduces: bool = False):
+        self.made, self.reduces = made, reduces
+        self.read_writes = SimpleNamespace(reads=[SimpleNamespace(name=name) for name in read])
+
+    def get_buffer_names(self) -> list[str]:
+        return [self.made]
+
+    def is_reduction(self) -> bool:
+        return self.reduces
+
+
+class Mark:
+    """Stands for the classes that end and begin a loop among the nodes of a kernel."""
+
+
+@pytest.mark.parametrize(
+    ("nodes", "stored"),
+    [
+        ([Node("row", "x"), Node("sum", "row", reduces=True), Mark, Mark, Node("out", "row", "sum")], {"row"}),
+        ([Node("sum", "x", reduces=True), Mark, Node("mean", "sum"), Mark, Node("out", "x", "mean", "sum")], set()),
+        ([Node("row", "x"), Node("out", "row"), Node("sum", "out", reduces=True)], set()),
+    ],
+    ids=["a row of an earlier pass", "what was computed between passes", "one pass"],
+)
+def test_a_loop_stores_what_a_later_pass_loads(nodes, stored):
+    """What stays in registers between passes, a reduction's result and what is made of it, is not stored for them."""
+    assert codegen._loaded_in_later_passes(SimpleNamespace(node_schedule=nodes)) == stored
