@@ -134,6 +134,8 @@ def node_name(node: LoopNode) -> tuple[tuple[str, ...], tuple[str, int] | None]:
     leads to the call as its origins.
     """
     origins = [(name, origin) for origin in _origins(node) if (name := _operation(origin))]
+    if not origins and any(origin.op == "placeholder" for origin in _origins(node)):
+        return ("copy of an input",), None  # in another layout, that a library call asks for
     if origins and origins[-1][0] in _LIBRARY:
         name, call = origins[-1]
         places = _places([call]) or node_locations(node)

@@ -127,6 +127,13 @@ def test_what_is_copied_for_a_library_is_called_its_inputs(monkeypatch):
     assert inspection.node_name(node) == (("inputs of matmul",), ("/a/m.py", 9))
 
 
+def test_a_copy_of_an_input_in_another_layout_has_a_name():
+    """The screen of a training graph called the inputs of its first convolution op0 and op1."""
+    origins = {torch.fx.Graph().placeholder("primals_1")}
+    node = SimpleNamespace(node=SimpleNamespace(get_origins=lambda: origins))
+    assert inspection.node_name(node) == (("copy of an input",), None)
+
+
 def test_an_operation_that_was_decomposed_keeps_its_name():
     node = node_of((aten.rsqrt.default,))
     (origin,) = node.node.get_origins()
