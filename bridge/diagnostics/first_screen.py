@@ -316,9 +316,9 @@ def _short(words: str) -> str:
 _TELLING = {Reason.not_profitable, Reason.budget_exceeded, Reason.unsupported_op, Reason.unsupported_dtype}
 
 
-#: A scheduler node, a kernel of several (`op0_op3`), or a list of such names.
+#: A scheduler node, a kernel of several or a part of one (`op0_op3`, `op8_parts`), or a list of such names.
 _NODE = re.compile(r"op\d+")
-_NODES = re.compile(r"\bop\d+(?:_op\d+)*\b")
+_NODES = re.compile(r"\bop\d+(?:_\w+)?\b")
 _LIST = re.compile(r"\['op\d+'(?:, 'op\d+')*\]")
 
 
@@ -343,9 +343,20 @@ def _why(group: GroupReport, pair: tuple[KernelReport, KernelReport]) -> tuple[R
     own = [(group.reason, group.detail)] if group.reason is not None else []
     general = [entry for entry in [*own, *group.apart[-1:]] if not _NODE.search(entry[1]) or _is_about(entry[1], pair)]
     launches = [entry for entry in group.own_launches if _is_about(entry[1], pair)]
-    reasons = [*said[-1:], *remarks[-1:], *general, *launches[-1:], (Reason.no_common_band, "")]
+    between = [(Reason.cycle_through_other_node, "")] if _is_between(group, pair) else []
+    reasons = [*said[-1:], *between, *remarks[-1:], *general, *launches[-1:], (Reason.no_common_band, "")]
     reason, detail = reasons[0]
     return reason, detail if reason in _TELLING else ""
+
+
+def _is_between(group: GroupReport, pair: tuple[KernelReport, KernelReport]) -> bool:
+    """Return True if another kernel of the group, or several, need the one and are needed by the other."""
+    one, other = pair
+    waiting = set(one.written)
+    for kernel in group.kernels_now:
+        if kernel is not one and kernel is not other and waiting & (kernel.moved.keys() - kernel.written):
+            waiting |= kernel.written
+    return bool((waiting - one.written) & other.moved.keys())
 
 
 def _is_about(detail: str, pair: tuple[KernelReport, KernelReport]) -> bool:
@@ -367,7 +378,8 @@ _NUMBER = re.compile(r"^(\w+?)_\d+ \(")
 def _rest(reports: list[Report]) -> list[str]:
     """Return a line for what was changed in no group, and one for the kernels that could not take part, by reason."""
     choices = Counter(_NUMBER.sub(r"\1 (", choice) for report in reports for choice in report.choices)
-    lines = [f"also: {choice}" + (f" ({n} times)" if n > 1 else "") for choice, n in choices.items()]
+    counted = [choice + (f" ({n} times)" if n > 1 else "") for choice, n in choices.items()]
+    lines = [f"also, in no figure above: {choice}" for choice in counted]
     reasons = Counter(reason for report in reports for reason in _reasons(report))
     del reasons[Reason.extern_kernel]  # the opening has counted them
     for reason, count in (+reasons).most_common():

@@ -167,6 +167,17 @@ def test_what_is_said_of_a_kernel_or_of_others_is_not_the_reason_of_a_pair(detai
     assert pair.reason == reason
 
 
+def test_what_waits_for_the_one_and_is_awaited_by_the_other_is_the_reason():
+    """The rows before and after a scale of the whole tensor were said to have different lengths."""
+    sizes = dict.fromkeys("axys", MB)
+    chain = [("op0", {"a", "x"}, "x"), ("op1", {"x", "s"}, "s"), ("op2", {"a", "s", "y"}, "y")]
+    kernels = [KernelReport([node], {b: sizes[b] for b in used}, {own}, node) for node, used, own in chain]
+    entry = replace(apart("g", "op0", "op1", "op2"), kernels=kernels, kernels_now=kernels)
+    reasons = {pair.reason: pair.words for pair in describe([report(entry)]).apart}
+    assert reasons.keys() == {"cycle_through_other_node", "no_common_band"}
+    assert reasons["cycle_through_other_node"].startswith("pow, mean, rsqrt (model.py:7) and cumsum")
+
+
 def test_a_launch_that_is_not_shared_is_the_reason_where_there_is_no_other():
     entry = apart("g", "op0", "op1")
     entry.own_launches.append((Reason.not_profitable, "op0, op1: a launch saved is less than is lost"))
@@ -180,6 +191,7 @@ def test_a_launch_that_is_not_shared_is_the_reason_where_there_is_no_other():
         ("['op0', 'op1', 'op0']: one kernel saves 1 MB", "(`rsqrt, mul`: one kernel saves 1 MB)"),
         ("op0_op1 (reduces) 0.1 MB: less", "(`rsqrt, mul` (reduces) 0.1 MB: less)"),
         ("op0_op1, op7: 3 launches", "(`rsqrt, mul`, a kernel: 3 launches)"),
+        ("op0, op1_parts: no block", "(`rsqrt`, `mul`: no block)"),
     ],
 )
 def test_no_screen_has_names_of_the_scheduler(detail, words):
