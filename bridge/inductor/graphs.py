@@ -271,7 +271,13 @@ def retrace(node: Node) -> Node:
 def place(node: Node) -> str:
     """Return a node's name and the user's line that it comes from."""
     frame = users_frame(node.meta.get("stack_trace"))
-    return f"{node.name} ({Path(frame[0]).name}:{frame[1]})" if frame is not None else node.name
+    return f"{node.name} ({short_place(*frame)})" if frame is not None else node.name
+
+
+def short_place(file: str, line: int) -> str:
+    """Return `model.py:25`; for a notebook, whose cells are files with a number for a name, `cell:25`."""
+    path = Path(file)
+    return f"cell:{line}" if path.parent.name.startswith("ipykernel_") else f"{path.name}:{line}"
 
 
 def users_frame(trace: str | None) -> tuple[str, int] | None:

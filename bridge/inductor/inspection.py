@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any, TypeAlias
 
 from .derived import derive_code_generator
-from .graphs import users_frame
+from .graphs import short_place, users_frame
 from .mixed import done_by_mixed_kernel
 from .protocols import Kernel, LoopNode, Schedule
 
@@ -144,7 +143,7 @@ def kernel_name(nodes: Iterable[LoopNode]) -> str:
     named = [node_name(node) for node in nodes]
     operations = list(dict.fromkeys(operation for names, _ in named for operation in names))
     places = [place for _, place in named if place is not None]
-    where = f" ({Path(places[-1][0]).name}:{places[-1][1]})" if places else ""
+    where = f" ({short_place(*places[-1])})" if places else ""
     return f"{', '.join(operations[-3:]) or 'a kernel'}{where}"
 
 
