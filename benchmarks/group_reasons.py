@@ -14,5 +14,5 @@ def reasons(recording: Recording) -> Iterator[str]:
             state = f"{group.kernels_before} -> {group.kernels_after} kernels"
             why = f"[{group.reason.name}] {group.detail}" if group.reason else ""
             yield f"{state}, {', '.join(group.nodes)}: {why}"
-            yield from (f"    [{reason.name}] {detail}" for reason, detail in group.apart)
+            yield from (f"    [{reason.name}] {detail}" for reason, detail in [*group.apart, *group.own_launches])
         yield from (f"{r.nodes} [{r.reason.name}] {r.detail}" for r in report.refusals)

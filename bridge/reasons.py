@@ -80,7 +80,7 @@ TEXTS = {
             "over the rows that the other goes through, all rows have to be read before its first result is there"
         ),
         "the sums of the columns of a norm of the rows",
-        "Have both go over the same dimension first; a transposed copy between them is what keeps them apart.",
+        "Where a transposed copy stands between them, have both go over the same dimension first; else nothing.",
     ),
     Reason.reduction_not_splittable: Text(
         "the reduction in {earlier} or {later} cannot be divided into parts of a row and put together again",

@@ -128,7 +128,7 @@ class GroupReport:
     would, at typical sizes; kernels / kernels_now: the kernels before and after;
     certificate: with option recheck, what isl proved of the fused loops; graph: its number in the compilation;
     counterexamples: of the remarks that are dependences; record: what `bridge.explain` asks for, else None;
-    apart: (reason, detail) of kernels that stayed apart;
+    apart: (reason, detail) of kernels that stayed apart; own_launches: of those that share no launch;
     faults: (reason, detail) of what somebody can do something about, in a part of it.
     """
 
@@ -155,6 +155,7 @@ class GroupReport:
     counterexamples: list[Counterexample] = field(default_factory=list)
     record: GroupRecord | None = None
     faults: list[tuple[Reason, str]] = field(default_factory=list)
+    own_launches: list[tuple[Reason, str]] = field(default_factory=list)
 
     @property
     def outcomes(self) -> list[str]:

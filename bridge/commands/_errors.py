@@ -38,12 +38,12 @@ def one_line(error: BaseException) -> str:
 def find_place(error: BaseException) -> tuple[str, int] | None:
     """Return (file, line) of the user's code that an error comes from; None where there is none."""
     if isinstance(error, SyntaxError) and error.filename is not None and error.lineno is not None:
-        return _shortened(error.filename), error.lineno
+        return shortened(error.filename), error.lineno
     told = [(file, int(line)) for file, line in _FRAME.findall(str(error))]
     raised = [(frame.filename, frame.lineno or 0) for frame in traceback.extract_tb(error.__traceback__)]
     own = [(file, line) for file, line in [*raised, *told] if is_users(file)]
     if own:
-        return _shortened(own[-1][0]), own[-1][1]
+        return shortened(own[-1][0]), own[-1][1]
     return find_place(error.__cause__) if error.__cause__ is not None else None
 
 
@@ -61,7 +61,7 @@ def _others() -> list[Path]:
     return [folder.resolve() for folder in folders]
 
 
-def _shortened(file: str) -> str:
+def shortened(file: str) -> str:
     """Return a file's path as the user would write it."""
     path, here = Path(file).absolute(), Path.cwd()
     return str(path.relative_to(here)) if path.is_relative_to(here) else file

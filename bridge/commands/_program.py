@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from ..options import read_option
+from ._errors import shortened
 from ._user_code import users_code
 
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ def find_function(program: str) -> tuple[ModuleType, Callable[..., Any], str]:
     module = _import(file)
     function = getattr(module, name, None)
     if isinstance(function, type):
-        words = f"{name} is a class; name a function, or an object like {name}()"
+        words = f"{name} is a class; name a function, or an object that the file makes of it"
         raise ValueError(f"{place(function, file)}: {words}")  # noqa: TRY004
     if not callable(function):
         other = f"; {name} is of type {type(function).__name__}" if hasattr(module, name) else ""
@@ -152,11 +153,13 @@ def refuse_arguments_of_functions(arguments: argparse.Namespace) -> None:
 
 
 def place(function: Any, file: Path) -> str:
-    """Return `file:line` of a function or class; the file alone where the line is not known."""
+    """Return `file:line` of a function or class, which the file may have imported; the file alone without a line."""
     try:
-        return f"{file}:{inspect.getsourcelines(function)[1]}"
+        source, line = inspect.getsourcefile(function), inspect.getsourcelines(function)[1]
     except (OSError, TypeError):
         return str(file)
+    own = source is None or Path(source).resolve() == file.resolve()
+    return f"{file if own else shortened(str(source))}:{line}"
 
 
 def _checked(program: Program, file: Path) -> Program:
@@ -176,6 +179,11 @@ def _checked(program: Program, file: Path) -> Program:
 
 
 def _import(file: Path) -> ModuleType:
+    """Return the module of a file; where it imports relatively, it is imported as a part of its package."""
+    folder, name = _package(file)
+    if name != file.stem and _imports_relatively(file):
+        sys.path.insert(0, str(folder))  # and it stays: a function may import when it is called
+        return importlib.import_module(name)
     spec = importlib.util.spec_from_file_location(file.stem, file)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -184,12 +192,29 @@ def _import(file: Path) -> ModuleType:
     return module
 
 
+def _package(file: Path) -> tuple[Path, str]:
+    """Return (the folder that a file is imported from, its name there, with those of the packages that it is in)."""
+    folder, names = file.resolve().parent, [file.stem]
+    while (folder / "__init__.py").is_file():
+        folder, names = folder.parent, [folder.name, *names]
+    return folder, ".".join(names).removesuffix(".__init__")
+
+
+def _imports_relatively(file: Path) -> bool:
+    tree = ast.parse(file.read_bytes(), str(file))
+    return any(isinstance(node, ast.ImportFrom) and node.level > 0 for node in ast.walk(tree))
+
+
 def _inputs(given: list[str], module: ModuleType, file: Path, needed: bool) -> list[Any]:
     if given or not (needed or hasattr(module, "example_inputs")):
         return [make_tensor(text) for text in given]
     if not hasattr(module, "example_inputs"):
         raise ValueError(f"{file} has no example_inputs(); say --input SHAPE:DTYPE for each argument")
-    return list(module.example_inputs())
+    inputs = module.example_inputs() if callable(module.example_inputs) else None
+    if isinstance(inputs, list | tuple):
+        return list(inputs)
+    kind = "no function" if inputs is None else f"a function that returns a {type(inputs).__name__}"
+    raise ValueError(f"{file}: example_inputs is {kind}; write a function that returns a tuple, an entry an argument")
 
 
 def _value(text: str) -> Any:

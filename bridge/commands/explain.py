@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from . import _program
 from ._output import counted, show, silence_profiler, with_folder
@@ -82,11 +82,12 @@ def _check(explanation: Explanation, limit: int | None) -> int:
 
 def _explain(arguments: argparse.Namespace) -> tuple[Explanation, Exception | None]:
     """Return the explanation, and what ended a script before its time."""
-    from ..diagnostics.explaining import explain  # weight: torch
-
     file, function = _program.split(arguments.program)
+    options = _program.options(arguments)
     if function is None:
-        return _explain_script(file, arguments)
+        return _explain_script(file, options, arguments)
+    from ..diagnostics.explaining import explain  # weight: torch; what is wrong so far is said at once
+
     with Progress() as progress, _program.running(arguments) as program:
         measured = _measure(program, arguments, progress)
         progress("compiling")
@@ -95,7 +96,7 @@ def _explain(arguments: argparse.Namespace) -> tuple[Explanation, Exception | No
             *program.arguments,
             backend_target=arguments.target,
             dynamic=arguments.dynamic or False,
-            options=_program.options(arguments),
+            options=options,
             registers=not arguments.no_registers,
             measured=measured,
         )
@@ -121,11 +122,13 @@ def _measure(
         return seconds_of_call(program.bound(), program.arguments, target, arguments.dynamic, progress)
 
 
-def _explain_script(file: Path, arguments: argparse.Namespace) -> tuple[Explanation, Exception | None]:
+def _explain_script(
+    file: Path, options: dict[str, Any], arguments: argparse.Namespace
+) -> tuple[Explanation, Exception | None]:
+    _program.refuse_arguments_of_functions(arguments)
     from ..diagnostics.explaining import compiling, make_explanation  # weight: torch
 
-    _program.refuse_arguments_of_functions(arguments)
-    with compiling(arguments.target, _program.options(arguments)) as recording:
+    with compiling(arguments.target, options) as recording:
         failure = run_script(file, arguments.script_arguments)
     if failure is not None and not recording.graphs:
         raise failure

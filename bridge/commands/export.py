@@ -24,6 +24,7 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the affine module of a function to a file or to the standard output."""
+    _program.split(arguments.program)  # what is wrong with it is said before torch is loaded
     from ..diagnostics.exporting import export  # weight: torch
 
     with Progress() as progress, _program.running(arguments) as program:

@@ -41,10 +41,10 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Lift, run and show the module; return 1 if the outputs are not those of --check's function."""
-    from ..lowering.affine_import.importing import compile_affine  # weight: torch
-
     text = Path(arguments.module).read_text()
     plugins = check("plugins", arguments.plugin)
+    from ..lowering.affine_import.importing import compile_affine  # weight: torch; what is wrong so far is said at once
+
     try:
         program = compile_affine(text, function=arguments.function, pipeline=arguments.pipeline, plugins=plugins)
     except Unsupported as error:

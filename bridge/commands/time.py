@@ -46,11 +46,12 @@ def run(arguments: argparse.Namespace) -> int:
     silence_profiler()
     if arguments.rounds < 1:
         raise ValueError(f"--rounds must be at least 1, got {arguments.rounds}")
-    from .. import config
+    _, function = _program.split(arguments.program)
+    options = _program.options(arguments)
+    from .. import config  # weight: torch; what is wrong so far is said at once
     from ..bench.timing import plan_for, total
 
-    _, function = _program.split(arguments.program)
-    with Progress(lines=True) as progress, config.patch(_program.options(arguments)):
+    with Progress(lines=True) as progress, config.patch(options):
         device = _device(arguments.device)
         if device == "cpu":
             without_worker_processes()

@@ -171,15 +171,7 @@ def seconds_of(reports: Iterable[Report], line: Roofline | None) -> tuple[float,
 
 
 def _opening(reports: list[Report], line: Roofline | None, measured: tuple[float, float] | None) -> str:
-    kernels, moved = _sums(reports, "kernels"), _sums(reports, "bytes")
-    parts = [
-        f"{arrow(*map(str, kernels))} kernel{'' if kernels == (1, 1) else 's'}",
-        f"{arrow(*map(amount, moved))} moved",
-    ]
-    times = measured or seconds_of(reports, line)
-    if times is not None:
-        how = "measured" if measured else f"expected at best on {line.device}" if line else ""
-        parts.append(_times(times, how))
+    parts = _figures(reports, line, measured)
     peaks = [max(getattr(report, f"peak_{when}") for report in reports) for when in ("before", "after")]
     parts += [f"peak memory {arrow(*map(amount, peaks))}"] if any(peaks) else []
     own = sum(report.total_seconds for report in reports)
@@ -192,6 +184,20 @@ def _opening(reports: list[Report], line: Roofline | None, measured: tuple[float
 
 
 _UNCOUNTED = " {} library calls are not counted."
+
+
+def _figures(reports: list[Report], line: Roofline | None, measured: tuple[float, float] | None) -> list[str]:
+    """Return kernels, bytes and times; without kernels only times that were measured."""
+    kernels, moved = _sums(reports, "kernels"), _sums(reports, "bytes")
+    times = measured or seconds_of(reports, line)
+    how = "measured" if measured else f"expected at best on {line.device}" if line else ""
+    if not any(kernels):
+        return ["no kernel is generated", *([_times(measured, how)] if measured else [])]
+    return [
+        f"{arrow(*map(str, kernels))} kernel{'' if kernels == (1, 1) else 's'}",
+        f"{arrow(*map(amount, moved))} moved",
+        *([_times(times, how)] if times is not None else []),
+    ]
 
 
 def _sums(reports: list[Report], what: str) -> tuple[int, int]:
@@ -310,26 +316,54 @@ def _short(words: str) -> str:
 _TELLING = {Reason.not_profitable, Reason.budget_exceeded, Reason.unsupported_op, Reason.unsupported_dtype}
 
 
+#: A scheduler node, a kernel of several or a part of one (`op0_op3`, `op8_parts`), or a list of such names.
+_NODE = re.compile(r"op\d+")
+_NODES = re.compile(r"\bop\d+(?:_\w+)?\b")
+_LIST = re.compile(r"\['op\d+'(?:, 'op\d+')*\]")
+
+
 def _in_users_words(report: Report, graph: int, detail: str) -> str:
     """Return a detail with operations in the place of scheduler nodes."""
     if not detail:
         return ""
 
     def named(found: re.Match[str]) -> str:
-        name = report.names.get((graph, found[0]))
-        return f"`{name.operations[-1]}`" if name is not None and name.operations else found[0]
+        known = [report.names.get((graph, node)) for node in _NODE.findall(found[0])]
+        last = [name.operations[-1] for name in known if name is not None and name.operations]
+        return f"`{', '.join(dict.fromkeys(last))}`" if last else "a kernel"
 
-    return " (" + re.sub(r"\bop\d+\b", named, without_place(detail)).replace("'", "") + ")"
+    return " (" + _NODES.sub(named, _LIST.sub(named, without_place(detail))).replace("'", "") + ")"
 
 
 def _why(group: GroupReport, pair: tuple[KernelReport, KernelReport]) -> tuple[Reason, str]:
     """Return the reason that is nearest to a pair: a remark at one of its nodes, else what was said of its kernels."""
     nodes = {node for kernel in pair for node in kernel.nodes}
-    said = [(reason, detail) for reason, detail in group.apart if nodes & set(re.findall(r"\bop\d+\b", detail))]
+    said = [entry for entry in group.apart if _is_about(entry[1], pair)]
     remarks = [(Reason[reason], "") for reason, _, where in group.remarks if find_place(where, {})[0] in nodes]
     own = [(group.reason, group.detail)] if group.reason is not None else []
-    reason, detail = next(iter([*said[-1:], *remarks[-1:], *own, *group.apart[-1:]]), (Reason.no_common_band, ""))
+    general = [entry for entry in [*own, *group.apart[-1:]] if not _NODE.search(entry[1]) or _is_about(entry[1], pair)]
+    launches = [entry for entry in group.own_launches if _is_about(entry[1], pair)]
+    between = [(Reason.cycle_through_other_node, "")] if _is_between(group, pair) else []
+    reasons = [*said[-1:], *between, *remarks[-1:], *general, *launches[-1:], (Reason.no_common_band, "")]
+    reason, detail = reasons[0]
     return reason, detail if reason in _TELLING else ""
+
+
+def _is_between(group: GroupReport, pair: tuple[KernelReport, KernelReport]) -> bool:
+    """Return True if another kernel of the group, or several, need the one and are needed by the other."""
+    one, other = pair
+    waiting = set(one.written)
+    for kernel in group.kernels_now:
+        if kernel is not one and kernel is not other and waiting & (kernel.moved.keys() - kernel.written):
+            waiting |= kernel.written
+    return bool((waiting - one.written) & other.moved.keys())
+
+
+def _is_about(detail: str, pair: tuple[KernelReport, KernelReport]) -> bool:
+    """Return True if a detail names nodes of both kernels, or one node alone; what names several is of those alone."""
+    named = set(_NODE.findall(detail))
+    touched = [bool(named.intersection(kernel.nodes)) for kernel in pair]
+    return all(touched) or (len(named) == 1 and any(touched))
 
 
 # ---------------------------------------------------------------------------------------------------------
@@ -344,12 +378,25 @@ _NUMBER = re.compile(r"^(\w+?)_\d+ \(")
 def _rest(reports: list[Report]) -> list[str]:
     """Return a line for what was changed in no group, and one for the kernels that could not take part, by reason."""
     choices = Counter(_NUMBER.sub(r"\1 (", choice) for report in reports for choice in report.choices)
-    lines = [f"also: {choice}" + (f" ({n} times)" if n > 1 else "") for choice, n in choices.items()]
+    counted = [choice + (f" ({n} times)" if n > 1 else "") for choice, n in choices.items()]
+    lines = [f"also, in no figure above: {choice}" for choice in counted]
     reasons = Counter(reason for report in reports for reason in _reasons(report))
     del reasons[Reason.extern_kernel]  # the opening has counted them
     for reason, count in (+reasons).most_common():
         lines.append(f"left alone, {count}: [{reason.name}] {explanation(reason)}")
-    return lines
+    several = any(report.kernels_before > 1 for report in reports)
+    return lines or ([_NOTHING] if several and _are_alone(reports) else [])
+
+
+_NOTHING = "nothing to fuse: no two neighbouring kernels use the same tensor"
+
+
+def _are_alone(reports: list[Report]) -> bool:
+    """Return True if every kernel was looked at, and none has a neighbour that it could be fused with."""
+    refused = {refusal.reason for report in reports for refusal in report.refusals}
+    return refused <= {Reason.extern_kernel} and not any(
+        group.fused or len(group.kernels_now) > 1 for report in reports for group in report.groups
+    )
 
 
 def _reasons(report: Report) -> Iterator[Reason]:

@@ -19,6 +19,8 @@ def find_guards(module: str, sizes: dict[str, int], pipeline: str) -> list[str]:
     seen to work, not a guess.
     """
     symbols = sorted({symbol for label in sizes for symbol in _symbols(label)})
+    if symbols and _fuses(module, {}, pipeline):
+        return []  # What keeps its kernels apart is asked after the passes.
     found: list[frozenset[str]] = []
     for count in range(1, MOST_SYMBOLS + 1):
         for chosen in map(frozenset, itertools.combinations(symbols, count)):
@@ -55,7 +57,12 @@ def _fuses(text: str, fixed: dict[str, int], pipeline: str) -> bool:
             handler.detach()
         roots = [op.operation for op in module.body.operations[0].regions[0].blocks[0].operations]
         loops = [op for op in roots if op.name == "affine.for"]
-        return len(loops) == 1 and "bridge.parallel" in loops[0].attributes
+        return len(loops) == 1 and "bridge.parallel" in loops[0].attributes and not _runs_once(loops[0])
+
+
+def _runs_once(loop: ir.Operation) -> bool:
+    """Return True for a loop of one iteration: a band of it would be a kernel of one program, which is not made."""
+    return str(loop.attributes["upperBoundMap"]) == "affine_map<() -> (1)>"
 
 
 def _fix(function: ir.Operation, fixed: dict[str, int]) -> None:

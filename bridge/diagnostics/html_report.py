@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..inductor.graphs import short_place
 from .counts import Counts, count
 from .first_screen import amount, as_html
 from .html_spaces import draw, read_spaces
@@ -226,7 +227,7 @@ def _graph(group: GroupExplanation, kernels: list[list[str]], titles: list[str])
 
 
 def _statement(statement: Statement, top: int) -> str:
-    lines = [f"{statement.name}  {space(statement)}", *(f"{Path(f).name}:{n}" for f, n in statement.lines[:1])]
+    lines = [f"{statement.name}  {space(statement)}", *(short_place(f, n) for f, n in statement.lines[:1])]
     words = "".join(
         f'<text x="26" y="{top + 22 + 20 * i}"{" class=small" if i else ""}>{_e(line)}</text>'
         for i, line in enumerate(lines)

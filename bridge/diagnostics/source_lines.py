@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import linecache
 import re
-from pathlib import Path
+
+from ..inductor.graphs import short_place
 
 _LOCATION = re.compile(r'loc\("([^"]*)"(?:\("([^"]*)":(\d+)(?::\d+)?\))?')
 
@@ -12,7 +13,7 @@ _LOCATION = re.compile(r'loc\("([^"]*)"(?:\("([^"]*)":(\d+)(?::\d+)?\))?')
 def source_line(file: str, line: int) -> str:
     """Return a place as `file.py:12  the code`."""
     code = linecache.getline(file, line).strip()
-    return f"{Path(file).name}:{line}  {code}".rstrip()
+    return f"{short_place(file, line)}  {code}".rstrip()
 
 
 def find_place(location: str, lines: dict[str, list[tuple[str, int]]]) -> tuple[str, str]:

@@ -184,10 +184,12 @@ def check_worthwhile(tile: Tile, band: Kernel, adding: list[Kernel], block: int,
     before += max(summed, launches_by_torch(tile) * LAUNCH_BYTES)
     after = parts + max(_moved(adding), _cost_of_adding(tile, block), LAUNCH_BYTES) + _cost_of_band(tile, band, block)
     saved = before - after - sum(map(cost_of, apart))
-    detail = f"{launches} launches become {left}, which save the time of {saved / 2**20:.1f} MB, with {size}"
+    effect = "save" if saved > 0 else "lose"
+    detail = f"{launches} launches become {left}, which {effect} the time of {abs(saved) / 2**20:.1f} MB, with {size}"
     worth = saved if launches > left else saved - CLEAR_GAIN * before
     if worth <= 0 and not force:
-        raise Unsupported(Reason.not_profitable, f"{_names(tile)}: {detail}")
+        unclear = ", too little to be sure of" if saved > 0 else ""
+        raise Unsupported(Reason.not_profitable, f"{_names(tile)}: {detail}{unclear}")
     columns = f" and {tile.width} columns" if tile.slices > 1 else ""
     return f"rows and columns: blocks of {block} rows{columns}: {detail}"
 

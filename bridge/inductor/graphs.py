@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
+import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -278,8 +279,29 @@ def retrace(node: Node) -> Node:
 
 def place(node: Node) -> str:
     """Return a node's name and the user's line that it comes from."""
-    frames = re.findall(r'File "([^"]+)", line (\d+)', node.meta.get("stack_trace") or "")
-    return f"{node.name} ({Path(frames[-1][0]).name}:{frames[-1][1]})" if frames else node.name
+    frame = users_frame(node.meta.get("stack_trace"))
+    return f"{node.name} ({short_place(*frame)})" if frame is not None else node.name
+
+
+def short_place(file: str, line: int) -> str:
+    """Return `model.py:25`; for a notebook, whose cells are files with a number for a name, `cell:25`."""
+    path = Path(file)
+    return f"cell:{line}" if path.parent.name.startswith("ipykernel_") else f"{path.name}:{line}"
+
+
+def users_frame(trace: str | None) -> tuple[str, int] | None:
+    """Return (file, line) of the last frame of a trace that is neither torch's nor Bridge's.
+
+    Where the others are all torch's, the last of these; None where all are Bridge's, which calls what it explains.
+    """
+    frames = [(file, int(line)) for file, line in re.findall(r'File "([^"]+)", line (\d+)', trace or "")]
+    known = [frame for frame in frames if not frame[0].startswith(_BRIDGE)]
+    users = [frame for frame in known if not frame[0].startswith(_TORCH)]
+    return next(reversed(users or known), None)
+
+
+_TORCH = f"{Path(torch.__file__).parent}{os.sep}"
+_BRIDGE = f"{Path(__file__).parents[1]}{os.sep}"
 
 
 def layers(graph: Graph) -> tuple[str, ...]:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any, TypeAlias
 
-import torch
-
 from .derived import derive_code_generator
+from .graphs import short_place, users_frame
 from .mixed import done_by_mixed_kernel
 from .protocols import Kernel, LoopNode, Schedule
 
@@ -92,13 +89,8 @@ def node_locations(node: LoopNode) -> list[tuple[str, int]]:
 
 
 def _places(origins: list[Any]) -> list[tuple[str, int]]:
-    traces = [origin.meta.get("stack_trace") or "" for origin in origins]
-    frames = [re.findall(r'File "([^"]+)", line (\d+)', trace) for trace in traces]
-    last = [([frame for frame in known if not frame[0].startswith(_TORCH)] or known)[-1:] for known in frames]
-    return list(dict.fromkeys((file, int(line)) for place in last for file, line in place))
-
-
-_TORCH = str(Path(torch.__file__).parent)
+    frames = [users_frame(origin.meta.get("stack_trace")) for origin in origins]
+    return list(dict.fromkeys(frame for frame in frames if frame is not None))
 
 
 def _origins(node: LoopNode) -> list[Any]:
@@ -134,6 +126,8 @@ def node_name(node: LoopNode) -> tuple[tuple[str, ...], tuple[str, int] | None]:
     leads to the call as its origins.
     """
     origins = [(name, origin) for origin in _origins(node) if (name := _operation(origin))]
+    if not origins and any(origin.op == "placeholder" for origin in _origins(node)):
+        return ("copy of an input",), None  # in another layout, that a library call asks for
     if origins and origins[-1][0] in _LIBRARY:
         name, call = origins[-1]
         places = _places([call]) or node_locations(node)
@@ -142,6 +136,15 @@ def node_name(node: LoopNode) -> tuple[tuple[str, ...], tuple[str, int] | None]:
     chosen = telling or [pair for pair in origins if pair[0] not in _SILENT] or origins
     places = _places([origin for _, origin in chosen]) or node_locations(node)
     return tuple(dict.fromkeys(name for name, _ in chosen)), places[-1] if places else None
+
+
+def kernel_name(nodes: Iterable[LoopNode]) -> str:
+    """Return `mul, abs, amax (model.py:25)` for the nodes of a kernel: its last operations, and their line."""
+    named = [node_name(node) for node in nodes]
+    operations = list(dict.fromkeys(operation for names, _ in named for operation in names))
+    places = [place for _, place in named if place is not None]
+    where = f" ({short_place(*places[-1])})" if places else ""
+    return f"{', '.join(operations[-3:]) or 'a kernel'}{where}"
 
 
 def _is_computed(node: LoopNode) -> bool:

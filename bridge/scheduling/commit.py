@@ -32,8 +32,9 @@ class Commit:
 
     room: in memory, None where whether a band pays is not asked; taken: mix-order kernels in two parts;
     done: the bands that became kernels; refused: the positions of the kernels of each band that did not;
-    check_gain: raises Unsupported for a kernel in the place of others that saves too little; None where buffers have
-    the sizes that they had, and saving anything is enough; in_planes: gives sums over planes Inductor's loops again.
+    check_gain: raises Unsupported for a kernel in the place of others that saves too little; None where saving anything
+    is enough; resized: buffers have other sizes than Inductor gave them, so that the whole graph's memory is asked;
+    in_planes: gives sums over planes Inductor's loops again.
     """
 
     nodes: dict[str, LoopNode]
@@ -44,6 +45,7 @@ class Commit:
     done: list[Fused] = field(default_factory=list)
     refused: list[set[int]] = field(default_factory=list)
     check_gain: Callable[[Kernel, list[Kernel]], None] | None = None
+    resized: bool = False
     in_planes: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
 
     def commit_all(self, bands: Iterable[LiftedBand], log: GroupLog) -> None:
@@ -113,10 +115,10 @@ class Commit:
         with contextlib.ExitStack() as undo:
             undo.callback(codegen.put_back, removed.values())
             changed = codegen.replace_kernels(kernel.scheduler, self.schedule, fused, replaced)
-            if self.check_gain is None:
-                room.check(self.schedule, positions, changed)
-            else:
+            if self.resized:
                 room.check_all(changed, room.most)
+            else:
+                room.check(self.schedule, positions, changed)
             undo.pop_all()
 
 

@@ -46,6 +46,7 @@ class GroupLog:
     seconds: dict[str, float] = field(default_factory=dict)
     decisions: list[str] = field(default_factory=list)
     apart: list[tuple[Reason, str]] = field(default_factory=list)
+    own_launches: list[tuple[Reason, str]] = field(default_factory=list)
     faults: list[tuple[Reason, str]] = field(default_factory=list)
 
     @staticmethod
@@ -79,6 +80,12 @@ class GroupLog:
         """Note why some of the group's kernels stay as they are."""
         self.apart.append((reason, detail))
         self.decisions.append(f"apart [{reason.name}]: {detail}")
+        self._note_fault(reason, detail)
+
+    def keep_launches(self, reason: Reason, detail: str) -> None:
+        """Note why kernels of the group share no launch with others, which does not say why they are no one kernel."""
+        self.own_launches.append((reason, detail))
+        self.decisions.append(f"own launches [{reason.name}]: {detail}")
         self._note_fault(reason, detail)
 
     def leave_tiles(self, reason: Reason, detail: str) -> None:
@@ -175,6 +182,7 @@ class GroupLog:
                 "seconds": dict(self.seconds),
                 "decisions": list(self.decisions),
                 "apart": list(self.apart),
+                "own_launches": list(self.own_launches),
                 "faults": list(self.faults),
                 "record": self.record,
             }

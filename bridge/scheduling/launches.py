@@ -87,7 +87,7 @@ def _share(
     schedule: Schedule, find_sets: Callable[[], list[list[int]]], logs: Logs, log: GroupLog, budget: Budget
 ) -> Schedule:
     """Return the schedule with one launch for each set of independent kernels, given by position, where that pays."""
-    with attempt(note=log.keep_apart), log.stage("horizontal"):
+    with attempt(note=log.keep_launches), log.stage("horizontal"):
         shared = share_launches_of_sets(schedule, find_sets(), budget)
         logs.take_launches(shared, log)
         return shared.schedule

@@ -48,7 +48,7 @@ class Logs:
         A launch is counted for the group of its first kernel, and is one less for the group of each other.
         """
         for reason, detail in shared.refused:
-            log.keep_apart(reason, detail)
+            log.keep_launches(reason, detail)
         for launch in shared.launches:
             first, *others = [self.owner(head) or log for head in launch.heads]
             first.take_launch(launch.decision)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from math import prod
 
 from .. import inductor
+from ..inductor import inspection
 from ..inductor.protocols import Kernel, Schedule
 from ..lowering.triton import codegen
 from ..lowering.triton.combo_kernels import SHORT_ROW
@@ -41,7 +42,8 @@ def _make_persistent(kernel: Kernel) -> list[str]:
         return []
     if not codegen.make_inner_persistent(kernel.scheduler, device, kernel):
         return []
-    return [f"{kernel.get_name()}: persistent: a row that was read again takes {registers} registers"]
+    name = inspection.kernel_name(inductor.loop_nodes(kernel))
+    return [f"{name}: persistent: a row that was read again stays in {registers} registers"]
 
 
 def persistent_registers(kernel: Kernel) -> int:

@@ -79,15 +79,15 @@ def _sums_of(commit: Commit) -> list[PlaneSum]:
 
 def _split(commit: Commit, sums: list[PlaneSum], undo: ExitStack) -> None:
     """Have the sums' parts be planes in a group's kernels, and what is asked of new ones, until `undo` is closed."""
-    undo.callback(setattr, commit, "schedule", commit.schedule)
-    undo.callback(setattr, commit, "check_gain", commit.check_gain)
+    for name in ("schedule", "check_gain", "resized"):
+        undo.callback(setattr, commit, name, getattr(commit, name))
     if commit.room is not None:
         undo.callback(setattr, commit.room, "levels", dict(commit.room.levels))
     nodes = {node.get_name() for one in sums for node in (one.part, one.total)}
     for one in sums:
         split_at_planes(one, undo)
     changed = [_rebuilt(k, undo) if inductor.operation_names(k) & nodes else k for k in commit.schedule]
-    commit.schedule, commit.check_gain = changed, partial(_check_gain, sums)
+    commit.schedule, commit.check_gain, commit.resized = changed, partial(_check_gain, sums), True
 
 
 def _rebuilt(kernel: Kernel, undo: ExitStack) -> Kernel:

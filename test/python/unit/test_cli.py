@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -205,3 +206,22 @@ def test_program_names():
     assert _program.split(PROGRAM) == (Path(PROGRAM), None)
     tensor = _program.make_tensor("2x3:int64")
     assert tuple(tensor.shape) == (2, 3) and not tensor.is_floating_point()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["explain", "none.py"], "there is no file none.py"),
+        (["explain", "none.py", "--option", "max_node=3"], "there is no file none.py"),
+        (["explain", "{program}", "--option", "max_node=3"], "did you mean 'max_nodes'"),
+        (["time", "none.py"], "there is no file none.py"),
+        (["export", "none.py:f"], "there is no file none.py"),
+        (["import", "none.mlir"], "none.mlir: no such file"),
+    ],
+)
+def test_what_is_misspelt_is_said_before_torch_is_loaded(arguments, words):
+    """It took five seconds to say that there is no such file."""
+    given = [argument.format(program=PROGRAM) for argument in arguments]
+    code = f"import sys\nfrom bridge.cli import main\nstatus = main({given!r})\nprint(status, 'torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "2 False\n" and words in done.stderr

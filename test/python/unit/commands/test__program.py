@@ -134,3 +134,52 @@ def test_a_file_that_ends_the_process_is_an_error(file):
     )
     with pytest.raises(ProgramEnded, match=r"sys.exit\(0\)"), _program.running(given):
         pass
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    folder = tmp_path / "a_package_of_a_user" / "inner"
+    folder.mkdir(parents=True)
+    for path in (folder, folder.parent):
+        (path / "__init__.py").touch()
+    (folder.parent / "scales.py").write_text("SCALE = 5\n\n\ndef imported(x): return x\n\n\nclass Imported: pass\n")
+    yield folder
+    for name in [name for name in sys.modules if name.startswith("a_package_of_a_user")]:
+        del sys.modules[name]
+
+
+def test_a_module_of_a_package_imports_relatively(package):
+    file = package / "model.py"
+    file.write_text("def f(x):\n    from ..scales import SCALE\n    return x * SCALE\n")
+    program = load(f"{file}:f", "2")
+    assert (program.bound()(3), program.function.__module__) == (15, "a_package_of_a_user.inner.model")
+
+
+def test_a_module_without_relative_imports_needs_no_package(package):
+    """Its package may ask for what is not there, or have a name that is another's by now."""
+    (package / "__init__.py").write_text("import what_is_not_there\n")
+    (package / "model.py").write_text("def f(x): return x\n")
+    assert load(f"{package / 'model.py'}:f", "2").function.__module__ == "model"
+    del sys.modules["model"]
+
+
+@pytest.mark.parametrize(("name", "line"), [("imported", 4), ("Imported", 7)])
+def test_what_a_file_imports_has_the_place_where_it_is_written(package, name, line):
+    file = package / "model.py"
+    file.write_text("from ..scales import imported, Imported\n")
+    with pytest.raises(ValueError, match=rf"scales.py:{line}: {name}"):
+        load(f"{file}:{name}", "2", "2")
+
+
+@pytest.mark.parametrize(
+    ("inputs", "words"),
+    [
+        ("def example_inputs(): return torch.ones(3)", "a function that returns a Tensor; write a function that"),
+        ("def example_inputs(): return {'x': 1}", "a function that returns a dict"),
+        ("example_inputs = (1,)", "example_inputs is no function"),
+    ],
+)
+def test_inputs_of_a_file_that_are_no_tuple_are_refused(file, inputs, words):
+    with pytest.raises(ValueError, match=words):
+        load(written(file, f"def f(x): return x\n{inputs}"))

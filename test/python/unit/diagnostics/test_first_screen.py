@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from bridge.diagnostics.first_screen import (
@@ -73,12 +75,19 @@ def test_what_stays_is_said_once():
 def test_the_opening_has_every_figure():
     moved = {"bytes_before": 335 * MB, "bytes_after": 268 * MB}
     given = report(
-        peak_before=3 * MB, peak_after=2 * MB, compile_seconds=4.0, seconds={"other": 0.5}, library_calls=2, **moved
+        refusals=[Refusal(["op3"], Reason.atomics, "")],
+        peak_before=3 * MB,
+        peak_after=2 * MB,
+        compile_seconds=4.0,
+        seconds={"other": 0.5},
+        library_calls=2,
+        **moved,
     )
     assert text_of(given) == (
         "bridge: 3 -> 2 kernels; 335.0 MB -> 268.0 MB moved; 110.9 us -> 87.9 us expected at best on NVIDIA H100 "
         "(21% less); peak memory 3.0 MB -> 2.0 MB; compiled in 4.0 s, 0.5 s of it Bridge. "
-        "2 library calls are not counted."
+        "2 library calls are not counted. left alone, 1: [atomics] A kernel adds into memory atomically, and the order "
+        "of these additions has to stay."
     )
 
 
@@ -129,6 +138,83 @@ def test_a_pair_is_said_once_with_the_reason_that_is_nearest():
     assert pair.reason == "no_common_band" and "`mul`" in pair.why and "op1" not in str(screen)
 
 
+def refused(detail: str, *nodes: str) -> GroupReport:
+    """Kernels of a node each, that stayed apart for what a detail says."""
+    kernels = [kernel(node, "a", f"of {node}") for node in nodes]
+    said = [(Reason.not_profitable, detail)]
+    return GroupReport(
+        "g", list(nodes), 2, 2, False, *said[0], kernels=kernels, kernels_now=kernels, apart=said, **FIGURES
+    )
+
+
+FIGURES = {"bytes_before": 4 * MB, "bytes_after": 4 * MB}
+
+
+@pytest.mark.parametrize(
+    ("detail", "reason"),
+    [
+        ("['op0', 'op1']: no kernel less", "not_profitable"),
+        ("op0_op1: other loops", "not_profitable"),
+        ("op1: no kernel of the same rows", "not_profitable"),
+        ("the graph would need 8 bytes more", "not_profitable"),
+        ("['op1', 'op2']: other loops, and nothing less to load", "no_common_band"),
+        ("op1_op2, op3: 3 launches become 2", "no_common_band"),
+    ],
+)
+def test_what_is_said_of_a_kernel_or_of_others_is_not_the_reason_of_a_pair(detail, reason):
+    """Of two kernels with a dependence through all rows the screen said that they could be one."""
+    (pair,) = describe([report(refused(detail, "op0", "op1"))]).apart
+    assert pair.reason == reason
+
+
+def test_what_waits_for_the_one_and_is_awaited_by_the_other_is_the_reason():
+    """The rows before and after a scale of the whole tensor were said to have different lengths."""
+    sizes = dict.fromkeys("axys", MB)
+    chain = [("op0", {"a", "x"}, "x"), ("op1", {"x", "s"}, "s"), ("op2", {"a", "s", "y"}, "y")]
+    kernels = [KernelReport([node], {b: sizes[b] for b in used}, {own}, node) for node, used, own in chain]
+    entry = replace(apart("g", "op0", "op1", "op2"), kernels=kernels, kernels_now=kernels)
+    reasons = {pair.reason: pair.words for pair in describe([report(entry)]).apart}
+    assert reasons.keys() == {"cycle_through_other_node", "no_common_band"}
+    assert reasons["cycle_through_other_node"].startswith("pow, mean, rsqrt (model.py:7) and cumsum")
+
+
+def test_a_launch_that_is_not_shared_is_the_reason_where_there_is_no_other():
+    entry = apart("g", "op0", "op1")
+    entry.own_launches.append((Reason.not_profitable, "op0, op1: a launch saved is less than is lost"))
+    assert describe([report(entry)]).apart[0].reason == "no_common_band"
+    assert describe([report(replace(entry, remarks=[], reason=None))]).apart[0].reason == "not_profitable"
+
+
+@pytest.mark.parametrize(
+    ("detail", "words"),
+    [
+        ("['op0', 'op1', 'op0']: one kernel saves 1 MB", "(`rsqrt, mul`: one kernel saves 1 MB)"),
+        ("op0_op1 (reduces) 0.1 MB: less", "(`rsqrt, mul` (reduces) 0.1 MB: less)"),
+        ("op0_op1, op7: 3 launches", "(`rsqrt, mul`, a kernel: 3 launches)"),
+        ("op0, op1_parts: no block", "(`rsqrt`, `mul`: no block)"),
+    ],
+)
+def test_no_screen_has_names_of_the_scheduler(detail, words):
+    (pair,) = describe([report(refused(detail, "op0", "op1"))]).apart
+    assert words in pair.why
+
+
+def test_without_kernels_there_are_no_expected_times():
+    """A graph of library calls alone was `0 kernels; 0 B moved; 0.0 us expected at best on this CPU`."""
+    nothing = Report(graphs=1, device="", library_calls=2)
+    assert text_of(nothing) == "bridge: no kernel is generated; Bridge took 0.0 s. 2 library calls are not counted."
+    assert "no kernel is generated; 2.0 us measured" in str(describe([nothing], measured=(2e-6, 2e-6)))
+
+
+@pytest.mark.parametrize("kernels", [1, 2])
+def test_kernels_that_have_no_neighbour_are_said_to_have_none(kernels):
+    alone = Report(graphs=1, kernels_before=kernels, kernels_after=kernels)
+    alone.refusals.append(Refusal(["op3"], Reason.extern_kernel, ""))
+    assert ("no two neighbouring kernels use the same tensor" in text_of(alone)) == (kernels == 2)
+    alone.groups.append(apart("group0", "op0", "op1"))
+    assert "no two neighbouring" not in text_of(alone)
+
+
 def test_five_pairs_are_shown_and_the_most_expensive_first():
     names = {(0, f"op{i}"): NodeName((f"f{i}",), None) for i in range(9)}
     screen = describe([report(apart("group0", *(f"op{i}" for i in range(9))), names=names)])
@@ -160,7 +246,7 @@ def test_what_went_wrong_in_a_group_is_said_where_it_has_no_pair():
 def test_details_have_figures_and_the_users_names():
     entry = apart("group0", "op0", "op1")
     entry.apart.append((Reason.not_profitable, "['op0', 'op1']: a row takes 40000 registers"))
-    assert "([`rsqrt`, `mul`]: a row takes 40000 registers)" in describe([report(entry)]).apart[0].why
+    assert "(`rsqrt, mul`: a row takes 40000 registers)" in describe([report(entry)]).apart[0].why
 
 
 def test_the_page_escapes_what_is_the_users():

@@ -53,5 +53,19 @@ def test_a_product_is_fixed_by_its_symbol():
     assert find_guards(alone, {"2*n": 64}, DEFAULT_PIPELINE) == ["2*n == 64"]
 
 
+def test_what_the_passes_fuse_for_all_sizes_needs_no_guard():
+    """A group whose one kernel Triton could not have was said to fuse with a size, at which it did not."""
+    module = two_loops("%n", "%n", '%n: index {bridge.size = "n"}')
+    assert find_guards(module, {"n": 64}, DEFAULT_PIPELINE) == []
+
+
+def test_a_loop_of_one_iteration_is_no_kernel():
+    """A scale of a whole tensor was said to fuse with a number of rows: in one program, which no lowering makes."""
+    module = two_loops("%n", "64", '%n: index {bridge.size = "n"}')
+    assert find_guards(module, {"n": 64}, DEFAULT_PIPELINE) == ["n == 64"]
+    once = module.replace("affine.for %i = 0 to 64", "affine.for %i = 0 to 1")
+    assert find_guards(once, {"n": 1}, DEFAULT_PIPELINE) == []
+
+
 def test_no_sizes_have_no_guards():
     assert find_guards("not parsed", {}, DEFAULT_PIPELINE) == []

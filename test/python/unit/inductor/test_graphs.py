@@ -67,6 +67,12 @@ def test_place_names_the_last_frame(call):
     assert graphs.place(node) == f"{node.name} (last.py:12)"
 
 
+def test_a_cell_of_a_notebook_is_called_so():
+    """The screen had the number that ipykernel gives to a cell: 2738416257.py:3."""
+    assert graphs.short_place("/tmp/ipykernel_812/2738416257.py", 3) == "cell:3"
+    assert graphs.short_place("/a/model.py", 3) == "model.py:3"
+
+
 def test_layers_are_named_by_their_list_and_number(call):
     """Those of the outermost list, in the order of the graph, each once; what is in no layer has none."""
     for *modules, _ in (

@@ -110,6 +110,20 @@ def test_a_line_of_torchs_own_is_not_the_users():
     assert inspection.node_locations(node) == [("/a/m.py", 4), (functional, 1)], "better than none"
 
 
+def test_a_line_of_bridges_own_is_nobodys():
+    """A function that was made by exec has no line; the screen had that of Bridge which calls it."""
+    bridges = inspection.__file__
+    node = node_of((aten.mul.Tensor, ("/a/m.py", 4), (bridges, 9)), (aten.mean.dim, (bridges, 9)))
+    assert inspection.node_locations(node) == [("/a/m.py", 4)]
+    assert inspection.node_name(node_of((aten.mul.Tensor, (bridges, 9)))) == (("mul",), None)
+
+
+def test_a_kernel_has_the_name_of_its_last_operations():
+    nodes = [node_of((f, ("/a/m.py", i))) for i, f in enumerate([aten.abs.default, aten.amax.default, aten.div.Tensor])]
+    assert inspection.kernel_name(nodes) == "abs, amax, div (m.py:2)"
+    assert inspection.kernel_name([node_of()]) == "a kernel"
+
+
 def test_operations_have_the_names_that_users_know():
     attention = aten._scaled_dot_product_flash_attention_for_cpu.default
     node = node_of((aten.view.default,), (aten._softmax.default, ("/a/m.py", 4)), (attention, ("/a/m.py", 9)))
@@ -125,6 +139,13 @@ def test_what_is_copied_for_a_library_is_called_its_inputs(monkeypatch):
     node = node_of((aten.mul.Tensor,), (aten.mm.default, ("/a/m.py", 9)))
     monkeypatch.setattr(inspection, "_is_computed", lambda node: True)
     assert inspection.node_name(node) == (("inputs of matmul",), ("/a/m.py", 9))
+
+
+def test_a_copy_of_an_input_in_another_layout_has_a_name():
+    """The screen of a training graph called the inputs of its first convolution op0 and op1."""
+    origins = {torch.fx.Graph().placeholder("primals_1")}
+    node = SimpleNamespace(node=SimpleNamespace(get_origins=lambda: origins))
+    assert inspection.node_name(node) == (("copy of an input",), None)
 
 
 def test_an_operation_that_was_decomposed_keeps_its_name():

@@ -112,3 +112,18 @@ def test_a_row_that_would_be_read_again_does_not_pay(log, registers, in_register
         reason, detail = log.refusal
         assert reason is Reason.not_profitable
         assert detail == "['a', 'b']: a row takes 40000 registers, of which 32768 can be kept: it would be read again"
+
+
+@pytest.mark.parametrize("resized", [False, True])
+@pytest.mark.parametrize("checks_gain", [False, True])
+def test_the_whole_graphs_memory_is_asked_where_buffers_have_other_sizes(monkeypatch, resized, checks_gain):
+    """Whether a gain is asked is another question, and was answered by the same field."""
+    asked = []
+    room = SimpleNamespace(most=8, check=lambda *_: asked.append("kernels"), check_all=lambda *_: asked.append("all"))
+    monkeypatch.setattr("bridge.scheduling.commit.codegen.replace_kernels", lambda scheduler, given, *_: given)
+    monkeypatch.setattr("bridge.scheduling.commit.codegen.put_back", lambda kernels: None)
+    monkeypatch.setattr(Kernel, "scheduler", None, raising=False)
+    commit = Commit({}, Group([0]), [Kernel("a")], room, check_gain=(lambda *_: None) if checks_gain else None)
+    commit.resized = resized
+    commit._check_room(room, {0}, Kernel("b"))
+    assert asked == ["all" if resized else "kernels"]

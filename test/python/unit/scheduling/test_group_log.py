@@ -36,6 +36,14 @@ def test_a_band_and_a_shared_launch_save_kernels_and_outweigh_a_refusal(log):
     assert entry.decisions == ["kernels (0, 1)", *apart, "one launch"], "what was refused before is still said"
 
 
+def test_a_launch_that_is_not_shared_says_nothing_of_why_kernels_are_apart(log):
+    """The first screen gave it as the reason why two kernels were not one."""
+    log.keep_launches(Reason.not_profitable, "a launch saved is less than is lost")
+    entry = log.entry()
+    assert (entry.apart, len(entry.own_launches)) == ([], 1)
+    assert entry.decisions == ["own launches [not_profitable]: a launch saved is less than is lost"]
+
+
 def test_a_refused_band_refuses_the_group_only_where_no_other_was_fused(log):
     log.refuse_band(Reason.not_profitable, "first")
     assert log.refusal == (Reason.not_profitable, "first")

@@ -59,7 +59,7 @@ def test_a_launch_is_noted_for_the_groups_of_all_its_kernels():
     logs.write([])
     assert [group.kernels_after for group in logs.report.groups] == [2, 0, 0], "the first has the launch"
     assert all(group.fused for group in logs.report.groups)
-    assert logs.report.groups[2].apart == [(Reason.mutation, "e writes")]
+    assert logs.report.groups[2].own_launches == [(Reason.mutation, "e writes")]
     assert logs.owner({"x"}) is None
 
 

@@ -76,6 +76,7 @@ def sources(result):
 def test_row_is_kept(fn, dynamic):
     assert is_persistent(generate(fn, 4096, 4096, dynamic=dynamic))
     assert any("registers" in choice for choice in bridge.report().choices)
+    assert not any(choice.startswith("op") for choice in bridge.report().choices), "the user's names"
 
 
 def test_inductor_would_not():

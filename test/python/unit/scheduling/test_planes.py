@@ -53,12 +53,13 @@ def test_a_group_of_which_nothing_comes_is_as_it_was():
             commit.room.levels = {}
             assert parts(commit) == []
             assert len(commit.group.positions) == len(positions) - 1, "the second stage is not among them"
+            assert commit.resized and commit.check_gain is not None
             return True
 
         assert planes.try_in_planes(commit, log, try_passes) is False
         assert len(tried) == 1 and tried[0] != sizes
         assert (inductor.node_sizes(part), commit.schedule, commit.room.levels) == (sizes, schedule, levels)
-        assert commit.group.positions == positions and commit.check_gain is None
+        assert commit.group.positions == positions and commit.check_gain is None and not commit.resized
 
     look(check)
 
