@@ -32,6 +32,7 @@ from .lanes import (
     repeated_lanes,
     segment_length,
 )
+from .spread import spread_over_lanes
 
 #: A buffer: its name, and its strides in elements.
 StridedBuffer: TypeAlias = tuple[str, list[sympy.Expr]]
@@ -43,12 +44,14 @@ class LiftedNode:
 
     iter_sizes / reduce_sizes: extents of its loops, outermost first.
     body: called as `body(iter_indices, reduce_indices)` inside a trace of Inductor's ops.
+    spread: several lanes have the same element, and each would store it.
     """
 
     name: str
     iter_sizes: list[sympy.Expr]
     reduce_sizes: list[sympy.Expr]
     body: Callable[[list[sympy.Expr], list[sympy.Expr]], None]
+    spread: bool = False
 
 
 @dataclass(frozen=True)
@@ -147,10 +150,10 @@ def lift_band(
         compared,
         broadcasts,
     )
-    overwritten = _overwritten_before(names, stores_of, tables.new_contents)
+    wide = spread_over_lanes(nests) if tables.simt_target and not reductions and not kept else nests
     nodes = [
-        _lift_node(name, by_node[name], nests[name], replace(scope, overwritten=buffers))
-        for name, buffers in zip(names, overwritten, strict=True)
+        _lift_node(name, by_node[name], wide[name], replace(scope, overwritten=buffers), wide[name] is not nests[name])
+        for name, buffers in zip(names, _overwritten_before(names, stores_of, tables.new_contents), strict=True)
     ]
     for name in names:
         _check_one_place(name, by_node[name], scope)
@@ -267,8 +270,12 @@ def _works_on_segments(nest: StoreNest, row: int | None) -> bool:
     return segment_length(nest, row) is not None or repeated_lanes(nest, row) != 1
 
 
-def _lift_node(name: str, stores: list[ir.Operation], nest: StoreNest, scope: _Scope) -> LiftedNode:
+def _lift_node(
+    name: str, stores: list[ir.Operation], nest: StoreNest, scope: _Scope, spread: bool = False
+) -> LiftedNode:
     """Lift one node; Unsupported if its loops cannot be Inductor's."""
+    if spread:
+        return replace(_lift_whole(name, stores, nest, scope), spread=True)
     if not scope.simt_target and any(nest.guards.values()):
         raise Unsupported(Reason.not_liftable, f"{name}: a store under a guard")
     if not scope.simt_target:

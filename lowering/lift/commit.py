@@ -50,11 +50,9 @@ def rewrite(
             codegen.run_in_lanes(*place[:2])
         judged = [] if timing else kernels
         kernel, decisions = _one_kernel([nodes[n.name] for n in band.nodes], judged)
+        _check_spread(kernel, band)
         if judged:
-            _check_time(kernel, judged, before)
-        if judged and inductor.generates_triton(place[1]):
-            _check_rows(kernel, judged, band, before.loaded, before.unrolled)
-            _check_programs(kernel, judged, band, before)
+            _judge(kernel, judged, band, before)
         if band.in_registers and band.registers is not None:
             undo.callback(codegen.undo_persistent, *place)
             codegen.make_persistent(*place, row_of_block(band, before.unrolled))
@@ -92,6 +90,14 @@ def _set_bodies(band: LiftedBand, nodes: dict[str, LoopNode], undo: contextlib.E
         inductor.set_loop_body(nodes[lifted.name], body, undo)
     if not inductor.generates_triton(inductor.device_of(nodes[band.nodes[0].name])):
         inductor.forget_waiting([nodes[lifted.name] for lifted in band.nodes], undo)
+
+
+def _judge(kernel: Kernel, kernels: list[Kernel], band: LiftedBand, before: _Before) -> None:
+    """Raise Unsupported where one kernel takes longer than those in whose place it is."""
+    _check_time(kernel, kernels, before)
+    if inductor.generates_triton(inductor.device_of(kernel)):
+        _check_rows(kernel, kernels, band, before.loaded, before.unrolled)
+        _check_programs(kernel, kernels, band, before)
 
 
 def _check_rows(kernel: Kernel, kernels: list[Kernel], band: LiftedBand, loaded: int, unrolled: bool = False) -> None:
@@ -167,6 +173,17 @@ def saved_bytes(names: set[str], kernels: list[Kernel]) -> int:
     """Return the bytes that one kernel of the named operations saves in the place of others, a launch among them."""
     apart, together = ([inductor.bytes_touched(k, own) for k in kernels] for own in (None, names))
     return traffic(apart) - traffic_of_one(together) + (len(kernels) - 1) * LAUNCH_BYTES
+
+
+def _check_spread(kernel: Kernel, band: LiftedBand) -> None:
+    """Raise Unsupported where lanes would each store the same element: what only the kernel reads is not stored."""
+    spread = {node.name for node in band.nodes if node.spread}
+    made = set().union(*(inductor.buffers_made(n) for n in inductor.loop_nodes(kernel) if n.get_name() in spread))
+    names = inductor.operation_names(kernel)
+    stored = [name for name in sorted(made) if not inductor.stays_inside(kernel.scheduler, name, names)]
+    if stored:
+        detail = f"several lanes would each store the same element of {stored}"
+        raise Unsupported(Reason.not_liftable, f"{sorted(spread)}: {detail}")
 
 
 def _check_stores(kernel: Kernel) -> None:
