@@ -24,6 +24,7 @@ from .footprint import goes_once, keeps_elements, lane_combinations, loop_around
 from .index import apply_map
 from .lanes import (
     StoreNest,
+    alike,
     constant_extent,
     digits,
     find_store_nest,
@@ -149,6 +150,7 @@ def lift_band(
         tables.seeds,
         compared,
         broadcasts,
+        chains=[chain for store in stores if (chain := _reduction_loops([store]))],
     )
     wide = spread_over_lanes(nests) if tables.simt_target and not reductions and not kept else nests
     nodes = [
@@ -248,7 +250,7 @@ class _Scope:
     buffers, sizes: the function's tables by SSA value; row: lanes of a row; in_registers: a kernel keeps the row in
     registers; looped: it may go over the row in a loop; simt_target, extent, new_contents, seeds: as in
     `FunctionTables`; compared, broadcasts: as in `Environment`; overwritten: the buffers that earlier nodes of the band
-    have overwritten.
+    have overwritten; chains: the loops of each reduction, outermost first.
     """
 
     buffers: dict[ir.Value, StridedBuffer]
@@ -263,6 +265,7 @@ class _Scope:
     compared: frozenset[ir.Value]
     broadcasts: Mapping[ir.Value, Broadcast]
     overwritten: frozenset[str] = frozenset()
+    chains: Sequence[list[ir.Operation]] = ()
 
 
 def _works_on_segments(nest: StoreNest, row: int | None) -> bool:
@@ -301,6 +304,8 @@ def _lift_whole(name: str, stores: list[ir.Operation], nest: StoreNest, scope: _
         """Run the stores in the loops."""
         indices = {**scope.sizes, **{induction_variable(loop): sympy.Integer(0) for loop in loops}}
         indices.update(_bind([loop for loop, _ in kept], iter_indices))
+        for chain in alike(scope.chains, nest.reduction or nest.lanes):
+            indices.update(_bind(chain, reduce_indices or iter_indices[-len(chain) :]))
         indices.update(_bind(nest.reduction, reduce_indices))
         _run(stores, nest, _environment(scope, indices), None)
 
@@ -401,26 +406,35 @@ def _first_lanes(nest: StoreNest, evaluator: Evaluator, guards: Sequence[ir.Oper
 
 
 def _reduction_loops(stores: list[ir.Operation]) -> list[ir.Operation]:
-    """Return the loops of the reduction that the stored value depends on, outermost first; empty if there is none."""
+    """Return the loops of the reduction that the stored value depends on, outermost first; empty if there is none.
+
+    What the band iteration has reduced before all lanes have: a store in lanes does not reduce it.
+    """
     for store in stores:
-        seen: set[ir.Value] = set()
-        loop = _find_reduction(store.operands[0], seen)
+        loop = _find_reduction(store.operands[0], set(), _band_around_lanes(store))
         if loop is not None:
             return _reduction_chain(loop)
     return []
 
 
-def _find_reduction(value: ir.Value, seen: set[ir.Value]) -> ir.Operation | None:
-    """Return a loop that a value depends on; None if there is none."""
+def _band_around_lanes(store: ir.Operation) -> list[ir.Operation]:
+    """Return the loops of the band around a store in lanes; none around others."""
+    loops = loops_around(store)
+    band = [loop for loop in loops if "bridge.band" in loop.attributes]
+    return band if len(band) < len(loops) else []
+
+
+def _find_reduction(value: ir.Value, seen: set[ir.Value], outer: Sequence[ir.Operation] = ()) -> ir.Operation | None:
+    """Return a loop that a value depends on, and that stands right in none of `outer`; None if there is none."""
     owner = value.owner
     if isinstance(owner, ir.Block) or value in seen:
         return None
     seen.add(value)
     operation = owner.operation if hasattr(owner, "operation") else owner
     if operation.name == "affine.for":
-        return operation
+        return None if operation.parent.operation in outer else operation
     for operand in operation.operands:
-        found = _find_reduction(operand, seen)
+        found = _find_reduction(operand, seen, outer)
         if found is not None:
             return found
     return None

@@ -81,7 +81,8 @@ class NestTrace:
     name: the scheduler node; buffer: the buffer it defines.
     iter_vars / reduce_vars: iteration variables with their extents, outermost first.
     overwrites: the buffers that it stores into and does not make, by the name that Inductor has for the new contents.
-    seeds: the buffers that it loads seeds of random numbers from.
+    seeds: the buffers that it loads seeds of random numbers from; unrolled: the variable whose values one iteration
+    has one after the other, and their number.
     """
 
     name: str
@@ -92,6 +93,7 @@ class NestTrace:
     accesses: list[LinearAccess] = field(default_factory=list)
     gathers: list[Gather] = field(default_factory=list)
     seeds: set[str] = field(default_factory=set)
+    unrolled: tuple[sympy.Symbol, sympy.Expr] | None = None
 
 
 def trace_node(
