@@ -62,7 +62,8 @@ class NestEmitter:
         variable, count = self.trace.unrolled
         innermost = self.ops.ip
         for number in range(int(count)):
-            self.ops.ip, self.values, self.numbers = innermost, {}, {variable: sympy.Integer(number)}
+            self.ops.ip, self.values, self.maps = innermost, {}, {}
+            self.numbers = {variable: sympy.Integer(number)}
             self.reductions = ReductionEmitter(self)
             self._emit_body()
 

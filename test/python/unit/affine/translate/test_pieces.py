@@ -95,19 +95,20 @@ class Sum:
         ops = V.get_ops_handler()
         (row,), (column,) = rows, columns
         inside = ops.lt(ops.index_expr(row, torch.int64), ops.constant(3, torch.int64))
-        value = ops.masked(inside, lambda: ops.load("x", 8 * row + column), 0.0)
+        weight = ops.load("weight", column)
+        value = ops.masked(inside, lambda: ops.mul(ops.load("x", 8 * row + column), weight), 0.0)
         ops.store_reduction("sums", row, ops.reduction(torch.float32, torch.float32, "sum", value))
 
 
 def test_an_unrolled_loop_is_emitted_once_for_each_number(graph):
-    """Its variable is a number in subscripts and in guards."""
+    """Its variable is a number in subscripts and in guards; what does not depend on it is loaded in each copy."""
     source = NodeSource("op0", Sum(), (numbers(4), numbers(8)), 0, loops=[numbers(2, 2), numbers(8)], unrolled=1)
     (trace,) = trace_group([source])
     assert trace.unrolled == (iteration_variable(1), 2)
     assert trace.iter_vars == [(iteration_variable(0), 2)]
-    sizes = {"x": 32, "sums": 4}
+    sizes = {"x": 32, "weight": 8, "sums": 4}
     target = GroupTarget(lambda _: torch.float32, lambda name: sympy.Integer(sizes[name]), make_prover(), rounds=False)
     text = str(translate_group("f", [source], [trace], target).module)
     assert text.count("affine.for") == 3
-    assert "%arg1[%arg2, 0] " in text and "%arg1[%arg2, 1] " in text
+    assert "%arg2[%arg3, 0] " in text and "%arg2[%arg3, 1] " in text
     assert "(d0) : (d0 * -2 + 2 >= 0)" in text and "(d0) : (d0 * -2 + 1 >= 0)" in text
