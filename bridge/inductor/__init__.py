@@ -84,6 +84,7 @@ from .schedule import (
     readers,
     reduces,
     rounds_at_conversion,
+    stays_inside,
     storage_of,
     subscripts_read,
 )

@@ -27,7 +27,14 @@ from .persistent_reductions import make_persistent_reductions
 from .planes import try_in_planes
 from .retry import groups_to_try_again, may_do_without_rows_of_segments
 from .transformation import lift, transform
-from .translation import loop_bodies, nodes_to_translate, pipeline_of, translate, translate_in_tiles
+from .translation import (
+    loop_bodies,
+    nodes_to_translate,
+    pipeline_of,
+    sources_in_pieces,
+    translate,
+    translate_in_tiles,
+)
 
 if TYPE_CHECKING:
     from ..affine.translate.group import Translation
@@ -122,12 +129,30 @@ def _try_group(commit: Commit, options: Options, log: GroupLog) -> bool:
             done = try_in_planes(commit, log, partial(_try_in_rows, commit, options, log)) or done
     if not commit.done and not _is_faulty(log):
         with attempt(note=log.lack):
+            done = _try_in_pieces(commit, options, log) or done
+    if not commit.done and not _is_faulty(log):
+        with attempt(note=log.lack):
             name_missing_guard(commit.group, commit.schedule, options, log)
     return done
 
 
 def _is_faulty(log: GroupLog) -> bool:
     return log.refusal is not None and log.refusal[0] is Reason.internal_error
+
+
+def _try_in_pieces(commit: Commit, options: Options, log: GroupLog) -> bool:
+    """Do as `_try_passes` with loops in which one iteration has what one of another node reads, if there are others."""
+    group = commit.group
+    if group.culprit is not None or sources_in_pieces(group, commit.schedule) is None:
+        return False
+    group.in_pieces = group.rows_of_segments = True
+    commit.refused.clear()
+    earlier = log.set_aside()
+    done = _try_passes(commit, options, log)
+    group.in_pieces = bool(commit.done)
+    if not commit.done:
+        log.say_again(earlier)
+    return done
 
 
 def _try_in_rows(commit: Commit, options: Options, log: GroupLog) -> bool:

@@ -98,6 +98,17 @@ class GroupLog:
         self.decisions.append(f"not said [{reason.name}]: {detail}")
         self._note_fault(reason, detail)
 
+    def set_aside(self) -> tuple[tuple[Reason, str] | None, list[tuple[Reason, str]]]:
+        """Return why kernels stay apart, and say nothing of it: in other loops they may not."""
+        earlier = self.refusal, self.apart
+        self.refusal, self.apart = None, []
+        return earlier
+
+    def say_again(self, earlier: tuple[tuple[Reason, str] | None, list[tuple[Reason, str]]]) -> None:
+        """Give what was set aside as the reason, where other loops have come to nothing; a fault in them is counted."""
+        refusal, apart = earlier
+        self.refusal, self.apart = refusal or self.refusal, [*apart, *self.apart]
+
     def _note_fault(self, reason: Reason, detail: str) -> None:
         if reason in FAULTS:
             self.faults.append((reason, detail))

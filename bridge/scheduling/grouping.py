@@ -31,7 +31,7 @@ class Group:
     positions: indices into the schedule, ascending; names: all operations in them; nodes: how many loop nodes;
     culprit: position of the kernel that was being translated, where that ended the translation; tries: how often a
     group that it was a part of had a band refused; rows_of_segments: what segments of a row, or its lanes, have reduced
-    may be reduced over the row.
+    may be reduced over the row; in_pieces: one iteration has what one of another node reads.
     """
 
     positions: list[int] = field(default_factory=list)
@@ -42,6 +42,7 @@ class Group:
     culprit: int | None = None
     tries: int = 0
     rows_of_segments: bool = True
+    in_pieces: bool = False
 
 
 def form_groups(schedule: Schedule, max_nodes: int, only: set[int] | None = None) -> tuple[list[Group], list[Refusal]]:

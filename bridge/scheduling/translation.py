@@ -83,7 +83,15 @@ def loop_choices(group: Group, schedule: Schedule, assume: bool = False) -> list
     """Return the choices of loops for all nodes of a group, the best first; assume: sizes are what would help."""
     from ..affine.translate.group import with_shared_loops
 
-    return with_shared_loops(_sources(group, schedule), assume)
+    pieces = sources_in_pieces(group, schedule) if group.in_pieces else None
+    return with_shared_loops(_sources(group, schedule), assume) if pieces is None else [pieces]
+
+
+def sources_in_pieces(group: Group, schedule: Schedule) -> list[NodeSource] | None:
+    """Return the nodes of a group with loops in which one iteration has what one of another reads; None without any."""
+    from ..affine.translate.group import in_pieces
+
+    return in_pieces(_sources(group, schedule)) if inductor.generates_triton(group.device) else None
 
 
 def _sources(group: Group, schedule: Schedule) -> list[NodeSource]:

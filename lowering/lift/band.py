@@ -24,6 +24,7 @@ from .footprint import goes_once, keeps_elements, lane_combinations, loop_around
 from .index import apply_map
 from .lanes import (
     StoreNest,
+    alike,
     constant_extent,
     digits,
     find_store_nest,
@@ -32,6 +33,7 @@ from .lanes import (
     repeated_lanes,
     segment_length,
 )
+from .spread import spread_over_lanes
 
 #: A buffer: its name, and its strides in elements.
 StridedBuffer: TypeAlias = tuple[str, list[sympy.Expr]]
@@ -43,12 +45,14 @@ class LiftedNode:
 
     iter_sizes / reduce_sizes: extents of its loops, outermost first.
     body: called as `body(iter_indices, reduce_indices)` inside a trace of Inductor's ops.
+    spread: several lanes have the same element, and each would store it.
     """
 
     name: str
     iter_sizes: list[sympy.Expr]
     reduce_sizes: list[sympy.Expr]
     body: Callable[[list[sympy.Expr], list[sympy.Expr]], None]
+    spread: bool = False
 
 
 @dataclass(frozen=True)
@@ -146,11 +150,12 @@ def lift_band(
         tables.seeds,
         compared,
         broadcasts,
+        chains=[chain for store in stores if (chain := _reduction_loops([store]))],
     )
-    overwritten = _overwritten_before(names, stores_of, tables.new_contents)
+    wide = spread_over_lanes(nests) if tables.simt_target and not reductions and not kept else nests
     nodes = [
-        _lift_node(name, by_node[name], nests[name], replace(scope, overwritten=buffers))
-        for name, buffers in zip(names, overwritten, strict=True)
+        _lift_node(name, by_node[name], wide[name], replace(scope, overwritten=buffers), wide[name] is not nests[name])
+        for name, buffers in zip(names, _overwritten_before(names, stores_of, tables.new_contents), strict=True)
     ]
     for name in names:
         _check_one_place(name, by_node[name], scope)
@@ -245,7 +250,7 @@ class _Scope:
     buffers, sizes: the function's tables by SSA value; row: lanes of a row; in_registers: a kernel keeps the row in
     registers; looped: it may go over the row in a loop; simt_target, extent, new_contents, seeds: as in
     `FunctionTables`; compared, broadcasts: as in `Environment`; overwritten: the buffers that earlier nodes of the band
-    have overwritten.
+    have overwritten; chains: the loops of each reduction, outermost first.
     """
 
     buffers: dict[ir.Value, StridedBuffer]
@@ -260,6 +265,7 @@ class _Scope:
     compared: frozenset[ir.Value]
     broadcasts: Mapping[ir.Value, Broadcast]
     overwritten: frozenset[str] = frozenset()
+    chains: Sequence[list[ir.Operation]] = ()
 
 
 def _works_on_segments(nest: StoreNest, row: int | None) -> bool:
@@ -267,8 +273,12 @@ def _works_on_segments(nest: StoreNest, row: int | None) -> bool:
     return segment_length(nest, row) is not None or repeated_lanes(nest, row) != 1
 
 
-def _lift_node(name: str, stores: list[ir.Operation], nest: StoreNest, scope: _Scope) -> LiftedNode:
+def _lift_node(
+    name: str, stores: list[ir.Operation], nest: StoreNest, scope: _Scope, spread: bool = False
+) -> LiftedNode:
     """Lift one node; Unsupported if its loops cannot be Inductor's."""
+    if spread:
+        return replace(_lift_whole(name, stores, nest, scope), spread=True)
     if not scope.simt_target and any(nest.guards.values()):
         raise Unsupported(Reason.not_liftable, f"{name}: a store under a guard")
     if not scope.simt_target:
@@ -294,6 +304,8 @@ def _lift_whole(name: str, stores: list[ir.Operation], nest: StoreNest, scope: _
         """Run the stores in the loops."""
         indices = {**scope.sizes, **{induction_variable(loop): sympy.Integer(0) for loop in loops}}
         indices.update(_bind([loop for loop, _ in kept], iter_indices))
+        for chain in alike(scope.chains, nest.reduction or nest.lanes):
+            indices.update(_bind(chain, reduce_indices or iter_indices[-len(chain) :]))
         indices.update(_bind(nest.reduction, reduce_indices))
         _run(stores, nest, _environment(scope, indices), None)
 
@@ -394,26 +406,35 @@ def _first_lanes(nest: StoreNest, evaluator: Evaluator, guards: Sequence[ir.Oper
 
 
 def _reduction_loops(stores: list[ir.Operation]) -> list[ir.Operation]:
-    """Return the loops of the reduction that the stored value depends on, outermost first; empty if there is none."""
+    """Return the loops of the reduction that the stored value depends on, outermost first; empty if there is none.
+
+    What the band iteration has reduced before all lanes have: a store in lanes does not reduce it.
+    """
     for store in stores:
-        seen: set[ir.Value] = set()
-        loop = _find_reduction(store.operands[0], seen)
+        loop = _find_reduction(store.operands[0], set(), _band_around_lanes(store))
         if loop is not None:
             return _reduction_chain(loop)
     return []
 
 
-def _find_reduction(value: ir.Value, seen: set[ir.Value]) -> ir.Operation | None:
-    """Return a loop that a value depends on; None if there is none."""
+def _band_around_lanes(store: ir.Operation) -> list[ir.Operation]:
+    """Return the loops of the band around a store in lanes; none around others."""
+    loops = loops_around(store)
+    band = [loop for loop in loops if "bridge.band" in loop.attributes]
+    return band if len(band) < len(loops) else []
+
+
+def _find_reduction(value: ir.Value, seen: set[ir.Value], outer: Sequence[ir.Operation] = ()) -> ir.Operation | None:
+    """Return a loop that a value depends on, and that stands right in none of `outer`; None if there is none."""
     owner = value.owner
     if isinstance(owner, ir.Block) or value in seen:
         return None
     seen.add(value)
     operation = owner.operation if hasattr(owner, "operation") else owner
     if operation.name == "affine.for":
-        return operation
+        return None if operation.parent.operation in outer else operation
     for operand in operation.operands:
-        found = _find_reduction(operand, seen)
+        found = _find_reduction(operand, seen, outer)
         if found is not None:
             return found
     return None

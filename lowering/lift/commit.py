@@ -50,6 +50,7 @@ def rewrite(
             codegen.run_in_lanes(*place[:2])
         judged = [] if timing else kernels
         kernel, decisions = _one_kernel([nodes[n.name] for n in band.nodes], judged)
+        _check_spread(kernel, band)
         if judged:
             _check_profit(kernel, judged, band, before)
         if band.in_registers and band.registers is not None:
@@ -193,6 +194,17 @@ def saved_bytes(names: set[str], kernels: list[Kernel]) -> int:
     """Return the bytes that one kernel of the named operations saves in the place of others, a launch among them."""
     apart, together = ([inductor.bytes_touched(k, own) for k in kernels] for own in (None, names))
     return traffic(apart) - traffic_of_one(together) + (len(kernels) - 1) * LAUNCH_BYTES
+
+
+def _check_spread(kernel: Kernel, band: LiftedBand) -> None:
+    """Raise Unsupported where lanes would each store the same element: what only the kernel reads is not stored."""
+    spread = {node.name for node in band.nodes if node.spread}
+    made = set().union(*(inductor.buffers_made(n) for n in inductor.loop_nodes(kernel) if n.get_name() in spread))
+    names = inductor.operation_names(kernel)
+    stored = [name for name in sorted(made) if not inductor.stays_inside(kernel.scheduler, name, names)]
+    if stored:
+        detail = f"several lanes would each store the same element of {stored}"
+        raise Unsupported(Reason.not_liftable, f"{sorted(spread)}: {detail}")
 
 
 def _check_stores(kernel: Kernel) -> None:

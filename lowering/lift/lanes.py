@@ -8,6 +8,7 @@ reduction has fewer elements than there are lanes, the first of those that share
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import sympy
@@ -80,6 +81,12 @@ def constant_extent(loop: ir.Operation) -> int | None:
 def known_extents(loops: list[ir.Operation]) -> list[int]:
     """Return the extents of those loops whose extent is constant."""
     return [extent for extent in map(constant_extent, loops) if extent is not None]
+
+
+def alike(chains: Iterable[list[ir.Operation]], loops: list[ir.Operation]) -> list[list[ir.Operation]]:
+    """Return the chains of loops with the extents of others, numbers: their iterations are the same lanes."""
+    extents = list(map(constant_extent, loops))
+    return [] if None in extents else [chain for chain in chains if list(map(constant_extent, chain)) == extents]
 
 
 def segment_length(nest: StoreNest, row: int | None) -> int | None:

@@ -44,6 +44,7 @@ class NestEmitter:
         self.memrefs = memrefs
         self.symbols = symbols
         self.ivs: dict[sympy.Symbol, ir.Value] = {}
+        self.numbers: dict[sympy.Symbol, sympy.Integer] = {}
         self.values: dict[Step, Emitted] = {}
         self.maps: dict[tuple[sympy.Expr, ...], tuple[ir.AffineMapAttr, list[ir.Value]]] = {}
         self.ops = ops
@@ -55,6 +56,19 @@ class NestEmitter:
         outermost = self._open_band()
         for name, value in attributes.items():
             outermost.attributes[name] = value
+        if self.trace.unrolled is None:
+            self._emit_body()
+            return
+        variable, count = self.trace.unrolled
+        innermost = self.ops.ip
+        for number in range(int(count)):
+            self.ops.ip, self.values, self.maps = innermost, {}, {}
+            self.numbers = {variable: sympy.Integer(number)}
+            self.reductions = ReductionEmitter(self)
+            self._emit_body()
+
+    def _emit_body(self) -> None:
+        """Emit what one iteration of the band does."""
         self.reductions.open(self.trace.reduce_vars)
         self._emit_steps(self.trace.steps)
         self.reductions.close()
@@ -129,10 +143,15 @@ class NestEmitter:
 
     def affine_map(self, expressions: tuple[sympy.Expr, ...]) -> tuple[ir.AffineMapAttr, list[ir.Value]]:
         """Return (map, operands) over the induction variables that the expressions use, then their symbols."""
+        expressions = self._with_numbers(expressions)
         if expressions not in self.maps:
             builder = self._builder(expressions)
             self.maps[expressions] = ir.AffineMapAttr.get(builder.map(list(expressions))), self._operands(builder)
         return self.maps[expressions]
+
+    def _with_numbers(self, expressions: tuple[sympy.Expr, ...]) -> tuple[sympy.Expr, ...]:
+        """Return expressions of the iteration with the value that an unrolled loop's variable has by now."""
+        return tuple(expand(e.xreplace(self.numbers)) for e in expressions) if self.numbers else expressions
 
     def _builder(self, expressions: Sequence[sympy.Expr]) -> AffineBuilder:
         """Return a builder over the induction variables that the expressions use."""
@@ -234,6 +253,7 @@ class NestEmitter:
 
     def _condition_set(self, constraints: Condition) -> tuple[ir.IntegerSet, list[ir.Value]]:
         """Return (set, operands) of constraints that are each at least zero."""
+        constraints = self._with_numbers(constraints)
         builder = self._builder(constraints)
         converted = [builder.convert(c) for c in constraints]
         integer_set = ir.IntegerSet.get(len(builder.dims), len(builder.symbols), converted, [False] * len(converted))

@@ -22,6 +22,7 @@ from .elementwise import Elementwise
 from .emit import Memref, NestEmitter
 from .loops import Factors, NodeLoops, cut_rows, shared_loops
 from .multiples import DIVISIONS, Multiples, find_multiples
+from .pieces import loops_in_pieces
 from .tiles import loops_of_tiles
 from .trace import NestTrace, iteration_variable, trace_node
 
@@ -46,6 +47,7 @@ class NodeSource:
     location: tuple[str, int] | None = None
     loops: Factors | None = None
     order: list[int] | None = None
+    unrolled: int | None = None
     multiples: Multiples = field(default_factory=Multiples)
     overwrites: Mapping[str, str] = field(default_factory=dict)
 
@@ -76,6 +78,8 @@ def trace_group(sources: list[NodeSource]) -> list[NestTrace]:
     for source, trace in zip(sources, traces, strict=True):
         if source.order is not None:
             trace.iter_vars = [trace.iter_vars[place] for place in source.order]
+        if source.unrolled is not None:
+            trace.unrolled = trace.iter_vars.pop(source.unrolled)
     return traces
 
 
@@ -105,6 +109,17 @@ def in_tiles(sources: list[NodeSource]) -> list[NodeSource] | None:
         return None
     pairs = zip(sources, loops, strict=True)
     return [replace(s, loops=own.factors, order=own.order, multiples=multiples) for s, own in pairs]
+
+
+def in_pieces(sources: list[NodeSource]) -> list[NodeSource] | None:
+    """Return the nodes with loops in which one iteration has what one of another node reads; None if all have it."""
+    multiples = sizes_as_multiples(sources)
+    nodes = _loops_of_nodes(sources, multiples, make_prover().over(multiples.restore))
+    loops = loops_in_pieces(nodes, shared_loops(nodes)[0])
+    if loops is None:
+        return None
+    pairs = zip(sources, loops, strict=True)
+    return [replace(s, loops=own, unrolled=unrolled, multiples=multiples) for s, (own, unrolled) in pairs]
 
 
 def sizes_as_multiples(sources: list[NodeSource], assume: bool = False) -> Multiples:

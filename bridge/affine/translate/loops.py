@@ -133,12 +133,12 @@ def _blocks(nodes: list[NodeLoops], rows: list[Factors]) -> dict[str, set[int]]:
     for node, own in zip(nodes, rows, strict=True):
         loops = [*own, *([extent] for extent in node.reduction)]
         for buffer, strides in node.strides:
-            parts = itertools.starmap(_with_strides, zip(loops, strides, strict=True))
+            parts = itertools.starmap(with_strides, zip(loops, strides, strict=True))
             blocks.setdefault(buffer, set()).update(_contiguous(list(itertools.chain(*parts))))
     return blocks
 
 
-def _with_strides(factors: list[sympy.Expr], stride: sympy.Expr) -> list[tuple[sympy.Expr, sympy.Expr]]:
+def with_strides(factors: list[sympy.Expr], stride: sympy.Expr) -> list[tuple[sympy.Expr, sympy.Expr]]:
     """Return (extent, stride) of the factors of a loop."""
     pairs = []
     for extent in reversed(factors):

@@ -81,7 +81,8 @@ class NestTrace:
     name: the scheduler node; buffer: the buffer it defines.
     iter_vars / reduce_vars: iteration variables with their extents, outermost first.
     overwrites: the buffers that it stores into and does not make, by the name that Inductor has for the new contents.
-    seeds: the buffers that it loads seeds of random numbers from.
+    seeds: the buffers that it loads seeds of random numbers from; unrolled: the variable whose values one iteration
+    has one after the other, and their number.
     """
 
     name: str
@@ -92,6 +93,7 @@ class NestTrace:
     accesses: list[LinearAccess] = field(default_factory=list)
     gathers: list[Gather] = field(default_factory=list)
     seeds: set[str] = field(default_factory=set)
+    unrolled: tuple[sympy.Symbol, sympy.Expr] | None = None
 
 
 def trace_node(
@@ -321,10 +323,7 @@ def _condition(op: str, args: tuple[Any, ...]) -> Condition | None:
 
 
 def guarded_ranges(trace: NestTrace, guards: Condition) -> Ranges:
-    """Return the ranges of the iteration variables, narrowed by guards of one variable, or of a remainder of one.
-
-    The former have the form `+-variable + constant >= 0`.
-    """
+    """Return the ranges of the iteration variables, narrowed by guards of them, or of a remainder of one."""
     ranges = {v: (sympy.Integer(0), size - 1) for v, size in trace.iter_vars + trace.reduce_vars}
     for constraint in guards:
         _narrow(ranges, constraint)
@@ -335,17 +334,26 @@ def guarded_ranges(trace: NestTrace, guards: Condition) -> Ranges:
 
 
 def _narrow(ranges: Ranges, constraint: sympy.Expr) -> None:
-    """Narrow ranges by a constraint that is at least zero."""
+    """Narrow ranges by a constraint that is at least zero.
+
+    `2*i + j - 2 >= 0` with `j < 2` says that `i` is 1 at least.
+    """
     for variable in constraint.free_symbols & set(ranges):
-        rest = sympy.expand(constraint - constraint.coeff(variable) * variable)
+        factor = constraint.coeff(variable)
+        rest = sympy.expand(constraint - factor * variable)
         span = bounds(rest, ranges) if variable not in rest.free_symbols else None
-        if span is None:
+        limit = None if span is None else _quotient_below(span[1], factor)
+        if limit is None:
             continue
         low, high = ranges[variable]
-        if constraint.coeff(variable) == 1:
-            ranges[variable] = (sympy.Max(low, -span[1]), high)
-        elif constraint.coeff(variable) == -1:
-            ranges[variable] = (low, sympy.Min(high, span[1]))
+        ranges[variable] = (sympy.Max(low, -limit), high) if factor > 0 else (low, sympy.Min(high, limit))
+
+
+def _quotient_below(most: sympy.Expr, factor: sympy.Expr) -> sympy.Expr | None:
+    """Return the integer at or below `most` by the size of a factor; None where that is no affine expression."""
+    if abs(factor) == 1:
+        return most
+    return most // abs(factor) if factor.is_Integer and factor != 0 and most.is_Integer else None
 
 
 def _narrow_by_remainder(ranges: Ranges, equation: sympy.Expr) -> None:

@@ -306,6 +306,13 @@ bool bridge::isBroadcast(const ReachingStore &reaching, AffineLoadOp load) {
   return true;
 }
 
+bool bridge::isAtHand(const ReachingStore &reaching, AffineLoadOp load) {
+  AffineForOp band = getBand(reaching);
+  return reaching.loops.empty() &&
+         reaching.store->getBlock() == band.getBody() &&
+         precedes(reaching.store, load, band);
+}
+
 /// Checks one load of `checkLaneRule`.
 static FusionResult checkLoad(AffineLoadOp load, AffineForOp band,
                               Recomputation allowed, bool broadcasts) {
@@ -318,7 +325,7 @@ static FusionResult checkLoad(AffineLoadOp load, AffineForOp band,
                    "writes, and which store does is not proven",
                    describe(findLaneDependenceExample(load, band))};
   if (!isRecomputable(*reaching, load) && broadcasts &&
-      isBroadcast(*reaching, load))
+      (isBroadcast(*reaching, load) || isAtHand(*reaching, load)))
     return FusionResult::success();
   if (!isRecomputable(*reaching, load))
     return Refusal{Reason::cross_lane_dependence,

@@ -145,7 +145,10 @@ std::optional<ForwardFailure> bridge::forwardStores(AffineForOp band,
       proven.insert(*next);
       continue;
     }
-    if (!recomputable)
+    bool atHand = broadcast && reaching && isAtHand(*reaching, *next);
+    if (atHand && !recomputable)
+      *broadcast = true;
+    if (!recomputable && !atHand)
       return ForwardFailure{*next,
                             {Reason::cross_lane_dependence,
                              "a load needs another lane's value",

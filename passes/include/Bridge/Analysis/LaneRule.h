@@ -52,6 +52,10 @@ bool staysInLane(mlir::affine::AffineLoadOp load,
 bool isBroadcast(const ReachingStore &reaching,
                  mlir::affine::AffineLoadOp load);
 
+/// True if the band iteration itself, and none of its lanes, stores before
+/// `load` what that reads: all lanes have the value.
+bool isAtHand(const ReachingStore &reaching, mlir::affine::AffineLoadOp load);
+
 /// Refuses a band that has a load whose value is neither of its own lane nor
 /// recomputable by what is `allowed`, nor, with `broadcasts`, one lane's for
 /// all of them.

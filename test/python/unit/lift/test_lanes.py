@@ -11,7 +11,15 @@ from ssa_values import operations
 
 from bridge.affine.mlir_runtime import context, ir
 from bridge.lowering.lift.band import FunctionTables, lift_band
-from bridge.lowering.lift.lanes import StoreNest, digits, find_store_nest, known_extents, repeated_lanes, segment_length
+from bridge.lowering.lift.lanes import (
+    StoreNest,
+    alike,
+    digits,
+    find_store_nest,
+    known_extents,
+    repeated_lanes,
+    segment_length,
+)
 from bridge.reasons import InvariantError, Reason, Unsupported
 
 PROVEN = "{bridge.band, bridge.parallel}"
@@ -68,6 +76,13 @@ def test_lanes_that_share_an_element_of_a_reduction():
         assert repeated_lanes(StoreNest([], [], [four]), None) == 1
         with pytest.raises(Unsupported, match="4 lanes in a row of 10"):
             repeated_lanes(StoreNest([], [], [four]), 10)
+
+
+def test_loops_of_the_same_extents_are_the_same_lanes():
+    with nests(extents=(4, 4, 8, "%n")) as (_, (band, one, same, eight, symbolic)):
+        assert alike([[one], [eight], [band, same], [symbolic]], [same]) == [[one]]
+        assert alike([[eight, one], [one, eight]], [one, eight]) == [[one, eight]]
+        assert alike([[symbolic]], [symbolic]) == [], "nobody says that two symbols are alike"
 
 
 def test_digits_of_every_number():

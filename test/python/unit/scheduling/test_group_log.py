@@ -44,6 +44,21 @@ def test_a_launch_that_is_not_shared_says_nothing_of_why_kernels_are_apart(log):
     assert entry.decisions == ["own launches [not_profitable]: a launch saved is less than is lost"]
 
 
+@pytest.mark.parametrize("helped", [True, False])
+def test_what_kept_kernels_apart_in_other_loops_is_said_only_where_these_do_not_help(log, helped):
+    log.refuse_band(Reason.extents_do_not_agree, "in rows")
+    earlier = log.set_aside()
+    assert (log.refusal, log.apart) == (None, [])
+    if helped:
+        log.take(fused(0, 1))
+        assert (log.entry().reason, log.entry().apart) == (None, [])
+        return
+    log.refuse_band(Reason.not_profitable, "in pieces")
+    log.say_again(earlier)
+    assert log.refusal == (Reason.extents_do_not_agree, "in rows")
+    assert log.apart == [(Reason.extents_do_not_agree, "in rows"), (Reason.not_profitable, "in pieces")]
+
+
 def test_a_refused_band_refuses_the_group_only_where_no_other_was_fused(log):
     log.refuse_band(Reason.not_profitable, "first")
     assert log.refusal == (Reason.not_profitable, "first")

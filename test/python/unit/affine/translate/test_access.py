@@ -260,7 +260,15 @@ def test_guards_narrow_the_box():
     assert refused([access(index, extents)], 32) == Reason.subscript_out_of_bounds
     assert strides_of([access(index, extents, [j - 2, 9 - j])], 32) == [8, 1]
     assert refused([access(index, extents, [j - 1, 9 - j])], 32) == Reason.subscript_out_of_bounds
-    assert refused([access(index, extents, [2 * j - 4, 9 - j])], 32) == Reason.subscript_out_of_bounds
+    assert strides_of([access(index, extents, [2 * j - 3, 18 - 2 * j])], 32) == [8, 1]
+    assert refused([access(index, extents, [2 * j - 2, 18 - 2 * j])], 32) == Reason.subscript_out_of_bounds
+
+
+def test_guards_on_windows_that_move_by_two():
+    """The first window of 3 begins in the padding, in both directions."""
+    index, extents = 224 * i + 2 * j - 113, {i: 56, j: 56}
+    assert strides_of([access(index, extents, [2 * i - 1, 2 * j - 1])], 112 * 112) == [224, 2, 1]
+    assert refused([access(index, extents, [2 * j - 1])], 112 * 112) == Reason.subscript_out_of_bounds
 
 
 def test_guards_on_sums():

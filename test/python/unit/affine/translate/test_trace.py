@@ -12,7 +12,7 @@ from torch._inductor.virtualized import V
 from torch.utils._sympy.functions import FloorDiv, ModularIndexing
 
 import bridge
-from bridge.affine.translate.trace import Component, iteration_variable, trace_node
+from bridge.affine.translate.trace import Component, NestTrace, guarded_ranges, iteration_variable, trace_node
 from bridge.backend import bridge as bridge_backend
 from bridge.reasons import Reason, Unsupported
 
@@ -69,6 +69,25 @@ def test_a_masked_block_narrows_the_ranges_in_it_only():
     assert [step.op for step in masked.region] == ["load"]
     assert guarded.ranges[i] == (0, 2)
     assert unguarded.ranges[i] == (0, 15)
+
+
+@pytest.mark.parametrize(
+    ("guard", "first", "last"),
+    [
+        (2 * i - 1, 1, 15),
+        (12 - 2 * i, 0, 6),
+        (13 - 2 * i, 0, 6),
+        (4 * i + j - 6, 1, 15),
+        (7 - 4 * i - j, 0, 1),
+        (i + j - 4, 1, 15),
+        (sympy.Symbol("n") - 2 * i, 0, 15),
+    ],
+    ids=str,
+)
+def test_a_guard_of_multiples_narrows_the_ranges(guard, first, last):
+    """Windows of a pooling that moves by 2, of which the first begins in the padding; blocks of pairs."""
+    nest = NestTrace("op0", [(i, ROWS), (j, sympy.Integer(4))], [])
+    assert guarded_ranges(nest, (guard,))[i] == (first, last)
 
 
 def test_a_guard_of_a_remainder_narrows_the_ranges():

@@ -1,0 +1,83 @@
+"""What one iteration reads of several that another node reduces: heads, streams and pairs in one kernel, in float64."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from programs import wide
+from rechecked import check
+from torch.nn import functional
+
+import bridge
+from bridge import offline
+from bridge.backend import bridge as bridge_backend
+
+
+def softmax_of_pairs(x):
+    """Differential attention: pairs of heads are next to each other, and tokens between them and the row."""
+    first, second = wide(x).softmax(-1).unflatten(1, (-1, 2)).unbind(2)
+    return first - 0.3 * second
+
+
+def softmax_of_halves(x):
+    """Heads of the first half with those of the second."""
+    first, second = wide(x).softmax(-1).chunk(2, 1)
+    return first - 0.3 * second
+
+
+def sum_of_norms(x):
+    """A norm of each of several streams, and their sum."""
+    return functional.rms_norm(wide(x), x.shape[-1:]).sum(1)
+
+
+def gated_norms(x):
+    first, second = functional.layer_norm(wide(x), x.shape[-1:]).chunk(2, 1)
+    return functional.silu(first) * second
+
+
+def softmax_of_columns(x):
+    """The reduced elements are not next to each other."""
+    first, second = wide(x).softmax(-2).unbind(-1)
+    return first - 0.3 * second
+
+
+CASES = [
+    (softmax_of_pairs, (2, 4, 6, 32)),
+    (softmax_of_halves, (2, 6, 5, 40)),
+    (sum_of_norms, (6, 4, 32)),
+    (sum_of_norms, (5, 3, 6, 40)),
+    (gated_norms, (2, 4, 6, 32)),
+    (softmax_of_columns, (6, 32, 2)),
+]
+
+
+def given(shape, dtype):
+    return [torch.randn(shape, generator=torch.Generator().manual_seed(0)).to(dtype)]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize(("function", "shape"), CASES, ids=lambda part: getattr(part, "__name__", str(part)))
+def test_what_one_iteration_reads_is_reduced_in_it(function, shape, dtype):
+    check(function, given(shape, dtype), kernels=1)
+
+
+def kernels(function, shape):
+    x = torch.empty(shape, dtype=torch.bfloat16)
+    return offline.compile_for_gpu(function, [x], compile_fx=bridge_backend).n_kernels
+
+
+def test_the_report_says_nothing_of_what_was_tried_before():
+    assert kernels(softmax_of_pairs, (2, 32, 1024, 1024)) == 1
+    (group,) = bridge.report().groups
+    assert (group.reason, group.apart, group.kernels_after) == (None, [], 1)
+
+
+@pytest.mark.parametrize("streams", [2, 9])
+def test_more_than_eight_results_are_not_one_iteration(streams):
+    """The code of a kernel has its loops once for each."""
+    assert kernels(sum_of_norms, (4096, streams, 512)) == (1 if streams <= 8 else 2)
+
+
+def test_rows_that_do_not_fit_in_registers_stay_apart():
+    """Each of the two would be read again."""
+    assert kernels(softmax_of_pairs, (1, 2, 128, 65536)) > 1

@@ -1,0 +1,114 @@
+"""Loops of which one iteration has what one of another node reads."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import sympy
+import torch
+from torch._inductor.virtualized import V
+
+from bridge.affine.translate.group import GroupTarget, NodeSource, make_prover, trace_group, translate_group
+from bridge.affine.translate.loops import NodeLoops
+from bridge.affine.translate.pieces import loops_in_pieces
+from bridge.affine.translate.trace import iteration_variable
+
+p, q, r = sympy.symbols("p q r", integer=True, nonnegative=True)
+
+
+def numbers(*extents):
+    return [sympy.Integer(extent) for extent in extents]
+
+
+#: Rows of 32 elements, for each of 6 heads and 5 tokens.
+ROWS = NodeLoops(
+    numbers(6, 5), numbers(32), 0, strides=[("x", numbers(160, 32, 1)), ("sums", numbers(5, 1, 0))], stored={"sums"}
+)
+
+
+def reading(*offsets, stride=10, kernel=1):
+    """A node over 3 heads, 5 tokens and a row, which reads the sums of some heads in each iteration."""
+    return NodeLoops(
+        numbers(3, 5, 32),
+        [],
+        kernel,
+        indices=[("sums", stride * p + q + offset) for offset in offsets],
+        variables=[p, q, r],
+    )
+
+
+def cut(*nodes, rows=([[6], [5], [32]], [[3], [5], [32]])):
+    return loops_in_pieces(nodes, [[numbers(*part) for part in own] for own in rows])
+
+
+def test_pairs_that_are_next_to_each_other():
+    rows, reader = cut(ROWS, reading(0, 5))
+    assert rows == ([[3, 2], [5], [32]], 1)
+    assert reader == ([[3], [5], [32]], None)
+
+
+def test_halves_and_thirds():
+    assert cut(ROWS, reading(0, 15, stride=5))[0] == ([[2, 3], [5], [32]], 0)
+    assert cut(ROWS, reading(0, 10, 20))[0] == ([[3, 2], [5], [32]], 0)
+
+
+def test_the_offsets_may_be_in_any_order_and_repeated():
+    assert cut(ROWS, reading(10, 5, 5, 0))[0] == cut(ROWS, reading(0, 5, 10))[0]
+
+
+def test_a_flattened_loop_is_cut_by_its_factors():
+    flat = replace(ROWS, iteration=numbers(30), strides=[("sums", numbers(1, 0))])
+    rows, _ = cut(flat, reading(0, 5), rows=([[6, 5], [32]], [[3], [5], [32]]))
+    assert rows == ([[3, 2, 5], [32]], 1)
+
+
+@pytest.mark.parametrize("offsets", [(0,), (0, 5, 15), (0, 7), (0, q), tuple(range(0, 50, 5))], ids=str)
+def test_other_offsets_are_no_pieces(offsets):
+    """One alone, unequal steps, no whole number of heads or tokens, what varies, and too many."""
+    assert cut(ROWS, reading(*offsets)) is None
+
+
+def test_what_a_node_reads_of_its_own_kernel_is_no_piece():
+    assert cut(ROWS, reading(0, 5, kernel=0)) is None
+
+
+def test_what_is_not_reduced_is_no_piece():
+    assert cut(replace(ROWS, reduction=[]), reading(0, 5), rows=([[6], [5]], [[3], [5], [32]])) is None
+
+
+def test_nodes_of_one_kernel_are_cut_alike():
+    other = replace(ROWS, stored={"squares"}, strides=[])
+    found = loops_in_pieces(
+        [ROWS, other, reading(0, 5)], [[numbers(6), numbers(5), numbers(32)]] * 2 + [[[3], [5], [32]]]
+    )
+    assert found[0] == found[1] == ([[3, 2], [5], [32]], 1)
+    stored = replace(other, iteration=numbers(6, 5, 32), reduction=[])
+    rows = [[numbers(6), numbers(5), numbers(32)], [numbers(6), numbers(5, 32)], [[3], [5], [32]]]
+    assert loops_in_pieces([ROWS, stored, reading(0, 5)], rows) is None
+
+
+class Sum:
+    """A body that reduces a row of 8 elements under a guard, and stores the sum."""
+
+    def __call__(self, rows, columns):
+        ops = V.get_ops_handler()
+        (row,), (column,) = rows, columns
+        inside = ops.lt(ops.index_expr(row, torch.int64), ops.constant(3, torch.int64))
+        weight = ops.load("weight", column)
+        value = ops.masked(inside, lambda: ops.mul(ops.load("x", 8 * row + column), weight), 0.0)
+        ops.store_reduction("sums", row, ops.reduction(torch.float32, torch.float32, "sum", value))
+
+
+def test_an_unrolled_loop_is_emitted_once_for_each_number(graph):
+    """Its variable is a number in subscripts and in guards; what does not depend on it is loaded in each copy."""
+    source = NodeSource("op0", Sum(), (numbers(4), numbers(8)), 0, loops=[numbers(2, 2), numbers(8)], unrolled=1)
+    (trace,) = trace_group([source])
+    assert trace.unrolled == (iteration_variable(1), 2)
+    assert trace.iter_vars == [(iteration_variable(0), 2)]
+    sizes = {"x": 32, "weight": 8, "sums": 4}
+    target = GroupTarget(lambda _: torch.float32, lambda name: sympy.Integer(sizes[name]), make_prover(), rounds=False)
+    text = str(translate_group("f", [source], [trace], target).module)
+    assert text.count("affine.for") == 3
+    assert "%arg2[%arg3, 0] " in text and "%arg2[%arg3, 1] " in text
+    assert "(d0) : (d0 * -2 + 2 >= 0)" in text and "(d0) : (d0 * -2 + 1 >= 0)" in text
