@@ -216,8 +216,9 @@ def _classify(module: nn.Module, batch: int, sizes: Sizes) -> tuple:
 
 def _image_shape(module: nn.Module, sizes: Sizes) -> tuple[int, int, int, int]:
     patches = getattr(module, "patch_embed", None) or getattr(module, "stem", None)  # of timm
-    if hasattr(patches, "img_size"):
-        return sizes.images, 3, *patches.img_size
+    image = getattr(patches, "img_size", None)
+    if image is not None:
+        return sizes.images, 3, *image
     if hasattr(module, "pretrained_cfg"):
         return sizes.images, *module.pretrained_cfg["input_size"]
     return sizes.images, 3, *(module.config.image_size,) * 2

@@ -92,7 +92,7 @@ def _accesses_of(node: LoopNode) -> Iterable[Access]:
 
 def _access(buffer: str, stores: bool, index: sympy.Expr, sizes: Mapping[sympy.Symbol, int]) -> Access:
     weight, elements, steps = 1, 1, []
-    for variable, size in reversed(sizes.items()):
+    for variable, size in reversed([*sizes.items()]):
         step = _step(index, variable, sizes)
         steps.append((weight, step))
         elements *= size if step else 1
