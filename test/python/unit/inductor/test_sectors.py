@@ -33,7 +33,7 @@ def first_of_each_row(x):
     ],
 )
 def test_what_a_tile_has_no_neighbours_of_moves_with_its_sector(function, beside):
-    found = []
+    found: list[int] = []
 
     def look(kernels):
         found.extend(sectors.bytes_beside_tile(kernel) for kernel in kernels)
