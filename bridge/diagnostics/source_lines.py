@@ -5,13 +5,13 @@ from __future__ import annotations
 import linecache
 import re
 
-from ..inductor.graphs import short_place
-
 _LOCATION = re.compile(r'loc\("([^"]*)"(?:\("([^"]*)":(\d+)(?::\d+)?\))?')
 
 
 def source_line(file: str, line: int) -> str:
     """Return a place as `file.py:12  the code`."""
+    from ..inductor.graphs import short_place  # weight: torch
+
     code = linecache.getline(file, line).strip()
     return f"{short_place(file, line)}  {code}".rstrip()
 
