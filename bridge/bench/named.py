@@ -10,8 +10,11 @@ from torch import nn
 from . import zoo
 from .zoo import Architecture
 
-#: How configurations of transformers call their number of layers; and how many of them a model gets.
-_LAYERS, _FEW = ("num_hidden_layers", "n_layers", "n_layer", "num_layers"), 2
+#: How configurations of transformers call their number of layers.
+_LAYERS = ("num_hidden_layers", "n_layers", "n_layer", "num_layers")
+
+#: Layers that a model of transformers gets.
+_FEW = 2
 
 #: Classes of transformers that predict a next token.
 _DECODERS = ("ForCausalLM", "LMHeadModel")

@@ -1,7 +1,7 @@
-"""Take the parts of a graph around what was changed, before and after: a trial of a large graph takes as long as
-compiling it, and layers that are alike are looked at once.
+"""Take the parts of a graph around what was changed, before and after.
 
-What stands further away is in the same kernels before and after, and the memory that it takes at a time is the same.
+A trial of a large graph takes as long as compiling it; of its layers that are alike, one is looked at. What stands
+further away is in the same kernels before and after, and the memory that it takes at a time is the same.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def changed_regions(before: Graph, after: Graph) -> list[Region] | None:
 
 
 class _Pair:
-    """A graph before and after changes, whose nodes are known by their names."""
+    """Hold a graph before and after changes, whose nodes are known by their names."""
 
     def __init__(self, before: Graph, after: Graph) -> None:
         self._graphs = [{node.name: node for node in graph.nodes} for graph in (before, after)]
@@ -161,7 +161,7 @@ def _named(arguments: Any, name: Callable[[Node], str] = operator.attrgetter("na
 
 
 class _Name(str):
-    """A name of a node, which a string among the arguments does not equal."""
+    """Stand for a node by its name, which a string among the arguments does not equal."""
 
     __slots__ = ()
 

@@ -12,7 +12,7 @@ import torch
 
 from .mixed import buffers_in_workspace, done_by_mixed_kernel
 from .protocols import Buffer, Dependency, Kernel, LaunchNode, LoopBody, LoopNode, Scheduler
-from .sizes import linear_step, size_hint
+from .sizes import size_hint, step_along
 
 #: Types of sizes that are no symbols.
 _NUMBERS = (int, sympy.Integer)
@@ -372,13 +372,7 @@ def _step(dep: Dependency, loop: int) -> int:
     """Return how many elements the second iteration of a loop accesses after the first; 0 where it is not there."""
     if len(dep.var_names) < abs(loop):
         return 0
-    variable = dep.var_names[loop]
-    known = linear_step(dep.index, variable)
-    if known is not None:
-        return abs(known)
-    first = dict.fromkeys(dep.index.free_symbols & set(dep.var_names), 0)
-    step = dep.index.subs({**first, variable: 1}) - dep.index.subs(first)
-    return abs(size_hint(step.expand(identity=True)))
+    return step_along(dep.index, dep.var_names[loop], set(dep.var_names))
 
 
 def stays_inside(scheduler: Scheduler, name: str, operations: set[str]) -> bool:

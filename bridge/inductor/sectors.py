@@ -9,7 +9,7 @@ import sympy
 
 from .protocols import Kernel, LoopNode
 from .schedule import SECTOR, STORED_APART, buffer_dtype, loop_nodes, node_body, stays_inside
-from .sizes import linear_step, size_hint
+from .sizes import size_hint, step_along
 
 
 class Access(NamedTuple):
@@ -42,8 +42,8 @@ class Access(NamedTuple):
 
     def step(self, weight: int) -> int:
         """Return by how much the address grows with so many iterations."""
-        known = [(own, step) for own, step in self.steps if own <= weight]
-        return max(known)[1] * (weight // max(known)[0]) if known else 0
+        known, step = max((one for one in self.steps if one[0] <= weight), default=(1, 0))
+        return step * (weight // known)
 
     def is_far(self, weight: int) -> bool:
         """Return True if elements that are so many iterations apart are in different sectors."""
@@ -93,18 +93,9 @@ def _accesses_of(node: LoopNode) -> Iterable[Access]:
 def _access(buffer: str, stores: bool, index: sympy.Expr, sizes: Mapping[sympy.Symbol, int]) -> Access:
     weight, elements, steps = 1, 1, []
     for variable, size in reversed([*sizes.items()]):
-        step = _step(index, variable, sizes)
+        step = step_along(index, variable, sizes.keys())
         steps.append((weight, step))
         elements *= size if step else 1
         weight *= size
     first = index.subs(dict.fromkeys(sizes, 0))
     return Access(buffer, stores, tuple(steps), first, elements, buffer_dtype(buffer).itemsize)
-
-
-def _step(index: sympy.Expr, variable: sympy.Symbol, sizes: Mapping[sympy.Symbol, int]) -> int:
-    """Return how many elements the second iteration of a loop accesses after the first."""
-    known = linear_step(index, variable)
-    if known is not None:
-        return abs(known)
-    first = dict.fromkeys(sizes, 0)
-    return abs(size_hint((index.subs({**first, variable: 1}) - index.subs(first)).expand()))

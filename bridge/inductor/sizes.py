@@ -6,6 +6,7 @@ import functools
 import itertools
 import operator
 from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 from typing import TypeAlias
 
 import sympy
@@ -93,6 +94,19 @@ def linear_step(index: sympy.Expr, variable: sympy.Symbol) -> int | None:
     factor = coefficient(index, variable)
     linear = factor.is_Integer and variable not in (index - factor * variable).free_symbols
     return int(factor) if linear else None
+
+
+def step_along(index: sympy.Expr, variable: sympy.Symbol, variables: AbstractSet[sympy.Symbol]) -> int:
+    """Return by how many elements, either way, an index moves from a loop's first iteration to its second.
+
+    variables: of all loops, in whose first iteration the others are. A typical value, for cost only.
+    """
+    known = linear_step(index, variable)
+    if known is not None:
+        return abs(known)
+    first = dict.fromkeys(index.free_symbols & variables, 0)
+    step = index.subs({**first, variable: 1}) - index.subs(first)
+    return abs(size_hint(step.expand(identity=True)))
 
 
 def has_steps(body: LoopBody) -> bool:

@@ -123,8 +123,7 @@ def _check_rows(kernel: Kernel, kernels: list[Kernel], band: LiftedBand, loaded:
     beside = inductor.bytes_beside_rows(kernel, rows, _tiled(kernels))
     saved = saved_bytes(kernel.get_operation_names(), kernels)
     if beside > max(saved, 0):
-        amounts = f"saves {saved / 2**20:.1f} MB, a launch counted as {LAUNCH_BYTES >> 20}"
-        detail = f"one kernel {amounts}, and moves {beside / 2**20:.1f} MB beside the rows that it keeps"
+        detail = f"one kernel {_saving(saved)}, and moves {beside / 2**20:.1f} MB beside the rows that it keeps"
         raise Unsupported(Reason.not_profitable, f"{names}: {detail}")
 
 
@@ -141,8 +140,7 @@ def _check_programs(kernel: Kernel, kernels: list[Kernel], band: LiftedBand, bef
     lost, programs = lost_bytes(kernel, band, device, before.executed, before.unrolled)
     saved = saved_bytes(kernel.get_operation_names(), kernels) if lost else 0
     if lost > saved:
-        amounts = f"saves {saved / 2**20:.1f} MB, a launch counted as {LAUNCH_BYTES >> 20}"
-        detail = f"one kernel {amounts}, and {programs} programs lose the time of {lost / 2**20:.1f} MB"
+        detail = f"one kernel {_saving(saved)}, and {programs} programs lose the time of {lost / 2**20:.1f} MB"
         raise Unsupported(Reason.not_profitable, f"{sorted(kernel.get_operation_names())}: {detail}")
 
 
@@ -157,8 +155,8 @@ def _check_tile(kernel: Kernel, kernels: list[Kernel], before: _Before) -> None:
     more = inductor.bytes_beside_tile(kernel) - before.beside
     saved = saved_bytes(kernel.get_operation_names(), kernels) if more > 0 else 0
     if more > max(saved, 0):
-        amounts = f"saves {saved / 2**20:.1f} MB, a launch counted as {LAUNCH_BYTES >> 20}"
-        detail = f"one kernel {amounts}, and moves {more / 2**20:.1f} MB beside what is contiguous in tiles of several"
+        beside = f"moves {more / 2**20:.1f} MB beside what is contiguous in tiles of several"
+        detail = f"one kernel {_saving(saved)}, and {beside}"
         raise Unsupported(Reason.not_profitable, f"{sorted(kernel.get_operation_names())}: {detail}")
 
 
@@ -194,6 +192,11 @@ def saved_bytes(names: set[str], kernels: list[Kernel]) -> int:
     """Return the bytes that one kernel of the named operations saves in the place of others, a launch among them."""
     apart, together = ([inductor.bytes_touched(k, own) for k in kernels] for own in (None, names))
     return traffic(apart) - traffic_of_one(together) + (len(kernels) - 1) * LAUNCH_BYTES
+
+
+def _saving(saved: int) -> str:
+    """Return what one kernel saves, in words."""
+    return f"saves {saved / 2**20:.1f} MB, a launch counted as {LAUNCH_BYTES >> 20}"
 
 
 def _check_spread(kernel: Kernel, band: LiftedBand) -> None:
@@ -238,8 +241,7 @@ def _one_kernel(nodes: list[LoopNode], kernels: list[Kernel]) -> tuple[Kernel, l
     if not kernels:
         return kernel, ["no tiles"]
     saved, beside = saved_bytes(kernel.get_operation_names(), kernels), inductor.bytes_beside(kernel)
-    amounts = f"saves {saved / 2**20:.1f} MB, a launch counted as {LAUNCH_BYTES >> 20},"
-    detail = f"{amounts} and without tiles moves {beside / 2**20:.1f} MB beside what it uses"
+    detail = f"{_saving(saved)}, and without tiles moves {beside / 2**20:.1f} MB beside what it uses"
     if beside >= saved:
         raise Unsupported(Reason.not_profitable, f"{sorted(names)}: one kernel {detail}")
     return kernel, [f"no tiles: {detail}"]

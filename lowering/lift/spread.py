@@ -1,4 +1,4 @@
-"""Values of a band that reduces nothing, in its lanes: each lane computes for itself what it needs of them."""
+"""Put the values of a band that reduces nothing in its lanes: each computes for itself what it needs of them."""
 
 from __future__ import annotations
 

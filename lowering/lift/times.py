@@ -1,4 +1,4 @@
-"""What one kernel takes that computes values again, and what those take in whose place it stands."""
+"""Estimate what one kernel takes that computes values again, and what those take in whose place it stands."""
 
 from __future__ import annotations
 

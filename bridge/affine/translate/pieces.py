@@ -1,4 +1,4 @@
-"""Nodes of which one iteration of another node reads several results: one iteration computes these, one by one.
+"""Have one iteration compute, one by one, the several results of a node that one iteration of another reads.
 
 The difference of two heads' softmax reads the maxima and sums of both. In loops over all heads these are results of
 different iterations, and no band has them together. In loops over pairs of heads one iteration reduces two rows, and
