@@ -62,9 +62,29 @@ def laplacian(x: Tensor) -> tuple[Tensor, Tensor]:
     return y, 4 * y - p[:, 1:-1, 2:] - p[:, 1:-1, :-2] - p[:, 2:, 1:-1] - p[:, :-2, 1:-1]
 
 
+def scaled_pool(x: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
+    """Scale each channel of each image, and take what a pool changes: a group norm's last step in PoolFormer."""
+    y = (x * scale + shift).to(x.dtype)
+    return F.avg_pool2d(y, 3, 1, 1, count_include_pad=False) - y
+
+
+def normalised_pool(mean: Tensor, square: Tensor, weight: Tensor, *parts: Tensor) -> Tensor:
+    """Normalise a sum by the mean and the square of each image, and add what a pool changes."""
+    x = sum(parts[1:], parts[0])
+    y = ((x - mean) * torch.rsqrt(square * square + 1e-6) * weight).to(x.dtype)
+    return x + F.avg_pool2d(y, 3, 1, 1, count_include_pad=False) - y
+
+
+def normalised_mix(x: Tensor, mean: Tensor, square: Tensor, weight: Tensor, share: Tensor) -> Tensor:
+    """Normalise tokens by numbers of their own, and mix each with the one before it."""
+    y = (x - mean) * torch.rsqrt(square * square + 1e-6) * weight
+    return y * share + F.pad(y, (0, 0, 1, 0))[:, :-1] * (1 - share)
+
+
 def functions(batch: int) -> dict[str, tuple[Callable, list[tuple[int, ...]]]]:
     """Return name -> (function, shapes of its inputs); images have their channels last."""
     image, tokens = (batch, *SHAPE), (8, 16 * batch, 2048)
+    of_image, of_token = (batch, 1, 1, 1), (*tokens[:2], 1)
     parts = [64, 128, 32, 32]
     activations: dict[str, Callable] = {"relu": F.relu, "silu": F.silu, "gelu": F.gelu}
     return {
@@ -77,6 +97,12 @@ def functions(batch: int) -> dict[str, tuple[Callable, list[tuple[int, ...]]]]:
             for size in (2, 3, 4)
         },
         "gate, mix with last": (mix_with_last, [tokens, tokens, (2048,)]),
+        **{
+            f"normalised sum of {n}, pool 3": (normalised_pool, [of_image, of_image, (*SHAPE[:1], 1, 1), *[image] * n])
+            for n in (1, 2, 4)
+        },
+        "scaled, pool 3": (scaled_pool, [image, (*image[:2], 1, 1), (*image[:2], 1, 1)]),
+        "normalised, mix with last": (normalised_mix, [tokens, of_token, of_token, (2048,), (2048,)]),
         "tanh, laplacian": (laplacian, [(batch // 2, 1024, 1024)]),
     }
 

@@ -35,7 +35,14 @@ from .hooks import (
     scheduler_pass,
     users_pass,
 )
-from .instructions import buffers_loaded, bytes_asked_for, instructions, instructions_of, serial_instructions
+from .instructions import (
+    buffers_loaded,
+    bytes_asked_for,
+    bytes_of_element,
+    instructions,
+    instructions_of,
+    serial_instructions,
+)
 from .loads import buffers_loaded_again, bytes_loaded, bytes_loaded_in_passes, bytes_read_back
 from .loops import (
     forget_waiting,

@@ -103,7 +103,12 @@ def bytes_asked_for(kernel: Kernel) -> int:
 
     What several elements load, each asks for, but for neighbours in memory (see UNIFORM).
     """
-    return int(sum(size * _bytes_of_element(nodes) for size, nodes in _by_size(kernel).items()))
+    return int(sum(size * _bytes_loaded(nodes) for size, nodes in _by_size(kernel).items()))
+
+
+def bytes_of_element(kernel: Kernel) -> float:
+    """Return the bytes that are loaded for one element, of those loops of a kernel that load most."""
+    return max(map(_bytes_loaded, _by_size(kernel).values()))
 
 
 def _by_size(kernel: Kernel) -> dict[int, list[LoopNode]]:
@@ -114,7 +119,7 @@ def _by_size(kernel: Kernel) -> dict[int, list[LoopNode]]:
     return by_size
 
 
-def _bytes_of_element(nodes: Sequence[LoopNode]) -> float:
+def _bytes_loaded(nodes: Sequence[LoopNode]) -> float:
     loads = (one for one in _distinct(nodes) if one.name == "load")
     return sum(buffer_dtype(str(one.value[1])).itemsize * one.share for one in loads)
 
@@ -127,19 +132,22 @@ def _operations(body: LoopBody, numbers: dict[Value, int]) -> Iterator[Operation
     uniform = {name for name, index in body.indexing_exprs.items() if not differ & index.free_symbols}
     indices = {name: index.xreplace(places) for name, index in body.indexing_exprs.items()}
     for part, block in {"": body.root_block, **body.subblocks}.items():
-        same = _same_for_neighbours(block, uniform)
+        same = _same_for_neighbours(block, uniform, bool(part))
         for op, value in _numbered(block, part, indices, numbers):
             if op.op == "call_method" and op.target not in _FREE:
                 yield Operation(str(op.target), value, UNIFORM if op in same else 1.0)
 
 
-def _same_for_neighbours(block: LoopBlock, uniform: AbstractSet[str]) -> set[FxNode]:
+def _same_for_neighbours(block: LoopBlock, uniform: AbstractSet[str], masked: bool) -> set[FxNode]:
     """Return the operations of a block whose values the elements side by side share; uniform: indices of that kind.
 
-    A part under a mask, and an index that is loaded, count as different.
+    A part under a mask, and an index that is loaded, count as different. masked: the block is such a part: of what is
+    loaded in it Triton does not see that neighbours share it.
     """
     same: set[FxNode] = set()
     for op in block.graph.nodes:
+        if masked and op.target == "load":
+            continue
         if op.op == "placeholder" or (op.args[0] in uniform if op.target == "get_index" else _follows(op, same)):
             same.add(op)
     return same

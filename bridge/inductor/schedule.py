@@ -348,19 +348,48 @@ def bytes_beside_rows(node: Kernel, rows: int, tiled: AbstractSet[str] = frozens
     return int(beside)
 
 
-def bytes_beside_stores(node: Kernel, rows: int) -> int:
+def bytes_beside_stores(node: Kernel, rows: int, of: AbstractSet[str] | None = None) -> int:
     """Return the bytes that a kernel whose blocks have `rows` whole rows stores in addition to those that are meant.
 
     For typical sizes, and for cost only.  They are around what it stores in steps of a sector or more along a row.
+    of: the operations whose stores count, None for all.
     """
     from torch._inductor.virtualized import V
 
-    names = node.get_operation_names()
-    stores = [
-        dep for dep in plain_accesses(node.read_writes.writes) if not stays_inside(node.scheduler, dep.name, names)
-    ]
-    far = [dep for dep in stores if _innermost_step(dep) * buffer_dtype(dep.name).itemsize >= SECTOR]
-    return sum(V.graph.get_dep_size_hint(dep) * max(STORED_APART - rows, 0) // rows for dep in far)
+    names, beside = node.get_operation_names(), 0
+    lengths = [size_hint(_product(node_sizes(own)[1])) for own in loop_nodes(node)]
+    stores = {
+        dep
+        for own in loop_nodes(node)
+        if of is None or own.get_name() in of
+        for dep in plain_accesses(own.read_writes.writes)
+        if not stays_inside(node.scheduler, dep.name, names)
+    }
+    for dep in stores:
+        if _innermost_step(dep) * buffer_dtype(dep.name).itemsize >= SECTOR:
+            near = _rows_in_sector(dep, rows, max(lengths))
+            beside += V.graph.get_dep_size_hint(dep) * max(STORED_APART - near, 0) // near
+    return beside
+
+
+def _rows_in_sector(dep: Dependency, rows: int, length: int) -> int:
+    """Return how many of a block's rows have their first elements in one sector.
+
+    They need not follow one another: of images in windows those of a line do, and below one another are those that are
+    a window's width apart. length: lanes of a row.
+    """
+    of_rows, weight = [], 1
+    for variable, size in reversed([*zip(dep.var_names, map(size_hint, dep.size), strict=True)]):
+        if weight >= length:
+            of_rows.append((variable, weight // length, size))
+        weight *= size
+
+    def place(row: int) -> int:
+        values = {variable: row // before % size for variable, before, size in of_rows}
+        return size_hint(dep.index.subs({**dict.fromkeys(dep.var_names, 0), **values}))
+
+    elements = SECTOR // buffer_dtype(dep.name).itemsize
+    return sum(abs(place(row) - place(0)) < elements for row in range(rows))
 
 
 def _innermost_step(dep: Dependency) -> int:

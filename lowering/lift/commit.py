@@ -117,14 +117,24 @@ def _check_rows(kernel: Kernel, kernels: list[Kernel], band: LiftedBand, loaded:
     names, alone = sorted(kernel.get_operation_names()), len(kernels) == 1
     if alone and not (band.in_registers and _gains(kernel, kernels[0], band.registers, loaded)):
         raise Unsupported(Reason.not_profitable, f"{names}: other loops, and nothing less to load")
-    if not band.in_registers or band.registers is None:
-        return
-    rows = 1 if alone else rows_of_block(band, unrolled)
-    beside = inductor.bytes_beside_rows(kernel, rows, _tiled(kernels))
-    saved = saved_bytes(kernel.get_operation_names(), kernels)
+    beside = _beside_rows(kernel, kernels, band, 1 if alone else rows_of_block(band, unrolled))
+    saved = saved_bytes(kernel.get_operation_names(), kernels) if beside else 0
     if beside > max(saved, 0):
-        detail = f"one kernel {_saving(saved)}, and moves {beside / 2**20:.1f} MB beside the rows that it keeps"
+        detail = f"one kernel {_saving(saved)}, and moves {beside / 2**20:.1f} MB beside its rows"
         raise Unsupported(Reason.not_profitable, f"{names}: {detail}")
+
+
+def _beside_rows(kernel: Kernel, kernels: list[Kernel], band: LiftedBand, rows: int) -> int:
+    """Return the bytes that a kernel of rows moves beside those that it uses, so many rows at a time.
+
+    Around what it loads into the rows that it keeps, and around what others have stored in tiles.
+    """
+    beside = 0
+    if band.in_registers and band.registers is not None:
+        beside += inductor.bytes_beside_rows(kernel, rows, _tiled(kernels))
+    if len(kernels) > 1 and inductor.reduces(kernel):
+        beside += inductor.bytes_beside_stores(kernel, rows, _tiled(kernels))
+    return beside
 
 
 def _unrolled_reductions(band: LiftedBand, nodes: dict[str, LoopNode]) -> bool:

@@ -1,8 +1,12 @@
 """Evaluates SSA values of the fused affine IR through Inductor's `ops`, on demand from a store.
 
 Whatever the passes hoisted, merged or split is followed through the IR itself: a value is its defining
-operation applied to its operands' values.  Inside a guard everything is evaluated afresh, because a masked
-block of Inductor's cannot see the values of the block around it.
+operation applied to its operands' values.
+
+What is under a guard all lanes of a GPU compute: only loads that would be outside of their buffer are masked, and what
+the guard is for is chosen in the end.  So guards share what they have in common.  C++ skips what is under a guard:
+there it is a masked block of Inductor's, which cannot see the values of the block around it, and everything in it is
+evaluated afresh.
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ import functools
 import operator
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
+from typing import NamedTuple
 
 import sympy
 import torch
@@ -23,6 +28,7 @@ from bridge.affine.mlir_runtime import ir
 from bridge.reasons import Reason, Unsupported
 
 from .environment import Environment, OpsValue
+from .guards import computes_anywhere, is_always_inside, is_under
 from .index import apply_map, constraints
 from .reductions import lift_reduction
 from .signs import unsigned_beside
@@ -36,16 +42,30 @@ _QUOTIENTS = {
 }
 
 
-class Evaluator:
-    """Evaluate SSA values in one scope: a loop body, or a masked block in it."""
+class _Guard(NamedTuple):
+    """Hold an `affine.if`, its mask together with those of the guards around it, and the evaluator of what is around.
 
-    def __init__(self, environment: Environment):
+    Only loads are masked: all lanes compute what is made of them.
+    """
+
+    operation: ir.Operation
+    mask: OpsValue
+    around: Evaluator
+
+
+class Evaluator:
+    """Evaluate SSA values in one scope: a loop body, a masked block in it, or what is under a guard."""
+
+    def __init__(self, environment: Environment, guard: _Guard | None = None):
         """Start without values."""
         self.env = environment
+        self.guard = guard
         self.memo: dict[Hashable, OpsValue] = {}
 
     def value(self, value: ir.Value) -> OpsValue:
         """Return the `ops` value of an SSA value; Unsupported(not_liftable) for an operation that `ops` lacks."""
+        if self.guard is not None and not is_under(value, self.guard.operation):
+            return self.guard.around.value(value)
         if value not in self.memo:
             self.memo[value] = self._evaluate(value)
         return self.memo[value]
@@ -128,8 +148,15 @@ class Evaluator:
             raise Unsupported(Reason.not_liftable, f"{name} is read after it was overwritten")
         if name in self.env.seeds and index.is_Integer:
             return self.env.ops.load_seed(name, int(index))  # its place is an argument, so that kernels are alike
-        loaded = self.env.ops.load(name, index)
+        loaded = self._loaded(operation, name, index)
         return self._broadcast(loaded, value, index) if value in self.env.broadcasts else loaded
+
+    def _loaded(self, operation: ir.Operation, name: str, index: sympy.Expr) -> OpsValue:
+        """Load an element, under the mask of a guard if it may be outside of its buffer elsewhere."""
+        if self.guard is None or is_always_inside(operation):
+            return self.env.ops.load(name, index)
+        zero = False if str(operation.results[0].type) == "i1" else 0
+        return self.env.ops.masked(self.guard.mask, lambda: self.env.ops.load(name, index), zero)
 
     def _broadcast(self, loaded: OpsValue, value: ir.Value, index: sympy.Expr) -> OpsValue:
         """Return what the lanes have that store at `index`; `loaded` is in each lane what the lane stores."""
@@ -251,7 +278,13 @@ class Evaluator:
         """Evaluate the first region of an `affine.if` under a mask; elsewhere the result is a constant."""
         position = list(operation.results).index(value)
         inside, outside = (list(region.blocks[0].operations)[-1].operands[position] for region in operation.regions)
-        return self.env.ops.masked(self.condition(operation), self._fresh(inside), _other(outside))
+        condition = self.condition(operation)
+        mask = condition if self.guard is None else self.env.ops.and_(self.guard.mask, condition)
+        if not self.env.simt_target or _is_loaded(inside) or not computes_anywhere(operation):
+            return self.env.ops.masked(mask, self._fresh(inside), _other(outside))
+        guarded = Evaluator(replace(self.env, row=None), _Guard(operation, mask, self))
+        other = self.env.ops.constant(_other(outside), _dtype_of_other(outside))
+        return self.env.ops.where(condition, guarded.value(inside), other)
 
     def _fresh(self, value: ir.Value) -> Callable[[], OpsValue]:
         """Return a function that evaluates a value anew, for a masked block.
@@ -387,6 +420,21 @@ def _other(value: ir.Value) -> bool | int | float:
     if source.name != "arith.constant" or target is None or target not in dtypes.UNSIGNED:
         raise Unsupported(Reason.not_liftable, "a guard whose other value is no constant")
     return number(source) % (1 << 8 * target.itemsize)
+
+
+def _dtype_of_other(value: ir.Value) -> torch.dtype:
+    """Return the dtype that Triton has what stands for a guarded value in."""
+    operation = _owner(value)
+    if operation.name == "bridge.convert":
+        return dtypes.dtype_from_name(ir.StringAttr(operation.attributes["to"]).value)
+    return dtypes.compute_dtype(dtypes.signed_dtype(str(value.type)))
+
+
+def _is_loaded(value: ir.Value) -> bool:
+    """Return True if a value is loaded, and at most extended: a mask gives it another value by itself."""
+    while not isinstance(value.owner, ir.Block) and _owner(value).name == "arith.extf":
+        value = _owner(value).operands[0]
+    return not isinstance(value.owner, ir.Block) and _owner(value).name in ("affine.load", "bridge.gather")
 
 
 def _owner(value: ir.Value) -> ir.Operation:

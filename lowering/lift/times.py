@@ -9,9 +9,13 @@ from ...inductor.protocols import Kernel
 from ..triton.profitability import CACHE_BYTES_A_BYTE, CACHED_BYTES, LAUNCH_BYTES, traffic
 from .programs import Executed, executed
 
-#: What a kernel takes that is bound by its instructions, over their time: memory is not hidden entirely behind them.
-#: Without it ReLU and a pooling of 3 x 3 took 1.13 of two kernels' time on an H100 (`benchmarks/recomputed.py`).
-NOT_HIDDEN = 1.1
+#: Registers in which a thread may have what it loads, without that too few threads run at a time.  On an H100 a pooling
+#: of 3 x 3 over a sum of four tensors, with 149, took 1.55 of the time of its instructions; over a sum of two, with 77,
+#: it took that time (`benchmarks/recomputed.py`).
+LOADED_REGISTERS = 100
+
+#: Registers of a thread for each byte that an element loads: it has eight elements side by side.
+REGISTERS_A_BYTE = 2
 
 
 def times_apart(kernels: Sequence[Kernel], done: Iterable[Executed]) -> int:
@@ -28,14 +32,16 @@ def times_apart(kernels: Sequence[Kernel], done: Iterable[Executed]) -> int:
 def computed_again(kernel: Kernel, count: int, apart: int) -> tuple[int, int] | None:
     """Return (bytes in a kernel's own time, those in the time of `count` kernels that it replaces) if it is longer.
 
-    Its own time is that of its instructions, or of its loads from the nearest cache. None where it is not longer, where
-    memory takes longer than either, or where the kernel reduces: what it makes of a row in several shapes counts for
-    each of them, and is computed once. apart: the `times_apart` of those kernels. A value that several lanes need, as
-    of a pooled window or of a shifted row, each of them computes, and loads what it is made of.
+    Its own time is that of its instructions, which threads with much in registers hide less well, or of its loads from
+    the nearest cache. None where it is not longer, where memory takes longer than either, or where the kernel reduces:
+    what it makes of a row in several shapes counts for each of them, and is computed once. apart: the `times_apart` of
+    those kernels. A value that several lanes need, as of a pooled window or of a shifted row, each of them computes,
+    and loads what it is made of.
     """
     if inductor.reduces(kernel):
         return None
-    own = int(NOT_HIDDEN * max(executed(kernel).moved, inductor.bytes_asked_for(kernel) / CACHE_BYTES_A_BYTE))
+    crowded = max(REGISTERS_A_BYTE * inductor.bytes_of_element(kernel) / LOADED_REGISTERS, 1)
+    own = int(max(executed(kernel).moved * crowded, inductor.bytes_asked_for(kernel) / CACHE_BYTES_A_BYTE))
     launches = (count - 1) * LAUNCH_BYTES if inductor.generates_triton(inductor.device_of(kernel)) else 0
     if own <= max(_touched(kernel), apart + launches):
         return None

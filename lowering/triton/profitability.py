@@ -125,9 +125,8 @@ SHARES_OF_ONE = 4
 INSTRUCTIONS_A_BYTE = 7.1
 
 #: Bytes that loads get from the caches of all multiprocessors while a byte comes from memory: an H100's give 16.5 TB/s
-#: to ReLU below a pooling of 3 x 3, in float32 (`benchmarks/recomputed.py`).  A group norm's scale and shift below that
-#: pooling, 45 loads of 2 and 4 bytes for each of 4 million elements, took 36 us, and its instructions take 18.
-CACHE_BYTES_A_BYTE = 5.5
+#: to ReLU below a pooling of 3 x 3, in float32 (`benchmarks/recomputed.py`).
+CACHE_BYTES_A_BYTE = 5
 
 #: Bytes of the largest buffer that is read from the L2 cache after a kernel has written it: half of an H100's. A column
 #: sum of 17 MB that GELU's gradient has written takes 4.2 us, of 34 MB that two others have written 20.

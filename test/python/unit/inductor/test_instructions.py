@@ -11,7 +11,14 @@ import torch.nn.functional as F
 from paths import ROOT
 from schedules import scheduled
 
-from bridge.inductor.instructions import UNIFORM, WEIGHTS, bytes_asked_for, instructions, instructions_of
+from bridge.inductor.instructions import (
+    UNIFORM,
+    WEIGHTS,
+    bytes_asked_for,
+    bytes_of_element,
+    instructions,
+    instructions_of,
+)
 from bridge.inductor.schedule import loop_nodes
 
 LOAD, STORE = WEIGHTS["load"], WEIGHTS["store"]
@@ -83,6 +90,21 @@ def test_what_neighbours_share_is_computed_once_for_them():
     """A row's own value is loaded, and added to, once for the elements of a thread; a column's for each."""
     assert of(lambda x, row: x * (row + 1), (64, 32), (64, 1))[0] == LOAD + 1 + STORE + UNIFORM * (LOAD + 1)
     assert of(lambda x, column: x * (column + 1), (64, 32), (32,))[0] == LOAD + 1 + STORE + LOAD + 1
+
+
+def test_what_neighbours_share_under_a_mask_is_loaded_for_each():
+    """Triton does not see it there: a root of each row's own value was computed by all of its lanes."""
+
+    def shifted(x, row):
+        return F.pad(x * row.rsqrt(), (0, 0, 1, 0))
+
+    own = of(shifted, (64, 32), (64, 1))[0]
+    assert own >= of(lambda x: F.pad(x, (0, 0, 1, 0)), (64, 32))[0] + LOAD + 2
+
+
+def test_bytes_of_an_element_are_those_of_all_that_it_loads():
+    with scheduled(lambda x, y: x * y, (64, 32), (32,)) as graph:
+        assert [bytes_of_element(kernel) for kernel in graph.scheduler.nodes] == [8]
 
 
 @pytest.mark.parametrize(("name", "way"), [("exp", 0), ("tanh", 0), ("sin", 1)])
