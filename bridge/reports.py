@@ -62,8 +62,8 @@ class KernelReport:
     """A kernel of generated code.
 
     nodes: its scheduler nodes; moved: bytes that it moves at typical sizes, by buffer (of a kernel in several groups
-    only the first of these has them); written: buffers that it writes; launch: name of the launch that it is in, alone
-    or with others.
+    each has a share, by what it moved before); written: buffers that it writes; launch: name of the launch that it is
+    in, alone or with others.
     """
 
     nodes: list[str]
