@@ -62,8 +62,8 @@ class KernelReport:
     """A kernel of generated code.
 
     nodes: its scheduler nodes; moved: bytes that it moves at typical sizes, by buffer (of a kernel in several groups
-    only the first of these has them); written: buffers that it writes; launch: name of the launch that it is in, alone
-    or with others.
+    each has a share, by what it moved before); written: buffers that it writes; launch: name of the launch that it is
+    in, alone or with others.
     """
 
     nodes: list[str]
@@ -187,7 +187,8 @@ class Report:
     kernels_before / kernels_after: kernels that code is generated for, library calls not counted; each of
     those that Inductor's option `combo_kernels` puts into one launch;
     bytes_before / bytes_after: that these move, at typical sizes; peak_before / peak_after: of the graph that needs
-    most memory, as Inductor estimates it, in bytes; library_calls: that no code is generated for;
+    most memory, as Inductor estimates it, in bytes, and with the partial sums of mix-order kernels that are gone;
+    library_calls: that no code is generated for;
     device: `cpu`, or the architecture of the GPU, `sm_90`; compile_seconds: of the backend, all in all;
     names: what the user calls a node, by (graph, node);
     choices: what was decided about kernels that stay Inductor's;

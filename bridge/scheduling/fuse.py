@@ -48,11 +48,12 @@ def fuse_schedule(schedule: Schedule, options: Options, report: Report) -> Sched
     """
     logs, given, ordered = Logs(report), schedule, schedule
     with boundary(options.strict, report.adder()):
+        room, own = None, 0
         try:
-            room = None
             if not options.force_fusion:
                 schedule = ordered = try_step(partial(in_order_of_least_peak, given), given)
                 room = try_step(partial(Room.of, schedule), Room.unknown())
+                own = room.most
             parted, taken = take_apart(schedule, logs)
             parted, translated = _fuse_groups(parted, options, logs, room, taken)
             schedule = put_together(schedule, parted, taken, logs, room)
@@ -65,6 +66,8 @@ def fuse_schedule(schedule: Schedule, options: Options, report: Report) -> Sched
                 try_step(partial(keep_order_below, schedule, room.most), None)
         finally:
             logs.write(schedule)
+            if room is not None and room.most > own:  # by what mix-order kernels leave, which no estimate has
+                report.peak_before = max(report.peak_before, room.most)
     return given if schedule == ordered else schedule
 
 

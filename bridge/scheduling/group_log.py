@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -21,6 +21,19 @@ from .results import Fused, Transformed
 
 #: Gives a kernel, or the one of Inductor's that it is a part of.
 Inductors: TypeAlias = Callable[[Kernel], Kernel]
+
+
+@dataclass(frozen=True)
+class Share:
+    """Say how much of a kernel of several groups one's entry has: `own` of `total`, after `earlier` of other groups."""
+
+    earlier: int
+    own: int
+    total: int
+
+    def of(self, amount: int) -> int:
+        """Return the share of an amount; those of all groups add up to it."""
+        return amount * (self.earlier + self.own) // self.total - amount * self.earlier // self.total
 
 
 def _same(kernel: Kernel) -> Kernel:
@@ -169,14 +182,18 @@ class GroupLog:
             self.refuse(Reason.no_common_band, "no two nests meet")
 
     def entry(
-        self, parts: Mapping[str, tuple[Kernel, str]] | None = None, counted: Collection[Kernel] = ()
+        self, parts: Mapping[str, tuple[Kernel, str]] | None = None, shares: Mapping[Kernel, Share] | None = None
     ) -> GroupReport:
         """Return the group's entry in the report; parts: the final schedule's (kernel, launch's name) by operation.
 
-        counted: kernels of which another group's entry says what they move.
+        shares: of the kernels that are other groups', too.
         """
         reason, detail = self.refusal or (None, "")
-        now = self.given.kernels if parts is None or not self.fused else _kernels_of(self.given.nodes, parts, counted)
+        now = (
+            self.given.kernels
+            if parts is None or not self.fused
+            else _kernels_of(self.given.nodes, parts, shares or {})
+        )
         return GroupReport(
             **{
                 **vars(self.given),
@@ -232,8 +249,12 @@ def _between_passes(kernel: Kernel) -> set[str]:
 
 
 def _kernels_of(
-    nodes: list[str], parts: Mapping[str, tuple[Kernel, str]], counted: Collection[Kernel]
+    nodes: list[str], parts: Mapping[str, tuple[Kernel, str]], shares: Mapping[Kernel, Share]
 ) -> list[KernelReport]:
     found = {id(parts[name][0]): parts[name] for name in nodes if name in parts}
     known = [(part, _kernel(part, launch)) for part, launch in found.values()]
-    return [replace(kernel, moved={}) if part in counted else kernel for part, kernel in known]
+    return [_share_of(kernel, shares[part]) if part in shares else kernel for part, kernel in known]
+
+
+def _share_of(kernel: KernelReport, share: Share) -> KernelReport:
+    return replace(kernel, moved={name: share.of(amount) for name, amount in kernel.moved.items()})

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import accumulate
 
 from .. import inductor
 from ..horizontal.shared_launch import SharedLaunches
 from ..inductor.protocols import Kernel, Schedule
+from ..lowering.triton.profitability import traffic
 from ..reports import Report
 from ..support.error_boundary import try_step
-from .group_log import GroupLog
+from .group_log import GroupLog, Share
 from .grouping import Group
 
 
@@ -58,13 +60,36 @@ class Logs:
     def write(self, schedule: Schedule) -> None:
         """Write all entries into the report, and count what became of the groups in the schedule that is final."""
         parts = try_step(partial(_parts_by_name, schedule), None) if self.kept else None
-        counted: set[Kernel] = set()
+        shares = try_step(partial(_shares, self.kept, parts), {}) if parts else {}
         for log in self.kept:
-            entry = try_step(partial(log.entry, parts, counted), log.entry(), *log.given.nodes)
+            entry = try_step(partial(log.entry, parts, shares.get(log.name)), log.entry(), *log.given.nodes)
             self.report.groups.append(entry)
             self.report.count_all(entry.outcomes)
-            counted |= {parts[name][0] for name in log.given.nodes if parts is not None and name in parts}
         self.kept = []
+
+
+def _shares(logs: list[GroupLog], parts: dict[str, tuple[Kernel, str]]) -> dict[str, dict[Kernel, Share]]:
+    """Return by group its shares of kernels of several groups: what it moved before for the nodes that are in one."""
+    moved: dict[Kernel, dict[str, int]] = {}
+    for log in logs:
+        for kernel, nodes in _nodes_by_kernel(log, parts).items():
+            own = [known for known in log.given.kernels if nodes.intersection(known.nodes)]
+            moved.setdefault(kernel, {})[log.name] = max(traffic([known.moved for known in own]), 1)
+    shares: dict[str, dict[Kernel, Share]] = {}
+    for kernel, by_group in moved.items():
+        ends = accumulate(by_group.values())
+        for (name, own_bytes), end in zip(by_group.items(), ends, strict=True):
+            shares.setdefault(name, {})[kernel] = Share(end - own_bytes, own_bytes, sum(by_group.values()))
+    return shares
+
+
+def _nodes_by_kernel(log: GroupLog, parts: dict[str, tuple[Kernel, str]]) -> dict[Kernel, set[str]]:
+    """Return the nodes of a group that are in each kernel; none of a group that stays as it was."""
+    found: dict[Kernel, set[str]] = {}
+    for name in log.given.nodes:
+        if log.fused and name in parts:
+            found.setdefault(parts[name][0], set()).add(name)
+    return found
 
 
 def _parts_by_name(schedule: Schedule) -> dict[str, tuple[Kernel, str]]:

@@ -99,8 +99,10 @@ def _tables(translation: Translation, options: Options, group: Group) -> tuple[F
     stores = {t.name: {a.buffer for a in t.accesses if a.is_write} for t in translation.traces}
     triton = inductor.generates_triton(group.device)
     keeps, same = _keeps_row(options), translation.multiples.same
+    # C++ has no lanes: a node there may have any loops of its kernel.
+    elementwise = frozenset(t.name for t in translation.traces if triton and not t.reduce_vars)
     tables = FunctionTables(
-        buffers, translation.symbols, triton, keeps, same, translation.new_contents, translation.seeds
+        buffers, translation.symbols, triton, keeps, same, translation.new_contents, translation.seeds, elementwise
     )
     return tables, stores
 

@@ -28,10 +28,13 @@ from .lanes import (
     constant_extent,
     digits,
     find_store_nest,
+    in_loops_of,
     known_extents,
+    lane_number,
     loops_around,
     repeated_lanes,
     segment_length,
+    stored_by_one_lane,
 )
 from .spread import spread_over_lanes
 
@@ -84,7 +87,8 @@ class FunctionTables:
         None where it does not matter, as nothing is generated;
     extent: an expression of `sizes` as Inductor writes a loop's extent;
     new_contents: the name to store under, of each buffer that is overwritten;
-    seeds: the buffers of seeds of random numbers.
+    seeds: the buffers of seeds of random numbers;
+    elementwise: nodes that reduce nothing, which Inductor does not take for reductions, whatever they store.
     """
 
     buffers: list[StridedBuffer]
@@ -94,6 +98,7 @@ class FunctionTables:
     extent: Callable[[sympy.Expr], sympy.Expr] = sympy.expand
     new_contents: Mapping[str, str] = field(default_factory=dict)
     seeds: frozenset[str] = frozenset()
+    elementwise: frozenset[str] = frozenset()
 
 
 def lift_function(function: ir.Operation, tables: FunctionTables, stores_of: dict[str, set[str]]) -> list[LiftedBand]:
@@ -125,7 +130,7 @@ def lift_band(
     sizes = dict(zip(arguments[len(tables.buffers) :], tables.sizes, strict=True))
     by_node = {name: _stores_to(stores, stores_of[name], buffers) for name in names}
     _check_complete(by_node, stores_of, buffers)
-    nests = {name: find_store_nest(name, own, _reduction_loops(own)) for name, own in by_node.items()}
+    nests = {name: _store_nest(name, own, tables) for name, own in by_node.items()}
     # Found from the stores: code motion may have taken a reduction that no band variable touches out of the band.
     combinations = lane_combinations(root)
     reductions = {loops[0] for s in stores if (loops := _reduction_loops([s]))}
@@ -174,6 +179,12 @@ def _broadcasts(
     """Return the loads of what other lanes have reduced: none where there are no lanes."""
     overwritten = [memref for memref, (name, _) in buffers.items() if name in tables.new_contents]
     return find_broadcasts(root, overwritten) if tables.simt_target else {}
+
+
+def _store_nest(name: str, stores: list[ir.Operation], tables: FunctionTables) -> StoreNest:
+    """Return the loops around the stores of a node, which reduces nothing if Inductor's does not."""
+    nest = find_store_nest(name, stores, _reduction_loops(stores))
+    return stored_by_one_lane(nest) if name in tables.elementwise else nest
 
 
 def _check_one_place(name: str, stores: list[ir.Operation], scope: _Scope) -> None:
@@ -285,6 +296,8 @@ def _lift_node(
         return _lift_whole(name, stores, nest, scope)
     if not scope.in_registers and any(depends_on(store.operands[0], scope.broadcasts) for store in stores):
         raise Unsupported(Reason.not_liftable, f"{name}: a row to broadcast segments of does not fit in registers")
+    if nest.once and not (scope.in_registers and nest.count == scope.row):
+        raise Unsupported(Reason.not_liftable, f"{name}: it stores what no whole row in registers has reduced")
     segment, repeated = segment_length(nest, scope.row), repeated_lanes(nest, scope.row)
     if not _works_on_segments(nest, scope.row):
         return _lift_whole(name, stores, nest, scope)
@@ -304,10 +317,13 @@ def _lift_whole(name: str, stores: list[ir.Operation], nest: StoreNest, scope: _
         """Run the stores in the loops."""
         indices = {**scope.sizes, **{induction_variable(loop): sympy.Integer(0) for loop in loops}}
         indices.update(_bind([loop for loop, _ in kept], iter_indices))
-        for chain in alike(scope.chains, nest.reduction or nest.lanes):
-            indices.update(_bind(chain, reduce_indices or iter_indices[-len(chain) :]))
         indices.update(_bind(nest.reduction, reduce_indices))
-        _run(stores, nest, _environment(scope, indices), None)
+        inner = nest.reduction or nest.lanes
+        lane = [indices[induction_variable(loop)] for loop in inner]
+        for chain in alike(scope.chains, inner):
+            indices.update(_bind(chain, in_loops_of(chain, inner, lane)))
+        first = lane_number(lane, known_extents(inner)) if nest.once else None
+        _run(stores, nest, _environment(scope, indices), first)
 
     return LiftedNode(name, [e for _, e in kept], reduced, body)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import sympy
 from torch.utils._sympy.functions import FloorDiv, ModularIndexing
@@ -23,13 +23,14 @@ class StoreNest:
     """Hold the loops around the stores of one scheduler node, outermost first.
 
     band: loops of the band; lanes: loops below it; reduction: loops that the stored values are reduced over;
-    guards: the `affine.if`s around each store.
+    guards: the `affine.if`s around each store; once: all lanes have what is stored, and the first one stores it.
     """
 
     band: list[ir.Operation]
     lanes: list[ir.Operation]
     reduction: list[ir.Operation]
     guards: dict[ir.Operation, list[ir.Operation]] = field(default_factory=dict)
+    once: bool = False
 
     @property
     def count(self) -> int | None:
@@ -48,6 +49,11 @@ def find_store_nest(name: str, stores: list[ir.Operation], reduction: list[ir.Op
     band = [loop for loop in loops if "bridge.band" in loop.attributes] or loops  # one nest alone: no lanes
     guards = {store: conditions for store, (_, conditions) in zip(stores, around, strict=True)}
     return StoreNest(band, [loop for loop in loops if loop not in band], reduction, guards)
+
+
+def stored_by_one_lane(nest: StoreNest) -> StoreNest:
+    """Return the nest of a node that reduces nothing, and stores what others of its band iteration have reduced."""
+    return replace(nest, lanes=nest.reduction, reduction=[], once=True) if nest.reduction and not nest.lanes else nest
 
 
 def _around(access: ir.Operation) -> tuple[list[ir.Operation], list[ir.Operation]]:
@@ -84,9 +90,26 @@ def known_extents(loops: list[ir.Operation]) -> list[int]:
 
 
 def alike(chains: Iterable[list[ir.Operation]], loops: list[ir.Operation]) -> list[list[ir.Operation]]:
-    """Return the chains of loops with the extents of others, numbers: their iterations are the same lanes."""
-    extents = list(map(constant_extent, loops))
-    return [] if None in extents else [chain for chain in chains if list(map(constant_extent, chain)) == extents]
+    """Return the chains of loops with as many iterations as others, numbers: these are the same lanes."""
+    extents = known_extents(loops)
+    if len(extents) != len(loops):
+        return []
+    known = ((chain, known_extents(chain)) for chain in chains)
+    return [chain for chain, own in known if len(own) == len(chain) and math.prod(own) == math.prod(extents)]
+
+
+def in_loops_of(chain: list[ir.Operation], loops: list[ir.Operation], indices: list[sympy.Expr]) -> list[sympy.Expr]:
+    """Return the indices in the loops of a chain of the lane that has `indices` in loops of as many iterations."""
+    extents, own = known_extents(loops), known_extents(chain)
+    return indices if own == extents else digits(lane_number(indices, extents), own)
+
+
+def lane_number(indices: list[sympy.Expr], extents: list[int]) -> sympy.Expr:
+    """Return the number of a lane of which `digits` are the indices."""
+    number = sympy.Integer(0)
+    for index, extent in zip(indices, extents, strict=True):
+        number = number * extent + index
+    return sympy.expand(number)
 
 
 def segment_length(nest: StoreNest, row: int | None) -> int | None:

@@ -115,7 +115,8 @@ def in_pieces(sources: list[NodeSource]) -> list[NodeSource] | None:
     """Return the nodes with loops in which one iteration has what one of another node reads; None if all have it."""
     multiples = sizes_as_multiples(sources)
     nodes = _loops_of_nodes(sources, multiples, make_prover().over(multiples.restore))
-    loops = loops_in_pieces(nodes, shared_loops(nodes)[0])
+    # What reads the result of each block of its row has a loop over the blocks, in the last choice.
+    loops = loops_in_pieces(nodes, shared_loops(nodes)[-1])
     if loops is None:
         return None
     pairs = zip(sources, loops, strict=True)

@@ -7,6 +7,7 @@ the other node has the same rows.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -31,7 +32,8 @@ class Step:
 def loops_in_pieces(nodes: Sequence[NodeLoops], rows: Sequence[Factors]) -> list[tuple[Factors, int | None]] | None:
     """Return for each node its loops, and which one of its iteration loops to unroll; None where there is nothing to.
 
-    rows: the factors of each node's loops, those of a reduction last. Nodes of one kernel are cut alike.
+    rows: the factors of each node's loops, those of a reduction last. Nodes of one kernel are cut alike, what they
+    have inside of the loop that is cut may differ: a kernel may reduce blocks, and store a scale of each.
     """
     found: dict[int, tuple[int, list[sympy.Expr]]] = {}
     for node, own in zip(nodes, rows, strict=True):
@@ -39,7 +41,7 @@ def loops_in_pieces(nodes: Sequence[NodeLoops], rows: Sequence[Factors]) -> list
             cut = _cut(node, own, step)
             if cut is not None:
                 found.setdefault(node.kernel, cut)
-    alike = [_alike(kernel, nodes, rows) for kernel in found]
+    alike = [_alike(kernel, position, nodes, rows) for kernel, (position, _) in found.items()]
     if not found or not all(alike):
         return None
     return [
@@ -48,10 +50,12 @@ def loops_in_pieces(nodes: Sequence[NodeLoops], rows: Sequence[Factors]) -> list
     ]
 
 
-def _alike(kernel: int, nodes: Sequence[NodeLoops], rows: Sequence[Factors]) -> bool:
-    """Return True if all nodes of a kernel have the same loops."""
-    own = [factors for node, factors in zip(nodes, rows, strict=True) if node.kernel == kernel]
-    return all(factors == own[0] for factors in own)
+def _alike(kernel: int, position: int, nodes: Sequence[NodeLoops], rows: Sequence[Factors]) -> bool:
+    """Return True if the iteration loops of all nodes of a kernel are the same, as far as the one at a position."""
+    pairs = zip(nodes, rows, strict=True)
+    own = [itertools.chain(*factors[: len(node.iteration)]) for node, factors in pairs if node.kernel == kernel]
+    outer = [list(itertools.islice(loops, position + 1)) for loops in own]
+    return all(loops == outer[0] and len(loops) > position for loops in outer)
 
 
 def _steps(node: NodeLoops, nodes: Sequence[NodeLoops]) -> list[Step]:

@@ -41,7 +41,38 @@ def softmax_of_columns(x):
     return first - 0.3 * second
 
 
+def gate_of_normed_heads(x):
+    """Heads lie side by side in a row; the gate has those of the first half with those of the second."""
+    heads = functional.rms_norm(wide(x).unflatten(-1, (-1, 8)), (8,))
+    gate, up = heads.flatten(-2).chunk(2, -1)
+    return functional.silu(gate) * up
+
+
+def four_parts_of_softmax(x):
+    a, b, c, d = wide(x).unflatten(-1, (-1, 8)).softmax(-1).flatten(-2).chunk(4, -1)
+    return a * b + c * d
+
+
+def halves_of_blocks_with_their_scales(x):
+    """As int4 is packed: an element with the one half a row further on, each by the scale of its own block."""
+    blocks = wide(x).unflatten(-1, (-1, 8))
+    scale = blocks.abs().amax(-1, keepdim=True) / 7
+    low, high = (blocks / scale).flatten(-2).chunk(2, -1)
+    return low + 16 * high, scale.squeeze(-1)
+
+
+def gate_of_normed_groups(x):
+    """What is reduced has other loops than the images that are gated."""
+    first, second = functional.group_norm(wide(x), 4).chunk(2, 1)
+    return first * torch.sigmoid(second)
+
+
 CASES = [
+    (gate_of_normed_heads, (6, 64)),
+    (gate_of_normed_heads, (2, 3, 48)),
+    (four_parts_of_softmax, (6, 64)),
+    (halves_of_blocks_with_their_scales, (6, 64)),
+    (gate_of_normed_groups, (2, 16, 4, 6)),
     (softmax_of_pairs, (2, 4, 6, 32)),
     (softmax_of_halves, (2, 6, 5, 40)),
     (sum_of_norms, (6, 4, 32)),

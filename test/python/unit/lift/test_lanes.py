@@ -16,9 +16,12 @@ from bridge.lowering.lift.lanes import (
     alike,
     digits,
     find_store_nest,
+    in_loops_of,
     known_extents,
+    lane_number,
     repeated_lanes,
     segment_length,
+    stored_by_one_lane,
 )
 from bridge.reasons import InvariantError, Reason, Unsupported
 
@@ -78,11 +81,63 @@ def test_lanes_that_share_an_element_of_a_reduction():
             repeated_lanes(StoreNest([], [], [four]), 10)
 
 
-def test_loops_of_the_same_extents_are_the_same_lanes():
-    with nests(extents=(4, 4, 8, "%n")) as (_, (band, one, same, eight, symbolic)):
-        assert alike([[one], [eight], [band, same], [symbolic]], [same]) == [[one]]
-        assert alike([[eight, one], [one, eight]], [one, eight]) == [[one, eight]]
+def test_loops_of_as_many_iterations_are_the_same_lanes():
+    with nests(extents=(4, 4, 8, "%n")) as (_, (sixteen, four, same, eight, symbolic)):
+        assert alike([[four], [eight], [sixteen, same], [symbolic]], [same]) == [[four]]
+        assert alike([[eight, four], [four, eight], [four, same], [eight, symbolic]], [four, eight]) == [
+            [eight, four],
+            [four, eight],
+        ]
         assert alike([[symbolic]], [symbolic]) == [], "nobody says that two symbols are alike"
+
+
+def test_a_lane_has_one_number_in_all_loops_that_are_alike():
+    """A group norm reduces channels and pixels; what reads its result goes over channels, rows and columns."""
+    one, other = (sympy.Symbol(name, integer=True, nonnegative=True) for name in "ab")
+    with nests(extents=(4, 8, 16, 2)) as (_, (_, four, eight, sixteen, two)):
+        assert in_loops_of([four, eight], [four, eight], [one, other]) == [one, other]
+        cut = in_loops_of([sixteen, two], [four, eight], [one, other])
+    numbers = {(a, b): [int(index.subs({one: a, other: b})) for index in cut] for a in range(4) for b in range(8)}
+    assert all(2 * high + low == 8 * a + b and low < 2 for (a, b), (high, low) in numbers.items())
+    assert lane_number([one, other], [4, 8]) == 8 * one + other
+
+
+def test_what_a_band_iteration_has_reduced_is_stored_by_one_lane():
+    """Inductor takes no node for a reduction that was none: it asserted that the loops of one were its own."""
+    with nests(extents=(4,)) as (_, (band, lanes)):
+        waiting = stored_by_one_lane(StoreNest([band], [], [lanes]))
+        assert (waiting.lanes, waiting.reduction, waiting.once, waiting.count) == ([lanes], [], True, 4)
+        for nest in (StoreNest([band], [lanes], []), StoreNest([band], [], []), StoreNest([band], [lanes], [lanes])):
+            assert stored_by_one_lane(nest) == nest
+
+
+def stored_scale(elementwise, keeps_row=True):
+    """Lift a sum of each row, its half and its third, which a node without loops over the row stores."""
+    text = """func.func @f(%x: memref<16x8xf32>, %s: memref<16xf32>, %y: memref<16x2xf32>) {
+      %zero = arith.constant 0.0 : f32
+      affine.for %i = 0 to 16 {
+        %sum = affine.for %j = 0 to 8 iter_args(%a = %zero) -> (f32) {
+          %v = affine.load %x[%i, %j] : memref<16x8xf32>
+          %b = arith.addf %a, %v : f32
+          affine.yield %b : f32 }
+        affine.store %sum, %s[%i] : memref<16xf32>
+        affine.store %sum, %y[%i, 1] : memref<16x2xf32>
+      } {bridge.band, bridge.parallel, bridge.kernels = [0, 1], bridge.nodes = ["op0", "op1"]}
+      return }"""
+    with context(), ir.Location.unknown():
+        module = ir.Module.parse(text)
+        entry = module.body.operations[0].regions[0].blocks[0]
+        buffers = [("buf0", [8, 1]), ("buf1", [1]), ("buf2", [2, 1])]
+        tables = FunctionTables(buffers, [], keeps_row=lambda _: keeps_row, elementwise=frozenset(elementwise))
+        root = next(op.operation for op in entry.operations if op.operation.name == "affine.for")
+        return lift_band(root, entry, tables, {"op0": {"buf1"}, "op1": {"buf2"}}).nodes
+
+
+def test_a_node_that_reduces_nothing_has_no_loop_that_reduces():
+    assert [(n.iter_sizes, n.reduce_sizes) for n in stored_scale({"op1"})] == [([16], [8]), ([16, 8], [])]
+    assert [(n.iter_sizes, n.reduce_sizes) for n in stored_scale(())] == [([16], [8]), ([16], [8])]
+    with pytest.raises(Unsupported, match="op1: it stores what no whole row in registers has reduced"):
+        stored_scale({"op1"}, keeps_row=False)
 
 
 def test_digits_of_every_number():

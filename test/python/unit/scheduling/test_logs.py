@@ -73,12 +73,25 @@ def test_kernels_that_cannot_be_looked_at_leave_the_entries_as_they_were_given()
     assert [refusal.reason for refusal in logs.report.refusals] == [Reason.internal_error]
 
 
-def test_a_kernel_of_two_groups_moves_its_bytes_for_the_first(monkeypatch):
+def test_a_kernel_of_two_groups_moves_its_bytes_for_both(monkeypatch):
+    """One group had 161.0 MB -> 0 B, and the other 65.0 MB -> 198.1 MB: all that the kernel moves."""
     kernel, logs = object(), Logs(Report())
     monkeypatch.setattr(logs_of_graph, "_parts_by_name", lambda _: dict.fromkeys("ab", (kernel, "k")))
     monkeypatch.setattr(group_log, "_kernel", lambda _, launch: KernelReport(["a", "b"], {"x": 8}, set(), launch))
-    for number, name in enumerate("ab"):
-        logs.keep(GroupLog(GroupReport(f"group{number}", [name], 1, 1), fused=True))
+    for number, (name, before) in enumerate((("a", 30), ("b", 10))):
+        given = [KernelReport([name], {"y": before}), KernelReport(["elsewhere"], {"y": 500})]
+        logs.keep(GroupLog(GroupReport(f"group{number}", [name], 1, 1, kernels=given), fused=True))
+    logs.keep(GroupLog(GroupReport("group2", ["b"], 1, 1, kernels=[KernelReport(["b"], {"y": 10})])))
     logs.write([kernel])
-    assert [group.bytes_after for group in logs.report.groups] == [8, 0]
-    assert [[known.nodes for known in group.kernels_now] for group in logs.report.groups] == [[["a", "b"]]] * 2
+    assert [group.bytes_after for group in logs.report.groups] == [6, 2, 10], "one that stays as it was has no share"
+    assert [[known.nodes for known in group.kernels_now] for group in logs.report.groups[:2]] == [[["a", "b"]]] * 2
+
+
+def test_shares_of_any_amount_add_up_to_it():
+    shares = [group_log.Share(0, 3, 10), group_log.Share(3, 5, 10), group_log.Share(8, 2, 10)]
+    assert [[share.of(amount) for share in shares] for amount in (0, 1, 7, 10)] == [
+        [0, 0, 0],
+        [0, 0, 1],
+        [2, 3, 2],
+        [3, 5, 2],
+    ]

@@ -83,9 +83,18 @@ def test_nodes_of_one_kernel_are_cut_alike():
         [ROWS, other, reading(0, 5)], [[numbers(6), numbers(5), numbers(32)]] * 2 + [[[3], [5], [32]]]
     )
     assert found[0] == found[1] == ([[3, 2], [5], [32]], 1)
-    stored = replace(other, iteration=numbers(6, 5, 32), reduction=[])
-    rows = [[numbers(6), numbers(5), numbers(32)], [numbers(6), numbers(5, 32)], [[3], [5], [32]]]
-    assert loops_in_pieces([ROWS, stored, reading(0, 5)], rows) is None
+    flat = replace(other, iteration=numbers(30), reduction=[])
+    rows = [[numbers(6), numbers(5), numbers(32)], [numbers(30)], [[3], [5], [32]]]
+    assert loops_in_pieces([ROWS, flat, reading(0, 5)], rows) is None
+
+
+@pytest.mark.parametrize("inside", [[], [32], [8, 4]], ids=str)
+def test_nodes_of_one_kernel_may_differ_inside_of_what_is_cut(inside):
+    """A kernel that stored a scale of each block beside what it reduced was not cut, as its loops are fewer."""
+    stored = replace(ROWS, iteration=numbers(6, 5, *inside), reduction=[], stored={"scales"}, strides=[])
+    rows = [[numbers(6), numbers(5), numbers(32)], [numbers(6), numbers(5), *([n] for n in numbers(*inside))]]
+    found = loops_in_pieces([ROWS, stored, reading(0, 5)], [*rows, [[3], [5], [32]]])
+    assert found[:2] == [([[3, 2], [5], [32]], 1), ([[3, 2], [5], *([n] for n in inside)], 1)]
 
 
 class Sum:
