@@ -73,6 +73,7 @@ from .schedule import (
     bytes_touched,
     device_of,
     draws,
+    elements,
     generates_triton,
     has_masked_parts,
     has_stages,

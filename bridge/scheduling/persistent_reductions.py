@@ -72,8 +72,8 @@ def persistent_registers(kernel: Kernel) -> int:
         return 0
     if any(len(inductor.subscripts_read(node, name)) > 1 for node in nodes for name in whole | made):
         return 0
-    if inductor.bytes_beside_rows(kernel, 1):  # Inductor's blocks have as many rows as make up for it
-        return 0
+    if inductor.bytes_beside_rows(kernel, 1) or inductor.bytes_beside_stores(kernel, 1):
+        return 0  # Inductor's blocks have as many rows as make up for it
     loaded = sum(inductor.buffer_dtype(name).itemsize for name in whole & inductor.buffers_read(kernel) | made)
     return power_of_2(length) * loaded // 4
 

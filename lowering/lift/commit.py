@@ -21,7 +21,7 @@ from ..triton.profitability import (
     traffic_of_one,
 )
 from .programs import Executed, executed, lost_bytes, row_of_block, rows_of_block
-from .times import computed_again, times_apart
+from .times import computed_again, computes_long, times_apart
 
 if TYPE_CHECKING:
     from .band import LiftedBand
@@ -53,10 +53,7 @@ def rewrite(
         _check_spread(kernel, band)
         if judged:
             _check_profit(kernel, judged, band, before)
-        if band.in_registers and band.registers is not None:
-            undo.callback(codegen.undo_persistent, *place)
-            codegen.make_persistent(*place, row_of_block(band, before.unrolled))
-            decisions.append(f"persistent: a row takes {band.registers} registers")
+        decisions += _choose_blocks(kernel, band, before.unrolled, undo)
         if timing is not None:
             decisions.append(timing.check(kernel))
         if check is not None:
@@ -85,6 +82,19 @@ def _before(band: LiftedBand, nodes: dict[str, LoopNode], kernels: list[Kernel])
     loops = [kernel for kernel in kernels if len(kernels) > 1 and not inductor.reduces(kernel)]
     beside = sum(map(inductor.bytes_beside_tile, loops))
     return _Before(sum(map(_bytes_loaded, kernels)), done, _unrolled_reductions(band, nodes), time, beside)
+
+
+def _choose_blocks(kernel: Kernel, band: LiftedBand, unrolled: bool, undo: contextlib.ExitStack) -> list[str]:
+    """Have the code generator know what a thread of the kernel has, until `undo` is closed; return what was decided."""
+    place = kernel.scheduler, inductor.device_of(kernel), {node.name for node in band.nodes}
+    if band.in_registers and band.registers is not None:
+        undo.callback(codegen.undo_persistent, *place)
+        codegen.make_persistent(*place, row_of_block(band, unrolled))
+        return [f"persistent: a row takes {band.registers} registers"]
+    if inductor.generates_triton(place[1]) and computes_long(kernel):
+        undo.callback(codegen.undo_wide, *place)
+        codegen.make_wide(*place)
+    return []
 
 
 def _set_bodies(band: LiftedBand, nodes: dict[str, LoopNode], undo: contextlib.ExitStack) -> None:
@@ -117,7 +127,7 @@ def _check_rows(kernel: Kernel, kernels: list[Kernel], band: LiftedBand, loaded:
     names, alone = sorted(kernel.get_operation_names()), len(kernels) == 1
     if alone and not (band.in_registers and _gains(kernel, kernels[0], band.registers, loaded)):
         raise Unsupported(Reason.not_profitable, f"{names}: other loops, and nothing less to load")
-    beside = _beside_rows(kernel, kernels, band, 1 if alone else rows_of_block(band, unrolled))
+    beside = _beside_rows(kernel, kernels, band, rows_of_block(band, unrolled))
     saved = saved_bytes(kernel.get_operation_names(), kernels) if beside else 0
     if beside > max(saved, 0):
         detail = f"one kernel {_saving(saved)}, and moves {beside / 2**20:.1f} MB beside its rows"
@@ -127,12 +137,15 @@ def _check_rows(kernel: Kernel, kernels: list[Kernel], band: LiftedBand, loaded:
 def _beside_rows(kernel: Kernel, kernels: list[Kernel], band: LiftedBand, rows: int) -> int:
     """Return the bytes that a kernel of rows moves beside those that it uses, so many rows at a time.
 
-    Around what it loads into the rows that it keeps, and around what others have stored in tiles.
+    Around what it loads into the rows that it keeps, and around what was stored in tiles, or, of one kernel that looped
+    over its rows, in blocks of many.
     """
     beside = 0
     if band.in_registers and band.registers is not None:
-        beside += inductor.bytes_beside_rows(kernel, rows, _tiled(kernels))
-    if len(kernels) > 1 and inductor.reduces(kernel):
+        beside += inductor.bytes_beside_rows(kernel, 1 if len(kernels) == 1 else rows, _tiled(kernels))
+    if len(kernels) == 1:
+        beside += inductor.bytes_beside_stores(kernel, rows)
+    elif inductor.reduces(kernel):
         beside += inductor.bytes_beside_stores(kernel, rows, _tiled(kernels))
     return beside
 

@@ -6,16 +6,20 @@ from collections.abc import Iterable, Sequence
 
 from ... import inductor
 from ...inductor.protocols import Kernel
-from ..triton.profitability import CACHE_BYTES_A_BYTE, CACHED_BYTES, LAUNCH_BYTES, traffic
+from ..triton.configurations import ENOUGH_BLOCKS, WARP
+from ..triton.profitability import CACHE_BYTES_A_BYTE, CACHED_BYTES, ELEMENTS_OF_THREAD, LAUNCH_BYTES, traffic
 from .programs import Executed, executed
 
 #: Registers in which a thread may have what it loads, without that too few threads run at a time.  On an H100 a pooling
-#: of 3 x 3 over a sum of four tensors, with 149, took 1.55 of the time of its instructions; over a sum of two, with 77,
-#: it took that time (`benchmarks/recomputed.py`).
+#: of 3 x 3 over a sum of four tensors, with 149, took 0.9 to 1.3 of two kernels' time, by the tensors' sizes; over a
+#: sum of two, with 77, 0.8 to 0.9 (`benchmarks/recomputed.py`).
 LOADED_REGISTERS = 100
 
-#: Registers of a thread for each byte that an element loads: it has eight elements side by side.
-REGISTERS_A_BYTE = 2
+#: Registers of a thread for each byte that an element loads.
+REGISTERS_A_BYTE = ELEMENTS_OF_THREAD / 4
+
+#: Elements of a block of Inductor's smallest number of warps, where each thread has ELEMENTS_OF_THREAD.
+ELEMENTS_OF_BLOCK = 4 * WARP * ELEMENTS_OF_THREAD
 
 
 def times_apart(kernels: Sequence[Kernel], done: Iterable[Executed]) -> int:
@@ -46,6 +50,17 @@ def computed_again(kernel: Kernel, count: int, apart: int) -> tuple[int, int] | 
     if own <= max(_touched(kernel), apart + launches):
         return None
     return own, apart + launches
+
+
+def computes_long(kernel: Kernel) -> bool:
+    """Return True if a kernel without reductions computes for half of the time that memory takes, or for longer.
+
+    False for one of few elements, which would have too few blocks if each thread had many.
+    """
+    elements = max(map(inductor.elements, inductor.loop_nodes(kernel)))
+    if inductor.reduces(kernel) or elements < ENOUGH_BLOCKS * ELEMENTS_OF_BLOCK:
+        return False
+    return executed(kernel).moved >= _touched(kernel) / 2
 
 
 def bytes_in_cache(kernel: Kernel, kernels: Iterable[Kernel]) -> int:

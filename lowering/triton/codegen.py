@@ -32,7 +32,7 @@ from .combo_kernels import (
     tiling_and_scores,
 )
 from .kernels import lane_kernel, persistent_kernel
-from .profitability import Row, block_of_rows_side_by_side, power_of_2, rows_and_warps
+from .profitability import ELEMENTS_OF_THREAD, Row, block_of_rows_side_by_side, power_of_2, rows_and_warps
 
 if TYPE_CHECKING:  # Importing this loads no Inductor: `derive_code_generator` finds the class.
     from torch._inductor.codegen.triton import FixedTritonConfig, TritonKernel
@@ -51,6 +51,20 @@ def undo_persistent(scheduler: Scheduler, device: torch.device, names: set[str])
     kept = _bridge_backend(scheduler, device).bridge_persistent_nodes
     for name in names:
         kept.pop(name, None)
+
+
+def make_wide(scheduler: Scheduler, device: torch.device, names: set[str]) -> None:
+    """Give each thread of the kernel of the named scheduler nodes as many elements as one instruction loads.
+
+    What it computes of a place alone, such as masks, it then computes once for them.  Of Inductor's two configurations
+    one has two elements a thread, which a measurement of a first launch may take for the faster one: 55 us, not 36.
+    """
+    _bridge_backend(scheduler, device).bridge_wide_nodes.update(names)
+
+
+def undo_wide(scheduler: Scheduler, device: torch.device, names: set[str]) -> None:
+    """Undo `make_wide`."""
+    _bridge_backend(scheduler, device).bridge_wide_nodes.difference_update(names)
 
 
 def keeps_rows(kernel: Kernel) -> bool:
@@ -138,6 +152,11 @@ class BandMixin(ColumnScheduling):
         return {}
 
     @functools.cached_property
+    def bridge_wide_nodes(self) -> set[str]:
+        """Return the nodes of kernels of Bridge's whose threads have many elements."""
+        return set()
+
+    @functools.cached_property
     def bridge_inner_nodes(self) -> set[str]:
         """Return the nodes of reductions of Inductor's, which are persistent where a row is contiguous."""
         return set()
@@ -170,8 +189,10 @@ class BandMixin(ColumnScheduling):
         if block and not kernel_kwargs.get("is_combo_kernel"):
             kernel_kwargs["fixed_config"] = _fixed_block(kernel_args[0], *block, at_once)
         kernels = super().create_kernel_choices(kernel_features, kernel_args, kernel_kwargs)
+        fewest = ELEMENTS_OF_THREAD * bool(names & self.bridge_wide_nodes)
         for kernel in kernels:
             kernel.bridge_fused, kernel.bridge_block = bool(fused), None if looped else block
+            kernel.min_elem_per_thread = max(kernel.min_elem_per_thread, fewest)
         return kernels
 
     def _block(

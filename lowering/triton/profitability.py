@@ -124,6 +124,9 @@ SHARES_OF_ONE = 4
 #: multiprocessors with four schedulers for 32 lanes each, at 1.755 GHz, and 3.35 TB/s.
 INSTRUCTIONS_A_BYTE = 7.1
 
+#: Elements that a thread has side by side where a kernel's instructions count: of 16 bits, one instruction loads them.
+ELEMENTS_OF_THREAD = 8
+
 #: Bytes that loads get from the caches of all multiprocessors while a byte comes from memory: an H100's give 16.5 TB/s
 #: to ReLU below a pooling of 3 x 3, in float32 (`benchmarks/recomputed.py`).
 CACHE_BYTES_A_BYTE = 5

@@ -13,7 +13,12 @@ from bridge import offline
 from bridge.backend import bridge as bridge_backend
 from bridge.lowering.lift import times
 from bridge.lowering.lift.programs import Executed
-from bridge.lowering.triton.profitability import CACHE_BYTES_A_BYTE, CACHED_BYTES, LAUNCH_BYTES
+from bridge.lowering.triton.profitability import (
+    CACHE_BYTES_A_BYTE,
+    CACHED_BYTES,
+    ELEMENTS_OF_THREAD,
+    LAUNCH_BYTES,
+)
 from bridge.reasons import Reason
 
 
@@ -70,7 +75,7 @@ def test_loads_from_the_nearest_cache_take_time_too(gpu, share):
 
 @pytest.mark.parametrize("over", [0.9, 1.0, 1.5])
 def test_threads_with_much_in_registers_take_longer_for_their_instructions(gpu, over):
-    """A pooling over a sum of four tensors took 123 us on an H100, its instructions 79, and two kernels 99."""
+    """A pooling over a sum of four tensors took 16.2 us on an H100, its instructions 12.4, and two kernels 12.5."""
     apart, of_element = 50 << 20, over * times.LOADED_REGISTERS / times.REGISTERS_A_BYTE
     kernel = kernel_of({"x": 30 << 20}, "", 0.9 * (apart + LAUNCH_BYTES), of_element=of_element)
     assert (times.computed_again(kernel, 2, apart) is not None) == (over > 1)
@@ -109,10 +114,19 @@ def sum_pooled(scale, *parts):
 
 @pytest.mark.parametrize(("parts", "kernels"), [(2, 1), (5, 2)])
 def test_a_window_of_sums_of_many_tensors_is_not_loaded_for_each_of_its_places(parts, kernels):
-    """Threads that have so much in registers are few: of four tensors one kernel took 123 us on an H100, two 99."""
+    """Threads that have so much in registers are few: of four tensors one kernel took 16.2 us on an H100, two 12.5."""
     x = torch.randn(64, 256, 28, 28, dtype=torch.bfloat16).to(memory_format=torch.channels_last)
     inputs = torch.randn(64, dtype=torch.bfloat16), *(torch.clone(x) for _ in range(parts))
     assert len(offline.compile_for_gpu(sum_pooled, inputs, compile_fx=bridge_backend).launches) == kernels
+
+
+@pytest.mark.parametrize(("rows", "wide"), [(32, True), (2, False)])
+def test_a_thread_has_elements_side_by_side_where_instructions_count(rows, wide):
+    """With two of them the kernel took 55 us on an H100, with eight 36; few elements would have too few blocks."""
+    x = torch.randn(rows, 256, 28, 28, dtype=torch.bfloat16).to(memory_format=torch.channels_last)
+    of_channels = torch.randn(rows, 256), torch.randn(rows, 256)
+    kernels = offline.compile_for_gpu(scaled_and_pooled, (x, *of_channels), compile_fx=bridge_backend).kernels
+    assert len(kernels) == 1 and (f"min_elem_per_thread={ELEMENTS_OF_THREAD}" in kernels[0].source) == wide
 
 
 def pooled(activation, size, step, around):
