@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import operator
 import os
 import re
@@ -280,6 +281,23 @@ def reduced_dimensions(node: Node) -> set[int]:
     if given is None or given == []:
         return set(range(rank))
     return {d % max(rank, 1) for d in (given if isinstance(given, Iterable) else [given])}
+
+
+def reduces_all_seen(node: Node) -> bool:
+    """Return True if Inductor sees that a reduction goes over as many elements as its input has.
+
+    It compares terms: `s*t - t*(s//2)` elements are none of its `s - s//2` rows of `t`.
+    """
+    reduced, shape = reduced_dimensions(node), list(enumerate(tensor(node.args[0]).shape))
+    rows, row, whole = (
+        sympy.expand(math.prod(_expression(size) for dim, size in shape if dim in dims))
+        for dims in (set(range(len(shape))) - reduced, reduced, range(len(shape)))
+    )
+    return bool(rows * row == whole)
+
+
+def _expression(size: Size) -> sympy.Expr:
+    return size.node.expr if isinstance(size, torch.SymInt) else sympy.Integer(size)
 
 
 def keeps_dimensions(node: Node) -> bool:

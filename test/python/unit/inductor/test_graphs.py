@@ -133,3 +133,16 @@ def test_a_symbol_has_a_size_that_is_nothing_else():
     alone = FxGraph()
     alone.placeholder("half").meta = dict(last.meta)
     assert rows.node.expr not in graphs.sizes_alone(alone, {rows.node.expr})
+
+
+def test_rows_of_a_part_of_symbolic_length_are_seen_where_a_row_is_a_number():
+    def function(x):
+        whole, part = x + 1, x.chunk(2)[1] + 1
+        return whole.sum(-1), part.sum(-1), part.sum(0)
+
+    def seen(sizes: torch.Tensor) -> list[bool]:
+        nodes = make_fx(function, tracing_mode="symbolic")(sizes).graph.nodes
+        return [graphs.reduces_all_seen(node) for node in nodes if node.target is aten.sum.dim_IntList]
+
+    assert seen(torch.randn(8, 6)) == [True, False, False]
+    assert seen(torch.randn(8, 1)) == [True, True, True]
