@@ -181,10 +181,13 @@ def _part(graph: Graph, names: AbstractSet[str]) -> Graph:
     """Return a graph of the nodes of these names, whose inputs are what they read of others.
 
     An input that nothing else reads may be freed in it, as in the whole graph; by its name, Inductor knows which.
+    The symbols of its inputs' sizes are inputs too: `(s + 1) // 2` does not say what `s` is.
     """
     own = [node for node in graph.nodes if node.name in names]
     read = dict.fromkeys(node for user in own for node in user.all_input_nodes if node.name not in names)
     part = Graph()
+    for symbol, size in graphs.sizes_alone(graph, graphs.symbols(read)).items():
+        part.placeholder(f"arg_{symbol}").meta["val"] = size
     made = {node: _input(part, node, names) for node in read}
     for node in own:
         made[node] = part.node_copy(node, made.__getitem__)

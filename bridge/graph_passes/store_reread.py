@@ -172,7 +172,8 @@ class _Readers:
         if graphs.is_pointwise(node):
             return graphs.same_size(node, self.node)
         rank, reduced = graphs.tensor(node.args[0]).dim(), graphs.reduced_dimensions(node)
-        return len(reduced) < rank and reduced == set(range(rank - len(reduced), rank))
+        ends = len(reduced) < rank and reduced == set(range(rank - len(reduced), rank))
+        return ends and graphs.reduces_all_seen(node)
 
     def _from_in_order(self, node: Node) -> bool:
         return not self.in_order.isdisjoint(node.all_input_nodes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import operator
 import os
 import re
@@ -221,6 +222,29 @@ def _elements(node: Node) -> Size:
     return value.numel() if value is not None else 0
 
 
+def _symbolic_sizes(node: Node) -> list[torch.SymInt]:
+    """Return the sizes that a node is, or that its tensor has, where they are no numbers."""
+    value = node.meta.get("val")
+    sizes = [*value.shape, *value.stride()] if isinstance(value, torch.Tensor) else [value]
+    return [size for size in sizes if isinstance(size, torch.SymInt)]
+
+
+def symbols(nodes: Iterable[Node]) -> set[sympy.Symbol]:
+    """Return the symbols of nodes' sizes."""
+    return {symbol for node in nodes for size in _symbolic_sizes(node) for symbol in size.node.expr.free_symbols}
+
+
+def sizes_alone(graph: Graph, wanted: set[sympy.Symbol]) -> dict[sympy.Symbol, torch.SymInt]:
+    """Return a size of a graph for each of these symbols, which is nothing but the symbol; without those it lacks."""
+    found: dict[sympy.Symbol, torch.SymInt] = {}
+    for node in graph.nodes:
+        if wanted == found.keys():
+            break
+        alone = {size.node.expr: size for size in _symbolic_sizes(node) if size.node.expr in wanted}
+        found = alone | found
+    return found
+
+
 def is_contiguous(node: Node) -> bool:
     """Return True if a node's tensor is known to be contiguous."""
     from torch._prims_common import is_contiguous_or_false
@@ -257,6 +281,23 @@ def reduced_dimensions(node: Node) -> set[int]:
     if given is None or given == []:
         return set(range(rank))
     return {d % max(rank, 1) for d in (given if isinstance(given, Iterable) else [given])}
+
+
+def reduces_all_seen(node: Node) -> bool:
+    """Return True if Inductor sees that a reduction goes over as many elements as its input has.
+
+    It compares terms: `s*t - t*(s//2)` elements are none of its `s - s//2` rows of `t`.
+    """
+    reduced, shape = reduced_dimensions(node), list(enumerate(tensor(node.args[0]).shape))
+    rows, row, whole = (
+        sympy.expand(math.prod(_expression(size) for dim, size in shape if dim in dims))
+        for dims in (set(range(len(shape))) - reduced, reduced, range(len(shape)))
+    )
+    return bool(rows * row == whole)
+
+
+def _expression(size: Size) -> sympy.Expr:
+    return size.node.expr if isinstance(size, torch.SymInt) else sympy.Integer(size)
 
 
 def keeps_dimensions(node: Node) -> bool:

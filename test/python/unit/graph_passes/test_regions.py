@@ -154,6 +154,28 @@ def test_an_input_that_others_read_is_not_freed_in_a_region(monkeypatch):
     assert sorted(names) == ["arg_exp_1", "exp"]
 
 
+def test_symbols_of_sizes_are_inputs_of_a_region(monkeypatch):
+    """Inductor has no code for an input of `(s + 1) // 2` rows where nothing has `s`: the trial ended in an error."""
+    monkeypatch.setattr(home, "HOPS", 1)
+    monkeypatch.setattr(home, "LARGEST_PART", 1)
+
+    def function(x):
+        half = x.chunk(2)[0].exp()
+        return ((half * 2).tanh() + 1).exp().cos()
+
+    graph = make_fx(function, tracing_mode="symbolic")(torch.randn(8, 6)).graph
+    (region,) = changed_regions(*with_sigmoids(graph))
+    for part in region:
+        inputs = [node.meta["val"] for node in part.nodes if node.op == "placeholder"]
+        (tensor,) = [value for value in inputs if isinstance(value, torch.Tensor)]
+        assert {str(value) for value in inputs if isinstance(value, torch.SymInt)} >= _names(tensor.shape[0])
+        assert not str(tensor.shape[0]).isidentifier()
+
+
+def _names(size: torch.SymInt) -> set[str]:
+    return {str(symbol) for symbol in size.node.expr.free_symbols}
+
+
 @pytest.mark.parametrize("changes", [True, False])
 def test_what_changes_tensors_has_no_regions(changes, monkeypatch):
     monkeypatch.setattr(home, "LARGEST_PART", 1)

@@ -240,6 +240,22 @@ def test_symbolic_sizes():
     assert result.n_kernels == 5
 
 
+def second_half(x, weight, *projections):
+    return chain(x.chunk(2)[1], weight, *projections)
+
+
+def test_no_sum_has_a_kernel_of_its_own_where_inductor_does_not_see_its_rows():
+    """Where it takes `s*t - t*(s//2)` elements for none of `s - s//2` rows of `t`, no norm's reduction stores them."""
+    kernels = []
+    for stores in (True, False):
+        torch._dynamo.reset()
+        inputs = [torch.zeros(shape) for shape in (WIDE, ROW, *[SQUARE] * 4)]
+        with bridge.config.patch(store_reread=stores):
+            result = offline.compile_for_gpu(second_half, inputs, compile_fx=bridge_backend, dynamic=True)
+        kernels.append(result.n_kernels)
+    assert kernels[0] == kernels[1]
+
+
 @pytest.mark.one_in(4)
 @pytest.mark.parametrize("function", [chain, pairs, scaled], ids=lambda f: f.__name__)
 def test_numerics_of_the_kernels(function, compiler, counters):

@@ -8,6 +8,7 @@ from torch._inductor import config
 from torch._inductor.virtualized import V
 from torch.fx import Graph as FxGraph
 from torch.fx import GraphModule
+from torch.fx.experimental.proxy_tensor import make_fx
 
 from bridge.inductor import graphs
 
@@ -117,3 +118,31 @@ def test_nodes_on_a_stream_or_in_a_pool_are_apart(noted, apart):
     if noted is not None:
         next(iter(graph.nodes)).meta["custom"] = noted
     assert graphs.apart_by_user(graph) is apart
+
+
+def test_a_symbol_has_a_size_that_is_nothing_else():
+    """The first that has it: sizes may be `(s + 1) // 2` and `s`, and a graph may lack the latter."""
+    function = make_fx(lambda x: x.chunk(2)[0] + 1, tracing_mode="symbolic")
+    nodes = list(function(torch.randn(8, 6)).graph.nodes)
+    last = next(node for node in nodes if node.target is aten.add.Tensor)
+    rows = graphs.tensor(nodes[0]).shape[0]
+    assert rows.node.expr in graphs.symbols([last]) and graphs.tensor(last).shape[0].node.expr != rows.node.expr
+    found = graphs.sizes_alone(nodes[0].graph, graphs.symbols([last]))
+    assert found.keys() == graphs.symbols([last])
+    assert all(size.node.expr == symbol for symbol, size in found.items())
+    alone = FxGraph()
+    alone.placeholder("half").meta = dict(last.meta)
+    assert rows.node.expr not in graphs.sizes_alone(alone, {rows.node.expr})
+
+
+def test_rows_of_a_part_of_symbolic_length_are_seen_where_a_row_is_a_number():
+    def function(x):
+        whole, part = x + 1, x.chunk(2)[1] + 1
+        return whole.sum(-1), part.sum(-1), part.sum(0)
+
+    def seen(sizes: torch.Tensor) -> list[bool]:
+        nodes = make_fx(function, tracing_mode="symbolic")(sizes).graph.nodes
+        return [graphs.reduces_all_seen(node) for node in nodes if node.target is aten.sum.dim_IntList]
+
+    assert seen(torch.randn(8, 6)) == [True, False, False]
+    assert seen(torch.randn(8, 1)) == [True, True, True]
