@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import _program
-from ._output import counted, show, silence_profiler, with_folder
+from ._output import check_writable, counted, show, silence_profiler
 from ._progress import Progress
 from ._user_code import run_script
 
@@ -49,9 +49,11 @@ def run(arguments: argparse.Namespace) -> int:
     What ends a script before its time is raised after the report of what it had compiled.
     """
     silence_profiler()
+    if arguments.html:
+        check_writable(arguments.html)
     explanation, failure = _explain(arguments)
     if arguments.html:
-        print(f"written: {explanation.save_html(with_folder(arguments.html))}", file=sys.stderr)
+        print(f"written: {explanation.save_html(arguments.html)}", file=sys.stderr)
     show(_text(explanation, arguments))
     if failure is not None:
         raise failure

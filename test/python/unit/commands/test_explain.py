@@ -147,3 +147,9 @@ def test_where_the_explanation_goes(given, capsys, tmp_path):
     assert capsys.readouterr() == ("{}\n", f"written: {file}\n") and file.exists()
     run()
     assert capsys.readouterr() == ("in words\n", "")
+
+
+def test_a_file_that_cannot_be_written_is_said_before_anything_is_compiled(given, tmp_path):
+    with pytest.raises(IsADirectoryError):
+        run("--html", str(tmp_path))
+    assert vars(given) == {}
