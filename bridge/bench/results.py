@@ -44,8 +44,8 @@ class Result:
 
     ratio: Bridge's total time over Inductor's, median over rounds in which each ran once; spread: half of the
     range that the middle half of these ratios takes; triton_ratio, triton_spread: the same of the generated kernels;
-    bridge_s: part of the compilation that is Bridge's; reasons: groups left apart, by reason; shared_kernels: distinct
-    kernels that both have, which run with one configuration.
+    bridge_s: part of the compilation that is Bridge's; reasons: groups left apart, by reason, and faults;
+    shared_kernels: distinct kernels that both have, which run with one configuration.
     """
 
     model: str

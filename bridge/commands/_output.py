@@ -43,7 +43,7 @@ def counted(number: int, what: str) -> str:
 
 
 def check_writable(file: str | Path) -> None:
-    """Make the folder of a file; OSError, before the work of which it is to have the result, if it cannot be written."""
+    """Make the folder of a file; OSError if it cannot be written, to be said before there is anything to write."""
     path = Path(file)
     path.parent.mkdir(parents=True, exist_ok=True)
     existed = path.exists()

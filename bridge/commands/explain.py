@@ -44,7 +44,7 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the explanation; return 1 if there are more kernels than --expect-kernels allows.
+    """Print the explanation; return 1 after a fault, or if there are more kernels than --expect-kernels allows.
 
     What ends a script before its time is raised after the report of what it had compiled.
     """
@@ -59,7 +59,9 @@ def run(arguments: argparse.Namespace) -> int:
         raise failure
     if not explanation.graphs and ":" not in arguments.program:
         print(f"bridge: a function of it is explained by bridge explain {arguments.program}:FUNCTION", file=sys.stderr)
-    return _check(explanation, arguments.expect_kernels)
+    for reason, detail in explanation.faults:
+        print(f"bridge: [{reason}] {detail}", file=sys.stderr)
+    return 1 if explanation.faults else _check(explanation, arguments.expect_kernels)
 
 
 def _text(explanation: Explanation, arguments: argparse.Namespace) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from ..reports import Counterexample, GroupReport, Report
+from ..reports import FAULTS, Counterexample, GroupReport, Report
 from ..support.fresh_code import fresh_entry
 from .counts import count
 from .explanation import (
@@ -144,7 +144,9 @@ def make_explanation(
     before, after = recording.kernels_before, recording.kernels_after
     groups.sort(key=lambda group: group.seconds_after - group.seconds_before)
     screen = describe(recording.reports, f"{name} for {target}", measured)
-    return Explanation(name, target, line, recording.graphs, before, after, groups, others, choices, screen)
+    known = [entry for report in recording.reports for entry in report.reasons()]
+    faults = list(dict.fromkeys((reason.name, detail) for reason, detail in known if reason in FAULTS))
+    return Explanation(name, target, line, recording.graphs, before, after, groups, others, choices, screen, faults)
 
 
 def _explain_group(entry: GroupReport, name: str, recording: Recording, line: Roofline) -> GroupExplanation:
