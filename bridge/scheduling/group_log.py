@@ -160,13 +160,19 @@ class GroupLog:
 
     def explain_refusal(self) -> None:
         """Note the passes' last word as the reason, where no step gave one."""
-        if self.fused or self.refusal is not None:
-            return
-        if self.transformed.remarks:
-            reason, text, where = self.transformed.remarks[-1]
-            self.refuse(Reason[reason], f"{text} at {where}")
-        else:
-            self.refuse(Reason.no_common_band, "no two nests meet")
+        if not self.fused and self.refusal is None:
+            self.refuse(*self._last_word())
+
+    def _last_word(self) -> tuple[Reason, str]:
+        if not self.transformed.remarks:
+            return Reason.no_common_band, "no two nests meet"
+        reason, text, where = self.transformed.remarks[-1]
+        return Reason[reason], f"{text} at {where}"
+
+    def _why_apart(self, now: list[KernelReport]) -> list[tuple[Reason, str]]:
+        """Return why kernels stayed apart; the passes' last word where some were fused and no step gave a reason."""
+        unsaid = self.fused and not self.apart and len(now) > 1
+        return [self._last_word()] if unsaid else list(self.apart)
 
     def entry(
         self, parts: Mapping[str, tuple[Kernel, str]] | None = None, counted: Collection[Kernel] = ()
@@ -176,7 +182,8 @@ class GroupLog:
         counted: kernels of which another group's entry says what they move.
         """
         reason, detail = self.refusal or (None, "")
-        now = self.given.kernels if parts is None or not self.fused else _kernels_of(self.given.nodes, parts, counted)
+        known = self.fused and parts is not None
+        now = _kernels_of(self.given.nodes, parts, counted) if known else self.given.kernels
         return GroupReport(
             **{
                 **vars(self.given),
@@ -192,7 +199,7 @@ class GroupLog:
                 "certificate": list(self.transformed.certificate),
                 "seconds": dict(self.seconds),
                 "decisions": list(self.decisions),
-                "apart": list(self.apart),
+                "apart": self._why_apart(now) if known else list(self.apart),
                 "own_launches": list(self.own_launches),
                 "faults": list(self.faults),
                 "record": self.record,
