@@ -77,7 +77,9 @@ class GroupLog:
             self.refuse(reason, detail)
 
     def keep_apart(self, reason: Reason, detail: str) -> None:
-        """Note why some of the group's kernels stay as they are."""
+        """Note why some of the group's kernels stay as they are; once, where several tries end in the same."""
+        if (reason, detail) in self.apart:
+            return
         self.apart.append((reason, detail))
         self.decisions.append(f"apart [{reason.name}]: {detail}")
         self._note_fault(reason, detail)
