@@ -111,7 +111,7 @@ def _time_script(arguments: argparse.Namespace, device: str, plan: Plan) -> Iter
     for number, graph in enumerate(graphs, 1):
         assert graph.inputs is not None, "chosen by that"
         name = f"{arguments.program}, graph {number} of {len(graphs)}, called {_times(graph.calls)}"
-        name += ", timed without its gradient" if graph.trained else ""
+        name += ", forward only" if graph.trained else ""
         yield time_function(graph.module, graph.inputs, name, device, _part(plan, number, len(graphs)))
 
 
