@@ -128,7 +128,7 @@ class Explanation:
         return as_text(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as dictionaries, lists, strings and numbers."""
+        """Return everything as dictionaries, lists, strings and numbers."""
         return dataclasses.asdict(self)
 
     def to_json(self) -> str:
