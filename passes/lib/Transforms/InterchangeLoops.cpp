@@ -7,7 +7,6 @@
 #include "Bridge/IR/BridgeDialect.h"
 
 #include "mlir/Dialect/Affine/LoopUtils.h"
-#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SetVector.h"
 
 namespace bridge {
@@ -125,15 +124,11 @@ static bool needs(AffineForOp later, AffineForOp earlier,
                   ArrayRef<AffineForOp> roots) {
   llvm::SmallDenseSet<Value> computed;
   for (AffineForOp root : roots) {
-    bool reads = false;
-    root.walk([&](AffineLoadOp load) {
-      reads |= computed.contains(load.getMemRef());
-    });
+    bool reads = loadsAny(root, computed);
     if (root == later)
       return reads;
     if (reads || root == earlier)
-      root.walk(
-          [&](AffineStoreOp store) { computed.insert(store.getMemRef()); });
+      addStored(root, computed);
   }
   return false;
 }
