@@ -324,7 +324,13 @@ def _short(words: str) -> str:
 
 
 #: Reasons whose detail has figures or names that the explanation has not.
-_TELLING = {Reason.not_profitable, Reason.budget_exceeded, Reason.unsupported_op, Reason.unsupported_dtype}
+_TELLING = {
+    Reason.not_profitable,
+    Reason.not_liftable,
+    Reason.budget_exceeded,
+    Reason.unsupported_op,
+    Reason.unsupported_dtype,
+}
 
 
 #: A scheduler node, a kernel of several or a part of one (`op0_op3`, `op8_parts`), or a list of such names.

@@ -192,6 +192,13 @@ def test_what_is_said_of_a_kernel_or_of_others_is_not_the_reason_of_a_pair(detai
     assert pair.reason == reason
 
 
+def test_what_cannot_be_generated_is_said_with_its_detail():
+    """That another target may be able to says nothing of what is wrong with this one."""
+    entry = replace(refused("", "op0", "op1"), reason=Reason.not_liftable, detail="['op1']: only a part of a kernel")
+    (pair,) = describe([report(replace(entry, apart=[]))]).apart
+    assert pair.reason == "not_liftable" and pair.why.endswith("(`mul`: only a part of a kernel)")
+
+
 def test_what_waits_for_the_one_and_is_awaited_by_the_other_is_the_reason():
     """The rows before and after a scale of the whole tensor were said to have different lengths."""
     sizes = dict.fromkeys("axys", MB)
