@@ -168,6 +168,15 @@ SmallVector<AffineStoreOp> bridge::getStores(Value memref, AffineForOp loop) {
   return stores;
 }
 
+std::optional<unsigned> bridge::getPosition(ArrayRef<AffineForOp> loops,
+                                            Value iv) {
+  const auto *found = llvm::find_if(
+      loops, [&](AffineForOp loop) { return loop.getInductionVar() == iv; });
+  if (found == loops.end())
+    return std::nullopt;
+  return found - loops.begin();
+}
+
 bool bridge::loadsAny(AffineForOp loop,
                       const llvm::SmallDenseSet<Value> &memrefs) {
   return loop

@@ -80,6 +80,10 @@ bool loadsAny(mlir::affine::AffineForOp loop,
 void addStored(mlir::affine::AffineForOp loop,
                llvm::SmallDenseSet<mlir::Value> &memrefs);
 
+/// Returns which of the loops has the induction variable `iv`.
+std::optional<unsigned>
+getPosition(llvm::ArrayRef<mlir::affine::AffineForOp> loops, mlir::Value iv);
+
 /// Returns the loops around `op` inside `band`, outermost first.
 llvm::SmallVector<mlir::affine::AffineForOp>
 getLoopsInBand(mlir::Operation *op, mlir::affine::AffineForOp band);
