@@ -184,8 +184,10 @@ class GroupLog:
         counted: kernels of which another group's entry says what they move.
         """
         reason, detail = self.refusal or (None, "")
-        known = self.fused and parts is not None
-        now = _kernels_of(self.given.nodes, parts, counted) if known else self.given.kernels
+        now, apart = self.given.kernels, list(self.apart)
+        if self.fused and parts is not None:
+            now = _kernels_of(self.given.nodes, parts, counted)
+            apart = self._why_apart(now)
         return GroupReport(
             **{
                 **vars(self.given),
@@ -201,7 +203,7 @@ class GroupLog:
                 "certificate": list(self.transformed.certificate),
                 "seconds": dict(self.seconds),
                 "decisions": list(self.decisions),
-                "apart": self._why_apart(now) if known else list(self.apart),
+                "apart": apart,
                 "own_launches": list(self.own_launches),
                 "faults": list(self.faults),
                 "record": self.record,
