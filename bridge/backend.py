@@ -12,7 +12,7 @@ from .support.error_boundary import BUGS
 
 
 def bridge(gm: Any, example_inputs: list[Any], *, mode: str | None = None, options: dict | None = None) -> Any:
-    """Compiles a graph as `inductor` does, and fuses what it left apart.
+    """Compile a graph as `inductor` does, and fuse what it left apart.
 
     mode, options: as for `inductor`; options of Bridge's own (see `bridge.Options`) are taken out.
     OptionError for a name that neither knows or a bad value of ours; Inductor's RuntimeError for one of its own.

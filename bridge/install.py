@@ -13,7 +13,7 @@ from .reports import Report
 
 
 def install(**options: Any) -> None:
-    """Has every compilation by Inductor in this process, in any thread, go through Bridge.
+    """Have every compilation by Inductor in this process, in any thread, go through Bridge.
 
     That is `torch.compile`, `compile_fx` and AOTInductor.  What is compiled already stays as it is.  Calling it
     again changes the options.  OptionError for a bad option; with a torch that Bridge does not know, nothing is
@@ -27,7 +27,7 @@ def install(**options: Any) -> None:
 
 
 def uninstall() -> None:
-    """Undoes `install`; does nothing without one."""
+    """Undo `install`; do nothing without one."""
     from .scheduling import hook
 
     hook.uninstall()

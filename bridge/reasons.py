@@ -102,8 +102,8 @@ TEXTS = {
     ),
     Reason.unsupported_dtype: Text(
         "{earlier} or {later} computes with a type that the passes do not know",
-        "an option of Inductor's that has kernels compute in 16 bits, `triton.codegen_upcast_to_fp32`",
-        "Use real and imaginary parts as tensors of their own where speed matters.",
+        "an option of Inductor's that has kernels compute in 16 bits, `triton.codegen_upcast_to_fp32=False`",
+        "Turn that option on; have real and imaginary parts of complex numbers in tensors of their own.",
     ),
     Reason.non_affine_index: Text(
         (
@@ -210,8 +210,8 @@ TEXTS = {
     ),
     Reason.pass_failed: Text(
         "a pass over the loops of {earlier} and {later} ended in an error, and they stay as Inductor had them",
-        "a pass of your own that fails; a bug of ours",
-        "Run the file that the warning names with bridge-opt, and report what it says.",
+        "a pass of your own that fails, option pipeline with a name that is no pass; a bug of ours",
+        "Correct your pass or the option, if the warning is about these; else report the file that it names.",
     ),
     Reason.pass_crashed: Text(
         "the process that ran the passes over {earlier} and {later} died, and they stay as Inductor had them",
@@ -221,7 +221,7 @@ TEXTS = {
     Reason.pass_timeout: Text(
         "the passes over {earlier} and {later} took longer than they may, and they stay as Inductor had them",
         "very many accesses in one group, with option isolate",
-        "Lower max_nodes, or raise the time limit.",
+        "Lower max_nodes or max_accesses, and report it: the limit is two minutes.",
     ),
     Reason.recheck_failed: Text(
         "the second proof, by isl, does not confirm what the passes made of {earlier} and {later}",

@@ -92,7 +92,7 @@ class Done:
 
     @property
     def saved(self) -> int:
-        """Launches of the group that are gone."""
+        """Return the launches of the group that are gone."""
         return self.merged - self.bands + self.joined - self.divided
 
     def with_band(self, kernels: int) -> Done:
@@ -159,7 +159,7 @@ class GroupReport:
 
     @property
     def outcomes(self) -> list[str]:
-        """What became of it, by the names of the counters: fused or why not, and the faults of its parts."""
+        """Say what became of it, by the names of the counters: fused or why not, and the faults of its parts."""
         reasons = {reason for reason, _ in self.faults}
         if not self.fused and self.reason is not None:
             reasons.add(self.reason)
@@ -238,7 +238,7 @@ class Report:
         self.leave([], reason, detail)
 
     def reasons(self) -> Iterator[tuple[Reason, str]]:
-        """Why groups, parts of them and kernels were left alone, each with the detail."""
+        """Yield why groups, parts of them and kernels were left alone, each with the detail."""
         for group in self.groups:
             if group.reason is not None:
                 yield group.reason, group.detail
@@ -251,7 +251,7 @@ class Report:
 
     @contextlib.contextmanager
     def graph(self) -> Iterator[None]:
-        """Everything that the block adds belongs to one graph; refused kernels are counted, and the time."""
+        """Have all that the block adds belong to one graph; count refused kernels, and the time."""
         groups, refusals, start = len(self.groups), len(self.refusals), time.perf_counter()
         try:
             yield
@@ -276,13 +276,13 @@ class Report:
         return replace(self, **{name: copy.copy(value) for name, value in vars(self).items()})
 
     def go_back(self, earlier: Report) -> None:
-        """Forgets everything since `earlier` but the time, as it is done again otherwise."""
+        """Forget everything since `earlier` but the time, as it is done again otherwise."""
         spent = self.total_seconds - earlier.total_seconds
         vars(self).update(vars(earlier.mark()))
         self.seconds["again"] = self.seconds.get("again", 0.0) + spent
 
     def withdraw(self, earlier: Report, detail: str) -> None:
-        """Has nothing been fused since `earlier`, as those graphs are compiled without Bridge."""
+        """Take back all that was fused since `earlier`, as those graphs are compiled without Bridge."""
         since = self.groups[len(earlier.groups) :]
         self.groups[len(earlier.groups) :] = [g.withdrawn(detail) if g.fused else g for g in since]
         for _ in filter(lambda group: group.fused, since):

@@ -159,7 +159,7 @@ def _prefill(module: nn.Module, batch: int, sizes: Sizes) -> tuple:
 
 
 def _decode(module: nn.Module, batch: int, sizes: Sizes) -> tuple:
-    """One token more, with a static cache that a prompt has filled."""
+    """Decode one token more, with a static cache that a prompt has filled."""
     from transformers import StaticCache  # weight: an optional package
 
     cache = StaticCache(config=module.config, max_cache_len=sizes.cache)

@@ -24,7 +24,7 @@ def synchronize() -> None:
 
 
 def event_times(call: Callable[[], object], count: int, prepare: Callable[[], object] | None = None) -> list[float]:
-    """Microseconds of each of `count` calls; what `prepare` does before each is not counted."""
+    """Return the microseconds of each of `count` calls; what `prepare` does before each is not counted."""
     times = []
     for _ in range(count):
         if prepare is not None:
@@ -50,7 +50,7 @@ def launches(call: Callable[[], object]) -> list[Launch]:
 
 
 def peak_bytes(call: Callable[[], object]) -> int:
-    """Bytes that a call has allocated at most at a time, its result included."""
+    """Return the bytes that a call has allocated at most at a time, its result included."""
     activities = [torch.profiler.ProfilerActivity.CPU]
     with torch.profiler.profile(activities=activities, profile_memory=True, acc_events=True) as profile:
         call()

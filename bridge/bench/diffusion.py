@@ -16,12 +16,12 @@ FREQUENCIES = 256
 
 
 def modulate(x: Tensor, shift: Tensor, scale: Tensor) -> Tensor:
-    """x: (batch, tokens, width); shift, scale: (batch, width)."""
+    """Scale and shift the channels; x: (batch, tokens, width); shift, scale: (batch, width)."""
     return x * (1 + scale[:, None]) + shift[:, None]
 
 
 def embed_time(steps: Tensor, dtype: torch.dtype) -> Tensor:
-    """(batch,) to (batch, FREQUENCIES): cosines and sines of geometrically spaced frequencies."""
+    """Turn (batch,) into (batch, FREQUENCIES): cosines and sines of geometrically spaced frequencies."""
     half = FREQUENCIES // 2
     frequencies = torch.exp(torch.arange(half, device=steps.device) * (-math.log(10000) / half))
     angles = steps[:, None].float() * frequencies
@@ -77,7 +77,7 @@ class DiffusionTransformer(nn.Module):
         return self.unpatchify(self.noise(modulate(self.norm(x), shift, scale)))
 
     def unpatchify(self, x: Tensor) -> Tensor:
-        """(batch, tokens, patch * patch * channels) to (batch, channels, size, size)."""
+        """Turn (batch, tokens, patch * patch * channels) into (batch, channels, size, size)."""
         side = self.size // self.patch
         x = x.unflatten(1, (side, side)).unflatten(-1, (self.patch, self.patch, self.channels))
         return x.permute(0, 5, 1, 3, 2, 4).reshape(-1, self.channels, self.size, self.size)

@@ -11,7 +11,7 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 #: What is computed in float64 instead.
-_SHORT = (torch.float16, torch.bfloat16, torch.float32)
+NARROW = frozenset({torch.float16, torch.bfloat16, torch.float32})
 
 #: What a function that cannot be run in float64 raises, such as one with an operator of its own.
 _NOT_EXACT = (RuntimeError, TypeError, NotImplementedError)
@@ -24,15 +24,16 @@ class _InDouble(TorchDispatchMode):
         self, func: Any, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         kwargs = dict(kwargs or {})
-        if kwargs.get("dtype") in _SHORT:
+        if kwargs.get("dtype") in NARROW:
             kwargs["dtype"] = torch.float64
         if not func._schema.is_mutable:
-            args, kwargs = pytree.tree_map(_doubled, (args, kwargs))
+            args, kwargs = pytree.tree_map(doubled, (args, kwargs))
         return func(*args, **kwargs)
 
 
-def _doubled(value: object) -> object:
-    return value.double() if isinstance(value, torch.Tensor) and value.dtype in _SHORT else value
+def doubled(value: object) -> object:
+    """Return a tensor of floating-point numbers in float64; anything else as it is."""
+    return value.double() if isinstance(value, torch.Tensor) and value.dtype in NARROW else value
 
 
 def tensors_of(result: object) -> list[torch.Tensor]:
@@ -55,6 +56,6 @@ def reference(function: Callable[..., Any], arguments: Sequence[Any]) -> tuple[l
     try:
         exact = copy.deepcopy(own).double() if isinstance(own, torch.nn.Module) else own
         with _InDouble():
-            return tensors_of(exact(*pytree.tree_map(_doubled, copied(arguments)))), "float64 eager"
+            return tensors_of(exact(*pytree.tree_map(doubled, copied(arguments)))), "float64 eager"
     except _NOT_EXACT:
         return tensors_of(own(*copied(arguments))), "eager in its own dtypes"

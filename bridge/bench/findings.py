@@ -41,7 +41,7 @@ class Finding:
 
 
 def find(case: Case) -> Finding:
-    """Compiles a case on the CPU for an H100, twice."""
+    """Compile a case on the CPU for an H100, twice."""
     launches: list[int] = []
     for backend in (None, bridge):
         torch._dynamo.reset()
@@ -73,7 +73,7 @@ def _find(architecture: Architecture, mode: str, batch: int, small: bool) -> Fin
 
 
 def describe(findings: list[Finding], failed: dict[str, str] | None = None) -> str:
-    """Markdown: a table of launches, the reasons counted, and the groups of each case of which kernels are left.
+    """Return Markdown: a table of launches, the reasons counted, and the groups of each case of which kernels are left.
 
     failed: why, by case.
     """
@@ -118,7 +118,7 @@ def _reasons(findings: list[Finding]) -> Iterator[str]:
 
 
 def why(group: GroupReport) -> list[tuple[str, str]]:
-    """(reason, words) of a group's own refusal, of those of its launches, and of the passes' remarks, each once."""
+    """Return (reason, words) of a group's refusal, of those of its launches, and of the passes' remarks, each once."""
     found = [(group.reason.name, group.detail)] if group.reason is not None else []
     for decision in group.decisions:
         name, bracket, words = decision.removeprefix("apart [").partition("]: ")

@@ -40,7 +40,7 @@ def synchronize() -> None:
 
 
 def copy_bandwidth() -> float:
-    """Bytes a second of a device-to-device copy, read and written bytes both counted.
+    """Return the bytes a second of a device-to-device copy, read and written bytes both counted.
 
     Timed outside a graph: there a copy may go through the copy engine, which is slower than the kernels'
     path to memory.
@@ -52,7 +52,7 @@ def copy_bandwidth() -> float:
 
 
 def event_times(call: Callable[[], object], count: int, prepare: Callable[[], object] | None = None) -> list[float]:
-    """Microseconds of each of `count` calls; what `prepare` does before each is not counted."""
+    """Return the microseconds of each of `count` calls; what `prepare` does before each is not counted."""
     times = []
     for _ in range(count):
         if prepare is not None:
@@ -108,7 +108,7 @@ def replayed(calls_of: list[Callable[[], object]], calls: int) -> Replayed:
 
 
 def replay_time(calls_of: list[Callable[[], object]], calls: int, replays: int = 30) -> float:
-    """Median microseconds of one call in a CUDA graph that runs through `calls_of` in turn, `calls` of them."""
+    """Return the median time (us) of a call in a CUDA graph that runs through `calls_of` in turn, `calls` of them."""
     return replay_times([replayed(calls_of, calls)], replays)[0]
 
 
@@ -137,7 +137,7 @@ def launches(call: Callable[[], object]) -> list[Launch]:
 
 
 def peak_bytes(call: Callable[[], object]) -> int:
-    """Bytes that a call asks for at most at a time, beyond what was asked for before it; its result included.
+    """Return the bytes a call asks for at most at a time, beyond what was asked for before it; its result included.
 
     What blocks the allocator has for them, up to 1 MB larger each, depends on which ones earlier calls left behind.
     """

@@ -22,7 +22,7 @@ import torch
 
 from .. import inductor
 from ..backend import bridge
-from ..reports import Report
+from ..reports import FAULTS, Report
 from ..reports import report as last_report
 from . import gpu_measurements
 from .cases import FAILURES, Case
@@ -246,6 +246,7 @@ def _result(case: Case, theirs: _Compiled, ours: _Compiled) -> Result:
     ratios = _ratios(ours.times, theirs.times)
     triton = _ratios(ours.triton, theirs.triton)
     reasons = Counter(g.reason.name for g in ours.report.groups if g.reason is not None)
+    reasons.update(refusal.reason.name for refusal in ours.report.refusals if refusal.reason in FAULTS)
     return Result(
         case.model, case.mode, case.batch, _side(theirs), _side(ours),
         statistics.median(ratios), half_range(ratios), statistics.median(triton), half_range(triton),

@@ -44,8 +44,8 @@ class Result:
 
     ratio: Bridge's total time over Inductor's, median over rounds in which each ran once; spread: half of the
     range that the middle half of these ratios takes; triton_ratio, triton_spread: the same of the generated kernels;
-    bridge_s: part of the compilation that is Bridge's; reasons: groups left apart, by reason; shared_kernels: distinct
-    kernels that both have, which run with one configuration.
+    bridge_s: part of the compilation that is Bridge's; reasons: groups left apart, by reason, and faults;
+    shared_kernels: distinct kernels that both have, which run with one configuration.
     """
 
     model: str
@@ -87,7 +87,7 @@ class Run:
 
 
 def case_name(model: str, mode: str, batch: int) -> str:
-    """Of one case; the batch of other modes than decoding follows from the model."""
+    """Return the name of a case; the batch of other modes than decoding follows from the model."""
     return f"{model} {mode}" + (f" b{batch}" if mode == "decode" else "")
 
 
@@ -144,7 +144,7 @@ def _worse(now: Result, then: Result) -> Iterator[str]:
 
 
 def geometric_mean(values: Iterable[float]) -> float:
-    """NaN of nothing."""
+    """Return the geometric mean of values, NaN of none."""
     logs = [math.log(value) for value in values]
     return math.exp(statistics.fmean(logs)) if logs else math.nan
 
@@ -163,7 +163,7 @@ _SUMMARIES: list[tuple[str, Callable[[Result], bool], Callable[[Result], float]]
 
 
 def summary(results: list[Result]) -> str:
-    """Geometric means of what Bridge takes over what Inductor takes, as a table."""
+    """Return the geometric means of what Bridge takes over what Inductor takes, as a table."""
     lines = ["| Bridge over Inductor | cases | geometric mean | worst |", "|---|---|---|---|"]
     for name, among, value in _SUMMARIES:
         chosen = [r for r in results if among(r)]
@@ -188,7 +188,7 @@ _COLUMNS = (
 
 
 def table(results: list[Result]) -> str:
-    """One line a case, `Inductor's -> Bridge's`."""
+    """Return one line a case, `Inductor's -> Bridge's`."""
     lines = [f"| {_COLUMNS} |", "|---" * (_COLUMNS.count("|") + 1) + "|"]
     return "\n".join([*lines, *map(_line, results)]) + "\n"
 

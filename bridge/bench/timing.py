@@ -12,6 +12,8 @@ import torch
 from torch import nn
 from torch.utils import _pytree as pytree
 
+from ..reasons import Reason
+from ..reports import FAULTS
 from . import cpu_measurements, gpu_measurements
 from .cases import Case
 from .exact import copied, reference, tensors_of
@@ -27,6 +29,11 @@ class Timing:
     device: str
     result: Result
     compared_with: str
+
+    @property
+    def faults(self) -> list[str]:
+        """Return the names of what is missing or broken: with those the code is Inductor's on both sides."""
+        return [reason for reason in self.result.reasons if Reason[reason] in FAULTS]
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as dictionaries, strings and numbers."""

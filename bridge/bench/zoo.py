@@ -49,7 +49,7 @@ class Architecture:
 
     @property
     def available(self) -> bool:
-        """Whether its library is installed; whether that has the architecture, `build` finds out."""
+        """Return whether its library is installed; whether that has the architecture, `build` finds out."""
         return importlib.util.find_spec(self.library) is not None
 
     def build(self, dtype: torch.dtype, device: str, small: bool = False) -> nn.Module:
@@ -71,7 +71,7 @@ class Architecture:
 
 
 def _disturb(module: nn.Module) -> None:
-    """Scales of one, shifts of zero, and last layers that begin with zeros would hide what goes wrong before them."""
+    """Change scales of one, shifts of zero and weights of zero: they would hide what goes wrong before them."""
     with torch.no_grad():
         for weight in module.parameters():
             if weight.dim() < 2 or not weight.any():

@@ -42,11 +42,17 @@ def counted(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 
-def with_folder(file: str | Path) -> Path:
-    """Return the path of a file that is to be written, with its parent folders made."""
+def check_writable(file: str | Path) -> None:
+    """Make the folder of a file; OSError if it cannot be written, to be said before there is anything to write."""
     path = Path(file)
     path.parent.mkdir(parents=True, exist_ok=True)
-    return path
+    existed = path.exists()
+    if existed and not path.is_file() and not path.is_dir():
+        return  # The reader of a pipe would take this for the end.
+    with path.open("a"):
+        pass
+    if not existed:
+        path.unlink()
 
 
 def without_worker_processes() -> None:

@@ -10,6 +10,7 @@ import argparse
 
 from ..bench.arguments import add_arguments as register
 from ..bench.red import exit_status
+from ._output import check_writable
 
 __all__ = ["NAME", "register", "run"]
 
@@ -18,6 +19,10 @@ NAME = "bench"
 
 def run(arguments: argparse.Namespace) -> int:
     """Return the exit status: 1 for failures or regressions, 2 where nothing can be measured."""
-    from ..bench import command  # weight: torch
+    if arguments.findings:
+        check_writable(arguments.findings)
+    if arguments.out:
+        arguments.out.mkdir(parents=True, exist_ok=True)
+    from ..bench import command  # weight: torch; what is wrong so far is said at once
 
     return exit_status(command.run(arguments))

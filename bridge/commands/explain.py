@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import _program
-from ._output import counted, show, silence_profiler, with_folder
+from ._output import check_writable, counted, show, silence_profiler
 from ._progress import Progress
 from ._user_code import run_script
 
@@ -44,20 +44,24 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the explanation; return 1 if there are more kernels than --expect-kernels allows.
+    """Print the explanation; return 1 after a fault, or if there are more kernels than --expect-kernels allows.
 
     What ends a script before its time is raised after the report of what it had compiled.
     """
     silence_profiler()
+    if arguments.html:
+        check_writable(arguments.html)
     explanation, failure = _explain(arguments)
     if arguments.html:
-        print(f"written: {explanation.save_html(with_folder(arguments.html))}", file=sys.stderr)
+        print(f"written: {explanation.save_html(arguments.html)}", file=sys.stderr)
     show(_text(explanation, arguments))
     if failure is not None:
         raise failure
     if not explanation.graphs and ":" not in arguments.program:
         print(f"bridge: a function of it is explained by bridge explain {arguments.program}:FUNCTION", file=sys.stderr)
-    return _check(explanation, arguments.expect_kernels)
+    for reason, detail in explanation.faults:
+        print(f"bridge: [{reason}] {detail}", file=sys.stderr)
+    return 1 if explanation.faults else _check(explanation, arguments.expect_kernels)
 
 
 def _text(explanation: Explanation, arguments: argparse.Namespace) -> str:

@@ -6,9 +6,10 @@ bridge export model.py:norm --input 2048x8192 -o norm.mlir
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 from . import _program
-from ._output import show, with_folder
+from ._output import check_writable, show
 from ._progress import Progress
 
 NAME = "export"
@@ -25,6 +26,8 @@ def register(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Write the affine module of a function to a file or to the standard output."""
     _program.split(arguments.program)  # what is wrong with it is said before torch is loaded
+    if arguments.output:
+        check_writable(arguments.output)
     from ..diagnostics.exporting import export  # weight: torch
 
     with Progress() as progress, _program.running(arguments) as program:
@@ -37,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
             locations=arguments.locations,
         )
     if arguments.output:
-        with_folder(arguments.output).write_text(text)
+        Path(arguments.output).write_text(text)
     else:
         show(text, end="")
     return 0

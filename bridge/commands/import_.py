@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
     nests, made = counted(len(program.function.nests), "nest"), counted(len(kernels), "generated kernel")
     show(f"{nests} in {made} for {arguments.target}")
     for argument, output in zip(program.outputs, outputs, strict=True):
-        show(f"{argument.name}: {output.dtype} {tuple(output.shape)}")
+        show(f"output {argument.name}: {output.dtype} {tuple(output.shape)}")
     return _check(arguments.check, inputs, outputs) if arguments.check else 0
 
 

@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def reference() -> str:
-    """Every option with its type, default, environment variable and meaning."""
+    """Return every option with its type, default, environment variable and meaning."""
     return _HEAD + "".join(_section(field) for field in dataclasses.fields(Options))
 
 

@@ -11,12 +11,14 @@ from __future__ import annotations
 import argparse
 import functools
 import json
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..bench.red import exit_status
+from ..reasons import Reason, explanation
 from . import _program
 from ._output import show, silence_profiler, without_worker_processes
 from ._progress import Progress
@@ -42,7 +44,7 @@ def register(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print what was measured; return 1 after an internal error of Bridge's, as then the code is Inductor's."""
+    """Print what was measured; return 1 after a fault, as then the code that was to be Bridge's is Inductor's."""
     silence_profiler()
     if arguments.rounds < 1:
         raise ValueError(f"--rounds must be at least 1, got {arguments.rounds}")
@@ -64,7 +66,15 @@ def run(arguments: argparse.Namespace) -> int:
         show(json.dumps([timing.to_dict() for timing in timings], indent=1))
     else:
         show("\n\n".join([*map(str, timings), *([total(timings)] if len(timings) > 1 else [])]))
-    return exit_status(0)
+    return exit_status(_failed(timings))
+
+
+def _failed(timings: list[Timing]) -> int:
+    """Return 1, and say why, if something was missing or broken; else 0."""
+    faults = sorted({fault for timing in timings for fault in timing.faults})
+    for fault in faults:
+        print(f"bridge: [{fault}] {explanation(Reason[fault])}", file=sys.stderr)
+    return 1 if faults else 0
 
 
 def _warm_up(device: str, progress: Progress) -> None:
@@ -100,9 +110,13 @@ def _time_script(arguments: argparse.Namespace, device: str, plan: Plan) -> Iter
     graphs = _graphs(Path(arguments.program), arguments)
     for number, graph in enumerate(graphs, 1):
         assert graph.inputs is not None, "chosen by that"
-        name = f"{arguments.program}, graph {number} of {len(graphs)}, called {graph.calls} times"
-        name += ", timed without its gradient" if graph.trained else ""
+        name = f"{arguments.program}, graph {number} of {len(graphs)}, called {_times(graph.calls)}"
+        name += ", forward only" if graph.trained else ""
         yield time_function(graph.module, graph.inputs, name, device, _part(plan, number, len(graphs)))
+
+
+def _times(number: int) -> str:
+    return "once" if number == 1 else f"{number} times"
 
 
 def _part(plan: Plan, number: int, of: int) -> Plan:

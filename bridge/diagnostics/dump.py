@@ -99,7 +99,7 @@ class Dump:
 
     @contextlib.contextmanager
     def _complaining(self) -> Iterator[None]:
-        """After an error in the block nothing more is dumped; a bug of ours is one of the group's, too."""
+        """Dump nothing more after an error in the block; a bug of ours is one of the group's, too."""
         done = False
         with attempt(f"dump of {self.label}"):
             try:
@@ -114,7 +114,7 @@ class Dump:
 
 
 def _pass_order(printed: Path) -> tuple[list[int], str]:
-    """MLIR names a file `1_0_pass.mlir`: the numbers of the pass in each of the pipelines that it is in."""
+    """Return the order of a file `1_0_pass.mlir`: MLIR puts the place of the pass in each of its pipelines first."""
     return [int(n) for n in re.sub(r"[^\d_].*", "", printed.name).split("_") if n], str(printed)
 
 

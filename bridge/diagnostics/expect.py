@@ -31,7 +31,7 @@ def expect_fused(
     force: bool = True,
     options: Mapping[str, Any] | None = None,
 ) -> Iterator[None]:
-    """Everything compiled inside the block, or the decorated function, takes at most `n_kernels` kernels in all.
+    """Raise FusionError where what the block, or the decorated function, compiles takes more than `n_kernels` kernels.
 
     All of this context's `torch.compile`s go through Bridge, for inference and, unless the option `training`
     is off, for training.  Counted are kernels of generated code, not calls of libraries.  backend_target: as for

@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from ..reports import Counterexample, GroupReport, Report
+from ..reports import FAULTS, Counterexample, GroupReport, Report
 from ..support.fresh_code import fresh_entry
 from .counts import count
 from .explanation import (
@@ -46,7 +46,7 @@ def explain(
     measured: tuple[float, float] | None = None,
     **kwargs: Any,
 ) -> Explanation:
-    """Compiles `fn(*args, **kwargs)` for inference and explains what Bridge made of it.
+    """Compile `fn(*args, **kwargs)` for inference and explain what Bridge made of it.
 
     args, kwargs: on the CPU.  backend_target: `cpu`, or `cuda:sm_90` or `cuda:sm_80`, for which no GPU is needed and
     nothing of the generated code is run.  dynamic: as in `torch.compile`; None for inputs that went through
@@ -79,7 +79,7 @@ def _compile(call: Callable, args: tuple, target: str, dynamic: bool | None, opt
 
 
 def architecture_of(target: str) -> str | None:
-    """`sm_90` of `cuda:sm_90` or `cuda`, None of `cpu`; ValueError for anything else."""
+    """Return `sm_90` of `cuda:sm_90` or `cuda`, None of `cpu`; ValueError for anything else."""
     if target == "cpu":
         return None
     device, _, architecture = target.partition(":")
@@ -92,7 +92,7 @@ def architecture_of(target: str) -> str | None:
 
 @contextlib.contextmanager
 def compiling(target: str, options: Mapping[str, Any]) -> Iterator[Recording]:
-    """Has what this context compiles with Inductor or Bridge go through Bridge, for a target, and records it.
+    """Have what this context compiles with Inductor or Bridge go through Bridge, for a target, and record it.
 
     For a GPU, which need not be there, code is generated and the program goes on in eager mode on the CPU. A backward
     is recorded where the program runs it.
@@ -130,7 +130,7 @@ def make_explanation(
     registers: bool = False,
     measured: tuple[float, float] | None = None,
 ) -> Explanation:
-    """Explains what was recorded; registers: compile the kernels of fused groups for a GPU that is the target."""
+    """Explain what was recorded; registers: compile the kernels of fused groups for a GPU that is the target."""
     architecture = architecture_of(target)
     line = roofline(architecture or "cpu")
     named = [(entry, label) for _, entry, label in named_groups(recording.reports) if entry.record is not None]
@@ -144,7 +144,9 @@ def make_explanation(
     before, after = recording.kernels_before, recording.kernels_after
     groups.sort(key=lambda group: group.seconds_after - group.seconds_before)
     screen = describe(recording.reports, f"{name} for {target}", measured)
-    return Explanation(name, target, line, recording.graphs, before, after, groups, others, choices, screen)
+    known = [entry for report in recording.reports for entry in report.reasons()]
+    faults = list(dict.fromkeys((reason.name, detail) for reason, detail in known if reason in FAULTS))
+    return Explanation(name, target, line, recording.graphs, before, after, groups, others, choices, screen, faults)
 
 
 def _explain_group(entry: GroupReport, name: str, recording: Recording, line: Roofline) -> GroupExplanation:
@@ -192,7 +194,7 @@ _STAGE = re.compile(r"after-(.*)\.mlir")
 
 
 def _transformations(record: GroupRecord) -> list[Transformation]:
-    """Bridge's passes that changed something, in order; the clean-up between them counts to the one before."""
+    """Return Bridge's passes that changed something, in order; the clean-up between them counts to the one before."""
     found = []
     for stage, text in record.stages.items():
         match = _STAGE.match(stage)

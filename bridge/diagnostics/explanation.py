@@ -92,7 +92,8 @@ class Explanation:
     """What `bridge.explain` gives: print it, or see `details`, `to_dict`, `to_json` and `save_html`.
 
     kernels_before / kernels_after: of generated code in all graphs; groups: those that gain most first;
-    others: kernels that could not take part; screen: what is said first.
+    others: kernels that could not take part; screen: what is said first; faults: (reason, detail) of what is missing or
+    broken, so that the code is Inductor's where it should not be.
     """
 
     name: str
@@ -105,6 +106,7 @@ class Explanation:
     others: list[ExplainedRefusal]
     choices: list[str]
     screen: Screen = field(default_factory=Screen)
+    faults: list[tuple[str, str]] = field(default_factory=list)
 
     def __str__(self) -> str:
         """Return the first screen; `details` has the rest."""
@@ -126,7 +128,7 @@ class Explanation:
         return as_text(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as dictionaries, lists, strings and numbers."""
+        """Return everything as dictionaries, lists, strings and numbers."""
         return dataclasses.asdict(self)
 
     def to_json(self) -> str:

@@ -1,4 +1,4 @@
-"""The first screen of a report and of an explanation: what was gained, by which groups, and what stayed apart.
+"""The first screen of a report and of an explanation: what was saved, by which groups, and what stayed apart.
 
 Names are the user's: lines of code and operations.  Times are those of a roofline for the bytes and the launches of the
 generated kernels, or measured ones where somebody has given them.
@@ -29,6 +29,9 @@ CODE_WIDTH = 48
 
 #: Part of all bytes that two kernels have in common at least, to be shown as apart.
 LEAST_OF_ALL = 0.01
+
+#: Said of a group that neither bytes nor launches show to be faster: it loads a row once where it did twice, say.
+_NOT_IN_FIGURES = "what it saves is not in bytes or launches: `bridge time` measures it"
 
 #: Operations named of a kernel: the last ones, as what comes before them is often computed in others too.
 MOST_OPERATIONS = 3
@@ -109,7 +112,7 @@ def report_text(report: Report) -> str:
 def _lines(screen: Screen) -> list[str]:
     lines = [screen.opening]
     if screen.gains:
-        lines += ["", "gained, most first:"]
+        lines += ["", "changed, the largest saving first:"]
         lines += [f"  {gain.words}" for gain in screen.gains[:MOST_GROUPS]]
         left = len(screen.gains) - MOST_GROUPS
         lines += [f"  and {left} more"] if left > 0 else []
@@ -132,7 +135,7 @@ def as_html(screen: Screen) -> str:
     parts = [f"<p>{html.escape(screen.opening)}</p>"]
     if screen.gains:
         items = "".join(f"<li>{html.escape(gain.words)}</li>" for gain in screen.gains)
-        parts.append(f"<h3>Gained, most first</h3><ol>{items}</ol>")
+        parts.append(f"<h3>Changed, the largest saving first</h3><ol>{items}</ol>")
     if screen.apart:
         items = "".join(_pair_html(pair) for pair in screen.apart)
         parts.append(f"<h3>Still apart, the most expensive first</h3><ol>{items}</ol>")
@@ -206,9 +209,17 @@ def _sums(reports: list[Report], what: str) -> tuple[int, int]:
 
 
 def _times(times: tuple[float, float], how: str) -> str:
-    before, after = times
-    gain = f"{100 * (before - after) / before:.0f}% less" if before > after else "nothing gained"
-    return f"{arrow(*map(microseconds, times))} {how} ({gain})"
+    return f"{arrow(*map(microseconds, times))} {how} ({_change(*times)})"
+
+
+def _change(before: float, after: float) -> str:
+    """Return by how much a time has changed; what the figures do not have, such as loops on a CPU, is not denied."""
+    if before == after:
+        return "the same without Bridge"
+    percent = round(100 * (before - after) / before)
+    if not percent:
+        return "a change of less than 1%"
+    return f"{percent}% less" if percent > 0 else f"{-percent}% more"
 
 
 def arrow(before: str, after: str) -> str:
@@ -234,14 +245,14 @@ def amount(count: int) -> str:
 
 
 def _gain(report: Report, group: GroupReport, name: str, line: Roofline | None) -> Gain:
-    seconds = 0.0
-    if line is not None:
-        before, after = (group.bytes_before, group.kernels_before), (group.bytes_after, group.kernels_after)
-        seconds = line.seconds(before[0], 0, before[1]) - line.seconds(after[0], 0, after[1])
-    saved = f"saves {microseconds(seconds)}" if seconds > 0 else "saves nothing by the roofline"
     moved = arrow(amount(group.bytes_before), amount(group.bytes_after))
     what = _joined([kernel_words(report, group.graph, kernel) for kernel in group.kernels])
-    return Gain(f"{group.done} ({name}): {what}; {moved}, {saved}", max(seconds, 0.0))
+    words = f"{group.done} ({name}): {what}; {moved}"
+    if line is None:
+        return Gain(words, 0.0)
+    before = line.seconds(group.bytes_before, 0, group.kernels_before)
+    seconds = max(before - line.seconds(group.bytes_after, 0, group.kernels_after), 0.0)
+    return Gain(f"{words}, {f'saves {microseconds(seconds)}' if seconds else _NOT_IN_FIGURES}", seconds)
 
 
 def _joined(words: list[str]) -> str:
@@ -313,7 +324,13 @@ def _short(words: str) -> str:
 
 
 #: Reasons whose detail has figures or names that the explanation has not.
-_TELLING = {Reason.not_profitable, Reason.budget_exceeded, Reason.unsupported_op, Reason.unsupported_dtype}
+_TELLING = {
+    Reason.not_profitable,
+    Reason.not_liftable,
+    Reason.budget_exceeded,
+    Reason.unsupported_op,
+    Reason.unsupported_dtype,
+}
 
 
 #: A scheduler node, a kernel of several or a part of one (`op0_op3`, `op8_parts`), or a list of such names.

@@ -12,7 +12,7 @@ MOST_SYMBOLS = 2
 
 
 def find_guards(module: str, sizes: dict[str, int], pipeline: str) -> list[str]:
-    """Conditions, each of which lets the passes make one band of the function.
+    """Return conditions, each of which lets the passes make one band of the function.
 
     module: its text before the passes, whose arguments for sizes are labelled `bridge.size`; sizes: a typical value
     of each label.  Found by running the passes on the function with those sizes as constants: a guard is what was

@@ -166,7 +166,7 @@ _LOOPS = re.compile(r"affine\.(?:for|if|parallel)\b")
 
 
 def highlight(text: str) -> str:
-    """IR with its loops and accesses marked; an access names its buffer."""
+    """Return IR with its loops and accesses marked; an access names its buffer."""
     buffers = dict(_ARGUMENT.findall(text))
     lines = []
     for line in text.strip().splitlines():
@@ -210,7 +210,7 @@ def _graphs(group: GroupExplanation) -> str:
 
 
 def _graph(group: GroupExplanation, kernels: list[list[str]], titles: list[str]) -> str:
-    """Statements from top to bottom, in frames that are kernels; at the right, arcs for buffers."""
+    """Draw statements from top to bottom, in frames that are kernels; at the right, arcs for buffers."""
     statements = {s.name: s for s in group.statements}
     parts, places, top = [], {}, 6
     for nodes, title in zip(kernels, titles, strict=True):

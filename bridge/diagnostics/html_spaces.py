@@ -122,7 +122,7 @@ def draw(spaces: list[Space]) -> str:
 
 
 def _draw_block(block: Block, left: int, top: int, title: str) -> tuple[str, int, int]:
-    """(SVG, height, width) of a block at a place."""
+    """Return (SVG, height, width) of a block at a place."""
     lines = _lines(block, title)
     height = _LINE * len(lines) + 10
     inner = []

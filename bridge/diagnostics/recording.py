@@ -74,7 +74,7 @@ class GroupRecord:
     graph: int = 0
 
     def add_stage(self, name: str, text: str) -> None:
-        """Under its name, with a number where that is taken: clean-up runs several times."""
+        """Keep a text under its name, with a number where that is taken: clean-up runs several times."""
         number = sum(known.split(" ")[0] == name for known in self.stages) + 1
         self.stages[name if number == 1 else f"{name} ({number})"] = text
 
@@ -110,7 +110,7 @@ class Recording:
 
     @property
     def kernels_before(self) -> int:
-        """Kernels of loops that Inductor alone would have launched."""
+        """Return the kernels of loops that Inductor alone would have launched."""
         return sum(report.kernels_before for report in self.reports)
 
     @property

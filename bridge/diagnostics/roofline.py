@@ -20,7 +20,7 @@ class Roofline:
     launch: float
 
     def seconds(self, moved: int, operations: int, kernels: int) -> float:
-        """Of kernels that move as many bytes and execute as many operations in all."""
+        """Return the time of kernels that move as many bytes and execute as many operations in all."""
         arithmetic = operations / self.rate if self.rate else 0.0
         return max(moved / self.bandwidth, arithmetic) + kernels * self.launch
 
@@ -30,7 +30,7 @@ class Roofline:
 
 
 def roofline(target: str) -> Roofline:
-    """Of `cpu`, measured on this machine by a copy, or of an architecture that bridge.offline knows, by its vendor."""
+    """Return the roofline of `cpu`, by a copy on this machine, or of a GPU of bridge.offline, by its vendor."""
     if target == "cpu":
         return Roofline("this CPU", _copy_bandwidth(), None, 0.0)
     from ..offline.arch import resolve_arch
@@ -41,7 +41,7 @@ def roofline(target: str) -> Roofline:
 
 @cache
 def _copy_bandwidth() -> float:
-    """Bytes a second, read and written: the best of a few copies that no cache holds."""
+    """Return the bytes a second, read and written: the best of a few copies that no cache holds."""
     import torch  # weight
 
     source = torch.zeros(1 << 24)

@@ -72,7 +72,7 @@ def _statements(statements: list[Statement]) -> list[str]:
 
 
 def space(statement: Statement) -> str:
-    """`[2048] reduces [8192]`: the iteration space of a statement."""
+    """Return `[2048] reduces [8192]`, the iteration space of a statement."""
     text = f"[{', '.join(statement.iterations)}]"
     return f"{text} reduces [{', '.join(statement.reduced)}]" if statement.reduced else text
 

@@ -44,7 +44,7 @@ _REPEATING = ("torch._subclasses.fake_tensor", "torch._inductor.utils")
 
 @contextlib.contextmanager
 def without_errors() -> Iterator[None]:
-    """Has torch not log an error that it also raises: of a wrong shape it logs a traceback of 40 lines."""
+    """Have torch not log an error that it also raises: of a wrong shape it logs a traceback of 40 lines."""
 
     def leave_out(record: logging.LogRecord) -> bool:
         return record.levelno < logging.WARNING
@@ -113,7 +113,7 @@ def timed(name: str) -> Iterator[None]:
 
 
 def debug_folder() -> str | None:
-    """Where Inductor writes this graph under TORCH_COMPILE_DEBUG=1, with a folder for Bridge; None without."""
+    """Return where Inductor writes this graph under TORCH_COMPILE_DEBUG=1, with a folder for Bridge; None without."""
     from torch._inductor.virtualized import V
 
     path = getattr(V.debug, "_path", None)

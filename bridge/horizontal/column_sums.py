@@ -60,7 +60,7 @@ class Tile:
 
     @property
     def names(self) -> set[str]:
-        """Operations of the kernels over the tile."""
+        """Return the operations of the kernels over the tile."""
         return set().union(*map(inductor.operation_names, self.kernels))
 
     def inductors(self, kernel: Kernel) -> Kernel:

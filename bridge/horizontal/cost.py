@@ -44,7 +44,7 @@ class Part:
 
     @property
     def total(self) -> int:
-        """Bytes that it moves."""
+        """Return the bytes that it moves."""
         return sum(self.moved.values())
 
     @property

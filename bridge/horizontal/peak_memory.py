@@ -44,11 +44,11 @@ class Room:
 
     @staticmethod
     def unknown() -> Room:
-        """For a schedule that has no estimate: nothing is refused."""
+        """Return the room of a schedule that has no estimate: nothing is refused."""
         return Room(0, {})
 
     def check(self, before: Schedule, positions: Collection[int], after: Schedule) -> None:
-        """Unsupported for a schedule that needs more, in its own order and in the one that Inductor will give it.
+        """Raise Unsupported for a schedule that needs more, in its own order and in the one that Inductor will give it.
 
         positions: of kernels that have become one since the schedule before, which may have become others, too.
         """
@@ -73,7 +73,7 @@ class Room:
         return above < _allowance(self.most) and peak_bytes(after, in_place=False) <= self.counted
 
     def check_all(self, after: Schedule, most: int) -> None:
-        """Unsupported for a schedule that needs more, some of whose buffers have other sizes than before.
+        """Raise Unsupported for a schedule that needs more, some of whose buffers have other sizes than before.
 
         most: what Inductor's own schedule needs with such sizes, where that is more.
         """
@@ -135,7 +135,7 @@ class Liveness:
         return Liveness(levels, made, max(levels.values(), default=0))
 
     def check(self, schedule: Schedule, positions: list[int]) -> None:
-        """Unsupported if others that run meanwhile need more memory than the graph, with what waits for its readers.
+        """Raise Unsupported if others that run then need more memory than the graph, with what waits for its readers.
 
         No launch pays for that, as little as it may be: in decoding all buffers are small.  What the launch itself
         needs, as its kernels' buffers are there at the same time, is the price of any launch.
@@ -162,7 +162,7 @@ class Liveness:
         self.made[joined] = sum(self.made[schedule[p]] for p in positions)
 
     def _levels_of_one(self, schedule: Schedule, positions: list[int]) -> dict[Kernel, int]:
-        """Levels from the first to the last of kernels whose buffers are all made at the first."""
+        """Return the levels from the first to the last of kernels whose buffers are all made at the first."""
         moved = {schedule[p] for p in positions[1:]}
         early = sum(self.made[kernel] for kernel in moved)
         levels = {}

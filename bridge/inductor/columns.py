@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import prod
@@ -103,6 +103,13 @@ def _groups(part: LoopNode) -> Extent:
     return as_extent(groups) if own else 1
 
 
+def sole_reader(part: LoopNode) -> tuple[str, Any]:
+    """Return (the buffer that a node writes, the only node that reads it); None for that if there are others."""
+    (output,) = part.get_outputs()
+    readers = [user.node for user in output.users if not user.is_weak]
+    return output.get_name(), readers[0] if len(readers) == 1 else None
+
+
 def column_sum(part: LoopNode) -> ColumnSum:
     """Return the sum of which `part` is the first stage; Unsupported where its stages are not as expected."""
     made = made_sum(part)
@@ -111,10 +118,7 @@ def column_sum(part: LoopNode) -> ColumnSum:
     extents = rows_and_columns(part)
     if extents is None:
         raise Unsupported(Reason.dynamic_extent, f"{part.get_name()}: its columns are symbols, or it may have no row")
-    (output,) = part.get_outputs()
-    readers = [user.node for user in output.users if not user.is_weak]
-    total: Any = readers[0] if len(readers) == 1 else None
-    name = output.get_name()
+    name, total = sole_reader(part)
     if total is None or buffers_read(total) != {name} or kind(part) is None or kind(part) != kind(total):
         raise Unsupported(Reason.not_liftable, f"{part.get_name()}: no sum, max or min of float32 in two stages")
     return _sum_of_stages(part, total, name, *extents)
@@ -228,18 +232,34 @@ def second_stage(one: ColumnSum, parts: Extent) -> LoopBody:
 
 
 def _second_stage_of_groups(one: ColumnSum, whole: LoopBody, parts: Extent) -> LoopBody:
-    dtype, found, (sizes, _) = one.total.node.get_dtype(), kind(one.total), whole.sizes
-    name, place, variables = *stored_at(whole), whole.iter_vars
+    sizes = whole.sizes[0]
+
+    def place(indices: Sequence[sympy.Symbol], part: sympy.Symbol) -> sympy.Expr:
+        group = number_of_digits(indices[: one.loops], sizes)
+        column = number_of_digits(indices[one.loops :], sizes[one.loops :])
+        return (group * parts + part) * one.columns + column
+
+    return sum_of_parts(one.total, whole, one.buffer, parts, place)
+
+
+def sum_of_parts(
+    total: LoopNode,
+    whole: LoopBody,
+    buffer: str,
+    parts: Extent,
+    place: Callable[[Sequence[sympy.Symbol], sympy.Symbol], sympy.Expr],
+) -> LoopBody:
+    """Return the loops of a sum, `whole` in one stage, that add up the parts in a buffer.
+
+    place: where in the buffer a part is, by the iteration of `whole` and the number of the part.
+    """
+    dtype, found, sizes = total.node.get_dtype(), kind(total), whole.sizes[0]
+    name, stored, variables = *stored_at(whole), whole.iter_vars
 
     def run(indices: Sequence[sympy.Symbol], reduced: Sequence[sympy.Symbol]) -> None:
         ops, (part,) = inductor_ops(), reduced
-        group, column = (
-            number_of_digits(indices[: one.loops], sizes),
-            number_of_digits(indices[one.loops :], sizes[one.loops :]),
-        )
-        value = ops.load(one.buffer, (group * parts + part) * one.columns + column)
-        total = ops.reduction(dtype, torch.float32, found, value)
-        ops.store_reduction(name, place.subs(dict(zip(variables, indices, strict=True))), total)
+        value = ops.reduction(dtype, torch.float32, found, ops.load(buffer, place(indices, part)))
+        ops.store_reduction(name, stored.subs(dict(zip(variables, indices, strict=True))), value)
 
     return make_loop_body(run, sizes, [sympy.sympify(parts)])
 

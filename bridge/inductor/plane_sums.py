@@ -16,7 +16,6 @@ from math import prod
 from typing import Any
 
 import sympy
-import torch
 
 from .columns import (
     as_one_stage,
@@ -25,13 +24,12 @@ from .columns import (
     made_sum,
     number_of_digits,
     only_reduces,
-    stored_at,
+    sole_reader,
     stores_in_order,
+    sum_of_parts,
 )
 from .loops import (
-    inductor_ops,
     made_once,
-    make_loop_body,
     ops_handler_base,
     remake_loop_body,
     run_loop_body,
@@ -71,10 +69,7 @@ def plane_sum(part: LoopNode, rows: int) -> PlaneSum | None:
     """
     if not is_column_part(part) or made_sum(part) is not None or kind(part) is None:
         return None
-    (output,) = part.get_outputs()
-    readers = [user.node for user in output.users if not user.is_weak]
-    total: Any = readers[0] if len(readers) == 1 else None
-    name = output.get_name()
+    name, total = sole_reader(part)
     if total is None or buffers_read(total) != {name} or is_column_part(total) or kind(total) != kind(part):
         return None
     body, whole = as_one_stage(part), node_body(total)
@@ -188,13 +183,9 @@ def _stores_at() -> Any:
 
 def _second_stage(one: PlaneSum, whole: LoopBody) -> LoopBody:
     """Return the loops that add up the parts, which follow each other in memory."""
-    dtype, found, sizes = one.total.node.get_dtype(), kind(one.total), whole.sizes[0]
-    name, place, variables = *stored_at(whole), whole.iter_vars
+    sizes = whole.sizes[0]
 
-    def run(indices: Sequence[sympy.Symbol], reduced: Sequence[sympy.Symbol]) -> None:
-        ops, (part,) = inductor_ops(), reduced
-        value = ops.load(one.buffer, number_of_digits(indices, sizes) * one.parts + part)
-        total = ops.reduction(dtype, torch.float32, found, value)
-        ops.store_reduction(name, place.subs(dict(zip(variables, indices, strict=True))), total)
+    def place(indices: Sequence[sympy.Symbol], part: sympy.Symbol) -> sympy.Expr:
+        return number_of_digits(indices, sizes) * one.parts + part
 
-    return make_loop_body(run, sizes, [sympy.sympify(one.parts)])
+    return sum_of_parts(one.total, whole, one.buffer, one.parts, place)

@@ -61,7 +61,7 @@ def _is_half(value: torch.Tensor) -> bool:
 
 
 def attention_on_gpu(query: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
-    """Stands in for ``aten.scaled_dot_product_attention`` in Inductor's patterns.
+    """Stand in for ``aten.scaled_dot_product_attention`` in Inductor's patterns.
 
     That asks the device for its fused kernels, and without one finds none.
     """

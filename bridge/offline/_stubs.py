@@ -221,7 +221,7 @@ def _constant(value: object) -> Callable:
 
 
 def _cuda_functions(arch: GpuArch) -> dict[str, Callable]:
-    """Stand-ins for functions of ``torch.cuda``."""
+    """Return stand-ins for functions of ``torch.cuda``."""
     return {
         "is_available": _constant(True),
         "is_initialized": _constant(True),
@@ -246,7 +246,7 @@ def _cuda_functions(arch: GpuArch) -> dict[str, Callable]:
 
 
 def _interface_functions(arch: GpuArch) -> dict[str, object]:
-    """Stand-ins for ``CudaInterface``, which bound torch.cuda's at import."""
+    """Return stand-ins for ``CudaInterface``, which bound torch.cuda's at import."""
     cuda = _cuda_functions(arch)
     names = (
         "current_device set_device device_count synchronize memory_allocated get_device_properties is_bf16_supported"
@@ -265,7 +265,7 @@ def _patch_all(stack: contextlib.ExitStack, target: object, new: Mapping[str, ob
 
 
 def _tensor_methods() -> dict[str, Callable]:
-    """Methods of fake tensors that Inductor calls, as operators.
+    """Return methods of fake tensors that Inductor calls, as operators.
 
     Python's bindings of the methods set the device first, for which a CPU build has no guard; operators do not.
     """
@@ -280,7 +280,7 @@ def _tensor_methods() -> dict[str, Callable]:
 
 
 def _pattern_init() -> dict[str, Callable]:
-    """Stand-in for the registration of the joint graph's patterns.
+    """Return a stand-in for the registration of the joint graph's patterns.
 
     It traces them on fake tensors of the graph's device. A CPU build cannot
     index fake GPU tensors in Python (it has no device guard at all), so there

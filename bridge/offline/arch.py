@@ -33,7 +33,7 @@ class GpuArch:
 
     @property
     def capability(self) -> int:
-        """The compute capability as Triton writes it: 90 for 9.0."""
+        """Return the compute capability as Triton writes it: 90 for 9.0."""
         return self.major * 10 + self.minor
 
 

@@ -32,27 +32,27 @@ class OfflineResult:
 
     @property
     def code(self) -> str:
-        """The wrapper source, that of all graphs where Dynamo made several."""
+        """Return the wrapper source, that of all graphs where Dynamo made several."""
         return "\n".join(graph.code for graph in self.graphs)
 
     @property
     def kernels(self) -> list[TritonKernelSource]:
-        """The distinct Triton kernels, in order of definition."""
+        """Return the distinct Triton kernels, in order of definition."""
         return [kernel for graph in self.graphs for kernel in graph.kernels]
 
     @property
     def launches(self) -> list[str]:
-        """Names of the kernels in the order in which they are launched."""
+        """Return the names of the kernels in the order in which they are launched."""
         return [name for graph in self.graphs for name in graph.launches]
 
     @property
     def extern_calls(self) -> list[str]:
-        """Calls of library kernels (``extern_kernels.mm``, ``torch.ops...``)."""
+        """Return the calls of library kernels (``extern_kernels.mm``, ``torch.ops...``)."""
         return [name for graph in self.graphs for name in graph.extern_calls]
 
     @property
     def n_kernels(self) -> int:
-        """The number of Triton launches; library calls are not counted."""
+        """Return the number of Triton launches; library calls are not counted."""
         return len(self.launches)
 
 

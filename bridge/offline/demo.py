@@ -104,7 +104,7 @@ def _tick(done: threading.Event) -> None:
 
 
 def show_gpu() -> None:
-    """Kernel counts, the affine IR, the fused Triton kernel and what its cubin needs."""
+    """Print kernel counts, the affine IR, the fused Triton kernel and what its cubin needs."""
     inputs = make_inputs(GPU_SHAPE, torch.bfloat16)
     heading(f"For an H100 (not needed here): bfloat16, {GPU_SHAPE[0]} x {GPU_SHAPE[1]}")
     with progress("Compiling with Inductor"):
@@ -159,7 +159,7 @@ def show_kernel(kernel: TritonKernelSource) -> None:
 
 
 def show_cpu() -> None:
-    """Errors against float64, and the time of both backends."""
+    """Print errors against float64, and the time of both backends."""
     heading(f"On this CPU: float32, {CPU_SHAPE[0]} x {CPU_SHAPE[1]}")
     inputs = make_inputs(CPU_SHAPE, torch.float32)
     functions = {}
@@ -179,7 +179,7 @@ def show_cpu() -> None:
 
 @contextlib.contextmanager
 def without_caches(backend: str) -> Iterator[dict]:
-    """Options that have a function compiled anew: one that the caches know has no report."""
+    """Give options that have a function compiled anew: one that the caches know has no report."""
     with tempfile.TemporaryDirectory() as folder:
         dump = {"dump_dir": folder} if backend == "bridge" else {}
         yield {"fx_graph_cache": False, **dump}
@@ -192,7 +192,7 @@ def largest_error(function: Callable, inputs: list[torch.Tensor], exact: torch.T
 
 
 def time_pairs(first: Callable, second: Callable, inputs: list[torch.Tensor]) -> list[tuple[float, float]]:
-    """Seconds of both functions, called in turn so that the machine's moods meet both."""
+    """Return the seconds of both functions, called in turn so that the machine's moods meet both."""
     return [(seconds(first, inputs), seconds(second, inputs)) for _ in range(PAIRS)]
 
 

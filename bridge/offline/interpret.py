@@ -31,7 +31,7 @@ from .libdevice import cpu_libdevice
 
 @contextlib.contextmanager
 def interpreter() -> Iterator[None]:
-    """``torch.compile`` on CPU tensors emits Triton kernels and interprets them.
+    """Have ``torch.compile`` on CPU tensors emit Triton kernels and interpret them.
 
     The compiled function must be called within the context, too.
     """

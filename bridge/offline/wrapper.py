@@ -40,7 +40,7 @@ class WrapperCode:
 
 
 def dotted_name(node: ast.expr) -> str:
-    """``a.b.c`` for such an expression, the empty string for any other."""
+    """Return ``a.b.c`` for such an expression, the empty string for any other."""
     if isinstance(node, ast.Name):
         return node.id
     if isinstance(node, ast.Attribute):
@@ -128,7 +128,7 @@ def _outermost_functions(node: ast.AST) -> Iterator[ast.FunctionDef]:
 
 
 def _calls_in_order(tree: ast.Module) -> list[str]:
-    """Dotted names of all calls in the functions of the wrapper."""
+    """Return the dotted names of all calls in the functions of the wrapper."""
     calls = [
         (node.lineno, node.col_offset, dotted_name(node.func))
         for function in _outermost_functions(tree)

@@ -71,12 +71,12 @@ class Commit:
 
     @property
     def kernels(self) -> dict[int, Kernel]:
-        """New kernels by the position of the first that each replaces."""
+        """Return the new kernels by the position of the first that each replaces."""
         return {min(fused.positions): fused.kernel for fused in self.done}
 
     @property
     def removed(self) -> set[int]:
-        """Positions of all kernels that are replaced."""
+        """Return the positions of all kernels that are replaced."""
         return set().union(*(fused.positions for fused in self.done))
 
     def undo(self) -> None:

@@ -90,7 +90,9 @@ class GroupLog:
             self.refuse(reason, detail)
 
     def keep_apart(self, reason: Reason, detail: str) -> None:
-        """Note why some of the group's kernels stay as they are."""
+        """Note why some of the group's kernels stay as they are; once, where several tries end in the same."""
+        if (reason, detail) in self.apart:
+            return
         self.apart.append((reason, detail))
         self.decisions.append(f"apart [{reason.name}]: {detail}")
         self._note_fault(reason, detail)
@@ -173,13 +175,19 @@ class GroupLog:
 
     def explain_refusal(self) -> None:
         """Note the passes' last word as the reason, where no step gave one."""
-        if self.fused or self.refusal is not None:
-            return
-        if self.transformed.remarks:
-            reason, text, where = self.transformed.remarks[-1]
-            self.refuse(Reason[reason], f"{text} at {where}")
-        else:
-            self.refuse(Reason.no_common_band, "no two nests meet")
+        if not self.fused and self.refusal is None:
+            self.refuse(*self._last_word())
+
+    def _last_word(self) -> tuple[Reason, str]:
+        if not self.transformed.remarks:
+            return Reason.no_common_band, "no two nests meet"
+        reason, text, where = self.transformed.remarks[-1]
+        return Reason[reason], f"{text} at {where}"
+
+    def _why_apart(self, now: list[KernelReport]) -> list[tuple[Reason, str]]:
+        """Return why kernels stayed apart; the passes' last word where some were fused and no step gave a reason."""
+        unsaid = self.fused and not self.apart and len(now) > 1
+        return [self._last_word()] if unsaid else list(self.apart)
 
     def entry(
         self, parts: Mapping[str, tuple[Kernel, str]] | None = None, shares: Mapping[Kernel, Share] | None = None
@@ -189,11 +197,10 @@ class GroupLog:
         shares: of the kernels that are other groups', too.
         """
         reason, detail = self.refusal or (None, "")
-        now = (
-            self.given.kernels
-            if parts is None or not self.fused
-            else _kernels_of(self.given.nodes, parts, shares or {})
-        )
+        now, apart = self.given.kernels, list(self.apart)
+        if self.fused and parts is not None:
+            now = _kernels_of(self.given.nodes, parts, shares or {})
+            apart = self._why_apart(now)
         return GroupReport(
             **{
                 **vars(self.given),
@@ -209,7 +216,7 @@ class GroupLog:
                 "certificate": list(self.transformed.certificate),
                 "seconds": dict(self.seconds),
                 "decisions": list(self.decisions),
-                "apart": list(self.apart),
+                "apart": apart,
                 "own_launches": list(self.own_launches),
                 "faults": list(self.faults),
                 "record": self.record,

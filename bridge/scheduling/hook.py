@@ -89,7 +89,7 @@ def is_withheld() -> bool:
 
 @contextlib.contextmanager
 def active(options: Options, report: Report) -> Iterator[Report]:
-    """Has the compilations of this context, until the end of the block, go through Bridge into `report`."""
+    """Have the compilations of this context, until the end of the block, go through Bridge into `report`."""
     token = _scope.set(Scope(options, report))
     _took_part.set(False)
     try:
@@ -117,7 +117,7 @@ def supported(report: Report) -> bool:
 
 
 def withdraw(report: Report, earlier: Report, detail: str) -> None:
-    """Tells, and counts, that graphs which could not be compiled with Bridge since `earlier` are Inductor's own."""
+    """Tell, and count, that graphs which could not be compiled with Bridge since `earlier` are Inductor's own."""
     before = Counter(report.counters)
     report.withdraw(earlier, detail)
     report.leave([], Reason.internal_error, detail)
@@ -136,7 +136,7 @@ def report_for(options: Options, unfinished: bool) -> Report:
 
 
 def install(options: Options) -> None:
-    """Has every compilation of the process go through Bridge; replaces an earlier installation."""
+    """Have every compilation of the process go through Bridge; replace an earlier installation."""
     global _installed
     uninstall()
     with _install_lock, contextlib.ExitStack() as stack:
@@ -146,7 +146,7 @@ def install(options: Options) -> None:
 
 
 def uninstall() -> None:
-    """Undoes `install`; does nothing without one."""
+    """Undo `install`; do nothing without one."""
     global _installed
     with _install_lock:
         last, _installed = _installed, None
@@ -171,7 +171,7 @@ class _Pass:
         return current() is not None
 
     def key(self) -> tuple[str, ...] | None:
-        """None (no caching) for a compilation that is to be dumped or explained: a hit would show nothing."""
+        """Return None (no caching) for a compilation that is to be dumped or explained: a hit would show nothing."""
         scope = current()
         assert scope is not None, "called where not active"
         if scope.options.dump_dir is not None or recorder().is_recording():
@@ -241,7 +241,7 @@ def run_after_fusion(nodes: Schedule, options: Options, report: Report) -> Sched
 
 @contextlib.contextmanager
 def _leave_faulty(report: Report, mark: Report, error: Exception, operations: set[str]) -> Iterator[None]:
-    """Has the block schedule a graph again: without the fusion at fault, or without Bridge if it is not known.
+    """Have the block schedule a graph again: without the fusion at fault, or without Bridge if it is not known.
 
     mark: the report before the graph; operations: of the kernel for which there was no code.
     Raises the error where Bridge has changed nothing.
@@ -264,7 +264,7 @@ def _leave_faulty(report: Report, mark: Report, error: Exception, operations: se
 
 @contextlib.contextmanager
 def withheld() -> Iterator[None]:
-    """Compiles the block without Bridge."""
+    """Compile the block without Bridge."""
     token = _without_bridge.set(True)
     try:
         yield
@@ -354,7 +354,7 @@ _NOT_HASHED = {"__pycache__", "bench", "bin", "commands", "docs", "examples", "o
 
 @functools.cache
 def implementation_hash() -> str:
-    """Everything of this package that decides what a compilation gives: sources and plug-in, by content."""
+    """Return a hash of all in this package that decides what a compilation gives: sources and plug-in, by content."""
     return content_hash(implementation_files())
 
 

@@ -32,7 +32,7 @@ class Place:
 
     @property
     def file(self) -> str:
-        """The name of the file with its report."""
+        """Return the name of the file with its report."""
         words = re.sub(r"\W+", "_", f"{self.name} {self.sizes}".strip())
         return f"{words}.txt"
 

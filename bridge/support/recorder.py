@@ -26,11 +26,11 @@ class Stages(Protocol):
 
     @property
     def folder(self) -> Path | None:
-        """Folder of the group's files; None where no files are written."""
+        """Return the folder of the group's files; None where no files are written."""
 
     @property
     def active(self) -> bool:
-        """True if anything wants the stages."""
+        """Return True if anything wants the stages."""
 
     def write(self, stage: str, text: str | Callable[[], str]) -> Path | None:
         """Tell a stage's text; a callable is called only where somebody wants it."""

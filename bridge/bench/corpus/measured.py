@@ -94,7 +94,7 @@ class _Pattern:
     def _compiled(
         self, program: torch.nn.Module, inputs: list[object], backend: str | Callable
     ) -> tuple[Callable, dict[str, CachingAutotuner]]:
-        """(compiled program, its tuned kernels)."""
+        """Return (compiled program, its tuned kernels)."""
         from torch._inductor.codecache import PyCodeCache  # weight: Inductor
         from torch._inductor.graph import GraphLowering  # weight: Inductor
 

@@ -9,12 +9,12 @@ import torch
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from ..exact import NARROW, doubled
+
 #: Bridge's error may be as many times Inductor's, and this much more (in the norm, relative): for what is not
 #: floating, one of a thousand elements, as rounding decides about comparisons; and where Inductor is the reference,
 #: what rounding to 16 bits may differ by.
 FACTOR, SLACK, SLACK_OF_OTHERS, SLACK_BETWEEN = 1.5, 1e-6, 1e-3, 1e-2
-
-_NARROW = frozenset({torch.float32, torch.float16, torch.bfloat16})
 
 
 class _InDouble(TorchDispatchMode):
@@ -30,16 +30,12 @@ class _InDouble(TorchDispatchMode):
 
 
 def _widened(value: object) -> object:
-    return torch.float64 if isinstance(value, torch.dtype) and value in _NARROW else value
-
-
-def _double(value: object) -> object:
-    return value.double() if isinstance(value, torch.Tensor) and value.dtype in _NARROW else value
+    return torch.float64 if isinstance(value, torch.dtype) and value in NARROW else value
 
 
 def in_double(call: Callable, inputs: Sequence[object]) -> list[torch.Tensor]:
     """Return `results` of the call in float64."""
-    widened = [_double(value) for value in inputs]
+    widened = [doubled(value) for value in inputs]
     with _InDouble():
         return results(call, widened)
 

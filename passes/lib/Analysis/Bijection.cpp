@@ -256,19 +256,13 @@ static std::optional<int64_t> getConstantExtent(AffineForOp loop) {
   return extents ? std::optional(extents->front()) : std::nullopt;
 }
 
-/// True if the loop goes from 0 in steps of 1.
-static bool countsFromZero(AffineForOp loop) {
-  return loop.hasConstantLowerBound() && loop.getConstantLowerBound() == 0 &&
-         loop.getStepAsInt() == 1 &&
-         loop.getUpperBoundMap().getNumResults() == 1;
-}
-
 /// True if `whole` has `times` as many iterations as `part`, whatever the sizes
 /// are.
 static bool hasMultiple(AffineForOp whole, int64_t times, AffineForOp part) {
   AffineMap all = whole.getUpperBoundMap(), one = part.getUpperBoundMap();
   if (!countsFromZero(whole) || !countsFromZero(part) ||
       whole.getUpperBoundOperands() != part.getUpperBoundOperands() ||
+      all.getNumResults() != 1 || one.getNumResults() != 1 ||
       all.getNumDims() != one.getNumDims())
     return false;
   return simplifyAffineExpr(all.getResult(0) - one.getResult(0) * times,

@@ -3,6 +3,7 @@
 #include "Bridge/Analysis/Bounds.h"
 
 #include "Bridge/Analysis/ExampleText.h"
+#include "Bridge/Analysis/Subscripts.h"
 
 #include "mlir/Dialect/Affine/Analysis/AffineAnalysis.h"
 #include "mlir/Dialect/Affine/Analysis/AffineStructures.h"
@@ -268,9 +269,7 @@ static bool mayOverflow(AffineMap map) {
   constexpr int64_t kLargest = int64_t(1) << 31;
   bool divides = false, isLarge = false;
   map.walkExprs([&](AffineExpr expr) {
-    divides |= expr.getKind() == AffineExprKind::Mod ||
-               expr.getKind() == AffineExprKind::FloorDiv ||
-               expr.getKind() == AffineExprKind::CeilDiv;
+    divides |= isDivision(expr);
     auto constant = dyn_cast<AffineConstantExpr>(expr);
     isLarge |= constant && (constant.getValue() > kLargest ||
                             constant.getValue() < -kLargest);

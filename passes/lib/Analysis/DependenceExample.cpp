@@ -96,12 +96,9 @@ static SmallVector<int64_t> getElement(Dependence &dependence,
   SmallVector<Attribute> operands, results;
   Builder builder(dependence.source->getContext());
   for (Value operand : map.getOperands()) {
-    auto loop = llvm::find_if(dependence.sourceLoops, [&](AffineForOp own) {
-      return own.getInductionVar() == operand;
-    });
-    unsigned position = loop - dependence.sourceLoops.begin();
-    if (loop == dependence.sourceLoops.end() &&
-        !dependence.relation.findVar(operand, &position))
+    auto loop = getPosition(dependence.sourceLoops, operand);
+    unsigned position = loop.value_or(0);
+    if (!loop && !dependence.relation.findVar(operand, &position))
       return {};
     operands.push_back(builder.getIndexAttr(point[position]));
   }

@@ -60,6 +60,11 @@ bool bridge::haveSameDomain(AffineForOp a, AffineForOp b) {
          a.getUpperBoundOperands() == b.getUpperBoundOperands();
 }
 
+bool bridge::countsFromZero(AffineForOp loop) {
+  return loop.hasConstantLowerBound() && loop.getConstantLowerBound() == 0 &&
+         loop.getStepAsInt() == 1;
+}
+
 unsigned bridge::getCommonBandDepth(Nest &a, Nest &b) {
   unsigned depth = getSharedDepth(a, b);
   for (Nest *nest : {&a, &b})
@@ -137,8 +142,7 @@ std::optional<SmallVector<int64_t>>
 bridge::getConstantExtents(ArrayRef<AffineForOp> chain) {
   SmallVector<int64_t> extents;
   for (AffineForOp loop : chain) {
-    if (!loop.hasConstantBounds() || loop.getConstantLowerBound() != 0 ||
-        loop.getStepAsInt() != 1)
+    if (!countsFromZero(loop) || !loop.hasConstantUpperBound())
       return std::nullopt;
     extents.push_back(loop.getConstantUpperBound());
   }
@@ -162,6 +166,29 @@ SmallVector<AffineStoreOp> bridge::getStores(Value memref, AffineForOp loop) {
       stores.push_back(store);
   });
   return stores;
+}
+
+std::optional<unsigned> bridge::getPosition(ArrayRef<AffineForOp> loops,
+                                            Value iv) {
+  const auto *found = llvm::find_if(
+      loops, [&](AffineForOp loop) { return loop.getInductionVar() == iv; });
+  if (found == loops.end())
+    return std::nullopt;
+  return found - loops.begin();
+}
+
+bool bridge::loadsAny(AffineForOp loop,
+                      const llvm::SmallDenseSet<Value> &memrefs) {
+  return loop
+      .walk([&](AffineLoadOp load) {
+        return memrefs.contains(load.getMemRef()) ? WalkResult::interrupt()
+                                                  : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+void bridge::addStored(AffineForOp loop, llvm::SmallDenseSet<Value> &memrefs) {
+  loop.walk([&](AffineStoreOp store) { memrefs.insert(store.getMemRef()); });
 }
 
 SmallVector<AffineForOp> bridge::getLoopsInBand(Operation *op,

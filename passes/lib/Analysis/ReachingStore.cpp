@@ -38,13 +38,6 @@ struct Solver {
   SmallVector<Value> operands;
   SmallVector<AffineExpr> found;
 
-  std::optional<unsigned> getUnknown(Value value) {
-    for (auto [i, loop] : llvm::enumerate(loops))
-      if (loop.getInductionVar() == value)
-        return i;
-    return std::nullopt;
-  }
-
   AffineExpr getDim(Value value) {
     auto it = llvm::find(operands, value);
     unsigned position = it - operands.begin();
@@ -85,7 +78,7 @@ static AffineExpr express(AffineValueMap &map, unsigned result,
 static bool hasUnknown(AffineValueMap &stored, unsigned result,
                        Solver &solver) {
   for (auto [i, operand] : llvm::enumerate(stored.getOperands()))
-    if (solver.getUnknown(operand) && dependsOn(stored, result, i))
+    if (getPosition(solver.loops, operand) && dependsOn(stored, result, i))
       return true;
   return false;
 }
@@ -106,7 +99,7 @@ static std::optional<Equation> getEquation(AffineExpr loaded,
   for (auto [value, coefficient] : llvm::zip(stored.getOperands(), flat)) {
     if (coefficient == 0)
       continue;
-    if (auto unknown = solver.getUnknown(value))
+    if (auto unknown = getPosition(solver.loops, value))
       equation.unknowns.push_back({*unknown, coefficient});
     else
       equation.rest = equation.rest - solver.getDim(value) * coefficient;
@@ -254,11 +247,8 @@ static bool holds(AffineIfOp guard, const ReachingStore &reaching,
   SmallVector<Value> operands(reaching.operands);
   SmallVector<AffineExpr> values;
   for (Value operand : guard.getOperands()) {
-    auto it = llvm::find_if(reaching.loops, [&](AffineForOp loop) {
-      return loop.getInductionVar() == operand;
-    });
-    if (it != reaching.loops.end()) {
-      values.push_back(reaching.map.getResult(it - reaching.loops.begin()));
+    if (auto position = getPosition(reaching.loops, operand)) {
+      values.push_back(reaching.map.getResult(*position));
       continue;
     }
     values.push_back(getAffineDimExpr(operands.size(), load.getContext()));

@@ -48,16 +48,6 @@ static Value canonicalOuter(Value value, const InnerDomain &domain,
   return value;
 }
 
-static std::optional<unsigned> innerPosition(Value value,
-                                             const InnerDomain &domain) {
-  for (auto [position, loop] : llvm::enumerate(domain.chain)) {
-    AffineForOp own = loop;
-    if (own.getInductionVar() == value)
-      return position;
-  }
-  return std::nullopt;
-}
-
 static std::optional<LinearSubscript> linearise(AffineExpr expr,
                                                 const AffineValueMap &map,
                                                 const InnerDomain &domain,
@@ -72,7 +62,7 @@ static std::optional<LinearSubscript> linearise(AffineExpr expr,
   result.inner.assign(domain.chain.size(), 0);
   result.constant = flat.back();
   for (unsigned i = 0; i < inputs; ++i) {
-    if (auto position = innerPosition(map.getOperand(i), domain))
+    if (auto position = getPosition(domain.chain, map.getOperand(i)))
       result.inner[*position] += flat[i];
     else if (flat[i] != 0)
       result.outer[canonicalOuter(map.getOperand(i), domain, names)] += flat[i];

@@ -420,6 +420,12 @@ private:
 
 } // namespace
 
+bool bridge::isDivision(AffineExpr expr) {
+  return expr.getKind() == AffineExprKind::Mod ||
+         expr.getKind() == AffineExprKind::FloorDiv ||
+         expr.getKind() == AffineExprKind::CeilDiv;
+}
+
 AffineExpr bridge::simplifyInBounds(AffineExpr expr, ArrayRef<Value> operands) {
   MLIRContext *ctx = expr.getContext();
   Simplifier simplifier(operands, ctx);

@@ -92,12 +92,10 @@ private:
         *pieces > maxPieces)
       return std::nullopt;
     AffineForOp outermost = chain.front(), tile = symbolic.front();
-    bool isTile = tile.hasConstantLowerBound() &&
-                  tile.getConstantLowerBound() == 0 && tile.getStepAsInt() == 1;
     bool isKnown = llvm::all_of(tile.getUpperBoundOperands(), [&](Value bound) {
       return outermost.isDefinedOutsideOfLoop(bound);
     });
-    if (!isTile || !isKnown)
+    if (!countsFromZero(tile) || !isKnown)
       return std::nullopt;
     return llvm::find(chain, tile) - chain.begin();
   }

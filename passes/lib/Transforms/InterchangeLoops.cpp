@@ -7,7 +7,6 @@
 #include "Bridge/IR/BridgeDialect.h"
 
 #include "mlir/Dialect/Affine/LoopUtils.h"
-#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SetVector.h"
 
 namespace bridge {
@@ -33,15 +32,6 @@ struct BandNest {
 // Which loops come first
 //===----------------------------------------------------------------------===//
 
-static std::optional<unsigned> getPosition(Nest &nest, Value iv) {
-  for (auto [i, loop] : llvm::enumerate(nest.loops)) {
-    AffineForOp own = loop;
-    if (own.getInductionVar() == iv)
-      return i;
-  }
-  return std::nullopt;
-}
-
 /// Returns the induction variables that a result of the map depends on.
 static SmallVector<Value> getOperands(const ReachingStore &reaching,
                                       unsigned result) {
@@ -62,7 +52,7 @@ static Positions getRowsOfReader(const ReachingStore &reaching,
   Positions rows;
   for (unsigned i = 0; i < writer.band; ++i)
     for (Value operand : getOperands(reaching, i))
-      if (auto position = getPosition(reader, operand))
+      if (auto position = getPosition(reader.loops, operand))
         rows.insert(*position);
   return rows.size() < reader.loops.size() ? rows : Positions();
 }
@@ -76,7 +66,7 @@ static Positions getRowsOfWriter(const ReachingStore &reaching,
     SmallVector<unsigned> positions;
     SmallVector<Value> operands = getOperands(reaching, i);
     for (Value operand : operands)
-      if (auto position = getPosition(reader.nest, operand);
+      if (auto position = getPosition(reader.nest.loops, operand);
           position && *position < reader.band)
         positions.push_back(*position);
     if (!operands.empty() && positions.size() == operands.size())
@@ -99,7 +89,8 @@ static bool isSameIteration(const ReachingStore &reaching, Nest &writer,
     return false;
   for (unsigned i = 0; i < depth; ++i) {
     auto dim = dyn_cast<AffineDimExpr>(reaching.map.getResult(i));
-    if (!dim || getPosition(reader, reaching.operands[dim.getPosition()]) != i)
+    if (!dim ||
+        getPosition(reader.loops, reaching.operands[dim.getPosition()]) != i)
       return false;
   }
   return true;
@@ -125,15 +116,11 @@ static bool needs(AffineForOp later, AffineForOp earlier,
                   ArrayRef<AffineForOp> roots) {
   llvm::SmallDenseSet<Value> computed;
   for (AffineForOp root : roots) {
-    bool reads = false;
-    root.walk([&](AffineLoadOp load) {
-      reads |= computed.contains(load.getMemRef());
-    });
+    bool reads = loadsAny(root, computed);
     if (root == later)
       return reads;
     if (reads || root == earlier)
-      root.walk(
-          [&](AffineStoreOp store) { computed.insert(store.getMemRef()); });
+      addStored(root, computed);
   }
   return false;
 }

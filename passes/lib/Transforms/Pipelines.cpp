@@ -63,6 +63,6 @@ void bridge::buildFusePipeline(OpPassManager &pm,
 
 void bridge::registerBridgePipelines() {
   PassPipelineRegistration<FusePipelineOptions>(
-      "bridge-fuse", "Make extents agree, fuse bands, prove them parallel",
+      "bridge-fuse", "Makes extents agree, fuses bands, proves them parallel",
       buildFusePipeline);
 }

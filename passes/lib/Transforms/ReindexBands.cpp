@@ -3,6 +3,7 @@
 #include "Bridge/Analysis/Bijection.h"
 #include "Bridge/Analysis/Iteration.h"
 #include "Bridge/Analysis/KernelNests.h"
+#include "Bridge/Analysis/Subscripts.h"
 #include "Bridge/Transforms/GuardedClone.h"
 #include "Bridge/Transforms/Passes.h"
 
@@ -23,11 +24,7 @@ using namespace bridge;
 /// True if a result of the map has a `floordiv`, `ceildiv` or `mod`.
 static bool hasDivisions(AffineMap map) {
   bool found = false;
-  map.walkExprs([&](AffineExpr expr) {
-    found |= expr.getKind() == AffineExprKind::Mod ||
-             expr.getKind() == AffineExprKind::FloorDiv ||
-             expr.getKind() == AffineExprKind::CeilDiv;
-  });
+  map.walkExprs([&](AffineExpr expr) { found |= isDivision(expr); });
   return found;
 }
 
@@ -120,12 +117,10 @@ private:
     MLIRContext *context = reaching->map.getContext();
     SmallVector<AffineExpr> dims;
     for (Value operand : reaching->operands) {
-      auto loop = llvm::find_if(from.loops, [&](AffineForOp own) {
-        return own.getInductionVar() == operand;
-      });
-      if (loop == from.loops.end())
+      auto position = getPosition(from.loops, operand);
+      if (!position)
         return std::nullopt;
-      dims.push_back(getAffineDimExpr(loop - from.loops.begin(), context));
+      dims.push_back(getAffineDimExpr(*position, context));
     }
     AffineMap map =
         reaching->map.replaceDimsAndSymbols(dims, {}, from.loops.size(), 0);

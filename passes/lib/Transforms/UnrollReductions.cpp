@@ -7,7 +7,6 @@
 #include "Bridge/Transforms/Passes.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
-#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SetVector.h"
 
 namespace bridge {
@@ -83,21 +82,6 @@ static std::optional<int64_t> countElements(ArrayRef<AffineForOp> chain) {
 static bool hasStructuredState(AffineForOp loop) {
   return loop.walk([](CombineOp) { return WalkResult::interrupt(); })
       .wasInterrupted();
-}
-
-/// True if `root` has one of the memrefs as the operand of a load.
-static bool loadsAny(AffineForOp root,
-                     const llvm::SmallDenseSet<Value> &memrefs) {
-  return root
-      .walk([&](AffineLoadOp load) {
-        return memrefs.contains(load.getMemRef()) ? WalkResult::interrupt()
-                                                  : WalkResult::advance();
-      })
-      .wasInterrupted();
-}
-
-static void addStored(AffineForOp root, llvm::SmallDenseSet<Value> &memrefs) {
-  root.walk([&](AffineStoreOp store) { memrefs.insert(store.getMemRef()); });
 }
 
 /// True if `reader` reduces the memrefs over lanes of `nest`: its loops are

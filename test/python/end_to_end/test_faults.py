@@ -268,7 +268,7 @@ class TestMlir:
     def test_missing(self, python):
         caches = {"TORCHINDUCTOR_FX_GRAPH_CACHE": "0", "TORCHINDUCTOR_AUTOGRAD_CACHE": "0"}
         text, counters, said = json.loads(python(MISSING_MLIR, BRIDGE_STRICT="1", **caches))
-        assert "gained, most first" not in text and "[mlir_missing]" in text
+        assert "changed, the largest" not in text and "[mlir_missing]" in text
         assert counters["refused.mlir_missing"] == 2
         assert len(said) == 1 and "mlir_missing" in said[0]
 

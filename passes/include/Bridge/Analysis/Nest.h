@@ -5,6 +5,7 @@
 
 #include "mlir/Dialect/Affine/Analysis/AffineStructures.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "llvm/ADT/DenseSet.h"
 
 #include <optional>
 
@@ -42,6 +43,9 @@ llvm::SmallVector<mlir::affine::AffineForOp> getRoots(mlir::Block &body);
 /// True if two loops have the same iteration domain.
 bool haveSameDomain(mlir::affine::AffineForOp a, mlir::affine::AffineForOp b);
 
+/// True if a loop goes from 0 in steps of 1.
+bool countsFromZero(mlir::affine::AffineForOp loop);
+
 /// Returns how many outer loops the two nests can share as one band: the
 /// longest common prefix of equal domains, or the depth of an imperfectly
 /// nested one. Zero if there is none.
@@ -67,6 +71,18 @@ getAccesses(mlir::affine::AffineForOp loop);
 /// Returns the stores to `memref` in a loop, in program order.
 llvm::SmallVector<mlir::affine::AffineStoreOp>
 getStores(mlir::Value memref, mlir::affine::AffineForOp loop);
+
+/// True if a load in a loop is of one of the memrefs.
+bool loadsAny(mlir::affine::AffineForOp loop,
+              const llvm::SmallDenseSet<mlir::Value> &memrefs);
+
+/// Adds the memrefs that are stored to in a loop.
+void addStored(mlir::affine::AffineForOp loop,
+               llvm::SmallDenseSet<mlir::Value> &memrefs);
+
+/// Returns which of the loops has the induction variable `iv`.
+std::optional<unsigned>
+getPosition(llvm::ArrayRef<mlir::affine::AffineForOp> loops, mlir::Value iv);
 
 /// Returns the loops around `op` inside `band`, outermost first.
 llvm::SmallVector<mlir::affine::AffineForOp>

@@ -7,6 +7,9 @@
 
 namespace bridge {
 
+/// True for a `floordiv`, `ceildiv` or `mod`.
+bool isDivision(mlir::AffineExpr expr);
+
 /// Returns an expression that equals `expr` wherever the operands that are
 /// induction variables are within their bounds. `operands` are the dimensions
 /// of both. Divisions of sums are split by digits of a mixed radix, and

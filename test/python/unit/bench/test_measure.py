@@ -10,6 +10,7 @@ from torch._inductor.async_compile import AsyncCompile
 
 from bridge.bench import gpu_measurements, measure
 from bridge.bench.gpu_measurements import Launch
+from bridge.reasons import Reason, Refusal
 from bridge.reports import Report
 
 
@@ -41,10 +42,11 @@ def test_compilers_alternate_and_the_first_rounds_do_not_count(monkeypatch):
 def test_a_result_has_the_median_of_the_ratios_of_rounds():
     theirs = compiled(times=[1.0, 2.0, 4.0], triton=[0.0] * 3, shared_kernels=1, peak_bytes=7)
     groups = [SimpleNamespace(reason=None), *[SimpleNamespace(reason=SimpleNamespace(name="cyclic"))] * 2]
-    report = SimpleNamespace(groups=groups, total_seconds=0.5)
+    refusals = [Refusal([], reason, "") for reason in (Reason.mlir_missing, Reason.atomics)]
+    report = SimpleNamespace(groups=groups, refusals=refusals, total_seconds=0.5)
     ours = compiled(times=[2.0, 1.0, 4.0], triton=[0.0] * 3, report=report, shared_kernels=3)
     result = measure._result(SimpleNamespace(model="m", mode="decode", batch=2), theirs, ours)
-    assert (result.ratio, result.triton_ratio, result.reasons) == (1.0, 1.0, {"cyclic": 2})
+    assert (result.ratio, result.triton_ratio, result.reasons) == (1.0, 1.0, {"cyclic": 2, "mlir_missing": 1})
     assert (result.bridge_s, result.shared_kernels) == (0.5, 3)
     assert (result.inductor.total_us, result.inductor.compile_s, result.inductor.peak_bytes) == (2.0, 2.0, 7)
 

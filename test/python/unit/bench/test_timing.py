@@ -40,6 +40,13 @@ def test_what_was_not_measured_has_no_line():
     assert "launches" not in text and "of that, us" not in text and "left apart" not in text
 
 
+def test_faults_are_what_is_missing_or_broken():
+    one = result()
+    one.reasons.clear()
+    one.reasons.update(not_profitable=2, pass_failed=1, mlir_missing=1)
+    assert timing.Timing("f", "cpu", one, "eager").faults == ["pass_failed", "mlir_missing"]
+
+
 def test_a_script_has_a_sum():
     both = [timing.Timing("f", "cpu", result(), "eager")] * 2
     assert timing.total(both) == (

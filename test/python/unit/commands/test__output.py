@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 
+import pytest
 from processes import environment
 
 from bridge.commands import _output
@@ -35,11 +36,26 @@ def test_an_output_that_is_no_file_is_left_alone(capsys):
     assert capsys.readouterr().out == "said\n"
 
 
-def test_folders_are_made(tmp_path, monkeypatch):
+def test_a_file_that_can_be_written_has_its_folder_and_is_as_it_was(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    _output.with_folder("a/b/c.html").write_text("page")
-    _output.with_folder("c.html").write_text("page")
-    assert (tmp_path / "a" / "b" / "c.html").exists()
+    (tmp_path / "kept.html").write_text("page")
+    for file in ("a/b/c.html", "c.html", "kept.html"):
+        _output.check_writable(file)
+    assert (tmp_path / "a" / "b").is_dir() and not list((tmp_path / "a" / "b").iterdir())
+    assert not (tmp_path / "c.html").exists() and (tmp_path / "kept.html").read_text() == "page"
+
+
+@pytest.mark.parametrize("file", ["folder", "folder/page.html/one.html"])
+def test_a_file_that_cannot_be_written_is_an_error(tmp_path, file):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "page.html").write_text("page")
+    with pytest.raises(OSError, match="directory|exists"):
+        _output.check_writable(tmp_path / file)
+
+
+def test_a_pipe_is_not_opened_before_there_is_something_for_its_reader(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    _output.check_writable(tmp_path / "pipe")
 
 
 def test_worker_processes_are_not_started_unless_the_user_wants_them(monkeypatch):

@@ -6,6 +6,7 @@ import argparse
 
 import pytest
 
+from bridge.bench import command
 from bridge.commands import bench
 from bridge.reports import note_bugs
 
@@ -27,3 +28,11 @@ def test_an_internal_error_is_a_failure(capsys):
     note_bugs(["a lost buffer"])
     assert run("--list", "--only", "llama3") == 1
     assert "internal_error: a lost buffer" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("flag", ["--findings", "--out"])
+def test_a_place_that_cannot_be_written_is_said_before_anything_is_measured(flag, tmp_path, monkeypatch):
+    monkeypatch.setattr(command, "run", lambda arguments: pytest.fail("it was measured"))
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OSError, match="exists|directory"):
+        run(flag, str(tmp_path / "file" / "below"))

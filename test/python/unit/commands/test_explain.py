@@ -6,6 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from typing import ClassVar
 
 import explained
 import pytest
@@ -20,6 +21,7 @@ class Explanation:
     """Two kernels."""
 
     name, graphs, kernels_after = "gated", 1, 2
+    faults: ClassVar[list[tuple[str, str]]] = []
 
     def __str__(self):
         return "in words"
@@ -59,6 +61,13 @@ def test_more_kernels_than_expected_are_a_failure(given, limit, status, capsys):
     assert run("--expect-kernels", limit) == status
     said = f"bridge: --expect-kernels {limit} failed: gated: 2 kernels where at most {limit} were expected\n"
     assert capsys.readouterr().err == (said if status else "")
+
+
+def test_a_fault_is_a_failure(given, monkeypatch, capsys):
+    """A pipeline that MLIR cannot read ended with status 0."""
+    monkeypatch.setattr(Explanation, "faults", [("pass_failed", "no such pass")])
+    assert run("--expect-kernels", "9") == 1
+    assert capsys.readouterr().err == "bridge: [pass_failed] no such pass\n"
 
 
 def test_nothing_to_count_is_a_failure(given, monkeypatch, capsys):
@@ -147,3 +156,9 @@ def test_where_the_explanation_goes(given, capsys, tmp_path):
     assert capsys.readouterr() == ("{}\n", f"written: {file}\n") and file.exists()
     run()
     assert capsys.readouterr() == ("in words\n", "")
+
+
+def test_a_file_that_cannot_be_written_is_said_before_anything_is_compiled(given, tmp_path):
+    with pytest.raises(IsADirectoryError):
+        run("--html", str(tmp_path))
+    assert vars(given) == {}

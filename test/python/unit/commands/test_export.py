@@ -53,3 +53,9 @@ def test_a_file_without_a_function_is_refused(given):
     with pytest.raises(ValueError, match="which function"):
         run(explained.__file__)
     assert given == {}
+
+
+def test_a_file_that_cannot_be_written_is_said_before_anything_is_compiled(given, tmp_path):
+    with pytest.raises(IsADirectoryError):
+        run(f"{explained.__file__}:gated", "-o", str(tmp_path))
+    assert given == {}

@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 from dataclasses import dataclass
+from typing import ClassVar
 
 import explained
 import pytest
@@ -25,6 +26,7 @@ class Timing:
 
     name: str
     device: str
+    faults: ClassVar[list[str]] = []
 
     def __str__(self):
         return f"{self.name} on {self.device}"
@@ -77,7 +79,7 @@ def test_the_graphs_of_a_script_are_measured(given, capsys, tmp_path, compiler):
     assert run(str(script)) == 0
     assert [one[0](torch.zeros(1))[0].item() for one in given] == [0.0, 1.0]
     assert [one[-1] for one in given] == [None, None], "Inductor is measured without what the script has installed"
-    names = [f"{script}, graph {number} of 2, called 1 times on cpu" for number in (1, 2)]
+    names = [f"{script}, graph {number} of 2, called once on cpu" for number in (1, 2)]
     assert capsys.readouterr().out == "\n\n".join([*names, "2 in all"]) + "\n"
 
 
@@ -143,3 +145,10 @@ def test_an_internal_error_is_a_failure(given, capsys):
     note_bugs(["a lost buffer"])
     assert run(f"{explained.__file__}:gated") == 1
     assert "internal_error: a lost buffer" in capsys.readouterr().err
+
+
+def test_a_fault_is_a_failure(given, capsys, monkeypatch):
+    """Inductor was compared with itself where a pass had failed, and the command succeeded."""
+    monkeypatch.setattr(Timing, "faults", ["pass_failed"])
+    assert run(f"{explained.__file__}:gated") == 1
+    assert "bridge: [pass_failed] A pass" in capsys.readouterr().err

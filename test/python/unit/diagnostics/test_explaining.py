@@ -184,6 +184,14 @@ def test_keywords_and_options():
         explain(gated, *example_inputs(), options={"bridge.nonsense": 1})
 
 
+@pytest.mark.filterwarnings("ignore:bridge leaves the code")
+def test_a_pipeline_that_cannot_be_read_is_a_fault():
+    explanation = explain(gated, *example_inputs(), options={"pipeline": "builtin.module(bridge-fus)"}, registers=False)
+    ((reason, detail),) = explanation.faults
+    assert reason == "pass_failed" and "'bridge-fus' does not refer to a registered pass" in detail
+    assert explain(gated, *example_inputs(), registers=False).faults == []
+
+
 @pytest.mark.parametrize("target", ["tpu", "cuda:sm_1", "sm_90"])
 def test_unknown_target(target):
     with pytest.raises(ValueError, match="target|architecture"):

@@ -111,7 +111,32 @@ def test_measured_times_take_the_place_of_expected_ones():
     assert "2.0 us -> 1.0 us measured (50% less)" in " ".join(str(describe([given], measured=(2e-6, 1e-6))).split())
 
 
+@pytest.mark.parametrize(
+    ("times", "words"),
+    [
+        ((4e-6, 3e-6), "4.0 us -> 3.0 us measured (25% less)"),
+        ((4e-6, 5e-6), "4.0 us -> 5.0 us measured (25% more)"),
+        ((4e-6, 4e-6), "4.0 us measured (the same without Bridge)"),
+        ((4e-3, 4.01e-3), "4.00 ms -> 4.01 ms measured (a change of less than 1%)"),
+    ],
+)
+def test_a_time_is_said_with_its_change(times, words):
+    """What was slower with Bridge had "nothing gained"."""
+    assert words in " ".join(str(describe([report()], measured=times)).split())
+
+
+def test_a_gain_that_the_figures_do_not_have_is_not_denied():
+    """On a CPU a kernel with other loops had "nothing gained" beside a time that was measured to be less."""
+    entry = replace(merged("group0", 1), kernels_before=1, bytes_before=MB, bytes_after=MB, done=Done(restructured=1))
+    given = report(entry, device="cpu", kernels_before=1, kernels_after=1, bytes_before=20 * MB)
+    said = text_of(given)
+    assert "on this CPU (the same without Bridge)" in said and "nothing" not in said
+    assert "1.0 MB, what it saves is not in bytes or launches: `bridge time` measures it" in said
+
+
 def test_a_device_that_is_not_known_has_no_times():
+    given = report(merged("group0", 3), device="sm_12", bytes_before=23 * MB)
+    assert text_of(given).endswith("5.0 MB -> 2.0 MB") and "bridge time" not in text_of(given)
     assert "us" not in text_of(report(device="sm_12")).partition(";")[2].partition("Bridge took")[0]
 
 
@@ -165,6 +190,13 @@ def test_what_is_said_of_a_kernel_or_of_others_is_not_the_reason_of_a_pair(detai
     """Of two kernels with a dependence through all rows the screen said that they could be one."""
     (pair,) = describe([report(refused(detail, "op0", "op1"))]).apart
     assert pair.reason == reason
+
+
+def test_what_cannot_be_generated_is_said_with_its_detail():
+    """That another target may be able to says nothing of what is wrong with this one."""
+    entry = replace(refused("", "op0", "op1"), reason=Reason.not_liftable, detail="['op1']: only a part of a kernel")
+    (pair,) = describe([report(replace(entry, apart=[]))]).apart
+    assert pair.reason == "not_liftable" and pair.why.endswith("(`mul`: only a part of a kernel)")
 
 
 def test_what_waits_for_the_one_and_is_awaited_by_the_other_is_the_reason():

@@ -72,6 +72,21 @@ def test_a_group_of_two_kernels_becomes_one_after_every_stage():
     assert (report.counters["groups_seen"], report.counters["groups_fused"]) == (1, 1)
 
 
+def lagged(x):
+    sums = x.sum(-1, keepdim=True)
+    gate, _ = torch.softmax(x, -1).chunk(2, -1)
+    return gate * x.chunk(2, -1)[1], x * (sums + sums.roll(1, 0))
+
+
+def test_a_group_that_is_fused_in_part_says_why_the_rest_stays_apart():
+    """Its list of what stays apart was empty: no step had refused it, and the passes' remarks were not asked."""
+    offline.compile_for_gpu(lagged, (torch.randn(64, 1024),), context=enabled())
+    (group,) = bridge.report().groups
+    assert (group.fused, group.kernels_before, group.kernels_after) == (True, 3, 2)
+    ((reason, detail),) = group.apart
+    assert reason is Reason.loop_carried_dependence and group.remarks[-1][1] in detail
+
+
 def refuse_tiles(*_):
     raise Unsupported(Reason.not_profitable, "blocks are too large")
 

@@ -36,6 +36,12 @@ def test_a_band_and_a_shared_launch_save_kernels_and_outweigh_a_refusal(log):
     assert entry.decisions == ["kernels (0, 1)", *apart, "one launch"], "what was refused before is still said"
 
 
+def test_what_several_tries_end_in_is_said_once(log):
+    log.keep_apart(Reason.not_profitable, "the graph would need 8 bytes of memory more")
+    log.keep_apart(Reason.not_profitable, "the graph would need 8 bytes of memory more")
+    assert len(log.apart) == len(log.decisions) == 1
+
+
 def test_a_launch_that_is_not_shared_says_nothing_of_why_kernels_are_apart(log):
     """The first screen gave it as the reason why two kernels were not one."""
     log.keep_launches(Reason.not_profitable, "a launch saved is less than is lost")
