@@ -11,8 +11,8 @@ from ..triton.profitability import CACHE_BYTES_A_BYTE, CACHED_BYTES, ELEMENTS_OF
 from .programs import Executed, executed
 
 #: Registers in which a thread may have what it loads, without that too few threads run at a time.  On an H100 a pooling
-#: of 3 x 3 over a sum of four tensors, with 149, took 0.9 to 1.3 of two kernels' time, by the tensors' sizes; over a
-#: sum of two, with 77, 0.8 to 0.9 (`benchmarks/recomputed.py`).
+#: of 3 x 3 over a sum of four tensors, with 149, took 1.6 of the time of its instructions; over a sum of two, with 77,
+#: 1.05 of it (`benchmarks/recomputed.py`).
 LOADED_REGISTERS = 100
 
 #: Registers of a thread for each byte that an element loads.
@@ -44,8 +44,8 @@ def computed_again(kernel: Kernel, count: int, apart: int) -> tuple[int, int] | 
     """
     if inductor.reduces(kernel):
         return None
-    crowded = max(REGISTERS_A_BYTE * inductor.bytes_of_element(kernel) / LOADED_REGISTERS, 1)
-    own = int(max(executed(kernel).moved * crowded, inductor.bytes_asked_for(kernel) / CACHE_BYTES_A_BYTE))
+    instructions = executed(kernel).moved * max(_crowding(kernel), 1)
+    own = int(max(instructions, inductor.bytes_asked_for(kernel) / CACHE_BYTES_A_BYTE))
     launches = (count - 1) * LAUNCH_BYTES if inductor.generates_triton(inductor.device_of(kernel)) else 0
     if own <= max(_touched(kernel), apart + launches):
         return None
@@ -55,10 +55,10 @@ def computed_again(kernel: Kernel, count: int, apart: int) -> tuple[int, int] | 
 def computes_long(kernel: Kernel) -> bool:
     """Return True if a kernel without reductions computes for half of the time that memory takes, or for longer.
 
-    False for one of few elements, which would have too few blocks if each thread had many.
+    False for one that would have too few blocks, or too few threads at a time, if each thread had many elements.
     """
     elements = max(map(inductor.elements, inductor.loop_nodes(kernel)))
-    if inductor.reduces(kernel) or elements < ENOUGH_BLOCKS * ELEMENTS_OF_BLOCK:
+    if inductor.reduces(kernel) or elements < ENOUGH_BLOCKS * ELEMENTS_OF_BLOCK or _crowding(kernel) > 1:
         return False
     return executed(kernel).moved >= _touched(kernel) / 2
 
@@ -69,6 +69,13 @@ def bytes_in_cache(kernel: Kernel, kernels: Iterable[Kernel]) -> int:
     made = set().union(*map(inductor.buffers_made, others)) & inductor.buffers_read(kernel)
     sizes = [size for name, size in inductor.bytes_touched(kernel).items() if name in made]
     return sum(size for size in sizes if size <= CACHED_BYTES)
+
+
+def _crowding(kernel: Kernel) -> float:
+    """Return the registers in which a thread has what it loads, over those with which enough threads run at a time."""
+    if not inductor.generates_triton(inductor.device_of(kernel)):
+        return 0
+    return REGISTERS_A_BYTE * inductor.bytes_of_element(kernel) / LOADED_REGISTERS
 
 
 def _touched(kernel: Kernel) -> int:
