@@ -79,8 +79,9 @@ torch._inductor.codegen.simd_kernel_features
 torch._inductor.codegen.triton
     FixedTritonConfig(config)
     IndexingOptions.mask_vars
-    TritonKernel: _load_mask args body compute cse features inside_reduction loads num_load num_reduction num_store
-        persistent_reduction post_loop_combine post_loop_store range_tree_nodes range_trees stores tiling_scores
+    TritonKernel: _load_mask args body compute cse features inside_reduction loads min_elem_per_thread num_load
+        num_reduction num_store persistent_reduction post_loop_combine post_loop_store range_tree_nodes range_trees
+        stores tiling_scores
     -2.11: TritonKernel(tiling, min_elem_per_thread=, optimize_mask=, fixed_config=, hint_override=,
         is_combo_kernel=, **kwargs)
     2.13-: TritonKernel(tiling, min_elem_per_thread=, optimize_mask=, fixed_config=, hint_override=,
