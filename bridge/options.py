@@ -96,7 +96,7 @@ class Options:
     )
     share_operands: bool = _option(
         True,
-        "let library calls that read the same value share one buffer, where Inductor would pad it and make several",
+        "let library calls read one buffer of a value, where Inductor would copy it: it pads it, or its sizes are sums",
     )
     shrink_domains: bool = _option(
         True,

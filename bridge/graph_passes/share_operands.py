@@ -1,9 +1,14 @@
-"""Has library calls that read the same value read one buffer.
+"""Has library calls read one buffer of a value, and no copies of it.
 
 The example are three projections of the same windows, which read a value of (windows, 49, 96) as rows, each through a
 view of its own.  Inductor pads the strides of such a value when it stores it, and then the rows are no view of the
 buffer: each call gets a copy.  A value that `aten.as_strided` reads is stored with the graph's strides instead, and
 what is read is a view of it.  So that is what those views become.
+
+Another example is a projection of all tokens but the first, where the number of tokens is symbolic.  Inductor sees that
+the rows of (batch, s - 1, 96) lie one after the other if the value is stored, and not if it is still to be computed:
+then the call gets a copy.  So the value is stored before the call reads a view of it.  For the call it is stored in any
+case, so this needs nothing where Inductor makes no copy.
 
 A kernel that reads such a value, too, may have computed it again, with digits that the buffer has not: then the calls
 keep their own.
@@ -30,12 +35,16 @@ def share_operands(graph: Graph) -> Iterator[str]:
 def _share_operand(graph: Graph, node: Node) -> Iterator[str]:
     read = _read_by_calls(node) if graphs.is_pointwise(node) and graphs.is_contiguous(node) else []
     views = [view for view in dict.fromkeys(read) if view is not node]
-    # What Inductor would pad it counts whenever it is asked: asked last.
-    if len(read) < 2 or not views or _loses_digits(node) or not graphs.is_padded(node):
+    if not views or _loses_digits(node):
         return
-    for view in views:
-        _take_as_strided(graph, view, node)
-    yield f"{graphs.place(node)}: one buffer without padding for {len(read)} library calls"
+    if graphs.has_composed_sizes(node) and not graphs.is_stored(node):
+        graphs.store(node)
+        yield f"{graphs.place(node)}: stored before {len(read)} library calls read a view of it"
+    # What Inductor would pad it counts whenever it is asked: asked last.
+    elif len(read) > 1 and graphs.is_padded(node):
+        for view in views:
+            _take_as_strided(graph, view, node)
+        yield f"{graphs.place(node)}: one buffer without padding for {len(read)} library calls"
 
 
 def _read_by_calls(node: Node) -> list[Node]:

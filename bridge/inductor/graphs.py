@@ -229,6 +229,11 @@ def _symbolic_sizes(node: Node) -> list[torch.SymInt]:
     return [size for size in sizes if isinstance(size, torch.SymInt)]
 
 
+def has_composed_sizes(node: Node) -> bool:
+    """Return True if a size of a node's tensor is computed from symbols, and is not one of them."""
+    return any(not size.node.expr.is_Atom for size in node.meta["val"].shape if isinstance(size, torch.SymInt))
+
+
 def symbols(nodes: Iterable[Node]) -> set[sympy.Symbol]:
     """Return the symbols of nodes' sizes."""
     return {symbol for node in nodes for size in _symbolic_sizes(node) for symbol in size.node.expr.free_symbols}

@@ -113,3 +113,55 @@ def test_report_says_where():
     stored(attention, inputs(3))
     (line,) = [line for line in bridge.report().choices if "one buffer" in line]
     assert "test_share_operands.py:" in line and "3 library calls" in line
+
+
+def after_the_first(x, more, weight):
+    return F.rms_norm(x[:, 1:].sin(), x.shape[-1:]) @ weight
+
+
+def after_others(x, more, weight):
+    return F.rms_norm(torch.cat([x, more], 1).sin(), x.shape[-1:]) @ weight
+
+
+def every_token(x, more, weight):
+    return F.rms_norm(x.sin(), x.shape[-1:]) @ weight
+
+
+def also_read_by_a_kernel(x, more, weight):
+    rows = F.rms_norm(x[:, 1:].sin(), x.shape[-1:])
+    return rows @ weight, rows.amax(-1)
+
+
+def of_any_length(function, dtype=torch.float32, **options):
+    """(kernels, values that got one buffer), with symbolic numbers of tokens."""
+    torch._dynamo.reset()
+    tensors = [torch.randn(shape).to(dtype) for shape in ((4, 8, 16), (4, 6, 16), (16, 16))]
+    for tensor in tensors[:2]:
+        torch._dynamo.maybe_mark_dynamic(tensor, 1)
+    with bridge.config.patch(options):
+        result = offline.compile_for_gpu(function, tensors, compile_fx=bridge_backend, dynamic=None)
+    return len(result.launches), shared()
+
+
+@pytest.mark.parametrize("function", [after_the_first, after_others])
+def test_sizes_made_of_symbols_take_no_copy(function):
+    kernels, _ = of_any_length(function, share_operands=False)
+    assert of_any_length(function) == (kernels - 1, 1)
+
+
+def test_a_symbol_alone_is_left():
+    assert of_any_length(every_token) == (1, 0)
+
+
+def test_sizes_made_of_symbols_cost_no_digits():
+    assert of_any_length(also_read_by_a_kernel, torch.bfloat16)[1] == 0
+    assert of_any_length(also_read_by_a_kernel, torch.float32)[1] == 1
+
+
+@pytest.mark.parametrize("function", [after_the_first, after_others, also_read_by_a_kernel])
+def test_numerics_of_sizes_made_of_symbols(function, compiler):
+    compiled = compiler(function, backend="bridge", dynamic=True)
+    for length in (8, 11):
+        tensors = [torch.randn(shape) for shape in ((4, length, 16), (4, 6, 16), (16, 16))]
+        torch.testing.assert_close(compiled(*tensors), function(*tensors))
+    assert shared() == 1

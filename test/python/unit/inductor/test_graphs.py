@@ -146,3 +146,9 @@ def test_rows_of_a_part_of_symbolic_length_are_seen_where_a_row_is_a_number():
 
     assert seen(torch.randn(8, 6)) == [True, False, False]
     assert seen(torch.randn(8, 1)) == [True, True, True]
+
+
+def test_sizes_that_are_sums_are_composed():
+    function = make_fx(lambda x: (x[1:] + 1, x + 1, x[:3] + 1), tracing_mode="symbolic")
+    nodes = [node for node in function(torch.randn(8, 6)).graph.nodes if node.target is aten.add.Tensor]
+    assert [graphs.has_composed_sizes(node) for node in nodes] == [True, False, False]
