@@ -85,6 +85,12 @@ class Commit:
             fused.undo.close()
         self.in_planes.close()
 
+    def take_back(self) -> None:
+        """Undo, and be as before the first try."""
+        self.undo()
+        self.done.clear()
+        self.refused.clear()
+
     def _commit(self, band: LiftedBand) -> Fused | None:
         positions = self._positions(band)
         replaced = [self.schedule[p] for p in positions]

@@ -158,6 +158,11 @@ class GroupLog:
             self.keep_apart(*self.refusal)
         self.fused, self.refusal, self.done = True, None, done
 
+    def begin_again(self) -> None:
+        """Say nothing of what was tried; a fault in it is counted."""
+        self.fused, self.refusal, self.done = False, None, Done()
+        self.apart, self.decisions = [], []
+
     def take_back(self, reason: Reason, detail: str) -> None:
         """Note that the group's kernels are Inductor's again."""
         self.decisions, self.done = [], Done()

@@ -88,3 +88,40 @@ func.func @should_keep_fused_band(%in: memref<64xf32>, %a: memref<64xf32>, %b: m
   } {bridge.band, bridge.kernels = [0, 1], bridge.nodes = ["a", "b"], bridge.parallel}
   return
 }
+
+// Neighbours are rotated, and a copy of them is transposed.
+
+// CHECK-LABEL: func @should_fuse_interleaved_with_its_transposed_copy
+// CHECK: affine.for %[[I:.*]] = 0 to 16 {
+// CHECK-NEXT: affine.for %[[J:.*]] = 0 to 32 {
+// CHECK-DAG: affine.store %[[A:.*]], %arg1[%[[I]], %[[J]], 0]
+// CHECK-DAG: affine.store %[[B:.*]], %arg1[%[[I]], %[[J]], 1]
+// CHECK-DAG: affine.store %[[A]], %arg2[%[[J]], %[[I]], 0]
+// CHECK-DAG: affine.store %[[B]], %arg2[%[[J]], %[[I]], 1]
+// CHECK-NOT: affine.for
+// CHECK: return
+func.func @should_fuse_interleaved_with_its_transposed_copy(%in: memref<16x64xf32>, %out: memref<16x32x2xf32>, %copy: memref<32x16x2xf32>) {
+  affine.for %i = 0 to 16 {
+    affine.for %j = 0 to 32 {
+      affine.for %lane = 0 to 2 {
+        %y = affine.if affine_set<(d0) : (-d0 >= 0)>(%lane) -> f32 {
+          %x = affine.load %in[%i, %j * 2] : memref<16x64xf32>
+          affine.yield %x : f32
+        } else {
+          %x = affine.load %in[%i, %j * 2 + 1] : memref<16x64xf32>
+          affine.yield %x : f32
+        }
+        affine.store %y, %out[%i, %j, %lane] : memref<16x32x2xf32>
+      }
+    }
+  } {bridge.kernels = [0], bridge.nodes = ["op0"]}
+  affine.for %i = 0 to 16 {
+    affine.for %j = 0 to 32 {
+      affine.for %lane = 0 to 2 {
+        %x = affine.load %out[%i, %j, %lane] : memref<16x32x2xf32>
+        affine.store %x, %copy[%j, %i, %lane] : memref<32x16x2xf32>
+      }
+    }
+  } {bridge.kernels = [1], bridge.nodes = ["op1"]}
+  return
+}

@@ -463,6 +463,109 @@ func.func @should_split_interleaved_lanes(%in: memref<16x64xf32>, %sum: memref<1
 
 // -----
 
+// A transposed copy of the lanes has a loop over them, too, and no guard.
+
+// CHECK-LABEL: func @should_split_copy_of_interleaved_lanes
+// CHECK: affine.for %[[I:.*]] = 0 to 16 {
+// CHECK-NEXT: affine.for %[[J:.*]] = 0 to 32 {
+// CHECK-NOT: affine.for
+// CHECK: affine.store %{{.*}}, %arg1[%[[I]], %[[J]], 0]
+// CHECK: affine.store %{{.*}}, %arg1[%[[I]], %[[J]], 1]
+// CHECK: affine.for %[[K:.*]] = 0 to 16 {
+// CHECK-NEXT: affine.for %[[L:.*]] = 0 to 32 {
+// CHECK-NOT: affine.for
+// CHECK: affine.store %{{.*}}, %arg2[%[[L]], %[[K]], 0]
+// CHECK: affine.store %{{.*}}, %arg2[%[[L]], %[[K]], 1]
+// CHECK: affine.for %[[M:.*]] = 0 to 16 {
+// CHECK-NEXT: affine.for %[[N:.*]] = 0 to 32 {
+// CHECK-NOT: affine.for
+// CHECK: affine.store %{{.*}}, %arg3[%[[M]], 0, %[[N]]]
+// CHECK: affine.store %{{.*}}, %arg3[%[[M]], 1, %[[N]]]
+func.func @should_split_copy_of_interleaved_lanes(%in: memref<16x64xf32>, %out: memref<16x32x2xf32>, %copy: memref<32x16x2xf32>, %again: memref<16x2x32xf32>) {
+  affine.for %i = 0 to 16 {
+    affine.for %j = 0 to 32 {
+      affine.for %lane = 0 to 2 {
+        %y = affine.if affine_set<(d0) : (-d0 >= 0)>(%lane) -> f32 {
+          %x = affine.load %in[%i, %j * 2] : memref<16x64xf32>
+          affine.yield %x : f32
+        } else {
+          %x = affine.load %in[%i, %j * 2 + 1] : memref<16x64xf32>
+          affine.yield %x : f32
+        }
+        affine.store %y, %out[%i, %j, %lane] : memref<16x32x2xf32>
+      }
+    }
+  }
+  affine.for %i = 0 to 16 {
+    affine.for %j = 0 to 32 {
+      affine.for %lane = 0 to 2 {
+        %x = affine.load %out[%i, %j, %lane] : memref<16x32x2xf32>
+        affine.store %x, %copy[%j, %i, %lane] : memref<32x16x2xf32>
+      }
+    }
+  }
+  affine.for %i = 0 to 16 {
+    affine.for %j = 0 to 32 {
+      affine.for %lane = 0 to 2 {
+        %x = affine.load %copy[%j, %i, %lane] : memref<32x16x2xf32>
+        affine.store %x, %again[%i, %lane, %j] : memref<16x2x32xf32>
+      }
+    }
+  }
+  return
+}
+
+// -----
+
+// Lanes of other elements, and those in other loops, stay a loop.
+
+// CHECK-LABEL: func @should_not_unroll_lanes_of_others
+// CHECK: affine.for %{{.*}} = 0 to 16 {
+// CHECK-NEXT: affine.for %{{.*}} = 0 to 32 {
+// CHECK-NOT: affine.for
+// CHECK: affine.for %{{.*}} = 0 to 16 {
+// CHECK-NEXT: affine.for %{{.*}} = 0 to 32 {
+// CHECK-NEXT: affine.for %{{.*}} = 0 to 2 {
+// CHECK: affine.for %{{.*}} = 0 to 32 {
+// CHECK-NEXT: affine.for %{{.*}} = 0 to 16 {
+// CHECK-NEXT: affine.for %{{.*}} = 0 to 2 {
+func.func @should_not_unroll_lanes_of_others(%in: memref<16x64xf32>, %out: memref<16x32x2xf32>, %other: memref<16x32x2xf32>, %copy: memref<32x16x2xf32>) {
+  affine.for %i = 0 to 16 {
+    affine.for %j = 0 to 32 {
+      affine.for %lane = 0 to 2 {
+        %y = affine.if affine_set<(d0) : (-d0 >= 0)>(%lane) -> f32 {
+          %x = affine.load %in[%i, %j * 2] : memref<16x64xf32>
+          affine.yield %x : f32
+        } else {
+          %x = affine.load %in[%i, %j * 2 + 1] : memref<16x64xf32>
+          affine.yield %x : f32
+        }
+        affine.store %y, %out[%i, %j, %lane] : memref<16x32x2xf32>
+      }
+    }
+  }
+  affine.for %i = 0 to 16 {
+    affine.for %j = 0 to 32 {
+      affine.for %lane = 0 to 2 {
+        %x = affine.load %other[%i, %j, %lane] : memref<16x32x2xf32>
+        %y = arith.mulf %x, %x : f32
+        affine.store %y, %other[%i, %j, %lane] : memref<16x32x2xf32>
+      }
+    }
+  }
+  affine.for %j = 0 to 32 {
+    affine.for %i = 0 to 16 {
+      affine.for %lane = 0 to 2 {
+        %x = affine.load %out[%i, %j, %lane] : memref<16x32x2xf32>
+        affine.store %x, %copy[%j, %i, %lane] : memref<32x16x2xf32>
+      }
+    }
+  }
+  return
+}
+
+// -----
+
 // Five lanes are more than the limit of unrolling.
 
 // CHECK-LABEL: func @should_not_unroll_many_lanes

@@ -55,8 +55,7 @@ struct SplitIndexSets : bridge::impl::SplitIndexSetsBase<SplitIndexSets> {
       return;
     SmallVector<AffineForOp> roots = getRoots(getOperation().getBody().front());
     if (roots.size() > 1)
-      for (AffineForOp root : roots)
-        unrollInterleaved(root);
+      unrollInterleaved(roots);
     SmallVector<AffineForOp> whole;
     for (AffineForOp root : roots)
       if (splitNest(root, roots) == Split::NoTile)
@@ -84,17 +83,52 @@ private:
     return true;
   }
 
-  /// Unrolls a short innermost loop with guards on its variable: its iterations
-  /// compute different things and become pieces.
-  void unrollInterleaved(AffineForOp root) {
-    Nest nest = getNest(root);
-    AffineForOp innermost = nest.loops.back();
-    auto extent = getConstantExtents(ArrayRef(innermost));
-    if (nest.imperfectlyNested || innermost == root || !extent ||
-        extent->front() > maxInterleaved || !hasOwnGuard(innermost))
-      return;
-    if (succeeded(unrollToEnd(innermost, extent->front())))
+  /// Unrolls short innermost loops with guards on their variable: their
+  /// iterations compute different things and become pieces. Then those of nests
+  /// that access the same elements in the same loops, such as a transposed
+  /// copy: they are left with more loops than the first otherwise.
+  void unrollInterleaved(ArrayRef<AffineForOp> roots) {
+    SmallVector<AffineForOp> whole(roots);
+    SmallVector<std::pair<AffineForOp, int64_t>> unrolled;
+    auto unroll = [&](AffineForOp root) {
+      Nest nest = getNest(root);
+      auto lanes = getLanes(nest);
+      if (!lanes || !isInterleaved(nest, *lanes, unrolled) ||
+          failed(unrollToEnd(nest.loops.back(), *lanes)))
+        return false;
+      unrolled.push_back({root, *lanes});
       ++numUnrolled;
+      return true;
+    };
+    for (size_t before = whole.size() + 1; whole.size() < before;) {
+      before = whole.size();
+      llvm::erase_if(whole, unroll);
+    }
+  }
+
+  /// Returns the extent of the innermost loop, if it is short and has others
+  /// around it.
+  std::optional<int64_t> getLanes(Nest &nest) {
+    auto extent = getConstantExtents(ArrayRef(nest.loops.back()));
+    if (nest.imperfectlyNested || nest.loops.size() < 2 || !extent ||
+        extent->front() > maxInterleaved)
+      return std::nullopt;
+    return extent->front();
+  }
+
+  /// True if the iterations of the innermost loop differ, or are those of a
+  /// nest in the same loops that was `unrolled`.
+  static bool
+  isInterleaved(Nest &nest, int64_t lanes,
+                ArrayRef<std::pair<AffineForOp, int64_t>> unrolled) {
+    return hasOwnGuard(nest.loops.back()) ||
+           llvm::any_of(unrolled, [&](auto &entry) {
+             Nest other = getNest(entry.first);
+             size_t around = nest.loops.size() - 1;
+             return entry.second == lanes && other.loops.size() == around &&
+                    getSharedDepth(nest, other) == around &&
+                    shareElements(nest, other);
+           });
   }
 
   /// Returns for each nest that has a tile for this one into how many pieces it

@@ -6,6 +6,7 @@ import pytest
 import torch
 from programs import wide
 from rechecked import check
+from torch.nn import functional as F
 
 HEADS, COLUMNS = 12, 128
 
@@ -79,3 +80,24 @@ def test_the_number_of_rows_may_be_a_symbol():
     x, *tables = [sample(6, HEADS * COLUMNS), *(sample(1, 1, COLUMNS) * n for n in (1, 2, 3, 4))]
     torch._dynamo.mark_dynamic(x, 0)
     check(rotated, [x, *tables], kernels=1, dynamic=None)
+
+
+def turned_pairs(x, cos, sin):
+    """Neighbours are rotated and stacked, and heads come before tokens in memory."""
+    first, second = x.unflatten(-1, (-1, 2)).unbind(-1)
+    pairs = torch.stack([first * cos - second * sin, first * sin + second * cos], -1)
+    return pairs.flatten(-2).transpose(1, 2).contiguous()
+
+
+def query_and_key(x, cos, sin, of_query, of_key):
+    """Two parts of a fused projection: the norm of each head, and its rotation."""
+    query, key, _ = x.chunk(3, 2)
+    norms = [F.rms_norm(wide(part), x.shape[-1:]) * by for part, by in ((query, of_query), (key, of_key))]
+    return tuple(turned_pairs(part, cos[:, None], sin[:, None]) for part in norms)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_interleaved_pairs_are_one_kernel_with_their_transposed_copies(dtype):
+    """From torch 2.15 on the pieces that are stacked are stored, and copied in a loop over pairs."""
+    inputs = [sample(2, 8, 6, 16), sample(8, 8), sample(8, 8) + 1, sample(16), sample(16) + 1]
+    check(query_and_key, [tensor.to(dtype) for tensor in inputs], kernels=1)

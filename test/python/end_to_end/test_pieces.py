@@ -67,7 +67,15 @@ def gate_of_normed_groups(x):
     return first * torch.sigmoid(second)
 
 
+def gate_of_normed_heads_and_their_row(x):
+    """The norm has a kernel that could be alone: it stores the whole row, too."""
+    normed = functional.layer_norm(wide(x).unflatten(-1, (-1, 8)), (8,)).flatten(-2)
+    gate, up = normed.chunk(2, -1)
+    return functional.silu(gate) * up, normed + wide(x)
+
+
 CASES = [
+    (gate_of_normed_heads_and_their_row, (6, 64)),
     (gate_of_normed_heads, (6, 64)),
     (gate_of_normed_heads, (2, 3, 48)),
     (four_parts_of_softmax, (6, 64)),

@@ -16,7 +16,6 @@ from functions import weighted_norm as rms
 
 from bridge import offline
 from bridge.backend import bridge as bridge_backend
-from bridge.inductor.compiling import torch_release
 
 
 def rotate(x):
@@ -130,23 +129,13 @@ def last_row(x, residual, weight, projection):
 
 @dataclass(frozen=True)
 class Sketch:
-    """A function, its inputs' shapes at full and small size, and its launches: Inductor's and Bridge's.
-
-    in_pieces: Bridge's where Inductor stores the pieces of the concatenation apart, as it does from torch 2.15 on.
-    Open: the piece that is copied has a loop over neighbours that the other nodes have not.
-    """
+    """A function, its inputs' shapes at full and small size, and its launches: Inductor's and Bridge's."""
 
     function: Callable
     full: tuple[tuple[int, ...], ...]
     small: tuple[tuple[int, ...], ...]
     inductor: int
     bridge: int
-    in_pieces: int | None = None
-
-    @property
-    def launches(self) -> int:
-        """Bridge's, with the torch that is installed."""
-        return self.bridge if self.in_pieces is None or torch_release() < (2, 15) else self.in_pieces
 
 
 def rotated_neighbours_of_a_part(x, residual, weight, cos, sin):
@@ -193,9 +182,9 @@ SKETCHES = [
     Sketch(latent_split, ((S, 7168), (7168, 576), (512,), (S, 32), (S, 32)),
            ((5, 64), (64, 80), (64,), (5, 8), (5, 8)), 2, 1),
     Sketch(rotated_neighbours_of_a_part, (*[(S, 256)] * 2, (256,), (S, 32), (S, 32)),
-           (*[(5, 24)] * 2, (24,), (5, 4), (5, 4)), 3, 1, in_pieces=2),
+           (*[(5, 24)] * 2, (24,), (5, 4), (5, 4)), 3, 1),
     Sketch(rotated_neighbours_at_the_end, (*[(S, 32, 192)] * 2, (192,), (S, 32), (S, 32)),
-           (*[(5, 2, 24)] * 2, (24,), (5, 4), (5, 4)), 3, 1, in_pieces=2),
+           (*[(5, 2, 24)] * 2, (24,), (5, 4), (5, 4)), 3, 1),
     Sketch(square_blocks, ((S, 256),), ((32, 256),), 2, 1),
     Sketch(last_row, ((S, D), (S, D), (D,), (D, 1024)), ((6, 64), (6, 64), (64,), (64, 32)), 1, 1),
 ]  # fmt: skip
@@ -207,8 +196,8 @@ every_sketch = pytest.mark.parametrize("sketch", SKETCHES, ids=lambda sketch: sk
 @every_sketch
 def test_launches(sketch):
     inputs = [torch.empty(shape, dtype=torch.bfloat16) for shape in sketch.full]
-    assert offline.compile_for_gpu(sketch.function, inputs, compile_fx=bridge_backend).n_kernels == sketch.launches
-    assert sketch.launches <= sketch.inductor
+    assert offline.compile_for_gpu(sketch.function, inputs, compile_fx=bridge_backend).n_kernels == sketch.bridge
+    assert sketch.bridge <= sketch.inductor
 
 
 @pytest.mark.one_in(4)

@@ -15,7 +15,8 @@ def SplitIndexSets : Pass<"bridge-split-index-sets", "::mlir::func::FuncOp"> {
     affine maps that are solved from the access relations: contiguous,
     interleaved, reversed or of several dimensions. A short innermost loop with
     guards on its induction variable (two halves stacked to neighbours) is
-    unrolled first: its iterations are interleaved pieces. The state of a
+    unrolled first: its iterations are interleaved pieces. So is that of a nest
+    that accesses the same elements in the same loops. The state of a
     reduction passes from piece to piece, which only reassociates it. A nest
     whose iterations depend on each other otherwise (a running sum, a
     recurrence) is not split. Nor is one where each iteration of the tile would

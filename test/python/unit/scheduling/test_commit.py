@@ -127,3 +127,14 @@ def test_the_whole_graphs_memory_is_asked_where_buffers_have_other_sizes(monkeyp
     commit.resized = resized
     commit._check_room(room, {0}, Kernel("b"))
     assert asked == ["all" if resized else "kernels"]
+
+
+def test_what_is_taken_back_has_its_old_loops_and_may_be_tried_again():
+    undone: list = []
+    undo = contextlib.ExitStack()
+    undo.callback(undone.append, "old loops")
+    commit = Commit({}, Group([0, 1]), chain(), None)
+    commit.done.append(Fused(Kernel("ab"), frozenset({0}), (), undo))
+    commit.refused.append({1})
+    commit.take_back()
+    assert (undone, commit.done, commit.refused) == (["old loops"], [], [])

@@ -10,6 +10,7 @@ import torch
 from offline_functions import norm_inputs
 from rfc import swiglu_norm
 from torch._inductor import memory
+from torch.nn import functional as F
 
 import bridge
 from bridge import offline
@@ -97,6 +98,40 @@ def test_a_group_is_fused_in_rows_where_blocks_of_a_tile_are_refused(monkeypatch
     (group,) = bridge.report().groups
     assert (group.fused, group.kernels_after) == (True, 1)
     assert "not in blocks of a tile [not_profitable]: blocks are too large" in group.decisions
+
+
+def heads_gated(x):
+    """One kernel of the two gets other loops by itself; in pieces both are one."""
+    normed = F.layer_norm(x.unflatten(-1, (-1, 128)), (128,)).flatten(-2)
+    gate, up = normed.chunk(2, -1)
+    return gate * up, normed + x
+
+
+def gated_group():
+    offline.compile_for_gpu(heads_gated, (torch.randn(64, 1024),), context=enabled())
+    (group,) = bridge.report().groups
+    return group
+
+
+def try_nothing(commit, *_):
+    commit.group.in_pieces = True
+    return False
+
+
+def test_a_kernel_that_got_other_loops_alone_is_tried_in_pieces_with_others():
+    group = gated_group()
+    assert (str(group.done), group.apart) == ("2 kernels merged into 1", [])
+    assert group.bytes_after == group.bytes_if_one < group.bytes_before
+
+
+def test_a_kernel_has_its_other_loops_again_where_pieces_come_to_nothing(monkeypatch):
+    monkeypatch.setattr(fuse, "_may_gain_in_pieces", lambda *_: False)
+    before = gated_group()
+    monkeypatch.undo()
+    monkeypatch.setattr(fuse, "_try_in_pieces", try_nothing)
+    again = gated_group()
+    assert str(again.done) == str(before.done) == "1 kernel with other loops"
+    assert (again.decisions, again.apart, again.bytes_after) == (before.decisions, before.apart, before.bytes_after)
 
 
 def test_an_order_that_needs_more_memory_than_inductors_schedule_is_taken_back(monkeypatch):

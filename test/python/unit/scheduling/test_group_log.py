@@ -85,6 +85,16 @@ def test_what_is_taken_back_leaves_the_kernels_as_they_were(log):
     assert (entry.reason, entry.detail) == (Reason.internal_error, "no code")
 
 
+def test_what_was_tried_in_other_loops_is_not_said_and_its_fault_counts(log):
+    log.take(fused(0))
+    log.keep_apart(Reason.internal_error, "a bug")
+    log.begin_again()
+    entry = log.entry()
+    assert (entry.fused, entry.reason, entry.kernels_after) == (False, None, 3)
+    assert (str(entry.done), entry.decisions, entry.apart) == ("nothing changed", [], [])
+    assert entry.faults == [(Reason.internal_error, "a bug")]
+
+
 def test_the_last_remark_explains_a_refusal_unless_a_step_did(log):
     log.transformed = Transformed((("mutation", "x", "f.py:1"), ("not_profitable", "y", "f.py:2")))
     log.explain_refusal()
