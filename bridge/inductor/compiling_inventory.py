@@ -182,7 +182,7 @@ torch._inductor.custom_graph_pass
     2.13-: CustomInferenceAwareGraphPass.uuid(self)
     2.13-: CustomSchedulerPass.uuid(self)
 torch._inductor.dependencies
-    MemoryDep: index name var_names
+    MemoryDep: index name size var_names
     MemoryDep.normalize(self)
     ReadWrites: reads writes
     index_vars_no_squeeze(*argsizes, prefix)

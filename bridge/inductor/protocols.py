@@ -29,6 +29,7 @@ class Dependency(Protocol):
     name: str
     index: sympy.Expr
     var_names: Sequence[sympy.Symbol]
+    size: Sequence[sympy.Expr]
 
     def normalize(self) -> Dependency: ...
 
@@ -171,6 +172,7 @@ class TritonCodeGenerator(CodeGenerator, Protocol):
 
     bridge_persistent_nodes: dict[str, Any]
     bridge_inner_nodes: set[str]
+    bridge_wide_nodes: set[str]
     bridge_sum_nodes: dict[str, int]
     bridge_collected: list[KernelFeatures] | None
     kernel_type: Any

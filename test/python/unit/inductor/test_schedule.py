@@ -99,7 +99,7 @@ def in_windows(x):
 
 def test_rows_share_a_sector_along_any_loop_of_theirs():
     """Those of the next line of a window are 8 rows later: TinyViT's first layer norm took 83 us on an H100, not 41."""
-    seen = []
+    seen: list[list[int]] = []
 
     def look(kernels):
         seen.extend([schedule.bytes_beside_stores(kernel, rows) for rows in (1, 8, 16, 64)] for kernel in kernels)
@@ -110,7 +110,7 @@ def test_rows_share_a_sector_along_any_loop_of_theirs():
 
 
 def test_only_stores_of_the_named_operations_count():
-    seen = []
+    seen: list[int] = []
 
     def look(kernels):
         for kernel in kernels:
