@@ -29,14 +29,14 @@ def translate(body, buffers, sizes, rounds):
     return translate_group("group", [source], trace_group([source]), target)
 
 
-def lift(translation):
+def lift(translation, triton=True):
     """The function's one nest as a LoopBody."""
     stores = {t.name: {a.buffer for a in t.accesses if a.is_write} for t in translation.traces}
     buffers = [(name, m.view.strides) for name, m in translation.memrefs.items()]
     with translation.module.context:
         entry = translation.module.body.operations[0].regions[0].blocks[0]
         (nest,) = (op.operation for op in entry.operations if op.operation.name == "affine.for")
-        tables = FunctionTables(buffers, translation.symbols, seeds=translation.seeds)
+        tables = FunctionTables(buffers, translation.symbols, triton, seeds=translation.seeds)
         (node,) = lift_band(nest, entry, tables, stores).nodes
         return inductor.make_loop_body(node.body, node.iter_sizes, node.reduce_sizes)
 
@@ -82,12 +82,15 @@ def argument_name(argument):
     return depth, argument.arg_number
 
 
-def check(body, buffers, sizes=((ROWS, COLUMNS), ())):
-    """Check that what comes back from the lift translates to the same module, for C++ (rounds) and for Triton."""
+def check(body, buffers, sizes=((ROWS, COLUMNS), ()), triton=True):
+    """Check that what comes back from the lift translates to the same module, with values that round and without.
+
+    triton: lift for Triton, or else for C++.
+    """
     for rounds in (True, False):
         first = translate(body, buffers, sizes, rounds)
         with mock.patch.object(inductor, "buffer_dtype", buffers.__getitem__):
-            lifted = lift(first)
+            lifted = lift(first, triton)
         second = translate(lifted, buffers, lifted.sizes, rounds)
         assert stored_values(second) == stored_values(first)
 
