@@ -378,15 +378,14 @@ def _rows_in_sector(dep: Dependency, rows: int, length: int) -> int:
     They need not follow one another: of images in windows those of a line do, and below one another are those that are
     a window's width apart. length: lanes of a row.
     """
-    of_rows, weight = [], 1
+    loops, weight = [], 1
     for variable, size in reversed([*zip(dep.var_names, map(size_hint, dep.size), strict=True)]):
-        if weight >= length:
-            of_rows.append((variable, weight // length, size))
+        loops.append((variable, weight, size))
         weight *= size
 
     def place(row: int) -> int:
-        values = {variable: row // before % size for variable, before, size in of_rows}
-        return size_hint(dep.index.subs({**dict.fromkeys(dep.var_names, 0), **values}))
+        first = {variable: row * length // weight % size for variable, weight, size in loops}
+        return size_hint(dep.index.subs(first))
 
     elements = SECTOR // buffer_dtype(dep.name).itemsize
     return sum(abs(place(row) - place(0)) < elements for row in range(rows))
