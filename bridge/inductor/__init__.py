@@ -106,6 +106,7 @@ from .sizes import (
     loop_indices,
     loop_remainders,
     loop_strides,
+    number_of_digits,
     size_expressions,
     size_facts,
     size_hint,

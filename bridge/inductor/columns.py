@@ -31,7 +31,7 @@ from .loops import (
 from .mixed import block_of_mixed_kernel
 from .protocols import Kernel, LoopBody, LoopNode
 from .schedule import buffers_read, loop_nodes, node_body, node_sizes
-from .sizes import Extent, as_extent, divided_up, is_there, of_each, size_hint
+from .sizes import Extent, as_extent, divided_up, is_there, number_of_digits, of_each, size_hint
 
 #: Types of reductions whose parts are reduced by the same type, and that hold in float32 what they are of.
 KINDS = ("sum", "max", "min")
@@ -262,11 +262,6 @@ def sum_of_parts(
         ops.store_reduction(name, stored.subs(dict(zip(variables, indices, strict=True))), value)
 
     return make_loop_body(run, sizes, [sympy.sympify(parts)])
-
-
-def number_of_digits(digits: Sequence[sympy.Symbol], sizes: Sequence[sympy.Expr]) -> sympy.Expr:
-    """Return the number with these digits, of which each has so many values."""
-    return sum(prod(sizes[place + 1 : len(digits)]) * digit for place, digit in enumerate(digits))
 
 
 def resize_parts(one: ColumnSum, blocks: Extent, undo: contextlib.ExitStack) -> None:

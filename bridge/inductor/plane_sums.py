@@ -22,7 +22,6 @@ from .columns import (
     is_column_part,
     kind,
     made_sum,
-    number_of_digits,
     only_reduces,
     sole_reader,
     stores_in_order,
@@ -37,7 +36,7 @@ from .loops import (
 )
 from .protocols import LoopBody, LoopNode
 from .schedule import buffer_numel, buffers_read, node_body
-from .sizes import Extent, as_extent, coefficient, is_there, size_hint
+from .sizes import Extent, as_extent, coefficient, is_there, number_of_digits, size_hint
 from .tiles import loaded_at
 
 

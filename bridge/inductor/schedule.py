@@ -384,11 +384,11 @@ def _rows_in_sector(dep: Dependency, rows: int, length: int) -> int:
         weight *= size
 
     def place(row: int) -> int:
-        first = {variable: row * length // weight % size for variable, weight, size in loops}
-        return size_hint(dep.index.subs(first))
+        lane = {variable: row * length // weight % size for variable, weight, size in loops}
+        return size_hint(dep.index.subs(lane))
 
-    elements = SECTOR // buffer_dtype(dep.name).itemsize
-    return sum(abs(place(row) - place(0)) < elements for row in range(rows))
+    first, elements = place(0), SECTOR // buffer_dtype(dep.name).itemsize
+    return sum(abs(place(row) - first) < elements for row in range(rows))
 
 
 def _innermost_step(dep: Dependency) -> int:

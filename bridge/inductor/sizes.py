@@ -5,8 +5,9 @@ from __future__ import annotations
 import functools
 import itertools
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
+from math import prod
 from typing import TypeAlias
 
 import sympy
@@ -107,6 +108,11 @@ def step_along(index: sympy.Expr, variable: sympy.Symbol, variables: AbstractSet
     first = dict.fromkeys(index.free_symbols & variables, 0)
     step = index.subs({**first, variable: 1}) - index.subs(first)
     return abs(size_hint(step.expand(identity=True)))
+
+
+def number_of_digits(digits: Sequence[sympy.Expr], sizes: Sequence[sympy.Expr | int]) -> sympy.Expr:
+    """Return the number with these digits, of which each has so many values."""
+    return sum(prod(sizes[place + 1 : len(digits)]) * digit for place, digit in enumerate(digits))
 
 
 def has_steps(body: LoopBody) -> bool:

@@ -228,8 +228,8 @@ class Evaluator:
 
     def _convert(self, operation: ir.Operation, _: ir.Value) -> OpsValue:
         """Convert as `bridge.convert` says."""
-        source = dtypes.dtype_from_name(ir.StringAttr(operation.attributes["from"]).value)
-        target = dtypes.dtype_from_name(ir.StringAttr(operation.attributes["to"]).value)
+        source = _named_dtype(operation, "from")
+        target = _named_dtype(operation, "to")
         return self.env.ops.to_dtype(self.value(operation.operands[0]), target, src_dtype=source)
 
     def _special(self, operation: ir.Operation, _: ir.Value) -> OpsValue:
@@ -400,9 +400,7 @@ def number(constant: ir.Operation) -> bool | int | float:
 
 def _extends_load(operation: ir.Operation, source: torch.dtype, target: torch.dtype) -> bool:
     """Return True if a conversion extends 16 bits that have just been loaded."""
-    owner = operation.operands[0].owner
-    is_load = not isinstance(owner, ir.Block) and owner.name in ("affine.load", "bridge.gather")
-    return is_load and source in dtypes.LOW_PRECISION and target == torch.float32
+    return _is_load(operation.operands[0]) and source in dtypes.LOW_PRECISION and target == torch.float32
 
 
 def _to_float32(value: float) -> float:
@@ -416,25 +414,40 @@ def _other(value: ir.Value) -> bool | int | float:
     if operation.name == "arith.constant":
         return number(operation)
     source = _owner(operation.operands[0]) if operation.name == "bridge.convert" else operation
-    target = dtypes.dtype_from_name(ir.StringAttr(operation.attributes["to"]).value) if source != operation else None
+    target = _named_dtype(operation, "to") if source != operation else None
     if source.name != "arith.constant" or target is None or target not in dtypes.UNSIGNED:
         raise Unsupported(Reason.not_liftable, "a guard whose other value is no constant")
     return number(source) % (1 << 8 * target.itemsize)
+
+
+def _named_dtype(operation: ir.Operation, attribute: str) -> torch.dtype:
+    """Return the dtype that an attribute names."""
+    return dtypes.dtype_from_name(ir.StringAttr(operation.attributes[attribute]).value)
 
 
 def _dtype_of_other(value: ir.Value) -> torch.dtype:
     """Return the dtype that Triton has what stands for a guarded value in."""
     operation = _owner(value)
     if operation.name == "bridge.convert":
-        return dtypes.dtype_from_name(ir.StringAttr(operation.attributes["to"]).value)
+        return _named_dtype(operation, "to")
     return dtypes.compute_dtype(dtypes.signed_dtype(str(value.type)))
 
 
 def _is_loaded(value: ir.Value) -> bool:
     """Return True if a value is loaded, and at most extended: a mask gives it another value by itself."""
-    while not isinstance(value.owner, ir.Block) and _owner(value).name == "arith.extf":
+    return _is_load(_unextended(value))
+
+
+def _is_load(value: ir.Value) -> bool:
+    """Return True if a value is the result of a load."""
+    return not isinstance(value.owner, ir.Block) and value.owner.name in ("affine.load", "bridge.gather")
+
+
+def _unextended(value: ir.Value) -> ir.Value:
+    """Return what a value was before it was extended."""
+    while not isinstance(value.owner, ir.Block) and value.owner.name == "arith.extf":
         value = _owner(value).operands[0]
-    return not isinstance(value.owner, ir.Block) and _owner(value).name in ("affine.load", "bridge.gather")
+    return value
 
 
 def _owner(value: ir.Value) -> ir.Operation:
@@ -447,6 +460,4 @@ def _owner(value: ir.Value) -> ir.Operation:
 
 def _loads_stored(value: ir.Value) -> bool:
     """Return True if a value is loaded from a memref that the function also stores to, as it is or extended."""
-    while _owner(value).name == "arith.extf":
-        value = _owner(value).operands[0]
-    return bool(stores_where_read(value))
+    return bool(stores_where_read(_unextended(value)))

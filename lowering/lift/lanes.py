@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 import sympy
 from torch.utils._sympy.functions import FloorDiv, ModularIndexing
 
+from bridge import inductor
 from bridge.affine.mlir_runtime import ir
 from bridge.reasons import InvariantError, Reason, Unsupported
 
@@ -106,10 +107,7 @@ def in_loops_of(chain: list[ir.Operation], loops: list[ir.Operation], indices: l
 
 def lane_number(indices: list[sympy.Expr], extents: list[int]) -> sympy.Expr:
     """Return the number of a lane of which `digits` are the indices."""
-    number = sympy.Integer(0)
-    for index, extent in zip(indices, extents, strict=True):
-        number = number * extent + index
-    return sympy.expand(number)
+    return sympy.expand(inductor.number_of_digits(indices, extents))
 
 
 def segment_length(nest: StoreNest, row: int | None) -> int | None:
