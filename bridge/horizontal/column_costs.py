@@ -247,7 +247,7 @@ def cost_of(kernel: Kernel, in_cache: int = 0) -> int:
 def _beside_stores(tile: Tile) -> int:
     """Return the bytes around what the kernels that are divided store in large steps, which alone have tiles for it."""
     rows = max(ELEMENTS_OF_ROWS // tile.columns, 1)
-    return sum(inductor.bytes_beside_stores(one.whole, rows) for one in tile.divided)
+    return sum(sum(inductor.bytes_beside_stores(one.whole, rows).values()) for one in tile.divided)
 
 
 def _cost_of_band(tile: Tile, band: Kernel, block: int) -> int:

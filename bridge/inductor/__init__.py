@@ -96,10 +96,11 @@ from .schedule import (
     storage_of,
     subscripts_read,
 )
-from .sectors import bytes_beside_tile
+from .sectors import RowAccess, accesses_far_apart, bytes_beside_tile
 from .sizes import (
     buffers_stored,
     coefficient,
+    contiguous_run,
     has_steps,
     linear_step,
     loop_cuts,

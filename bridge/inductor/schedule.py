@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
@@ -306,6 +307,9 @@ SECTOR = 32
 #: same time: on an H100, 32 MB of float8 took a kernel of rows 80 us more than their bytes, and not 300.
 STORED_APART = 8
 
+#: As many rows are asked whether they follow each other in memory.
+LONGEST_LINE = 64
+
 
 def bytes_beside(node: Kernel, rows: int = 1) -> int:
     """Return the bytes that a kernel of rows moves and does not use, for typical sizes; for cost only.
@@ -348,35 +352,35 @@ def bytes_beside_rows(node: Kernel, rows: int, tiled: AbstractSet[str] = frozens
     return int(beside)
 
 
-def bytes_beside_stores(node: Kernel, rows: int, of: AbstractSet[str] | None = None) -> int:
+def bytes_beside_stores(node: Kernel, rows: int) -> dict[str, int]:
     """Return the bytes that a kernel whose blocks have `rows` whole rows stores in addition to those that are meant.
 
-    For typical sizes, and for cost only.  They are around what it stores in steps of a sector or more along a row.
-    of: the operations whose stores count, None for all.
+    By buffer, for typical sizes, and for cost only.  They are around what it stores in steps of a sector or more along
+    a row.
     """
     from torch._inductor.virtualized import V
 
-    names, beside = node.get_operation_names(), 0
+    names, beside = node.get_operation_names(), Counter[str]()
     lengths = [size_hint(_product(node_sizes(own)[1])) for own in loop_nodes(node)]
     stores = {
         dep
         for own in loop_nodes(node)
-        if of is None or own.get_name() in of
         for dep in plain_accesses(own.read_writes.writes)
         if not stays_inside(node.scheduler, dep.name, names)
     }
     for dep in stores:
         if _innermost_step(dep) * buffer_dtype(dep.name).itemsize >= SECTOR:
             near = _rows_in_sector(dep, rows, max(lengths))
-            beside += V.graph.get_dep_size_hint(dep) * max(STORED_APART - near, 0) // near
-    return beside
+            beside[dep.name] += V.graph.get_dep_size_hint(dep) * max(STORED_APART - near, 0) // near
+    return +beside
 
 
 def _rows_in_sector(dep: Dependency, rows: int, length: int) -> int:
-    """Return how many of a block's rows have their first elements in one sector.
+    """Return how many of a block's rows store their first elements into one sector at a time.
 
     They need not follow one another: of images in windows those of a line do, and below one another are those that are
-    a window's width apart. length: lanes of a row.
+    a window's width apart.  But some have to: Triton gives a warp neighbours along a row where it knows of none in
+    other rows, as for lines of seven.  length: lanes of a row.
     """
     loops, weight = [], 1
     for variable, size in reversed([*zip(dep.var_names, map(size_hint, dep.size), strict=True)]):
@@ -388,6 +392,9 @@ def _rows_in_sector(dep: Dependency, rows: int, length: int) -> int:
         return size_hint(dep.index.subs(lane))
 
     first, elements = place(0), SECTOR // buffer_dtype(dep.name).itemsize
+    one_after_another = next((row for row in range(1, LONGEST_LINE) if place(row) != first + row), LONGEST_LINE)
+    if one_after_another % 2:
+        return 1
     return sum(abs(place(row) - first) < elements for row in range(rows))
 
 

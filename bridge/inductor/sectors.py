@@ -1,4 +1,7 @@
-"""Tell how many bytes kernels without reductions move around those that they access, in tiles as Inductor has them."""
+"""Tell what kernels access far apart in memory, and how many bytes they move around it.
+
+Those without reductions have tiles as Inductor has them.
+"""
 
 from __future__ import annotations
 
@@ -50,6 +53,33 @@ class Access(NamedTuple):
         return self.step(weight) >= self.of_sector
 
 
+class RowAccess(NamedTuple):
+    """Say by how many elements each loop over rows moves an access, outermost first.
+
+    moved: the bytes of what it accesses.
+    """
+
+    steps: tuple[int, ...]
+    moved: int
+
+
+def accesses_far_apart(nodes: Iterable[LoopNode], rows: int) -> list[RowAccess]:
+    """Return what loops access in steps of a sector or more along their rows, for typical sizes; for cost only.
+
+    Without what only they use.  rows: how many outer loops of each node go over rows.
+    """
+    own = list(nodes)
+    names = {node.get_name() for node in own}
+    found: dict[Access, None] = {}
+    for node in own:
+        for access in _accesses_of(node):
+            if len(access.steps) > rows and access.is_far(1) and not stays_inside(node.scheduler, access.buffer, names):
+                found[access] = None
+    return [
+        RowAccess(tuple(step for _, step in reversed(one.steps[-rows:])), one.elements * one.itemsize) for one in found
+    ]
+
+
 def bytes_beside_tile(kernel: Kernel) -> int:
     """Return the bytes that a kernel without reductions moves and does not use, for typical sizes; for cost only.
 
@@ -81,7 +111,8 @@ def _accesses_of(node: LoopNode) -> Iterable[Access]:
     from torch._inductor.loop_body import MemoryUsageType
 
     body = node_body(node)
-    sizes = dict(zip(body.iter_vars, map(size_hint, body.sizes[0]), strict=True))
+    extents = (*body.sizes[0], *body.sizes[1])
+    sizes = dict(zip((*body.iter_vars, *body.reduce_vars), map(size_hint, extents), strict=True))
     kinds = (MemoryUsageType.LOAD, MemoryUsageType.STORE)
     entries = [(kind, entry) for kind in kinds for entry in body.memory_usage.get(kind, ())]
     for kind, entry in entries:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from math import prod
 from typing import TypeAlias
@@ -108,6 +108,19 @@ def step_along(index: sympy.Expr, variable: sympy.Symbol, variables: AbstractSet
     first = dict.fromkeys(index.free_symbols & variables, 0)
     step = index.subs({**first, variable: 1}) - index.subs(first)
     return abs(size_hint(step.expand(identity=True)))
+
+
+def contiguous_run(loops: Iterable[tuple[int, int]]) -> int:
+    """Return how many iterations follow each other in memory.
+
+    loops: by how many elements each moves, and its iterations, the innermost first.
+    """
+    run = 1
+    for step, size in loops:
+        if step != run and size != 1:
+            break
+        run *= size
+    return run
 
 
 def number_of_digits(digits: Sequence[sympy.Expr], sizes: Sequence[sympy.Expr | int]) -> sympy.Expr:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 from math import prod
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from ... import inductor
@@ -20,6 +22,7 @@ from ..triton.profitability import (
     traffic,
     traffic_of_one,
 )
+from .loop_order import in_memory_order
 from .programs import Executed, executed, lost_bytes, row_of_block, rows_of_block
 from .times import computed_again, computes_long, times_apart
 
@@ -47,6 +50,7 @@ def rewrite(
     with contextlib.ExitStack() as undo:
         _set_bodies(band, nodes, undo)
         if inductor.generates_triton(inductor.device_of(first)):
+            band = _in_memory_order(band, nodes, undo)
             codegen.run_in_lanes(*place[:2])
         judged = [] if timing else kernels
         kernel, decisions = _one_kernel([nodes[n.name] for n in band.nodes], judged)
@@ -66,7 +70,7 @@ class _Before(NamedTuple):
 
     loaded: bytes; executed: by each of several; unrolled: lanes reduce by themselves what they reduced in loops; time:
     of several, as the bytes that a GPU moves in it; beside: bytes that those of several without reductions move around
-    what they access.
+    what they access; stored: those that several with reductions store around each buffer, in blocks of as many rows.
     """
 
     loaded: int
@@ -74,14 +78,26 @@ class _Before(NamedTuple):
     unrolled: bool
     time: int = 0
     beside: int = 0
+    stored: Mapping[str, int] = MappingProxyType({})
 
 
 def _before(band: LiftedBand, nodes: dict[str, LoopNode], kernels: list[Kernel]) -> _Before:
     done = [executed(kernel) for kernel in kernels] if len(kernels) > 1 else []
     time = times_apart(kernels, done) if done else 0
-    loops = [kernel for kernel in kernels if len(kernels) > 1 and not inductor.reduces(kernel)]
-    beside = sum(map(inductor.bytes_beside_tile, loops))
-    return _Before(sum(map(_bytes_loaded, kernels)), done, _unrolled_reductions(band, nodes), time, beside)
+    several = kernels if len(kernels) > 1 else []
+    beside = sum(inductor.bytes_beside_tile(kernel) for kernel in several if not inductor.reduces(kernel))
+    unrolled = _unrolled_reductions(band, nodes)
+    stored = _stored_beside(several, rows_of_block(band, unrolled))
+    return _Before(sum(map(_bytes_loaded, kernels)), done, unrolled, time, beside, stored)
+
+
+def _stored_beside(kernels: list[Kernel], rows: int) -> dict[str, int]:
+    """Return the bytes that Triton kernels with reductions store around each buffer."""
+    kernels = [k for k in kernels if inductor.generates_triton(inductor.device_of(k)) and inductor.reduces(k)]
+    found = Counter[str]()
+    for kernel in kernels:
+        found.update(inductor.bytes_beside_stores(kernel, rows))
+    return found
 
 
 def _choose_blocks(kernel: Kernel, band: LiftedBand, unrolled: bool, undo: contextlib.ExitStack) -> list[str]:
@@ -106,47 +122,52 @@ def _set_bodies(band: LiftedBand, nodes: dict[str, LoopNode], undo: contextlib.E
         inductor.forget_waiting([nodes[lifted.name] for lifted in band.nodes], undo)
 
 
+def _in_memory_order(band: LiftedBand, nodes: dict[str, LoopNode], undo: contextlib.ExitStack) -> LiftedBand:
+    """Give nodes the order of rows in which memory has most neighbours, until `undo` is closed; return their band."""
+    ordered = in_memory_order(band, [nodes[lifted.name] for lifted in band.nodes]) if band.in_registers else None
+    if ordered is not None:
+        _set_bodies(ordered, nodes, undo)
+    return ordered or band
+
+
 def _check_profit(kernel: Kernel, kernels: list[Kernel], band: LiftedBand, before: _Before) -> None:
     """Raise Unsupported where a kernel is expected to be slower than those that it replaces."""
     _check_time(kernel, kernels, before)
     if inductor.generates_triton(inductor.device_of(kernel)):
         _check_tile(kernel, kernels, before)
-        _check_rows(kernel, kernels, band, before.loaded, before.unrolled)
+        _check_rows(kernel, kernels, band, before)
         _check_programs(kernel, kernels, band, before)
 
 
-def _check_rows(kernel: Kernel, kernels: list[Kernel], band: LiftedBand, loaded: int, unrolled: bool = False) -> None:
+def _check_rows(kernel: Kernel, kernels: list[Kernel], band: LiftedBand, before: _Before) -> None:
     """Raise Unsupported where a kernel that keeps whole rows moves more bytes beside them than it saves.
 
     A row along which memory is far apart is for a tile of many rows, as Inductor has it: a block has too few.  In the
     place of one kernel it saves nothing but what is loaded again, and other loops alone only cost it its tiles.  Of
     one of Inductor's stages each has what is in registers in its own shape, and rows that are kept were faster.
-
-    loaded: bytes that the kernels loaded before they had other loops; unrolled: lanes reduce by themselves.
     """
     names, alone = sorted(kernel.get_operation_names()), len(kernels) == 1
-    if alone and not (band.in_registers and _gains(kernel, kernels[0], band.registers, loaded)):
+    if alone and not (band.in_registers and _gains(kernel, kernels[0], band.registers, before.loaded)):
         raise Unsupported(Reason.not_profitable, f"{names}: other loops, and nothing less to load")
-    beside = _beside_rows(kernel, kernels, band, rows_of_block(band, unrolled))
+    beside = _beside_rows(kernel, kernels, band, before)
     saved = saved_bytes(kernel.get_operation_names(), kernels) if beside else 0
     if beside > max(saved, 0):
         detail = f"one kernel {_saving(saved)}, and moves {beside / 2**20:.1f} MB beside its rows"
         raise Unsupported(Reason.not_profitable, f"{names}: {detail}")
 
 
-def _beside_rows(kernel: Kernel, kernels: list[Kernel], band: LiftedBand, rows: int) -> int:
-    """Return the bytes that a kernel of rows moves beside those that it uses, so many rows at a time.
+def _beside_rows(kernel: Kernel, kernels: list[Kernel], band: LiftedBand, before: _Before) -> int:
+    """Return the bytes that a kernel of rows moves beside those that it uses, a block of rows at a time.
 
-    Around what it loads into the rows that it keeps, and around what was stored in tiles, or, of one kernel that looped
-    over its rows, in blocks of many.
+    Around what it loads into the rows that it keeps, and around what was stored in tiles, in another order of the rows,
+    or, of one kernel that looped over its rows, in blocks of many.
     """
-    beside = 0
+    beside, rows = 0, rows_of_block(band, before.unrolled)
     if band.in_registers and band.registers is not None:
         beside += inductor.bytes_beside_rows(kernel, 1 if len(kernels) == 1 else rows, _tiled(kernels))
-    if len(kernels) == 1:
-        beside += inductor.bytes_beside_stores(kernel, rows)
-    elif inductor.reduces(kernel):
-        beside += inductor.bytes_beside_stores(kernel, rows, _tiled(kernels))
+    if len(kernels) == 1 or inductor.reduces(kernel):
+        stored = inductor.bytes_beside_stores(kernel, rows)
+        beside += sum(max(moved - before.stored.get(name, 0), 0) for name, moved in stored.items())
     return beside
 
 

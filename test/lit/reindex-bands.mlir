@@ -1151,3 +1151,110 @@ func.func @should_not_follow_away_from_another(%in: memref<256x16xf32>, %max: me
   } {bridge.kernels = [2], bridge.nodes = ["reader"]}
   return
 }
+
+// -----
+
+// A copy in 8 x 8, of the first kernel, has the consumer's loops: it stays, and
+// the kernel's other nests get them.
+
+// CHECK-LABEL: func @should_reindex_beside_a_reader_with_the_loops
+// CHECK: affine.for %[[J:.*]] = 0 to 8 {
+// CHECK-NEXT: affine.for %[[K:.*]] = 0 to 8 {
+// CHECK-NEXT: affine.for %[[R:.*]] = 0 to 96 {
+// CHECK-NEXT: affine.load %arg0[%[[J]] * 8 + %[[K]], %[[R]]]
+// CHECK: bridge.nodes = ["exp"]
+// CHECK: affine.load %arg1[%{{.*}} * 8 + %{{.*}}, %{{.*}}]
+// CHECK: bridge.nodes = ["copy"]
+// CHECK: affine.for %[[J:.*]] = 0 to 8 {
+// CHECK-NEXT: affine.for %[[K:.*]] = 0 to 8 {
+// CHECK-NEXT: affine.for %{{.*}} = 0 to 96 iter_args
+// CHECK: bridge.nodes = ["sum"]
+// FUSED-LABEL: func @should_reindex_beside_a_reader_with_the_loops
+// FUSED: bridge.band,
+// FUSED-NEXT: return
+func.func @should_reindex_beside_a_reader_with_the_loops(%in: memref<64x96xf32>, %e: memref<64x96xf32>, %copy: memref<8x8x96xf32>, %sum: memref<64xf32>, %out: memref<8x8x96xf32>) {
+  %zero = arith.constant 0.0 : f32
+  affine.for %i = 0 to 64 {
+    affine.for %r = 0 to 96 {
+      %x = affine.load %in[%i, %r] : memref<64x96xf32>
+      %y = math.exp %x : f32
+      affine.store %y, %e[%i, %r] : memref<64x96xf32>
+    }
+  } {bridge.kernels = [0], bridge.nodes = ["exp"]}
+  affine.for %j = 0 to 8 {
+    affine.for %k = 0 to 8 {
+      affine.for %r = 0 to 96 {
+        %y = affine.load %e[%j * 8 + %k, %r] : memref<64x96xf32>
+        affine.store %y, %copy[%j, %k, %r] : memref<8x8x96xf32>
+      }
+    }
+  } {bridge.kernels = [0], bridge.nodes = ["copy"]}
+  affine.for %i = 0 to 64 {
+    %s = affine.for %r = 0 to 96 iter_args(%a = %zero) -> (f32) {
+      %y = affine.load %e[%i, %r] : memref<64x96xf32>
+      %b = arith.addf %a, %y : f32
+      affine.yield %b : f32
+    }
+    affine.store %s, %sum[%i] : memref<64xf32>
+  } {bridge.kernels = [0], bridge.nodes = ["sum"]}
+  affine.for %j = 0 to 8 {
+    affine.for %k = 0 to 8 {
+      affine.for %r = 0 to 96 {
+        %s = affine.load %sum[%j * 8 + %k] : memref<64xf32>
+        %y = affine.load %e[%j * 8 + %k, %r] : memref<64x96xf32>
+        %z = arith.divf %y, %s : f32
+        affine.store %z, %out[%j, %k, %r] : memref<8x8x96xf32>
+      }
+    }
+  } {bridge.kernels = [1], bridge.nodes = ["divide"]}
+  return
+}
+
+// -----
+
+// The same with a copy in the order of the square's columns: its loops have the
+// same domains, and iterations that read other rows.
+
+// CHECK-LABEL: func @should_not_reindex_beside_a_reader_in_another_order
+// CHECK: affine.for %{{.*}} = 0 to 64 {
+// CHECK: bridge.nodes = ["exp"]
+// CHECK: bridge.nodes = ["copy"]
+// CHECK: affine.for %{{.*}} = 0 to 64 {
+// CHECK: bridge.nodes = ["sum"]
+func.func @should_not_reindex_beside_a_reader_in_another_order(%in: memref<64x96xf32>, %e: memref<64x96xf32>, %copy: memref<8x8x96xf32>, %sum: memref<64xf32>, %out: memref<8x8x96xf32>) {
+  %zero = arith.constant 0.0 : f32
+  affine.for %i = 0 to 64 {
+    affine.for %r = 0 to 96 {
+      %x = affine.load %in[%i, %r] : memref<64x96xf32>
+      %y = math.exp %x : f32
+      affine.store %y, %e[%i, %r] : memref<64x96xf32>
+    }
+  } {bridge.kernels = [0], bridge.nodes = ["exp"]}
+  affine.for %j = 0 to 8 {
+    affine.for %k = 0 to 8 {
+      affine.for %r = 0 to 96 {
+        %y = affine.load %e[%k * 8 + %j, %r] : memref<64x96xf32>
+        affine.store %y, %copy[%j, %k, %r] : memref<8x8x96xf32>
+      }
+    }
+  } {bridge.kernels = [0], bridge.nodes = ["copy"]}
+  affine.for %i = 0 to 64 {
+    %s = affine.for %r = 0 to 96 iter_args(%a = %zero) -> (f32) {
+      %y = affine.load %e[%i, %r] : memref<64x96xf32>
+      %b = arith.addf %a, %y : f32
+      affine.yield %b : f32
+    }
+    affine.store %s, %sum[%i] : memref<64xf32>
+  } {bridge.kernels = [0], bridge.nodes = ["sum"]}
+  affine.for %j = 0 to 8 {
+    affine.for %k = 0 to 8 {
+      affine.for %r = 0 to 96 {
+        %s = affine.load %sum[%j * 8 + %k] : memref<64xf32>
+        %y = affine.load %e[%j * 8 + %k, %r] : memref<64x96xf32>
+        %z = arith.divf %y, %s : f32
+        affine.store %z, %out[%j, %k, %r] : memref<8x8x96xf32>
+      }
+    }
+  } {bridge.kernels = [1], bridge.nodes = ["divide"]}
+  return
+}

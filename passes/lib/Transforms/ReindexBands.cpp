@@ -148,7 +148,7 @@ private:
     if (!reindexing || (shared && reindexing->map.isIdentity()))
       return false;
     bool leaves = shared || !reindexing->domain.empty();
-    SmallVector<Member> members = getMembers(to, roots);
+    SmallVector<Member> members = getMembers(to, *reindexing, roots);
     if (llvm::any_of(members, [&](Member &member) {
           return moved.contains(member.root) ||
                  (leaves &&
@@ -181,15 +181,17 @@ private:
     });
   }
 
-  /// Returns the nests of the producer's kernel; empty if one of them cannot
-  /// get the producer's loops.
-  SmallVector<Member> getMembers(Nest &producer, ArrayRef<AffineForOp> roots) {
+  /// Returns the nests of the producer's kernel, without those that have the
+  /// consumer's loops already; empty if one of them cannot get the producer's.
+  SmallVector<Member> getMembers(Nest &producer, const Reindexing &reindexing,
+                                 ArrayRef<AffineForOp> roots) {
     SmallVector<AffineForOp> others;
     SmallVector<Member> members;
     for (AffineForOp root : getKernelNests(producer, roots, &others))
       members.push_back({root, std::nullopt});
     if (members.empty())
       return {};
+    takeReindexed(others, members, reindexing);
     for (AffineForOp root : others) {
       Nest other = getNest(root);
       // Its innermost loop is over what the producer reduces.
@@ -203,6 +205,57 @@ private:
     return members;
   }
 
+  /// Removes the nests that have the consumer's loops from `others`.
+  void takeReindexed(SmallVector<AffineForOp> &others, ArrayRef<Member> members,
+                     const Reindexing &reindexing) {
+    if (!reindexing.domain.empty())
+      return;
+    SmallVector<AffineForOp> over{reindexing.from.front()};
+    auto isOver = [&](AffineForOp root) {
+      bool found = isReindexed(root, members, over, reindexing);
+      if (found)
+        over.push_back(root);
+      return found;
+    };
+    for (size_t before = others.size() + 1; others.size() < before;) {
+      before = others.size();
+      llvm::erase_if(others, isOver);
+    }
+  }
+
+  /// True if the nest reads what one of the members computes in the iteration
+  /// in which it would with the consumer's loops, or what one of the nests
+  /// `over` these computes in its own iteration, or if one of them reads that.
+  bool isReindexed(AffineForOp root, ArrayRef<Member> members,
+                   ArrayRef<AffineForOp> over, const Reindexing &reindexing) {
+    AffineMap same = AffineMap::getMultiDimIdentityMap(reindexing.from.size(),
+                                                       &getContext());
+    return llvm::any_of(members,
+                        [&](const Member &member) {
+                          return isRead(member.root, root, reindexing.map,
+                                        reindexing.from);
+                        }) ||
+           llvm::any_of(over, [&](AffineForOp other) {
+             return isRead(other, root, same, reindexing.from) ||
+                    isRead(root, other, same, reindexing.from);
+           });
+  }
+
+  /// True if `reader` has the loops `from` outermost, and reads what the
+  /// iteration of the writer's loops that the map gives computes.
+  bool isRead(AffineForOp writer, AffineForOp reader, AffineMap map,
+              ArrayRef<AffineForOp> from) {
+    Nest to = getNest(writer), own = getNest(reader);
+    if (to.loops.size() < map.getNumResults())
+      return false;
+    auto loops = ArrayRef(to.loops).take_front(map.getNumResults());
+    auto found = getReindexing(to, own, loops, /*mayGuard=*/false);
+    return found && found->map == map &&
+           llvm::equal(found->from, from, [](AffineForOp a, AffineForOp b) {
+             return haveSameDomain(a, b);
+           });
+  }
+
   /// Returns the map from the outermost loops of `from` to the iteration of
   /// `loops`, the outer ones of `to`, that computes what `from` reads. Nothing
   /// if it is no bijection, or if the inner loops of the two differ. With
@@ -213,17 +266,18 @@ private:
     auto reaching = solveFirstLoad(to, from);
     if (!reaching || loops.empty())
       return std::nullopt;
+    unsigned inner = to.loops.size() - loops.size();
     SmallVector<AffineForOp> outer;
     SmallVector<AffineExpr> dims(reaching->operands.size());
     for (AffineForOp loop : from.loops) {
       auto it = llvm::find(reaching->operands, loop.getInductionVar());
-      if (it == reaching->operands.end())
+      if (it == reaching->operands.end() ||
+          outer.size() + inner == reaching->operands.size())
         break;
       dims[it - reaching->operands.begin()] =
           getAffineDimExpr(outer.size(), &getContext());
       outer.push_back(loop);
     }
-    unsigned inner = to.loops.size() - loops.size();
     if (outer.size() + inner != reaching->operands.size() ||
         !areInnerLoops(*reaching, dims, ArrayRef(to.loops).take_back(inner)))
       return std::nullopt;

@@ -117,7 +117,8 @@ def ReindexBands : Pass<"bridge-reindex-bands", "::mlir::func::FuncOp"> {
           affine.store %v, %x[%k * 8 + %j, %r] : memref<64x96xf32>
     ```
 
-    A kernel is not changed if one of its nests cannot get the loops.
+    A nest of the kernel that reads the producer's rows in the consumer's loops
+    stays as it is. A kernel is not changed if one of its nests cannot get the loops.
 
     A consumer that has one iteration for each of a reduction's, in another order,
     takes the producer's loops instead: others may read the same in the

@@ -42,6 +42,20 @@ def test_what_a_tile_has_no_neighbours_of_moves_with_its_sector(function, beside
     assert found == [beside]
 
 
+def test_rows_of_channels_are_far_apart_in_planes():
+    """What is contiguous along a row is not, and what only the nodes use does not count."""
+    found: list[list[sectors.RowAccess]] = []
+
+    def look(kernels):
+        nodes = [node for kernel in kernels for node in sectors.loop_nodes(kernel)]
+        found.append(sectors.accesses_far_apart([node for node in nodes if node.is_reduction()], 3))
+
+    look_at_gpu_schedule(lambda x: x - x.amax(1, keepdim=True), [torch.empty(8, 512, 64, 64)], look)
+    assert found == [[sectors.RowAccess((512 * 4096, 64, 1), 8 * 512 * 4096 * 4)]]
+    look_at_gpu_schedule(lambda x: x - x.amax(3, keepdim=True), [torch.empty(8, 512, 64, 64)], look)
+    assert found[1] == []
+
+
 def access(steps, stores=False, elements=1000, itemsize=2):
     return sectors.Access("x", stores, tuple(steps), 0, elements, itemsize)
 

@@ -110,3 +110,17 @@ def test_groups_have_as_many_rows_each():
     with V.set_graph_handler(SimpleNamespace(sizevars=SizeVarAllocator(ShapeEnv()))):
         assert sizes.of_each(12, 3) == 4 and sizes.of_each(256 * S, S) == 256 and sizes.of_each(6 * S, 3) == 2 * S
         assert [sizes.known_divisor(e) for e in (12, S, 40 * S, 8 * S + 12)] == [12, 1, 40, 4]
+
+
+@pytest.mark.parametrize(
+    ("loops", "run"),
+    [
+        ([(1, 7), (7, 8), (392, 8)], 56),
+        ([(1, 7), (56, 8)], 7),
+        ([(2, 8)], 1),
+        ([(0, 1), (1, 8), (0, 1), (8, 2)], 16),
+        ([], 1),
+    ],
+)
+def test_iterations_follow_each_other_in_memory_up_to_the_first_gap(loops, run):
+    assert sizes.contiguous_run(loops) == run

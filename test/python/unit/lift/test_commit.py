@@ -67,7 +67,7 @@ def test_sums_of_columns_have_launches_of_their_own():
 def test_other_loops_alone_are_no_gain():
     kernel = SimpleNamespace(get_operation_names=lambda: {"op0"})
     with pytest.raises(Unsupported, match="nothing less to load") as refusal:
-        commit._check_rows(kernel, [kernel], SimpleNamespace(in_registers=False), 0)
+        commit._check_rows(kernel, [kernel], SimpleNamespace(in_registers=False), commit._Before(0, [], False))
     assert refusal.value.reason is Reason.not_profitable
 
 
@@ -77,11 +77,11 @@ def test_other_loops_are_a_gain_where_less_is_loaded(monkeypatch, before):
     kernel = SimpleNamespace(get_operation_names=lambda: {"op0"})
     band = SimpleNamespace(in_registers=True, registers=None)
     monkeypatch.setattr(commit.inductor, "bytes_loaded", lambda kernel: 100)
-    monkeypatch.setattr(commit.inductor, "bytes_beside_stores", lambda kernel, rows: 0)
+    monkeypatch.setattr(commit.inductor, "bytes_beside_stores", lambda kernel, rows: {})
     if before > 100:
-        return commit._check_rows(kernel, [kernel], band, before)
+        return commit._check_rows(kernel, [kernel], band, commit._Before(before, [], False))
     with pytest.raises(Unsupported, match="nothing less to load"):
-        commit._check_rows(kernel, [kernel], band, before)
+        commit._check_rows(kernel, [kernel], band, commit._Before(before, [], False))
 
 
 @pytest.mark.parametrize("rows", [8, 1])
@@ -90,13 +90,13 @@ def test_a_row_is_not_kept_whose_stores_need_a_block_of_many(monkeypatch, rows):
     kernel = SimpleNamespace(get_operation_names=lambda: {"op0"})
     band = SimpleNamespace(in_registers=True, registers=None)
     monkeypatch.setattr(commit.inductor, "bytes_loaded", lambda kernel: 100)
-    monkeypatch.setattr(commit.inductor, "bytes_beside_stores", lambda kernel, rows: 10 if rows == 1 else 0)
+    monkeypatch.setattr(commit.inductor, "bytes_beside_stores", lambda kernel, rows: {"buf0": 10} if rows == 1 else {})
     monkeypatch.setattr(commit, "saved_bytes", lambda names, kernels: 0)
     monkeypatch.setattr(commit, "rows_of_block", lambda band, unrolled: rows)
     if rows > 1:
-        return commit._check_rows(kernel, [kernel], band, 200)
+        return commit._check_rows(kernel, [kernel], band, commit._Before(200, [], False))
     with pytest.raises(Unsupported, match="beside its rows"):
-        commit._check_rows(kernel, [kernel], band, 200)
+        commit._check_rows(kernel, [kernel], band, commit._Before(200, [], False))
 
 
 @pytest.mark.parametrize(("lost", "pays"), [(1 << 20, True), (8 << 20, False)])
