@@ -433,12 +433,16 @@ def buffer_dtype(name: str) -> torch.dtype:
 
 def _layout_of(name: str) -> tuple[Sequence[Any], Sequence[Any], Any]:
     """Return (sizes, strides, offset) of a buffer."""
+    from torch._inductor import ir
     from torch._inductor.virtualized import V
 
     if name in V.graph.constants:
         value = V.graph.constants[name]
         return value.size(), value.stride(), value.storage_offset()
-    layout = V.graph.get_buffer(name).get_layout()
+    buffer = V.graph.get_buffer(name)
+    if isinstance(buffer, ir.MutationOutput):  # what a call has written into a buffer is laid out as that is
+        return _layout_of(V.graph.scheduler.mutation_real_name[name])
+    layout = buffer.get_layout()
     if hasattr(layout, "real_layout"):  # of what is written through a view: the sizes are the view's
         layout = layout.real_layout()
     return layout.size, layout.stride, layout.offset
