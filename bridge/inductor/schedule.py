@@ -431,18 +431,24 @@ def buffer_dtype(name: str) -> torch.dtype:
     return V.graph.get_dtype(name)
 
 
-def _layout_of(name: str) -> tuple[Sequence[Any], Sequence[Any], Any]:
-    """Return (sizes, strides, offset) of a buffer."""
+def laid_out_as(name: str) -> str:
+    """Return the buffer whose layout a buffer has: of what a call has written, the one written into."""
     from torch._inductor import ir
     from torch._inductor.virtualized import V
 
+    written = isinstance(V.graph.name_to_buffer.get(name), ir.MutationOutput)
+    return V.graph.scheduler.mutation_real_name[name] if written else name
+
+
+def _layout_of(name: str) -> tuple[Sequence[Any], Sequence[Any], Any]:
+    """Return (sizes, strides, offset) of a buffer."""
+    from torch._inductor.virtualized import V
+
+    name = laid_out_as(name)
     if name in V.graph.constants:
         value = V.graph.constants[name]
         return value.size(), value.stride(), value.storage_offset()
-    buffer = V.graph.get_buffer(name)
-    if isinstance(buffer, ir.MutationOutput):  # what a call has written into a buffer is laid out as that is
-        return _layout_of(V.graph.scheduler.mutation_real_name[name])
-    layout = buffer.get_layout()
+    layout = V.graph.get_buffer(name).get_layout()
     if hasattr(layout, "real_layout"):  # of what is written through a view: the sizes are the view's
         layout = layout.real_layout()
     return layout.size, layout.stride, layout.offset

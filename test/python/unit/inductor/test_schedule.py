@@ -11,7 +11,7 @@ from schedules import look_at_gpu_schedule, scheduled
 from torch._inductor.scheduler import FusedSchedulerNode
 from torch.utils._sympy.functions import Identity
 
-from bridge.inductor import schedule
+from bridge.inductor import inspection, schedule
 
 
 def test_step_of_an_index_that_sympy_is_not_to_simplify(monkeypatch):
@@ -47,10 +47,13 @@ def test_what_a_call_has_overwritten_is_as_large_as_it_was():
     def look(kernels):
         read = {name for kernel in kernels for name in schedule.buffers_read(kernel)}
         seen.extend(schedule.buffer_numel(name) for name in sorted(read - {"buf0"}))
+        shapes.extend(map(inspection.buffer_shape, read))
 
     seen: list[sympy.Expr] = []
+    shapes: list[list[str]] = []
     look_at_gpu_schedule(overwritten, [torch.empty(8, 160)], look)
     assert len(seen) > 1 and set(seen) == {1280}
+    assert all(shape == ["8", "160"] for shape in shapes)
 
 
 @pytest.mark.parametrize(("rows", "moved"), [(2, 2 * 7 * 4), (4096, 64 * 4)])
