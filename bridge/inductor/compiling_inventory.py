@@ -207,8 +207,8 @@ torch._inductor.graph
     GraphLowering.set_current_device(self, device)
     SubgraphLowering.parent
 torch._inductor.ir
-    ExternKernelAlloc ExternKernelOut FallbackKernel MultiOutput MultiOutputLayout NonOwningLayout NoneLayout Pointwise
-        Reduction Scatter StorageBox TensorBox
+    ExternKernelAlloc ExternKernelOut FallbackKernel MultiOutput MultiOutputLayout MutationOutput NonOwningLayout
+        NoneLayout Pointwise Reduction Scatter StorageBox TensorBox
     Buffer.get_inputs_that_alias_output(self)
     Buffer.get_mutation_names(self)
     Buffer.get_output_spec(self)

@@ -9,6 +9,7 @@ from .derived import derive_code_generator
 from .graphs import short_place, users_frame
 from .mixed import done_by_mixed_kernel
 from .protocols import Kernel, LoopNode, Schedule
+from .schedule import laid_out_as
 
 #: Takes a kernel's name, the names of its nodes, and its source.
 Seen: TypeAlias = Callable[[str, list[str], str], None]
@@ -76,6 +77,7 @@ def buffer_shape(name: str) -> list[str]:
     """Return a buffer's extents, as text."""
     from torch._inductor.virtualized import V
 
+    name = laid_out_as(name)
     constant = V.graph.constants.get(name)
     return list(map(str, V.graph.get_buffer(name).get_size() if constant is None else constant.size()))
 

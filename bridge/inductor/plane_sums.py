@@ -92,7 +92,9 @@ def _loops_over_planes(body: LoopBody, part: LoopNode, rows: int) -> int:
         counts = [size_hint(prod(reduced[:loops])) for loops in range(1, len(reduced))]
         return next((loops for loops, count in enumerate(counts, 1) if count >= rows), 0)
     elements = size_hint(prod(iterated) * prod(reduced))
-    large = [name for name in buffers_read(part) if size_hint(buffer_numel(name)) >= elements]
+    real = part.scheduler.mutation_real_name  # loops load from a buffer by its first name, whoever has written into it
+    read = {real.get(name, name) for name in buffers_read(part)}
+    large = [name for name in read if size_hint(buffer_numel(name)) >= elements]
     found = {_loops_outside(body, index) for name in large for index in loaded_at(body, name)}
     return found.pop() if len(found) == 1 else 0
 

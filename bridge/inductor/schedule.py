@@ -438,10 +438,20 @@ def buffer_dtype(name: str) -> torch.dtype:
     return V.graph.get_dtype(name)
 
 
+def laid_out_as(name: str) -> str:
+    """Return the buffer whose layout a buffer has: of what a call has written, the one written into."""
+    from torch._inductor import ir
+    from torch._inductor.virtualized import V
+
+    written = isinstance(V.graph.name_to_buffer.get(name), ir.MutationOutput)
+    return V.graph.scheduler.mutation_real_name[name] if written else name
+
+
 def _layout_of(name: str) -> tuple[Sequence[Any], Sequence[Any], Any]:
     """Return (sizes, strides, offset) of a buffer."""
     from torch._inductor.virtualized import V
 
+    name = laid_out_as(name)
     if name in V.graph.constants:
         value = V.graph.constants[name]
         return value.size(), value.stride(), value.storage_offset()

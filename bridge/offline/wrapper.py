@@ -74,16 +74,22 @@ def _dict_entry(node: ast.expr | None, key: str) -> ast.expr | None:
 
 
 def kernel_function(tree: ast.Module) -> ast.FunctionDef:
-    """Return the function of a kernel's module that is the kernel."""
+    """Return the function of a kernel's module that is the kernel.
+
+    Combine functions of scans and reductions come before it, what the template of an attention calls after it.
+    """
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
-    # Helpers (combine functions of scans and reductions) come before it.
-    return functions[-1]
+    return next((function for function in functions if _heuristics(function)), functions[-1])
+
+
+def _heuristics(function: ast.FunctionDef) -> list[ast.Call]:
+    calls = [decorator for decorator in function.decorator_list if isinstance(decorator, ast.Call)]
+    return [call for call in calls if dotted_name(call.func).startswith("triton_heuristics.")]
 
 
 def _heuristic_call(function: ast.FunctionDef) -> ast.Call:
-    for decorator in function.decorator_list:
-        if isinstance(decorator, ast.Call) and dotted_name(decorator.func).startswith("triton_heuristics."):
-            return decorator
+    for call in _heuristics(function):
+        return call
     raise ValueError(f"{function.name} has no decorator from triton_heuristics")
 
 

@@ -50,6 +50,22 @@ def test_what_a_loop_stores_for_its_next_pass_is_moved():
     assert wrong_claims(report, [graph.code for graph in result.graphs], recording.kernels) == []
 
 
+def halves_and_columns(x):
+    left, right = gate(x).chunk(2, -1)
+    return left.softmax(-1) * right, x.sum(-1), x.amax(0)
+
+
+def test_one_launch_that_chooses_from_several_kernels_is_counted_as_it_runs():
+    """Kernels that a launch chooses from were counted as launches, and the launch was not."""
+    backend = functools.partial(bridge_backend, options={"force_fusion": True})
+    with recorded() as recording, torch._inductor.config.patch({"triton.multi_kernel": 2}):
+        result = offline.compile_for_gpu(halves_and_columns, [torch.randn(40, 256)], compile_fx=backend, dynamic=False)
+    codes = [graph.code for graph in result.graphs]
+    assert wrong_claims(bridge.report(), codes, recording.kernels) == []
+    claimed = replace(bridge.report(), kernels_after=bridge.report().kernels_after + 1)
+    assert wrong_claims(claimed, codes, recording.kernels) != []
+
+
 def test_cpp(compiler):
     with recorded() as recording:
         _, codes = run_and_get_code(compiler(rows, backend="bridge"), sample())

@@ -75,7 +75,10 @@ def test_template_is_not_generated_and_not_watched():
 
 def test_shapes_of_buffers_and_of_constants():
     buffer = SimpleNamespace(get_size=lambda: [sympy.Symbol("s0"), sympy.Integer(4)])
-    graph = SimpleNamespace(constants={"weight": torch.empty(2, 3)}, get_buffer={"buf0": buffer}.__getitem__)
+    buffers = {"buf0": buffer}
+    graph = SimpleNamespace(
+        constants={"weight": torch.empty(2, 3)}, get_buffer=buffers.__getitem__, name_to_buffer=buffers
+    )
     with V.set_graph_handler(graph):
         assert inspection.buffer_shape("buf0") == ["s0", "4"]
         assert inspection.buffer_shape("weight") == ["2", "3"]

@@ -64,8 +64,19 @@ def test_kernel_without_heuristic_is_refused():
         parse_kernel("triton_", "@triton.jit\ndef triton_():\n    pass\n")
 
 
-def test_kernel_is_the_last_function_of_its_module():
+def test_kernel_is_the_function_with_a_heuristic():
     assert kernel_function(ast.parse(KERNEL)).name == "triton_"
+
+
+def test_what_a_kernel_calls_may_come_after_it():
+    """The template of flex attention has its helpers behind its kernel, which was taken for the last of them."""
+    source = KERNEL + "\n@triton.jit\ndef forward_inner(q):\n    return q\n"
+    assert kernel_function(ast.parse(source)).name == "triton_"
+    assert parse_kernel("triton_", source).heuristic == "pointwise"
+
+
+def test_without_a_heuristic_the_kernel_is_the_last_function():
+    assert kernel_function(ast.parse(KERNEL.replace("triton_heuristics", "other"))).name == "triton_"
 
 
 @pytest.mark.parametrize(("text", "name"), [("a", "a"), ("a.b.c", "a.b.c"), ("f().b", ""), ("a[0]", "")])
