@@ -1,7 +1,7 @@
 """Put a comparison, which any kernel may compute, in the place of a scatter into the diagonal of a constant.
 
-The gradient of `x.diagonal()` is the example: zeros as large as x, into whose diagonal a kernel of its own stores.  Memory
-moves all zeros twice before their reader has them, and no kernel is fused across the store.  As
+The gradient of `x.diagonal()` is the example: zeros as large as x, into whose diagonal a kernel of its own stores.
+Memory moves all zeros twice before their reader has them, and no kernel is fused across the store.  As
 `where(row == column, gradient, 0)` they are an operation of that reader's, which loads one number a row.
 
 It is so for a diagonal that goes through all of the rows, or of the columns.  Into other tensors a scatter may store in
@@ -29,7 +29,7 @@ def diagonal_by_comparison(graph: Graph) -> Iterator[str]:
         with attempt(node.name):
             scatter = _scatter(node)
             if scatter is not None and _replace(graph, scatter):
-                yield f"{graphs.place(node)}: a diagonal, found by comparing rows with columns and not by its own kernel"
+                yield f"{graphs.place(node)}: a diagonal, found by comparing and not by a kernel of its own"
 
 
 @dataclass(frozen=True)
