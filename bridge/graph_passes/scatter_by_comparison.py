@@ -11,38 +11,39 @@ a comparison's; Inductor has it so, too, where it scatters a number.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 from torch.fx import Graph, Node
-from torch.fx.node import Argument
 
 from ..inductor import graphs
 from ..inductor.graphs import aten
 from ..support.error_boundary import attempt
+from .diagonal_by_comparison import diagonal_by_comparison
+from .made import Made
 
 _SCATTERS = {aten.scatter_add.default, aten.scatter.src}
 
 
 def scatter_by_comparison(graph: Graph) -> Iterator[str]:
-    """Put comparisons in the place of scatters; yields a line about each."""
+    """Put comparisons in the place of scatters, into diagonals too; yields a line about each."""
     for node in list(graph.nodes):
         with attempt(node.name):
             scatter = _scatter(node)
             if scatter is not None and _replace(graph, scatter):
                 yield f"{graphs.place(node)}: one element a row, found by its index and not by a kernel of its own"
+    yield from diagonal_by_comparison(graph)
 
 
 @dataclass(frozen=True)
 class _Scatter:
-    """A scatter of one element along a dimension, of `length`, into a constant."""
+    """A scatter of one element along a dimension into a constant."""
 
     node: Node
     constant: bool | int | float
     dimension: int
-    length: Argument
     index: Node
     source: Node
 
@@ -63,7 +64,7 @@ def _scatter(node: Node) -> _Scatter | None:
     dimension = dim % rank if rank else 0
     if not rank or not all(_has_one(graphs.tensor(operand), shape, dimension) for operand in (index, source)):
         return None
-    return _Scatter(node, base.args[1], dimension, base.args[0][dimension], index, source)
+    return _Scatter(node, base.args[1], dimension, index, source)
 
 
 def _has_one(operand: torch.Tensor, shape: torch.Size, dimension: int) -> bool:
@@ -74,7 +75,7 @@ def _has_one(operand: torch.Tensor, shape: torch.Size, dimension: int) -> bool:
 
 def _replace(graph: Graph, scatter: _Scatter) -> bool:
     """Return True where a comparison is in a scatter's place; changes nothing where its strides would be others."""
-    made = _Made(graph, scatter.node)
+    made = Made(graph, scatter.node)
     with ExitStack() as undo:
         undo.callback(made.erase)
         result = _comparison(made, scatter)
@@ -86,48 +87,16 @@ def _replace(graph: Graph, scatter: _Scatter) -> bool:
     return True
 
 
-@dataclass
-class _Made:
-    """New nodes before another one, with what is known of its place; nodes: in order."""
-
-    graph: Graph
-    before: Node
-    nodes: list[Node] = field(default_factory=list)
-
-    def call(self, target: Callable[..., object], *args: Argument, **kwargs: Argument) -> Node:
-        """Return a new node of a function."""
-        with self.graph.inserting_before(self.before):
-            node = self.graph.call_function(target, args, kwargs)
-        node.meta = dict(self.before.meta)
-        self.nodes.append(node)
-        return graphs.retrace(node)
-
-    def erase(self) -> None:
-        """Take the new nodes out of the graph."""
-        for node in reversed(self.nodes):
-            self.graph.erase_node(node)
-
-
-def _comparison(made: _Made, scatter: _Scatter) -> Node:
+def _comparison(made: Made, scatter: _Scatter) -> Node:
     """Return a node with a scatter's result."""
     value = graphs.tensor(scatter.node)
-    place = made.call(
-        torch.ops.prims.iota.default,
-        scatter.length,
-        start=0,
-        step=1,
-        dtype=torch.int64,
-        device=value.device,
-        requires_grad=False,
-    )
-    for _ in range(value.dim() - scatter.dimension - 1):
-        place = made.call(aten.unsqueeze.default, place, -1)
+    place = made.places(graphs.argument(scatter.node, "self").args[0], scatter.dimension, value)
     found = made.call(aten.eq.Tensor, scatter.index, place)
     rest = made.call(aten.full.default, [], scatter.constant, dtype=value.dtype, device=value.device)
     return made.call(aten.where.self, found, _placed(made, scatter), rest)
 
 
-def _placed(made: _Made, scatter: _Scatter) -> Node:
+def _placed(made: Made, scatter: _Scatter) -> Node:
     """Return what is in a scatter's place: a float that is added to 0.0 is never -0.0."""
     if scatter.node.target is aten.scatter.src or not graphs.tensor(scatter.node).is_floating_point():
         return scatter.source

@@ -47,6 +47,7 @@ from .loads import buffers_loaded_again, bytes_loaded, bytes_loaded_in_passes, b
 from .loops import (
     forget_waiting,
     inductor_ops,
+    keep_inputs,
     make_loop_body,
     merges_softmax_states,
     ops_handler_base,

@@ -174,6 +174,16 @@ def _remove_from_users(node: LoopNode, read_before: Iterable[str], undo: context
             buffer.users = [user for user in buffer.users if user.node is not node or user.is_weak]
 
 
+def keep_inputs(node: LoopNode, undo: contextlib.ExitStack) -> None:
+    """Have a node's results overwrite nothing that it reads, until `undo` is closed."""
+    scheduler = node.scheduler
+    for name in buffers_read(node):
+        buffer = scheduler.name_to_donated_buffer.get(name) or scheduler.name_to_buf.get(name)
+        for user in [user for user in buffer.users if user.node is node] if buffer is not None else []:
+            undo.callback(setattr, user, "can_inplace", user.can_inplace)
+            user.can_inplace = False
+
+
 def forget_waiting(nodes: Sequence[LoopNode], undo: contextlib.ExitStack) -> None:
     """Make no node of a kernel a user of what it only has to come after in that kernel, until `undo` is closed.
 

@@ -30,7 +30,6 @@ from .lanes import (
     find_store_nest,
     in_loops_of,
     known_extents,
-    lane_number,
     loops_around,
     repeated_lanes,
     segment_length,
@@ -48,14 +47,14 @@ class LiftedNode:
 
     iter_sizes / reduce_sizes: extents of its loops, outermost first.
     body: called as `body(iter_indices, reduce_indices)` inside a trace of Inductor's ops.
-    spread: several lanes have the same element, and each would store it.
+    stored_once: the same where several lanes have the same element and the first of them stores it; None elsewhere.
     """
 
     name: str
     iter_sizes: list[sympy.Expr]
     reduce_sizes: list[sympy.Expr]
     body: Callable[[list[sympy.Expr], list[sympy.Expr]], None]
-    spread: bool = False
+    stored_once: Callable[[list[sympy.Expr], list[sympy.Expr]], None] | None = None
 
 
 @dataclass(frozen=True)
@@ -289,7 +288,8 @@ def _lift_node(
 ) -> LiftedNode:
     """Lift one node; Unsupported if its loops cannot be Inductor's."""
     if spread:
-        return replace(_lift_whole(name, stores, nest, scope), spread=True)
+        once = _lift_whole(name, stores, replace(nest, once=True), scope)
+        return replace(_lift_whole(name, stores, nest, scope), stored_once=once.body)
     if not scope.simt_target and any(nest.guards.values()):
         raise Unsupported(Reason.not_liftable, f"{name}: a store under a guard")
     if not scope.simt_target:
@@ -322,7 +322,7 @@ def _lift_whole(name: str, stores: list[ir.Operation], nest: StoreNest, scope: _
         lane = [indices[induction_variable(loop)] for loop in inner]
         for chain in alike(scope.chains, inner):
             indices.update(_bind(chain, in_loops_of(chain, inner, lane)))
-        first = lane_number(lane, known_extents(inner)) if nest.once else None
+        first = sympy.Add(*lane) if nest.once else None  # zero in the first lane alone, whatever the extents
         _run(stores, nest, _environment(scope, indices), first)
 
     return LiftedNode(name, [e for _, e in kept], reduced, body)

@@ -54,7 +54,6 @@ def rewrite(
             codegen.run_in_lanes(*place[:2])
         judged = [] if timing else kernels
         kernel, decisions = _one_kernel([nodes[n.name] for n in band.nodes], judged)
-        _check_spread(kernel, band)
         if judged:
             _check_profit(kernel, judged, band, before)
         decisions += _choose_blocks(kernel, band, before.unrolled, undo)
@@ -115,9 +114,14 @@ def _choose_blocks(kernel: Kernel, band: LiftedBand, unrolled: bool, undo: conte
 
 def _set_bodies(band: LiftedBand, nodes: dict[str, LoopNode], undo: contextlib.ExitStack) -> None:
     """Give the band's nodes their new loops, until `undo` is closed."""
+    names = {lifted.name for lifted in band.nodes}
     for lifted in band.nodes:
-        body = inductor.make_loop_body(lifted.body, lifted.iter_sizes, lifted.reduce_sizes)
-        inductor.set_loop_body(nodes[lifted.name], body, undo)
+        node = nodes[lifted.name]
+        once = lifted.stored_once if not _stays_inside(node, names) else None
+        if once is not None:
+            _keep_inputs(node, undo)
+        body = inductor.make_loop_body(once or lifted.body, lifted.iter_sizes, lifted.reduce_sizes)
+        inductor.set_loop_body(node, body, undo)
     if not inductor.generates_triton(inductor.device_of(nodes[band.nodes[0].name])):
         inductor.forget_waiting([nodes[lifted.name] for lifted in band.nodes], undo)
 
@@ -128,6 +132,23 @@ def _in_memory_order(band: LiftedBand, nodes: dict[str, LoopNode], undo: context
     if ordered is not None:
         _set_bodies(ordered, nodes, undo)
     return ordered or band
+
+
+def _stays_inside(node: LoopNode, names: set[str]) -> bool:
+    """Return True if a kernel of the named nodes stores nothing that this one of them makes."""
+    return all(inductor.stays_inside(node.scheduler, buffer, names) for buffer in inductor.buffers_made(node))
+
+
+def _keep_inputs(node: LoopNode, undo: contextlib.ExitStack) -> None:
+    """Have a node whose first lane stores overwrite nothing; Unsupported where the program has it do so.
+
+    The other lanes load the same elements, and some of them may be in a program that runs later.
+    """
+    overwritten = sorted(inductor.buffers_overwritten(node).values())
+    if overwritten:
+        detail = f"the first lane would overwrite what others have to load of {overwritten}"
+        raise Unsupported(Reason.not_liftable, f"{node.get_name()}: {detail}")
+    inductor.keep_inputs(node, undo)
 
 
 def _check_profit(kernel: Kernel, kernels: list[Kernel], band: LiftedBand, before: _Before) -> None:
@@ -241,17 +262,6 @@ def saved_bytes(names: set[str], kernels: list[Kernel]) -> int:
 def _saving(saved: int) -> str:
     """Return what one kernel saves, in words."""
     return f"saves {saved / 2**20:.1f} MB, a launch counted as {LAUNCH_BYTES >> 20}"
-
-
-def _check_spread(kernel: Kernel, band: LiftedBand) -> None:
-    """Raise Unsupported where lanes would each store the same element: what only the kernel reads is not stored."""
-    spread = {node.name for node in band.nodes if node.spread}
-    made = set().union(*(inductor.buffers_made(n) for n in inductor.loop_nodes(kernel) if n.get_name() in spread))
-    names = inductor.operation_names(kernel)
-    stored = [name for name in sorted(made) if not inductor.stays_inside(kernel.scheduler, name, names)]
-    if stored:
-        detail = f"several lanes would each store the same element of {stored}"
-        raise Unsupported(Reason.not_liftable, f"{sorted(spread)}: {detail}")
 
 
 def _check_stores(kernel: Kernel) -> None:

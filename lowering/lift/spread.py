@@ -14,7 +14,7 @@ def spread_over_lanes(nests: Mapping[str, StoreNest]) -> dict[str, StoreNest]:
     """Return the nests of a band's nodes, those without lanes in the lanes that the others have, if these are alike.
 
     Inductor runs nodes of different loops together only beside a reduction. Of what is computed once for all lanes each
-    has its own then, as of a scale for all pixels of a channel.
+    has its own then, as of a scale for all pixels of a channel. Where it is stored, the first lane does that.
     """
     wide = [nest for nest in nests.values() if nest.lanes]
     if not wide or any(nest.reduction or any(nest.guards.values()) for nest in nests.values()):

@@ -70,6 +70,25 @@ def test_loops_that_read_a_buffer_no_more_are_no_users_of_it():
     assert found == [False, True]
 
 
+def test_what_a_node_may_overwrite_is_kept_until_that_is_undone():
+    found = []
+
+    def hook(schedule):
+        nodes = [node for kernel in schedule for node in inductor.loop_nodes(kernel)]
+        reader = next(node for node in nodes if "buf0" in inductor.buffers_read(node))
+        (user,) = [user for user in reader.scheduler.name_to_buf["buf0"].users if user.node is reader]
+        found.append(user.can_inplace)
+        with contextlib.ExitStack() as undo:
+            inductor.keep_inputs(reader, undo)
+            found.append(user.can_inplace)
+        found.append(user.can_inplace)
+        return schedule
+
+    with config.patch({inductor.HOOK: hook, "fx_graph_cache": False}):
+        torch.compile(lambda x: x.sin().sum(0) + 1)(torch.randn(8, 8))
+    assert found == [True, False, True]
+
+
 def test_what_is_made_of_loops_is_made_once_for_each_key():
     made: list = []
 
