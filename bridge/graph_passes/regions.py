@@ -100,7 +100,7 @@ class _Pair:
     def _earlier(self, changed: AbstractSet[str]) -> set[str]:
         """Return the names of nodes, of both graphs, that come before a library call for which all changes wait.
 
-        Changes are operations here: where a view stands is all the same.
+        Changes are operations here: where a view stands is all the same. All values of such a node come with it.
         """
         found = [
             functools.reduce(operator.and_, (waiting[node] for node in _operations(graph, changed)), -1)
@@ -109,7 +109,9 @@ class _Pair:
         if -1 in found:
             return set()
         before = ({name for i, name in enumerate(graph) if bits >> i & 1} for graph, bits in zip(self._graphs, found))
-        return set.intersection(*before) - changed
+        earlier = set.intersection(*before)
+        values = {user.name for node in self.nodes(earlier) for user in node.users if _is_value(user)}
+        return (earlier | values) - changed
 
     @functools.cached_property
     def _waited_for(self) -> list[dict[Node, int]]:

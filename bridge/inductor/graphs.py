@@ -340,6 +340,7 @@ def short_place(file: str, line: int) -> str:
     return f"cell:{line}" if path.parent.name.startswith("ipykernel_") else f"{path.name}:{line}"
 
 
+@functools.lru_cache(maxsize=512)  # the layers of a model have the same traces
 def users_frame(trace: str | None) -> tuple[str, int] | None:
     """Return (file, line) of the last frame of a trace that is neither torch's nor Bridge's.
 

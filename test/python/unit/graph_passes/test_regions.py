@@ -302,3 +302,17 @@ def test_a_region_of_a_value_to_be_stored_has_what_is_before_it(monkeypatch):
     graphs.store(next(node for node in graph.nodes if node.name == "add_1"))
     (region,) = changed_regions(before, graph)
     assert all(part.find_nodes(op="call_function", target=aten.cos.default) for part in region)
+
+
+def test_all_values_of_what_comes_before_the_changes_do(monkeypatch):
+    """The weights of OLMoE's experts wait for no product, and their numbers do: its whole graph was tried twice."""
+    monkeypatch.setattr(home, "LARGEST_PART", 1)
+
+    def function(x, weight):
+        values, indices = x.exp().topk(8)
+        return (values + x[indices[0]] @ weight).tanh().exp()
+
+    (region,) = changed_regions(*with_sigmoids(traced(function, [torch.randn(8, 8)] * 2)))
+    for part in region:
+        assert "getitem" in [node.name for node in part.nodes if node.op == "placeholder"]
+        assert not part.find_nodes(op="call_function", target=aten.topk.default)
