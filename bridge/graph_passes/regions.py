@@ -6,8 +6,9 @@ further away is in the same kernels before and after, and the memory that it tak
 
 from __future__ import annotations
 
+import functools
 import operator
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ from torch.fx import Graph, Node
 from torch.fx.node import map_arg
 
 from ..inductor import graphs, trial
+from ..inductor.outside import computed_outside
 
 #: Operations between what was changed and the end of its region, along any way: those of a norm and what it is of.
 HOPS = 12
@@ -44,7 +46,7 @@ def changed_regions(before: Graph, after: Graph) -> list[Region] | None:
     found: dict[str, Region] = {}
     left = LARGEST_PART * min(len(before.nodes), len(after.nodes))
     for changed in pair.clusters():
-        names = pair.around(changed, HOPS)
+        names = pair.region(changed)
         if any(map(_prevents_parts, pair.nodes(names))):
             return None
         region = Region(*(_part(graph, names) for graph in (before, after)))
@@ -83,6 +85,38 @@ class _Pair:
             left -= found
             yield found
 
+    def region(self, changed: AbstractSet[str]) -> set[str]:
+        """Return the names of what is around changed nodes, without what is computed before them in any case.
+
+        No kernel has that together with the changes, and where they read no more of it than before, it is in memory
+        for as long as before. Where values are stored that were not, they stand for others in memory: all is asked.
+        """
+        earlier = set[str]() if any(map(self._is_only_stored, changed)) else self._earlier(changed)
+        before, after = (_read_of(earlier, _known(graph, changed)) for graph in self._graphs)
+        left = earlier if after <= before else set[str]()
+        names = self.around(changed, HOPS, left)
+        return names if names.isdisjoint(left) else self.around(changed, HOPS)
+
+    def _earlier(self, changed: AbstractSet[str]) -> set[str]:
+        """Return the names of nodes, of both graphs, that come before a library call for which all changes wait.
+
+        Changes are operations here: where a view stands is all the same. All values of such a node come with it.
+        """
+        found = [
+            functools.reduce(operator.and_, (waiting[node] for node in _operations(graph, changed)), -1)
+            for graph, waiting in zip(self._graphs, self._waited_for, strict=True)
+        ]
+        if -1 in found:
+            return set()
+        before = ({name for i, name in enumerate(graph) if bits >> i & 1} for graph, bits in zip(self._graphs, found))
+        earlier = set.intersection(*before)
+        values = {user.name for node in self.nodes(earlier) for user in node.users if _is_value(user)}
+        return (earlier | values) - changed
+
+    @functools.cached_property
+    def _waited_for(self) -> list[dict[Node, int]]:
+        return [_waited_for(graph) for graph in self._graphs]
+
     def _is_only_stored(self, name: str) -> bool:
         """Return True for a node that is the same in both graphs, but for its value being stored."""
         before, after = (graph.get(name) for graph in self._graphs)
@@ -96,18 +130,18 @@ class _Pair:
         results = [{node.name for end in ends for node in graph[end].all_input_nodes} for graph in self._graphs]
         return (changed - ends) | (before.keys() ^ after.keys()) | (results[0] ^ results[1])
 
-    def around(self, names: AbstractSet[str], hops: int) -> set[str]:
+    def around(self, names: AbstractSet[str], hops: int, outside: AbstractSet[str] = frozenset()) -> set[str]:
         """Return names, and those of nodes so many operations away.
 
-        What is in memory ends a way, and so does an input; views are no operations.
+        What is in memory ends a way, and so does an input, and what is outside; views are no operations.
         """
         found, new = set(names), set(names)
         for _ in range(hops):
-            new = self._next(new) - found
+            new = self._next(new) - found - outside
             views = set[str]()
             while more := {name for name in new - views if all(map(_is_free, self.nodes([name])))}:
                 views |= more
-                new |= self._next(more) - found
+                new |= self._next(more) - found - outside
             found |= new
             new = {name for name in new if not any(map(_ends_way, self.nodes([name])))}
         return self._with_all_values(found)
@@ -121,6 +155,38 @@ class _Pair:
     def _next(self, names: Iterable[str]) -> set[str]:
         nodes = self.nodes(names)
         return {other.name for node in nodes for other in (*node.users, *node.all_input_nodes) if _computes(other)}
+
+
+def _known(graph: dict[str, Node], names: Iterable[str]) -> list[Node]:
+    """Return those nodes of these names that a graph has."""
+    return [graph[name] for name in names if name in graph]
+
+
+def _read_of(names: AbstractSet[str], readers: Iterable[Node]) -> set[str]:
+    """Return those of these names that nodes read, as they are or through views that have none of the names."""
+    found, new = set[Node](), {source for reader in readers for source in reader.all_input_nodes}
+    while new:
+        found |= new
+        views = (node for node in new if _is_free(node) and node.name not in names)
+        new = {source for view in views for source in view.all_input_nodes} - found
+    return {node.name for node in found} & names
+
+
+def _operations(graph: dict[str, Node], names: Iterable[str]) -> list[Node]:
+    return [node for node in _known(graph, names) if not _is_free(node)]
+
+
+def _waited_for(graph: dict[str, Node]) -> dict[Node, int]:
+    """Return for each node what comes before the library calls for which it waits: bits, by position in the graph."""
+    before, waited = dict[Node, int](), dict[Node, int]()
+    positions = {node: position for position, node in enumerate(graph.values())}
+    for node in positions:
+        sources = node.all_input_nodes
+        waits = ((before if graphs.is_library_call(source) else waited)[source] for source in sources)
+        waited[node] = functools.reduce(operator.or_, waits, 0)
+        known = (before[source] | 1 << positions[source] for source in sources)
+        before[node] = functools.reduce(operator.or_, known, 0)
+    return waited
 
 
 def _computes(node: Node) -> bool:
@@ -182,18 +248,45 @@ def _part(graph: Graph, names: AbstractSet[str]) -> Graph:
 
     An input that nothing else reads may be freed in it, as in the whole graph; by its name, Inductor knows which.
     The symbols of its inputs' sizes are inputs too: `(s + 1) // 2` does not say what `s` is.
+    What is computed from values of the part, outside of it, is so in the graph.
     """
-    own = [node for node in graph.nodes if node.name in names]
+    nodes = list(graph.nodes)
+    own = [node for node in nodes if node.name in names]
     read = dict.fromkeys(node for user in own for node in user.all_input_nodes if node.name not in names)
     part = Graph()
     for symbol, size in graphs.sizes_alone(graph, graphs.symbols(read)).items():
         part.placeholder(f"arg_{symbol}").meta["val"] = size
-    made = {node: _input(part, node, names) for node in read}
-    for node in own:
-        made[node] = part.node_copy(node, made.__getitem__)
-    ends = [made[node] for node in own if any(user.name not in names for user in node.users)]
+    sources = _sources(nodes, names, read)
+    made = {node: _input(part, node, names) for node in read if node not in sources}
+    for node in nodes:
+        if node in sources:
+            made[node] = computed_outside(part, map(made.__getitem__, sources[node]), node)
+        elif node.name in names:
+            made[node] = part.node_copy(node, made.__getitem__)
+    ends = [made[node] for node in nodes if node in made and _is_end(node, names, sources)]
     part.output(tuple(ends))
     return trial.in_own_module(part, graph)
+
+
+def _sources(nodes: list[Node], names: AbstractSet[str], read: Iterable[Node]) -> dict[Node, list[Node]]:
+    """Return for what is read of others the part's own tensors from which it is computed, where there are any."""
+    wanted = {node for node in read if graphs.has_number_sizes(node)}
+    reached: dict[Node, dict[Node, None]] = {}
+    for node in nodes:
+        if not wanted:
+            break
+        wanted.discard(node)
+        if node.name not in names:
+            found = [{other: None} if other.name in names else reached.get(other, {}) for other in node.all_input_nodes]
+            if any(found):
+                reached[node] = {source: None for each in found for source in each}
+    tensors = {node: [s for s in reached.get(node, {}) if graphs.tensor(s) is not None] for node in read}
+    return {node: found for node, found in tensors.items() if found and graphs.has_number_sizes(node)}
+
+
+def _is_end(node: Node, names: AbstractSet[str], sources: Container[Node]) -> bool:
+    """Return True for a value of a part that others read, too."""
+    return (node.name in names or node in sources) and any(user.name not in names for user in node.users)
 
 
 def _input(part: Graph, node: Node, names: AbstractSet[str]) -> Node:

@@ -250,6 +250,12 @@ def sizes_alone(graph: Graph, wanted: set[sympy.Symbol]) -> dict[sympy.Symbol, t
     return found
 
 
+def has_number_sizes(node: Node) -> bool:
+    """Return True for a node whose value is a tensor, with no symbol in its sizes and strides."""
+    value = tensor(node)
+    return value is not None and all(isinstance(number, int) for number in (*value.shape, *value.stride()))
+
+
 def is_contiguous(node: Node) -> bool:
     """Return True if a node's tensor is known to be contiguous."""
     from torch._prims_common import is_contiguous_or_false
@@ -264,8 +270,7 @@ def is_padded(node: Node) -> bool:
     from torch._inductor.ir import Layout
 
     value = tensor(node)
-    numbers = [*value.shape, *value.stride()]
-    if not config.comprehensive_padding or not all(isinstance(number, int) for number in numbers):
+    if not config.comprehensive_padding or not has_number_sizes(node):
         return False
     return list(Layout._pad_strides(value.stride(), value.shape, value.dtype)) != list(value.stride())
 
@@ -335,6 +340,7 @@ def short_place(file: str, line: int) -> str:
     return f"cell:{line}" if path.parent.name.startswith("ipykernel_") else f"{path.name}:{line}"
 
 
+@functools.lru_cache(maxsize=512)  # the layers of a model have the same traces
 def users_frame(trace: str | None) -> tuple[str, int] | None:
     """Return (file, line) of the last frame of a trace that is neither torch's nor Bridge's.
 

@@ -123,7 +123,9 @@ def apart(shape_env: ShapeEnv | None) -> Iterator[None]:
     restore = counts_restored()
     token = running.set(True)
     try:
-        with config.patch(no_measurements()), shape_env.suppress_guards() if shape_env else contextlib.nullcontext():
+        # The operator of `outside` has no lowering of its own.
+        options = {**no_measurements(), "implicit_fallbacks": True}
+        with config.patch(options), shape_env.suppress_guards() if shape_env else contextlib.nullcontext():
             yield
     finally:
         running.reset(token)

@@ -186,3 +186,133 @@ def test_what_changes_tensors_has_no_regions(changes, monkeypatch):
 
     found = changed_regions(*with_sigmoids(traced(function, [torch.randn(8, 8)] * 2)))
     assert (found is None) == changes
+
+
+def chained(layers: int):
+    """Return a function of residual sums, each of a norm behind two products and much between these; then one row."""
+
+    def function(x, scale, *weights):
+        for weight in weights:
+            y = weighted_norm(x, scale) @ weight
+            for _ in range(12):
+                y = (y * 2).tanh()
+            x = x + y @ weight
+        return weighted_norm(x, scale)[-1:] @ weights[0]
+
+    return function, [torch.randn(64, 64), torch.randn(64), *(torch.randn(64, 64) for _ in range(layers))]
+
+
+def test_a_change_behind_a_chain_of_sums_needs_no_trial_of_the_whole(compiler, monkeypatch):
+    """Inductor put norms of all layers in one kernel: nothing in the region was between them. All was tried again.
+
+    The norms before the last product are in no kernel with the changes, so that they are not in the region now.
+    """
+    seen, whole = [], []
+    estimate = trial.Trials.estimate
+
+    def noted(trials, graph):
+        seen.append((len(graph.nodes), estimate(trials, graph)))
+        return seen[-1][1]
+
+    monkeypatch.setattr(trial.Trials, "estimate", noted)
+    monkeypatch.setattr(
+        "bridge.scheduling.hook.change_graph",
+        lambda graph, *rest: whole.append(len(graph.nodes)) or change_graph(graph, *rest),
+    )
+    function, inputs = chained(4)
+    compiler(function, backend="bridge")(*inputs)
+    assert any("operations work on 1 of 64" in line for line in bridge.report().choices)
+    (changed, after), (given, before) = seen
+    assert max(changed, given) < whole[0] / 4
+    assert after.kernels == before.kernels
+
+
+def outside_of(part: Graph) -> dict[str, list[str]]:
+    """Return what is computed outside of a part, and from which values."""
+    nodes = [node for node in part.nodes if str(node.target).startswith("bridge.outside")]
+    return {node.name: [source.name for source in node.all_input_nodes] for node in nodes}
+
+
+def test_values_between_which_others_compute_are_connected_in_a_region():
+    def function(x, y):
+        z = x.exp().tanh()
+        return z.sin().sin().sin() * 2 + y, (z + y.cos().cos()).tanh()
+
+    part = home._part(traced(function, [torch.randn(8, 8)] * 2), {"exp", "tanh", "mul"})
+    assert outside_of(part) == {"sin_2": ["tanh"]}
+    assert not part.find_nodes(op="call_function", target=aten.sin.default)
+
+
+def test_what_is_computed_outside_and_read_there_again_stays_in_memory():
+    def function(x):
+        z = x.exp()
+        inner = z.sin()
+        return inner.cos(), inner.tan()
+
+    part = home._part(traced(function, [torch.randn(8, 8)]), {"exp", "cos"})
+    assert outside_of(part) == {"sin": ["exp"]}
+    ends = next(node for node in part.nodes if node.op == "output").all_input_nodes
+    assert {node.name for node in ends} == {"exp", "sin", "cos"}
+
+
+def test_sizes_that_are_symbols_are_not_computed_outside():
+    def function(x):
+        return x.exp().sin().cos()
+
+    graph = make_fx(function, tracing_mode="symbolic")(torch.randn(8, 6)).graph
+    assert not outside_of(home._part(graph, {"exp", "cos"}))
+
+
+def residual(x, weight):
+    """Return a sum of residuals and an exp of its tanh; cos is computed before a product that both wait for."""
+    first = x.exp() + 1
+    product = first.cos() @ weight
+    return (first + product).tanh().exp()
+
+
+def test_what_comes_before_a_product_that_all_changes_wait_for_is_an_input(monkeypatch):
+    monkeypatch.setattr(home, "LARGEST_PART", 1)
+    (region,) = changed_regions(*with_sigmoids(traced(residual, [torch.randn(8, 8)] * 2)))
+    for part in region:
+        names = [node.name for node in part.nodes if node.op == "placeholder"]
+        assert "arg_add" in names
+        assert not part.find_nodes(op="call_function", target=aten.cos.default)
+        assert part.find_nodes(op="call_function", target=aten.mm.default)
+
+
+def test_a_region_has_what_is_before_changes_that_read_more_of_it(monkeypatch):
+    """An input of the region that nothing read so late before is in memory for longer."""
+    monkeypatch.setattr(home, "LARGEST_PART", 1)
+    before, after = with_sigmoids(traced(residual, [torch.randn(8, 8)] * 2))
+    sigmoid = next(node for node in after.nodes if node.target is aten.sigmoid.default)
+    cosine = next(node for node in after.nodes if node.target is aten.cos.default)
+    with after.inserting_before(sigmoid):
+        longer = after.call_function(aten.mul.Tensor, (sigmoid.args[0], cosine))
+    longer.meta = dict(sigmoid.meta)
+    sigmoid.args = (longer,)
+    (region,) = changed_regions(before, after)
+    assert all(part.find_nodes(op="call_function", target=aten.cos.default) for part in region)
+
+
+def test_a_region_of_a_value_to_be_stored_has_what_is_before_it(monkeypatch):
+    monkeypatch.setattr(home, "LARGEST_PART", 1)
+    graph = traced(residual, [torch.randn(8, 8)] * 2)
+    before = copy.deepcopy(graph)
+    before.owning_module = graph.owning_module
+    graphs.store(next(node for node in graph.nodes if node.name == "add_1"))
+    (region,) = changed_regions(before, graph)
+    assert all(part.find_nodes(op="call_function", target=aten.cos.default) for part in region)
+
+
+def test_all_values_of_what_comes_before_the_changes_do(monkeypatch):
+    """The weights of OLMoE's experts wait for no product, and their numbers do: its whole graph was tried twice."""
+    monkeypatch.setattr(home, "LARGEST_PART", 1)
+
+    def function(x, weight):
+        values, indices = x.exp().topk(8)
+        return (values + x[indices[0]] @ weight).tanh().exp()
+
+    (region,) = changed_regions(*with_sigmoids(traced(function, [torch.randn(8, 8)] * 2)))
+    for part in region:
+        assert "getitem" in [node.name for node in part.nodes if node.op == "placeholder"]
+        assert not part.find_nodes(op="call_function", target=aten.topk.default)

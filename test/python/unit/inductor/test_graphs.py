@@ -152,3 +152,12 @@ def test_sizes_that_are_sums_are_composed():
     function = make_fx(lambda x: (x[1:] + 1, x + 1, x[:3] + 1), tracing_mode="symbolic")
     nodes = [node for node in function(torch.randn(8, 6)).graph.nodes if node.target is aten.add.Tensor]
     assert [graphs.has_composed_sizes(node) for node in nodes] == [True, False, False]
+
+
+def test_frames_of_a_trace_are_looked_for_once():
+    trace = 'File "/models/once.py", line 3, in forward'
+    before = graphs.users_frame.cache_info()
+    assert [graphs.users_frame(trace), graphs.users_frame(str(trace.encode(), "ascii"))] == [("/models/once.py", 3)] * 2
+    assert graphs.users_frame(trace.replace("3", "4")) == ("/models/once.py", 4)
+    after = graphs.users_frame.cache_info()
+    assert (after.misses - before.misses, after.hits - before.hits) == (2, 1)
