@@ -80,6 +80,7 @@ class User(Protocol):
 
     node: Named
     is_weak: bool
+    can_inplace: bool
 
 
 class Buffer(Protocol):

@@ -40,7 +40,7 @@ class LoopOrder:
 
     def before(self, indices: Sequence[sympy.Expr]) -> list[sympy.Expr]:
         """Return the iteration of the loops that there were, by that of the new ones."""
-        found = {}
+        found: dict[int, sympy.Expr] = {}
         for index, loops in zip(indices, self.loops, strict=True):
             found.update(zip(loops, digits(index, [self.sizes[loop] for loop in loops]), strict=True))
         return [found[loop] for loop in range(len(self.sizes))]
