@@ -59,12 +59,8 @@ def measure(kernel: Kernel) -> Part:
 
 
 def choose_worthwhile(parts: list[Part]) -> list[Part]:
-    """Return the parts that gain by a common launch; Unsupported, with the numbers, if there are no two.
-
-    A reduction along which memory is far apart needs blocks of many rows, which it has alone: in common launches such
-    took up to three times as long (docs/results.md, "A public corpus").
-    """
-    near = [p for p in parts if not (p.reduces and inductor.bytes_beside_rows(p.kernel, 1))]
+    """Return the parts that gain by a common launch; Unsupported, with the numbers, if there are no two."""
+    near = [p for p in parts if not (p.reduces and _needs_many_rows(p.kernel))]
     reduces = any(part.reduces for part in near)
     chosen = [p for p in near if p.reduces or not reduces or p.total <= MIXED_BYTES]
     chosen = [
@@ -76,6 +72,14 @@ def choose_worthwhile(parts: list[Part]) -> list[Part]:
         raise Unsupported(Reason.not_profitable, f"{_list(parts)}: a launch saved is less than is lost")
     check_buffers(chosen)
     return chosen
+
+
+def _needs_many_rows(kernel: Kernel) -> bool:
+    """Return True if a reduction needs blocks of many rows, which it has alone, as memory is far apart along its rows.
+
+    In common launches such took up to three times as long (docs/results.md, "A public corpus").
+    """
+    return inductor.bytes_beside_rows(kernel, 1) > 0 or inductor.reduces_across_rows(kernel)
 
 
 def check_buffers(parts: list[Part]) -> None:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import sympy
 
 from .protocols import Kernel, LoopNode
-from .schedule import SECTOR, STORED_APART, buffer_dtype, loop_nodes, node_body, stays_inside
+from .schedule import SECTOR, STORED_APART, buffer_dtype, loop_nodes, node_body, node_sizes, stays_inside
 from .sizes import size_hint, step_along
 
 
@@ -78,6 +78,22 @@ def accesses_far_apart(nodes: Iterable[LoopNode], rows: int) -> list[RowAccess]:
     return [
         RowAccess(tuple(step for _, step in reversed(one.steps[-rows:])), one.elements * one.itemsize) for one in found
     ]
+
+
+def reduces_across_rows(kernel: Kernel) -> bool:
+    """Return True if a kernel steps along its rows over what is in other rows, and needs blocks of many.
+
+    As it does over scores of attention that has those of all heads behind each other.
+    """
+    names = kernel.get_operation_names()
+    for node in loop_nodes(kernel):
+        rows = len(node_sizes(node)[0])
+        for access in _accesses_of(node) if node_sizes(node)[1] else ():
+            steps = [step for _, step in access.steps]
+            nearer = any(0 < step < steps[0] for step in steps[len(steps) - rows :])
+            if nearer and not access.stores and not stays_inside(node.scheduler, access.buffer, names):
+                return True
+    return False
 
 
 def bytes_beside_tile(kernel: Kernel) -> int:

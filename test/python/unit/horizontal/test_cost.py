@@ -30,6 +30,12 @@ def kernel(name, *reads, sizes=((8,), ())):
     return one
 
 
+@pytest.fixture(autouse=True)
+def along_rows(monkeypatch):
+    """Reductions of kernels that have no loops here."""
+    monkeypatch.setattr(inductor, "reduces_across_rows", lambda kernel: False)
+
+
 def part(name, size, *reads, reduces=False):
     return Part(kernel(name, *reads), {name: size}, reduces)
 
@@ -62,6 +68,16 @@ def test_a_reduction_over_memory_that_is_far_apart_stays_alone(monkeypatch):
     with pytest.raises(Unsupported, match=r"columns \(reduces\) 1\.0 MB, rows \(reduces\) 2\.0 MB") as refusal:
         choose_worthwhile(parts)
     assert refusal.value.reason is Reason.not_profitable
+
+
+def test_a_reduction_that_steps_over_other_rows_stays_alone(monkeypatch):
+    """ConViT's softmax over positions that have nine heads each, beside one over contiguous rows."""
+    monkeypatch.setattr(inductor, "bytes_beside_rows", lambda kernel, rows: 0)
+    monkeypatch.setattr(inductor, "reduces_across_rows", lambda kernel: kernel.get_name() == "heads")
+    parts = [part(name, 1 << 20, reduces=True) for name in ("heads", "rows", "others")]
+    assert names(choose_worthwhile(parts)) == ["rows", "others"]
+    with pytest.raises(Unsupported, match="a launch saved is less"):
+        choose_worthwhile(parts[:2])
 
 
 def test_a_launch_has_a_limit_of_distinct_buffers():

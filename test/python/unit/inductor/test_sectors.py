@@ -56,6 +56,24 @@ def test_rows_of_channels_are_far_apart_in_planes():
     assert found[1] == []
 
 
+@pytest.mark.parametrize(
+    ("function", "across"),
+    [
+        (lambda x: x.softmax(1), True),  # over positions, each of which has nine heads
+        (lambda x: x.softmax(2), False),
+        (lambda x: x[..., ::2].softmax(-1), False),  # what is stepped over is in no row
+    ],
+)
+def test_a_reduction_may_step_over_other_rows(function, across):
+    found: list[bool] = []
+
+    def look(kernels):
+        found.append(any(map(sectors.reduces_across_rows, kernels)))
+
+    look_at_gpu_schedule(function, [torch.empty(4096, 196, 9)], look)
+    assert found == [across]
+
+
 def access(steps, stores=False, elements=1000, itemsize=2):
     return sectors.Access("x", stores, tuple(steps), 0, elements, itemsize)
 

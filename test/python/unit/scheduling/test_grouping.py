@@ -82,8 +82,18 @@ def test_small_transposed_operand_is_read_without_tiles():
     assert any(line.startswith("no tiles: saves") for line in decisions())
 
 
+def beside_transposed(rows):
+    return [*tensors((rows, HEADS * WIDTH), (WIDTH,)), *tensors((HEADS * WIDTH, rows), dtype=torch.float32)]
+
+
+def test_rows_are_in_the_order_of_a_large_transposed_operand():
+    """All rows of a head follow each other, as they do in its memory."""
+    assert counts(scaled, beside_transposed(ROWS)) == (2, 1), bridge.report()
+
+
 def test_large_transposed_operand_keeps_its_tiles():
-    inputs = [*tensors((ROWS, HEADS * WIDTH), (WIDTH,)), *tensors((HEADS * WIDTH, ROWS), dtype=torch.float32)]
+    """Triton sees no neighbours among an odd number of rows."""
+    inputs = beside_transposed(ROWS - 1)
     assert counts(scaled, inputs) == (2, 2), bridge.report()
     (line,) = decisions()
     assert line.startswith(f"apart [{Reason.not_profitable.name}]") and "without tiles" in line
