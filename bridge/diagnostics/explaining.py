@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+from ..reasons import without_place
 from ..reports import FAULTS, Counterexample, GroupReport, Report
 from ..support.fresh_code import fresh_entry
 from .counts import count
@@ -169,7 +170,7 @@ def _explain_group(entry: GroupReport, name: str, recording: Recording, line: Ro
         buffers=_between(record),
         transformations=transformations,
         refusals=_refusals(entry, lines),
-        decisions=list(entry.decisions),
+        decisions=list(map(without_place, entry.decisions)),
         guards=list(record.guards),
         bytes_before=entry.bytes_before,
         bytes_after=entry.bytes_after,

@@ -231,3 +231,16 @@ def test_groups_of_several_reports_have_names_of_their_own():
     explanation = make_explanation(recording, "two", "cuda:sm_90")
     assert [group.name for group in explanation.groups] == ["graph 0 group0", "graph 1 group0"]
     assert all(f"({group.name})" in " ".join(str(explanation).split()) for group in explanation.groups)
+
+
+def test_decisions_have_no_places_of_the_machine():
+    """What was refused on the way has the user's lines."""
+
+    def of_halves(x):
+        first, second = x.chunk(2, -1)
+        return first / first.sum(-1, keepdim=True), second / second.sum(-1, keepdim=True)
+
+    explained_halves = explain(of_halves, torch.zeros(2048, 1024))
+    decisions = [line for group in explained_halves.groups for line in group.decisions]
+    assert any(line.startswith("apart [") for line in decisions)
+    assert not any("loc(" in line for line in decisions), decisions
