@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from .band import LiftedBand, LiftedNode
 
 
+#: Elements of a row that no neighbours need to follow: 64 bytes of 16-bit numbers, which memory gives at a time.
+SHORTEST_ROW = 32
+
+
 @dataclass(frozen=True)
 class LoopOrder:
     """An order of the loops over rows.
@@ -52,10 +56,15 @@ def in_memory_order(band: LiftedBand, nodes: Iterable[LoopNode]) -> LiftedBand |
     nodes: with the band's loops.
     """
     sizes = _row_sizes(band)
-    if len(sizes) < 2:
+    if len(sizes) < 2 or _lanes(band) < SHORTEST_ROW:
         return None
     order = best_order(sizes, inductor.accesses_far_apart(nodes, len(sizes)))
     return None if order is None else replace(band, nodes=[_in_order(node, order) for node in band.nodes])
+
+
+def _lanes(band: LiftedBand) -> int:
+    """Return the elements of the longest row that is reduced."""
+    return max(inductor.size_hint(prod(node.reduce_sizes)) for node in band.nodes)
 
 
 def _row_sizes(band: LiftedBand) -> list[int]:

@@ -82,7 +82,7 @@ def backwards(sizes, accesses):
 def test_rows_in_any_order_have_the_same_numbers(monkeypatch):
     whole = staticmethod(lambda device, rows, columns, inner_reduction: 1)
     monkeypatch.setattr(InductorChoices, "reduction_split_factor", whole)
-    function, x = functools.partial(in_windows, window=4), torch.randn(3, 20, 8, 12)
+    function, x = functools.partial(in_windows, window=4), torch.randn(3, 40, 8, 12)
     sources = []
     for order in (loop_order.best_order, backwards):
         monkeypatch.setattr(loop_order, "best_order", order)

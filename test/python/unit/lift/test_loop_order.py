@@ -76,6 +76,7 @@ def test_all_nodes_get_the_order(monkeypatch):
         [node([4, 8, 96])],  # no row is reduced
         [node([32], [96])],  # one loop has one order
         [node([4, 8], [96]), node([8, 4, 96])],  # a node has other loops
+        [node([4, 8], [16])],  # a row that stands alone is too short
         [node([4, sympy.Symbol("s0")], [96])],  # of sizes that are not known it is not known what is near
     ],
 )
