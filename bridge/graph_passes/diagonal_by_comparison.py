@@ -11,8 +11,8 @@ place, and moves nothing but the diagonal.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch.fx import Graph, Node
@@ -20,7 +20,7 @@ from torch.fx import Graph, Node
 from ..inductor import graphs
 from ..inductor.graphs import aten
 from ..support.error_boundary import attempt
-from .made import Made
+from .made import Made, replace
 
 
 def diagonal_by_comparison(graph: Graph) -> Iterator[str]:
@@ -28,7 +28,7 @@ def diagonal_by_comparison(graph: Graph) -> Iterator[str]:
     for node in list(graph.nodes):
         with attempt(node.name):
             scatter = _scatter(node)
-            if scatter is not None and _replace(graph, scatter):
+            if scatter is not None and replace(graph, node, partial(_comparison, scatter)):
                 yield f"{graphs.place(node)}: a diagonal, found by comparing and not by a kernel of its own"
 
 
@@ -68,28 +68,13 @@ def _scatter(node: Node) -> _Scatter | None:
     return None
 
 
-def _replace(graph: Graph, scatter: _Scatter) -> bool:
-    """Return True where a comparison is in a scatter's place; changes nothing where its strides would be others."""
-    made = Made(graph, scatter.node)
-    with ExitStack() as undo:
-        undo.callback(made.erase)
-        result = _comparison(made, scatter)
-        if graphs.tensor(result).stride() != graphs.tensor(scatter.node).stride():
-            return False
-        undo.pop_all()
-    scatter.node.replace_all_uses_with(result)
-    graph.erase_node(scatter.node)
-    return True
-
-
-def _comparison(made: Made, scatter: _Scatter) -> Node:
+def _comparison(scatter: _Scatter, made: Made) -> Node:
     """Return a node with a scatter's result."""
     value, shape = graphs.tensor(scatter.node), scatter.constant.args[0]
     rows = made.places(shape, scatter.rows, value, start=scatter.offset)
     columns = made.places(shape, scatter.columns, value)
     found = made.call(aten.eq.Tensor, rows, columns)
-    rest = made.call(aten.full.default, [], scatter.constant.args[1], dtype=value.dtype, device=value.device)
-    return made.call(aten.where.self, found, _placed(made, scatter), rest)
+    return made.where(found, _placed(made, scatter), scatter.constant.args[1], value)
 
 
 def _placed(made: Made, scatter: _Scatter) -> Node:

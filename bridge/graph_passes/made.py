@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 import torch
@@ -44,7 +45,26 @@ class Made:
             node = self.call(aten.unsqueeze.default, node, -1)
         return node
 
+    def where(self, found: Node, value: Node, rest: Argument, of: torch.Tensor) -> Node:
+        """Return a node with a value where a condition holds, and elsewhere with a number, in the dtype of `of`."""
+        other = self.call(aten.full.default, [], rest, dtype=of.dtype, device=of.device)
+        return self.call(aten.where.self, found, value, other)
+
     def erase(self) -> None:
         """Take the new nodes out of the graph."""
         for node in reversed(self.nodes):
             self.graph.erase_node(node)
+
+
+def replace(graph: Graph, node: Node, make: Callable[[Made], Node]) -> bool:
+    """Return True where what is made is in a node's place; changes nothing where its strides would be others."""
+    made = Made(graph, node)
+    with ExitStack() as undo:
+        undo.callback(made.erase)
+        result = make(made)
+        if graphs.tensor(result).stride() != graphs.tensor(node).stride():
+            return False
+        undo.pop_all()
+    node.replace_all_uses_with(result)
+    graph.erase_node(node)
+    return True

@@ -12,8 +12,8 @@ a comparison's; Inductor has it so, too, where it scatters a number.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch.fx import Graph, Node
@@ -22,7 +22,7 @@ from ..inductor import graphs
 from ..inductor.graphs import aten
 from ..support.error_boundary import attempt
 from .diagonal_by_comparison import diagonal_by_comparison
-from .made import Made
+from .made import Made, replace
 
 _SCATTERS = {aten.scatter_add.default, aten.scatter.src}
 
@@ -32,7 +32,7 @@ def scatter_by_comparison(graph: Graph) -> Iterator[str]:
     for node in list(graph.nodes):
         with attempt(node.name):
             scatter = _scatter(node)
-            if scatter is not None and _replace(graph, scatter):
+            if scatter is not None and replace(graph, node, partial(_comparison, scatter)):
                 yield f"{graphs.place(node)}: one element a row, found by its index and not by a kernel of its own"
     yield from diagonal_by_comparison(graph)
 
@@ -73,27 +73,12 @@ def _has_one(operand: torch.Tensor, shape: torch.Size, dimension: int) -> bool:
     return all(graphs.known(one == other) for one, other in zip(operand.shape, lengths, strict=True))
 
 
-def _replace(graph: Graph, scatter: _Scatter) -> bool:
-    """Return True where a comparison is in a scatter's place; changes nothing where its strides would be others."""
-    made = Made(graph, scatter.node)
-    with ExitStack() as undo:
-        undo.callback(made.erase)
-        result = _comparison(made, scatter)
-        if graphs.tensor(result).stride() != graphs.tensor(scatter.node).stride():
-            return False
-        undo.pop_all()
-    scatter.node.replace_all_uses_with(result)
-    graph.erase_node(scatter.node)
-    return True
-
-
-def _comparison(made: Made, scatter: _Scatter) -> Node:
+def _comparison(scatter: _Scatter, made: Made) -> Node:
     """Return a node with a scatter's result."""
     value = graphs.tensor(scatter.node)
     place = made.places(graphs.argument(scatter.node, "self").args[0], scatter.dimension, value)
     found = made.call(aten.eq.Tensor, scatter.index, place)
-    rest = made.call(aten.full.default, [], scatter.constant, dtype=value.dtype, device=value.device)
-    return made.call(aten.where.self, found, _placed(made, scatter), rest)
+    return made.where(found, _placed(made, scatter), scatter.constant, value)
 
 
 def _placed(made: Made, scatter: _Scatter) -> Node:

@@ -1,4 +1,4 @@
-"""What a shared launch costs and saves, in bytes.
+"""Tell what a shared launch costs and saves, in bytes.
 
 Each kernel keeps its loops, its block sizes and its choice of a persistent reduction; only, a short reduction that
 looped becomes persistent beside one that is. A shared launch saves the time of a launch, and the tail of a kernel that

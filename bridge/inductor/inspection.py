@@ -1,4 +1,4 @@
-"""What diagnostics ask of Inductor: the source of its kernels, the shapes of buffers, the user's lines."""
+"""Answer what diagnostics ask of Inductor: the source of its kernels, the shapes of buffers, the user's lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Bridge asks of Inductor's objects: names for them, as protocols.
+"""Declare what Bridge asks of Inductor's objects: names for them, as protocols.
 
 Inductor's own classes differ between versions of torch and are heavy to import. A `Kernel` is an entry of the schedule:
 a scheduler node that was not fused, or a fused one. A `LoopNode` is one loop nest in it. Private members stand here,

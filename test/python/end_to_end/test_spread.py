@@ -1,4 +1,4 @@
-"""What is computed once for all lanes, and read by a kernel that reduces nothing: one kernel, against float64."""
+"""Test that what is computed once for all lanes is in the kernel that reads it and reduces nothing, against float64."""
 
 from __future__ import annotations
 
@@ -58,23 +58,17 @@ def test_a_sum_that_all_streams_get_is_in_their_kernel(dtype):
     check(streams, inputs(dtype), kernels=1)
 
 
-def test_the_rows_may_be_symbols():
+@pytest.mark.parametrize("function", [streams, streams_and_sum])
+def test_the_rows_may_be_symbols(function):
     given = inputs(torch.float32)
     for x in given:
         torch._dynamo.mark_dynamic(x, 0)
-    check(streams, given, kernels=1, dynamic=None)
+    check(function, given, kernels=1, dynamic=None)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 def test_what_is_returned_is_stored_by_the_first_stream(dtype):
     check(streams_and_sum, inputs(dtype), kernels=1)
-
-
-def test_what_is_returned_may_be_of_rows_that_are_symbols():
-    given = inputs(torch.float32)
-    for x in given:
-        torch._dynamo.mark_dynamic(x, 0)
-    check(streams_and_sum, given, kernels=1, dynamic=None)
 
 
 def test_what_is_returned_may_be_of_lanes_that_are_symbols():

@@ -49,6 +49,13 @@ def test_two_norms_and_windows_are_one_kernel_over_the_images_lines(dtype, size,
     assert image.startswith("x0 + ") and f"x0 = (xindex % {size * size})" in kernel.source
 
 
+@pytest.fixture
+def whole_rows(monkeypatch):
+    """Has Inductor split no rows, as it does those of few pixels."""
+    whole = staticmethod(lambda device, rows, columns, inner_reduction: 1)
+    monkeypatch.setattr(InductorChoices, "reduction_split_factor", whole)
+
+
 def in_windows(x, *, window):
     """The image over the squares of its channels, and windows of it."""
     y = x / x.square().sum(1, keepdim=True)
@@ -58,10 +65,7 @@ def in_windows(x, *, window):
 
 
 @pytest.mark.parametrize(("shape", "window"), [((2, 24, 14, 14), 7), ((3, 20, 8, 12), 4)])
-def test_windows_have_the_numbers_of_eager_in_float64(monkeypatch, shape, window):
-    """Inductor splits the rows of few pixels."""
-    whole = staticmethod(lambda device, rows, columns, inner_reduction: 1)
-    monkeypatch.setattr(InductorChoices, "reduction_split_factor", whole)
+def test_windows_have_the_numbers_of_eager_in_float64(whole_rows, shape, window):
     torch.manual_seed(0)
     torch._dynamo.reset()
     x = torch.randn(shape)
@@ -79,9 +83,7 @@ def backwards(sizes, accesses):
     return LoopOrder(tuple((loop,) for loop in reversed(range(len(sizes)))), tuple(sizes))
 
 
-def test_rows_in_any_order_have_the_same_numbers(monkeypatch):
-    whole = staticmethod(lambda device, rows, columns, inner_reduction: 1)
-    monkeypatch.setattr(InductorChoices, "reduction_split_factor", whole)
+def test_rows_in_any_order_have_the_same_numbers(monkeypatch, whole_rows):
     function, x = functools.partial(in_windows, window=4), torch.randn(3, 40, 8, 12)
     sources = []
     for order in (loop_order.best_order, backwards):

@@ -54,7 +54,7 @@ def most_kernels(code: str) -> float:
 
 
 def wrong_claims(report: Report, codes: Iterable[str], kernels: Iterable[Kernel] = ()) -> list[str]:
-    """What a report says otherwise than the wrappers of its graphs.
+    """Return what a report says otherwise than the wrappers of its graphs.
 
     kernels: with their nodes, where they were recorded; then the kernels of the groups are compared, too.
     """
@@ -69,7 +69,7 @@ def wrong_claims(report: Report, codes: Iterable[str], kernels: Iterable[Kernel]
 
 
 def contradictions(report: Report) -> list[str]:
-    """What a report says otherwise than elsewhere in it: totals are those of the groups, and none counts twice."""
+    """Return what a report contradicts itself in: totals are those of the groups, and none counts twice."""
     wrong = []
     saved = sum(group.kernels_before - group.kernels_after for group in report.groups)
     if report.kernels_before - report.kernels_after != saved:
@@ -111,7 +111,7 @@ def _of_group(group, kernels: list[Kernel], device: str) -> list[str]:
 
 
 def _wrong_bytes(report: Report, codes: list[str], kernels: list[Kernel]) -> list[str]:
-    """What groups say to move otherwise than the launches of their kernels have buffers.
+    """Return what groups say to move otherwise than the launches of their kernels have buffers.
 
     A combo kernel of Inductor's may be several launches, each of which is recorded with the nodes of all.
     """

@@ -234,7 +234,7 @@ def test_groups_of_several_reports_have_names_of_their_own():
 
 
 def test_decisions_have_no_places_of_the_machine():
-    """What was refused on the way has the user's lines."""
+    """Leave them to what was refused on the way, which has the user's lines."""
 
     def of_halves(x):
         first, second = x.chunk(2, -1)

@@ -1,4 +1,4 @@
-"""What stands for the operations between two values of a part of a graph."""
+"""Test what stands for the operations between two values of a part of a graph."""
 
 import pytest
 import torch

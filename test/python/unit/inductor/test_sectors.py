@@ -1,4 +1,4 @@
-"""What kernels without reductions move beside what they access."""
+"""Test what kernels access far apart, and move beside it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_what_a_tile_has_no_neighbours_of_moves_with_its_sector(function, beside
 
 
 def test_rows_of_channels_are_far_apart_in_planes():
-    """What is contiguous along a row is not, and what only the nodes use does not count."""
+    """Leave out what is contiguous along a row, and what only the nodes use."""
     found: list[list[sectors.RowAccess]] = []
 
     def look(kernels):
