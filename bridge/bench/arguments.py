@@ -8,6 +8,9 @@ from pathlib import Path
 #: Ways to run a model: a prompt of 2048 tokens, one token after a prompt, 64 images; a step of training.
 MODES = ("prefill", "decode", "vision", "training")
 
+#: What weights may be made of.
+DTYPES = ("bfloat16", "float16", "float32")
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `bridge bench` to a parser."""
@@ -18,6 +21,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument("--modes", nargs="+", choices=MODES, default=list(MODES))
     parser.add_argument("--batches", nargs="+", type=int, default=[1, 16], help="sequences that are decoded together")
+    parser.add_argument("--dtype", choices=DTYPES, default=DTYPES[0], help="of the weights (default: %(default)s)")
+    parser.add_argument("--dynamic", action="store_true", help="with sizes that are symbols, as of torch.compile")
     parser.add_argument("--compiles", type=int, default=1, help="compilations of each case (default: %(default)s)")
     parser.add_argument("--budget-seconds", type=float, help="begin no case that might not end in this time")
     parser.add_argument(

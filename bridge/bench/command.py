@@ -9,9 +9,10 @@ import importlib.metadata
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import torch
 
@@ -29,6 +30,29 @@ from .zoo import Architecture
 
 #: (architecture, mode, batch of the sequences that are decoded)
 Job = tuple[Architecture, str, int]
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """Say how all cases of a run are compiled.
+
+    dtype: of the weights; dynamic: as of torch.compile; compiles: compilations of each case by each compiler.
+    """
+
+    dtype: torch.dtype = torch.bfloat16
+    dynamic: bool = False
+    compiles: int = 1
+
+    @classmethod
+    def asked_for(cls, options: argparse.Namespace) -> Conditions:
+        """Return what the command line asks for."""
+        return cls(getattr(torch, options.dtype), options.dynamic, options.compiles)
+
+    def measured(self, number: int, **plan: Any) -> Callable[[Case], Result]:
+        """Return what measures the case that has this number in its run."""
+        return partial(
+            measure.measure, number=number, compiles=self.compiles, plan=measure.Plan(dynamic=self.dynamic, **plan)
+        )
 
 
 def jobs(options: argparse.Namespace) -> list[Job]:
@@ -81,7 +105,7 @@ def measure_all(todo: list[Job], options: argparse.Namespace) -> Run:
             done.left_out = [_job_name(job) for _, job in numbered]
             break
         together, numbered = numbered[: options.side_by_side], numbered[options.side_by_side :]
-        for (number, job), outcome in _outcomes(together, options.compiles):
+        for (number, job), outcome in _outcomes(together, Conditions.asked_for(options)):
             line = _add(done, job, outcome)
             print(f"[{number + 1}/{len(todo)}, {time.monotonic() - start:.0f} s] {line}", flush=True)
             _save(done, options.out)
@@ -97,37 +121,38 @@ Outcome: TypeAlias = "Result | str"
 Measured = TypeVar("Measured")
 
 
-def _outcomes(numbered: list[tuple[int, Job]], compiles: int) -> Iterator[tuple[tuple[int, Job], Outcome]]:
+def _outcomes(numbered: list[tuple[int, Job]], under: Conditions) -> Iterator[tuple[tuple[int, Job], Outcome]]:
     """Yield jobs with their outcomes as they come: of one job, or of several side by side."""
     if len(numbered) == 1:
         ((number, job),) = numbered
-        yield (number, job), _attempt(job, partial(measure.measure, number=number, compiles=compiles))
+        yield (number, job), _attempt(job, under.measured(number), under.dtype)
         return
-    by_name = [(number, architecture.name, mode, batch, compiles) for number, (architecture, mode, batch) in numbered]
+    by_name = [(number, architecture.name, mode, batch, under) for number, (architecture, mode, batch) in numbered]
     for place, outcome in side_by_side(_attempt_in_turn, by_name):
         yield numbered[place], outcome or "the process died"
 
 
-def _attempt_in_turn(by_name: tuple[int, str, str, int, int], turn: Turn) -> Outcome:
+def _attempt_in_turn(by_name: tuple[int, str, str, int, Conditions], turn: Turn) -> Outcome:
     """Return the outcome of a job in a process of its own, whose internal errors nobody else would see."""
-    number, name, mode, batch, compiles = by_name
-    measured = partial(measure.measure, number=number, compiles=compiles, plan=measure.Plan(alone=turn.alone))
-    return attempt_by_name(name, mode, batch, measured)
+    number, name, mode, batch, under = by_name
+    return attempt_by_name(name, mode, batch, under.measured(number, alone=turn.alone), under.dtype)
 
 
-def attempt_by_name(name: str, mode: str, batch: int, measured: Callable[[Case], Measured]) -> Measured | str:
+def attempt_by_name(
+    name: str, mode: str, batch: int, measured: Callable[[Case], Measured], dtype: torch.dtype = torch.bfloat16
+) -> Measured | str:
     """Return what is measured of a model, in a process that has done nothing yet; or why there is nothing."""
     measure.warm_up()
-    outcome = _attempt((named(name), mode, batch), measured)
+    outcome = _attempt((named(name), mode, batch), measured, dtype)
     return f"internal_error: {bugs()[0]}" if bugs() else outcome
 
 
-def _attempt(job: Job, measured: Callable[[Case], Measured]) -> Measured | str:
+def _attempt(job: Job, measured: Callable[[Case], Measured], dtype: torch.dtype) -> Measured | str:
     """Return a job's result, or why there is none."""
     architecture, mode, batch = job
     try:
         with torch.no_grad():
-            module = architecture.build(torch.bfloat16, "cuda")
+            module = architecture.build(dtype, "cuda")
             return measured(make_case(architecture, module, mode, batch))
     except FAILURES as failure:
         return f"{type(failure).__name__}: {first_line(failure)[:300]}"

@@ -100,6 +100,29 @@ def test_course_of_a_run(no_gpu, tmp_path, capsys):
     assert command.main(["--only", "dit", "--modes", "vision", "--compare", str(tmp_path / "models.json")]) == 0
 
 
+@pytest.mark.parametrize(
+    ("words", "dtype", "dynamic"),
+    [([], torch.bfloat16, False), (["--dtype", "float16", "--dynamic"], torch.float16, True)],
+)
+def test_conditions_are_those_of_the_command_line(no_gpu, monkeypatch, words, dtype, dynamic):
+    built, compiled = [], []
+    small, original_compile = zoo.Architecture.build, torch.compile
+
+    def build(architecture, dtype, device):
+        built.append(dtype)
+        return small(architecture, dtype, device)
+
+    def compile_(call, **options):
+        compiled.append(options["dynamic"])
+        return original_compile(call, **options)
+
+    monkeypatch.setattr(zoo.Architecture, "build", build)
+    monkeypatch.setattr(torch, "compile", compile_)
+    assert command.main(["--only", "dit", "--modes", "vision", *words]) == 0
+    assert built == [dtype]
+    assert compiled == [dynamic, dynamic]
+
+
 def test_decoding_may_be_repeated(no_gpu, tmp_path):
     """Each step writes the cache at the next position; a run rewinds it often enough for the cache to suffice."""
     pytest.importorskip("transformers")
