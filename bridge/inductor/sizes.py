@@ -26,6 +26,13 @@ def statically_known(condition: sympy.Basic | bool) -> bool:
     return bool(V.graph.sizevars.statically_known_true(condition))
 
 
+def spelled_out(size: sympy.Expr) -> sympy.Expr:
+    """Return what a symbol stands for that the wrapper computes once for several kernels; any other size as it is."""
+    from torch._inductor.virtualized import V
+
+    return V.graph.sizevars.inv_precomputed_replacements.get(size, size)
+
+
 def is_there(size: Extent) -> bool:
     """Return True if a size is a number, or known to be at least one."""
     return isinstance(size, int) or statically_known(size >= 1)
