@@ -151,8 +151,11 @@ def _as_it_is(index: sympy.Expr) -> sympy.Expr:
     return index
 
 
-def loop_cuts(body: LoopBody, rewrite: Rewrite = _as_it_is) -> list[set[int]]:
-    """Return for each loop of a LoopBody the numbers of its innermost iterations by which indices divide it."""
+def loop_cuts(body: LoopBody, rewrite: Rewrite = _as_it_is) -> list[set[Extent]]:
+    """Return for each loop of a LoopBody the numbers of its innermost iterations by which indices divide it.
+
+    One may be symbolic: of 32 heads of `s` tokens, repeated, an index is divided by `s` and by `4*s`.
+    """
     expressions = [rewrite(sympy.sympify(e)) for e in getattr(body, "indexing_exprs", {}).values()]
     divisions = set().union(*[e.atoms(FloorDiv, ModularIndexing) for e in expressions])
     return [{cut for d in divisions if d.args[0] == variable for cut in _cuts(d)} for variable in body.iter_vars]
@@ -196,9 +199,10 @@ def buffers_stored(body: LoopBody) -> set[str]:
     return {entry.buffer_name for kind, entries in usage if kind.name.startswith("STORE") for entry in entries}
 
 
-def _cuts(division: sympy.Expr) -> list[int]:
+def _cuts(division: sympy.Expr) -> list[Extent]:
     """Return where a division cuts a loop: `v // 49` at 49, `v // 7 % 7` at 7 and at 49."""
-    return [int(cut) for cut in itertools.accumulate(division.args[1:], operator.mul) if cut.is_Integer and cut > 1]
+    cuts = itertools.accumulate(division.args[1:], operator.mul)
+    return [int(cut) if cut.is_Integer else cut for cut in cuts if not cut.is_Integer or cut > 1]
 
 
 def size_hint(expr: sympy.Expr) -> int:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import sympy
@@ -34,7 +34,7 @@ class NodeLoops:
     """The loops of one node.
 
     iteration / reduction: their extents; kernel: the one that Inductor has put the node into; cuts: for each
-    iteration loop the numbers that its indices divide it by (`inductor.loop_cuts`); strides: of each access
+    iteration loop what its indices divide it by (`inductor.loop_cuts`); strides: of each access
     (`inductor.loop_strides`); variables, indices: of all loops, of each access (`inductor.loop_indices`); stored: the
     buffers that it stores to; remainders: for each iteration loop the numbers by which a remainder is a value
     (`inductor.loop_remainders`).
@@ -43,7 +43,7 @@ class NodeLoops:
     iteration: list[sympy.Expr]
     reduction: list[sympy.Expr]
     kernel: int
-    cuts: list[set[int]] = field(default_factory=list)
+    cuts: list[set[sympy.Expr | int]] = field(default_factory=list)
     strides: list[tuple[str, list[sympy.Expr]]] = field(default_factory=list)
     variables: list[sympy.Symbol] = field(default_factory=list)
     indices: list[tuple[str, sympy.Expr]] = field(default_factory=list)
@@ -80,13 +80,36 @@ def _refined(nodes: list[NodeLoops]) -> list[Factors]:
     """
     targets = [target for node in nodes for target in _targets(node)]
     return [
-        _finest(
+        _cut_by_sizes(node)
+        or _finest(
             node,
             _targets_in_order(node, nodes) if _is_in_order(node, nodes) and not any(node.cuts) else targets,
             [other.iteration for other in nodes if other.kernel == node.kernel],
         )
         for node in nodes
     ]
+
+
+def _cut_by_sizes(node: NodeLoops) -> Factors | None:
+    """Return the loops of a node cut where indices divide them; None where they divide them by numbers only.
+
+    By a size no affine expression divides, so no other loops will do.
+    """
+    if all(isinstance(cut, int) for own in node.cuts for cut in own):
+        return None
+    return [digits(extent, ascending(own)) for extent, own in zip(node.iteration, node.cuts, strict=True)]
+
+
+def ascending(cuts: Iterable[sympy.Expr | int]) -> list[sympy.Expr | int]:
+    """Return the cuts of a loop in ascending order: numbers, then sizes, each behind those that divide it.
+
+    >>> s = sympy.Symbol("s", integer=True, positive=True)
+    >>> ascending({4 * s, 16, s, 2})
+    [2, 16, s, 4*s]
+    """
+    numbers, sizes = [c for c in cuts if isinstance(c, int)], [c for c in cuts if not isinstance(c, int)]
+    divisors = {size: sum(exact_quotient(size, other) is not None for other in sizes) for size in sizes}
+    return sorted(numbers) + sorted(sizes, key=lambda size: (divisors[size], str(size)))
 
 
 def _targets_in_order(node: NodeLoops, nodes: list[NodeLoops]) -> list[list[sympy.Expr]]:
@@ -281,7 +304,7 @@ def _symbolic_rows(own: list[sympy.Expr], target: list[sympy.Expr]) -> Factors |
 def _arranged(factors: Factors, cuts: list[set[int]]) -> Factors:
     """Order the factors of each loop so that loops end where indices divide it, if there is such an order."""
     pairs = zip(factors, cuts or [set() for _ in factors], strict=True)
-    return [(arrange(part, sorted(cut)) if cut else None) or part for part, cut in pairs]
+    return [(arrange(part, ascending(cut)) if cut else None) or part for part, cut in pairs]
 
 
 def _interleaved(factors: Factors, node: NodeLoops, nodes: list[NodeLoops]) -> Factors:
@@ -306,24 +329,27 @@ def _cut_by_remainder(loop: list[sympy.Expr], divisors: list[int], extents: set[
 
 def _cut_alike(rows: list[Factors], nodes: list[NodeLoops]) -> list[Factors]:
     """Cut loops that have no factors where indices divide them, and those of other nodes in their place as well."""
-    cuts: dict[tuple[int, sympy.Expr], set[int]] = {}
+    cuts: dict[tuple[int, sympy.Expr], set[sympy.Expr | int]] = {}
     for own, node in zip(rows, nodes, strict=True):
         for position, (part, cut) in enumerate(zip(own, node.cuts, strict=False)):
             if len(part) == 1:
                 cuts.setdefault((position, part[0]), set()).update(cut)
     return [
-        [digits(part[0], sorted(cuts.get((n, part[0]), ()))) if len(part) == 1 else part for n, part in enumerate(own)]
+        [
+            digits(part[0], ascending(cuts.get((n, part[0]), ()))) if len(part) == 1 else part
+            for n, part in enumerate(own)
+        ]
         for own in rows
     ]
 
 
-def arrange(factors: list[sympy.Expr], cuts: list[int]) -> list[sympy.Expr] | None:
+def arrange(factors: list[sympy.Expr], cuts: list[sympy.Expr | int]) -> list[sympy.Expr] | None:
     """Order `factors` so that products of innermost ones are the ascending `cuts`; None if there is no such order.
 
     >>> arrange([sympy.Integer(n) for n in (64, 8, 7, 8, 7)], [49])
     [64, 8, 8, 7, 7]
     """
-    if not all(factor.is_Integer for factor in factors):
+    if not all(factor.is_Integer for factor in factors) or not all(isinstance(cut, int) for cut in cuts):
         return None
     total = math.prod(factors)
     bounds = [total, *reversed([cut for cut in cuts if cut < total]), 1]

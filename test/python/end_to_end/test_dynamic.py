@@ -84,6 +84,13 @@ def rotated_checked(x):
     return first * 0.5, y * 0.5 + turned * 0.25
 
 
+def heads_in_turn(x):
+    """Tokens of one head after those of another, normalised, then two groups of three heads side by side."""
+    tokens = x.shape[0]
+    y = norm(x.permute(1, 2, 0, 3).reshape(6, tokens, 16))
+    return y.reshape(2, 3 * tokens, 16).transpose(0, 1).reshape(-1, 32)
+
+
 @dataclass(frozen=True)
 class Case:
     """A function with the sizes that it is compiled for and those that it is called with after that.
@@ -128,6 +135,7 @@ CASES = [
     Case(halves_and_quarters, (1,), WIDTHS),
     Case(half_checked, (1,), WIDTHS),
     Case(rotated_checked, (1,), WIDTHS, kernels=None),
+    Case(heads_in_turn, (0,), ((5, 2, 3, 16), (9, 2, 3, 16))),
 ]
 
 

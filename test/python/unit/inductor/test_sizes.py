@@ -43,8 +43,10 @@ def test_steps_are_numbers_above_one(index, steps):
 
 def test_loops_are_cut_where_indices_divide_them():
     body = _body(FloorDiv(J, 49) + I, ModularIndexing(J, 7, 7), FloorDiv(I, S))
-    assert sizes.loop_cuts(body) == [set(), {7, 49}]
-    assert sizes.loop_cuts(body, lambda index: index.xreplace({J: I})) == [{7, 49}, set()]
+    assert sizes.loop_cuts(body) == [{S}, {7, 49}]
+    assert sizes.loop_cuts(body, lambda index: index.xreplace({J: I})) == [{7, 49, S}, set()]
+    of_groups = _body(FloorDiv(I, 4 * S) + ModularIndexing(I, 1, S))
+    assert sizes.loop_cuts(of_groups) == [{S, 4 * S}, set()]
 
 
 def test_strides_of_each_access_are_those_of_its_loops():

@@ -70,6 +70,17 @@ class TestSharedLoops:
         """There is no other node to take loops from."""
         assert divided_loops([self.pairs((32, 1), cuts=(set(), {4, 16}))]) == [[[8], [2, 4, 4]]]
 
+    def test_loops_are_cut_where_sizes_divide_them(self):
+        """Repeated heads of s tokens: of another node's loops no affine expression would divide by s."""
+        s = sympy.Symbol("s", integer=True, positive=True)
+        heads = NodeLoops([32 * s], numbers(128), 0, [{s, 4 * s}], [("x", numbers(0, 1))])
+        tokens = NodeLoops(
+            [s, sympy.Integer(32)], numbers(128), 0, [set(), set()], [("y", [4096 * s, *numbers(128, 1)])]
+        )
+        for loops, other in shared_loops([heads, tokens]):
+            assert loops == [[8, 4, s], [128]]
+            assert other == [[s], [32], [128]]
+
     def test_rows_that_are_cut_are_cut_in_all_nodes(self):
         """Positions of 8 sequences of 512: halves of what is made of their rows would have another band."""
         rows = NodeLoops(numbers(4096), numbers(1024), 0, [{512}], [("pos", numbers(0, 1))])
