@@ -2,7 +2,7 @@
 # make test-all    as `make test`, with all parameters of the tests that it samples
 # make newest    install with the newest torch into .venv-newest (6 GB); make newest-torch installs that torch alone
 # make test-newest    as `make newest`, and run the tests of kernel counts, translation, code and caches, of
-#              parameters one in three; of all with PYTEST_ARGS="--thin 1"
+#              parameters one in four; of all with PYTEST_ARGS="--thin 1"
 # make test-vllm    install a vLLM for CPUs into .venv-vllm (4 GB), and run the tests with it
 # make demo    install into .venv and run the demonstration, without the tools of `make test`
 # make wheel   a wheel and an sdist into dist/, for machines without a compiler
@@ -132,7 +132,7 @@ newest-torch: $(NEWEST)/.torch
 
 test-newest: newest
 	cd $(NEWEST) && $(TEST_ENV) TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS=0 \
-	  bin/pytest $(PARALLEL) --durations=10 --thin 3 $(PYTEST_ARGS) $(addprefix ../test/python/,$(NEWEST_TESTS))
+	  bin/pytest $(PARALLEL) --durations=10 --thin 4 $(PYTEST_ARGS) $(addprefix ../test/python/,$(NEWEST_TESTS))
 
 # vLLM asks for libraries of pictures and sound made for the same torch, which these tests do without: those of the
 # index are made for a torch with CUDA, and do not load beside one without.

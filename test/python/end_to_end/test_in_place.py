@@ -133,6 +133,7 @@ def _expected(program: Program, dtype: torch.dtype) -> list[Tensor]:
     return _all(program.function(*inputs), inputs)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.function.__name__)
 def test_gpu(program, dtype, compiler):

@@ -69,6 +69,7 @@ def some_of_four(x, *tables):
 FUNCTIONS = [rotated, rotated_backwards, in_fours, some_of_four]
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__name__)
 def test_kinds_that_are_stored_in_turn_are_one_kernel(function, dtype):

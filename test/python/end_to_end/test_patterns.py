@@ -61,7 +61,7 @@ def compile_offline(pattern: Pattern, dynamic: bool, backend=None) -> offline.Of
     return offline.compile_for_gpu(pattern.function, inputs, compile_fx=backend, dynamic=None if dynamic else False)
 
 
-@pytest.mark.one_in(5)
+@pytest.mark.one_in(8)
 @pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
 @every_pattern
 def test_gpu_kernels(pattern, dynamic):

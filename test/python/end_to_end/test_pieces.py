@@ -94,6 +94,7 @@ def given(shape, dtype):
     return [torch.randn(shape, generator=torch.Generator().manual_seed(0)).to(dtype)]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 @pytest.mark.parametrize(("function", "shape"), CASES, ids=lambda part: getattr(part, "__name__", str(part)))
 def test_what_one_iteration_reads_is_reduced_in_it(function, shape, dtype):

@@ -84,6 +84,7 @@ def interpreted(function, inputs, dynamic):
         return torch.compile(function, backend="bridge", dynamic=dynamic, options=options)(*inputs)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("dynamic", [False, True])
 @pytest.mark.parametrize("shape", [(5, 3, 7, 11), (2, 2, 6, 10), (3, 4, 16, 16)])
 @pytest.mark.parametrize("function", [scaled, padded])

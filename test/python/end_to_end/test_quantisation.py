@@ -58,7 +58,7 @@ def rechecked(graph, inputs):
     return bridge(graph, inputs, options={"recheck": True})
 
 
-@pytest.mark.one_in(5)
+@pytest.mark.one_in(8)
 @pytest.mark.parametrize(
     ("name", "dynamic", "kernels"),
     [(name, False, kernels) for name, kernels in KERNELS.items()]

@@ -92,6 +92,7 @@ def test_naming_the_package_in_torch_logs_loads_little(python):
     assert python(loaded, TORCH_LOGS="bridge").strip() == "[]"
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("first", ["bridge", "bridge.config", "bridge.cli", "bridge.commands.explain", "torch"])
 def test_torch_logs_knows_the_artifact_whichever_is_imported_first(python, first):
     """A ValueError about the names ended the import of torch where Bridge had been imported before it."""

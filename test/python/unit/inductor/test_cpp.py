@@ -74,6 +74,7 @@ LAYOUTS = {
 }
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("simdlen", [None, 256, 1], ids=["widest", "avx2", "scalar"])
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_a_buffer_of_one_row_is_not_for_several(layout, simdlen, compiler):
@@ -128,6 +129,7 @@ PRODUCTS = {
 }
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", PRODUCTS)
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_a_vector_of_products_that_two_nodes_store_is_declared_once(name, dtype, compiler):

@@ -93,6 +93,7 @@ def symmetric(x):
     return _gated(x - 0.25 * (at[:, None] - at).abs().clamp_max(8))
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("dynamic", [False, True])
 @pytest.mark.parametrize("function", [causal, causal_in_floats, symmetric])
 def test_distances_of_tokens_kept_the_kernels_apart(function, dynamic):

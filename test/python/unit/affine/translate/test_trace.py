@@ -173,6 +173,7 @@ def smallest_and_halves(x):
     return (first - torch.min(x, dim=-1).values[:, None]) * torch.sigmoid(second)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("function", [largest_and_halves, smallest_and_halves])
 def test_extremes_along_a_dimension_are_fused(function):
     """From torch 2.15 on they have reductions of their own, and every group with one was left alone."""
