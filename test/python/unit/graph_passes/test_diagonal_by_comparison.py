@@ -63,7 +63,7 @@ def test_numbers_that_torch_does_not_promote_have_no_comparison_in_cpp(dtype, co
     """There was no code for it, and the graph was compiled a second time."""
 
     def function(values):
-        return torch.diagonal_scatter(torch.zeros(8, 8).to(dtype), (values + 1).to(dtype)).to(torch.float32) * 2
+        return torch.diagonal_scatter(torch.zeros(8, 8, dtype=dtype), (values + 1).to(dtype)).to(torch.float32) * 2
 
     values = torch.arange(8.0)
     ours = compiler(function, backend="bridge")(values)
