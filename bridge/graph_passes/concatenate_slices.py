@@ -144,7 +144,7 @@ def _replace(graph: Graph, filled: _Filled) -> bool:
     with ExitStack() as undo:
         undo.callback(_erase, graph, made)
         with graph.inserting_before(filled.node):
-            pieces = [_piece(graph, piece, made) for piece in filled.pieces]
+            pieces = [_piece(graph, piece, graphs.tensor(filled.node).dtype, made) for piece in filled.pieces]
             made.append(graph.call_function(aten.cat.default, (pieces, filled.dimension)))
         made[-1].meta = dict(filled.node.meta)
         if graphs.tensor(graphs.retrace(made[-1])).stride() != graphs.tensor(filled.node).stride():
@@ -155,14 +155,18 @@ def _replace(graph: Graph, filled: _Filled) -> bool:
     return True
 
 
-def _piece(graph: Graph, piece: Node, made: list[Node]) -> Node:
-    """Return a node with what an assignment writes, in the type of the place; made: gets the nodes that are new."""
-    source, dtype = _copied(piece), graphs.tensor(piece).dtype
-    if graphs.tensor(source).dtype == dtype:
-        return source
-    made.append(graph.call_function(torch.ops.prims.convert_element_type.default, (source, dtype)))
-    made[-1].meta = dict(piece.meta)
-    return graphs.retrace(made[-1])
+def _piece(graph: Graph, piece: Node, dtype: torch.dtype, made: list[Node]) -> Node:
+    """Return a node with what an assignment writes, in the tensor's type; made: gets the nodes that are new.
+
+    A copy has the type of the place.  What `torch.slice_scatter` is called with may have another one than its tensor.
+    """
+    node = _copied(piece)
+    for wanted in (graphs.tensor(piece).dtype, dtype):
+        if graphs.tensor(node).dtype != wanted:
+            made.append(graph.call_function(torch.ops.prims.convert_element_type.default, (node, wanted)))
+            made[-1].meta = dict(piece.meta)
+            node = graphs.retrace(made[-1])
+    return node
 
 
 def _writers(filled: _Filled) -> list[Node]:

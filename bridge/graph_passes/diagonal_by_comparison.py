@@ -58,7 +58,7 @@ def _scatter(node: Node) -> _Scatter | None:
     if base.target is not aten.full.default or not isinstance(base.args[1], (bool, int, float)):
         return None
     value, length = graphs.tensor(node), graphs.tensor(source).shape[-1]
-    if value.is_complex():  # Inductor calls the library for these
+    if not graphs.may_be_selected(value):
         return None
     rows, columns = one % value.dim(), other % value.dim()
     if offset >= 0 and graphs.known(length == value.shape[rows]):

@@ -58,7 +58,7 @@ def _scatter(node: Node) -> _Scatter | None:
     if node.target is aten.scatter_add.default and base.args[1] != 0:
         return None
     value = graphs.tensor(node)
-    if value.is_complex():  # Inductor calls the library for these, and would for what is in a scatter's place
+    if not graphs.may_be_selected(value):
         return None
     shape, rank = value.shape, value.dim()
     dimension = dim % rank if rank else 0

@@ -163,6 +163,20 @@ def is_selection(node: Node) -> bool:
     return node.target in _SELECTIONS
 
 
+#: Integers that torch promotes with no other type, not with a condition's bool.
+_PROMOTED_WITH_NONE = {torch.uint16, torch.uint32, torch.uint64}
+
+
+def may_be_selected(value: torch.Tensor) -> bool:
+    """Return True if Inductor generates code that selects between numbers of a tensor's dtype.
+
+    It calls the library for complex ones.  Its C++ has none for dtypes that torch does not promote.
+    """
+    dtype = value.dtype
+    promoted = dtype not in _PROMOTED_WITH_NONE and not (dtype.is_floating_point and dtype.itemsize < 2)
+    return not value.is_complex() and (promoted or value.device.type != "cpu")
+
+
 def is_rounded(node: Node) -> bool:
     """Return True if Inductor rounds each value to its dtype: its option `emulate_precision_casts` asks for it."""
     from torch._inductor import config

@@ -21,6 +21,7 @@ from ..graph_passes import change_graph
 from ..inductor import graphs, reuse
 from ..inductor import inspection as generated
 from ..inductor.cpp import keep_each_row
+from ..inductor.memory import estimated_peak
 from ..lowering.triton.codegen import draw_alike
 from ..options import Options
 from ..reasons import TRAINING_HINT, Reason, Refusal
@@ -276,11 +277,13 @@ def _changed(nodes: Schedule, options: Options, report: Report, earlier: int) ->
     """Return the schedule after Bridge, as a graph of the report; earlier: groups of the report's graphs before."""
     with report.graph(), recorder().timed("bridge"):
         restructured = try_step(partial(_report_changes, report), False)
+        # Of the loops as they are: kernels that become one get others.
+        peak = try_step(partial(estimated_peak, nodes), 0)
         changed = _transform(nodes, options, report)
         if restructured or changed != nodes:
             try_step(reuse.keep_below_peak, None)
         try_step(partial(keep_each_row, changed), None)
-        try_step(partial(add_totals, report, nodes, changed, earlier), None)
+        try_step(partial(add_totals, report, nodes, changed, peak, earlier), None)
         try_step(partial(add_names, report, nodes), None)
         with attempt():
             recorder().finish_graph(changed, report, earlier)

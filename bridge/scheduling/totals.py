@@ -10,9 +10,10 @@ from ..lowering.triton.profitability import traffic
 from ..reports import NodeName, Report
 
 
-def add_totals(report: Report, before: Schedule, after: Schedule, earlier: int) -> None:
+def add_totals(report: Report, before: Schedule, after: Schedule, peak: int, earlier: int) -> None:
     """Add the totals of a graph to its report, whose groups begin at number `earlier`; both schedules are final.
 
+    peak: of memory, in bytes, estimated before anything was fused: the loops of `before` may be others now.
     Kernels of no group are as they were, and move what they moved.
     """
     groups = report.groups[earlier:]
@@ -22,7 +23,6 @@ def add_totals(report: Report, before: Schedule, after: Schedule, earlier: int) 
     report.bytes_after += rest + sum(group.bytes_after for group in groups)
     report.library_calls += sum(map(inspection.is_library_call, before))
     report.device = inspection.device_name(before) or report.device
-    peak = estimated_peak(before)
     report.peak_before = max(report.peak_before, peak)
     report.peak_after = max(report.peak_after, peak if before == after else estimated_peak(after))
 

@@ -86,6 +86,17 @@ def test_a_higher_peak_is_one_in_both_counts_or_by_a_block(ours, theirs, above):
     assert compiling.Peak(*ours).is_above(compiling.Peak(*theirs)) is above
 
 
+def test_kernels_that_a_library_call_parts_are_no_more_kernels():
+    """A lower peak had a focal loss's gradient go between two products: 5 C++ functions, and fewer loops in them."""
+    loop = "    for(int i=0; i<4; i++)\n    {\n        for(int j=0; j<4; j++)\n        {\n        }\n    }\n"
+    apart = compiling.Compilation(codes=[2 * (loop + "    cpp_fused_add_0(x)\n    mm(x)\n")])
+    together = compiling.Compilation(codes=[2 * loop + "    cpp_fused_add_0(x)\n    mm(x)\n"])
+    assert (apart.kernels, together.kernels, apart.loop_nests) == (2, 1, 2)
+    assert op_db._worse("cpp", apart, together) is None
+    apart.codes.append(loop)
+    assert op_db._worse("cpp", apart, together) == "2 kernels, Inductor's 1"
+
+
 def test_wrong_moments_of_the_pieces_of_a_row_are_found(monkeypatch, compiler):
     """They are merged where registers do not keep the row, which a program may say after its context."""
     name = "neg/-/f32/chunk+looped/wide/0"

@@ -85,7 +85,22 @@ def another_type(x, cos, sin):
     return out
 
 
-FILLED = [halves, last_half_first, three_slices, over_a_copy, another_type]
+def pieces_of_other_types(x, cos, sin):
+    """A slice_scatter that is called as such converts what it is given: the concatenation was float32, or bfloat16."""
+    out = torch.zeros(x.shape, dtype=torch.int32)
+    out = torch.slice_scatter(out, x[..., 8:] * 100, -1, 0, 8)
+    return torch.slice_scatter(out, x[..., :8].to(torch.bfloat16) * 100, -1, 8, 16)
+
+
+def pieces_of_one_other_type(x, cos, sin):
+    out = torch.slice_scatter(torch.zeros_like(x), (x[..., 8:] * cos).to(torch.bfloat16), -1, 0, 8)
+    return torch.slice_scatter(out, (x[..., :8] * sin).to(torch.bfloat16), -1, 8, 16)
+
+
+FILLED = [
+    *(halves, last_half_first, three_slices, over_a_copy, another_type),
+    *(pieces_of_other_types, pieces_of_one_other_type),
+]
 every_filled = pytest.mark.parametrize("function", FILLED, ids=lambda f: f.__name__)
 
 
@@ -93,12 +108,13 @@ every_filled = pytest.mark.parametrize("function", FILLED, ids=lambda f: f.__nam
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_slices_that_fill_a_tensor_are_pieces(function, dynamic):
     module, lines = traced(function, dynamic)
-    if dynamic and function in (another_type, over_a_copy):
+    if dynamic and function in (another_type, over_a_copy, pieces_of_other_types):
         assert lines == [], "whether the two are all of a dynamic size is not known"
     else:
         assert len(lines) == 1
         assert targets(module).isdisjoint({aten.slice_scatter.default, aten.copy.default})
-    assert torch.equal(module(*inputs()), function(*inputs()))
+    result, eager = module(*inputs()), function(*inputs())
+    assert result.dtype == eager.dtype and torch.equal(result, eager)
 
 
 def a_gap(x, cos, sin):

@@ -58,6 +58,19 @@ def test_a_diagonal_beside_the_longest_stays():
     torch.testing.assert_close(ours, function(*given))
 
 
+@pytest.mark.parametrize("dtype", [torch.uint32, torch.float8_e4m3fn], ids=str)
+def test_numbers_that_torch_does_not_promote_have_no_comparison_in_cpp(dtype, compiler):
+    """There was no code for it, and the graph was compiled a second time."""
+
+    def function(values):
+        return torch.diagonal_scatter(torch.zeros(8, 8, dtype=dtype), (values + 1).to(dtype)).to(torch.float32) * 2
+
+    values = torch.arange(8.0)
+    ours = compiler(function, backend="bridge")(values)
+    assert changed() == 0 and bridge.report().counters.get("refused.internal_error", 0) == 0
+    assert torch.equal(ours, function(values))
+
+
 def test_a_tensor_is_stored_into():
     """Only its diagonal is moved, where a comparison would move all of it."""
 

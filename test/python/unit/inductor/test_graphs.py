@@ -120,6 +120,17 @@ def test_nodes_on_a_stream_or_in_a_pool_are_apart(noted, apart):
     assert graphs.apart_by_user(graph) is apart
 
 
+@pytest.mark.parametrize(
+    "dtype, device, selected",
+    [
+        (torch.float16, "cpu", True), (torch.uint8, "cpu", True), (torch.uint32, "cpu", False),
+        (torch.float8_e5m2, "cpu", False), (torch.uint32, "meta", True), (torch.complex64, "meta", False),
+    ],
+)  # fmt: skip
+def test_numbers_that_code_selects_between(dtype, device, selected):
+    assert graphs.may_be_selected(torch.empty(2, dtype=dtype, device=device)) is selected
+
+
 def test_a_symbol_has_a_size_that_is_nothing_else():
     """The first that has it: sizes may be `(s + 1) // 2` and `s`, and a graph may lack the latter."""
     function = make_fx(lambda x: x.chunk(2)[0] + 1, tracing_mode="symbolic")

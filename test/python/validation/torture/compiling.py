@@ -78,6 +78,11 @@ class Compilation:
         """Launches of generated kernels in the wrappers."""
         return sum(len(re.findall(_LAUNCH, code, re.MULTILINE)) for code in self.codes)
 
+    @property
+    def loop_nests(self) -> int:
+        """Loops of the C++ in the wrappers that are in no other loop."""
+        return sum(_loop_nests(code) for code in self.codes)
+
     def check(self) -> None:
         if not self.changed and not self.run_anyway:
             raise NothingChanged
@@ -85,6 +90,18 @@ class Compilation:
 
 #: A kernel's launch in a wrapper: Triton's, C++'s.
 _LAUNCH = r"^\s+(?:\w+\.run\(|cpp_\w+\()"
+
+
+def _loop_nests(code: str) -> int:
+    found, inside = 0, None
+    for line in code.splitlines():
+        text = line.lstrip()
+        indentation = len(line) - len(text)
+        if text.startswith("for(") and inside is None:
+            found, inside = found + 1, indentation
+        elif text.startswith("}") and indentation == inside:
+            inside = None
+    return found
 
 
 class _Waiting:
