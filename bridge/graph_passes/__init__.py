@@ -19,7 +19,7 @@ from ..reasons import Reason, Refusal
 from ..support.error_boundary import attempt, boundary
 from .concatenate_slices import concatenate_slices
 from .contiguous_rows import contiguous_rows
-from .regions import changed_regions
+from .regions import Region, changed_regions
 from .scatter_by_comparison import scatter_by_comparison
 from .share_operands import share_operands
 from .shrink_domains import shrink_domains
@@ -106,12 +106,27 @@ def _no_worse(graph: Graph, before: Graph, changes: Changes, trials: trial.Trial
     """Return a graph that was changed; where that made it worse, with the passes alone that did not."""
     names = [name for name, lines in changes.lines.items() if lines]
     parts = changed_regions(before, graph)
-    if parts is not None and not any(_worse(names, *map(trials.estimate, reversed(part))) for part in parts):
+    if parts is not None and not _worse_in_parts(names, parts, trials):
         return graph
     most = trials.estimate(before)
     if _worse(names, trials.estimate(graph), most):
         return _one_by_one(before, changes, most, trials)
     return graph
+
+
+def _worse_in_parts(names: list[str], parts: list[Region], trials: trial.Trials) -> bool:
+    """Return True if passes may have made a graph worse: a part of it needs more memory, or all together more kernels.
+
+    A part that has changes of others in it spares the kernels that they spare: it makes up for none.
+    """
+    more = 0
+    for part in parts:
+        estimate, most = trials.estimate(part.after), trials.estimate(part.before)
+        if estimate.peak > most.peak:
+            return True
+        kernels = estimate.kernels - most.kernels
+        more += kernels * part.times if kernels > 0 or part.apart else 0
+    return more > 0 and not WORTH_NO_KERNEL.isdisjoint(names)
 
 
 def _worse(names: list[str], estimate: trial.Estimate, most: trial.Estimate) -> str:

@@ -17,6 +17,7 @@ from torch.fx import Graph, Node
 from torch.fx.node import map_arg
 
 from ..inductor import graphs, trial
+from ..inductor.graphs import aten
 from ..inductor.outside import computed_outside
 
 #: Operations between what was changed and the end of its region, along any way: those of a norm and what it is of.
@@ -26,14 +27,19 @@ HOPS = 12
 NEAR = 3
 
 #: All regions may have this part of a graph's nodes, or the graph is looked at as a whole.
-LARGEST_PART = 1 / 2
+LARGEST_PART = 2 / 3
 
 
 class Region(NamedTuple):
-    """Hold a part of a graph, before and after changes; each is a graph of its own."""
+    """Hold a part of a graph, before and after changes; each is a graph of its own.
+
+    times: the number of parts that are alike; apart: whether none of them has other changes in it than its own.
+    """
 
     before: Graph
     after: Graph
+    times: int
+    apart: bool
 
 
 def changed_regions(before: Graph, after: Graph) -> list[Region] | None:
@@ -45,15 +51,18 @@ def changed_regions(before: Graph, after: Graph) -> list[Region] | None:
     pair = _Pair(before, after)
     found: dict[str, Region] = {}
     left = LARGEST_PART * min(len(before.nodes), len(after.nodes))
-    for changed in pair.clusters():
+    clusters = list(pair.clusters())
+    for changed in clusters:
         names = pair.region(changed)
         if any(map(_prevents_parts, pair.nodes(names))):
             return None
-        region = Region(*(_part(graph, names) for graph in (before, after)))
-        key = "\n\n".join(map(_description, region))
+        apart = all(names.isdisjoint(other) for other in clusters if other is not changed)
+        region = Region(*(_part(graph, names) for graph in (before, after)), 1, apart)
+        key = "\n\n".join(map(_description, region[:2]))
         if key not in found:
-            found[key] = region
             left -= len(names)
+        earlier = found.get(key, region._replace(times=0))
+        found[key] = region._replace(times=earlier.times + 1, apart=apart and earlier.apart)
         if left < 0:
             return None
     return list(found.values()) or None
@@ -86,16 +95,27 @@ class _Pair:
             yield found
 
     def region(self, changed: AbstractSet[str]) -> set[str]:
-        """Return the names of what is around changed nodes, without what is computed before them in any case.
+        """Return the names of what is around changed nodes, without what is before or after them in any case.
 
-        No kernel has that together with the changes, and where they read no more of it than before, it is in memory
-        for as long as before. Where values are stored that were not, they stand for others in memory: all is asked.
+        No kernel has that together with the changes. Where they read no more of what is before than they did, it is in
+        memory for as long as before; where they read no more at all, what is after them is in the same kernels.
+        Where values are stored that were not, they stand for others in memory: all is asked.
         """
-        earlier = set[str]() if any(map(self._is_only_stored, changed)) else self._earlier(changed)
-        before, after = (_read_of(earlier, _known(graph, changed)) for graph in self._graphs)
-        left = earlier if after <= before else set[str]()
+        left = set[str]()
+        if not any(map(self._is_only_stored, changed)):
+            earlier, later = self._earlier(changed), self._later(changed)
+            left |= earlier if self._reads_no_more(changed, earlier) else set()
+            left |= later if self._reads_no_more(changed, self._operations_beside(changed)) else set()
         names = self.around(changed, HOPS, left)
         return names if names.isdisjoint(left) else self.around(changed, HOPS)
+
+    def _reads_no_more(self, changed: AbstractSet[str], names: AbstractSet[str]) -> bool:
+        """Return True if changed nodes read nothing of these names that they did not read before."""
+        before, after = (_read_of(names, _known(graph, changed)) for graph in self._graphs)
+        return after <= before
+
+    def _operations_beside(self, changed: AbstractSet[str]) -> set[str]:
+        return {name for graph in self._graphs for name, node in graph.items() if not _is_free(node)} - changed
 
     def _earlier(self, changed: AbstractSet[str]) -> set[str]:
         """Return the names of nodes, of both graphs, that come before a library call for which all changes wait.
@@ -112,6 +132,19 @@ class _Pair:
         earlier = set.intersection(*before)
         values = {user.name for node in self.nodes(earlier) for user in node.users if _is_value(user)}
         return (earlier | values) - changed
+
+    def _later(self, changed: AbstractSet[str]) -> set[str]:
+        """Return the names of nodes, of both graphs, that wait for a library call after each change.
+
+        One of several values is no operation of its own: it is later where all of them are.
+        """
+        found = []
+        for graph, waiting in zip(self._graphs, self._waited_for, strict=True):
+            operations = set(_operations(graph, changed))
+            bits = sum(1 << position for position, node in enumerate(graph.values()) if node in operations)
+            waits = {node for node in graph.values() if bits and waiting[node] & bits == bits}
+            found.append({node.name for node in waits if not _is_value(node) or node.args[0] in waits})
+        return set.intersection(*found) - changed
 
     @functools.cached_property
     def _waited_for(self) -> list[dict[Node, int]]:
@@ -190,7 +223,13 @@ def _waited_for(graph: dict[str, Node]) -> dict[Node, int]:
 
 
 def _computes(node: Node) -> bool:
-    return not graphs.is_result(node) and not graphs.is_input(node)
+    """Return True for a node that may be in a region: no input, nor what the graph gives its caller."""
+    return not (graphs.is_result(node) or graphs.is_input(node) or _is_put_in_input(node))
+
+
+def _is_put_in_input(node: Node) -> bool:
+    """Return True if a node puts a result in the place of an input, at the end: nothing of the graph reads it there."""
+    return node.target is aten.copy_.default and graphs.is_input(node.args[0]) and not node.users
 
 
 def _is_value(node: Node) -> bool:

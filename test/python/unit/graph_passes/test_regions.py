@@ -12,10 +12,11 @@ from torch.fx import Graph
 from torch.fx.experimental.proxy_tensor import make_fx
 
 import bridge
-from bridge.graph_passes import change_graph
+from bridge.graph_passes import _worse_in_parts, change_graph
 from bridge.graph_passes import regions as home
-from bridge.graph_passes.regions import changed_regions
+from bridge.graph_passes.regions import Region, changed_regions
 from bridge.inductor import graphs, trial
+from bridge.inductor.trial import Estimate
 
 aten = torch.ops.aten
 
@@ -60,6 +61,7 @@ def test_layers_that_are_alike_are_one_region():
     before, after = with_sigmoids(traced(*layered(12)))
     found = changed_regions(before, after)
     assert found is not None and 1 <= len(found) <= 3
+    assert sum(region.times for region in found) == 12 and all(region.apart for region in found)
     for region in found:
         assert "aten.tanh.default" in targets(region.before) and "aten.sigmoid.default" not in targets(region.before)
         assert "aten.sigmoid.default" in targets(region.after) and "aten.tanh.default" not in targets(region.after)
@@ -93,7 +95,7 @@ def test_a_value_that_is_to_be_stored_is_a_change():
     products = [node for node in graph.nodes if node.target is aten.tanh.default]
     graphs.store(products[10])
     (region,) = changed_regions(before, graph)
-    assert [sum(map(graphs.is_stored, part.nodes)) for part in region] == [0, 1]
+    assert [sum(map(graphs.is_stored, part.nodes)) for part in region[:2]] == [0, 1]
 
 
 def test_values_that_one_node_gives_stay_together(monkeypatch):
@@ -106,7 +108,7 @@ def test_values_that_one_node_gives_stay_together(monkeypatch):
         return mean.exp().exp().exp(), variance.exp().exp().exp()
 
     (region,) = changed_regions(*with_sigmoids(traced(function, [torch.randn(8, 8)])))
-    for part in region:
+    for part in region[:2]:
         ends = next(node for node in part.nodes if node.op == "output").all_input_nodes
         assert all(isinstance(node.meta["val"], torch.Tensor) for node in ends)
     monkeypatch.setattr(home, "HOPS", 2)
@@ -165,7 +167,7 @@ def test_symbols_of_sizes_are_inputs_of_a_region(monkeypatch):
 
     graph = make_fx(function, tracing_mode="symbolic")(torch.randn(8, 6)).graph
     (region,) = changed_regions(*with_sigmoids(graph))
-    for part in region:
+    for part in region[:2]:
         inputs = [node.meta["val"] for node in part.nodes if node.op == "placeholder"]
         (tensor,) = [value for value in inputs if isinstance(value, torch.Tensor)]
         assert {str(value) for value in inputs if isinstance(value, torch.SymInt)} >= _names(tensor.shape[0])
@@ -273,7 +275,7 @@ def residual(x, weight):
 def test_what_comes_before_a_product_that_all_changes_wait_for_is_an_input(monkeypatch):
     monkeypatch.setattr(home, "LARGEST_PART", 1)
     (region,) = changed_regions(*with_sigmoids(traced(residual, [torch.randn(8, 8)] * 2)))
-    for part in region:
+    for part in region[:2]:
         names = [node.name for node in part.nodes if node.op == "placeholder"]
         assert "arg_add" in names
         assert not part.find_nodes(op="call_function", target=aten.cos.default)
@@ -291,7 +293,7 @@ def test_a_region_has_what_is_before_changes_that_read_more_of_it(monkeypatch):
     longer.meta = dict(sigmoid.meta)
     sigmoid.args = (longer,)
     (region,) = changed_regions(before, after)
-    assert all(part.find_nodes(op="call_function", target=aten.cos.default) for part in region)
+    assert all(part.find_nodes(op="call_function", target=aten.cos.default) for part in region[:2])
 
 
 def test_a_region_of_a_value_to_be_stored_has_what_is_before_it(monkeypatch):
@@ -301,7 +303,7 @@ def test_a_region_of_a_value_to_be_stored_has_what_is_before_it(monkeypatch):
     before.owning_module = graph.owning_module
     graphs.store(next(node for node in graph.nodes if node.name == "add_1"))
     (region,) = changed_regions(before, graph)
-    assert all(part.find_nodes(op="call_function", target=aten.cos.default) for part in region)
+    assert all(part.find_nodes(op="call_function", target=aten.cos.default) for part in region[:2])
 
 
 def test_all_values_of_what_comes_before_the_changes_do(monkeypatch):
@@ -313,6 +315,109 @@ def test_all_values_of_what_comes_before_the_changes_do(monkeypatch):
         return (values + x[indices[0]] @ weight).tanh().exp()
 
     (region,) = changed_regions(*with_sigmoids(traced(function, [torch.randn(8, 8)] * 2)))
-    for part in region:
+    for part in region[:2]:
         assert "getitem" in [node.name for node in part.nodes if node.op == "placeholder"]
         assert not part.find_nodes(op="call_function", target=aten.topk.default)
+
+
+def test_parts_that_have_changes_of_each_other_are_not_apart(monkeypatch):
+    monkeypatch.setattr(home, "LARGEST_PART", 4)
+    found = changed_regions(*with_sigmoids(traced(*layered(1, inner=12)), every=6))
+    assert found and not any(region.apart for region in found)
+
+
+def branched(x, weight):
+    """Return a sine of a sum; a tanh goes into a product first, and the sum reads what tanh does."""
+    first, second = x.exp(), x.cos()
+    product = (first.tanh() * 2) @ weight
+    return (first + second + product).sin()
+
+
+def test_what_comes_after_a_product_that_waits_for_all_changes_is_outside(monkeypatch):
+    """The rotary embeddings of DeepSeek-V3's layers share a cosine: a region had those of all layers in it."""
+    monkeypatch.setattr(home, "LARGEST_PART", 1)
+    (region,) = changed_regions(*with_sigmoids(traced(branched, [torch.randn(8, 8)] * 2)))
+    for part in region[:2]:
+        assert "aten.mm.default" in targets(part) and "aten.sin.default" not in targets(part)
+        ends = next(node for node in part.nodes if node.op == "output").all_input_nodes
+        assert {node.name for node in ends} == {"add", "mm"}
+
+
+def test_a_region_has_what_is_after_changes_that_read_more(monkeypatch):
+    """What they read now may be in a kernel with them, and no more with what comes after them."""
+    monkeypatch.setattr(home, "LARGEST_PART", 1)
+    before, after = with_sigmoids(traced(branched, [torch.randn(8, 8)] * 2))
+    sigmoid = next(node for node in after.nodes if node.target is aten.sigmoid.default)
+    cosine = next(node for node in after.nodes if node.target is aten.cos.default)
+    with after.inserting_before(sigmoid):
+        more = after.call_function(aten.mul.Tensor, (sigmoid.args[0], cosine))
+    more.meta = dict(sigmoid.meta)
+    sigmoid.args = (more,)
+    (region,) = changed_regions(before, after)
+    assert all("aten.sin.default" in targets(part) for part in region[:2])
+
+
+def test_the_values_of_a_call_that_waits_for_the_changes_are_in_their_region(monkeypatch):
+    monkeypatch.setattr(home, "LARGEST_PART", 1)
+
+    def function(x):
+        values, indices = (x.tanh() * 2).cummax(-1)
+        return values.exp(), indices + 1
+
+    (region,) = changed_regions(*with_sigmoids(traced(function, [torch.randn(8, 8)])))
+    for part in region[:2]:
+        assert targets(part).count("<built-in function getitem>") == 2
+        assert "aten.exp.default" not in targets(part)
+
+
+def test_what_puts_a_result_in_the_place_of_an_input_is_outside(monkeypatch):
+    """The static caches of a model that decodes are written so: all of DeepSeek-V3 was tried twice."""
+    monkeypatch.setattr(home, "LARGEST_PART", 1)
+
+    def function(x, y):
+        z = x.tanh() + 1
+        y.copy_(z)
+        return z.exp()
+
+    graph = traced(function, [torch.randn(8, 8)] * 2)
+    assert "aten.copy_.default" in targets(graph)
+    (region,) = changed_regions(*with_sigmoids(graph))
+    for part in region[:2]:
+        assert "aten.copy_.default" not in targets(part)
+        ends = next(node for node in part.nodes if node.op == "output").all_input_nodes
+        assert "add" in {node.name for node in ends}
+
+
+class Estimated:
+    """Stand for trials: what is tried is an estimate."""
+
+    @staticmethod
+    def estimate(graph: Estimate) -> Estimate:
+        return graph
+
+
+def part(more: int, times: int = 1, apart: bool = True, memory: int = 0) -> Region:
+    """Return a part that needs more kernels after changes, or memory."""
+    return Region(Estimate(8, 4), Estimate(8 + memory, 4 + more), times, apart)
+
+
+@pytest.mark.parametrize(
+    ("parts", "worse"),
+    [
+        ([part(2), part(-1), part(-1)], False),
+        ([part(2), part(-1, times=2)], False),
+        ([part(2), part(-1)], True),
+        ([part(1, times=2), part(-1)], True),
+        ([part(1), part(-1, apart=False)], True),
+        ([part(1, apart=False), part(-1)], False),
+        ([part(-1), part(0, memory=1)], True),
+    ],
+)
+def test_kernels_are_counted_over_all_parts(parts, worse):
+    """The last norm of HYV4 takes 2 kernels more for one row, and its layers 2 less: all of it was tried again."""
+    assert _worse_in_parts(["shrink_domains"], parts, Estimated()) == worse
+
+
+def test_kernels_of_parts_do_not_count_where_none_counts():
+    assert not _worse_in_parts(["store_reread"], [part(2)], Estimated())
+    assert _worse_in_parts(["store_reread"], [part(-2, memory=1)], Estimated())
