@@ -74,7 +74,29 @@ def gate_of_normed_heads_and_their_row(x):
     return functional.silu(gate) * up, normed + wide(x)
 
 
+def gradient_of_a_mixture(x):
+    """The gradient of a softmax over experts reads what is reduced for all of them, and for its own one."""
+    h = wide(x)
+    token, experts = h[:, 0], h[:, 1:]
+    weights = experts[..., 0].softmax(-1)
+    dots = (experts * token[:, None]).sum(-1)
+    return weights[..., None] * token[:, None], weights * (dots - (weights * dots).sum(-1, keepdim=True))
+
+
+def gradient_of_normed_weights(x):
+    """As of a router that divides the weights of experts by their sum."""
+    h = wide(x)
+    token, experts = h.mean(1), h + 0.5
+    weights = torch.sigmoid(experts[..., 1])
+    total = weights.sum(-1, keepdim=True)
+    dots = (experts * token[:, None]).sum(-1)
+    return experts * weights[..., None], dots / total - (dots * weights).sum(-1, keepdim=True) / total.square()
+
+
 CASES = [
+    (gradient_of_a_mixture, (6, 5, 32)),
+    (gradient_of_a_mixture, (5, 4, 40)),
+    (gradient_of_normed_weights, (6, 8, 32)),
     (gate_of_normed_heads_and_their_row, (6, 64)),
     (gate_of_normed_heads, (6, 64)),
     (gate_of_normed_heads, (2, 3, 48)),
