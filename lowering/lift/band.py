@@ -139,7 +139,7 @@ def lift_band(
     row, once, broadcasts = _lanes_of_row(nests.values()), goes_once(root), _broadcasts(root, buffers, tables)
     in_registers = tables.simt_target and tables.keeps_row is not None and tables.keeps_row(registers)
     if in_registers and once and registers is not None and registers > LONGEST_IN_BLOCKS:
-        in_registers = bool(kept or broadcasts) or any(_works_on_segments(nest, row) for nest in nests.values())
+        in_registers = bool(kept or broadcasts) or any(_needs_registers(nest, row) for nest in nests.values())
     if kept and tables.keeps_row is not None and not in_registers:
         raise Unsupported(Reason.not_profitable, f"{names}: lanes reduce {registers} registers a row by themselves")
     scope = _Scope(
@@ -281,6 +281,11 @@ class _Scope:
 def _works_on_segments(nest: StoreNest, row: int | None) -> bool:
     """Return True if a node's loops over lanes are no whole row, which has to be in registers."""
     return segment_length(nest, row) is not None or repeated_lanes(nest, row) != 1
+
+
+def _needs_registers(nest: StoreNest, row: int | None) -> bool:
+    """Return True if a node can only be in a kernel that keeps its row in registers."""
+    return nest.once or _works_on_segments(nest, row)
 
 
 def _lift_node(

@@ -3,13 +3,17 @@
 The difference of two heads' softmax reads the maxima and sums of both. In loops over all heads these are results of
 different iterations, and no band has them together. In loops over pairs of heads one iteration reduces two rows, and
 the other node has the same rows.
+
+The gradient of a softmax over a few experts reads the results of all experts, and that of its own one. The loop over
+experts is then unrolled in that node, too: each of its results is of one iteration that has them all.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import sympy
 
@@ -19,14 +23,21 @@ from .loops import Factors, NodeLoops, with_strides
 #: The most results of an iteration: the code of a kernel has its loops once for each.
 MAX_PIECES = 8
 
+#: (position of a loop of a node, what takes its place: outer, unrolled, inner).
+_Cut: TypeAlias = "tuple[int, list[sympy.Expr]]"
+
 
 @dataclass(frozen=True)
 class Step:
-    """Say which results one iteration reads: `count` of them, so many elements of a buffer apart."""
+    """Say which results one iteration reads: `count` of them, so many elements of a buffer apart.
+
+    own: the position among the reader's loops of one that goes over these results, too; None where there is none.
+    """
 
     buffer: str
     count: int
     apart: int
+    own: int | None = None
 
 
 def loops_in_pieces(nodes: Sequence[NodeLoops], rows: Sequence[Factors]) -> list[tuple[Factors, int | None]] | None:
@@ -35,12 +46,9 @@ def loops_in_pieces(nodes: Sequence[NodeLoops], rows: Sequence[Factors]) -> list
     rows: the factors of each node's loops, those of a reduction last. Nodes of one kernel are cut alike, what they
     have inside of the loop that is cut may differ: a kernel may reduce blocks, and store a scale of each.
     """
-    found: dict[int, tuple[int, list[sympy.Expr]]] = {}
-    for node, own in zip(nodes, rows, strict=True):
-        for step in _steps(node, nodes):
-            cut = _cut(node, own, step)
-            if cut is not None:
-                found.setdefault(node.kernel, cut)
+    found: dict[int, _Cut] = {}
+    for kernel, cut in _cuts(nodes, rows):
+        found.setdefault(kernel, cut)
     alike = [_alike(kernel, position, nodes, rows) for kernel, (position, _) in found.items()]
     if not found or not all(alike):
         return None
@@ -48,6 +56,24 @@ def loops_in_pieces(nodes: Sequence[NodeLoops], rows: Sequence[Factors]) -> list
         _unrolled(own, *found[node.kernel]) if node.kernel in found else (own, None)
         for node, own in zip(nodes, rows, strict=True)
     ]
+
+
+def _cuts(nodes: Sequence[NodeLoops], rows: Sequence[Factors]) -> Iterator[tuple[int, _Cut]]:
+    """Yield (kernel, where to cut the loops of its nodes) for each node that is read in steps, and for its reader."""
+    for node, own in zip(nodes, rows, strict=True):
+        for reader, step in _steps(node, nodes):
+            cut = _cut(node, own, step)
+            if cut is None:
+                continue
+            yield node.kernel, cut
+            if step.own is not None and len(rows[reader][step.own]) == 1:
+                yield nodes[reader].kernel, _whole_loop(rows[reader], step.own)
+
+
+def _whole_loop(factors: Factors, loop: int) -> _Cut:
+    """Return the cut that unrolls all of a loop without factors."""
+    (extent,) = factors[loop]
+    return sum(map(len, factors[:loop])), [sympy.Integer(1), extent, sympy.Integer(1)]
 
 
 def _alike(kernel: int, position: int, nodes: Sequence[NodeLoops], rows: Sequence[Factors]) -> bool:
@@ -58,16 +84,28 @@ def _alike(kernel: int, position: int, nodes: Sequence[NodeLoops], rows: Sequenc
     return all(loops == outer[0] and len(loops) > position for loops in outer)
 
 
-def _steps(node: NodeLoops, nodes: Sequence[NodeLoops]) -> list[Step]:
-    """Return in which steps the nodes of other kernels read what a node reduces."""
-    readers = [other for other in nodes if other.kernel != node.kernel] if node.reduction else []
-    found = (_step(buffer, reader) for buffer in sorted(node.stored) for reader in readers)
-    return [step for step in found if step is not None]
+def _steps(node: NodeLoops, nodes: Sequence[NodeLoops]) -> list[tuple[int, Step]]:
+    """Return (number of a node of another kernel, in which steps it reads what the kernel of a node has reduced)."""
+    if not any(other.reduction for other in nodes if other.kernel == node.kernel):
+        return []
+    others = [number for number, other in enumerate(nodes) if other.kernel != node.kernel]
+    found = ((number, _step(buffer, nodes[number])) for buffer in sorted(node.stored) for number in others)
+    return [(number, step) for number, step in found if step is not None]
 
 
 def _step(buffer: str, reader: NodeLoops) -> Step | None:
     """Return in which equal steps one iteration of a node reads a buffer; None where it does not."""
-    indices = [index for name, index in reader.indices if name == buffer]
+    indices = [sympy.expand(index) for name, index in reader.indices if name == buffer]
+    step = _equal_step(buffer, indices)
+    if step is not None or not indices:
+        return step
+    loops = zip(reader.variables, reader.iteration, strict=False)
+    found = (_step_with_own(buffer, indices, place, *loop) for place, loop in enumerate(loops))
+    return next((step for step in found if step is not None), None)
+
+
+def _equal_step(buffer: str, indices: Sequence[sympy.Expr]) -> Step | None:
+    """Return the equal steps in which indices differ by numbers; None where they do not."""
     offsets = {sympy.expand(index - indices[0]) for index in indices}
     if not 1 < len(offsets) <= MAX_PIECES or not all(offset.is_Integer for offset in offsets):
         return None
@@ -77,8 +115,22 @@ def _step(buffer: str, reader: NodeLoops) -> Step | None:
     return Step(buffer, len(offsets), apart) if equal else None
 
 
-def _cut(node: NodeLoops, factors: Factors, step: Step) -> tuple[int, list[sympy.Expr]] | None:
-    """Return (position of a node's iteration loop, what takes its place: outer, unrolled, inner); None without one."""
+def _step_with_own(
+    buffer: str, indices: Sequence[sympy.Expr], place: int, variable: sympy.Symbol, extent: sympy.Expr
+) -> Step | None:
+    """Return the equal steps of the indices without a loop's variable, if that loop goes over the same results."""
+    own = [index for index in indices if variable in index.free_symbols]
+    others = [index for index in indices if variable not in index.free_symbols]
+    step = _equal_step(buffer, others)
+    if not own or step is None or step.count != extent:
+        return None
+    first = min(others, key=lambda index: int(sympy.expand(index - others[0])))
+    same = all(sympy.expand(index - first - step.apart * variable) == 0 for index in own)
+    return replace(step, own=place) if same else None
+
+
+def _cut(node: NodeLoops, factors: Factors, step: Step) -> _Cut | None:
+    """Return the cut of a node's iteration loop at which the results of a step are; None without one."""
     strides = next((own for buffer, own in node.strides if buffer == step.buffer), [])
     iteration = list(zip(factors, strides, strict=False))[: len(node.iteration)]
     loops = [loop for own in iteration for loop in reversed(with_strides(*own))]

@@ -74,7 +74,30 @@ def gate_of_normed_heads_and_their_row(x):
     return functional.silu(gate) * up, normed + wide(x)
 
 
+def gradient_of_a_mixture(x):
+    """The gradient of a softmax over experts reads what is reduced for all of them, and for its own one."""
+    h = wide(x)
+    token, experts = h[:, 0], h[:, 1:]
+    weights = experts[..., 0].softmax(-1)
+    dots = (experts * token[:, None]).sum(-1)
+    return weights[..., None] * token[:, None], weights * (dots - (weights * dots).sum(-1, keepdim=True))
+
+
+def gradient_of_normed_weights(x):
+    """As of a router that divides the weights of experts by their sum; no lane waits for what is reduced."""
+    h = wide(x)
+    token, experts = h[:, 0], h[:, 1:]
+    weights = torch.sigmoid(experts[..., 1])
+    total = weights.sum(-1, keepdim=True)
+    dots = (experts * torch.tanh(token)[:, None]).sum(-1) * experts[..., 2]
+    return experts * token[:, None], dots / total - (dots * weights).sum(-1, keepdim=True) / total.square()
+
+
 CASES = [
+    (gradient_of_a_mixture, (6, 5, 32)),
+    (gradient_of_a_mixture, (5, 4, 40)),
+    (gradient_of_normed_weights, (6, 5, 32)),
+    (gradient_of_normed_weights, (3, 4, 1024)),
     (gate_of_normed_heads_and_their_row, (6, 64)),
     (gate_of_normed_heads, (6, 64)),
     (gate_of_normed_heads, (2, 3, 48)),
@@ -116,6 +139,11 @@ def test_the_report_says_nothing_of_what_was_tried_before():
 def test_more_than_eight_results_are_not_one_iteration(streams):
     """The code of a kernel has its loops once for each."""
     assert kernels(sum_of_norms, (4096, streams, 512)) == (1 if streams <= 8 else 2)
+
+
+def test_results_that_no_lane_waits_for_stay_in_registers_beside_what_one_lane_stores():
+    """The kernel of a row that a loop reads once had no lane to store what is computed from the sums of the row."""
+    assert kernels(gradient_of_normed_weights, (4096, 4, 1024)) == 1
 
 
 def test_rows_that_do_not_fit_in_registers_stay_apart():

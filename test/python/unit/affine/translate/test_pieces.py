@@ -63,6 +63,41 @@ def test_a_flattened_loop_is_cut_by_its_factors():
     assert rows == ([[3, 2, 5], [32]], 1)
 
 
+def reading_own(*own, extent=6):
+    """A node over 5 tokens and heads, which reads all sums of its token, and those of its own head at `own`."""
+    indices = [("sums", p + 5 * head) for head in range(6)] + [("sums", index) for index in own]
+    return NodeLoops(numbers(5, extent), [], 1, indices=indices, variables=[p, q])
+
+
+def test_what_reads_the_results_and_its_own_one_is_unrolled_as_well():
+    """The gradient of a softmax over experts had the one of them that its iteration is for, and was not cut."""
+    rows, reader = cut(ROWS, reading_own(p + 5 * q), rows=([[6], [5], [32]], [[5], [6]]))
+    assert rows == ([[6], [5], [32]], 0)
+    assert reader == ([[5], [6]], 1)
+
+
+def test_nodes_in_the_kernel_of_what_reads_its_own_result_are_unrolled_as_well():
+    flat = NodeLoops(numbers(30), [], 1)
+    found = cut(ROWS, reading_own(p + 5 * q), flat, rows=([[6], [5], [32]], [[5], [6]], [[5, 6]]))
+    assert found[2] == ([[5, 6]], 1)
+    other = cut(ROWS, reading_own(p + 5 * q), flat, rows=([[6], [5], [32]], [[5], [6]], [[30]]))
+    assert other is None
+
+
+@pytest.mark.parametrize(
+    "reader",
+    [reading_own(p + 5 * q, extent=5), reading_own(p + 10 * q), reading_own(p + 5 * q + 5), reading_own(q)],
+    ids=["fewer", "steps", "next", "other"],
+)
+def test_what_reads_other_results_than_its_own_is_no_piece(reader):
+    assert cut(ROWS, reader, rows=([[6], [5], [32]], [[5], [6]])) is None
+
+
+def test_a_loop_over_results_that_has_factors_is_not_unrolled():
+    rows, reader = cut(ROWS, reading_own(p + 5 * q), rows=([[6], [5], [32]], [[5], [2, 3]]))
+    assert (rows[1], reader) == (0, ([[5], [2, 3]], None))
+
+
 @pytest.mark.parametrize("offsets", [(0,), (0, 5, 15), (0, 7), (0, q), tuple(range(0, 50, 5))], ids=str)
 def test_other_offsets_are_no_pieces(offsets):
     """One alone, unequal steps, no whole number of heads or tokens, what varies, and too many."""
