@@ -57,7 +57,7 @@ def changed_regions(before: Graph, after: Graph) -> list[Region] | None:
         if any(map(_prevents_parts, pair.nodes(names))):
             return None
         apart = all(names.isdisjoint(other) for other in clusters if other is not changed)
-        region = Region(*(_part(graph, names) for graph in (before, after)), 1, apart)
+        region = Region(_part(before, names), _part(after, names), 1, apart)
         key = "\n\n".join(map(_description, region[:2]))
         if key not in found:
             left -= len(names)
