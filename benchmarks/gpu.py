@@ -3,6 +3,7 @@
     python benchmarks/gpu.py --out results/            # everything, at each pattern's own size
     python benchmarks/gpu.py --pattern swiglu rope --rows 2048 4096 --dtype bfloat16 float32
     python benchmarks/gpu.py --function model.py:gated --shapes 4096x8192 8192
+    python benchmarks/gpu.py --compiled-for 48          # as a server that was compiled for a short prompt
 
 Each function is captured in a CUDA graph that calls it on several sets of inputs which together are larger
 than the L2 cache; replays of the compilers alternate, and their medians are reported.  Correctness is checked
@@ -44,24 +45,35 @@ def input_sets(pattern: Pattern, rows: int | None, dtype: torch.dtype) -> list[l
     return [first, *(pattern.make(rows, dtype, "cuda") for _ in range(count - 1))]
 
 
-def compiled(pattern: Pattern, backend: str, **options: str) -> Callable[..., Any]:
-    """Return the pattern's function, compiled; each has a fresh Dynamo."""
+def compiled(pattern: Pattern, backend: str, few: list[torch.Tensor] | None, **options: str) -> Callable[..., Any]:
+    """Return the pattern's function, compiled; each has a fresh Dynamo.
+
+    few: inputs that it is compiled for, with symbolic rows; None to compile it for those that it is called with.
+    """
     torch._dynamo.reset()
     chosen = bridge if backend == "bridge" else backend
-    return torch.compile(pattern.function, backend=chosen, **options)
+    function = torch.compile(pattern.function, backend=chosen, **options)
+    if few is None:
+        return function
+    pattern.mark_dynamic_rows(few)
+    function(*few)
+    return torch.compiler.set_stance("fail_on_recompile")(function)
 
 
-def measure(pattern: Pattern, rows: int | None, dtype: torch.dtype, bandwidth: float, autotune: bool) -> Row:
+def measure(
+    pattern: Pattern, rows: int | None, dtype: torch.dtype, bandwidth: float, options: argparse.Namespace
+) -> Row:
     """Return one line of the table; bandwidth: bytes a second of a copy."""
     sets = input_sets(pattern, rows, dtype)
     reference = pattern.function(*[t.double() for t in sets[0]])
     calls = max(len(sets), 8)
     graphs, errors, kernels = {}, {}, {}
     variants: list[tuple[str, dict[str, str]]] = [("inductor", {}), ("bridge", {})]
-    if autotune:
+    if options.autotune:
         variants.insert(1, ("autotune", {"mode": "max-autotune-no-cudagraphs"}))
-    for name, options in variants:
-        function = compiled(pattern, "bridge" if name == "bridge" else "inductor", **options)
+    for name, mode in variants:
+        few = pattern.make(options.compiled_for, dtype, "cuda") if options.compiled_for else None
+        function = compiled(pattern, "bridge" if name == "bridge" else "inductor", few, **mode)
         result = function(*sets[0])
         kernels[name] = len(launches(partial(function, *sets[0])))
         errors[name] = relative_error(result, reference)
@@ -91,6 +103,12 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--shapes", nargs="+", metavar="NxM", help="shapes of its inputs, such as 4096x8192 8192")
     parser.add_argument("--rows", type=int, nargs="+", default=[None], help="(default: the pattern's own)")
     parser.add_argument("--dtype", nargs="+", default=["bfloat16"])
+    parser.add_argument(
+        "--compiled-for",
+        type=int,
+        metavar="ROWS",
+        help="compile for so many rows, as a symbol, and then measure others",
+    )
     parser.add_argument("--autotune", action="store_true", help="also measure Inductor's max-autotune")
     parser.add_argument("--out", type=Path, help="folder for NAME.json, NAME.md and NAME.svg")
     parser.add_argument("--name", help="of these files (default: the list's)")
@@ -114,7 +132,7 @@ def measure_all(options: argparse.Namespace, bandwidth: float) -> Iterator[Row]:
     chosen = chosen_patterns(options)
     for number, pattern in enumerate(chosen):
         for rows, name in itertools.product(options.rows, options.dtype):
-            row = measure(pattern, rows, getattr(torch, name), bandwidth, options.autotune)
+            row = measure(pattern, rows, getattr(torch, name), bandwidth, options)
             print(f"[{number + 1}/{len(chosen)}] {row.pattern} {row.shape} {name}: {row.kernels_inductor} -> "
                   f"{row.kernels_bridge} kernels, {row.inductor_us:.1f} -> {row.bridge_us:.1f} us "
                   f"({row.speedup:.2f}x, {row.of_copy:.2f} of copy)", flush=True)  # fmt: skip
