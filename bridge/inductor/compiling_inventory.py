@@ -41,6 +41,7 @@ torch._inductor.codegen.common
     KernelArgs.output(self, name)
     KernelArgs.workspace(self, nelem, zero_fill, dtype=)
     Kernel.store_buffer_names
+    SizeArg(name, expr)
 torch._inductor.codegen.cpp
     CppKernelProxy.loop_nest
     CppScheduling: kernel_group
