@@ -20,6 +20,7 @@ import torch._functorch.config
 import torch._inductor.config
 import torch._inductor.graph
 from emitted import on_cpu
+from emitted_claims import loop_nests
 from interpreted_accesses import Accesses, recorded_accesses
 from torch._dynamo.symbolic_convert import InstructionTranslatorBase
 from torch._inductor.codecache import PyCodeCache
@@ -81,7 +82,7 @@ class Compilation:
     @property
     def loop_nests(self) -> int:
         """Loops of the C++ in the wrappers that are in no other loop."""
-        return sum(_loop_nests(code) for code in self.codes)
+        return sum(map(loop_nests, self.codes))
 
     def check(self) -> None:
         if not self.changed and not self.run_anyway:
@@ -90,18 +91,6 @@ class Compilation:
 
 #: A kernel's launch in a wrapper: Triton's, C++'s.
 _LAUNCH = r"^\s+(?:\w+\.run\(|cpp_\w+\()"
-
-
-def _loop_nests(code: str) -> int:
-    found, inside = 0, None
-    for line in code.splitlines():
-        text = line.lstrip()
-        indentation = len(line) - len(text)
-        if text.startswith("for(") and inside is None:
-            found, inside = found + 1, indentation
-        elif text.startswith("}") and indentation == inside:
-            inside = None
-    return found
 
 
 class _Waiting:
