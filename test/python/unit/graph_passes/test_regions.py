@@ -52,6 +52,18 @@ def with_sigmoids(graph: Graph, every: int = 1) -> tuple[Graph, Graph]:
     return before, graph
 
 
+def with_sigmoids_of_more(graph: Graph) -> tuple[Graph, Graph]:
+    """Return a graph, and one in which the first sigmoid in the place of a tanh reads the cosine, too."""
+    before, after = with_sigmoids(graph)
+    sigmoid = next(node for node in after.nodes if node.target is aten.sigmoid.default)
+    cosine = next(node for node in after.nodes if node.target is aten.cos.default)
+    with after.inserting_before(sigmoid):
+        more = after.call_function(aten.mul.Tensor, (sigmoid.args[0], cosine))
+    more.meta = dict(sigmoid.meta)
+    sigmoid.args = (more,)
+    return before, after
+
+
 def targets(graph: Graph) -> list[str]:
     return [str(node.target) for node in graph.nodes if node.op == "call_function"]
 
@@ -285,14 +297,7 @@ def test_what_comes_before_a_product_that_all_changes_wait_for_is_an_input(monke
 def test_a_region_has_what_is_before_changes_that_read_more_of_it(monkeypatch):
     """An input of the region that nothing read so late before is in memory for longer."""
     monkeypatch.setattr(home, "LARGEST_PART", 1)
-    before, after = with_sigmoids(traced(residual, [torch.randn(8, 8)] * 2))
-    sigmoid = next(node for node in after.nodes if node.target is aten.sigmoid.default)
-    cosine = next(node for node in after.nodes if node.target is aten.cos.default)
-    with after.inserting_before(sigmoid):
-        longer = after.call_function(aten.mul.Tensor, (sigmoid.args[0], cosine))
-    longer.meta = dict(sigmoid.meta)
-    sigmoid.args = (longer,)
-    (region,) = changed_regions(before, after)
+    (region,) = changed_regions(*with_sigmoids_of_more(traced(residual, [torch.randn(8, 8)] * 2)))
     assert all(part.find_nodes(op="call_function", target=aten.cos.default) for part in region[:2])
 
 
@@ -346,14 +351,7 @@ def test_what_comes_after_a_product_that_waits_for_all_changes_is_outside(monkey
 def test_a_region_has_what_is_after_changes_that_read_more(monkeypatch):
     """What they read now may be in a kernel with them, and no more with what comes after them."""
     monkeypatch.setattr(home, "LARGEST_PART", 1)
-    before, after = with_sigmoids(traced(branched, [torch.randn(8, 8)] * 2))
-    sigmoid = next(node for node in after.nodes if node.target is aten.sigmoid.default)
-    cosine = next(node for node in after.nodes if node.target is aten.cos.default)
-    with after.inserting_before(sigmoid):
-        more = after.call_function(aten.mul.Tensor, (sigmoid.args[0], cosine))
-    more.meta = dict(sigmoid.meta)
-    sigmoid.args = (more,)
-    (region,) = changed_regions(before, after)
+    (region,) = changed_regions(*with_sigmoids_of_more(traced(branched, [torch.randn(8, 8)] * 2)))
     assert all("aten.sin.default" in targets(part) for part in region[:2])
 
 
