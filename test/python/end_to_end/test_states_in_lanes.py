@@ -145,7 +145,7 @@ def test_rounding_errors_are_not_above_those_without_bridge():
     x, row = inputs((16, 16, 64), torch.float32)
     x += 1000
     ratios = []
-    for function in (normed_variance, spread, pooled):
+    for function in (normed_variance, spread, pooled, mixed):
         exact = function(x.double(), row.double())
         ours, theirs = (run_emitted(function, [x, row], backend)[0] for backend in (bridge_backend, "inductor"))
         ratios.append(error(ours, exact) / error(theirs, exact))
