@@ -39,9 +39,9 @@ class Conditions:
     dtype: of the weights; dynamic: as of torch.compile; compiles: compilations of each case by each compiler.
     """
 
-    dtype: torch.dtype = torch.bfloat16
-    dynamic: bool = False
-    compiles: int = 1
+    dtype: torch.dtype
+    dynamic: bool
+    compiles: int
 
     @classmethod
     def asked_for(cls, options: argparse.Namespace) -> Conditions:
@@ -94,7 +94,7 @@ def run(options: argparse.Namespace) -> int:
 
 def measure_all(todo: list[Job], options: argparse.Namespace) -> Run:
     """Measure case after case, or several side by side, and save after each time."""
-    start, done = time.monotonic(), Run(_heading())
+    start, done, under = time.monotonic(), Run(_heading()), Conditions.asked_for(options)
     print("; ".join(f"{key} {value}" for key, value in done.heading.items()), flush=True)
     if options.side_by_side == 1:
         measure.warm_up()
@@ -105,7 +105,7 @@ def measure_all(todo: list[Job], options: argparse.Namespace) -> Run:
             done.left_out = [_job_name(job) for _, job in numbered]
             break
         together, numbered = numbered[: options.side_by_side], numbered[options.side_by_side :]
-        for (number, job), outcome in _outcomes(together, Conditions.asked_for(options)):
+        for (number, job), outcome in _outcomes(together, under):
             line = _add(done, job, outcome)
             print(f"[{number + 1}/{len(todo)}, {time.monotonic() - start:.0f} s] {line}", flush=True)
             _save(done, options.out)
