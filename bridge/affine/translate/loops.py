@@ -301,7 +301,7 @@ def _symbolic_rows(own: list[sympy.Expr], target: list[sympy.Expr]) -> Factors |
     return found if cut and not any(extent.is_Integer for extent in cut) else None
 
 
-def _arranged(factors: Factors, cuts: list[set[int]]) -> Factors:
+def _arranged(factors: Factors, cuts: list[set[sympy.Expr | int]]) -> Factors:
     """Order the factors of each loop so that loops end where indices divide it, if there is such an order."""
     pairs = zip(factors, cuts or [set() for _ in factors], strict=True)
     return [(arrange(part, ascending(cut)) if cut else None) or part for part, cut in pairs]
