@@ -18,7 +18,7 @@ import bridge
 from bridge import offline
 from bridge.backend import bridge as bridge_backend
 from bridge.bench import zoo
-from bridge.bench.cases import make_case
+from bridge.bench.cases import SMALL, make_case
 from bridge.diagnostics.explaining import compiling
 from bridge.diagnostics.first_screen import describe
 
@@ -28,7 +28,7 @@ PAGE = Path(__file__).with_name("tools.md")
 def _model(name: str) -> list[bridge.Report | None]:
     architecture = next(known for known in zoo.ZOO if known.name == name)
     module = architecture.build(torch.float32, "cpu", small=True)
-    case = make_case(architecture, module, architecture.modes[0], 2, small=True)
+    case = make_case(architecture, module, architecture.modes[0], 2, SMALL)
     offline.compile_for_gpu(case.call, case.inputs, compile_fx=bridge_backend)
     return [bridge.report()]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-#: Ways to run a model: a prompt of 2048 tokens, one token after a prompt, 64 images; a step of training.
+#: Ways to run a model: a prompt, one token after a prompt, images; a step of training.
 MODES = ("prefill", "decode", "vision", "training")
 
 #: What weights may be made of.
@@ -22,6 +22,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--modes", nargs="+", choices=MODES, default=list(MODES))
     parser.add_argument("--batches", nargs="+", type=int, default=[1, 16], help="sequences that are decoded together")
     parser.add_argument("--dtype", choices=DTYPES, default=DTYPES[0], help="of the weights (default: %(default)s)")
+    parser.add_argument(
+        "--tokens", type=int, default=2048,
+        help="of a prompt, or of four sequences in training and for encoders (default: %(default)s)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--images", type=int, default=64, help="of a batch, or samples to denoise (default: %(default)s)"
+    )
+    parser.add_argument("--max-autotune", action="store_true", help="with templates for matrix products, tuned")
     parser.add_argument("--dynamic", action="store_true", help="with sizes that are symbols, as of torch.compile")
     parser.add_argument("--compiles", type=int, default=1, help="compilations of each case (default: %(default)s)")
     parser.add_argument("--budget-seconds", type=float, help="begin no case that might not end in this time")

@@ -101,10 +101,9 @@ class Case:
 
 
 def make_case(
-    architecture: Architecture, module: nn.Module, mode: str, batch: int | None = None, small: bool = False
+    architecture: Architecture, module: nn.Module, mode: str, batch: int | None = None, sizes: Sizes = FULL
 ) -> Case:
     """Return the case of a module that `architecture.build` made; batch: sequences decoded together (default: 1)."""
-    sizes = SMALL if small else FULL
     if mode == "training":
         return _training(architecture, module, sizes)
     make = {

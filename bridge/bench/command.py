@@ -9,7 +9,7 @@ import importlib.metadata
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
@@ -19,7 +19,7 @@ import torch
 from ..reports import bugs
 from . import findings, gpu_measurements, measure
 from .arguments import add_arguments
-from .cases import FAILURES, Case, first_line, make_case
+from .cases import FAILURES, FULL, Case, Sizes, first_line, make_case
 from .corpus import command as corpus
 from .named import asked_for, named
 from .plot import Axis, Bars, write_svg
@@ -34,25 +34,39 @@ Job = tuple[Architecture, str, int]
 
 @dataclass(frozen=True)
 class Conditions:
-    """Say how all cases of a run are compiled.
+    """Say how all cases of a run are made and compiled.
 
-    dtype: of the weights; dynamic: as of torch.compile; compiles: compilations of each case by each compiler.
+    dtype: of the weights; sizes: of the inputs; dynamic, mode: as of torch.compile; compiles: compilations of each case
+    by each compiler.
     """
 
-    dtype: torch.dtype
-    dynamic: bool
-    compiles: int
+    dtype: torch.dtype = torch.bfloat16
+    sizes: Sizes = FULL
+    dynamic: bool = False
+    mode: str | None = None
+    compiles: int = 1
 
     @classmethod
     def asked_for(cls, options: argparse.Namespace) -> Conditions:
         """Return what the command line asks for."""
-        return cls(getattr(torch, options.dtype), options.dynamic, options.compiles)
+        # What is not a prompt has several sequences, with as many tokens together.
+        tokens = {"prompt": options.tokens, "encoded": max(1, options.tokens // FULL.sequences)}
+        return cls(
+            dtype=getattr(torch, options.dtype),
+            sizes=replace(FULL, images=options.images, **tokens),
+            dynamic=options.dynamic,
+            mode="max-autotune-no-cudagraphs" if options.max_autotune else None,
+            compiles=options.compiles,
+        )
 
     def measured(self, number: int, **plan: Any) -> Callable[[Case], Result]:
         """Return what measures the case that has this number in its run."""
-        return partial(
-            measure.measure, number=number, compiles=self.compiles, plan=measure.Plan(dynamic=self.dynamic, **plan)
-        )
+        planned = measure.Plan(dynamic=self.dynamic, mode=self.mode, **plan)
+        return partial(measure.measure, number=number, compiles=self.compiles, plan=planned)
+
+
+#: What `bridge bench` does where nothing is asked for.
+_AS_A_BENCHMARK = Conditions()
 
 
 def jobs(options: argparse.Namespace) -> list[Job]:
@@ -125,7 +139,7 @@ def _outcomes(numbered: list[tuple[int, Job]], under: Conditions) -> Iterator[tu
     """Yield jobs with their outcomes as they come: of one job, or of several side by side."""
     if len(numbered) == 1:
         ((number, job),) = numbered
-        yield (number, job), _attempt(job, under.measured(number), under.dtype)
+        yield (number, job), _attempt(job, under.measured(number), under)
         return
     by_name = [(number, architecture.name, mode, batch, under) for number, (architecture, mode, batch) in numbered]
     for place, outcome in side_by_side(_attempt_in_turn, by_name):
@@ -135,25 +149,25 @@ def _outcomes(numbered: list[tuple[int, Job]], under: Conditions) -> Iterator[tu
 def _attempt_in_turn(by_name: tuple[int, str, str, int, Conditions], turn: Turn) -> Outcome:
     """Return the outcome of a job in a process of its own, whose internal errors nobody else would see."""
     number, name, mode, batch, under = by_name
-    return attempt_by_name(name, mode, batch, under.measured(number, alone=turn.alone), under.dtype)
+    return attempt_by_name(name, mode, batch, under.measured(number, alone=turn.alone), under)
 
 
 def attempt_by_name(
-    name: str, mode: str, batch: int, measured: Callable[[Case], Measured], dtype: torch.dtype = torch.bfloat16
+    name: str, mode: str, batch: int, measured: Callable[[Case], Measured], under: Conditions = _AS_A_BENCHMARK
 ) -> Measured | str:
     """Return what is measured of a model, in a process that has done nothing yet; or why there is nothing."""
     measure.warm_up()
-    outcome = _attempt((named(name), mode, batch), measured, dtype)
+    outcome = _attempt((named(name), mode, batch), measured, under)
     return f"internal_error: {bugs()[0]}" if bugs() else outcome
 
 
-def _attempt(job: Job, measured: Callable[[Case], Measured], dtype: torch.dtype) -> Measured | str:
+def _attempt(job: Job, measured: Callable[[Case], Measured], under: Conditions) -> Measured | str:
     """Return a job's result, or why there is none."""
     architecture, mode, batch = job
     try:
         with torch.no_grad():
-            module = architecture.build(dtype, "cuda")
-            return measured(make_case(architecture, module, mode, batch))
+            module = architecture.build(under.dtype, "cuda")
+            return measured(make_case(architecture, module, mode, batch, under.sizes))
     except FAILURES as failure:
         return f"{type(failure).__name__}: {first_line(failure)[:300]}"
     finally:

@@ -18,7 +18,7 @@ from ..backend import bridge
 from ..reasons import without_place
 from ..reports import GroupReport, Report
 from ..reports import report as last_report
-from .cases import FAILURES, Case, first_line, make_case
+from .cases import FAILURES, FULL, SMALL, Case, first_line, make_case
 from .results import case_name
 from .zoo import Architecture
 
@@ -69,7 +69,8 @@ def find_all(jobs: list[tuple[Architecture, str, int]], small: bool, path: Path)
 
 def _find(architecture: Architecture, mode: str, batch: int, small: bool) -> Finding:
     with torch.no_grad():
-        return find(make_case(architecture, architecture.outline(torch.bfloat16, small), mode, batch, small))
+        sizes = SMALL if small else FULL
+        return find(make_case(architecture, architecture.outline(torch.bfloat16, small), mode, batch, sizes))
 
 
 def describe(findings: list[Finding], failed: dict[str, str] | None = None) -> str:

@@ -57,10 +57,10 @@ class Plan:
     """Say how a case is measured.
 
     meter: what measures, of a GPU or the CPU; seconds: how long all rounds may take, of which there are fewer then;
-    graphs: whether a GPU replays CUDA graphs, or runs the calls; dynamic: as of torch.compile; counted: also count
-    kernels and bytes of the schedules; progress: takes what is done, and how much of it; prepare: called before a
-    function is compiled that runs in eager mode; alone: the context of the rounds, in which no other process uses the
-    GPU.
+    graphs: whether a GPU replays CUDA graphs, or runs the calls; dynamic, mode: as of torch.compile; counted: also
+    count kernels and bytes of the schedules; progress: takes what is done, and how much of it; prepare: called before
+    a function is compiled that runs in eager mode; alone: the context of the rounds, in which no other process uses
+    the GPU.
     """
 
     meter: ModuleType = gpu_measurements
@@ -69,6 +69,7 @@ class Plan:
     seconds: float = math.inf
     graphs: bool = True
     dynamic: bool | None = False
+    mode: str | None = None
     counted: bool = False
     progress: Callable[[str, int, int], None] = _no_progress
     prepare: Callable[[], None] = _ready
@@ -159,7 +160,9 @@ def _compile(case: Case, compiler: str, plan: Plan = _AS_A_BENCHMARK) -> _Compil
     case.rewind()
     looking = observed(compiler == "bridge") if plan.counted else contextlib.nullcontext(Counts())
     with fresh_cache(), looking as counts:
-        compiled = case.compiled(partial(torch.compile, backend=_backend(compiler), dynamic=plan.dynamic))
+        compiled = case.compiled(
+            partial(torch.compile, backend=_backend(compiler), dynamic=plan.dynamic, mode=plan.mode)
+        )
         plan.meter.synchronize()
         start = time.perf_counter()
         result = compiled(*case.inputs)

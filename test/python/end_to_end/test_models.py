@@ -11,7 +11,7 @@ import bridge
 from bridge import offline
 from bridge.backend import bridge as bridge_backend
 from bridge.bench import zoo
-from bridge.bench.cases import make_case
+from bridge.bench.cases import SMALL, make_case
 from bridge.bench.gpu_measurements import relative_error
 from bridge.diagnostics.recording import recorded
 from bridge.inductor.compiling import torch_release
@@ -62,7 +62,7 @@ def case(request, compiler):
     architecture, mode = request.param
     pytest.importorskip(architecture.library)
     module = architecture.build(torch.float32, "cpu", small=True)
-    return make_case(architecture, module, mode, 2, small=True)
+    return make_case(architecture, module, mode, 2, SMALL)
 
 
 def names(case_of) -> str:

@@ -19,8 +19,7 @@ from torch._inductor.virtualized import V
 import bridge
 from bridge import offline
 from bridge.backend import bridge as bridge_backend
-from bridge.bench import zoo
-from bridge.bench.cases import make_case
+from bridge.bench import cases, zoo
 from bridge.horizontal.peak_memory import Room
 from bridge.inductor.compiling import torch_release
 from bridge.inductor.memory import estimated_peak, peak_bytes
@@ -258,7 +257,7 @@ def test_models(name):
     if not architecture.available:
         pytest.skip(f"{architecture.library} is not installed")
     module = architecture.build(torch.bfloat16, "cpu", small=True)
-    case = make_case(architecture, module, architecture.modes[0], small=True)
+    case = cases.make_case(architecture, module, architecture.modes[0], sizes=cases.SMALL)
     assert_not_above_inductors(case.call, case.inputs, name in KEEPS_MORE)
 
 

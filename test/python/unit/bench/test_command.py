@@ -6,7 +6,6 @@ import argparse
 import dataclasses
 import importlib.util
 import json
-from functools import partial
 from xml.etree import ElementTree
 
 import pytest
@@ -58,7 +57,7 @@ def no_gpu(monkeypatch, compiler):
 
     original_build = zoo.Architecture.build
     monkeypatch.setattr(zoo.Architecture, "build", build)
-    monkeypatch.setattr(command, "make_case", partial(original_case, small=True))
+    monkeypatch.setattr(command, "make_case", lambda *job: original_case(*job[:-1], sizes=cases.SMALL))
     monkeypatch.setattr(measure, "warm_up", lambda: None)
     monkeypatch.setattr(measure, "_backend", lambda compiler: "aot_eager")
     monkeypatch.setattr(measure, "last_report", Report)
@@ -100,27 +99,44 @@ def test_course_of_a_run(no_gpu, tmp_path, capsys):
     assert command.main(["--only", "dit", "--modes", "vision", "--compare", str(tmp_path / "models.json")]) == 0
 
 
+#: What `--tokens 100 --images 3` makes of the sizes of inputs.
+OTHER_SIZES = dataclasses.replace(cases.FULL, prompt=100, encoded=25, images=3)
+
+
 @pytest.mark.parametrize(
-    ("words", "dtype", "dynamic"),
-    [([], torch.bfloat16, False), (["--dtype", "float16", "--dynamic"], torch.float16, True)],
+    ("words", "expected"),
+    [
+        ([], command.Conditions(torch.bfloat16, cases.FULL, False, None)),
+        (["--dtype", "float16", "--dynamic"], command.Conditions(torch.float16, cases.FULL, True, None)),
+        (
+            ["--tokens", "100", "--images", "3", "--max-autotune"],
+            command.Conditions(torch.bfloat16, OTHER_SIZES, False, "max-autotune-no-cudagraphs"),
+        ),
+    ],
 )
-def test_conditions_are_those_of_the_command_line(no_gpu, monkeypatch, words, dtype, dynamic):
-    built, compiled = [], []
-    small, original_compile = zoo.Architecture.build, torch.compile
+def test_conditions_are_those_of_the_command_line(no_gpu, monkeypatch, words, expected):
+    built, sizes, compiled = [], [], []
+    small, small_case, original_compile = zoo.Architecture.build, command.make_case, torch.compile
 
     def build(architecture, dtype, device):
         built.append(dtype)
         return small(architecture, dtype, device)
 
+    def make_case(*job):
+        sizes.append(job[-1])
+        return small_case(*job)
+
     def compile_(call, **options):
-        compiled.append(options["dynamic"])
+        compiled.append((options["dynamic"], options.pop("mode")))
         return original_compile(call, **options)
 
     monkeypatch.setattr(zoo.Architecture, "build", build)
+    monkeypatch.setattr(command, "make_case", make_case)
     monkeypatch.setattr(torch, "compile", compile_)
     assert command.main(["--only", "dit", "--modes", "vision", *words]) == 0
-    assert built == [dtype]
-    assert compiled == [dynamic, dynamic]
+    assert built == [expected.dtype]
+    assert sizes == [expected.sizes]
+    assert compiled == [(expected.dynamic, expected.mode)] * 2
 
 
 def test_decoding_may_be_repeated(no_gpu, tmp_path):

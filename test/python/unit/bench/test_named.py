@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from bridge.bench import zoo
-from bridge.bench.cases import make_case
+from bridge.bench.cases import SMALL, make_case
 from bridge.bench.named import asked_for, named
 
 
@@ -43,4 +43,4 @@ def test_a_model_of_transformers_has_two_layers_of_its_default_configuration():
 def test_images_have_the_size_that_the_model_is_made_for():
     pytest.importorskip("timm")
     module = named("timm/test_resnet").outline(torch.bfloat16)
-    assert make_case(named("timm/test_resnet"), module, "vision", small=True).inputs[0].shape == (2, 3, 160, 160)
+    assert make_case(named("timm/test_resnet"), module, "vision", sizes=SMALL).inputs[0].shape == (2, 3, 160, 160)

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from bridge.bench.cases import make_case
+from bridge.bench.cases import SMALL, make_case
 from bridge.bench.training import LEARNING_RATE, Step, class_loss, flat, language_loss, square_loss
 from bridge.bench.zoo import Architecture
 
@@ -88,6 +88,6 @@ def test_each_kind_has_a_case(kind):
             return super().forward(pixels).flatten(1)
 
     architecture = Architecture("scaled", kind, "torch", Model)
-    case = make_case(architecture, architecture.build(torch.float32, "cpu"), "training", small=True)
+    case = make_case(architecture, architecture.build(torch.float32, "cpu"), "training", sizes=SMALL)
     loss, gradients = case.tensors(case.run(case.compiled(lambda call: call)))
     assert case.name == "scaled training" and loss.ndim == 0 and gradients.abs().sum() > 0
