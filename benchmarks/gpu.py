@@ -115,6 +115,8 @@ def arguments() -> argparse.Namespace:
     options = parser.parse_args()
     if bool(options.function) != bool(options.shapes):
         parser.error("--function needs --shapes, and they need it")
+    if options.function and options.compiled_for:
+        parser.error("--compiled-for is for the lists' functions: which sizes of --function are rows is not known")
     return options
 
 

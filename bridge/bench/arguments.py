@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--findings", type=Path, metavar="MARKDOWN", help="no GPU, no times: launches, and what stays apart and why"
     )
-    parser.add_argument("--small", action="store_true", help="with --findings: the small configurations")
+    parser.add_argument("--small", action="store_true", help="the small configurations, with few tokens and images")
     _add_corpus(parser)
 
 

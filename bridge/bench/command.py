@@ -9,17 +9,16 @@ import importlib.metadata
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 import torch
 
 from ..reports import bugs
 from . import findings, gpu_measurements, measure
 from .arguments import add_arguments
-from .cases import FAILURES, FULL, Case, Sizes, first_line, make_case
+from .cases import FAILURES, Case, first_line, make_case
+from .conditions import Conditions
 from .corpus import command as corpus
 from .named import asked_for, named
 from .plot import Axis, Bars, write_svg
@@ -30,43 +29,6 @@ from .zoo import Architecture
 
 #: (architecture, mode, batch of the sequences that are decoded)
 Job = tuple[Architecture, str, int]
-
-
-@dataclass(frozen=True)
-class Conditions:
-    """Say how all cases of a run are made and compiled.
-
-    dtype: of the weights; sizes: of the inputs; dynamic, mode: as of torch.compile; compiles: compilations of each case
-    by each compiler.
-    """
-
-    dtype: torch.dtype = torch.bfloat16
-    sizes: Sizes = FULL
-    dynamic: bool = False
-    mode: str | None = None
-    compiles: int = 1
-
-    @classmethod
-    def asked_for(cls, options: argparse.Namespace) -> Conditions:
-        """Return what the command line asks for."""
-        # What is not a prompt has several sequences, with as many tokens together.
-        tokens = {"prompt": options.tokens, "encoded": max(1, options.tokens // FULL.sequences)}
-        return cls(
-            dtype=getattr(torch, options.dtype),
-            sizes=replace(FULL, images=options.images, **tokens),
-            dynamic=options.dynamic,
-            mode="max-autotune-no-cudagraphs" if options.max_autotune else None,
-            compiles=options.compiles,
-        )
-
-    def measured(self, number: int, **plan: Any) -> Callable[[Case], Result]:
-        """Return what measures the case that has this number in its run."""
-        planned = measure.Plan(dynamic=self.dynamic, mode=self.mode, **plan)
-        return partial(measure.measure, number=number, compiles=self.compiles, plan=planned)
-
-
-#: What `bridge bench` does where nothing is asked for.
-_AS_A_BENCHMARK = Conditions()
 
 
 def jobs(options: argparse.Namespace) -> list[Job]:
@@ -90,10 +52,21 @@ def run(options: argparse.Namespace) -> int:
     if options.list or not todo:
         print("\n".join(_job_name(job) for job in todo) or "nothing to measure")
         return 0 if todo else 2
-    if options.findings:
-        looked_at = [job for job in todo if job[2] == options.batches[0] and job[1] != "training"]
-        findings.find_all(looked_at, options.small, options.findings)
-        return 0
+    return _find(todo, options) if options.findings else _measure(todo, options)
+
+
+def _find(todo: list[Job], options: argparse.Namespace) -> int:
+    """Write what stays apart; return the exit status."""
+    if options.max_autotune:
+        print("--max-autotune times templates, which --findings cannot do without a GPU", file=sys.stderr)
+        return 2
+    looked_at = [job for job in todo if job[2] == options.batches[0] and job[1] != "training"]
+    findings.find_all(looked_at, Conditions.asked_for(options), options.findings)
+    return 0
+
+
+def _measure(todo: list[Job], options: argparse.Namespace) -> int:
+    """Print what was measured; return the exit status."""
     if not gpu_measurements.has_gpu():
         print("this benchmark needs a GPU", file=sys.stderr)
         return 2
@@ -152,8 +125,12 @@ def _attempt_in_turn(by_name: tuple[int, str, str, int, Conditions], turn: Turn)
     return attempt_by_name(name, mode, batch, under.measured(number, alone=turn.alone), under)
 
 
+#: What `bridge bench` does where nothing is asked for.
+_USUAL = Conditions()
+
+
 def attempt_by_name(
-    name: str, mode: str, batch: int, measured: Callable[[Case], Measured], under: Conditions = _AS_A_BENCHMARK
+    name: str, mode: str, batch: int, measured: Callable[[Case], Measured], under: Conditions = _USUAL
 ) -> Measured | str:
     """Return what is measured of a model, in a process that has done nothing yet; or why there is nothing."""
     measure.warm_up()
@@ -166,7 +143,7 @@ def _attempt(job: Job, measured: Callable[[Case], Measured], under: Conditions) 
     architecture, mode, batch = job
     try:
         with torch.no_grad():
-            module = architecture.build(under.dtype, "cuda")
+            module = architecture.build(under.dtype, "cuda", under.small)
             return measured(make_case(architecture, module, mode, batch, under.sizes))
     except FAILURES as failure:
         return f"{type(failure).__name__}: {first_line(failure)[:300]}"

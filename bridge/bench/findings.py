@@ -18,7 +18,8 @@ from ..backend import bridge
 from ..reasons import without_place
 from ..reports import GroupReport, Report
 from ..reports import report as last_report
-from .cases import FAILURES, FULL, SMALL, Case, first_line, make_case
+from .cases import FAILURES, Case, first_line, make_case
+from .conditions import Conditions
 from .results import case_name
 from .zoo import Architecture
 
@@ -40,25 +41,26 @@ class Finding:
     report: Report
 
 
-def find(case: Case) -> Finding:
-    """Compile a case on the CPU for an H100, twice."""
+def find(case: Case, dynamic: bool = False) -> Finding:
+    """Compile a case on the CPU for an H100, twice; dynamic: as of torch.compile."""
     launches: list[int] = []
     for backend in (None, bridge):
         torch._dynamo.reset()
         case.rewind()
-        launches.append(offline.compile_for_gpu(case.call, case.inputs, compile_fx=backend).n_kernels)
+        compiled = offline.compile_for_gpu(case.call, case.inputs, compile_fx=backend, dynamic=dynamic)
+        launches.append(compiled.n_kernels)
     theirs, ours = launches
     return Finding(case.name, theirs, ours, last_report() or Report())
 
 
-def find_all(jobs: list[tuple[Architecture, str, int]], small: bool, path: Path) -> None:
-    """Write the findings of all cases, in bfloat16, to a file; it is written after each, as they take minutes."""
+def find_all(jobs: list[tuple[Architecture, str, int]], under: Conditions, path: Path) -> None:
+    """Write the findings of all cases to a file; it is written after each, as they take minutes."""
     findings: list[Finding] = []
     failed: dict[str, str] = {}
     for number, (architecture, mode, batch) in enumerate(jobs, 1):
         name = case_name(architecture.name, mode, batch)
         try:
-            findings.append(_find(architecture, mode, batch, small))
+            findings.append(_find(architecture, mode, batch, under))
             outcome = f"{findings[-1].inductor} -> {findings[-1].bridge} launches"
         except FAILURES as failure:
             outcome = failed[name] = f"{type(failure).__name__}: {first_line(failure)[:120]}"
@@ -67,10 +69,10 @@ def find_all(jobs: list[tuple[Architecture, str, int]], small: bool, path: Path)
         gc.collect()
 
 
-def _find(architecture: Architecture, mode: str, batch: int, small: bool) -> Finding:
+def _find(architecture: Architecture, mode: str, batch: int, under: Conditions) -> Finding:
     with torch.no_grad():
-        sizes = SMALL if small else FULL
-        return find(make_case(architecture, architecture.outline(torch.bfloat16, small), mode, batch, sizes))
+        module = architecture.outline(under.dtype, under.small)
+        return find(make_case(architecture, module, mode, batch, under.sizes), under.dynamic)
 
 
 def describe(findings: list[Finding], failed: dict[str, str] | None = None) -> str:

@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from bridge.bench import cases, command, gpu_measurements, measure, zoo
+from bridge.bench.conditions import Conditions
 from bridge.bench.gpu_measurements import Launch
 from bridge.bench.results import describe, load
 from bridge.reports import Report
@@ -99,26 +100,20 @@ def test_course_of_a_run(no_gpu, tmp_path, capsys):
     assert command.main(["--only", "dit", "--modes", "vision", "--compare", str(tmp_path / "models.json")]) == 0
 
 
-#: What `--tokens 100 --images 3` makes of the sizes of inputs.
-OTHER_SIZES = dataclasses.replace(cases.FULL, prompt=100, encoded=25, images=3)
+def arguments_of(*words):
+    parser = argparse.ArgumentParser()
+    command.add_arguments(parser)
+    return parser.parse_args(words)
 
 
 @pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        ([], command.Conditions(torch.bfloat16, cases.FULL, False, None)),
-        (["--dtype", "float16", "--dynamic"], command.Conditions(torch.float16, cases.FULL, True, None)),
-        (
-            ["--tokens", "100", "--images", "3", "--max-autotune"],
-            command.Conditions(torch.bfloat16, OTHER_SIZES, False, "max-autotune-no-cudagraphs"),
-        ),
-    ],
+    "words", [(), ("--dtype", "float16", "--dynamic"), ("--tokens", "100", "--images", "3", "--max-autotune")]
 )
-def test_conditions_are_those_of_the_command_line(no_gpu, monkeypatch, words, expected):
+def test_conditions_are_those_of_the_command_line(no_gpu, monkeypatch, words):
     built, sizes, compiled = [], [], []
     small, small_case, original_compile = zoo.Architecture.build, command.make_case, torch.compile
 
-    def build(architecture, dtype, device):
+    def build(architecture, dtype, device, *_):
         built.append(dtype)
         return small(architecture, dtype, device)
 
@@ -134,6 +129,7 @@ def test_conditions_are_those_of_the_command_line(no_gpu, monkeypatch, words, ex
     monkeypatch.setattr(command, "make_case", make_case)
     monkeypatch.setattr(torch, "compile", compile_)
     assert command.main(["--only", "dit", "--modes", "vision", *words]) == 0
+    expected = Conditions.asked_for(arguments_of(*words))
     assert built == [expected.dtype]
     assert sizes == [expected.sizes]
     assert compiled == [(expected.dynamic, expected.mode)] * 2

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 
+import pytest
+import torch
+
 from bridge.bench import command, findings
 from bridge.reasons import Reason
-from bridge.reports import GroupReport
+from bridge.reports import GroupReport, Report
 
 
 def test_findings_keep_what_is_written_by_hand(tmp_path):
@@ -23,13 +26,34 @@ def test_findings_keep_what_is_written_by_hand(tmp_path):
 def test_findings_go_on_after_a_failure(tmp_path, monkeypatch):
     """Inductor 2.11 cannot compile Mamba-2."""
 
-    def fail(case):
+    def fail(case, dynamic):
         raise TypeError("no\nmore")
 
     monkeypatch.setattr(findings, "find", fail)
     path = tmp_path / "models.md"
     assert command.main(["--only", "dit", "--small", "--findings", str(path)]) == 0
     assert "Not compiled, dit-xl vision: TypeError: no\n" in path.read_text()
+
+
+@pytest.mark.parametrize("words", [(), ("--dtype", "float32", "--dynamic")])
+def test_findings_are_of_the_conditions_that_are_asked_for(tmp_path, monkeypatch, words):
+    found = []
+
+    def find(case, dynamic):
+        found.append((case.inputs[0].dtype, dynamic))
+        return findings.Finding(case.name, 1, 1, Report())
+
+    monkeypatch.setattr(findings, "find", find)
+    path = tmp_path / "models.md"
+    assert command.main(["--only", "dit", "--small", "--findings", str(path), *words]) == 0
+    assert found == [(torch.float32, True) if words else (torch.bfloat16, False)]
+
+
+def test_templates_are_not_timed_without_a_gpu(tmp_path, capsys):
+    path = tmp_path / "models.md"
+    assert command.main(["--only", "dit", "--findings", str(path), "--max-autotune"]) == 2
+    assert "without a GPU" in capsys.readouterr().err
+    assert not path.exists()
 
 
 def test_findings_have_every_reason_once():
