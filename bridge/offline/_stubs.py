@@ -190,10 +190,13 @@ class _OnCpu(TorchDispatchMode):
     def __torch_dispatch__(
         self, func: torch._ops.OpOverload, types: Sequence[type], args: tuple = (), kwargs: dict | None = None
     ) -> object:
-        kwargs = dict(kwargs or {})
-        if getattr(kwargs.get("device"), "type", None) == "cuda":
-            kwargs["device"] = torch.device("cpu")
+        # A copy to a device has it as an argument without a name.
+        args, kwargs = pytree.tree_map_only(torch.device, _cpu_for_gpu, (args, kwargs or {}))
         return func(*args, **kwargs)
+
+
+def _cpu_for_gpu(device: torch.device) -> torch.device:
+    return torch.device("cpu") if device.type == "cuda" else device
 
 
 def _on_cpu(method: Callable) -> Callable:
@@ -205,6 +208,11 @@ def _on_cpu(method: Callable) -> Callable:
             return method(*args)
 
     return run
+
+
+def _constant_name(graph: torch._inductor.graph.GraphLowering, name: str, device: torch.device | None) -> str:
+    """Return a constant's own name: a kernel's copy of it would need the GPU."""
+    return name
 
 
 def _lookup_seed(seeds: torch.Tensor, index: int) -> object:
@@ -321,6 +329,7 @@ def gpu_stubs(arch: GpuArch) -> Iterator[None]:
         _patch_all(stack, joint_graph, _pattern_init())
         folder = joint_graph.UniformValueConstantFolder
         _patch_all(stack, folder, {"_deduce_value": _on_cpu(folder._deduce_value)})
+        _patch_all(stack, torch._inductor.graph.GraphLowering, {"constant_name": _constant_name})
         lookup_seed = torch.ops.prims.inductor_lookup_seed.default
         _patch_all(stack, lookup_seed, {"prim_meta_impl": _lookup_seed})
         attention = {"_scaled_dot_product_attention": attention_on_gpu}

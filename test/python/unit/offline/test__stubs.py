@@ -15,6 +15,7 @@ from torch._inductor import config as inductor_config
 from torch._inductor import utils as inductor_utils
 from triton.runtime.driver import driver
 
+from bridge import offline
 from bridge.offline import _stubs
 from bridge.offline.arch import resolve_arch
 
@@ -72,6 +73,21 @@ def test_inductor_knows_the_peak_rate_of_a_gpu_that_is_not_there():
     with _stubs.gpu_stubs(resolve_arch(90)):
         rates = [inductor_utils.get_device_tflops(dtype) for dtype in (torch.bfloat16, torch.float32)]
     assert rates[0] > rates[1] > 0
+
+
+@pytest.mark.parametrize("numbers", [[2.0], [0.2, 0.7, 0.1]])
+def test_constant_that_a_program_makes_does_not_ask_for_the_gpu(numbers):
+    def function(x):
+        return torch.where(x > 0.5, x, torch.tensor(numbers).to(x))
+
+    assert offline.compile_for_gpu(function, [torch.rand(4, 3)]).kernels
+
+
+def test_constants_name_is_its_own_for_a_gpu_that_is_not_there():
+    graph = torch._inductor.graph.GraphLowering(torch.fx.symbolic_trace(lambda x: x.relu()))
+    name = graph.allocate_non_dup_const_name("numbers", torch.ones(3))
+    with _stubs.gpu_stubs(A100):
+        assert graph.constant_name(name, torch.device("cuda", 0)) == name
 
 
 #: What a function calls that asks which GPU there is.
