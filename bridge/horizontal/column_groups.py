@@ -87,14 +87,13 @@ def orders_of_segments(kernel: Kernel, others: Iterable[Kernel]) -> list[RowOrde
     """
     if find_obstacle(kernel) is not None:
         return []
-    parts = [node for node in inductor.loop_nodes(kernel) if is_column_part(node)]
     nodes = [
         node
         for other in others
         if other is not kernel and find_obstacle(other) is None
         for node in inductor.loop_nodes(other)
     ]
-    return list(dict.fromkeys(order for part in parts for order in orders_of_rows(part, nodes)))
+    return list(dict.fromkeys(order for sums in inductor.loop_nodes(kernel) for order in orders_of_rows(sums, nodes)))
 
 
 def put_in_order(kernels: Iterable[Kernel], order: RowOrder, undo: contextlib.ExitStack) -> list[Kernel]:

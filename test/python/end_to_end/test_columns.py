@@ -7,7 +7,6 @@ import functools
 import pytest
 import torch
 from functions import norm
-from torch._inductor.choices import InductorChoices
 from training import PATTERNS, adaln_residual, adaln_residual_images, count, graphs
 
 import bridge
@@ -122,13 +121,6 @@ def test_symbolic_columns_are_as_inductor_has_them():
     assert found[1] <= found[0]
     refused = [*apart(), *((refusal.reason, refusal.detail) for refusal in bridge.report().refusals)]
     assert any(reason is Reason.dynamic_extent and "adds up" in detail for reason, detail in refused)
-
-
-@pytest.fixture
-def few_processors_one_stage(few_processors, monkeypatch):
-    """The same, where Inductor finds columns enough in all sequences to split no sum."""
-    split = staticmethod(lambda device, rows, columns, inner_reduction: 1)
-    monkeypatch.setattr(InductorChoices, "reduction_split_factor", split)
 
 
 def gradients(function, inputs):
