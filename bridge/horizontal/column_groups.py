@@ -104,9 +104,14 @@ def put_in_order(kernels: Iterable[Kernel], order: RowOrder, undo: contextlib.Ex
 def _put_in_order(kernel: Kernel, order: RowOrder, undo: contextlib.ExitStack) -> bool:
     if find_obstacle(kernel) is not None:
         return False
+    summed: set[str] = set()  # and what follows on sums in one stage, which is over no tile
     with contextlib.suppress(Unsupported), contextlib.ExitStack() as back:
         for node in inductor.loop_nodes(kernel):
-            row_order.put_in_order(node, order, back)
+            waits = bool(inductor.buffers_awaited(node) & summed)
+            if waits or row_order.adds_up_rows(node):
+                summed |= inductor.buffers_made(node)
+            if not waits:
+                row_order.put_in_order(node, order, back)
         undo.push(back.pop_all())
         return True
     return False

@@ -97,6 +97,11 @@ def _sums(node: LoopNode) -> _Sums | None:
     return found if any(_steps_over_columns(body, name) for name in found.read) else None
 
 
+def adds_up_rows(node: LoopNode) -> bool:
+    """Return True for sums in one stage of rows that may be in groups."""
+    return not is_column_part(node) and _sums(node) is not None
+
+
 def _sums_of(node: LoopNode, body: LoopBody, rows: Extent, columns: int) -> _Sums:
     least = size_hint(rows) * columns
     read = frozenset(name for name in buffers_read(node) if size_hint(buffer_numel(name)) >= least)

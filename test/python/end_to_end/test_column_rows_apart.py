@@ -25,6 +25,11 @@ def scaled_bias(scores, pair, mask):
     return torch.softmax(scores * 0.125 + pair + mask.detach(), -1)
 
 
+def bounded(scores, bias):
+    """The gradient of the bias goes on after the sum, in the same kernel."""
+    return torch.softmax(scores + torch.tanh(bias), -1)
+
+
 def placed(x, position):
     """A norm of tokens with an embedding of their place."""
     return torch.nn.functional.layer_norm(x + position, x.shape[-1:])
@@ -68,7 +73,8 @@ def gradients(function, inputs):
         leaves = [tensor.detach().requires_grad_() for tensor in inputs]
         output = function(*leaves)
         weight = torch.randn(output.shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
-        return [output, *torch.autograd.grad(output, leaves, weight.to(output.dtype))]
+        found = torch.autograd.grad(output, leaves, weight.to(output.dtype), allow_unused=True)
+        return [output, *(gradient for gradient in found if gradient is not None)]
 
 
 @pytest.mark.parametrize(
@@ -79,6 +85,7 @@ def gradients(function, inputs):
         (biased, [(16, 2, 2, 16), (2, 2, 16)], torch.float32),  # as many rows in a group as columns
         (scaled_bias, [(12, 1, 4, 40), (1, 1, 4, 40), (12, 1, 4, 40)], torch.float32),
         (placed, [(16, 4, 36), (4, 36)], torch.float32),
+        (bounded, [(8, 2, 2, 24), (2, 2, 24)], torch.float32),  # a copy of the only part goes on
     ],
 )
 def test_numbers_of_sums_over_a_batch(few_processors_one_stage, as_if_large, function, shapes, dtype):
