@@ -84,7 +84,7 @@ class ColumnBand:
     columns: int
     block: int
     parts: dict[str, str]
-    ended: dict[LoopNode, str]
+    ended: dict[Any, str]
 
     @property
     def blocks(self) -> Extent:
