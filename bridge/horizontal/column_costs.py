@@ -20,7 +20,7 @@ from ..lowering.lift.times import bytes_in_cache
 from ..lowering.triton.columns import MOST_PARTS, SUM_ELEMENTS, rows_of_step, stages_of_loop, sum_block, warps_of_row
 from ..lowering.triton.profitability import INSTRUCTIONS_A_BYTE, LAUNCH_BYTES, power_of_2, traffic
 from ..reasons import Reason, Unsupported
-from .column_sums import Tile
+from .column_sums import Tile, in_blocks_of
 
 #: Registers of a thread for its rows, at most, where it may have fewer rows: code has up to a fourth more than that.
 MOST_THREAD_REGISTERS = 160
@@ -103,7 +103,7 @@ def blocks_to_try(tile: Tile, processors: int) -> list[int]:
         block *= 2
     known = [block << more for more in range(5)]
     if any(one.groups != 1 for one in tile.sums):
-        known = _inside_groups(known, tile.group)
+        known = _inside_groups(known, tile)
     known = [block for block in known if rows / block >= fewest and (tile.slices == 1 or rows % block == 0)]
     if not known:
         detail = f"{rows} rows in blocks of {block} are too few for {processors} multiprocessors"
@@ -150,27 +150,32 @@ def fastest_first(tile: Tile, blocks: Sequence[int], processors: int) -> list[in
     return [*fitting, *others] or sorted(blocks, key=cost)
 
 
-def _inside_groups(known: list[int], group: int) -> list[int]:
+def _inside_groups(known: list[int], tile: Tile) -> list[int]:
     """Return blocks of which each group has several, all its own: those of `known`, or else others about as large.
 
-    Inductor's runtime has blocks of fewer than 64 rows in steps of 4, and larger ones in steps that grow.
+    And the one that is a group, where that is no larger than the largest. Inductor's runtime has blocks of fewer than
+    64 rows in steps of 4, and larger ones in steps that grow; of wide rows it has any number.
     """
-    whole = [block for block in known if group % block == 0 and block < group]
+    group = tile.group
+    parts = [block for block in known if group % block == 0 and block < group]
     others = [block for block in range(SMALLEST_BLOCK, min(64, group), SMALLEST_BLOCK) if group % block == 0]
-    return whole or sorted(others, key=lambda block: abs(block - known[0]))
+    fits = 1 < group <= known[-1] and group % rows_of_step(tile.width, group) == 0
+    found = parts or sorted(others, key=lambda block: abs(block - known[0]))
+    return [*found, group] if fits else found
 
 
 def parts_bytes(tile: Tile, block: int) -> int:
     """Return the bytes of the partial sums of blocks of so many rows."""
-    return divided_up(tile.typical_rows, block) * tile.columns * 4 * len(tile.sums)
+    return divided_up(tile.typical_rows, block) * tile.columns * 4 * len(tile.sums_in_parts)
 
 
-def check_worthwhile(tile: Tile, band: Kernel, adding: list[Kernel], block: int, force: bool = False) -> str:
+def check_worthwhile(tile: Tile, rows: Kernel, adding: list[Kernel], block: int, force: bool = False) -> str:
     """Return a line about a kernel over a tile, and those that add up what it leaves; Unsupported where it costs more.
 
-    A kernel of rows that has its sums of PyTorch, and nothing else beside it, stays as it is.
+    rows: a kernel of all that is over the tile. A kernel of rows that has its sums of PyTorch, and nothing else beside
+    it, stays as it is.
     """
-    known = _without_doubles(map(tile.inductors, [*tile.kernels, *tile.readers]))
+    known = _without_doubles(map(tile.inductors, [*tile.kernels, *tile.readers, *tile.ended]))
     emitted = [k for k in known if not all(map(mixed.done_by_mixed_kernel, k.get_nodes()))]
     by_torch, apart = _added_by_torch(tile), [one.after for one in tile.divided]
     launches = len(emitted) + launches_by_torch(tile)
@@ -182,7 +187,8 @@ def check_worthwhile(tile: Tile, band: Kernel, adding: list[Kernel], block: int,
     before = sum(_cost_before(tile, kernel) for kernel in emitted) + _beside_stores(tile)
     summed = _cost_of_what_is_left(tile, block) * len(by_torch) // len(tile.sums)
     before += max(summed, launches_by_torch(tile) * LAUNCH_BYTES)
-    after = parts + max(_moved(adding), _cost_of_adding(tile, block), LAUNCH_BYTES) + _cost_of_band(tile, band, block)
+    after = parts + _cost_of_ends(tile) + _cost_of_band(tile, rows, block)
+    after += max(_moved(adding), _cost_of_adding(tile, block), LAUNCH_BYTES) if adding else 0
     saved = before - after - sum(map(cost_of, apart))
     effect = "save" if saved > 0 else "lose"
     detail = f"{launches} launches become {left}, which {effect} the time of {abs(saved) / 2**20:.1f} MB, with {size}"
@@ -290,7 +296,13 @@ def _registers(nodes: Sequence[LoopNode], tile: Tile) -> float:
 
 def _cost_with_parts(tile: Tile, work: Work, processors: int, block: int) -> int:
     alone = _beside(tile, tile.kernels, block) + _cost_in_blocks(tile, work, processors, block)
-    return alone + _cost_of_what_is_left(tile, block)
+    in_blocks = in_blocks_of(tile, block)
+    return alone + _cost_of_what_is_left(in_blocks, block) + _cost_of_ends(in_blocks)
+
+
+def _cost_of_ends(tile: Tile) -> int:
+    """Return the bytes of the sums that programs add up to their end."""
+    return sum(inductor.buffer_bytes(name) for kernel in tile.ended for name in inductor.buffers_made(kernel))
 
 
 def _cost_of_what_is_left(tile: Tile, block: int) -> int:
@@ -301,9 +313,11 @@ def _cost_of_what_is_left(tile: Tile, block: int) -> int:
 
 def _cost_of_adding(tile: Tile, block: int) -> int:
     """Return the bytes that could be moved while one program adds up what the blocks of a few columns leave."""
-    parts = divided_up(tile.typical_rows, block)
+    blocks = divided_up(tile.typical_rows, block)
+    added = tile.sums_in_parts
+    parts = max((blocks // inductor.size_hint(one.groups) for one in added), default=1)
     columns, _ = sum_block(parts)
-    return int(len(tile.sums) * columns * power_of_2(parts) / SUM_ELEMENTS * BYTES_OF_A_SUM)
+    return int(len(added) * columns * power_of_2(parts) / SUM_ELEMENTS * BYTES_OF_A_SUM)
 
 
 def _cost_in_blocks(tile: Tile, work: Work, processors: int, block: int) -> int:

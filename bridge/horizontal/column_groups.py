@@ -87,14 +87,13 @@ def orders_of_segments(kernel: Kernel, others: Iterable[Kernel]) -> list[RowOrde
     """
     if find_obstacle(kernel) is not None:
         return []
-    parts = [node for node in inductor.loop_nodes(kernel) if is_column_part(node)]
     nodes = [
         node
         for other in others
         if other is not kernel and find_obstacle(other) is None
         for node in inductor.loop_nodes(other)
     ]
-    return list(dict.fromkeys(order for part in parts for order in orders_of_rows(part, nodes)))
+    return list(dict.fromkeys(order for sums in inductor.loop_nodes(kernel) for order in orders_of_rows(sums, nodes)))
 
 
 def put_in_order(kernels: Iterable[Kernel], order: RowOrder, undo: contextlib.ExitStack) -> list[Kernel]:
@@ -105,9 +104,14 @@ def put_in_order(kernels: Iterable[Kernel], order: RowOrder, undo: contextlib.Ex
 def _put_in_order(kernel: Kernel, order: RowOrder, undo: contextlib.ExitStack) -> bool:
     if find_obstacle(kernel) is not None:
         return False
+    summed: set[str] = set()  # and what follows on sums in one stage, which is over no tile
     with contextlib.suppress(Unsupported), contextlib.ExitStack() as back:
         for node in inductor.loop_nodes(kernel):
-            row_order.put_in_order(node, order, back)
+            waits = bool(inductor.buffers_awaited(node) & summed)
+            if waits or row_order.adds_up_rows(node):
+                summed |= inductor.buffers_made(node)
+            if not waits:
+                row_order.put_in_order(node, order, back)
         undo.push(back.pop_all())
         return True
     return False

@@ -34,6 +34,8 @@ MOST_COLUMNS = 16384
 #: Buffers that a program may read: with more, registers spill (pytorch/pytorch#179423).
 MOST_READ = 10
 
+_OTHER_LOOPS = "it goes over the rows of its columns in other loops"
+
 
 @dataclass(frozen=True)
 class Tile:
@@ -41,7 +43,8 @@ class Tile:
 
     kernels: in the schedule's order; sums: of columns; readers: kernels that add up the parts of the sums, and what
     follows on the result alone; divided: Inductor's kernels of which only a part is among `kernels`; staged: those of
-    which the rest is among `readers`; slices: of a row, of which each program has one.
+    which the rest is among `readers`; slices: of a row, of which each program has one; ended: kernels of nothing but
+    sums of groups that are a block each, which its program adds up to their end.
     """
 
     rows: Extent
@@ -52,6 +55,15 @@ class Tile:
     divided: tuple[Divided, ...] = ()
     staged: tuple[Staged, ...] = ()
     slices: int = 1
+    ended: tuple[Kernel, ...] = ()
+
+    @property
+    def sums_in_parts(self) -> list[ColumnSum]:
+        """Return the sums of which programs leave parts that have to be added up."""
+        if not self.ended:
+            return self.sums
+        ended = set().union(*map(inductor.operation_names, self.ended))
+        return [one for one in self.sums if one.total.get_name() not in ended]
 
     @property
     def width(self) -> int:
@@ -79,6 +91,19 @@ class Tile:
     def group(self) -> int:
         """Return a number of rows in whose multiples all groups end that have sums of their own."""
         return gcd(*(known_divisor(of_each(one.rows, one.groups)) for one in self.sums))
+
+
+def in_blocks_of(tile: Tile, block: int) -> Tile:
+    """Return a tile whose programs have so many rows: those that are all rows of a group end its sums.
+
+    Their kernels are no readers any more, where these have nothing but such sums to do, and store them in order.
+    """
+    if not isinstance(tile.rows, int):
+        return tile
+    whole = {one.total.get_name() for one in tile.sums if sums.is_ended_by_block(one, block)}
+    ended = [k for k in tile.readers if all(node.get_name() in whole for node in inductor.loop_nodes(k))]
+    left = [k for k in tile.readers if not any(k is other for other in ended)]
+    return replace(tile, readers=left, ended=tuple(ended)) if ended else tile
 
 
 def in_slices(tile: Tile) -> Tile:
@@ -121,8 +146,7 @@ def find_tile(schedule: Schedule, seed: int, divided: Divided | None = None, sta
     """
     rows, columns = only_extents(schedule[seed])
     if not goes_over(schedule[seed], rows, columns) or not _parts_agree(schedule[seed], rows, columns):
-        detail = f"{schedule[seed].get_name()}: it goes over the rows of its columns in other loops"
-        raise Unsupported(Reason.no_common_band, detail)
+        raise Unsupported(Reason.no_common_band, f"{schedule[seed].get_name()}: {_OTHER_LOOPS}")
     members = [seed]
     around = [position for position in _around(schedule, seed) if _may_join(schedule, seed, position, rows, columns)]
     for position in around * 2:  # a kernel may share nothing with the seed, but with another that has joined it
@@ -143,9 +167,10 @@ def _members_of(staged: Sequence[Staged], kernels: list[Kernel]) -> tuple[Staged
 
 def only_extents(kernel: Kernel) -> tuple[Extent, int]:
     """Return (rows, columns) of the tile whose columns a kernel adds up in two stages; Unsupported without one."""
-    extents = _extents(kernel)
+    extents, name = _extents(kernel), kernel.get_name()
+    if not extents:
+        raise Unsupported(Reason.no_common_band, f"{name}: {_OTHER_LOOPS}")
     first, *others = extents
-    name = kernel.get_name()
     if None in extents:
         raise Unsupported(
             Reason.dynamic_extent, f"{name}: the columns that it adds up are symbols, or it may have no row"

@@ -222,6 +222,20 @@ def add_up_blocks(one: ColumnSum, blocks: Extent, undo: contextlib.ExitStack) ->
     set_loop_body(one.total, second_stage(one, of_each(blocks, one.groups)), undo)
 
 
+def is_ended_by_block(one: ColumnSum, block: int) -> bool:
+    """Return True if a block of so many rows has all of a group, and the sums of groups follow each other in memory."""
+    return of_each(one.rows, one.groups) == block and one.whole is not None and stores_in_order(one.whole)
+
+
+def leave_no_parts(one: ColumnSum, undo: contextlib.ExitStack) -> None:
+    """Have the buffer between the stages of a sum that blocks end take no memory, until `undo` is closed.
+
+    The second stage has loops that copy a part; a kernel of rows has it among its nodes, and never runs these.
+    """
+    resize_parts(one, 0, undo)
+    set_loop_body(one.total, second_stage(one, 1), undo)
+
+
 def second_stage(one: ColumnSum, parts: Extent) -> LoopBody:
     """Return the loops that add up so many parts of each column."""
     if one.whole is not None:
@@ -249,19 +263,24 @@ def sum_of_parts(
     parts: Extent,
     place: Callable[[Sequence[sympy.Symbol], sympy.Symbol], sympy.Expr],
 ) -> LoopBody:
-    """Return the loops of a sum, `whole` in one stage, that add up the parts in a buffer.
+    """Return the loops of a sum, `whole` in one stage, that add up the parts in a buffer; of one part they copy it.
 
     place: where in the buffer a part is, by the iteration of `whole` and the number of the part.
     """
     dtype, found, sizes = total.node.get_dtype(), kind(total), whole.sizes[0]
     name, stored, variables = *stored_at(whole), whole.iter_vars
 
+    def copy(indices: Sequence[sympy.Symbol], _: Sequence[sympy.Symbol]) -> None:
+        ops, only = inductor_ops(), sympy.Integer(0)
+        at = stored.subs(dict(zip(variables, indices, strict=True)))
+        ops.store(name, at, ops.load(buffer, place(indices, only)))
+
     def run(indices: Sequence[sympy.Symbol], reduced: Sequence[sympy.Symbol]) -> None:
         ops, (part,) = inductor_ops(), reduced
         value = ops.reduction(dtype, torch.float32, found, ops.load(buffer, place(indices, part)))
         ops.store_reduction(name, stored.subs(dict(zip(variables, indices, strict=True))), value)
 
-    return make_loop_body(run, sizes, [sympy.sympify(parts)])
+    return make_loop_body(copy, sizes, []) if parts == 1 else make_loop_body(run, sizes, [sympy.sympify(parts)])
 
 
 def resize_parts(one: ColumnSum, blocks: Extent, undo: contextlib.ExitStack) -> None:

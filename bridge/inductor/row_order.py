@@ -3,6 +3,10 @@
 The gradient of a weight for each head is a sum over tokens, and a row of its tile is a token with all of its heads. A
 kernel of rows that are single heads goes from head to head of a token. If it goes over all tokens of one head, and then
 over those of the next, the rows of a head follow each other.
+
+The gradient of a bias that all sequences of a batch add to their attention is a sum of another kind: over as many rows
+as there are sequences, for each row and column of a head. Inductor has it in one stage. A kernel of the softmax's rows
+has the rows of a group one after the other if it goes over all sequences for one row, and then for the next.
 """
 
 from __future__ import annotations
@@ -24,6 +28,7 @@ from .columns import (
     as_one_stage,
     column_sum,
     is_column_part,
+    kind,
     made_sum,
     only_reduces,
     second_stage,
@@ -32,7 +37,7 @@ from .columns import (
 from .loops import made_once, remake_loop_body, set_loop_body
 from .protocols import LoopBody, LoopNode
 from .schedule import buffer_numel, buffers_made, buffers_read, node_body
-from .sizes import Extent, are_equal, as_extent, of_each, size_hint
+from .sizes import Extent, are_equal, as_extent, is_there, of_each, size_hint
 
 
 @dataclass(frozen=True)
@@ -53,38 +58,101 @@ class RowOrder:
         return as_extent(prod(self.sizes))
 
     @property
+    def is_own(self) -> bool:
+        """Return True if the rows are in this order already."""
+        places = range(len(self.sizes))
+        return all(are_equal(self.steps[place], prod(self.sizes[place + 1 :])) for place in places)
+
+    @property
     def groups(self) -> Extent:
         """Return how many groups there are."""
         return self.sizes[0]
 
 
-def orders_of_rows(part: LoopNode, others: Iterable[LoopNode]) -> list[RowOrder]:
-    """Return the orders in which rows of other nodes are those of groups of a sum, in two stages, of longer rows.
+@dataclass(frozen=True)
+class _Sums:
+    """Sums of `rows` rows for each of `columns` columns; body: the loops of one stage, read: by them, as large."""
 
-    part: the first stage, as Inductor has it. Unsupported where its stages are not as expected.
+    body: LoopBody
+    rows: Extent
+    columns: int
+    read: frozenset[str]
+
+
+def _sums(node: LoopNode) -> _Sums | None:
+    """Return the sums of a node, the first stage of two or the only one; None for one that has other loops.
+
+    Unsupported where the two stages are not as expected.
     """
-    if made_sum(part) is not None or (one := column_sum(part)).groups != 1:
+    if made_sum(node) is not None:
+        return None
+    if is_column_part(node):
+        one = column_sum(node)
+        return _sums_of(node, as_one_stage(node), one.rows, one.columns) if one.groups == 1 else None
+    body = node_body(node)
+    rows, columns = (as_extent(prod(sizes)) for sizes in reversed(body.sizes))
+    if kind(node) is None or not isinstance(columns, int) or not is_there(rows) or not only_reduces(body):
+        return None
+    found = _sums_of(node, body, rows, columns)
+    return found if any(_steps_over_columns(body, name) for name in found.read) else None
+
+
+def adds_up_rows(node: LoopNode) -> bool:
+    """Return True for sums in one stage of rows that may be in groups."""
+    return not is_column_part(node) and _sums(node) is not None
+
+
+def _sums_of(node: LoopNode, body: LoopBody, rows: Extent, columns: int) -> _Sums:
+    least = size_hint(rows) * columns
+    read = frozenset(name for name in buffers_read(node) if size_hint(buffer_numel(name)) >= least)
+    return _Sums(body, rows, columns, read)
+
+
+def _steps_over_columns(body: LoopBody, name: str) -> bool:
+    """Return True if neighbours in a buffer are in different columns: what reduces its own rows is no such sum."""
+    indices = tiles.loaded_at(body, name)
+    steps = (index.coeff(variable) for index in indices for variable in body.reduce_vars)
+    return bool(indices) and bool(body.reduce_vars) and all(step.is_Integer and step > 1 for step in steps)
+
+
+def orders_of_rows(node: LoopNode, others: Iterable[LoopNode]) -> list[RowOrder]:
+    """Return the orders in which rows that others reduce are those of groups of a node's sums, of longer rows.
+
+    node: the first stage, as Inductor has it, or the only one. Unsupported where its stages are not as expected.
+    """
+    one = _sums(node)
+    if one is None:
         return []
-    found = [_order(one, node) for node in others if not is_column_part(node)]
-    return list(dict.fromkeys(order for order in found if order is not None))
+    rest = [other for other in others if not is_column_part(other)]
+    widths = dict.fromkeys(width for other in rest if (width := _width(one, other)) is not None)
+    found = [_order(one, other, columns) for columns in widths for other in rest]
+    return list(dict.fromkeys(order for order in found if order is not None and not order.is_own))
 
 
-def _order(one: ColumnSum, node: LoopNode) -> RowOrder | None:
-    """Return the order in which a node's rows, which it reduces, are segments of a sum's; None if they are not."""
+def _width(one: _Sums, node: LoopNode) -> int | None:
+    """Return how many columns the rows have that a node reduces; None if they are not those that a sum's consist of."""
     columns = tiles.reduced_elements(node)
     if columns is None or not 1 < columns < one.columns or one.columns % columns:
         return None
-    groups = one.columns // columns
-    if not tiles.covers_tile(node, one.rows * groups, columns):
+    return columns if tiles.covers_tile(node, one.rows * (one.columns // columns), columns) else None
+
+
+def _order(one: _Sums, node: LoopNode, columns: int) -> RowOrder | None:
+    """Return the order in which a node's rows of so many columns are segments of a sum's; None if they are not."""
+    rows = one.rows * (one.columns // columns)
+    if not tiles.covers_tile(node, rows, columns):
         return None
-    body = _in_groups(one.part, groups, columns)
-    for name in sorted(buffers_read(one.part) & (buffers_read(node) | buffers_made(node))):
-        if size_hint(buffer_numel(name)) >= size_hint(one.rows) * one.columns:
-            places = tiles.places(node_body(node), name, one.rows * groups, columns)
-            order = _order_of_access(body, name, columns)
-            if order is not None and columns * tiles.ROW + tiles.COLUMN in places:
-                return order
+    for name in sorted(one.read & (buffers_read(node) | buffers_made(node))):
+        order = _order_of_sums(one, name, columns)
+        places = tiles.places(node_body(node), name, rows, columns) if order is not None else ()
+        if columns * tiles.ROW + tiles.COLUMN in places:
+            return order
     return None
+
+
+def _order_of_sums(one: _Sums, name: str, columns: int) -> RowOrder | None:
+    """Return the order in which sums go over a buffer's rows of so many columns; None for parts of it."""
+    return _order_of_access(_in_groups(one.body, one.columns // columns, columns), name, columns)
 
 
 def _order_of_access(body: LoopBody, name: str, columns: int) -> RowOrder | None:
@@ -112,9 +180,8 @@ def _are_digits(sizes: Sequence[Extent], steps: Sequence[int]) -> bool:
     return True
 
 
-def _in_groups(part: LoopNode, groups: int, columns: int) -> LoopBody:
-    """Return the loops of a sum in one stage, of which the outermost goes over groups of its columns."""
-    body = as_one_stage(part)
+def _in_groups(body: LoopBody, groups: int, columns: int) -> LoopBody:
+    """Return the loops (`body`) of sums in one stage, of which the outermost goes over groups of its columns."""
     return made_once(body, ("in groups", groups, columns), partial(_with_columns_in_groups, body, groups, columns))
 
 
@@ -149,6 +216,9 @@ def put_in_order(node: LoopNode, order: RowOrder, undo: contextlib.ExitStack) ->
     """
     if is_column_part(node):
         return _add_up_in_groups(node, order, undo)
+    summed = _summed_in_order(node, order)
+    if summed is not None:
+        return set_loop_body(node, summed, undo)
     covers = tiles.covers_tile(node, order.rows, order.columns) or tiles.covers_rows(node, order.rows)
     body = node_body(node)
     turned = made_once(body, ("in order", order), partial(_in_order, body, order)) if covers else None
@@ -156,6 +226,16 @@ def put_in_order(node: LoopNode, order: RowOrder, undo: contextlib.ExitStack) ->
         raise Unsupported(Reason.extents_do_not_agree, f"{node.get_name()}: not over rows of {order.columns}")
     set_loop_body(node, turned, undo)
     return None
+
+
+def _summed_in_order(node: LoopNode, order: RowOrder) -> LoopBody | None:
+    """Return loops of sums in one stage whose groups have the rows of an order; None for a node without such sums."""
+    one = _sums(node)
+    if one is None or one.columns % order.columns or one.columns // order.columns != order.groups:
+        return None
+    if all(_order_of_sums(one, name, order.columns) != order for name in one.read):
+        return None
+    return _in_groups(one.body, one.columns // order.columns, order.columns)
 
 
 def _in_order(body: LoopBody, order: RowOrder) -> LoopBody | None:
@@ -179,7 +259,7 @@ def _add_up_in_groups(part: Any, order: RowOrder, undo: contextlib.ExitStack) ->
     if one.groups != 1 or (rows, columns) != (order.rows, order.columns):
         raise Unsupported(Reason.extents_do_not_agree, f"{part.get_name()}: not over rows of {order.columns}")
     whole = _total_in_groups(one, order.groups, columns)
-    tile = tile_body(_in_groups(part, order.groups, columns), one.buffer, 1)
+    tile = tile_body(_in_groups(as_one_stage(part), order.groups, columns), one.buffer, 1)
     parts = one.parts * order.groups
     made = ColumnSum(part, one.total, one.buffer, rows, columns, parts, tile, order.groups, whole, 1)
     part.bridge_column_sum = made

@@ -20,6 +20,7 @@ from ..horizontal.column_sums import (
     Tile,
     adds_up_columns,
     find_tile,
+    in_blocks_of,
     in_slices,
     kernels_around,
     only_extents,
@@ -30,7 +31,6 @@ from ..horizontal.peak_memory import Room
 from ..inductor import columns as sums
 from ..inductor import mixed
 from ..inductor.column_slices import Slices, put_in_slices
-from ..inductor.columns import ColumnSum
 from ..inductor.grouped_sums import add_stage
 from ..inductor.loops import made_once
 from ..inductor.memory import estimated_peak, peak_bytes
@@ -191,6 +191,12 @@ def _wholes(tile: Tile) -> list[Kernel]:
     return [*(one.whole for one in tile.divided), *(one.whole for one in tile.staged)]
 
 
+def _in_two(tile: Tile) -> list[Kernel]:
+    """Return those of them that are two kernels now: not where all that is left of one has been added up."""
+    ended = [one.whole for one in tile.staged if any(one.second is kernel for kernel in tile.ended)]
+    return [whole for whole in _wholes(tile) if not any(whole is one for one in ended)]
+
+
 def _divide(division: Division, undo: contextlib.ExitStack) -> Divided:
     """Return two kernels in the place of one, which are those of their nodes until `undo` is closed."""
     before, after = codegen.fuse_nodes(division.before), codegen.fuse_nodes(division.after)
@@ -216,7 +222,8 @@ def _staged_tile(
         with contextlib.ExitStack() as back:
             put = put_in_order(around, seed.order, back)
             changed, tile = _staged_tile_of(schedule, seed, kernels_around(schedule, seed.kernel), divided, back)
-            left = [kernel for kernel in put if not any(kernel is other for other in tile.kernels)]
+            joined = [*tile.kernels, *(one.whole for one in tile.staged)]
+            left = [kernel for kernel in put if not any(kernel is other for other in joined)]
             if not left:
                 undo.push(back.pop_all())
                 return changed, tile
@@ -328,24 +335,36 @@ def _in_blocks(
     rows: the kernel of all that is over the tile;
     check: raises Unsupported for a schedule that is not wanted; None where whether it pays does not matter.
     """
-    blocks, by_torch = divided_up(tile.rows, block), launches_by_torch(tile)
+    blocks, by_torch, tile = divided_up(tile.rows, block), launches_by_torch(tile), in_blocks_of(tile, block)
     with contextlib.ExitStack() as undo:
+        in_parts = tile.sums_in_parts
         for one in tile.sums:
-            sums.add_up_blocks(one, blocks, undo)
-        parts = {one.part.get_name(): one.buffer for one in tile.sums}
+            if any(one is other for other in in_parts):
+                sums.add_up_blocks(one, blocks, undo)
+            else:
+                sums.leave_no_parts(one, undo)
         _put_in_slices(tile, rows, block, undo)
-        band, adding = column_band(rows, tile.rows * tile.slices, tile.width, block, parts), _adding(schedule, tile)
-        left = {one.total.get_name(): _parts_of_column(one, blocks) for one in tile.sums}
+        band, adding = _band(tile, rows, block), _adding(schedule, tile)
+        parts_of = {one.total.get_name(): of_each(blocks, one.groups) for one in in_parts}
+        left = {name: parts for name, parts in parts_of.items() if parts != 1}  # what has one part is copied
         _check_loops(left, [kernel for kernel, _ in adding])
-        decision = check_worthwhile(tile, band, [kernel for kernel, _ in adding], block, check is None)
-        made = [(band, tile.kernels), *adding]
+        decision = check_worthwhile(tile, rows, [kernel for kernel, _ in adding], block, check is None)
+        made = [(band, [*tile.kernels, *tile.ended]), *adding]
         _keep_parts(band, left, undo)
-        undo.callback(codegen.put_back, [*tile.kernels, *tile.readers])
+        undo.callback(codegen.put_back, [*tile.kernels, *tile.readers, *tile.ended])
         changed = _replaced(schedule, made)
         if check is not None:
             check(changed)
         undo.pop_all()
     return _Change(changed, made, decision, by_torch, tile)
+
+
+def _band(tile: Tile, rows: Kernel, block: int) -> Kernel:
+    """Return the kernel whose programs have so many rows of a tile."""
+    parts = {one.part.get_name(): one.buffer for one in tile.sums}
+    ended = {one.total.get_name(): one.buffer for one in tile.sums}
+    totals = {node: ended[node.get_name()] for kernel in tile.ended for node in inductor.loop_nodes(kernel)}
+    return column_band(rows, tile.rows * tile.slices, tile.width, block, parts, totals)
 
 
 def _put_in_slices(tile: Tile, rows: Kernel, block: int, undo: contextlib.ExitStack) -> None:
@@ -367,6 +386,8 @@ def _rows(tile: Tile) -> Kernel:
 def _adding(schedule: Schedule, tile: Tile) -> list[tuple[Kernel, list[Kernel]]]:
     """Return what adds up the parts of all sums: as few kernels as Inductor can have; each with what it replaces."""
     readers = [schedule[p] for p in positions_of(schedule, tile.readers)]
+    if not readers:
+        return []
     together = _fuse(readers)
     if together is not None:
         return [(together, readers)]
@@ -374,11 +395,6 @@ def _adding(schedule: Schedule, tile: Tile) -> list[tuple[Kernel, list[Kernel]]]
     if any(kernel is None for kernel, _ in made):
         raise Unsupported(Reason.not_liftable, f"{sorted(tile.names)}: Inductor's codegen cannot add up their parts")
     return [(kernel, replaced) for kernel, replaced in made if kernel is not None]
-
-
-def _parts_of_column(one: ColumnSum, blocks: Extent) -> Extent:
-    """Return how many parts what adds up a column has to hold: no fewer than there are, where they are a number."""
-    return blocks if isinstance(blocks, int) else of_each(blocks, one.groups)
 
 
 def _check_loops(left: dict[str, Extent], adding: list[Kernel]) -> None:
@@ -437,7 +453,7 @@ def _log(schedule: Schedule, change: _Change, logs: Logs) -> None:
                 owner.join_launch(first, change.decision)
     if change.sums:
         first.spare_sums(change.sums)
-    for divided in _wholes(change.tile):
+    for divided in _in_two(change.tile):
         owner = logs.owner(inductor.operation_names(divided))
         assert owner is not None, "every kernel that was replaced has a log by now"
         owner.divide()

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import sympy
 import torch
 
-from ...inductor.protocols import Kernel
+from ...inductor.protocols import Kernel, LoopNode
 from ...inductor.schedule import buffer_dtype, multiprocessors, shared_memory
 from ...inductor.sizes import Extent, divided_up, size_hint
 from .profitability import power_of_2
@@ -30,6 +30,9 @@ else:
 SUM_ELEMENTS = 16384
 SUM_COLUMNS = (16, 8)
 MOST_SUM_WARPS = 8
+
+#: Elements of such a block, at least: of fewer parts than 16, which sums of small groups have, it has more columns.
+FEWEST_SUM_ELEMENTS = 256
 
 #: Rows that Inductor's kernel has on their way at most, the one that it computes with among them: torch 2.13 and later.
 STAGES = 3
@@ -53,7 +56,10 @@ LOOP_ELEMENTS = 4096
 NEUTRAL = {"sum": "0.0", "max": 'float("-inf")', "min": 'float("inf")'}
 
 #: What makes one row of two, of types for which Inductor's kernel of rows and columns may refuse to: 2.15 does.
-COMBINED = {"max": "maximum", "min": "minimum"}
+COMBINED = {"max": "triton_helpers.maximum({}, {})", "min": "triton_helpers.minimum({}, {})"}
+
+#: The same of sums that programs store by themselves.
+ADDED = "{} + {}"
 
 #: Parts of one column, at most, so that a block can have them.
 MOST_PARTS = SUM_ELEMENTS // SUM_COLUMNS[-1]
@@ -70,13 +76,15 @@ class Loaded(NamedTuple):
 class ColumnBand:
     """Marks a kernel of rows with partial sums of columns.
 
-    rows, columns: of the tile; block: rows of a program; parts: buffers of partial sums, by node.
+    rows, columns: of the tile; block: rows of a program; parts: buffers of partial sums, by node; ended: nodes that
+    add up no parts, as each program stores its sums; by each of them the buffer that would have had the parts.
     """
 
     rows: Extent
     columns: int
     block: int
     parts: dict[str, str]
+    ended: dict[Any, str]
 
     @property
     def blocks(self) -> Extent:
@@ -84,19 +92,22 @@ class ColumnBand:
         return divided_up(self.rows, self.block)
 
 
-def column_band(kernel: Kernel, rows: Extent, columns: int, block: int, parts: dict[str, str]) -> Kernel:
-    """Return a kernel of the same nodes that adds up columns; `parts` are its nodes that do."""
+def column_band(
+    kernel: Kernel, rows: Extent, columns: int, block: int, parts: dict[str, str], ended: dict[LoopNode, str]
+) -> Kernel:
+    """Return a kernel of the same nodes that adds up columns, and has the nodes that it ends; see `ColumnBand`."""
     from torch._inductor.scheduler import FusedSchedulerNode
 
     kind: Any = type("ColumnBandNode", (ColumnBand, FusedSchedulerNode), {})
-    band = kind(kernel.scheduler, list(kernel.get_nodes()))
-    band.rows, band.columns, band.block, band.parts = rows, columns, block, parts
+    band = kind(kernel.scheduler, [*kernel.get_nodes(), *ended])
+    band.rows, band.columns, band.block, band.parts, band.ended = rows, columns, block, parts, ended
     return band
 
 
 def sum_block(parts: int) -> tuple[int, int]:
     """Return (columns, warps) of a block of a kernel that adds up so many parts of each column."""
     columns = next((columns for columns in SUM_COLUMNS if columns * parts <= SUM_ELEMENTS), SUM_COLUMNS[-1])
+    columns = max(columns, FEWEST_SUM_ELEMENTS // power_of_2(parts))
     warps = 1 << max(columns * parts // 512 - 1, 0).bit_length()  # 16 elements for each thread
     return columns, min(warps, MOST_SUM_WARPS)
 
@@ -135,21 +146,35 @@ def column_kernel(base: Any) -> type:
     return type("ColumnKernel", (ColumnMixin, base), {})
 
 
-class Extreme(NamedTuple):
-    """Describe an accumulator of the largest or smallest element of each column: its variable, and its buffer."""
+class Accumulator(NamedTuple):
+    """Describe an accumulator of Bridge's for each column: its variable, and the buffer of its parts.
+
+    result: the argument with the results, where a program stores those of its rows and there are no parts; else empty.
+    """
 
     variable: str
     buffer: str
     neutral: str
+    result: str
 
 
 class ColumnMixin(TritonKernel):
     """Adds up whole tiles, and only rows that there are."""
 
     @functools.cached_property
-    def bridge_extremes(self) -> list[Extreme]:
-        """Return the accumulators of extremes, which stand in the workspace after the sums."""
+    def bridge_accumulators(self) -> list[Accumulator]:
+        """Return the accumulators of Bridge's, whose parts stand in the workspace after those of Inductor's sums."""
         return []
+
+    @functools.cached_property
+    def bridge_results(self) -> dict[str, str]:
+        """Return the buffers of results that programs store, by the buffer that would have had the parts."""
+        return {}
+
+    @property
+    def bridge_extremes(self) -> list[Accumulator]:
+        """Return the accumulators of which there are parts: extremes."""
+        return [one for one in self.bridge_accumulators if not one.result]
 
     @property
     def bridge_buffers(self) -> list[str]:
@@ -190,31 +215,40 @@ class ColumnMixin(TritonKernel):
         whole = self.cse.generate(self.compute, tile, dtype=torch.float32, shape=shape)
         # What this node alone reads beside the others of the kernel, nobody has to store.
         self.store_buffer_names.add(name)
-        if reduction_type in COMBINED:
-            self._accumulate_extreme(name, reduction_type, whole)
+        if name in self.bridge_results or reduction_type in COMBINED:
+            self._accumulate(name, reduction_type, whole)
         else:
             super().partial_accumulate(name, reduction_type, whole, extra_meta)
 
-    def _accumulate_extreme(self, name: str, reduction_type: str, whole: object) -> None:
-        """Keep the largest or smallest element of each column, in the loop over the rows."""
+    def _accumulate(self, name: str, reduction_type: str, whole: object) -> None:
+        """Keep the sum, or the largest or smallest element, of each column in the loop over the rows."""
         from torch._inductor.codegen.triton import get_triton_reduction_function
 
-        variable = f"extreme{len(self.bridge_extremes)}"
-        self.bridge_extremes.append(Extreme(variable, name, NEUTRAL[reduction_type]))
+        variable = f"column{len(self.bridge_accumulators)}"
+        result = self.args.output(self.bridge_results[name]) if name in self.bridge_results else ""
+        self.bridge_accumulators.append(Accumulator(variable, name, NEUTRAL[reduction_type], result))
         row = f"{get_triton_reduction_function(reduction_type)}({whole}, 0)[None, :]"
-        self.compute.writeline(f"{variable} = triton_helpers.{COMBINED[reduction_type]}({variable}, {row})")
+        self.compute.writeline(f"{variable} = {COMBINED.get(reduction_type, ADDED).format(variable, row)}")
 
     def codegen_body(self) -> None:
-        """Write the body; extremes begin before its loop, and are stored after it, as Inductor's sums are.
+        """Write the body; accumulators begin before its loop, and are stored after it, as Inductor's sums are.
 
         It is asked for again when it is written, and nothing is left to compute.
         """
-        known = self.bridge_extremes if self.compute else []
-        for place, extreme in enumerate(known, len(self.saved_partial_accumulate)):
-            self.body.writeline(f"{extreme.variable} = tl.full([1, R0_BLOCK], {extreme.neutral}, tl.float32)")
-            offset = f"(tl.program_id(0) + {place} * tl.num_programs(0)) * r0_numel + r0_index"
-            self.post_loop_combine.writeline(f"tl.store(ws_ptr + {offset}, {extreme.variable}, r0_mask)")
+        if self.compute:
+            for one in self.bridge_accumulators:
+                self.body.writeline(f"{one.variable} = tl.full([1, R0_BLOCK], {one.neutral}, tl.float32)")
+            for place, one in enumerate(self.bridge_extremes, len(self.saved_partial_accumulate)):
+                self._store_accumulator(one, "ws_ptr", f"(tl.program_id(0) + {place} * tl.num_programs(0))")
+            program = "tl.program_id(0)" if self.index_dtype == "tl.int32" else "tl.program_id(0).to(tl.int64)"
+            for one in self.bridge_accumulators:
+                if one.result:
+                    self._store_accumulator(one, one.result, program)
         super().codegen_body()
+
+    def _store_accumulator(self, one: Accumulator, pointer: str, row: str) -> None:
+        line = f"tl.store({pointer} + {row} * r0_numel + r0_index, {one.variable}, r0_mask)"
+        self.post_loop_combine.writeline(line)
 
 
 class ColumnScheduling(TritonScheduling):
@@ -239,9 +273,12 @@ class ColumnScheduling(TritonScheduling):
             for member in features.scheduler_nodes():
                 if member.get_name() not in node.parts:
                     member.mark_run()
+            for member in node.ended:
+                member.mark_run()
         self.codegen_comment(features.node_schedule, None)
         kernel.call_kernel(kernel.kernel_name, deallocate_ws=False)
         V.graph.removed_buffers.update(kernel.removed_buffers)
+        V.graph.removed_buffers.update(node.ended.values())
         V.graph.inplaced_to_remove.update(kernel.inplaced_to_remove)
         _name_parts(node, kernel.bridge_buffers, workspace)
         self.free_buffers_in_scheduler()
@@ -251,10 +288,11 @@ class ColumnScheduling(TritonScheduling):
         from torch._inductor.codegen.simd_kernel_features import SIMDKernelFeatures
 
         rows, columns = sympy.sympify(node.rows), sympy.Integer(node.columns)
-        return SIMDKernelFeatures(self.generate_node_schedule(node.get_nodes(), rows, columns), rows, columns)
+        nodes = [member for member in node.get_nodes() if member not in node.ended]
+        return SIMDKernelFeatures(self.generate_node_schedule(nodes, rows, columns), rows, columns)
 
     def _column_source(self, node: Any, features: SIMDKernelFeatures) -> tuple[Any, str, str]:
-        """Return (the kernel, the name of the workspace with the partial sums, the source)."""
+        """Return (the kernel, the name of the workspace with the partial sums, empty without any, the source)."""
         from torch._inductor.virtualized import V
 
         options: dict[str, Any] = {"features": features, "tiling_scores": None, "mix_order_reduction": True}
@@ -263,9 +301,11 @@ class ColumnScheduling(TritonScheduling):
         with _making_columns(self):
             kernel = self.create_kernel_choices(features, [tiling], options)[0]
         kernel.rsplit_size = node.block
+        kernel.bridge_results = {parts: _only_output(total) for total, parts in node.ended.items()}
         self.codegen_node_schedule_with_kernel(features.node_schedule, kernel)
-        elements = sympy.sympify(len(node.parts) * node.blocks * node.columns)
-        _, workspace, _ = kernel.args.workspace(elements, False, dtype=torch.float32)
+        elements, workspace = sympy.sympify(len(kernel.bridge_buffers) * node.blocks * node.columns), ""
+        if elements != 0:
+            _, workspace, _ = kernel.args.workspace(elements, False, dtype=torch.float32)
         with kernel:
             kernel.codegen_body()
         loads, device = list(kernel.bridge_loaded.values()), node.get_device()
@@ -351,6 +391,11 @@ def _code_hash(source: str) -> str:
     return code_hash(source)
 
 
+def _only_output(node: Any) -> str:
+    (output,) = node.get_outputs()
+    return str(output.get_name())
+
+
 def _name_parts(node: Any, buffers: Sequence[str], workspace: str) -> None:
     """Have the buffers of partial sums be parts of the workspace, which lives as long as the last of them.
 
@@ -358,7 +403,9 @@ def _name_parts(node: Any, buffers: Sequence[str], workspace: str) -> None:
     """
     from torch._inductor.virtualized import V
 
-    assert sorted(buffers) == sorted(node.parts.values()), "a sum was lost"
+    assert sorted([*buffers, *node.ended.values()]) == sorted(node.parts.values()), "a sum was lost"
+    if not workspace:
+        return
     wrapper = V.graph.wrapper_code
     for place, name in enumerate(buffers):
         layout = V.graph.get_buffer(name).get_layout()

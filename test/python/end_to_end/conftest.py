@@ -33,6 +33,13 @@ def few_processors(monkeypatch):
 
 
 @pytest.fixture
+def few_processors_one_stage(few_processors, monkeypatch):
+    """The same, where Inductor finds columns enough in all sequences to split no sum."""
+    split = staticmethod(lambda device, rows, columns, inner_reduction: 1)
+    monkeypatch.setattr(InductorChoices, "reduction_split_factor", split)
+
+
+@pytest.fixture
 def as_if_large(monkeypatch):
     """Has few short rows cost what many long ones do: memory is busy, and blocks have one row."""
     monkeypatch.setattr(column_costs, "BYTES_OF_A_ROW", 0)

@@ -7,7 +7,6 @@ import functools
 import pytest
 import torch
 from functions import norm
-from torch._inductor.choices import InductorChoices
 from training import PATTERNS, adaln_residual, adaln_residual_images, count, graphs
 
 import bridge
@@ -122,13 +121,6 @@ def test_symbolic_columns_are_as_inductor_has_them():
     assert found[1] <= found[0]
     refused = [*apart(), *((refusal.reason, refusal.detail) for refusal in bridge.report().refusals)]
     assert any(reason is Reason.dynamic_extent and "adds up" in detail for reason, detail in refused)
-
-
-@pytest.fixture
-def few_processors_one_stage(few_processors, monkeypatch):
-    """The same, where Inductor finds columns enough in all sequences to split no sum."""
-    split = staticmethod(lambda device, rows, columns, inner_reduction: 1)
-    monkeypatch.setattr(InductorChoices, "reduction_split_factor", split)
 
 
 def gradients(function, inputs):
@@ -350,9 +342,11 @@ def assert_gradients_of_images(found, inputs):
         torch.testing.assert_close(one.double(), other, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize(("sequences", "tokens", "width", "block"), [(3, 32, 24, 16), (4, 40, 640, 8), (5, 60, 36, 20)])
+@pytest.mark.parametrize(
+    ("sequences", "tokens", "width", "block"), [(3, 32, 24, 16), (3, 40, 640, 8), (3, 60, 36, 20), (5, 60, 36, 60)]
+)
 def test_numbers_of_sums_inside_sequences(few_processors_one_stage, as_if_large, sequences, tokens, width, block):
-    """Blocks of rows end with each sequence, whose length may be no power of two."""
+    """Blocks of rows end with each sequence, whose length may be no power of two, or are whole ones."""
     inputs = modulated_inputs(sequences, tokens, width)
     found = forced_gradients(inputs)
     (decision,) = decisions()
@@ -360,7 +354,7 @@ def test_numbers_of_sums_inside_sequences(few_processors_one_stage, as_if_large,
     assert_gradients_of_images(found, inputs)
 
 
-@pytest.mark.parametrize(("sequences", "tokens", "width", "block"), [(3, 32, 24, 16), (5, 60, 36, 20)])
+@pytest.mark.parametrize(("sequences", "tokens", "width", "block"), [(3, 32, 24, 16), (3, 60, 36, 20), (5, 60, 36, 60)])
 def test_numbers_of_sums_inside_sequences_that_inductor_has_split(
     few_processors, as_if_large, sequences, tokens, width, block
 ):

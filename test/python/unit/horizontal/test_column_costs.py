@@ -56,6 +56,18 @@ def test_each_sum_begins_where_memory_is_aligned_for_any_number_of_rows(monkeypa
         blocks_to_try(tile(rows, 6, 2), 132)
 
 
+@pytest.mark.parametrize(
+    ("group", "columns", "blocks"),
+    [(256, 1152, [32, 64, 128, 256]), (16, 512, [8, 4, 16]), (10, 640, [10]), (10, 512, []), (37, 1152, [37])],
+)
+def test_a_block_may_be_a_group(group, columns, blocks):
+    """Of narrow rows, four are computed at a time, which 10 are no multiple of."""
+    kernel = SimpleNamespace(get_name=lambda: "op0")
+    one = Tile(group * 512, columns, [kernel], [SimpleNamespace(rows=group * 512, groups=512)], [])
+    known = [32, 64, 128, 256]
+    assert column_costs._inside_groups(known, one) == blocks
+
+
 def test_partial_sums_take_four_bytes_for_each_block_and_column():
     assert parts_bytes(tile(2050, 4096, 3), 16) == 129 * 4096 * 4 * 3
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -81,3 +82,31 @@ def test_rows_that_end_within_a_loop_of_heads_are_of_no_tile(tokens, fits):
 
     look_at_gpu_schedule(lambda x: x.transpose(1, 2).contiguous() * 2, [torch.empty(2, tokens, 4, 4)], look)
     assert seen == [fits]
+
+
+@pytest.mark.parametrize(("block", "ended"), [(8, 1), (4, 0)])
+def test_kernels_of_nothing_but_sums_of_a_block_are_ended_by_it(monkeypatch, block, ended):
+    """A kernel that has more to do than one of them adds up its parts, and goes on with the sums."""
+    monkeypatch.setattr(column_sums.sums, "is_ended_by_block", lambda one, block: block == 8)
+    monkeypatch.setattr(column_sums.inductor, "loop_nodes", lambda kernel: kernel)
+    monkeypatch.setattr(column_sums.inductor, "operation_names", lambda kernel: {node.get_name() for node in kernel})
+    first, second, more = (SimpleNamespace(get_name=lambda name=name: name) for name in ("op1", "op2", "op3"))
+    found = [SimpleNamespace(total=total) for total in (first, second)]
+    tile = column_sums.Tile(64, 16, [], found, [[first], [second, more]])
+    in_blocks = column_sums.in_blocks_of(tile, block)
+    assert in_blocks.ended == ([first],) * ended and in_blocks.readers == tile.readers[ended:]
+    assert in_blocks.sums_in_parts == found[ended:] and tile.sums_in_parts == found
+
+
+def test_what_adds_up_no_columns_has_no_tile():
+    """A kernel of sums in one stage that got no loops of a tile was an error, no refusal."""
+
+    def look(schedule):
+        with pytest.raises(Unsupported) as error:
+            column_sums.only_extents(schedule[0])
+        assert error.value.reason is Reason.no_common_band
+        seen.append(schedule)
+
+    seen: list = []
+    look_at_gpu_schedule(norm, [torch.empty(64, 1024)], look)
+    assert seen

@@ -124,3 +124,19 @@ def test_symbolic_columns_are_refused_and_tokens_are_not():
         torch._dynamo.mark_dynamic(tensor, 1)
     offline.compile_for_gpu(shifts, inputs, config_patches=patches)
     assert Reason.dynamic_extent in seen and (WIDTH, "s") in seen
+
+
+def test_a_block_that_is_a_group_leaves_no_parts_until_it_is_undone():
+    """The second stage copies then, and a kernel of rows that has it among its nodes stores the sums."""
+
+    def check(node):
+        (one,) = grouped_sums.grouped_sums(node)
+        with contextlib.ExitStack() as undo:
+            made = columns.column_sum(grouped_sums.add_stage(one, undo))
+            assert columns.is_ended_by_block(made, TOKENS) and not columns.is_ended_by_block(made, TOKENS // 2)
+            with contextlib.ExitStack() as back:
+                columns.leave_no_parts(made, back)
+                assert inductor.buffer_numel(made.buffer) == 0 and not inductor.node_sizes(node)[1]
+            assert inductor.buffer_numel(made.buffer) == IMAGES * TOKENS * WIDTH
+
+    look(shifts, check)

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 import sympy
 import torch
-from schedules import look_at_column_part
+from schedules import look_at_column_part, look_at_gpu_schedule
 
 from bridge import inductor
 from bridge.inductor import columns, row_order, tiles
@@ -108,3 +108,57 @@ def test_loops_that_end_within_a_row_have_no_order():
         iter_vars=sympy.symbols("a b"), reduce_vars=[], sizes=([sympy.Integer(19), sympy.Integer(5)], [])
     )
     assert row_order._in_order(body, RowOrder((5, 1), (1, 5), 19)) is None
+
+
+BATCH, PLACES, KEYS = 16, 6144, 512
+
+
+def of_biased(scores, gradient):
+    """The gradient of a softmax, and of a bias that all sequences of a batch have in common."""
+    found = (scores * gradient).sum(-1, keepdim=True) * scores
+    return found, found.sum(0)
+
+
+def of_each_sequence(scores, gradient):
+    """Rows whose sums are over neighbours."""
+    found = (scores * gradient).sum(-1, keepdim=True) * scores
+    return found, found.sum(1)
+
+
+def look_at_sums(function, check):
+    """Call `check` with (the sums in one stage, the other nodes) of a function."""
+    seen = []
+
+    def find(schedule):
+        nodes = [node for kernel in schedule for node in inductor.loop_nodes(kernel)]
+        (sums,) = (node for node in nodes if row_order._sums(node) is not None)
+        seen.append(sums)
+        check(sums, [node for node in nodes if node is not sums])
+
+    look_at_gpu_schedule(function, [torch.empty(BATCH, PLACES, KEYS) for _ in range(2)], find)
+    assert seen
+
+
+def test_sums_over_a_batch_have_the_rows_of_all_sequences_one_after_the_other():
+    """It was said of sums in two stages alone, and these have one."""
+
+    def check(sums, others):
+        order = RowOrder((PLACES, BATCH), (1, PLACES), KEYS)
+        assert row_order.orders_of_rows(sums, others) == [order] and not order.is_own
+        before = inductor.node_body(sums)
+        with contextlib.ExitStack() as undo:
+            for node in (sums, *others):
+                row_order.put_in_order(node, order, undo)
+            body = inductor.node_body(sums)
+            assert [list(map(int, sizes)) for sizes in body.sizes] == [[PLACES, KEYS], [BATCH]]
+        assert inductor.node_body(sums) is before
+
+    look_at_sums(of_biased, check)
+
+
+def test_sums_of_rows_that_follow_each_other_have_no_other_order():
+    def check(sums, others):
+        assert row_order.orders_of_rows(sums, others) == []
+
+    look_at_sums(of_each_sequence, check)
+    assert RowOrder((3, 4, 5), (20, 5, 1), 7).is_own and not RowOrder((3, 4), (1, 3), 7).is_own

@@ -1,0 +1,103 @@
+"""Sums over rows that are far apart, as over the sequences of a batch: they end in the kernel that has those rows."""
+
+from __future__ import annotations
+
+import functools
+
+import pytest
+import torch
+from training import count, graphs
+
+import bridge
+from bridge.backend import bridge as backend
+from bridge.offline.interpret import interpreter
+
+TRAINING = functools.partial(backend, options={"strict": True, "training": True})
+
+
+def biased(scores, bias):
+    """Attention whose bias all sequences of the batch have in common."""
+    return torch.softmax(scores + bias, -1)
+
+
+def scaled_bias(scores, pair, mask):
+    """The attention of pairs (AlphaFold), with a mask that wants no gradient."""
+    return torch.softmax(scores * 0.125 + pair + mask.detach(), -1)
+
+
+def bounded(scores, bias):
+    """The gradient of the bias goes on after the sum, in the same kernel."""
+    return torch.softmax(scores + torch.tanh(bias), -1)
+
+
+def placed(x, position):
+    """A norm of tokens with an embedding of their place."""
+    return torch.nn.functional.layer_norm(x + position, x.shape[-1:])
+
+
+def beside_product(function, *inputs):
+    """The peak of memory is elsewhere."""
+    *others, wide = inputs
+    return function(*others), wide @ wide @ wide
+
+
+def decisions():
+    return [line for group in bridge.report().groups for line in group.decisions if line.startswith("rows and columns")]
+
+
+def leaf(*size):
+    return torch.empty(size, dtype=torch.bfloat16, requires_grad=True)
+
+
+@pytest.mark.parametrize(
+    ("function", "shapes", "block"),
+    [
+        (biased, [(16, 12, 512, 512), (12, 512, 512)], 16),
+        (scaled_bias, [(64, 32, 256, 256), (1, 32, 256, 256), (64, 1, 256, 256)], 64),
+        (placed, [(32, 1024, 1024), (1024, 1024)], 32),
+    ],
+)
+def test_the_sum_over_a_batch_ends_in_the_kernel_of_its_rows(function, shapes, block):
+    """It read the whole gradient once more, in a kernel of its own."""
+    inputs = [leaf(*shape) for shape in (*shapes, (16384, 16384))]
+    _, backward = graphs(functools.partial(beside_product, function), inputs, TRAINING)
+    assert count(backward) == "1", bridge.report().details()
+    (decision,) = decisions()
+    assert f"blocks of {block} rows: 2 launches become 1" in decision and "0.0 MB of partial sums" in decision
+    assert "ws_ptr" not in backward, "nothing is left to add up"
+    assert not any(group.done.divided for group in bridge.report().groups)
+
+
+def gradients(function, inputs):
+    with torch.enable_grad():
+        leaves = [tensor.detach().requires_grad_() for tensor in inputs]
+        output = function(*leaves)
+        weight = torch.randn(output.shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+        found = torch.autograd.grad(output, leaves, weight.to(output.dtype), allow_unused=True)
+        return [output, *(gradient for gradient in found if gradient is not None)]
+
+
+@pytest.mark.parametrize(
+    ("function", "shapes", "dtype"),
+    [
+        (biased, [(8, 2, 2, 24), (2, 2, 24)], torch.bfloat16),  # a row does not fill its lanes
+        (biased, [(10, 1, 4, 640), (1, 4, 640)], torch.float32),  # a group is no power of two
+        (biased, [(16, 2, 2, 16), (2, 2, 16)], torch.float32),  # as many rows in a group as columns
+        (scaled_bias, [(12, 1, 4, 40), (1, 1, 4, 40), (12, 1, 4, 40)], torch.float32),
+        (placed, [(16, 4, 36), (4, 36)], torch.float32),
+        (bounded, [(8, 2, 2, 24), (2, 2, 24)], torch.float32),  # a copy of the only part goes on
+    ],
+)
+def test_numbers_of_sums_over_a_batch(few_processors_one_stage, as_if_large, function, shapes, dtype):
+    generator = torch.Generator().manual_seed(0)
+    inputs = [torch.randn(shape, generator=generator).to(dtype) for shape in shapes]
+    torch._dynamo.reset()
+    options = {"training": True, "strict": True, "force_fusion": True, "max_nodes": 1}
+    with interpreter():
+        found = gradients(torch.compile(function, backend="bridge", dynamic=False, options=options), inputs)
+    (decision,) = decisions()
+    assert f"blocks of {shapes[0][0]} rows" in decision
+    exact, eager = (gradients(function, given) for given in ([tensor.double() for tensor in inputs], inputs))
+    for one, other, theirs in zip(found, exact, eager, strict=True):
+        error, allowed = ((each.double() - other).abs().max() for each in (one, theirs))
+        assert one.dtype == dtype and error <= 2 * allowed + 1e-6
