@@ -47,18 +47,21 @@ class _Graph:
         self.replay = call
 
 
+def _small_case(architecture, module, mode, batch, sizes):
+    return cases.make_case(architecture, module, mode, batch, cases.SMALL)
+
+
 @pytest.fixture
 def no_gpu(monkeypatch, compiler):
     """A machine whose GPU is the CPU, whose models are small, and whose compilers only trace."""
     clock = iter(range(10**6))
-    original_case = command.make_case
 
     def build(architecture, dtype, device, small=False):
         return original_build(architecture, torch.float32, "cpu", small=True)
 
     original_build = zoo.Architecture.build
     monkeypatch.setattr(zoo.Architecture, "build", build)
-    monkeypatch.setattr(command, "make_case", lambda *job: original_case(*job[:-1], sizes=cases.SMALL))
+    monkeypatch.setattr(command, "make_case", _small_case)
     monkeypatch.setattr(measure, "warm_up", lambda: None)
     monkeypatch.setattr(measure, "_backend", lambda compiler: "aot_eager")
     monkeypatch.setattr(measure, "last_report", Report)
