@@ -60,7 +60,7 @@ def _as_it_is(result: Any) -> Any:
 
 @dataclass
 class Case:
-    """What is measured: `call` takes `inputs` and gives logits (or hidden states, or noise).
+    """Hold what is measured: `call` takes `inputs` and gives logits (or hidden states, or noise).
 
     tensors: finds the tensors in what `call` gives; steps: how often it may be called before `rewind` has to undo what
     the calls left; between: to be called before each of these calls; assemble: returns `call` with its parts compiled,

@@ -19,7 +19,7 @@ from .independence import find_obstacle, replaced_by_parts
 
 @dataclass(frozen=True)
 class Stages:
-    """What becomes of a kernel with sums in groups of rows.
+    """Say what becomes of a kernel with sums in groups of rows.
 
     sums: those in two stages now; before: nodes that are over the same tile, and the kernel has before it has a sum;
     after: the sums, which are second stages, and all that is left.

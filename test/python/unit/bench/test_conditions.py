@@ -1,4 +1,4 @@
-"""How `bridge bench` makes and compiles its cases."""
+"""Check how `bridge bench` makes and compiles its cases."""
 
 from __future__ import annotations
 

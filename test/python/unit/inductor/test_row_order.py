@@ -26,7 +26,7 @@ def of_heads(x, g):
 
 
 def of_every_other_token(x, g):
-    """What is added up is in half of the rows that are reduced."""
+    """Return the norm of heads, and sums over half of the rows that it reduces."""
     return of_heads(x, g)[0], (x[::2] * g[::2]).sum(0)
 
 
