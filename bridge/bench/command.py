@@ -14,6 +14,7 @@ from typing import TypeAlias, TypeVar
 
 import torch
 
+from .. import inductor
 from ..reports import bugs
 from . import findings, gpu_measurements, measure
 from .arguments import add_arguments
@@ -122,7 +123,8 @@ def _outcomes(numbered: list[tuple[int, Job]], under: Conditions) -> Iterator[tu
 def _attempt_in_turn(by_name: tuple[int, str, str, int, Conditions], turn: Turn) -> Outcome:
     """Return the outcome of a job in a process of its own, whose internal errors nobody else would see."""
     number, name, mode, batch, under = by_name
-    return attempt_by_name(name, mode, batch, under.measured(number, alone=turn.alone), under)
+    with inductor.tuning_within(turn.tuning):
+        return attempt_by_name(name, mode, batch, under.measured(number, alone=turn.alone), under)
 
 
 #: What `bridge bench` does where nothing is asked for.

@@ -22,6 +22,7 @@ class Turn:
 
     everybody: Barrier
     one_at_a_time: Lock
+    tuning: Lock  # Held while a process has its kernels' configurations timed, before it is prepared.
     arrived: bool = field(default=False, init=False)
 
     @contextlib.contextmanager
@@ -47,7 +48,7 @@ def side_by_side(function: Callable[[Any, Turn], Any], jobs: Sequence[Any]) -> I
     function: importable by name; takes a job and its turn; job and result: can be pickled.  None where a process died.
     """
     context = multiprocessing.get_context("spawn")
-    turn = Turn(context.Barrier(len(jobs)), context.Lock())
+    turn = Turn(context.Barrier(len(jobs)), context.Lock(), context.Lock())
     running = [_start(context, function, job, turn) for job in jobs]
     waiting = {connection: number for number, (_, connection) in enumerate(running)}
     while waiting:

@@ -43,6 +43,7 @@ torch._inductor.runtime
 torch._inductor.runtime.triton_heuristics
     -2.13: CachingAutotuner._precompile_config(self, cfg)
     2.14-: CachingAutotuner._precompile_config(self, cfg, *, cc_override=)
+    CachingAutotuner.benchmark_all_configs(self, *args, **kwargs)
 torch._inductor.utils
     fresh_cache(cache_entries=, dir=, delete=)
 torch._logging
