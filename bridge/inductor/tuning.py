@@ -23,7 +23,9 @@ def tuned_kernels() -> dict[str, CachingAutotuner]:
 
 
 def _source(kernel: CachingAutotuner) -> str:
-    text = Path(kernel.filename).read_text(encoding="utf-8")
+    # A template has no configurations to choose from, and its file is not noted.
+    path = kernel.filename or kernel.fn.fn.__code__.co_filename
+    text = Path(path).read_text(encoding="utf-8")
     return text.replace(kernel.inductor_meta["kernel_name"], "kernel")
 
 
