@@ -13,19 +13,20 @@ if TYPE_CHECKING:
 
 
 def tuned_kernels() -> dict[str, CachingAutotuner]:
-    """Return what launches each kernel called since the caches were emptied, by source without the kernel's name."""
+    """Return what launches each kernel called since the caches were emptied, by source without the kernel's name.
+
+    Kernels of templates are left out: their files are not noted, and each has one configuration.
+    """
     from torch._inductor.codecache import PyCodeCache
     from torch._inductor.runtime.triton_heuristics import CachingAutotuner
 
     values = [value for module in PyCodeCache.modules for value in vars(module).values()]
     kernels = [value for value in values if isinstance(value, CachingAutotuner) and len(value.launchers) == 1]
-    return {_source(kernel): kernel for kernel in kernels}
+    return {_source(kernel): kernel for kernel in kernels if kernel.filename}
 
 
 def _source(kernel: CachingAutotuner) -> str:
-    # A template has no configurations to choose from, and its file is not noted.
-    path = kernel.filename or kernel.fn.fn.__code__.co_filename
-    text = Path(path).read_text(encoding="utf-8")
+    text = Path(kernel.filename).read_text(encoding="utf-8")
     return text.replace(kernel.inductor_meta["kernel_name"], "kernel")
 
 

@@ -32,13 +32,12 @@ def test_kernels_that_were_tuned_are_found_by_source_without_their_names(kernel,
     assert tuning.tuned_kernels() == {"def kernel(): a\n": tuned}
 
 
-def test_a_template_whose_file_is_not_noted_is_found_too(kernel, monkeypatch):
+def test_a_template_whose_file_is_not_noted_is_left_out(kernel, monkeypatch):
     """`bridge bench --max-autotune` failed for every model: a file of None was read."""
     template = kernel("triton_tem_0", "a", ["only"])
-    code = compile("0", template.filename, "exec")
-    template.fn, template.filename = SimpleNamespace(fn=SimpleNamespace(__code__=code)), None
+    template.filename = None
     monkeypatch.setattr(PyCodeCache, "modules", [SimpleNamespace(triton_tem_0=template)])
-    assert tuning.tuned_kernels() == {"def kernel(): a\n": template}
+    assert tuning.tuned_kernels() == {}
 
 
 def test_choices_are_shared_by_source():
