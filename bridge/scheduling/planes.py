@@ -12,6 +12,7 @@ from functools import partial
 
 from .. import inductor
 from ..horizontal.column_costs import CLEAR_GAIN
+from ..horizontal.independence import reachable
 from ..inductor.columns import is_column_part
 from ..inductor.plane_sums import PlaneSum, plane_sum, split_at_planes
 from ..inductor.protocols import Kernel
@@ -31,15 +32,15 @@ def try_in_planes(commit: Commit, log: GroupLog, try_passes: Callable[[], bool])
     """Have the new kernels of a group with its sums over planes in `commit`; return what the passes returned.
 
     try_passes: tries the group as it is in `commit`. False, with nothing changed, where no kernel comes of it that has
-    such a sum.
+    such a sum. Sums that wait for others are tried where nothing comes of these.
     """
     sums = _sums_of(commit)
     while sums:
         with ExitStack() as undo:
             _split(commit, sums, undo)
-            done = _try_without_totals(commit, sums, try_passes)
-            names = set().union(*(inductor.operation_names(fused.kernel) for fused in commit.done))
-            used = [one for one in sums if one.part.get_name() in names]
+            positions = _without_totals(commit, sums)
+            done = len(positions) > 1 and _try_positions(commit, positions, try_passes)
+            used = _of_kernels(sums, [fused.kernel for fused in commit.done])
             if used and len(used) == len(sums):
                 commit.in_planes = undo.pop_all()
                 return done
@@ -47,15 +48,37 @@ def try_in_planes(commit: Commit, log: GroupLog, try_passes: Callable[[], bool])
                 commit.undo()
                 commit.done.clear()
                 log.take_back(Reason.no_common_band, "other kernels than those of its sums over planes")
-        sums = used
+            later = [one for one in sums if one not in _of_kernels(sums, [commit.schedule[p] for p in positions])]
+        sums = used or later
     return False
 
 
-def _try_without_totals(commit: Commit, sums: list[PlaneSum], try_passes: Callable[[], bool]) -> bool:
-    """Try a group without the kernels of second stages, which want other loops outermost, and are never in the band."""
-    group, totals = commit.group, {one.total.get_name() for one in sums}
-    positions = group.positions
-    group.positions = [p for p in positions if not inductor.operation_names(commit.schedule[p]) & totals]
+def _of_kernels(sums: list[PlaneSum], kernels: list[Kernel]) -> list[PlaneSum]:
+    """Return the sums that kernels have the first stages of."""
+    names = set().union(*map(inductor.operation_names, kernels))
+    return [one for one in sums if one.part.get_name() in names]
+
+
+def _without_totals(commit: Commit, sums: list[PlaneSum]) -> list[int]:
+    """Return the positions of a group's kernels but second stages, and what waits for these.
+
+    Second stages want other loops outermost, and are never in the band. Without them, the passes would not know that
+    what waits for them cannot be in it either: the gradient of a norm's input goes over the same planes.
+    """
+    schedule, names = commit.schedule, {one.total.get_name() for one in sums}
+    waits, totals, rest = reachable(schedule, commit.group.positions), 0, []
+    for position in commit.group.positions:
+        if inductor.operation_names(schedule[position]) & names:
+            totals |= 1 << position
+        elif not waits[position] & totals:
+            rest.append(position)
+    return rest
+
+
+def _try_positions(commit: Commit, only: list[int], try_passes: Callable[[], bool]) -> bool:
+    """Try only some kernels of a group, with nothing refused before."""
+    group = commit.group
+    positions, group.positions = group.positions, only
     group.rows_of_segments = True
     commit.refused.clear()
     try:

@@ -23,7 +23,19 @@ def scaled(x, g, s):
     return h * s, (h * x).sum((0, 2, 3))
 
 
-def look(check):
+def normed(x, g, s):
+    """What waits for the sums goes over the same planes."""
+    h = torch.where(x > s[:, :1], g, g * s[:, 1:2]) * s
+    return h - (h.sum((0, 2, 3), keepdim=True) + x * (h * x).sum((0, 2, 3), keepdim=True)) / 16, h
+
+
+def in_turn(x, g, s):
+    """The second sum waits for the first, which has no kernel of its planes before it."""
+    h = torch.tanh(x - x.sum((0, 2, 3), keepdim=True) / 16) * g
+    return h * s, (h * x).sum((0, 2, 3))
+
+
+def look(check, function=scaled):
     """Call `check` with (a commit of the group of a function with a sum over planes, its log)."""
     seen = []
 
@@ -34,7 +46,7 @@ def look(check):
         check(Commit({}, group, schedule, Room.of(schedule)), log)
 
     shape = 16, 32, 113, 113
-    look_at_gpu_schedule(scaled, [torch.empty(shape), torch.empty(shape), torch.empty(1, 32, 1, 1)], find)
+    look_at_gpu_schedule(function, [torch.empty(shape), torch.empty(shape), torch.empty(1, 32, 1, 1)], find)
     assert seen
 
 
@@ -69,6 +81,36 @@ def test_a_group_without_sums_over_planes_is_not_tried_again(monkeypatch):
     found = []
     look(lambda commit, log: found.append(planes.try_in_planes(commit, log, pytest.fail)))
     assert found == [False]
+
+
+def test_what_waits_for_sums_is_not_tried_with_their_parts():
+    def check(commit, log):
+        tried = []
+
+        def try_passes():
+            tried.append([inductor.operation_names(commit.schedule[p]) for p in commit.group.positions])
+            return True
+
+        first, sums, *_ = [inductor.operation_names(commit.schedule[p]) for p in commit.group.positions]
+        assert planes.try_in_planes(commit, log, try_passes) is False
+        assert tried == [[first, sums]]
+
+    look(check, normed)
+
+
+def test_a_sum_that_waits_for_another_is_tried_where_nothing_comes_of_that():
+    def check(commit, log):
+        first, last = parts(commit)
+        tried = []
+
+        def try_passes():
+            tried.append((is_column_part(first), is_column_part(last)))
+            return True
+
+        assert planes.try_in_planes(commit, log, try_passes) is False
+        assert tried == [(True, False)], "alone, the first is in no kernel with another"
+
+    look(check, in_turn)
 
 
 @pytest.mark.parametrize("saves", [False, True])
