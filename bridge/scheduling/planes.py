@@ -49,7 +49,7 @@ def try_in_planes(commit: Commit, log: GroupLog, try_passes: Callable[[], bool])
                 commit.done.clear()
                 log.take_back(Reason.no_common_band, "other kernels than those of its sums over planes")
             later = [one for one in sums if one not in _of_kernels(sums, [commit.schedule[p] for p in positions])]
-        sums = used or later
+        sums = used or (later if len(later) < len(sums) else [])
     return False
 
 
