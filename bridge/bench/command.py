@@ -14,7 +14,6 @@ from typing import TypeAlias, TypeVar
 
 import torch
 
-from .. import inductor
 from ..reports import bugs
 from . import findings, gpu_measurements, measure
 from .arguments import add_arguments
@@ -26,6 +25,7 @@ from .plot import Axis, Bars, write_svg
 from .red import exit_status
 from .results import Result, Run, case_name, describe, load, regressions
 from .side_by_side import Turn, side_by_side
+from .tuning import tuning_within
 from .zoo import Architecture
 
 #: (architecture, mode, batch of the sequences that are decoded)
@@ -123,7 +123,7 @@ def _outcomes(numbered: list[tuple[int, Job]], under: Conditions) -> Iterator[tu
 def _attempt_in_turn(by_name: tuple[int, str, str, int, Conditions], turn: Turn) -> Outcome:
     """Return the outcome of a job in a process of its own, whose internal errors nobody else would see."""
     number, name, mode, batch, under = by_name
-    with inductor.tuning_within(turn.tuning):
+    with tuning_within(turn.tuning):
         return attempt_by_name(name, mode, batch, under.measured(number, alone=turn.alone), under)
 
 

@@ -114,4 +114,4 @@ from .sizes import (
     size_hint,
     statically_known,
 )
-from .tuning import share_choices, tuned_kernels, tuning_within
+from .tuning import share_choices, tuned_kernels

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-from unittest import mock
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from torch._inductor.runtime.triton_heuristics import CachingAutotuner
@@ -38,18 +36,3 @@ def share_choices(kernels: Mapping[str, CachingAutotuner], tuned: Mapping[str, C
         if hasattr(kernels[source], "_cached_launcher"):
             kernels[source]._cached_launcher = None  # It would be called without a look at `launchers`.
     return len(common)
-
-
-@contextlib.contextmanager
-def tuning_within(lock: contextlib.AbstractContextManager[object]) -> Iterator[None]:
-    """Hold a lock whenever a kernel's configurations are timed: what another process tunes would change the times."""
-    from torch._inductor.runtime.triton_heuristics import CachingAutotuner
-
-    of_torch = CachingAutotuner.benchmark_all_configs
-
-    def alone(self: CachingAutotuner, *args: Any, **kwargs: Any) -> Any:
-        with lock:
-            return of_torch(self, *args, **kwargs)
-
-    with mock.patch.object(CachingAutotuner, "benchmark_all_configs", alone):
-        yield

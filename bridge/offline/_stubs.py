@@ -83,6 +83,7 @@ _DEVICE_CACHES = (
     "torch._inductor.utils:get_max_num_sms",
     "torch._inductor.utils:get_num_sms",
     "torch._inductor.utils:rocm_gfx_arch",
+    "torch._inductor.utils:using_rocm_rdna3",
     "torch._inductor.utils:using_b200",
     "torch._inductor.utils:get_backend_num_stages",
     "torch._inductor.utils:get_device_tflops",

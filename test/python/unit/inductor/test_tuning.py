@@ -1,8 +1,6 @@
 """What torch's runtime chose for Triton kernels: found in loaded modules, and given to kernels of the same source."""
 
-import threading
 from types import SimpleNamespace
-from unittest import mock
 
 import pytest
 from torch._inductor.codecache import PyCodeCache
@@ -59,11 +57,3 @@ def test_nothing_is_shared_between_different_sources():
     kernels = {"one": SimpleNamespace(launchers=["kept"])}
     assert tuning.share_choices(kernels, {"other": SimpleNamespace(launchers=["fast"])}) == 0
     assert kernels["one"].launchers == ["kept"]
-
-
-def test_configurations_are_timed_while_the_lock_is_held_and_not_after(kernel):
-    lock = threading.Lock()
-    with mock.patch.object(CachingAutotuner, "benchmark_all_configs", lambda self, *args: (lock.locked(), *args)):
-        with tuning.tuning_within(lock):
-            assert kernel("triton_poi_0", "a", []).benchmark_all_configs(3) == (True, 3)
-        assert kernel("triton_poi_1", "b", []).benchmark_all_configs(4) == (False, 4)
