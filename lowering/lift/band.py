@@ -299,14 +299,23 @@ def _lift_node(
         raise Unsupported(Reason.not_liftable, f"{name}: a store under a guard")
     if not scope.simt_target:
         return _lift_whole(name, stores, nest, scope)
-    if not scope.in_registers and any(depends_on(store.operands[0], scope.broadcasts) for store in stores):
-        raise Unsupported(Reason.not_liftable, f"{name}: a row to broadcast segments of does not fit in registers")
+    if not scope.in_registers:
+        _check_loops(name, stores, nest, scope)
     if nest.once and not (scope.in_registers and nest.count == scope.row):
         raise Unsupported(Reason.not_liftable, f"{name}: it stores what no whole row in registers has reduced")
     segment, repeated = segment_length(nest, scope.row), repeated_lanes(nest, scope.row)
     if not _works_on_segments(nest, scope.row):
         return _lift_whole(name, stores, nest, scope)
     return _lift_segments(name, stores, nest, scope, segment, repeated)
+
+
+def _check_loops(name: str, stores: list[ir.Operation], nest: StoreNest, scope: _Scope) -> None:
+    """Raise Unsupported for a node that a kernel with a loop over its row cannot have."""
+    if any(depends_on(store.operands[0], scope.broadcasts) for store in stores):
+        raise Unsupported(Reason.not_liftable, f"{name}: a row to broadcast segments of does not fit in registers")
+    # Such a store is written where its mask is, in the loop: the sum is there only after it.
+    if nest.reduction and any(nest.guards[store] and _reduces(store) for store in stores):
+        raise Unsupported(Reason.not_liftable, f"{name}: a store under a guard of what may be reduced in a loop")
 
 
 def _lift_whole(name: str, stores: list[ir.Operation], nest: StoreNest, scope: _Scope) -> LiftedNode:

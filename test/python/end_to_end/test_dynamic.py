@@ -281,6 +281,20 @@ def test_tokens_of_an_image_were_other_rows_than_its_pixels(size):
     close(result, pixels(x.double()))
 
 
+def means_of_fields(t, x, mean, scale, others):
+    weighted = (t[:, :3] * (x[:, :3] - mean)).sum(0)
+    return t[:, :3].sum(0), F.pad(weighted * scale, (0, 2)) + F.pad(others, (3, 0))
+
+
+def test_three_of_five_sums_were_stored_inside_the_loop_that_adds_them_up():
+    """Three columns of five store their sums under a guard; the row, of a symbolic length, may be read in a loop."""
+    generator = torch.Generator().manual_seed(0)
+    inputs = [torch.randn(size, generator=generator) for size in ((6, 9), (6, 9), 3, 3, 2)]
+    with bridge.config.patch(strict=True):
+        result, _ = run_emitted(means_of_fields, inputs, bridge_backend, dynamic=True)
+    close(result, means_of_fields(*[x.double() for x in inputs]))
+
+
 def test_merged_moments_had_no_vectors_in_cpp(compiler):
     """The variance of a row of two parts: Inductor has a reduction for it, which only Triton's code generator takes."""
 
