@@ -61,10 +61,11 @@ class PlaneSum:
         return as_extent(prod(self.body.sizes[1][: self.outer]) * self.pieces)
 
 
-def plane_sum(part: LoopNode, rows: int) -> PlaneSum | None:
+def plane_sum(part: LoopNode, rows: int, lines: bool = False) -> PlaneSum | None:
     """Return the sum of which a node is the first stage, if it is one over planes; None for others.
 
-    rows: how many parts there are to be of all sums, at least, if the planes have so many pieces.
+    rows: how many parts there are to be of all sums, at least, if the planes have so many pieces.  lines: instead, each
+    iteration of the outermost of several loops over a plane is a piece: a line, which other kernels may reduce.
     """
     if not is_column_part(part) or made_sum(part) is not None or kind(part) is None:
         return None
@@ -76,6 +77,8 @@ def plane_sum(part: LoopNode, rows: int) -> PlaneSum | None:
     if not outer or not only_reduces(whole) or not _same_order(body, whole, name):
         return None
     planes = size_hint(prod(body.sizes[0]) * prod(body.sizes[1][:outer]))
+    if lines:
+        return PlaneSum(part, total, name, body, outer, _lines(body.sizes[1][outer:]))
     return PlaneSum(part, total, name, body, outer, _pieces(body.sizes[1][outer], -(-rows // planes)))
 
 
@@ -117,6 +120,11 @@ def _pieces(size: sympy.Expr, wanted: int) -> int:
     return next((pieces for pieces in divisors if pieces >= wanted), divisors[-1])
 
 
+def _lines(sizes: Sequence[sympy.Expr]) -> int:
+    """Return how many lines a plane has, by its loops; 1 where it is a line itself, or has as many as a symbol says."""
+    return int(sizes[0]) if len(sizes) > 1 and sympy.sympify(sizes[0]).is_Integer else 1
+
+
 def _same_order(body: LoopBody, whole: LoopBody, buffer: str) -> bool:
     """Return True if both stages go over the sums in the order of memory, beside or around the parts of each."""
     if list(body.sizes[0]) != list(whole.sizes[0]) or len(whole.sizes[1]) != 1 or not stores_in_order(body):
@@ -151,6 +159,7 @@ def _first_stage(one: PlaneSum) -> LoopBody:
     kept, reduced = one.body.sizes
     planes, (size, *inside) = [*reduced[: one.outer]], reduced[one.outer :]
     in_piece, pieces = sympy.sympify(size) / one.pieces, [sympy.Integer(one.pieces)] if one.pieces > 1 else []
+    in_pieces = [in_piece] if in_piece != 1 else []
 
     def run(indices: Sequence[sympy.Symbol], within: Sequence[sympy.Symbol]) -> None:
         from torch._inductor.virtualized import V
@@ -159,11 +168,11 @@ def _first_stage(one: PlaneSum) -> LoopBody:
         piece = indices[len(planes) + len(kept) :]
         part = number_of_digits([*plane, *piece], [*planes, *pieces])
         place = number_of_digits(column, kept) * one.parts + part
-        element = within[0] + in_piece * sum(piece)
+        element = in_piece * sum(piece) + sum(within[: len(in_pieces)])
         stores = _stores_at()(V.get_ops_handler(), place)
-        run_loop_body(one.body, (column, [*plane, element, *within[1:]]), stores)
+        run_loop_body(one.body, (column, [*plane, element, *within[len(in_pieces) :]]), stores)
 
-    return remake_loop_body(run, [*planes, *kept, *pieces], [in_piece, *inside])
+    return remake_loop_body(run, [*planes, *kept, *pieces], [*in_pieces, *inside])
 
 
 def _stores_at() -> Any:

@@ -127,11 +127,11 @@ def _replace(schedule: Schedule, groups: list[Group], commit: Commit) -> Schedul
 def _try_group(commit: Commit, options: Options, log: GroupLog) -> bool:
     """Have the group's new kernels in `commit`, or log why not; return whether all of it was translated and lifted."""
     done = _try_in_rows(commit, options, log)
-    if _may_gain_in_pieces(commit, log):
-        done = _try_in_pieces_instead(commit, options, log)
+    if _may_gain_otherwise(commit, log):
+        done = _try_otherwise_instead(commit, options, log)
     if not commit.done and not _is_faulty(log):
         with attempt(note=log.lack):
-            done = try_in_planes(commit, log, partial(_try_in_rows, commit, options, log)) or done
+            done = _try_in_planes(commit, options, log) or done
     if not commit.done and not _is_faulty(log):
         with attempt(note=log.lack):
             done = _try_in_pieces(commit, options, log) or done
@@ -160,25 +160,30 @@ def _try_in_pieces(commit: Commit, options: Options, log: GroupLog) -> bool:
     return done
 
 
-def _may_gain_in_pieces(commit: Commit, log: GroupLog) -> bool:
+def _try_in_planes(commit: Commit, options: Options, log: GroupLog) -> bool:
+    return try_in_planes(commit, log, partial(_try_in_rows, commit, options, log))
+
+
+def _may_gain_otherwise(commit: Commit, log: GroupLog) -> bool:
     """Return True if only kernels alone got other loops, and one kernel of all would move fewer bytes."""
     alone = all(len(fused.positions) == 1 for fused in commit.done)
     return bool(commit.done) and alone and not log.faults and log.given.bytes_if_one < log.given.bytes_before
 
 
-def _try_in_pieces_instead(commit: Commit, options: Options, log: GroupLog) -> bool:
-    """Do as `_try_in_pieces` with Inductor's loops; have the other loops again where no kernels became one."""
+def _try_otherwise_instead(commit: Commit, options: Options, log: GroupLog) -> bool:
+    """Try planes, and then pieces, with Inductor's loops; have the other loops again where no kernels became one."""
     rows_of_segments = commit.group.rows_of_segments
+    for otherwise in (_try_in_planes, _try_in_pieces):
+        commit.take_back()
+        log.begin_again()
+        done = False
+        with attempt(note=log.lack):
+            done = otherwise(commit, options, log)
+        if any(len(fused.positions) > 1 for fused in commit.done):
+            return done
+        commit.group.in_pieces, commit.group.rows_of_segments = False, rows_of_segments
     commit.take_back()
     log.begin_again()
-    done = False
-    with attempt(note=log.lack):
-        done = _try_in_pieces(commit, options, log)
-    if any(len(fused.positions) > 1 for fused in commit.done):
-        return done
-    commit.take_back()
-    log.begin_again()
-    commit.group.in_pieces, commit.group.rows_of_segments = False, rows_of_segments
     return _try_passes(commit, options, log)
 
 

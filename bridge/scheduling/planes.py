@@ -32,9 +32,30 @@ def try_in_planes(commit: Commit, log: GroupLog, try_passes: Callable[[], bool])
     """Have the new kernels of a group with its sums over planes in `commit`; return what the passes returned.
 
     try_passes: tries the group as it is in `commit`. False, with nothing changed, where no kernel comes of it that has
-    such a sum. Sums that wait for others are tried where nothing comes of these.
+    such a sum. Where no piece of a plane has enough in common with other kernels, its lines may: they may be the rows
+    of a softmax.
     """
-    sums = _sums_of(commit)
+    whole, lines = _sums_of(commit), _sums_of(commit, lines=True)
+    done = _try_sums(commit, log, try_passes, whole)
+    if commit.done or lines == whole or all(one.pieces == 1 for one in lines) or not _reduces_else(commit, lines):
+        return done
+    earlier = log.set_aside()
+    done = _try_sums(commit, log, try_passes, lines)
+    if not commit.done:
+        log.say_again(earlier)
+    return done
+
+
+def _reduces_else(commit: Commit, sums: list[PlaneSum]) -> bool:
+    """Return True if a group reduces anything but these sums."""
+    stages = {node.get_name() for one in sums for node in (one.part, one.total)}
+    kernels = [commit.schedule[position] for position in commit.group.positions]
+    nodes = [node for kernel in kernels for node in inductor.loop_nodes(kernel)]
+    return any(inductor.node_sizes(node)[1] and node.get_name() not in stages for node in nodes)
+
+
+def _try_sums(commit: Commit, log: GroupLog, try_passes: Callable[[], bool], sums: list[PlaneSum]) -> bool:
+    """Try some sums of a group together; then those of which kernels came, or those that wait for others."""
     while sums:
         with ExitStack() as undo:
             _split(commit, sums, undo)
@@ -87,14 +108,14 @@ def _try_positions(commit: Commit, only: list[int], try_passes: Callable[[], boo
         group.positions = positions
 
 
-def _sums_of(commit: Commit) -> list[PlaneSum]:
+def _sums_of(commit: Commit, lines: bool = False) -> list[PlaneSum]:
     """Return the sums over planes of a group; none of a kernel that adds up anything else in two stages."""
     if not inductor.generates_triton(commit.group.device):
         return []
     rows = PARTS_OF_PROCESSOR * inductor.multiprocessors(commit.group.device)
     found = []
     for kernel in (commit.schedule[position] for position in commit.group.positions):
-        own = [plane_sum(node, rows) for node in inductor.loop_nodes(kernel) if is_column_part(node)]
+        own = [plane_sum(node, rows, lines) for node in inductor.loop_nodes(kernel) if is_column_part(node)]
         known = [one for one in own if one is not None]
         found += known if len(known) == len(own) else []
     return found

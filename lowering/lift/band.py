@@ -310,10 +310,9 @@ def _lift_node(
 
 
 def _check_loops(name: str, stores: list[ir.Operation], nest: StoreNest, scope: _Scope) -> None:
-    """Raise Unsupported for a node that a kernel with a loop over its row cannot have."""
+    """Raise Unsupported for a node that a loop over the row cannot have, as a guarded store before its sum is there."""
     if any(depends_on(store.operands[0], scope.broadcasts) for store in stores):
         raise Unsupported(Reason.not_liftable, f"{name}: a row to broadcast segments of does not fit in registers")
-    # Such a store is written where its mask is, in the loop: the sum is there only after it.
     if nest.reduction and any(nest.guards[store] and _reduces(store) for store in stores):
         raise Unsupported(Reason.not_liftable, f"{name}: a store under a guard of what may be reduced in a loop")
 

@@ -52,6 +52,18 @@ def test_a_part_is_a_plane_or_a_piece_of_one(rows, pieces):
     look(sums, check)
 
 
+def test_a_line_is_an_iteration_of_the_outermost_of_several_loops_over_a_plane():
+    def check(part):
+        one = plane_sums.plane_sum(part, 1, lines=True)
+        assert (one.outer, one.pieces) == (1, HEIGHT)
+        with contextlib.ExitStack() as undo:
+            plane_sums.split_at_planes(one, undo)
+            assert [list(map(int, sizes)) for sizes in inductor.node_sizes(part)] == [[IMAGES, CHANNELS, HEIGHT], [WIDTH]]
+            assert [list(map(int, sizes)) for sizes in inductor.node_sizes(one.total)] == [[CHANNELS], [IMAGES * HEIGHT]]
+
+    look(sums, check)
+
+
 def test_both_stages_get_other_loops_until_that_is_undone():
     def check(part):
         one = plane_sums.plane_sum(part, 1)

@@ -125,7 +125,7 @@ def test_a_kernel_that_got_other_loops_alone_is_tried_in_pieces_with_others():
 
 
 def test_a_kernel_has_its_other_loops_again_where_pieces_come_to_nothing(monkeypatch):
-    monkeypatch.setattr(fuse, "_may_gain_in_pieces", lambda *_: False)
+    monkeypatch.setattr(fuse, "_may_gain_otherwise", lambda *_: False)
     before = gated_group()
     monkeypatch.undo()
     monkeypatch.setattr(fuse, "_try_in_pieces", try_nothing)

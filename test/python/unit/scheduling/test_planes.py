@@ -35,6 +35,15 @@ def in_turn(x, g, s):
     return h * s, (h * x).sum((0, 2, 3))
 
 
+def of_lines(x, g, s):
+    """A number for each line keeps the loops over a plane apart."""
+    h = x * g.amax(-1, keepdim=True)
+    return h * s, (h * g).sum((0, 2, 3))
+
+
+SHAPE = 16, 32, 113, 113
+
+
 def look(check, function=scaled):
     """Call `check` with (a commit of the group of a function with a sum over planes, its log)."""
     seen = []
@@ -45,8 +54,7 @@ def look(check, function=scaled):
         seen.append(group)
         check(Commit({}, group, schedule, Room.of(schedule)), log)
 
-    shape = 16, 32, 113, 113
-    look_at_gpu_schedule(function, [torch.empty(shape), torch.empty(shape), torch.empty(1, 32, 1, 1)], find)
+    look_at_gpu_schedule(function, [torch.empty(SHAPE), torch.empty(SHAPE), torch.empty(1, 32, 1, 1)], find)
     assert seen
 
 
@@ -77,10 +85,27 @@ def test_a_group_of_which_nothing_comes_is_as_it_was():
 
 
 def test_a_group_without_sums_over_planes_is_not_tried_again(monkeypatch):
-    monkeypatch.setattr(planes, "plane_sum", lambda part, rows: None)
+    monkeypatch.setattr(planes, "plane_sum", lambda *_: None)
     found = []
     look(lambda commit, log: found.append(planes.try_in_planes(commit, log, pytest.fail)))
     assert found == [False]
+
+
+def test_lines_are_tried_where_nothing_comes_of_pieces():
+    def check(commit, log):
+        (part,), tried = parts(commit), []
+
+        def try_passes():
+            tried.append([list(map(int, sizes)) for sizes in inductor.node_sizes(part)])
+            log.keep_apart(Reason.not_liftable, str(len(tried)))
+            return True
+
+        assert planes.try_in_planes(commit, log, try_passes) is False
+        images, channels, height, width = SHAPE
+        assert tried[1:] == [[[images, channels, height], [width]]] and tried[0] != tried[1]
+        assert [why for _, why in log.apart] == ["1", "2"]
+
+    look(check, of_lines)
 
 
 def test_what_waits_for_sums_is_not_tried_with_their_parts():
