@@ -11,6 +11,7 @@ import argparse
 import contextlib
 import functools
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -34,6 +35,10 @@ ROWS, COLUMNS, HEAD = 8192, 4096, 128
 def tensor(*size: int) -> Tensor:
     """Return a leaf that wants a gradient."""
     return torch.ones(size, dtype=torch.bfloat16).requires_grad_()
+
+
+def several(*sizes: tuple[int, ...]) -> tuple[Tensor, ...]:
+    return tuple(tensor(*size) for size in sizes)
 
 
 def rms(x: Tensor, weight: Tensor, eps: float = 1e-6) -> Tensor:
@@ -131,6 +136,26 @@ def layer_scale(x: Tensor, f: Tensor, gamma: Tensor) -> Tensor:
     return x + gamma * f
 
 
+def tempered(scores: Tensor, temperature: Tensor) -> Tensor:
+    """Have a temperature for each head; scores: (images, heads, queries, keys)."""
+    return torch.softmax(scores.float() * temperature.float().exp()[:, None, None], -1).to(scores.dtype)
+
+
+def scaled_heads(x: Tensor, scale: Tensor) -> Tensor:
+    """Norm each token of each head, and scale the head; x: (images, heads, tokens, size)."""
+    return (F.rms_norm(x.float(), x.shape[-1:]) * scale.float()[:, None, None]).to(x.dtype)
+
+
+def batch_norm_gelu(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    return F.gelu(F.batch_norm(x, None, None, weight, bias, training=True))
+
+
+def beside(function: Callable, *inputs: Tensor) -> tuple[Tensor, Tensor]:
+    """Have products beside a function, the last three inputs, whose memory is the graph's peak in both directions."""
+    *own, first, second, third = inputs
+    return function(*own), first @ second @ third
+
+
 @functools.cache
 def angles(columns: int, heads: bool) -> tuple[Tensor, Tensor]:
     """Return cos and sin, which want no gradient."""
@@ -147,6 +172,17 @@ X, W, H, HEADS = (ROWS, COLUMNS), (COLUMNS,), (HEAD,), (COLUMNS // HEAD, HEAD)
 
 #: A diffusion transformer's: 64 images of 256 tokens; one vector for each.
 TOKENS, IMAGES = (64, 256, 1152), (64, 1152)
+
+#: Of what `beside` multiplies: the first product has 1 GiB.
+PRODUCTS = (65536, 16), (16, 8192), (8192, 16)
+
+#: Attention of vision transformers, and of 2048 tokens; maps of a convolution.
+SCORES, LONG_SCORES, HEADS_OF_IMAGES, MAPS = (
+    (32, 12, 512, 512),
+    (2, 32, 2048, 2048),
+    (32, 12, 512, 64),
+    (32, 128, 56, 56),
+)
 
 #: name -> (function, makes the inputs).
 PATTERNS: dict[str, tuple[Callable, Callable[[], tuple]]] = {
@@ -178,6 +214,13 @@ PATTERNS: dict[str, tuple[Callable, Callable[[], tuple]]] = {
         gated_heads,
         lambda: (tensor(4, ROWS // 4, *HEADS), tensor(4, ROWS // 4, COLUMNS), tensor(*HEADS)),
     ),
+    "softmax, temperatures of heads": (partial(beside, tempered), lambda: several(SCORES, (12,), *PRODUCTS)),
+    "softmax of 2048, temperatures of heads": (
+        partial(beside, tempered),
+        lambda: several(LONG_SCORES, (32,), *PRODUCTS),
+    ),
+    "RMSNorm, scales of heads": (partial(beside, scaled_heads), lambda: several(HEADS_OF_IMAGES, (12,), *PRODUCTS)),
+    "batch norm, GELU": (partial(beside, batch_norm_gelu), lambda: several(MAPS, MAPS[1:2], MAPS[1:2], *PRODUCTS)),
     "LayerScale": (layer_scale, lambda: (tensor(*X), tensor(*X), tensor(*W))),
 }
 
