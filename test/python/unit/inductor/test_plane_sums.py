@@ -58,8 +58,9 @@ def test_a_line_is_an_iteration_of_the_outermost_of_several_loops_over_a_plane()
         assert (one.outer, one.pieces) == (1, HEIGHT)
         with contextlib.ExitStack() as undo:
             plane_sums.split_at_planes(one, undo)
-            assert [list(map(int, sizes)) for sizes in inductor.node_sizes(part)] == [[IMAGES, CHANNELS, HEIGHT], [WIDTH]]
-            assert [list(map(int, sizes)) for sizes in inductor.node_sizes(one.total)] == [[CHANNELS], [IMAGES * HEIGHT]]
+            first, second = ([list(map(int, s)) for s in inductor.node_sizes(n)] for n in (part, one.total))
+            assert first == [[IMAGES, CHANNELS, HEIGHT], [WIDTH]]
+            assert second == [[CHANNELS], [IMAGES * HEIGHT]]
 
     look(sums, check)
 
