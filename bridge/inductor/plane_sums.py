@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
 from typing import Any
@@ -61,11 +61,10 @@ class PlaneSum:
         return as_extent(prod(self.body.sizes[1][: self.outer]) * self.pieces)
 
 
-def plane_sum(part: LoopNode, rows: int, lines: bool = False) -> PlaneSum | None:
+def plane_sum(part: LoopNode, rows: int) -> PlaneSum | None:
     """Return the sum of which a node is the first stage, if it is one over planes; None for others.
 
-    rows: how many parts there are to be of all sums, at least, if the planes have so many pieces.  lines: instead, each
-    iteration of the outermost of several loops over a plane is a piece: a line, which other kernels may reduce.
+    rows: how many parts there are to be of all sums, at least, if the planes have so many pieces.
     """
     if not is_column_part(part) or made_sum(part) is not None or kind(part) is None:
         return None
@@ -77,9 +76,16 @@ def plane_sum(part: LoopNode, rows: int, lines: bool = False) -> PlaneSum | None
     if not outer or not only_reduces(whole) or not _same_order(body, whole, name):
         return None
     planes = size_hint(prod(body.sizes[0]) * prod(body.sizes[1][:outer]))
-    if lines:
-        return PlaneSum(part, total, name, body, outer, _lines(body.sizes[1][outer:]))
     return PlaneSum(part, total, name, body, outer, _pieces(body.sizes[1][outer], -(-rows // planes)))
+
+
+def in_lines(one: PlaneSum) -> PlaneSum:
+    """Return a sum with a part for each line of a plane: an iteration of the outermost of several loops over it.
+
+    Other kernels may reduce lines.  A plane is one part where it is a line itself, or has as many as a symbol says.
+    """
+    size, *inside = one.body.sizes[1][one.outer :]
+    return replace(one, pieces=int(size) if inside and sympy.sympify(size).is_Integer else 1)
 
 
 def _loops_over_planes(body: LoopBody, part: LoopNode, rows: int) -> int:
@@ -118,11 +124,6 @@ def _pieces(size: sympy.Expr, wanted: int) -> int:
         return 1
     divisors = sympy.divisors(int(size))
     return next((pieces for pieces in divisors if pieces >= wanted), divisors[-1])
-
-
-def _lines(sizes: Sequence[sympy.Expr]) -> int:
-    """Return how many lines a plane has, by its loops; 1 where it is a line itself, or has as many as a symbol says."""
-    return int(sizes[0]) if len(sizes) > 1 and sympy.sympify(sizes[0]).is_Integer else 1
 
 
 def _same_order(body: LoopBody, whole: LoopBody, buffer: str) -> bool:

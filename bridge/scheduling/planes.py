@@ -14,7 +14,7 @@ from .. import inductor
 from ..horizontal.column_costs import CLEAR_GAIN
 from ..horizontal.independence import reachable
 from ..inductor.columns import is_column_part
-from ..inductor.plane_sums import PlaneSum, plane_sum, split_at_planes
+from ..inductor.plane_sums import PlaneSum, in_lines, plane_sum, split_at_planes
 from ..inductor.protocols import Kernel
 from ..inductor.sizes import size_hint
 from ..lowering.lift.commit import saved_bytes
@@ -35,9 +35,10 @@ def try_in_planes(commit: Commit, log: GroupLog, try_passes: Callable[[], bool])
     such a sum. Where no piece of a plane has enough in common with other kernels, its lines may: they may be the rows
     of a softmax.
     """
-    whole, lines = _sums_of(commit), _sums_of(commit, lines=True)
-    done = _try_sums(commit, log, try_passes, whole)
-    if commit.done or lines == whole or all(one.pieces == 1 for one in lines) or not _reduces_else(commit, lines):
+    sums = _sums_of(commit)
+    done = _try_sums(commit, log, try_passes, sums)
+    lines = [in_lines(one) for one in sums]
+    if commit.done or lines == sums or all(one.pieces == 1 for one in lines) or not _reduces_else(commit, sums):
         return done
     earlier = log.set_aside()
     done = _try_sums(commit, log, try_passes, lines)
@@ -108,14 +109,14 @@ def _try_positions(commit: Commit, only: list[int], try_passes: Callable[[], boo
         group.positions = positions
 
 
-def _sums_of(commit: Commit, lines: bool = False) -> list[PlaneSum]:
+def _sums_of(commit: Commit) -> list[PlaneSum]:
     """Return the sums over planes of a group; none of a kernel that adds up anything else in two stages."""
     if not inductor.generates_triton(commit.group.device):
         return []
     rows = PARTS_OF_PROCESSOR * inductor.multiprocessors(commit.group.device)
     found = []
     for kernel in (commit.schedule[position] for position in commit.group.positions):
-        own = [plane_sum(node, rows, lines) for node in inductor.loop_nodes(kernel) if is_column_part(node)]
+        own = [plane_sum(node, rows) for node in inductor.loop_nodes(kernel) if is_column_part(node)]
         known = [one for one in own if one is not None]
         found += known if len(known) == len(own) else []
     return found

@@ -11,6 +11,7 @@ from torch._inductor.choices import InductorChoices
 import bridge
 from bridge import inductor, offline
 from bridge.backend import bridge as backend
+from bridge.inductor.plane_sums import in_lines
 from bridge.offline.interpret import interpreter
 from bridge.reasons import Reason
 from bridge.scheduling import planes
@@ -23,7 +24,7 @@ def scaled(x, g, s):
 
 
 def padded(x, g, s):
-    """What is stored between has images that do not follow each other in memory."""
+    """Return the same of a value between them, whose images do not follow each other in memory."""
     h = torch.tanh(g) * torch.exp(-x.float())
     return h.to(x.dtype) * s, (h * x).sum((0, 2, 3)), h.sum((0, 2, 3))
 
@@ -79,7 +80,7 @@ def test_channel_sums_are_in_the_kernel_of_what_they_add_up(function, shape):
 
 @pytest.mark.parametrize(("function", "kernels"), [(normed, 3), (in_turn, 4)])
 def test_what_waits_for_sums_does_not_keep_them_from_what_they_add_up(function, kernels):
-    """What waits goes over the same planes; in one kernel with the sums it would need what comes after it."""
+    """Check kernels that wait, over the same planes: in one kernel with the sums they would need what comes later."""
     assert compiled(function, (32, 64, 112, 112)).n_kernels == kernels, bridge.report()
     (group,) = bridge.report().groups
     assert group.bytes_after < 0.8 * group.bytes_before
@@ -152,8 +153,8 @@ def test_parts_that_wait_for_other_sums_add_up_to_what_eager_has_in_float64(spli
 def test_parts_that_are_lines_add_up_to_what_eager_has_in_float64(split_sums, monkeypatch, shape):
     seen, sums_of = [], planes._sums_of
 
-    def lines_of(commit, lines=True):
-        seen.append(sums_of(commit, lines=True))
+    def lines_of(commit):
+        seen.append([in_lines(one) for one in sums_of(commit)])
         return seen[-1]
 
     monkeypatch.setattr(planes, "_sums_of", lines_of)

@@ -54,7 +54,7 @@ def test_a_part_is_a_plane_or_a_piece_of_one(rows, pieces):
 
 def test_a_line_is_an_iteration_of_the_outermost_of_several_loops_over_a_plane():
     def check(part):
-        one = plane_sums.plane_sum(part, 1, lines=True)
+        one = plane_sums.in_lines(plane_sums.plane_sum(part, 1))
         assert (one.outer, one.pieces) == (1, HEIGHT)
         with contextlib.ExitStack() as undo:
             plane_sums.split_at_planes(one, undo)

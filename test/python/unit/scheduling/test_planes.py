@@ -24,7 +24,7 @@ def scaled(x, g, s):
 
 
 def normed(x, g, s):
-    """What waits for the sums goes over the same planes."""
+    """Return the gradient of a norm, which waits for the sums and goes over the same planes."""
     h = torch.where(x > s[:, :1], g, g * s[:, 1:2]) * s
     return h - (h.sum((0, 2, 3), keepdim=True) + x * (h * x).sum((0, 2, 3), keepdim=True)) / 16, h
 
@@ -85,7 +85,7 @@ def test_a_group_of_which_nothing_comes_is_as_it_was():
 
 
 def test_a_group_without_sums_over_planes_is_not_tried_again(monkeypatch):
-    monkeypatch.setattr(planes, "plane_sum", lambda *_: None)
+    monkeypatch.setattr(planes, "plane_sum", lambda part, rows: None)
     found = []
     look(lambda commit, log: found.append(planes.try_in_planes(commit, log, pytest.fail)))
     assert found == [False]
