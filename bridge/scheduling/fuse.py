@@ -129,12 +129,10 @@ def _try_group(commit: Commit, options: Options, log: GroupLog) -> bool:
     done = _try_in_rows(commit, options, log)
     if _may_gain_otherwise(commit, log):
         done = _try_otherwise_instead(commit, options, log)
-    if not commit.done and not _is_faulty(log):
-        with attempt(note=log.lack):
-            done = _try_in_planes(commit, options, log) or done
-    if not commit.done and not _is_faulty(log):
-        with attempt(note=log.lack):
-            done = _try_in_pieces(commit, options, log) or done
+    for otherwise in (_try_in_planes, _try_in_pieces):
+        if not commit.done and not _is_faulty(log):
+            with attempt(note=log.lack):
+                done = otherwise(commit, options, log) or done
     if not commit.done and not _is_faulty(log):
         with attempt(note=log.lack):
             name_missing_guard(commit.group, commit.schedule, options, log)
