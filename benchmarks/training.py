@@ -11,7 +11,6 @@ import argparse
 import contextlib
 import functools
 from collections.abc import Callable, Iterator
-from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -214,13 +213,19 @@ PATTERNS: dict[str, tuple[Callable, Callable[[], tuple]]] = {
         gated_heads,
         lambda: (tensor(4, ROWS // 4, *HEADS), tensor(4, ROWS // 4, COLUMNS), tensor(*HEADS)),
     ),
-    "softmax, temperatures of heads": (partial(beside, tempered), lambda: several(SCORES, (12,), *PRODUCTS)),
+    "softmax, temperatures of heads": (functools.partial(beside, tempered), lambda: several(SCORES, (12,), *PRODUCTS)),
     "softmax of 2048, temperatures of heads": (
-        partial(beside, tempered),
+        functools.partial(beside, tempered),
         lambda: several(LONG_SCORES, (32,), *PRODUCTS),
     ),
-    "RMSNorm, scales of heads": (partial(beside, scaled_heads), lambda: several(HEADS_OF_IMAGES, (12,), *PRODUCTS)),
-    "batch norm, GELU": (partial(beside, batch_norm_gelu), lambda: several(MAPS, MAPS[1:2], MAPS[1:2], *PRODUCTS)),
+    "RMSNorm, scales of heads": (
+        functools.partial(beside, scaled_heads),
+        lambda: several(HEADS_OF_IMAGES, (12,), *PRODUCTS),
+    ),
+    "batch norm, GELU": (
+        functools.partial(beside, batch_norm_gelu),
+        lambda: several(MAPS, MAPS[1:2], MAPS[1:2], *PRODUCTS),
+    ),
     "LayerScale": (layer_scale, lambda: (tensor(*X), tensor(*X), tensor(*W))),
 }
 

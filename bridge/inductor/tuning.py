@@ -1,4 +1,4 @@
-"""What torch's runtime chose for Triton kernels when they were first called."""
+"""Find and share what torch's runtime chose for Triton kernels when they were first called."""
 
 from __future__ import annotations
 

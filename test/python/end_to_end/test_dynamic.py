@@ -227,7 +227,7 @@ def test_automatic_dynamic_shapes(dim, compiler, added_guards):
 
 @pytest.mark.parametrize("function, condition", [(half, "% 2 == 0"), (half_of_heads, "% 8 == 0")])
 def test_missing_guard_is_named(function, condition):
-    """What the row's length would have to be, and no guard says that it is."""
+    """Name what the row's length would have to be, and no guard says that it is."""
     case = Case(function, (1,), WIDTHS)
     assert launches(case, bridge_backend)[0] == 2
     (group,) = bridge.report().groups

@@ -1,4 +1,4 @@
-"""What torch's runtime chose for Triton kernels: found in loaded modules, and given to kernels of the same source."""
+"""Check that what torch's runtime chose is found in loaded modules, and given to kernels of the same source."""
 
 from types import SimpleNamespace
 

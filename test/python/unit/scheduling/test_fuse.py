@@ -1,4 +1,4 @@
-"""What becomes of a schedule: groups are fused stage by stage, and all else is as it was."""
+"""Check what becomes of a schedule: groups are fused stage by stage, and all else is as it was."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_a_kernel_has_its_other_loops_again_where_pieces_come_to_nothing(monkeyp
 
 
 def test_an_order_that_needs_more_memory_than_inductors_schedule_is_taken_back(monkeypatch):
-    """As by an estimate that counts something twice: all large tensors first, and then what is made of each."""
+    """Order as by an estimate that counts something twice: all large tensors first, and then what is made of each."""
     seen, keep, order = [], fuse.keep_order_below, memory.reorder_for_peak_memory
 
     def order_badly(*given):
