@@ -104,7 +104,7 @@ def blocks_to_try(tile: Tile, processors: int) -> list[int]:
     known = [block << more for more in range(5)]
     if any(one.groups != 1 for one in tile.sums):
         known = _inside_groups(known, tile)
-    known = [block for block in known if rows / block >= fewest and (tile.slices == 1 or rows % block == 0)]
+    known = [block for block in known if tile.typical_blocks(block) >= fewest]
     if not known:
         detail = f"{rows} rows in blocks of {block} are too few for {processors} multiprocessors"
         if any(one.groups != 1 for one in tile.sums):
@@ -125,7 +125,7 @@ def _aligned(known: list[int], tile: Tile) -> list[int]:
 
     Unsupported where none do, for any number of rows.
     """
-    found = [block for block in known if divided_up(tile.rows, block) * tile.columns % 4 == 0 or len(tile.sums) == 1]
+    found = [block for block in known if tile.blocks(block) * tile.columns % 4 == 0 or len(tile.sums) == 1]
     if not found:
         detail = f"sums of {tile.columns} columns, one after the other, begin at no multiple of 16 bytes"
         raise Unsupported(Reason.not_liftable, f"{_names(tile)}: {detail}")
@@ -153,20 +153,26 @@ def fastest_first(tile: Tile, blocks: Sequence[int], processors: int) -> list[in
 def _inside_groups(known: list[int], tile: Tile) -> list[int]:
     """Return blocks of which each group has several, all its own: those of `known`, or else others about as large.
 
-    And the one that is a group, where that is no larger than the largest. Inductor's runtime has blocks of fewer than
-    64 rows in steps of 4, and larger ones in steps that grow; of wide rows it has any number.
+    Of others, the last block of a group may have fewer rows. And the one that is a group, where that is no larger than
+    the largest. Inductor's runtime has blocks of fewer than 64 rows in steps of 4, and larger ones in steps that grow;
+    of wide rows it has any number.
     """
     group = tile.group
     parts = [block for block in known if group % block == 0 and block < group]
     others = [block for block in range(SMALLEST_BLOCK, min(64, group), SMALLEST_BLOCK) if group % block == 0]
     fits = 1 < group <= known[-1] and group % rows_of_step(tile.width, group) == 0
-    found = parts or sorted(others, key=lambda block: abs(block - known[0]))
+    found = parts or [*sorted(others, key=lambda block: abs(block - known[0])), *_uneven(known, tile)]
     return [*found, group] if fits else found
+
+
+def _uneven(known: list[int], tile: Tile) -> list[int]:
+    """Return the blocks of which a group typically has several, the last with fewer rows, if all groups are alike."""
+    return [] if tile.only_group is None else [b for b in known if b < inductor.size_hint(tile.only_group)]
 
 
 def parts_bytes(tile: Tile, block: int) -> int:
     """Return the bytes of the partial sums of blocks of so many rows."""
-    return divided_up(tile.typical_rows, block) * tile.columns * 4 * len(tile.sums_in_parts)
+    return tile.typical_blocks(block) * tile.columns * 4 * len(tile.sums_in_parts)
 
 
 def check_worthwhile(tile: Tile, rows: Kernel, adding: list[Kernel], block: int, force: bool = False) -> str:
@@ -313,8 +319,7 @@ def _cost_of_what_is_left(tile: Tile, block: int) -> int:
 
 def _cost_of_adding(tile: Tile, block: int) -> int:
     """Return the bytes that could be moved while one program adds up what the blocks of a few columns leave."""
-    blocks = divided_up(tile.typical_rows, block)
-    added = tile.sums_in_parts
+    blocks, added = tile.typical_blocks(block), tile.sums_in_parts
     parts = max((blocks // inductor.size_hint(one.groups) for one in added), default=1)
     columns, _ = sum_block(parts)
     return int(len(added) * columns * power_of_2(parts) / SUM_ELEMENTS * BYTES_OF_A_SUM)
@@ -327,7 +332,7 @@ def _cost_in_blocks(tile: Tile, work: Work, processors: int, block: int) -> int:
     multiprocessor with the most programs ends last.
     """
     step, lanes = rows_of_step(tile.width, block), power_of_2(tile.width)
-    programs = divided_up(tile.typical_rows, block) * tile.slices / processors
+    programs = tile.typical_blocks(block) * tile.slices / processors
     resident = max(int(REGISTERS / (work.registers * step * lanes)), 1)
     in_turn = ceil(programs / resident) * block / step
     waits = in_turn * BYTES_OF_A_ROW / stages_of_loop(tile.width, block) + BYTES_OF_FIRST_ROWS

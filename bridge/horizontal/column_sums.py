@@ -18,7 +18,7 @@ from ..inductor import mixed, tiles
 from ..inductor.column_slices import slices_of_row
 from ..inductor.columns import ColumnSum
 from ..inductor.protocols import Kernel, LoopNode, Schedule
-from ..inductor.sizes import Extent, known_divisor, of_each
+from ..inductor.sizes import Extent, divided_up, known_divisor, of_each
 from ..reasons import Reason, Unsupported
 from ..support.error_boundary import try_step
 from .column_groups import Staged
@@ -92,6 +92,25 @@ class Tile:
         """Return a number of rows in whose multiples all groups end that have sums of their own."""
         return gcd(*(known_divisor(of_each(one.rows, one.groups)) for one in self.sums))
 
+    @property
+    def only_group(self) -> Extent | None:
+        """Return the rows of each group that has sums of its own, where all such groups are the same; else None."""
+        sizes = {of_each(one.rows, one.groups) for one in self.sums if one.groups != 1}
+        return sizes.pop() if len(sizes) == 1 else None
+
+    def uneven_group(self, block: int) -> Extent | None:
+        """Return the rows of the groups whose last block of so many rows has fewer; None where all blocks are whole."""
+        group = self.only_group
+        return None if group is None or self.group % block == 0 else group
+
+    def blocks(self, block: int) -> Extent:
+        """Return how many blocks of so many rows the tile has; none has rows of two groups."""
+        return divided_up(self.rows, block, self.uneven_group(block))
+
+    def typical_blocks(self, block: int) -> int:
+        """Return how many they are typically, where a symbol says it: for cost only."""
+        return inductor.size_hint(self.blocks(block))
+
 
 def in_blocks_of(tile: Tile, block: int) -> Tile:
     """Return a tile whose programs have so many rows: those that are all rows of a group end its sums.
@@ -110,7 +129,7 @@ def in_slices(tile: Tile) -> Tile:
     """Return a tile whose programs have slices of its rows, where nothing is reduced along them; else the same."""
     nodes = [node for kernel in tile.kernels for node in inductor.loop_nodes(kernel)]
     slices, groups = slices_of_row(tile.columns), {one.groups for one in tile.sums}
-    if slices == 1 or groups != {1} or not isinstance(tile.rows, int):
+    if slices == 1 or groups != {1}:
         return tile
     return replace(tile, slices=slices) if all(_is_over_slices(node, tile) for node in nodes) else tile
 

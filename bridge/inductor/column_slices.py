@@ -10,6 +10,7 @@ import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from math import prod
 
 import sympy
 
@@ -18,6 +19,7 @@ from . import tiles
 from .loops import made_once, set_loop_body
 from .protocols import LoopBody, LoopNode
 from .schedule import node_body
+from .sizes import Extent, divided_up
 
 #: Columns of a slice: at least 512 bytes of 16-bit elements, and at most as many as four warps have.
 NARROWEST, WIDEST = 256, 1024
@@ -25,17 +27,20 @@ NARROWEST, WIDEST = 256, 1024
 
 @dataclass(frozen=True)
 class Slices:
-    """Describe a tile of `rows` and `columns` in blocks of `block` rows by `width` columns, both of which divide it."""
+    """Describe a tile of `rows` and `columns` in blocks of `block` rows by `width` columns, which divide the columns.
 
-    rows: int
+    The loops go over whole blocks: of the rows that the last one has beyond the tile's, nothing may be accessed.
+    """
+
+    rows: Extent
     columns: int
     block: int
     width: int
 
     @property
-    def sizes(self) -> tuple[int, int, int, int]:
+    def sizes(self) -> tuple[Extent, int, int, int]:
         """Return the extents of loops over blocks of rows, slices, rows of a block and columns of a slice."""
-        return self.rows // self.block, self.columns // self.width, self.block, self.width
+        return divided_up(self.rows, self.block), self.columns // self.width, self.block, self.width
 
 
 def slices_of_row(columns: int) -> int:
@@ -53,8 +58,8 @@ def put_in_slices(node: LoopNode, slices: Slices, undo: contextlib.ExitStack) ->
     body = node_body(node)
     covers = tiles.covers_tile(node, slices.rows, slices.columns) and not body.sizes[1]
     sliced = made_once(body, ("in slices", slices), partial(_in_slices, body, slices)) if covers else None
-    rows = slices.rows * slices.columns // slices.width
-    if sliced is None or not tiles.splits_into(sliced, (sympy.Integer(rows), sympy.Integer(slices.width))):
+    rows = sympy.sympify(prod(slices.sizes[:3]))
+    if sliced is None or not tiles.splits_into(sliced, (rows, sympy.Integer(slices.width))):
         raise Unsupported(Reason.extents_do_not_agree, f"{node.get_name()}: not over slices of {slices.width} columns")
     set_loop_body(node, sliced, undo)
 
@@ -66,4 +71,4 @@ def _in_slices(body: LoopBody, slices: Slices) -> LoopBody | None:
         block, part, row, column = indices
         return block * slices.block + row, part * slices.width + column
 
-    return tiles.with_loops(body, slices.rows, slices.columns, list(map(sympy.Integer, slices.sizes)), place)
+    return tiles.with_loops(body, slices.rows, slices.columns, list(map(sympy.sympify, slices.sizes)), place)

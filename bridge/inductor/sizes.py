@@ -65,8 +65,13 @@ def known_divisor(extent: Extent) -> int:
     return extent if isinstance(extent, int) else int(sympy.sympify(as_extent(extent)).primitive()[0])
 
 
-def divided_up(rows: Extent, block: int) -> Extent:
-    """Return how many blocks of so many rows there are, of which the last may have fewer."""
+def divided_up(rows: Extent, block: int, group: Extent | None = None) -> Extent:
+    """Return how many blocks of so many rows there are, of which the last may have fewer.
+
+    group: rows that follow each other and have blocks of their own, the last of each with fewer rows; None for all.
+    """
+    if group is not None:
+        return as_extent(of_each(rows, group) * divided_up(group, block))
     return -(-rows // block) if isinstance(rows, int) else FloorDiv(rows + block - 1, block)
 
 

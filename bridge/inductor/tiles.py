@@ -188,6 +188,6 @@ def _digit(step: Extent, size: Extent, width: int, outermost: bool = False) -> s
 
 def _digit_of_row(step: Extent, size: Extent, outermost: bool) -> sympy.Expr:
     """Return the digit of weight `step` of a row's number: of the outermost loop it is what is left of the number."""
-    if outermost and not isinstance(size, int):
+    if outermost:
         return FloorDiv(ROW, step)
     return ModularIndexing(ROW, step, size)

@@ -36,9 +36,9 @@ from ..inductor.loops import made_once
 from ..inductor.memory import estimated_peak, peak_bytes
 from ..inductor.protocols import Kernel, LoopNode, Schedule
 from ..inductor.row_order import RowOrder
-from ..inductor.sizes import Extent, divided_up, of_each
+from ..inductor.sizes import Extent, of_each
 from ..lowering.triton import codegen
-from ..lowering.triton.columns import column_band
+from ..lowering.triton.columns import Extents, column_band
 from ..reasons import Reason, Refusal, Unsupported
 from ..support.error_boundary import attempt, check_not_faulty, try_step
 from .group_log import GroupLog
@@ -335,7 +335,7 @@ def _in_blocks(
     rows: the kernel of all that is over the tile;
     check: raises Unsupported for a schedule that is not wanted; None where whether it pays does not matter.
     """
-    blocks, by_torch, tile = divided_up(tile.rows, block), launches_by_torch(tile), in_blocks_of(tile, block)
+    blocks, by_torch, tile = tile.blocks(block), launches_by_torch(tile), in_blocks_of(tile, block)
     with contextlib.ExitStack() as undo:
         in_parts = tile.sums_in_parts
         for one in tile.sums:
@@ -364,13 +364,14 @@ def _band(tile: Tile, rows: Kernel, block: int) -> Kernel:
     parts = {one.part.get_name(): one.buffer for one in tile.sums}
     ended = {one.total.get_name(): one.buffer for one in tile.sums}
     totals = {node: ended[node.get_name()] for kernel in tile.ended for node in inductor.loop_nodes(kernel)}
-    return column_band(rows, tile.rows * tile.slices, tile.width, block, parts, totals)
+    extents = Extents(tile.rows, tile.width, block, tile.uneven_group(block), tile.slices)
+    return column_band(rows, extents, parts, totals)
 
 
 def _put_in_slices(tile: Tile, rows: Kernel, block: int, undo: contextlib.ExitStack) -> None:
     """Have a kernel over a tile go over slices of its rows, if the tile has any, until `undo` is closed."""
     if tile.slices > 1:
-        slices = Slices(inductor.size_hint(tile.rows), tile.columns, block, tile.width)
+        slices = Slices(tile.rows, tile.columns, block, tile.width)
         for node in inductor.loop_nodes(rows):
             put_in_slices(node, slices, undo)
 

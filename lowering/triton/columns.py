@@ -73,34 +73,56 @@ class Loaded(NamedTuple):
     of_column: bool
 
 
-class ColumnBand:
-    """Marks a kernel of rows with partial sums of columns.
+class Extents(NamedTuple):
+    """Describe what the programs of a kernel have of a tile of rows and columns.
 
-    rows, columns: of the tile; block: rows of a program; parts: buffers of partial sums, by node; ended: nodes that
-    add up no parts, as each program stores its sums; by each of them the buffer that would have had the parts.
+    block: rows of a program; group: rows that follow each other, whose last block has fewer rows than others, so that
+    no program has rows of two groups; None where that is so anyway; slices: of `columns` that a row has: each block has
+    one program for each of them, one after the other.
     """
 
     rows: Extent
     columns: int
     block: int
+    group: Extent | None = None
+    slices: int = 1
+
+    @property
+    def programs(self) -> Extent:
+        """Return how many programs there are, each with a partial sum of its columns."""
+        return divided_up(self.rows, self.block, self.group) * self.slices
+
+    @property
+    def numel(self) -> Extent:
+        """Return how many rows the kernel's loops go over: of each slice those of whole blocks."""
+        return self.rows if self.slices == 1 else self.programs * self.block
+
+    @property
+    def are_uneven(self) -> bool:
+        """Return True if other programs than the last may have fewer rows than a block."""
+        in_blocks = isinstance(self.rows, int) and self.rows % self.block == 0
+        return self.group is not None or (self.slices > 1 and not in_blocks)
+
+
+class ColumnBand:
+    """Marks a kernel of rows with partial sums of columns.
+
+    parts: buffers of partial sums, by node; ended: nodes that add up no parts, as each program stores its sums; by each
+    of them the buffer that would have had the parts.
+    """
+
+    extents: Extents
     parts: dict[str, str]
     ended: dict[Any, str]
 
-    @property
-    def blocks(self) -> Extent:
-        """Return how many programs there are, and partial sums of each column."""
-        return divided_up(self.rows, self.block)
 
-
-def column_band(
-    kernel: Kernel, rows: Extent, columns: int, block: int, parts: dict[str, str], ended: dict[LoopNode, str]
-) -> Kernel:
+def column_band(kernel: Kernel, extents: Extents, parts: dict[str, str], ended: dict[LoopNode, str]) -> Kernel:
     """Return a kernel of the same nodes that adds up columns, and has the nodes that it ends; see `ColumnBand`."""
     from torch._inductor.scheduler import FusedSchedulerNode
 
     kind: Any = type("ColumnBandNode", (ColumnBand, FusedSchedulerNode), {})
     band = kind(kernel.scheduler, [*kernel.get_nodes(), *ended])
-    band.rows, band.columns, band.block, band.parts, band.ended = rows, columns, block, parts, ended
+    band.extents, band.parts, band.ended = extents, parts, ended
     return band
 
 
@@ -160,6 +182,9 @@ class Accumulator(NamedTuple):
 
 class ColumnMixin(TritonKernel):
     """Adds up whole tiles, and only rows that there are."""
+
+    #: What programs have of the tile; set as soon as the kernel is made.
+    bridge_extents: Extents | None = None
 
     @functools.cached_property
     def bridge_accumulators(self) -> list[Accumulator]:
@@ -236,15 +261,64 @@ class ColumnMixin(TritonKernel):
         It is asked for again when it is written, and nothing is left to compute.
         """
         if self.compute:
+            self._begin_in_group()
             for one in self.bridge_accumulators:
                 self.body.writeline(f"{one.variable} = tl.full([1, R0_BLOCK], {one.neutral}, tl.float32)")
             for place, one in enumerate(self.bridge_extremes, len(self.saved_partial_accumulate)):
                 self._store_accumulator(one, "ws_ptr", f"(tl.program_id(0) + {place} * tl.num_programs(0))")
-            program = "tl.program_id(0)" if self.index_dtype == "tl.int32" else "tl.program_id(0).to(tl.int64)"
             for one in self.bridge_accumulators:
                 if one.result:
-                    self._store_accumulator(one, one.result, program)
+                    self._store_accumulator(one, one.result, self._program())
         super().codegen_body()
+
+    def _program(self) -> str:
+        return "tl.program_id(0)" if self.index_dtype == "tl.int32" else "tl.program_id(0).to(tl.int64)"
+
+    def _begin_in_group(self) -> None:
+        """Have a program begin with the rows of its block of its group, and end with those of the group at the latest.
+
+        Or of its slice. Inductor's code has it begin as if all blocks before it were whole, and ends its loop, and its
+        mask, at `xnumel`.
+        """
+        extents = self.bridge_extents
+        if extents is None or not extents.are_uneven:
+            return
+        if extents.group is None:
+            row = f"{self._program()} // {extents.slices} * RSPLIT_SIZE"
+            self.body.writeline(f"xnumel = xoffset + {self._rows(extents.rows)} - {row}")
+            return
+        self.body.writelines(
+            [
+                f"group_rows = {self._rows(extents.group)}",
+                "group_blocks = (group_rows + RSPLIT_SIZE - 1) // RSPLIT_SIZE",
+                f"group = {self._program()} // group_blocks",
+                "rows_before = group * (group_blocks * RSPLIT_SIZE - group_rows)",
+                "xoffset -= rows_before",
+                "xindex -= rows_before",
+                "xnumel = (group + 1) * group_rows",
+            ]
+        )
+
+    def _rows(self, extent: Extent) -> str:
+        """Return a number of rows in Triton, with as many bits as indices: sizes may have 64 where these have 32."""
+        text = self.index_to_str(sympy.sympify(extent))
+        return text if isinstance(extent, int) else f"tl.cast({text}, {self.index_dtype})"
+
+    def _has_constant_mask(self, tree: Any) -> bool:
+        """Return True if a loop needs no mask: that over rows does where programs have fewer of them than a block."""
+        uneven = self.bridge_extents is not None and self.bridge_extents.are_uneven
+        return not (uneven and tree.prefix == "x") and super()._has_constant_mask(tree)
+
+    def add_numel_to_call_args(self, name: str, call_args: list[Any], arg_types: list[Any]) -> None:
+        """Append the numbers of rows and columns, by which a launch has its programs: blocks count as whole ones."""
+        extents, rows = self.bridge_extents, self.range_trees[0]
+        if extents is None or extents.group is None:
+            return super().add_numel_to_call_args(name, call_args, arg_types)
+        there_are, rows.numel = rows.numel, sympy.sympify(extents.programs * extents.block)
+        try:
+            return super().add_numel_to_call_args(name, call_args, arg_types)
+        finally:
+            rows.numel = there_are
 
     def _store_accumulator(self, one: Accumulator, pointer: str, row: str) -> None:
         line = f"tl.store({pointer} + {row} * r0_numel + r0_index, {one.variable}, r0_mask)"
@@ -287,7 +361,7 @@ class ColumnScheduling(TritonScheduling):
     def _column_features(self, node: Any) -> SIMDKernelFeatures:
         from torch._inductor.codegen.simd_kernel_features import SIMDKernelFeatures
 
-        rows, columns = sympy.sympify(node.rows), sympy.Integer(node.columns)
+        rows, columns = sympy.sympify(node.extents.numel), sympy.Integer(node.extents.columns)
         nodes = [member for member in node.get_nodes() if member not in node.ended]
         return SIMDKernelFeatures(self.generate_node_schedule(nodes, rows, columns), rows, columns)
 
@@ -300,21 +374,26 @@ class ColumnScheduling(TritonScheduling):
         tiling = {"x": features.numel, "r0_": features.reduction_numel}
         with _making_columns(self):
             kernel = self.create_kernel_choices(features, [tiling], options)[0]
-        kernel.rsplit_size = node.block
+        extents: Extents = node.extents
+        kernel.rsplit_size, kernel.bridge_extents = extents.block, extents
         kernel.bridge_results = {parts: _only_output(total) for total, parts in node.ended.items()}
         self.codegen_node_schedule_with_kernel(features.node_schedule, kernel)
-        elements, workspace = sympy.sympify(len(kernel.bridge_buffers) * node.blocks * node.columns), ""
+        elements, workspace = sympy.sympify(len(kernel.bridge_buffers) * extents.programs * extents.columns), ""
         if elements != 0:
             _, workspace, _ = kernel.args.workspace(elements, False, dtype=torch.float32)
         with kernel:
             kernel.codegen_body()
-        loads, device = list(kernel.bridge_loaded.values()), node.get_device()
-        at_once = programs_at_once(node.columns, size_hint(node.blocks), multiprocessors(device))
-        fits = all_stay(at_once, staged_bytes(node.columns, loads), shared_memory(device))
-        idle = rows_of_step(node.columns, node.block) > 1 or too_few_loads(at_once, loads)
-        ahead = fits and idle and mostly_rows(loads) and lanes_differ(loads)
+        ahead = _loads_rows_ahead(extents, list(kernel.bridge_loaded.values()), node.get_device())
         with V.set_kernel_handler(kernel), contextlib.nullcontext() if ahead else _one_stage():
             return kernel, workspace, kernel.codegen_kernel()
+
+
+def _loads_rows_ahead(extents: Extents, loads: Sequence[Loaded], device: torch.device) -> bool:
+    """Return True if a program is faster with rows on their way while it computes others."""
+    at_once = programs_at_once(extents.columns, size_hint(extents.programs), multiprocessors(device))
+    fits = all_stay(at_once, staged_bytes(extents.columns, loads), shared_memory(device))
+    idle = rows_of_step(extents.columns, extents.block) > 1 or too_few_loads(at_once, loads)
+    return fits and idle and mostly_rows(loads) and lanes_differ(loads)
 
 
 def staged_bytes(columns: int, loads: Iterable[Loaded]) -> int:
@@ -410,7 +489,7 @@ def _name_parts(node: Any, buffers: Sequence[str], workspace: str) -> None:
     for place, name in enumerate(buffers):
         layout = V.graph.get_buffer(name).get_layout()
         size, stride = map(wrapper.codegen_python_shape_tuple, (layout.size, layout.stride))
-        offset = wrapper.codegen_python_sizevar(sympy.sympify(place * node.blocks * node.columns))
+        offset = wrapper.codegen_python_sizevar(sympy.sympify(place * node.extents.programs * node.extents.columns))
         wrapper.writeline(f"{name} = reinterpret_tensor({workspace}, {size}, {stride}, {offset})")
         wrapper.allocated.add(name)
     wrapper.writeline(f"del {workspace}")

@@ -12,6 +12,7 @@ from training import PATTERNS, adaln_residual, adaln_residual_images, count, gra
 
 import bridge
 from bridge.backend import bridge as backend
+from bridge.inductor import column_slices
 from bridge.offline.interpret import interpreter
 from bridge.reasons import Reason
 from bridge.scheduling import hook
@@ -150,11 +151,23 @@ def test_numbers_of_sums_inside_so_many_sequences(one_stage, tokens, width, bloc
     assert f"blocks of {block} rows" in decision
 
 
-def test_sequences_of_so_many_tokens_stay_apart(one_stage):
-    """No block but of one row ends with each sequence, whatever its length."""
-    check_sizes(adaln_residual_images, [(3, None, 24)] * 2 + [(3, 24)] * 3, [32, 40], place=1)
-    assert not decisions()
-    assert any(reason is Reason.not_profitable and "ends with each group of s" in why for reason, why in refused())
+def test_numbers_of_sums_inside_sequences_of_so_many_tokens(one_stage):
+    """No block but of one row ends with each sequence, whatever its length: the last one has fewer rows."""
+    check_sizes(adaln_residual_images, [(3, None, 24)] * 2 + [(3, 24)] * 3, [40, 32, 33, 7, 75], place=1)
+    (decision,) = decisions()
+    assert "blocks of 32 rows" in decision
+
+
+def biased(x, w, b):
+    return torch.nn.functional.gelu(x * w + b)
+
+
+def test_numbers_of_slices_of_rows_that_were_not_compiled_for(few_processors, as_if_large, monkeypatch):
+    """No row is reduced. The last block of rows, which has fewer of them, has as many slices as others."""
+    monkeypatch.setattr(column_slices, "NARROWEST", 8)
+    check_sizes(biased, [(None, 40), (40,), (40,)], [100, 96, 7, 33])
+    (decision,) = decisions()
+    assert "and 8 columns" in decision
 
 
 def test_sums_of_columns_that_memory_is_not_aligned_for_stay_apart(few_processors, as_if_large):

@@ -17,7 +17,7 @@ from bridge.inductor.compiling import torch_release
 from bridge.lowering.triton.columns import (
     MOST_PARTS,
     SUM_ELEMENTS,
-    ColumnBand,
+    Extents,
     Loaded,
     all_stay,
     lanes_differ,
@@ -52,14 +52,16 @@ def test_what_a_symbol_has_many_of_is_added_up_in_a_loop():
     function, make = training.PATTERNS["gelu(x @ w + b)"]
     compile_fx = functools.partial(backend, options={"strict": True, "training": True})
     _, backward = training.graphs(function, make(), compile_fx, dynamic=True)
-    (adding,) = (k.source for k in offline.parse_wrapper(backward).kernels if "'R0_BLOCK': 256" in k.source)
+    (adding,) = (k.source for k in offline.parse_wrapper(backward).kernels if "'R0_BLOCK': 128" in k.source)
     assert "def triton_red_" in adding and "for r0_offset in" in adding and "'XBLOCK': 16" in adding
 
 
 def test_the_last_block_may_have_less_rows():
-    band = ColumnBand()
-    band.rows, band.block = 2049, 16
-    assert band.blocks == 129
+    assert Extents(2049, 24, 16).programs == 129
+
+
+def test_the_last_block_of_each_group_may_have_less_rows():
+    assert Extents(3 * 50, 24, 16, 50).programs == 3 * 4
 
 
 def sums(x, g, w):
