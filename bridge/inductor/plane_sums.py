@@ -53,7 +53,7 @@ class PlaneSum:
     buffer: str
     body: LoopBody
     outer: int
-    pieces: int
+    pieces: Extent
 
     @property
     def parts(self) -> Extent:
@@ -76,16 +76,16 @@ def plane_sum(part: LoopNode, rows: int) -> PlaneSum | None:
     if not outer or not only_reduces(whole) or not _same_order(body, whole, name):
         return None
     planes = size_hint(prod(body.sizes[0]) * prod(body.sizes[1][:outer]))
-    return PlaneSum(part, total, name, body, outer, _pieces(body.sizes[1][outer], -(-rows // planes)))
+    return PlaneSum(part, total, name, body, outer, _pieces(body.sizes[1][outer:], -(-rows // planes)))
 
 
 def in_lines(one: PlaneSum) -> PlaneSum:
     """Return a sum with a part for each line of a plane: an iteration of the outermost of several loops over it.
 
-    Other kernels may reduce lines.  A plane is one part where it is a line itself, or has as many as a symbol says.
+    Other kernels may reduce lines.  A plane is one part where it is a line itself.
     """
     size, *inside = one.body.sizes[1][one.outer :]
-    return replace(one, pieces=int(size) if inside and sympy.sympify(size).is_Integer else 1)
+    return replace(one, pieces=as_extent(size) if inside else 1)
 
 
 def _loops_over_planes(body: LoopBody, part: LoopNode, rows: int) -> int:
@@ -109,20 +109,29 @@ def _loops_over_planes(body: LoopBody, part: LoopNode, rows: int) -> int:
 
 
 def _loops_outside(body: LoopBody, index: sympy.Expr) -> int:
-    """Return how many loops that reduce have larger steps than each sum's, before others with smaller ones; else 0."""
-    kept, steps = ([as_extent(coefficient(index, v)) for v in found] for found in (body.iter_vars, body.reduce_vars))
-    if not all(isinstance(step, int) and step > 0 for step in (*kept, *steps)):
+    """Return how many loops that reduce have larger steps than each sum's, before others with smaller ones; else 0.
+
+    As it typically is: wherever the loops are divided, the sums are the same.
+    """
+    kept, steps = ([size_hint(coefficient(index, v)) for v in found] for found in (body.iter_vars, body.reduce_vars))
+    if min(*kept, *steps) <= 0:
         return 0
     outer = sum(step > max(kept) for step in steps)
     inside = all(step < min(kept) for step in steps[outer:])
     return outer if inside and outer < len(steps) else 0
 
 
-def _pieces(size: sympy.Expr, wanted: int) -> int:
-    """Return into how many equal pieces a loop is cut, so many if it can be, else the most that it can; 1: a symbol."""
-    if wanted <= 1 or not sympy.sympify(size).is_Integer:
+def _pieces(sizes: Sequence[sympy.Expr], wanted: int) -> Extent:
+    """Return into how many equal pieces the outermost of some loops is cut: so many if it can be, else the most.
+
+    One that has as many iterations as a symbol says is cut into all of them, or not at all where nothing is inside.
+    """
+    size, *inside = map(as_extent, sizes)
+    if wanted <= 1:
         return 1
-    divisors = sympy.divisors(int(size))
+    if not isinstance(size, int):
+        return size if inside else 1
+    divisors = sympy.divisors(size)
     return next((pieces for pieces in divisors if pieces >= wanted), divisors[-1])
 
 
@@ -159,7 +168,7 @@ def _first_stage(one: PlaneSum) -> LoopBody:
     """Return loops over planes, sums and pieces around those that reduce a piece: in the order of memory."""
     kept, reduced = one.body.sizes
     planes, (size, *inside) = [*reduced[: one.outer]], reduced[one.outer :]
-    in_piece, pieces = sympy.sympify(size) / one.pieces, [sympy.Integer(one.pieces)] if one.pieces > 1 else []
+    in_piece, pieces = sympy.sympify(size) / one.pieces, [sympy.sympify(one.pieces)] if one.pieces != 1 else []
     in_pieces = [in_piece] if in_piece != 1 else []
 
     def run(indices: Sequence[sympy.Symbol], within: Sequence[sympy.Symbol]) -> None:
