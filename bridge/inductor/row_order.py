@@ -16,7 +16,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import prod
-from operator import itemgetter
 from typing import Any
 
 import sympy
@@ -37,7 +36,7 @@ from .columns import (
 from .loops import made_once, remake_loop_body, set_loop_body
 from .protocols import LoopBody, LoopNode
 from .schedule import buffer_numel, buffers_made, buffers_read, node_body
-from .sizes import Extent, are_equal, as_extent, is_there, of_each, size_hint
+from .sizes import Extent, are_equal, as_extent, is_there, known_divisor, of_each, size_hint
 
 
 @dataclass(frozen=True)
@@ -49,7 +48,7 @@ class RowOrder:
     """
 
     sizes: tuple[Extent, ...]
-    steps: tuple[int, ...]
+    steps: tuple[Extent, ...]
     columns: int
 
     @property
@@ -160,23 +159,24 @@ def _order_of_access(body: LoopBody, name: str, columns: int) -> RowOrder | None
     (group, column), rows = body.iter_vars, list(body.reduce_vars)
     sizes = [as_extent(size) for size in (body.sizes[0][0], *body.sizes[1])]
     for index in tiles.loaded_at(body, name):
-        steps = [index.coeff(variable) for variable in (group, *rows)]
+        steps = [as_extent(index.coeff(variable)) for variable in (group, *rows)]
         linear = column + sum(step * variable for step, variable in zip(steps, (group, *rows), strict=True))
-        known = all(step.is_Integer and step % columns == 0 for step in steps)
-        if known and sympy.expand(index - linear) == 0:
-            numbers = tuple(int(step) // columns for step in steps)
+        whole_rows = all(known_divisor(step) % columns == 0 for step in steps)
+        if whole_rows and sympy.expand(index - linear) == 0:
+            numbers = tuple(of_each(step, columns) for step in steps)
             if _are_digits(sizes, numbers):
                 return RowOrder(tuple(sizes), numbers, columns)
     return None
 
 
-def _are_digits(sizes: Sequence[Extent], steps: Sequence[int]) -> bool:
+def _are_digits(sizes: Sequence[Extent], steps: Sequence[Extent]) -> bool:
     """Return True if loops with such steps reach each number once, up to the product of their sizes."""
-    reached = 1
-    for step, size in sorted((p for p in zip(steps, sizes, strict=True) if p[1] != 1), key=itemgetter(0)):
-        if step != reached:
+    reached: Extent = 1
+    loops = [pair for pair in zip(steps, sizes, strict=True) if pair[1] != 1]
+    for step, size in sorted(loops, key=lambda pair: size_hint(pair[0])):
+        if not are_equal(step, reached):
             return False
-        reached *= size
+        reached = as_extent(reached * size)
     return True
 
 

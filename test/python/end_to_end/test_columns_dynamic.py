@@ -136,9 +136,12 @@ def weight_of_heads(o, w, g):
     return scaled * w * torch.nn.functional.silu(g)
 
 
-def test_numbers_of_weights_of_segments(few_processors, as_if_large):
-    """Of each head there are 40 rows for each of some sequences: blocks end with those of each head."""
-    check_sizes(weight_of_heads, [(None, 40, 3, 24), (3, 24), (None, 40, 3, 24)], [3, 2, 7])
+@pytest.mark.parametrize(
+    ("place", "sizes", "shape"), [(0, [3, 2, 7], (None, 40, 3, 24)), (1, [40, 33, 7], (3, None, 3, 24))]
+)
+def test_numbers_of_weights_of_segments(few_processors, as_if_large, place, sizes, shape):
+    """Of each head there are so many rows for each of some sequences: blocks end with those of each head."""
+    check_sizes(weight_of_heads, [shape, (3, 24), shape], sizes, place)
     assert decisions(), bridge.report().details()
 
 

@@ -9,6 +9,9 @@ import pytest
 import sympy
 import torch
 from schedules import look_at_column_part, look_at_gpu_schedule
+from torch._inductor.sizevars import SizeVarAllocator
+from torch._inductor.virtualized import V
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from bridge import inductor
 from bridge.inductor import columns, row_order, tiles
@@ -56,6 +59,13 @@ def test_rows_of_which_only_some_are_added_up_have_no_order():
 )
 def test_an_order_has_each_row_once(sizes, steps, whole):
     assert row_order._are_digits(sizes, steps) == whole
+
+
+def test_sequences_and_tokens_may_both_be_symbols():
+    batch, tokens = (sympy.Symbol(name, integer=True, positive=True) for name in "bt")
+    with V.set_graph_handler(SimpleNamespace(sizevars=SizeVarAllocator(ShapeEnv()))):
+        assert row_order._are_digits((HEADS, batch, tokens), (1, HEADS * tokens, HEADS))
+        assert not row_order._are_digits((HEADS, batch, tokens), (1, HEADS * batch, HEADS))
 
 
 def test_loops_in_order_go_over_the_same_elements():
