@@ -43,6 +43,7 @@ from .instructions import (
     instructions_of,
     serial_instructions,
 )
+from .layouts import buffer_bytes, buffer_dtype, buffer_numel
 from .loads import buffers_loaded_again, bytes_loaded, bytes_loaded_in_passes, bytes_read_back
 from .loops import (
     forget_waiting,
@@ -60,9 +61,6 @@ from .numerics import computes_in_16_bits, emulates_eager_rounding, is_determini
 from .schedule import (
     adds_atomically,
     apart_by_user,
-    buffer_bytes,
-    buffer_dtype,
-    buffer_numel,
     buffers_awaited,
     buffers_made,
     buffers_overwritten,

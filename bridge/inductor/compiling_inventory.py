@@ -210,7 +210,7 @@ torch._inductor.graph
     GraphLowering.set_current_device(self, device)
     SubgraphLowering.parent
 torch._inductor.ir
-    ExternKernelAlloc ExternKernelOut FallbackKernel MultiOutput MultiOutputLayout MutationOutput NonOwningLayout
+    ExternKernelAlloc ExternKernelOut FallbackKernel Layout MultiOutput MultiOutputLayout NonOwningLayout
         NoneLayout Pointwise Reduction Scatter StorageBox TensorBox
     Buffer.get_inputs_that_alias_output(self)
     Buffer.get_mutation_names(self)

@@ -11,9 +11,10 @@ from typing import Any
 import sympy
 import torch
 
+from .layouts import buffer_dtype
 from .patches import allocating_nothing, replace_next_call
 from .protocols import CppProxy, Graph, Kernel, LoopBody, LoopNode
-from .schedule import buffer_dtype, loop_nodes, node_body
+from .schedule import loop_nodes, node_body
 from .sizes import linear_step, size_hint
 from .trial import apart
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from .layouts import buffer_bytes
 from .protocols import Kernel, LoopNode, Schedule
-from .schedule import buffer_bytes, buffers_made, loop_nodes, operation_names, stays_inside
+from .schedule import buffers_made, loop_nodes, operation_names, stays_inside
 
 
 def bytes_in_place(schedule: Schedule) -> list[int]:

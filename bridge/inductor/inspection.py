@@ -7,9 +7,9 @@ from typing import Any, TypeAlias
 
 from .derived import derive_code_generator
 from .graphs import short_place, users_frame
+from .layouts import laid_out_as
 from .mixed import done_by_mixed_kernel
 from .protocols import Kernel, LoopNode, Schedule
-from .schedule import laid_out_as
 
 #: Takes a kernel's name, the names of its nodes, and its source.
 Seen: TypeAlias = Callable[[str, list[str], str], None]

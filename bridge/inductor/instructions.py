@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import sympy
 
+from .layouts import buffer_dtype
 from .loops import made_once
 from .protocols import Kernel, LoopBlock, LoopBody, LoopNode
-from .schedule import buffer_dtype, elements, loop_nodes, node_body
+from .schedule import elements, loop_nodes, node_body
 
 if TYPE_CHECKING:
     from torch.fx import Node as FxNode

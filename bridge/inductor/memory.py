@@ -8,9 +8,10 @@ from functools import partial
 from typing import Any
 
 from .in_place import bytes_in_place
+from .layouts import buffer_bytes
 from .patches import replace_next_call
 from .protocols import Kernel, Schedule
-from .schedule import buffer_bytes, buffers_read, operation_names, stays_inside
+from .schedule import buffers_read, operation_names, stays_inside
 
 
 def live_bytes(schedule: Schedule, in_place: bool = True) -> list[tuple[int, int]]:

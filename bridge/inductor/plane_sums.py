@@ -27,6 +27,7 @@ from .columns import (
     stores_in_order,
     sum_of_parts,
 )
+from .layouts import buffer_numel
 from .loops import (
     made_once,
     ops_handler_base,
@@ -35,7 +36,7 @@ from .loops import (
     set_loop_body,
 )
 from .protocols import LoopBody, LoopNode
-from .schedule import buffer_numel, buffers_read, node_body
+from .schedule import buffers_read, node_body
 from .sizes import Extent, as_extent, coefficient, is_there, number_of_digits, size_hint
 from .tiles import loaded_at
 

@@ -33,9 +33,10 @@ from .columns import (
     second_stage,
     tile_body,
 )
+from .layouts import buffer_numel
 from .loops import made_once, remake_loop_body, set_loop_body
 from .protocols import LoopBody, LoopNode
-from .schedule import buffer_numel, buffers_made, buffers_read, node_body
+from .schedule import buffers_made, buffers_read, node_body
 from .sizes import Extent, are_equal, as_extent, is_there, known_divisor, of_each, size_hint
 
 

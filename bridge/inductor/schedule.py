@@ -11,12 +11,10 @@ from typing import Any
 import sympy
 import torch
 
+from .layouts import NUMBERS, buffer_dtype, buffer_numel, holds_elements, layout_of
 from .mixed import buffers_in_workspace, done_by_mixed_kernel
 from .protocols import Buffer, Dependency, Kernel, LaunchNode, LoopBody, LoopNode, Scheduler
 from .sizes import size_hint, step_along
-
-#: Types of sizes that are no symbols.
-_NUMBERS = (int, sympy.Integer)
 
 
 def is_loop_kernel(node: Kernel) -> bool:
@@ -70,7 +68,7 @@ def elements(node: LoopNode) -> int:
 
 def _product(sizes: Sequence[sympy.Expr | int]) -> sympy.Expr | int:
     """Return the product of sizes; of numbers as Python's, whose products take no time."""
-    numbers = all(isinstance(size, _NUMBERS) for size in sizes)
+    numbers = all(isinstance(size, NUMBERS) for size in sizes)
     return math.prod(map(int, sizes)) if numbers else sympy.prod(sizes)
 
 
@@ -208,8 +206,8 @@ def shared_memory(device: torch.device) -> int:
 
 
 def buffers_read(node: Kernel) -> set[str]:
-    """Return the names of the buffers that a kernel reads."""
-    return {dep.name for dep in node.read_writes.reads}
+    """Return the names of the buffers that a kernel reads; it waits for sizes that calls find, and reads none."""
+    return {dep.name for dep in node.read_writes.reads if holds_elements(dep.name)}
 
 
 def inputs_read(node: Kernel) -> set[str]:
@@ -297,7 +295,7 @@ def _searched(node: Kernel) -> set[str]:
 
 def elements_of_buffer(name: str) -> int:
     """Return how many elements a buffer has, for typical sizes: a part of each row has none of the others between."""
-    return min(size_hint(buffer_numel(name)), size_hint(_product(_layout_of(name)[0])))
+    return min(size_hint(buffer_numel(name)), size_hint(_product(layout_of(name)[0])))
 
 
 #: Bytes that memory moves at least, on any GPU of today.
@@ -429,50 +427,6 @@ def buffers_made(node: Kernel) -> set[str]:
 def operation_names(node: Kernel) -> set[str]:
     """Return the names of a kernel's operations."""
     return set(node.get_operation_names())
-
-
-def buffer_dtype(name: str) -> torch.dtype:
-    """Return the dtype of a buffer's elements."""
-    from torch._inductor.virtualized import V
-
-    return V.graph.get_dtype(name)
-
-
-def laid_out_as(name: str) -> str:
-    """Return the buffer whose layout a buffer has: of what a call has written, the one written into."""
-    from torch._inductor import ir
-    from torch._inductor.virtualized import V
-
-    written = isinstance(V.graph.name_to_buffer.get(name), ir.MutationOutput)
-    return V.graph.scheduler.mutation_real_name[name] if written else name
-
-
-def _layout_of(name: str) -> tuple[Sequence[Any], Sequence[Any], Any]:
-    """Return (sizes, strides, offset) of a buffer."""
-    from torch._inductor.virtualized import V
-
-    name = laid_out_as(name)
-    if name in V.graph.constants:
-        value = V.graph.constants[name]
-        return value.size(), value.stride(), value.storage_offset()
-    layout = V.graph.get_buffer(name).get_layout()
-    if hasattr(layout, "real_layout"):  # of what is written through a view: the sizes are the view's
-        layout = layout.real_layout()
-    return layout.size, layout.stride, layout.offset
-
-
-def buffer_numel(name: str) -> sympy.Expr:
-    """Return the number of elements of a buffer's storage that its layout reaches, from the storage's first."""
-    size, stride, offset = _layout_of(name)
-    if all(isinstance(number, _NUMBERS) for number in (*size, *stride, offset)):
-        return sympy.Integer(offset + 1 + sum((int(n) - 1) * int(s) for n, s in zip(size, stride, strict=True)))
-    reach = sum(((n - 1) * s for n, s in zip(size, stride, strict=True)), sympy.Integer(0))
-    return sympy.expand(sympy.sympify(offset + reach + 1))
-
-
-def buffer_bytes(name: str) -> int:
-    """Return the bytes of a buffer's storage that its layout reaches, for typical sizes."""
-    return size_hint(buffer_numel(name)) * buffer_dtype(name).itemsize
 
 
 def is_inference_graph() -> bool:

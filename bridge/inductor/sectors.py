@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 import sympy
 
+from .layouts import buffer_dtype
 from .protocols import Kernel, LoopNode
-from .schedule import SECTOR, STORED_APART, buffer_dtype, loop_nodes, node_body, node_sizes, stays_inside
+from .schedule import SECTOR, STORED_APART, loop_nodes, node_body, node_sizes, stays_inside
 from .sizes import size_hint, step_along
 
 

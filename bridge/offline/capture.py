@@ -20,6 +20,9 @@ from . import _stubs
 from .arch import GpuArch, resolve_arch
 from .wrapper import TritonKernelSource, WrapperCode, parse_wrapper
 
+#: Stands for each number that depends on data: no data is there, and torch compiles 0 and 1 as special cases.
+_UNKNOWN = 2
+
 # Inductor would time candidate paddings on the device.
 _NO_BENCHMARKS = {"shape_padding": False}
 
@@ -56,12 +59,20 @@ class OfflineResult:
         return len(self.launches)
 
 
+def _number(size: int | torch.SymInt) -> int:
+    """Return a size as a number, also of what depends on data."""
+    if isinstance(size, int):
+        return size
+    expression = size.node.expr
+    return int(expression.subs(dict.fromkeys(expression.free_symbols, _UNKNOWN)))
+
+
 def _materialize(value: object) -> object:
     """Return a CPU tensor of zeros in place of a fake one; only what is touched takes memory."""
     if not isinstance(value, torch.Tensor):
         return value
-    size, stride = tuple(map(int, value.size())), tuple(map(int, value.stride()))
-    elements = 1 + sum((n - 1) * step for n, step in zip(size, stride, strict=True)) if value.numel() else 0
+    size, stride = tuple(map(_number, value.size())), tuple(map(_number, value.stride()))
+    elements = 1 + sum((n - 1) * step for n, step in zip(size, stride, strict=True)) if all(size) else 0
     if not elements:
         return torch.empty_strided(size, stride, dtype=value.dtype)
     zeros = torch.frombuffer(mmap.mmap(-1, elements * value.dtype.itemsize), dtype=torch.uint8)

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import sympy
 import torch
 
+from ...inductor.layouts import buffer_dtype
 from ...inductor.protocols import Kernel, LoopNode
-from ...inductor.schedule import buffer_dtype, multiprocessors, shared_memory
+from ...inductor.schedule import multiprocessors, shared_memory
 from ...inductor.sizes import Extent, divided_up, size_hint
 from .profitability import power_of_2
 

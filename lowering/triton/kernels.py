@@ -13,7 +13,8 @@ import torch
 
 from ...affine import dtypes, ops_table
 from ...inductor.compiling import torch_release
-from ...inductor.schedule import buffer_dtype, buffer_numel, offset_in_storage, storage_of, written_storage
+from ...inductor.layouts import buffer_dtype, buffer_numel
+from ...inductor.schedule import offset_in_storage, storage_of, written_storage
 from .random_numbers import drawing_alike
 from .row_tails import RowTailMixin
 from .strided_access import WIDE_LANE, LaneVariable, StridedPair, find_strided_pair

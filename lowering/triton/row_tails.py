@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import sympy
 
 from ...affine import ops_table
-from ...inductor.schedule import buffer_dtype, offset_in_storage, written_storage
+from ...inductor.layouts import buffer_dtype
+from ...inductor.schedule import offset_in_storage, written_storage
 
 if TYPE_CHECKING:  # Importing this loads no Inductor.
     from torch._inductor.codegen.common import CSEVariable

@@ -7,11 +7,11 @@ from types import SimpleNamespace
 import pytest
 import sympy
 import torch
-from schedules import look_at_gpu_schedule, scheduled
+from schedules import look_at_gpu_schedule
 from torch._inductor.scheduler import FusedSchedulerNode
 from torch.utils._sympy.functions import Identity
 
-from bridge.inductor import inspection, schedule
+from bridge.inductor import schedule
 
 
 def test_step_of_an_index_that_sympy_is_not_to_simplify(monkeypatch):
@@ -19,41 +19,6 @@ def test_step_of_an_index_that_sympy_is_not_to_simplify(monkeypatch):
     monkeypatch.setattr(schedule, "size_hint", int)
     variable = sympy.Symbol("i0", integer=True)
     assert schedule._innermost_step(SimpleNamespace(var_names=(variable,), index=Identity(variable) * 3)) == 3
-
-
-def test_what_a_kernel_writes_in_place_is_as_large_as_its_storage():
-    """Of a diagonal Inductor has the sizes of the view, and the strides of the whole: a step over columns ended."""
-
-    def diagonal(x, y):
-        return torch.diagonal_scatter(x * 2, y)
-
-    with scheduled(diagonal, (8, 160), (8,)) as graph:
-        assert [schedule.buffer_numel(name) for name in graph.name_to_buffer] == [1280, 1280]
-
-
-@torch.library.custom_op("bridge_schedule::double", mutates_args=("x",))
-def double(x: torch.Tensor) -> None:
-    x.mul_(2)
-
-
-def test_what_a_call_has_overwritten_is_as_large_as_it_was():
-    """Its new contents are a buffer of their own, without a layout: asking for their size was an error."""
-
-    def overwritten(x):
-        x = x + 1
-        double(x)
-        return x * 3
-
-    def look(kernels):
-        read = {name for kernel in kernels for name in schedule.buffers_read(kernel)}
-        seen.extend(schedule.buffer_numel(name) for name in sorted(read - {"buf0"}))
-        shapes.extend(map(inspection.buffer_shape, read))
-
-    seen: list[sympy.Expr] = []
-    shapes: list[list[str]] = []
-    look_at_gpu_schedule(overwritten, [torch.empty(8, 160)], look)
-    assert len(seen) > 1 and set(seen) == {1280}
-    assert all(shape == ["8", "160"] for shape in shapes)
 
 
 @pytest.mark.parametrize(("rows", "moved"), [(2, 2 * 7 * 4), (4096, 64 * 4)])

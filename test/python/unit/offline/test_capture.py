@@ -55,6 +55,21 @@ def test_marked_rows_are_symbolic():
     assert re.search(r"\bs\d+ = arg", result.code)
 
 
+def _as_many_as_said(x, ids):
+    found, inverse = ids.unique(return_inverse=True)
+    rows = ids.sum().item()
+    torch._check(0 < rows)
+    torch._check(rows < 8)
+    return torch.ones(found.shape[0] + 1, 16).softmax(-1), x[inverse], x[:rows].sum(0)
+
+
+def test_the_shapes_of_results_may_depend_on_data():
+    """Zeros stand for results, and of a shape that data decide no number was known: an error of torch's."""
+    with torch._dynamo.config.patch(capture_scalar_outputs=True, capture_dynamic_output_shape_ops=True):
+        result = offline.compile_for_gpu(_as_many_as_said, [torch.ones(8, 16), torch.arange(8)])
+    assert result.n_kernels >= 2
+
+
 def test_one_compilation_does_not_make_the_next_dynamic():
     for rows in (64, 128, 256):
         result = offline.compile_for_gpu(swiglu_norm, norm_inputs(rows, 512), dynamic=None)
