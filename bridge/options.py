@@ -89,6 +89,11 @@ class Options:
         "prove every fusion a second time, by isl, and leave apart what it cannot prove; needs "
         "`bridge-inductor[recheck]`",
     )
+    reduce_pieces: bool = _option(
+        True,
+        "reduce the pieces of a concatenation one with another, as of stacked tensors, and do not store it, where "
+        "nothing else is read of it",
+    )
     scatter_by_comparison: bool = _option(
         True,
         "compute a scatter of one element into each row of a constant, as the gradient of `gather` is, by comparing "

@@ -19,6 +19,7 @@ from ..reasons import Reason, Refusal
 from ..support.error_boundary import attempt, boundary
 from .concatenate_slices import concatenate_slices
 from .contiguous_rows import contiguous_rows
+from .reduce_pieces import reduce_pieces
 from .regions import Region, changed_regions
 from .scatter_by_comparison import scatter_by_comparison
 from .share_operands import share_operands
@@ -29,6 +30,7 @@ from .store_reread import store_reread
 PASSES: dict[str, Callable[[Graph], Iterator[str]]] = {
     "shrink_domains": shrink_domains,
     "concatenate_slices": concatenate_slices,
+    "reduce_pieces": reduce_pieces,  # of concatenations that the pass before it makes, too
     "scatter_by_comparison": scatter_by_comparison,
     "contiguous_rows": contiguous_rows,
     "store_reread": store_reread,  # it asks which values are contiguous
@@ -36,7 +38,7 @@ PASSES: dict[str, Callable[[Graph], Iterator[str]]] = {
 }
 
 #: What is worth no kernel more.  The others run after them; what they store may be a kernel, and spares traffic.
-WORTH_NO_KERNEL = {"concatenate_slices", "shrink_domains"}
+WORTH_NO_KERNEL = {"concatenate_slices", "reduce_pieces", "shrink_domains"}
 
 
 @dataclass

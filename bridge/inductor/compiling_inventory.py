@@ -191,6 +191,11 @@ torch._inductor.dependencies
     index_vars_no_squeeze(*argsizes, prefix)
 torch._inductor.exc
     InductorError
+torch._inductor.fx_passes.post_grad
+    decompose_auto_functionalized(graph)
+    decompose_triton_kernel_wrapper_functional(graph)
+torch._inductor.fx_passes.reinplace
+    reinplace_inplaceable_ops_core(graph)
 torch._inductor.fx_utils
     -2.11: get_fake_args_kwargs(x)
     2.13-: get_fake_args_kwargs(x, gm=)

@@ -72,9 +72,9 @@ class Trials:
         from torch._inductor.graph import GraphLowering
         from torch._inductor.virtualized import V
 
-        module = copied(graph).owning_module
         inputs = [node.meta.get("val") for node in graph.nodes if node.op == "placeholder"]
         with apart(V.fake_mode.shape_env), joining_less():
+            module = _with_mutations(copied(graph)).owning_module
             lowering = GraphLowering(module, inputs, V.fake_mode.shape_env, is_inference=self._inference)
             self._share_simplified(graph, lowering.sizevars)
             with V.set_graph_handler(lowering), V.set_extern_kernel_nodes([]):
@@ -94,6 +94,26 @@ class Trials:
         """Have Inductor's own lowering of a graph that was tried know what the trials have simplified."""
         if self._simplified:
             replace_next_call(graph, "process_inputs", partial(_know, graph, self._simplified))
+
+
+def _with_mutations(graph: Graph) -> Graph:
+    """Return a graph with the user's operators and kernels that change tensors as Inductor lowers them, in its place.
+
+    They are functional until the last of Inductor's passes, which come after Bridge's and decide what is copied.
+    """
+    from torch._dispatch.python import enable_python_dispatcher
+    from torch._inductor.fx_passes.post_grad import (
+        decompose_auto_functionalized,
+        decompose_triton_kernel_wrapper_functional,
+    )
+    from torch._inductor.fx_passes.reinplace import reinplace_inplaceable_ops_core
+
+    if any(isinstance(node.target, torch._ops.HigherOrderOperator) for node in graph.nodes):
+        with enable_python_dispatcher():
+            reinplace_inplaceable_ops_core(graph)
+        decompose_triton_kernel_wrapper_functional(graph)
+        decompose_auto_functionalized(graph)
+    return graph
 
 
 def _know(graph: Graph, simplified: dict[str, Callable[..., object]], process: Callable, *inputs: object) -> Any:

@@ -66,6 +66,7 @@ def shared_loops(nodes: list[NodeLoops]) -> list[list[Factors]]:
         rows = [_regrouped(own, step) for own, step in zip(_refined(cut), steps, strict=True)]
     rows = [_arranged(own, node.cuts) for own, node in zip(rows, nodes, strict=True)]
     rows = [_interleaved(own, node, nodes) for own, node in zip(rows, nodes, strict=True)]
+    rows = [_repeated(own, node, nodes) for own, node in zip(rows, nodes, strict=True)]
     choices = [_cut_alike(rows, nodes)] if in_steps else [rows, _cut_alike(rows, nodes)]
     return [
         [own + [[extent] for extent in node.reduction] for own, node in zip(choice, nodes, strict=True)]
@@ -313,10 +314,36 @@ def _interleaved(factors: Factors, node: NodeLoops, nodes: list[NodeLoops]) -> F
     A loop over 128 elements, of which the even ones are of another kind than the odd ones, becomes one over the 64
     pairs that another node has stored, and one over the 2 of each.
     """
-    buffers = {buffer for buffer, _ in node.strides}
-    extents = {extent for other in nodes if other is not node and other.stored & buffers for extent in other.iteration}
+    extents = _extents_of_read(node, nodes)
     pairs = zip(factors, node.remainders or [set() for _ in factors], strict=True)
     return [_cut_by_remainder(part, sorted(own), extents) for part, own in pairs]
+
+
+def _extents_of_read(node: NodeLoops, nodes: list[NodeLoops]) -> set[sympy.Expr]:
+    """Return the extents of the loops in which other nodes have stored what a node reads."""
+    buffers = {buffer for buffer, _ in node.strides}
+    return {extent for other in nodes if other is not node and other.stored & buffers for extent in other.iteration}
+
+
+def _repeated(factors: Factors, node: NodeLoops, nodes: list[NodeLoops]) -> Factors:
+    """Cut a loop without factors into what another node has stored and how often it is repeated.
+
+    Of 16 heads with two copies of each a loop over 32 becomes one over the 16, which is a row's, and one over the 2.
+    The innermost loop has a row's elements, which are lanes: the passes find what they have in common.
+    """
+    extents = _extents_of_read(node, nodes)
+    pairs = list(zip(factors, node.cuts or [set() for _ in factors], strict=True))
+    return [_cut_by_repetition(part, own, extents) for part, own in pairs[:-1]] + factors[len(pairs) - 1 :]
+
+
+def _cut_by_repetition(
+    loop: list[sympy.Expr], cuts: set[sympy.Expr | int], extents: set[sympy.Expr]
+) -> list[sympy.Expr]:
+    """Cut a loop without factors by the only cut that it has, where one of both parts is one of `extents`."""
+    if len(loop) > 1 or len(cuts) != 1 or not loop[0].is_Integer:
+        return loop
+    parts = digits(loop[0], list(cuts))
+    return parts if not extents.isdisjoint(parts) else loop
 
 
 def _cut_by_remainder(loop: list[sympy.Expr], divisors: list[int], extents: set[sympy.Expr]) -> list[sympy.Expr]:

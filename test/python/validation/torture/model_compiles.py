@@ -26,7 +26,7 @@ from .model_inputs import flags, tensors
 #: Of Bridge's options, those of passes over the graph.
 GRAPH_PASSES = (
     *("concatenate_slices", "contiguous_rows", "store_reread", "shrink_domains"),
-    *("scatter_by_comparison", "share_operands"),
+    *("scatter_by_comparison", "share_operands", "reduce_pieces"),
 )
 
 

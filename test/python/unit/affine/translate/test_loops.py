@@ -177,3 +177,26 @@ class TestInterleaved:
 
     def test_what_stores_nothing_that_is_read_does_not_count(self):
         assert self.first_choice(self.row(2, buffer="another")) == [[8], [128]]
+
+
+class TestRepeated:
+    """Rows of 16 heads are reduced; of each head there are two copies in what is stored of them."""
+
+    sums = NodeLoops(numbers(8, 16), numbers(64), 0, [set(), set()], [("sum", numbers(16, 1, 0))], stored={"sum"})
+
+    def copies(self, cut, extent=32, buffer="sum"):
+        accesses = [(buffer, numbers(16, 0, 0)), ("out", numbers(64 * extent, 64, 1))]
+        return NodeLoops(numbers(8, extent, 64), [], 1, [set(), cut, set()], accesses)
+
+    def first_choice(self, copies):
+        return shared_loops([self.sums, copies])[0][1]
+
+    def test_a_loop_over_copies_is_one_over_heads_and_one_over_the_copies_of_each(self):
+        assert self.first_choice(self.copies({2})) == [[8], [16, 2], [64]]
+
+    def test_a_loop_over_all_heads_several_times(self):
+        assert self.first_choice(self.copies({16}, 48)) == [[8], [3, 16], [64]]
+
+    @pytest.mark.parametrize("cut, extent, buffer", [({2}, 48, "sum"), (set(), 32, "sum"), ({2}, 32, "another")])
+    def test_other_loops_stay(self, cut, extent, buffer):
+        assert self.first_choice(self.copies(cut, extent, buffer)) == [[8], [extent], [64]]

@@ -1,0 +1,37 @@
+"""Rows of heads that are normed and repeated for the heads that share them are one kernel, in any order."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+from emitted import run_emitted
+
+from bridge.backend import bridge as bridge_backend
+from bridge.bench.corpus import numerics
+from bridge.offline import parse_wrapper
+
+WIDTH = 32
+
+
+def heads(x, w):
+    return F.rms_norm(x.view(*x.shape[:2], -1, WIDTH), (WIDTH,), w)
+
+
+def each_twice_and_transposed(x, w):
+    """Queries and keys of a gated delta rule."""
+    return heads(x, w).repeat_interleave(2, 2).transpose(1, 2).float()
+
+
+def all_three_times(x, w):
+    return heads(x, w).repeat(1, 1, 3, 1)
+
+
+@pytest.mark.parametrize("function", [each_twice_and_transposed, all_three_times])
+def test_one_kernel_with_the_norm(function):
+    generator = torch.Generator().manual_seed(0)
+    given = [torch.randn(shape, generator=generator).bfloat16() for shape in ((2, 64, 4 * WIDTH), (WIDTH,))]
+    ours, codes = run_emitted(function, given, bridge_backend)
+    assert len(parse_wrapper(codes[0]).launches) == 1
+    (expected,) = numerics.in_double(function, given)
+    torch.testing.assert_close(ours.double(), expected.double(), rtol=8e-3, atol=8e-3)
