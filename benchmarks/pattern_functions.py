@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -309,3 +311,33 @@ def pooled_statistics(frames: Tensor) -> Tensor:
     wide = _wide(frames)
     pooled = wide.mean(1) * torch.rsqrt(wide.var(1, unbiased=False) + 1e-5)
     return F.layer_norm(pooled, pooled.shape[-1:]).to(frames.dtype)
+
+
+def weighted_layers(weights: Tensor, *layers: Tensor) -> Tensor:
+    """Return the sum of a speech model's layers, weighted with a softmax."""
+    stacked = torch.stack(layers).flatten(1)
+    return (weights.softmax(-1)[:, None] * stacked).sum(0).view_as(layers[0])
+
+
+def mean_of_softmaxes(first: Tensor, second: Tensor, third: Tensor) -> Tensor:
+    """Return the logarithm of the mean probability that three models give."""
+    return torch.stack([_wide(logits).softmax(-1) for logits in (first, second, third)]).mean(0).log()
+
+
+def jensen_shannon(student: Tensor, teacher: Tensor) -> Tensor:
+    """Return the divergence of two distributions from their mixture, as distillation has it (GKD)."""
+    logs = [F.log_softmax(_wide(logits), -1) for logits in (student, teacher)]
+    mixture = torch.logsumexp(torch.stack(logs), 0) - math.log(2)
+    return 0.5 * sum(F.kl_div(mixture, one, log_target=True, reduction="sum") for one in logs)
+
+
+def repeated_queries(x: Tensor, size: int = 128) -> Tensor:
+    """Return unit vectors of heads, each twice and before the tokens, as a gated delta rule has its queries."""
+    heads = _wide(x.unflatten(-1, (-1, min(size, x.shape[-1] // 4))))
+    unit = (heads * torch.rsqrt(heads.pow(2).sum(-1, keepdim=True) + 1e-6)).to(x.dtype)
+    return _wide(unit.repeat_interleave(2, 2).transpose(1, 2))
+
+
+def norm_copied_heads(x: Tensor, weight: Tensor) -> Tensor:
+    """Return normed heads, all of them twice, one after the other."""
+    return rms_norm(x.unflatten(-1, (-1, weight.shape[0])), weight).repeat(1, 1, 2, 1)

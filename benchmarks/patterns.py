@@ -24,7 +24,9 @@ from pattern_functions import (
     group_norm_int8,
     group_norm_silu,
     interactions,
+    jensen_shannon,
     layer_norm,
+    mean_of_softmaxes,
     merging_metric,
     mix_heads,
     mixture_likelihood,
@@ -32,6 +34,7 @@ from pattern_functions import (
     mla_indexer,
     mla_norms,
     norm_channels_first,
+    norm_copied_heads,
     norm_fp8_blocks,
     norm_head_tail,
     norm_heads_and_row,
@@ -49,6 +52,7 @@ from pattern_functions import (
     pooled_statistics,
     q_and_k_norm_rope,
     q_and_k_rope,
+    repeated_queries,
     residual_norm,
     residual_norm_rope,
     rms_norm,
@@ -60,6 +64,7 @@ from pattern_functions import (
     swiglu_norm_int8,
     two_norms,
     votes_for,
+    weighted_layers,
 )
 
 #: Stands for the number of rows in a shape.
@@ -368,8 +373,32 @@ STATES = [
     ),
 ]  # fmt: skip
 
+#: Concatenations that are reduced over their pieces, and rows that are repeated.
+PIECES = [
+    Pattern(
+        "weighted_layers", weighted_layers, sizes(8192, (13,), *[(ROWS, 1024)] * 13), sizes(5, (3,), *[(ROWS, 32)] * 3),
+        inductor=3, bridge=2, reached=2,
+    ),
+    Pattern(
+        "mean_of_softmaxes", mean_of_softmaxes, sizes(4096, *[(ROWS, 32000)] * 3), sizes(5, *[(ROWS, 96)] * 3),
+        inductor=4, bridge=1, reached=1,
+    ),
+    Pattern(
+        "jensen_shannon", jensen_shannon, sizes(4096, *[(ROWS, 32000)] * 2), sizes(5, *[(ROWS, 96)] * 2),
+        inductor=5, bridge=2, reached=2,
+    ),
+    Pattern(
+        "repeated_queries", repeated_queries, sizes(4, (ROWS, 2048, 2048)), sizes(2, (ROWS, 5, 64)),
+        inductor=2, bridge=1, reached=1,
+    ),
+    Pattern(
+        "norm_copied_heads", norm_copied_heads, sizes(4, (ROWS, 2048, 2048), (128,)), sizes(2, (ROWS, 5, 64), (16,)),
+        inductor=2, bridge=1, reached=1,
+    ),
+]  # fmt: skip
+
 #: Those that the tests run.
-TESTED = [*PATTERNS, *ORDERS, *SEGMENTS, *LANES, *STATES]
+TESTED = [*PATTERNS, *ORDERS, *SEGMENTS, *LANES, *STATES, *PIECES]
 
 
 def _single(name: str, function: Callable, full: Sizes, small: Sizes) -> Pattern:
@@ -396,6 +425,7 @@ LONG_ROWS = [_swiglu(width, f"_{width}", rows=1024) for width in (16384, 32768, 
 
 LISTS = {
     "engine": PATTERNS, "orders": ORDERS, "segments": SEGMENTS, "lanes": LANES, "states": STATES,
+    "pieces": PIECES,
     "one_kernel": ONE_KERNEL, "widths": WIDTHS, "long_rows": LONG_ROWS,
 }  # fmt: skip
 

@@ -1,7 +1,7 @@
 """Training patterns, forward and backward, with Inductor and with Bridge.
 
 python benchmarks/training.py [part of a name ...] [--reasons]    # kernels, for a GPU that need not be there
-python benchmarks/training.py [part of a name ...] --dynamic      # the same for any number of rows
+python benchmarks/training.py [part of a name ...] --dynamic      # the same for any sizes but those of parameters
 python benchmarks/training.py [part of a name ...] --time         # times and errors, on a GPU
 """
 
@@ -149,10 +149,11 @@ def batch_norm_gelu(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     return F.gelu(F.batch_norm(x, None, None, weight, bias, training=True))
 
 
-def beside(function: Callable, *inputs: Tensor) -> tuple[Tensor, Tensor]:
+def beside(function: Callable, *inputs: Tensor) -> tuple[Tensor, ...]:
     """Have products beside a function, the last three inputs, whose memory is the graph's peak in both directions."""
     *own, first, second, third = inputs
-    return function(*own), first @ second @ third
+    result = function(*own)
+    return *(result if isinstance(result, tuple) else (result,)), first @ second @ third
 
 
 @functools.cache
@@ -170,7 +171,7 @@ def logits() -> tuple[Tensor, Tensor]:
 X, W, H, HEADS = (ROWS, COLUMNS), (COLUMNS,), (HEAD,), (COLUMNS // HEAD, HEAD)
 
 #: A diffusion transformer's: 64 images of 256 tokens; one vector for each.
-TOKENS, IMAGES = (64, 256, 1152), (64, 1152)
+TOKENS, PATCHES, IMAGES = (64, 256, 1152), (64, 197, 1152), (64, 1152)
 
 #: Of what `beside` multiplies: the first product has 1 GiB.
 PRODUCTS = (65536, 16), (16, 8192), (8192, 16)
@@ -205,6 +206,10 @@ PATTERNS: dict[str, tuple[Callable, Callable[[], tuple]]] = {
         adaln_residual_images,
         lambda: (tensor(*TOKENS), tensor(*TOKENS), tensor(*IMAGES), tensor(*IMAGES), tensor(*IMAGES)),
     ),
+    "AdaLN of images of 197 tokens": (
+        functools.partial(beside, adaln_residual_images),
+        lambda: several(PATCHES, PATCHES, IMAGES, IMAGES, IMAGES, *PRODUCTS),
+    ),
     "layer norm, 2048 rows": (layer_norm, lambda: (tensor(2048, COLUMNS), tensor(*W), tensor(*W))),
     "RMSNorm, 2048 rows": (rms, lambda: (tensor(2048, COLUMNS), tensor(*W))),
     "ln(x + dropout(y))": (layer_norm_dropout, lambda: (tensor(*X), tensor(*X), tensor(*W), tensor(*W))),
@@ -230,18 +235,25 @@ PATTERNS: dict[str, tuple[Callable, Callable[[], tuple]]] = {
 }
 
 
-def mark_rows(inputs: tuple) -> None:
-    """Have a symbol say how many rows there are: the first size of the first input, and of all that have as many."""
-    for tensor in inputs:
-        if tensor.shape[0] == inputs[0].shape[0]:
-            torch._dynamo.mark_dynamic(tensor, 0)
+def mark_sizes(inputs: tuple) -> None:
+    """Have symbols say how many rows there are, or images and their positions: all sizes that no parameter has.
+
+    Parameters have another first size than the first input. The last size, of columns, is a number but in maps.
+    """
+    rows = inputs[0].shape[0]
+    known = {size for tensor in inputs if tensor.shape[0] != rows for size in tensor.shape}
+    for tensor in (tensor for tensor in inputs if tensor.shape[0] == rows):
+        *outer, last = tensor.shape
+        for place, size in enumerate(tensor.shape if last in outer[2:] else outer):
+            if size > 1 and (size not in known or place == 0):
+                torch._dynamo.mark_dynamic(tensor, place)
 
 
 def graphs(function: Callable, inputs: tuple, compile_fx: Callable, dynamic: bool = False) -> list[str]:
-    """Return the generated code of the forward and of the backward; dynamic: for any number of rows."""
+    """Return the generated code of the forward and of the backward; dynamic: of any sizes but those of parameters."""
     torch._dynamo.reset()
     if dynamic:
-        mark_rows(inputs)
+        mark_sizes(inputs)
     codes: list[str] = []
     with (
         _stubs.scratch_caches(),
@@ -328,7 +340,7 @@ def print_times(chosen: dict[str, tuple[Callable, Callable[[], tuple]]], dynamic
         for number, (name, (function, make)) in enumerate(chosen.items()):
             inputs = randomized(make())
             if dynamic:
-                mark_rows(inputs)
+                mark_sizes(inputs)
             print(progress(measure(training_case(name, function, inputs), number, plan=plan)), flush=True)
 
 

@@ -14,6 +14,8 @@ from bridge.reasons import Reason
 
 CPU, OTHER = torch.device("cpu"), torch.device("meta")
 
+pytestmark = pytest.mark.usefixtures("only_tensors")
+
 
 def kernel(name, reads=(), rows=8, reduced=(), awaits=(), device=CPU, mutations=(), mode=None):
     """A kernel as the sets see it: one node, with the buffer that has its name."""

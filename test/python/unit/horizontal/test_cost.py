@@ -30,6 +30,9 @@ def kernel(name, *reads, sizes=((8,), ())):
     return one
 
 
+pytestmark = pytest.mark.usefixtures("only_tensors")
+
+
 @pytest.fixture(autouse=True)
 def along_rows(monkeypatch):
     """Reductions of kernels that have no loops here."""

@@ -378,7 +378,7 @@ def fake(name, reads, megabytes, reduces=False):
     return cost.Part(kernel, {name: megabytes << 20}, reduces)
 
 
-def test_launch_is_noise_beside_large_kernels_without_a_common_input():
+def test_launch_is_noise_beside_large_kernels_without_a_common_input(only_tensors):
     with pytest.raises(Unsupported) as refusal:
         cost.choose_worthwhile([fake("a", ["x"], 300), fake("b", ["y"], 20)])
     assert refusal.value.reason is Reason.not_profitable
@@ -386,11 +386,11 @@ def test_launch_is_noise_beside_large_kernels_without_a_common_input():
 
 
 @pytest.mark.parametrize("launch_set", [[("a", ["x"], 100), ("b", ["x"], 20)], [("a", ["x"], 60), ("b", ["y"], 20)]])
-def test_worthwhile(launch_set):
+def test_worthwhile(only_tensors, launch_set):
     assert len(cost.choose_worthwhile([fake(*member) for member in launch_set])) == 2
 
 
-def test_large_one_is_left_out():
+def test_large_one_is_left_out(only_tensors):
     launch_set = [fake("a", ["x"], 300), fake("b", ["y"], 20), fake("c", ["z"], 20)]
     assert [s.name for s in cost.choose_worthwhile(launch_set)] == ["b", "c"]
 
@@ -407,7 +407,7 @@ def test_large_pointwise_kernel_beside_a_reduction(rows, kernels):
     assert any("not_profitable" in line for line in decisions()) == (kernels == 2)
 
 
-def test_too_many_buffers(monkeypatch):
+def test_too_many_buffers(only_tensors, monkeypatch):
     monkeypatch.setattr(cost, "MAX_BUFFERS", 1)
     with pytest.raises(Unsupported) as refusal:
         cost.choose_worthwhile([fake("a", ["x"], 1), fake("b", ["x"], 1)])
