@@ -157,6 +157,6 @@ class Mark:
     ],
     ids=["a row of an earlier pass", "what was computed between passes", "one pass"],
 )
-def test_a_loop_stores_what_a_later_pass_loads(nodes, stored):
+def test_a_loop_stores_what_a_later_pass_loads(only_tensors, nodes, stored):
     """What stays in registers between passes, a reduction's result and what is made of it, is not stored for them."""
     assert codegen._loaded_in_later_passes(SimpleNamespace(node_schedule=nodes)) == stored
