@@ -109,7 +109,7 @@ test: $(VENV)/.build
 	$(MAKE) -j2 lint $(WHEEL)
 	$(MAKE) $(VENV)/.installed
 	$(BIN)/lit -v test/lit
-	cd $(VENV) && $(TEST_ENV) bin/pytest $(PARALLEL) --durations=10 --thin 2 $(PYTEST_ARGS) ../test/python
+	cd $(VENV) && $(TEST_ENV) bin/pytest $(PARALLEL) --durations=10 --thin 4 $(PYTEST_ARGS) ../test/python
 
 test-all: PYTEST_ARGS = --all
 test-all: test
@@ -132,7 +132,7 @@ newest-torch: $(NEWEST)/.torch
 
 test-newest: newest
 	cd $(NEWEST) && $(TEST_ENV) TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS=0 \
-	  bin/pytest $(PARALLEL) --durations=10 --thin 6 $(PYTEST_ARGS) $(addprefix ../test/python/,$(NEWEST_TESTS))
+	  bin/pytest $(PARALLEL) --durations=10 --thin 12 $(PYTEST_ARGS) $(addprefix ../test/python/,$(NEWEST_TESTS))
 
 # vLLM asks for libraries of pictures and sound made for the same torch, which these tests do without: those of the
 # index are made for a torch with CUDA, and do not load beside one without.
