@@ -65,8 +65,7 @@ def shared_loops(nodes: list[NodeLoops]) -> list[list[Factors]]:
         cut = [replace(node, iteration=list(itertools.chain(*own))) for node, own in zip(nodes, steps, strict=True)]
         rows = [_regrouped(own, step) for own, step in zip(_refined(cut), steps, strict=True)]
     rows = [_arranged(own, node.cuts) for own, node in zip(rows, nodes, strict=True)]
-    rows = [_interleaved(own, node, nodes) for own, node in zip(rows, nodes, strict=True)]
-    rows = [_repeated(own, node, nodes) for own, node in zip(rows, nodes, strict=True)]
+    rows = [_cut_as_stored(own, node, nodes) for own, node in zip(rows, nodes, strict=True)]
     choices = [_cut_alike(rows, nodes)] if in_steps else [rows, _cut_alike(rows, nodes)]
     return [
         [own + [[extent] for extent in node.reduction] for own, node in zip(choice, nodes, strict=True)]
@@ -308,13 +307,18 @@ def _arranged(factors: Factors, cuts: list[set[sympy.Expr | int]]) -> Factors:
     return [(arrange(part, ascending(cut)) if cut else None) or part for part, cut in pairs]
 
 
-def _interleaved(factors: Factors, node: NodeLoops, nodes: list[NodeLoops]) -> Factors:
+def _cut_as_stored(factors: Factors, node: NodeLoops, nodes: list[NodeLoops]) -> Factors:
+    """Cut loops without factors into those in which other nodes have stored what a node reads, and what is left."""
+    extents = _extents_of_read(node, nodes)
+    return _repeated(_interleaved(factors, node, extents), node, extents)
+
+
+def _interleaved(factors: Factors, node: NodeLoops, extents: set[sympy.Expr]) -> Factors:
     """Cut a loop into what another node goes over and the remainders that decide what an iteration computes.
 
     A loop over 128 elements, of which the even ones are of another kind than the odd ones, becomes one over the 64
     pairs that another node has stored, and one over the 2 of each.
     """
-    extents = _extents_of_read(node, nodes)
     pairs = zip(factors, node.remainders or [set() for _ in factors], strict=True)
     return [_cut_by_remainder(part, sorted(own), extents) for part, own in pairs]
 
@@ -325,15 +329,14 @@ def _extents_of_read(node: NodeLoops, nodes: list[NodeLoops]) -> set[sympy.Expr]
     return {extent for other in nodes if other is not node and other.stored & buffers for extent in other.iteration}
 
 
-def _repeated(factors: Factors, node: NodeLoops, nodes: list[NodeLoops]) -> Factors:
+def _repeated(factors: Factors, node: NodeLoops, extents: set[sympy.Expr]) -> Factors:
     """Cut a loop without factors into what another node has stored and how often it is repeated.
 
     Of 16 heads with two copies of each a loop over 32 becomes one over the 16, which is a row's, and one over the 2.
     The innermost loop has a row's elements, which are lanes: the passes find what they have in common.
     """
-    extents = _extents_of_read(node, nodes)
     pairs = list(zip(factors, node.cuts or [set() for _ in factors], strict=True))
-    return [_cut_by_repetition(part, own, extents) for part, own in pairs[:-1]] + factors[len(pairs) - 1 :]
+    return [_cut_by_repetition(part, own, extents) for part, own in pairs[:-1]] + factors[-1:]
 
 
 def _cut_by_repetition(
