@@ -141,7 +141,7 @@ def _attention_weights(scores: Tensor) -> Tensor:
 
 
 def padded_squares(scores: Tensor) -> Tensor:
-    """As `padded_softmax`, and then columns are padded, which Inductor makes a buffer of two parts of."""
+    """Return `padded_softmax` with its columns padded, too, which Inductor makes a buffer of two parts of."""
     return F.pad(padded_softmax(scores), (0, 0, 0, -scores.shape[-1] % 8))
 
 

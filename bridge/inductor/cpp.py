@@ -1,4 +1,4 @@
-"""What Inductor's C++ code generator is going to make of a kernel, found out by a trial."""
+"""Find out by a trial what Inductor's C++ code generator is going to make of a kernel."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ _NO_BENCHMARKS = {"shape_padding": False}
 
 @dataclasses.dataclass(frozen=True)
 class OfflineResult:
-    """What Inductor generated for one call of a function."""
+    """Hold what Inductor generated for one call of a function."""
 
     graphs: tuple[WrapperCode, ...]
 

@@ -150,7 +150,7 @@ def test_numbers_of_blocks_that_the_rows_do_not_fill(few_processors, rows, colum
 
 
 def all_the_same_in_a_row(x, s):
-    """What is added up is one value for each row, and ends where the rows do: exp(0) is not 0."""
+    """Add up what is one value for each row, and ends where the rows do: exp(0) is not 0."""
     y = torch.softmax(x, -1)
     return y, (torch.exp(s).expand_as(x) + 0 * x).sum(0), (y + 1).sum(0)
 
@@ -181,7 +181,7 @@ def with_scales_after_gate(a, b):
 
 @pytest.mark.parametrize(("function", "inputs"), [(with_scales, 1), (with_scales_after_gate, 2)])
 def test_scales_of_rows_and_of_columns_are_found_in_one_kernel(function, inputs):
-    """What is left are the columns' scales, and the copy with them, in tiles of two dimensions: no longer by rows."""
+    """Leave the columns' scales, and the copy with them, in tiles of two dimensions: no longer by rows."""
     torch._dynamo.reset()
     given = [torch.empty(8192, 4096, dtype=torch.bfloat16) for _ in range(inputs)]
     found = offline.compile_for_gpu(function, given, compile_fx=compiled_for(), dynamic=False)
@@ -203,7 +203,7 @@ def scale_of_columns_beside(x, y):
 
 
 def test_scales_of_columns_are_one_kernel_more():
-    """Where two products need more memory than the parts of the columns' scales."""
+    """Divide it where two products need more memory than the parts of the columns' scales."""
     torch._dynamo.reset()
     given = [torch.empty(8192, columns, dtype=torch.bfloat16) for columns in (4096, 8192)]
     theirs = offline.compile_for_gpu(scale_of_columns_beside, given, dynamic=False).n_kernels
@@ -358,7 +358,7 @@ def test_numbers_of_sums_inside_sequences(few_processors_one_stage, as_if_large,
 def test_numbers_of_sums_inside_sequences_that_inductor_has_split(
     few_processors, as_if_large, sequences, tokens, width, block
 ):
-    """Where sequences and columns are too few for a GPU, both stages are Inductor's, and the parts are the blocks'."""
+    """Have the blocks' parts in both stages of Inductor's, where sequences and columns are too few for a GPU."""
     inputs = modulated_inputs(sequences, tokens, width)
     found = forced_gradients(inputs)
     (decision,) = decisions()

@@ -1,4 +1,4 @@
-"""What kernels over a tile cost: in blocks of how many rows, and beside those that they replace."""
+"""Tell what kernels over a tile cost: in blocks of how many rows, and beside those that they replace."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def shared_launches(gm, inputs):
 
 
 def forced_launches(gm, inputs):
-    """As `shared_launches`, where a launch does not pay, or needs more memory, too."""
+    """Return what `shared_launches` does, where a launch does not pay, or needs more memory, too."""
     return bridge_backend(gm, inputs, options={"pipeline": NO_FUSION, "force_fusion": True})
 
 
@@ -126,7 +126,7 @@ def test_one_launch_where_inductor_has_several(name, sizes):
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", BEFORE)
 def test_fusion_of_loops_goes_first(name):
-    """What it leaves apart shares a launch."""
+    """Share a launch by what it leaves apart."""
     assert generate(*pattern(name), backend=None).n_kernels == BEFORE[name]
     assert generate(*pattern(name), backend=bridge_backend).n_kernels == 1, bridge.report()
 
@@ -221,7 +221,7 @@ def test_parts_keep_their_choice_of_a_persistent_reduction(name):
 
 
 def keeps_its_row(source: str, part: int) -> bool:
-    """Whether a part of a launch has a constant for its row; from torch 2.14 on it is a function of its own."""
+    """Return True if a part of a launch has a constant for its row; from torch 2.14 on it is a function of its own."""
     own = source.partition(f"_body_{part}(")[2].partition("@triton.jit")[0]
     return "R0_BLOCK: tl.constexpr =" in own or f"R0_BLOCK_{part}: tl.constexpr =" in source
 
@@ -305,7 +305,7 @@ def test_plain_inductor_is_as_before():
 
 
 def launches_and_refused(fn, inputs, *, reason, **arguments):
-    """How many kernels there are, and whether the report has the reason why some stay apart."""
+    """Return how many kernels there are, and whether the report has the reason why some stay apart."""
     kernels = generate(fn, inputs, **arguments).n_kernels
     return kernels, any(f"own launches [{reason.name}]" in line for line in decisions())
 

@@ -1,4 +1,4 @@
-"""What scheduler nodes read and write."""
+"""Tell what scheduler nodes read and write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Inductor would make of a graph: found on a copy, and nothing is left of it."""
+"""Tell what Inductor would make of a graph: found on a copy, and nothing is left of it."""
 
 import warnings
 from functools import partial

@@ -22,7 +22,7 @@ def attention(q, k, v):
 
 
 def _process_state():
-    """What the stubs replace, as seen from outside."""
+    """Return what the stubs replace, as seen from outside."""
     owners = (torch.cuda, torch._inductor.compile_fx, tl, tl.core, tl.tensor, tl.math)
     attributes = [{k: id(v) for k, v in vars(owner).items()} for owner in owners]
     settings = inductor_config.force_disable_caches, inductor_config.cpu_backend
