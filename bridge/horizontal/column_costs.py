@@ -18,7 +18,13 @@ from ..inductor.protocols import Kernel, LoopNode
 from ..inductor.sizes import Extent, divided_up, of_each
 from ..lowering.lift.times import bytes_in_cache
 from ..lowering.triton.columns import MOST_PARTS, SUM_ELEMENTS, rows_of_step, stages_of_loop, sum_block, warps_of_row
-from ..lowering.triton.profitability import INSTRUCTIONS_A_BYTE, LAUNCH_BYTES, power_of_2, traffic
+from ..lowering.triton.profitability import (
+    ELEMENTS_OF_THREAD,
+    INSTRUCTIONS_A_BYTE,
+    LAUNCH_BYTES,
+    power_of_2,
+    traffic,
+)
 from ..reasons import Reason, Unsupported
 from .column_sums import Tile, in_blocks_of
 
@@ -43,6 +49,9 @@ BYTES_OF_A_SUM = 1.0e7
 #: Rows that Inductor's kernels which add up columns load at a time: those of `benchmarks/pairs.py` take 1 to 10 us more
 #: than their bytes, for 128 rows.
 ROWS_AT_A_TIME = 16
+
+#: The same where rows are side by side in memory, as pixels are whose channels lie in planes.
+ROWS_SIDE_BY_SIDE = 1024
 
 #: Bytes that memory moves in the meantime, 0.3 us.
 BYTES_OF_A_STEP = 1.0e6
@@ -243,8 +252,14 @@ def _cost_of_parts(tile: Tile, kernel: Kernel) -> int:
     """Return the bytes that could be moved while a kernel that adds up columns goes from row to row."""
     nodes = inductor.loop_nodes(kernel)
     added = [one for one in tile.sums if any(one.part is node for node in nodes)]
-    rows = max((inductor.size_hint(one.rows) / inductor.size_hint(one.parts) for one in added), default=0)
-    return int(rows / ROWS_AT_A_TIME * BYTES_OF_A_STEP)
+    return int(max(map(_steps_of_part, added), default=0) * BYTES_OF_A_STEP)
+
+
+def _steps_of_part(one: ColumnSum) -> float:
+    """Return how often a program of Inductor's that adds up columns loads rows, one after the other."""
+    together = inductor.rows_are_together(one.tile, one.rows, one.columns)
+    rows = inductor.size_hint(one.rows) / inductor.size_hint(one.parts)
+    return rows / (ROWS_SIDE_BY_SIDE if together else ROWS_AT_A_TIME)
 
 
 def cost_of(kernel: Kernel, in_cache: int = 0) -> int:
@@ -289,8 +304,18 @@ def _work(kernels: Sequence[Kernel], tile: Tile) -> Work:
     nodes = [node for kernel in kernels for node in inductor.loop_nodes(kernel)]
     in_tile = [node for node in nodes if not tiles.covers_rows(node, tile.rows)]
     lanes = tile.typical_rows * tile.slices * power_of_2(tile.width)
-    executed, serial = inductor.instructions(in_tile) * lanes, sum(inductor.serial_instructions(in_tile)) * lanes
-    return Work(sum(touched.values()), executed, serial, _registers(in_tile, tile))
+    executed = inductor.instructions(in_tile, 0) + _scattered(in_tile, tile)
+    serial = sum(inductor.serial_instructions(in_tile))
+    return Work(sum(touched.values()), executed * lanes, serial * lanes, _registers(in_tile, tile))
+
+
+def _scattered(nodes: Sequence[LoopNode], tile: Tile) -> float:
+    """Return the instructions that could be executed for an element while scattered accesses are answered."""
+    step = rows_of_step(tile.width, SMALLEST_BLOCK)
+    beside = min(step * power_of_2(tile.width) / (32 * warps_of_row(tile.width)), ELEMENTS_OF_THREAD)
+    bodies = [inductor.node_body(node) for node in nodes if not sums.is_column_part(node)]
+    bodies += [one.tile for one in tile.sums if any(one.part is node for node in nodes)]
+    return inductor.instructions_along_rows(bodies, tile.rows, tile.columns, beside, step)
 
 
 def _registers(nodes: Sequence[LoopNode], tile: Tile) -> float:

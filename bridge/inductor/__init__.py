@@ -36,6 +36,7 @@ from .hooks import (
     users_pass,
 )
 from .instructions import (
+    BESIDE,
     buffers_loaded,
     bytes_asked_for,
     bytes_of_element,
@@ -58,6 +59,7 @@ from .loops import (
     set_loop_body,
 )
 from .numerics import computes_in_16_bits, emulates_eager_rounding, is_deterministic, unkept_promise
+from .scattered import instructions_along_rows, rows_are_together
 from .schedule import (
     adds_atomically,
     apart_by_user,

@@ -16,6 +16,7 @@ import sympy
 from .layouts import buffer_dtype
 from .loops import made_once
 from .protocols import Kernel, LoopBlock, LoopBody, LoopNode
+from .scattered import bytes_apart, instructions_of_access
 from .schedule import elements, loop_nodes, node_body
 
 if TYPE_CHECKING:
@@ -43,25 +44,38 @@ _FREE = {"constant", "get_index", "load_seed", "to_dtype_bitcast"}
 #: elements that a thread has side by side.
 UNIFORM = 1 / 8
 
+#: Elements that a thread has side by side in the smaller one of the blocks that Inductor times for a kernel without
+#: reductions: the faster one where accesses are scattered.
+BESIDE = 2
+
 #: An operation with its arguments, of which computed ones are numbers: a value that is used often would grow otherwise.
 Value: TypeAlias = tuple[Hashable, ...]
 
 
 class Operation(NamedTuple):
-    """Describe an operation: its name, its value, and the share of all elements for which it is computed."""
+    """Describe an operation: its name, its value, and the share of all elements for which it is computed.
+
+    apart: bytes between elements side by side, of an access that each of them has for itself.
+    """
 
     name: str
     value: Value
     share: float
+    apart: float = 0
 
 
-def instructions(nodes: Sequence[LoopNode]) -> float:
+def instructions(nodes: Sequence[LoopNode], beside: float = BESIDE) -> float:
     """Return the instructions that one kernel of the nodes executes for an element of their loops.
 
     All go over the same elements. What several of them compute is computed once, and nothing is loaded that one of them
-    has made. What is used for some elements only, as parts of a `cat` are, is computed for all.
+    has made. What is used for some elements only, as parts of a `cat` are, is computed for all. beside: elements that a
+    thread has side by side, which for scattered accesses are far apart.
     """
-    return sum(WEIGHTS.get(one.name, 1) * one.share for one in _distinct(nodes))
+    return sum(_weight(one, beside) * one.share for one in _distinct(nodes))
+
+
+def _weight(one: Operation, beside: float) -> float:
+    return max(WEIGHTS.get(one.name, 1), instructions_of_access(one.apart, beside))
 
 
 def serial_instructions(nodes: Sequence[LoopNode]) -> list[float]:
@@ -94,9 +108,9 @@ def _of_bodies(bodies: Sequence[LoopBody], made: AbstractSet[str]) -> list[Opera
     return list(known.values())
 
 
-def instructions_of(kernel: Kernel) -> int:
-    """Return the instructions of all elements of a kernel, for typical sizes."""
-    return int(sum(size * instructions(nodes) for size, nodes in _by_size(kernel).items()))
+def instructions_of(kernel: Kernel, beside: float = BESIDE) -> int:
+    """Return the instructions of all elements of a kernel, for typical sizes; beside: as of `instructions`."""
+    return int(sum(size * instructions(nodes, beside) for size, nodes in _by_size(kernel).items()))
 
 
 def bytes_asked_for(kernel: Kernel) -> int:
@@ -136,7 +150,16 @@ def _operations(body: LoopBody, numbers: dict[Value, int]) -> Iterator[Operation
         same = _same_for_neighbours(block, uniform, bool(part))
         for op, value in _numbered(block, part, indices, numbers):
             if op.op == "call_method" and op.target not in _FREE:
-                yield Operation(str(op.target), value, UNIFORM if op in same else 1.0)
+                apart = _apart(value, places[variables[-1]], set(places.values())) if variables else 0
+                yield Operation(str(op.target), value, UNIFORM if op in same else 1.0, apart)
+
+
+def _apart(value: Value, last: sympy.Symbol, variables: AbstractSet[sympy.Symbol]) -> float:
+    """Return the bytes between what elements side by side load or store, if each has an access for itself."""
+    name, *arguments = value
+    if name not in ("load", "store") or not isinstance(arguments[1], sympy.Expr):
+        return 0
+    return bytes_apart(arguments[1], last, variables, buffer_dtype(str(arguments[0])).itemsize)
 
 
 def _same_for_neighbours(block: LoopBlock, uniform: AbstractSet[str], masked: bool) -> set[FxNode]:

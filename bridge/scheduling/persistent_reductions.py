@@ -19,6 +19,10 @@ from ..support.error_boundary import attempt
 #: Elements of the longest row that is kept: the longest whose gain was measured (docs/results.md).
 LONG_ROW = 16384
 
+#: What a row loads again, at least, as a share of all that is loaded for its elements, which takes registers, too. With
+#: 2 bytes of 20 a gradient of pixels of 56 x 56 took 15 us longer than a loop's 130 on an H100.
+LEAST_AGAIN = 1 / 8
+
 
 def make_persistent_reductions(schedule: Schedule, given: Schedule) -> list[str]:
     """Make the kernels persistent for which that pays, also those of a shared launch; a line about each.
@@ -74,8 +78,14 @@ def persistent_registers(kernel: Kernel) -> int:
         return 0
     if inductor.bytes_beside_rows(kernel, 1) or inductor.bytes_beside_stores(kernel, 1):
         return 0  # Inductor's blocks have as many rows as make up for it
-    loaded = sum(inductor.buffer_dtype(name).itemsize for name in whole & inductor.buffers_read(kernel) | made)
-    return power_of_2(length) * loaded // 4
+    again = whole & inductor.buffers_loaded_again(kernel) | made
+    if LEAST_AGAIN * inductor.bytes_of_element(kernel) > _bytes_of(again):
+        return 0
+    return power_of_2(length) * _bytes_of(whole & inductor.buffers_read(kernel) | made) // 4
+
+
+def _bytes_of(names: set[str]) -> int:
+    return sum(inductor.buffer_dtype(name).itemsize for name in names)
 
 
 def _at_least(size: int, amounts: dict[str, int]) -> set[str]:

@@ -22,6 +22,8 @@ from ..triton.profitability import (
     traffic,
     traffic_of_one,
 )
+from .long_rows import Rows, keeps_long_rows, longest_rows, registers_of_thread
+from .long_rows import lost_bytes as bytes_of_long_rows
 from .loop_order import in_memory_order
 from .programs import Executed, executed, lost_bytes, row_of_block, rows_of_block
 from .times import computed_again, computes_long, times_apart
@@ -69,7 +71,8 @@ class _Before(NamedTuple):
 
     loaded: bytes; executed: by each of several; unrolled: lanes reduce by themselves what they reduced in loops; time:
     of several, as the bytes that a GPU moves in it; beside: bytes that those of several without reductions move around
-    what they access; stored: those that several with reductions store around each buffer, in blocks of as many rows.
+    what they access; stored: those that several with reductions store around each buffer, in blocks of as many rows;
+    rows: the longest of several.
     """
 
     loaded: int
@@ -78,6 +81,7 @@ class _Before(NamedTuple):
     time: int = 0
     beside: int = 0
     stored: Mapping[str, int] = MappingProxyType({})
+    rows: Rows = Rows(1, 0)
 
 
 def _before(band: LiftedBand, nodes: dict[str, LoopNode], kernels: list[Kernel]) -> _Before:
@@ -87,7 +91,8 @@ def _before(band: LiftedBand, nodes: dict[str, LoopNode], kernels: list[Kernel])
     beside = sum(inductor.bytes_beside_tile(kernel) for kernel in several if not inductor.reduces(kernel))
     unrolled = _unrolled_reductions(band, nodes)
     stored = _stored_beside(several, rows_of_block(band, unrolled))
-    return _Before(sum(map(_bytes_loaded, kernels)), done, unrolled, time, beside, stored)
+    rows = longest_rows(several)
+    return _Before(sum(map(_bytes_loaded, kernels)), done, unrolled, time, beside, stored, rows)
 
 
 def _stored_beside(kernels: list[Kernel], rows: int) -> dict[str, int]:
@@ -158,6 +163,7 @@ def _check_profit(kernel: Kernel, kernels: list[Kernel], band: LiftedBand, befor
         _check_tile(kernel, kernels, before)
         _check_rows(kernel, kernels, band, before)
         _check_programs(kernel, kernels, band, before)
+        _check_long_rows(kernel, kernels, band, before)
 
 
 def _check_rows(kernel: Kernel, kernels: list[Kernel], band: LiftedBand, before: _Before) -> None:
@@ -207,6 +213,21 @@ def _check_programs(kernel: Kernel, kernels: list[Kernel], band: LiftedBand, bef
     if lost > saved:
         detail = f"one kernel {_saving(saved)}, and {programs} programs lose the time of {lost / 2**20:.1f} MB"
         raise Unsupported(Reason.not_profitable, f"{sorted(kernel.get_operation_names())}: {detail}")
+
+
+def _check_long_rows(kernel: Kernel, kernels: list[Kernel], band: LiftedBand, before: _Before) -> None:
+    """Raise Unsupported where a kernel of longer rows than several had takes longer than what it saves."""
+    if len(kernels) == 1 or before.unrolled or not keeps_long_rows(band):
+        return
+    names = sorted(kernel.get_operation_names())
+    loaded, room = registers_of_thread(kernel)
+    if loaded > room:
+        raise Unsupported(Reason.not_profitable, f"{names}: a thread loads {loaded} registers, and has {room}")
+    lost = bytes_of_long_rows(kernel, band, before.rows)
+    saved = saved_bytes(kernel.get_operation_names(), kernels) if lost else 0
+    if lost > saved:
+        detail = f"one kernel {_saving(saved)}, and longer rows lose the time of {lost / 2**20:.1f} MB"
+        raise Unsupported(Reason.not_profitable, f"{names}: {detail}")
 
 
 def _check_tile(kernel: Kernel, kernels: list[Kernel], before: _Before) -> None:

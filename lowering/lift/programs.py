@@ -41,9 +41,12 @@ class Executed(NamedTuple):
     programs: int
 
 
-def executed(kernel: Kernel) -> Executed:
-    """Return what a kernel of Inductor's executes, while it has its own loops."""
-    return Executed(EMITTED * inductor.instructions_of(kernel) / INSTRUCTIONS_A_BYTE, _programs(kernel))
+def executed(kernel: Kernel, beside: float = inductor.BESIDE) -> Executed:
+    """Return what a kernel of Inductor's executes, while it has its own loops.
+
+    beside: elements that a thread has side by side, which wait for scattered accesses; 0 for what it computes alone.
+    """
+    return Executed(EMITTED * inductor.instructions_of(kernel, beside) / INSTRUCTIONS_A_BYTE, _programs(kernel))
 
 
 def lost_bytes(

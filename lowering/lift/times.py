@@ -60,7 +60,7 @@ def computes_long(kernel: Kernel) -> bool:
     elements = max(map(inductor.elements, inductor.loop_nodes(kernel)))
     if inductor.reduces(kernel) or elements < ENOUGH_BLOCKS * ELEMENTS_OF_BLOCK or _crowding(kernel) > 1:
         return False
-    return executed(kernel).moved >= _touched(kernel) / 2
+    return executed(kernel, beside=0).moved >= _touched(kernel) / 2
 
 
 def bytes_in_cache(kernel: Kernel, kernels: Iterable[Kernel]) -> int:

@@ -68,6 +68,34 @@ def test_the_sum_over_a_batch_ends_in_the_kernel_of_its_rows(function, shapes, b
     assert not any(group.done.divided for group in bridge.report().groups)
 
 
+def convolved(x, weight, bias):
+    """A causal convolution of each channel, with four weights that lie side by side."""
+    padded = torch.nn.functional.pad(x, (0, 0, 3, 0))
+    return torch.nn.functional.silu(sum(padded[:, i : i + x.shape[1]] * weight[:, i] for i in range(4)) + bias)
+
+
+def normalised_pixels(x, weight, bias):
+    """A layer norm over channels that lie in planes."""
+    centred = x - x.mean(1, keepdim=True)
+    scaled = centred / torch.sqrt(centred.pow(2).mean(1, keepdim=True) + 1e-6)
+    return scaled * weight[:, None, None] + bias[:, None, None]
+
+
+@pytest.mark.parametrize(
+    ("function", "shapes"),
+    [
+        (convolved, [(4, 2048, 1024), (1024, 4), (1024,)]),
+        (normalised_pixels, [(32, 96, 56, 56), (96,), (96,)]),
+    ],
+)
+def test_rows_with_scattered_accesses_stay_apart(function, shapes):
+    """Each row of a block waited for them again: 100 us more on an H100 in the place of 530, and 47 in that of 86."""
+    graphs(functools.partial(beside_product, function), [leaf(*shape) for shape in (*shapes, (8192, 8192))], TRAINING)
+    assert not decisions()
+    refused = [detail for group in bridge.report().groups for _, detail in group.apart]
+    assert any("launches become 2, which lose" in detail for detail in refused)
+
+
 def gradients(function, inputs):
     with torch.enable_grad():
         leaves = [tensor.detach().requires_grad_() for tensor in inputs]

@@ -18,7 +18,7 @@ def gpu(monkeypatch):
     """A GPU of 132 multiprocessors, and kernels that say themselves what they move and execute."""
     monkeypatch.setattr(programs.inductor, "multiprocessors", lambda device: 132)
     monkeypatch.setattr(programs.inductor, "bytes_touched", lambda kernel: {"x": kernel.moved})
-    monkeypatch.setattr(programs.inductor, "instructions_of", lambda kernel: kernel.executed)
+    monkeypatch.setattr(programs.inductor, "instructions_of", lambda kernel, beside: kernel.executed)
     monkeypatch.setattr(programs.inductor, "loop_nodes", lambda kernel: kernel.sizes)
     monkeypatch.setattr(programs.inductor, "node_sizes", lambda sizes: sizes)
     monkeypatch.setattr(programs.inductor, "size_hint", int)
