@@ -78,7 +78,7 @@ def _find_reduced(node: Node) -> _Reduced | None:
     found = (_as_stack(node) or _as_row(node)) if alike else None
     if found is None or not 1 < found.length <= MOST_ELEMENTS:
         return None
-    later, changed = next(iter(found.where)).next, False
+    later, changed = node.next, False
     while not graphs.is_result(later):
         reads = not found.where.keys().isdisjoint(later.all_input_nodes)
         # A piece may be what is changed: it is read later than before.

@@ -98,10 +98,20 @@ def _through_view(node: Node, dim: int, length: graphs.Size) -> Move | None:
         return Move(((source, _sliced(theirs, sizes, dim)),), size)
     if target in (aten.permute.default, aten.transpose.int, aten.t.default):
         return Move(((source, _order(node, len(theirs))[dim]),))
-    if target not in graphs.WHOLE_VIEWS:
+    same = _same_dimension(theirs, sizes, dim) if target in graphs.WHOLE_VIEWS else None
+    if same is None or (same in _squeezed(node, len(theirs)) and not graphs.known(length != 1)):
         return None
-    same = _same_dimension(theirs, sizes, dim)
-    return Move(((source, same),), size) if same is not None else None
+    return Move(((source, same),), size)
+
+
+def _squeezed(node: Node, rank: int) -> set[int]:
+    """Return the dimensions of its input that a view drops if they are 1, as a slice of one may be."""
+    if node.target is aten.squeeze.default:
+        return set(range(rank))
+    if node.target not in (aten.squeeze.dim, aten.squeeze.dims):
+        return set()
+    given = graphs.argument(node, "dim")
+    return {d % rank for d in (given if isinstance(given, Sequence) else [given])}
 
 
 def _order(node: Node, rank: int) -> list[int]:

@@ -8,12 +8,16 @@ import pytest
 import torch
 import torch.nn.functional as F
 from emitted import run_emitted
+from torch.fx import Graph
+from torch.fx.node import map_arg
 
 import bridge
 from bridge import offline
 from bridge.backend import bridge as bridge_backend
 from bridge.bench.corpus import numerics
 from bridge.diagnostics.recording import recorded
+from bridge.graph_passes.reduce_pieces import reduce_pieces
+from bridge.inductor.graphs import aten
 
 N, V = 6, 16
 
@@ -130,7 +134,14 @@ def places(a, b):
     return torch.stack([a.exp(), b.exp()]).max(0)
 
 
-@pytest.mark.parametrize("function", [returned, over_others_too, of_whole_numbers, many, a_slice_beside, places])
+def squeezed_where_it_is_no_one(a, b):
+    return (torch.stack([a.softmax(-1), b]).squeeze(0).transpose(0, 1) * 2).sum(1)
+
+
+STAYING = [returned, over_others_too, of_whole_numbers, many, a_slice_beside, places, squeezed_where_it_is_no_one]
+
+
+@pytest.mark.parametrize("function", STAYING)
 def test_what_else_is_read_stays(function):
     given = inputs()
     ours, _ = run_emitted(function, given, bridge_backend)
@@ -154,3 +165,19 @@ def test_a_piece_that_is_changed_before_it_is_reduced():
     given = inputs()
     ours, _ = run_emitted(function, [tensor.clone() for tensor in given], bridge_backend)
     torch.testing.assert_close(tuple(ours), function(*[tensor.clone() for tensor in given]))
+
+
+def test_a_piece_that_is_changed_before_the_view_of_its_stack():
+    graph = Graph()
+    a, b = graph.placeholder("a"), graph.placeholder("b")
+    a.meta["val"], b.meta["val"] = torch.empty(N, V, device="meta"), torch.empty(N, V, device="meta")
+
+    def call(target, *args):
+        node = graph.call_function(target, args)
+        node.meta["val"] = target(*map_arg(args, lambda source: source.meta["val"]))
+        return node
+
+    stacked = call(aten.cat.default, [a, b])
+    call(aten.fill_.Scalar, a, 7.0)
+    graph.output(call(aten.sum.dim_IntList, call(aten.view.default, stacked, [2, N, V]), [0]))
+    assert not list(reduce_pieces(graph))

@@ -70,6 +70,17 @@ def test_views(traced, target, args, dim, own):
     assert moved == (None if own is None else Move(((x, own),)))
 
 
+@pytest.mark.parametrize(
+    "target, args", [(aten.squeeze.default, ()), (aten.squeeze.dim, (-3,)), (aten.squeeze.dims, ([0, 2],))], ids=str
+)
+def test_a_slice_of_one_would_be_squeezed(traced, target, args):
+    """A dimension of 4 is kept, and its slice was dropped: "internal_error" where it was read."""
+    x = traced.tensor("x", 4, 6, 1)
+    squeezed = traced.call(target, x, *args)
+    assert move(squeezed, 0, 1) is None
+    assert move(squeezed, 0, 2) == Move(((x, 0),))
+
+
 def test_sizes_among_the_arguments_become_those_of_the_slice(traced):
     x, row = traced.tensor("x", 4, 6), traced.tensor("row", 1, 6)
     split = traced.call(aten.view.default, x, [2, 2, 6])
