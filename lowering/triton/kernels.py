@@ -42,6 +42,16 @@ def persistent_kernel(kernel: type, names: Iterable[str]) -> type:
     return type(kernel.__name__, (kernel,), {"bridge_kept": frozenset(names)})
 
 
+@dataclass(frozen=True, eq=False)
+class _Guard:
+    """A mask for the store of a value by a scheduler node; guarded: the copy that the node stores."""
+
+    guarded: CSEVariable
+    value: CSEVariable
+    mask: CSEVariable
+    node: object
+
+
 class LaneMixin(TritonKernel):
     """Some lanes of a row may store alone, and reductions may be over segments."""
 
@@ -49,13 +59,14 @@ class LaneMixin(TritonKernel):
     bridge_kept: frozenset[str] = frozenset()
 
     inside_reduction: bool
+    current_node: object
 
     def __init__(self, tiling: dict[str, sympy.Expr], *args: Any, **kwargs: Any) -> None:
         if self.bridge_kept & {node.get_name() for node in kwargs["features"].scheduler_nodes()}:
             kwargs["override_persistent_reduction"] = True
         super().__init__(tiling, *args, **kwargs)
-        #: Copies of values, by identity (their own equality is that of their names), each with the mask of its store.
-        self.bridge_guards: dict[int, tuple[CSEVariable, CSEVariable]] = {}
+        #: By the identity of the copies: their own equality is that of their names.
+        self.bridge_guards: dict[int, _Guard] = {}
 
     def codegen_kernel(self, name: str | None = None) -> str:
         """Return the source; Inductor names a kernel for the heuristic that it finds there, be it in a comment."""
@@ -97,9 +108,18 @@ class LaneMixin(TritonKernel):
 
     def _guarded(self, value: CSEVariable, mask: CSEVariable) -> CSEVariable:
         """Return a copy of a variable, with the mask for the store that it is made for; other uses do not see it."""
+        value = self.bridge_stored(value)
         guarded = copy.copy(value)
-        self.bridge_guards[id(guarded)] = guarded, mask
+        self.bridge_guards[id(guarded)] = _Guard(guarded, value, mask, self.current_node)
         return guarded
+
+    def bridge_stored(self, value: CSEVariable) -> CSEVariable:
+        """Return what the current node stores: of a copy that another node has stored under a mask, the value itself.
+
+        Inductor hands on what was stored to those that load it, and they may store it in all lanes.
+        """
+        guard = self.bridge_guards.get(id(value))
+        return value if guard is None or guard.node is self.current_node else guard.value
 
     def _segmented(self, kind: str, lanes: str, value: CSEVariable) -> CSEVariable:
         """Reduce by segments: every lane's value is the reduction of its segment.
@@ -137,10 +157,10 @@ class LaneMixin(TritonKernel):
 
     def store(self, name: str, index: sympy.Expr, value: CSEVariable, mode: str | None = None) -> None:
         """Store a value; a guarded one under the mask that it was given."""
+        value = self.bridge_stored(value)
         if id(value) not in self.bridge_guards:
             return super().store(name, index, value, mode)
-        _, mask = self.bridge_guards[id(value)]
-        with self.mask_loads(mask, None):
+        with self.mask_loads(self.bridge_guards[id(value)].mask, None):
             return super().store(name, index, value, mode)
 
 

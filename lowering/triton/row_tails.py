@@ -58,7 +58,7 @@ class RowTailMixin(TritonKernel):
 
     def store(self, name: str, index: sympy.Expr, value: CSEVariable, mode: str | None = None) -> None:
         """Store a value, together with what was stored just before or after it in memory."""
-        lines = self.stores._lines
+        lines, value = self.stores._lines, self.bridge_stored(value)
         before, memory = len(lines), written_storage(name)
         super().store(name, index, value, mode)
         other = self.bridge_parts.pop(memory, None)

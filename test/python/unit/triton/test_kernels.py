@@ -18,6 +18,7 @@ class Base:
 
     source = ""
     overrides = type("Overrides", (), {})
+    current_node = "op0"
 
     def __init__(self, tiling, **kwargs):
         self.given, self.num_reduction = kwargs, 1
@@ -68,6 +69,23 @@ def test_a_guarded_value_is_stored_under_its_mask_and_others_are_not():
     kernel.store("buf1", 0, value)
     assert kernel.stored == [("buf0", "tmp0", "first lane"), ("buf1", "tmp0", None)]
     assert kernel.num_reduction == 0
+
+
+def test_what_was_stored_under_a_mask_is_stored_in_all_lanes_by_another_node():
+    """Only the first copy of repeated rows was written: what stored the others had the guarded value to load."""
+    kernel = Lanes({}, features=features())
+    guarded = kernel.reduction(torch.float32, torch.float32, ops_table.GUARDED, (SimpleNamespace(text="tmp0"), "first"))
+    kernel.store("buf0", 0, guarded)
+    kernel.current_node = "op1"
+    again = kernel.reduction(torch.float32, torch.float32, ops_table.GUARDED, (guarded, "second"))
+    kernel.store("buf1", 0, guarded)
+    kernel.store("buf2", 0, again)
+    kernel.current_node = "op2"
+    kernel.store("buf3", 0, again)
+    assert kernel.stored == [
+        *(("buf0", "tmp0", "first"), ("buf1", "tmp0", None)),
+        *(("buf2", "tmp0", "second"), ("buf3", "tmp0", None)),
+    ]
 
 
 def test_a_reduction_of_inductors_stays_inductors():
