@@ -99,7 +99,9 @@ def _through_view(node: Node, dim: int, length: graphs.Size) -> Move | None:
     if target in (aten.permute.default, aten.transpose.int, aten.t.default):
         return Move(((source, _order(node, len(theirs))[dim]),))
     same = _same_dimension(theirs, sizes, dim) if target in graphs.WHOLE_VIEWS else None
-    if same is None or (same in _squeezed(node, len(theirs)) and not graphs.known(length != 1)):
+    if same is None:
+        return None
+    if same in _squeezed(node, len(theirs)) and not all(graphs.known(size != 1) for size in (length, theirs[same])):
         return None
     return Move(((source, same),), size)
 

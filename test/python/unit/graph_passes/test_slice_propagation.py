@@ -81,6 +81,12 @@ def test_a_slice_of_one_would_be_squeezed(traced, target, args):
     assert move(squeezed, 0, 2) == Move(((x, 0),))
 
 
+def test_an_empty_slice_would_not_be_squeezed(traced):
+    """Of two dimensions of 1 either may be the one that is left."""
+    ones = traced.tensor("ones", 1, 1, 4)
+    assert move(traced.call(aten.squeeze.dim, ones, 0), 0, 0) is None
+
+
 def test_sizes_among_the_arguments_become_those_of_the_slice(traced):
     x, row = traced.tensor("x", 4, 6), traced.tensor("row", 1, 6)
     split = traced.call(aten.view.default, x, [2, 2, 6])
