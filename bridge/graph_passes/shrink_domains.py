@@ -5,7 +5,8 @@ The example is the last norm of a language model, of which one row is used: `nor
 whatever a library call takes a part of.
 
 A slice of a dimension may pass an operation that computes each index of that dimension by itself: a pointwise
-operation, a reduction of other dimensions, a view that keeps the dimension.  An operation is moved below the slice only
+operation, a reduction of other dimensions, a view that keeps the dimension.  The first elements of a dimension pass a
+scan along it, too: nothing after them is needed for `cumprod(x)[:, :-1]`.  An operation is moved below the slice only
 if all that is read of it is that slice; so nothing is computed twice.  What random numbers make, or an operation that
 changes a tensor, is none of these.  Each moved operation stays where it was in the graph's order, so a tensor that is
 changed later is read before that still.
@@ -44,6 +45,11 @@ class Slice:
     def length(self) -> graphs.Size:
         """Return the number of elements that are left of the dimension."""
         return 1 if self.node.target is aten.select.int else graphs.tensor(self.node).shape[self.dimension]
+
+    @property
+    def begins(self) -> bool:
+        """Return True if it has the first elements of the dimension, one after another."""
+        return self.bounds[0] in (None, 0) and self.bounds[-1] in (None, 1) and len(self.bounds) == 3
 
     @property
     def whole(self) -> graphs.Size:
@@ -98,7 +104,7 @@ def _find_domain(node: Node, nodes: list[Node]) -> Domain | None:
     if all(map(graphs.is_view, domain.moved)):
         return None
     in_memory = needed_in_memory(nodes)
-    pays = node in in_memory or any(graphs.is_reduction(moved) for moved in domain.moved)
+    pays = node in in_memory or any(graphs.is_reduction(moved) or graphs.is_scan(moved) for moved in domain.moved)
     return domain if pays and not _would_part(domain, nodes, in_memory) else None
 
 
@@ -133,7 +139,7 @@ def _above(found: Slice, nodes: list[Node]) -> Domain:
         dims = needed.pop(node, None)
         move = None
         if dims is not None and len(dims) == 1 and inside.issuperset(node.users):
-            move = slice_propagation.move(node, next(iter(dims)), found.length)
+            move = slice_propagation.move(node, next(iter(dims)), found.length, found.begins)
         if move is None:
             continue
         inside.add(node)

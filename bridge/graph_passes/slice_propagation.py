@@ -38,10 +38,15 @@ class Move:
         return (args[0], sizes, *args[2:])
 
 
-def move(node: Node, dim: int | None, length: graphs.Size) -> Move | None:
-    """Return how a slice of a dimension passes an operation; None where it does not, or all of the result is needed."""
+def move(node: Node, dim: int | None, length: graphs.Size, begins: bool = False) -> Move | None:
+    """Return how a slice of a dimension passes an operation; None where it does not, or all of the result is needed.
+
+    begins: it has the first elements of the dimension, one after another.
+    """
     if dim is None:
         return None
+    if graphs.is_scan(node):
+        return Move(((node.args[0], dim),)) if begins or dim != _scanned(node) else None
     if node.target is operator.getitem:
         source = node.args[0]
         return Move(((source, dim),)) if graphs.is_reduction(source) else None
@@ -63,6 +68,11 @@ def _through_pointwise(node: Node, dim: int) -> Move | None:
             return None
         needs.append((source, own))
     return Move(tuple(needs))
+
+
+def _scanned(node: Node) -> int:
+    """Return the dimension along which a scan goes."""
+    return graphs.argument(node, "dim") % max(graphs.tensor(node).dim(), 1)
 
 
 def _sliced(theirs: Sequence[graphs.Size], sizes: Sequence[graphs.Size], dim: int) -> int | None:

@@ -56,6 +56,15 @@ def is_reduction(node: Node) -> bool:
     return (_has_tag(node.target, torch.Tag.reduction) and not is_library_call(node)) or str(node.target) in _REDUCTIONS
 
 
+#: Scans: each element of a row is computed from those up to it.
+_SCANS = {aten.cumsum.default, aten.cumprod.default, aten.logcumsumexp.default}
+
+
+def is_scan(node: Node) -> bool:
+    """Return True if each element is computed from its row up to there, and the rows of a dimension by themselves."""
+    return node.target in _SCANS
+
+
 @functools.cache
 def _has_tag(target: object, tag: torch.Tag) -> bool:
     return isinstance(target, torch._ops.OpOverload) and tag in target.tags and not target._schema.is_mutable

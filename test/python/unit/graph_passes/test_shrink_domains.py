@@ -40,7 +40,8 @@ def traced(function, inputs, dynamic=False):
 
 def computed(graph) -> int:
     """Elements of the results that are not in memory already."""
-    work = [node for node in graph.nodes if graphs.is_pointwise(node) or graphs.is_reduction(node)]
+    kinds = (graphs.is_pointwise, graphs.is_reduction, graphs.is_scan)
+    work = [node for node in graph.nodes if any(kind(node) for kind in kinds)]
     return sum(value.numel() for node in work if (value := graphs.tensor(node)) is not None)
 
 
@@ -105,9 +106,16 @@ def of_a_shared_sum(x, residual, weight, w):
     return rms(x, weight)[:, -1] @ w
 
 
+def transmittance(x, residual, weight, w):
+    """NeRF's light that gets to each of a ray's samples: the scan has one that no sample needs."""
+    opaque = (x + residual).sigmoid()
+    light = torch.cat([torch.ones_like(opaque[..., :1]), 1 - opaque], -1).cumprod(-1)[..., :-1]
+    return (opaque * light) @ w
+
+
 SHRUNK = [
     last_token, class_token, some_tokens, second_to_last, heads_reshaped, transposed, probabilities, without_keepdim,
-    broadcast, two_parts, expanded, of_a_shared_sum,
+    broadcast, two_parts, expanded, of_a_shared_sum, transmittance,
 ]  # fmt: skip
 every_shrunk = pytest.mark.parametrize("function", SHRUNK, ids=lambda f: f.__name__)
 

@@ -51,6 +51,15 @@ def test_a_reduction_passes_the_dimensions_that_it_keeps(traced):
     assert move(kept, 1, 1) is None
 
 
+@pytest.mark.parametrize("target", [aten.cumsum.default, aten.cumprod.default, aten.logcumsumexp.default])
+def test_the_first_elements_pass_a_scan(traced, target):
+    x = traced.tensor("x", 4, 6)
+    scan = traced.call(target, x, -1)
+    assert move(scan, 0, 1) == move(scan, 0, 1, begins=True) == Move(((x, 0),))
+    assert move(scan, 1, 5, begins=True) == Move(((x, 1),))
+    assert move(scan, 1, 5) is None
+
+
 @pytest.mark.parametrize(
     ("target", "args", "dim", "own"),
     [
