@@ -97,7 +97,7 @@ from .schedule import (
     storage_of,
     subscripts_read,
 )
-from .sectors import RowAccess, accesses_far_apart, bytes_beside_tile, reduces_across_rows
+from .sectors import RowAccess, accesses_far_apart, bytes_beside_tile, is_far_along_rows, reduces_across_rows
 from .sizes import (
     buffers_stored,
     coefficient,

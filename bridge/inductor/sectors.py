@@ -6,6 +6,7 @@ Those without reductions have tiles as Inductor has them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from math import prod
 from typing import NamedTuple
 
 import sympy
@@ -95,6 +96,23 @@ def reduces_across_rows(kernel: Kernel) -> bool:
             if nearer and not access.stores and not stays_inside(node.scheduler, access.buffer, names):
                 return True
     return False
+
+
+def is_far_along_rows(kernel: Kernel) -> bool:
+    """Return True if a kernel of reductions steps over a sector or more along its rows, for typical sizes.
+
+    In all that it accesses of more than an element of each row, or than one row.
+    """
+    iterations = {node: [size_hint(prod(loops)) for loops in node_sizes(node)] for node in loop_nodes(kernel)}
+    row = max(reduced for _, reduced in iterations.values())
+    rows = max(outer for outer, reduced in iterations.values() if reduced == row)
+    names = kernel.get_operation_names()
+    return all(
+        access.is_far(1) or access.elements <= max(rows, row) or stays_inside(kernel.scheduler, access.buffer, names)
+        for node, (outer, reduced) in iterations.items()
+        if outer * reduced > rows
+        for access in _accesses_of(node)
+    )
 
 
 def bytes_beside_tile(kernel: Kernel) -> int:

@@ -25,7 +25,7 @@ from ..triton.profitability import (
 from .long_rows import Rows, keeps_long_rows, longest_rows, registers_of_thread
 from .long_rows import lost_bytes as bytes_of_long_rows
 from .loop_order import in_memory_order
-from .programs import Executed, executed, lost_bytes, row_of_block, rows_of_block
+from .programs import Executed, executed, lost_bytes, programs_of, row_of_block, rows_of_block
 from .times import computed_again, computes_long, times_apart
 
 if TYPE_CHECKING:
@@ -71,8 +71,8 @@ class _Before(NamedTuple):
 
     loaded: bytes; executed: by each of several; unrolled: lanes reduce by themselves what they reduced in loops; time:
     of several, as the bytes that a GPU moves in it; beside: bytes that those of several without reductions move around
-    what they access; stored: those that several with reductions store around each buffer, in blocks of as many rows;
-    rows: the longest of several.
+    what they access; stored: by rows of a block, those that several with reductions store around each buffer; rows:
+    the longest of several.
     """
 
     loaded: int
@@ -80,7 +80,7 @@ class _Before(NamedTuple):
     unrolled: bool
     time: int = 0
     beside: int = 0
-    stored: Mapping[str, int] = MappingProxyType({})
+    stored: Mapping[int, Mapping[str, int]] = MappingProxyType({})
     rows: Rows = Rows(1, 0)
 
 
@@ -90,9 +90,10 @@ def _before(band: LiftedBand, nodes: dict[str, LoopNode], kernels: list[Kernel])
     several = kernels if len(kernels) > 1 else []
     beside = sum(inductor.bytes_beside_tile(kernel) for kernel in several if not inductor.reduces(kernel))
     unrolled = _unrolled_reductions(band, nodes)
-    stored = _stored_beside(several, rows_of_block(band, unrolled))
-    rows = longest_rows(several)
-    return _Before(sum(map(_bytes_loaded, kernels)), done, unrolled, time, beside, stored, rows)
+    blocks = {rows_of_block(band, unrolled, side_by_side) for side_by_side in (False, True)}
+    stored = {rows: _stored_beside(several, rows) for rows in blocks}
+    longest = longest_rows(several)
+    return _Before(sum(map(_bytes_loaded, kernels)), done, unrolled, time, beside, stored, longest)
 
 
 def _stored_beside(kernels: list[Kernel], rows: int) -> dict[str, int]:
@@ -161,12 +162,24 @@ def _check_profit(kernel: Kernel, kernels: list[Kernel], band: LiftedBand, befor
     _check_time(kernel, kernels, before)
     if inductor.generates_triton(inductor.device_of(kernel)):
         _check_tile(kernel, kernels, before)
-        _check_rows(kernel, kernels, band, before)
-        _check_programs(kernel, kernels, band, before)
+        rows = _rows_of_block(kernel, kernels, band, before)
+        _check_rows(kernel, kernels, band, before, rows)
+        _check_programs(kernel, kernels, band, before, rows)
         _check_long_rows(kernel, kernels, band, before)
 
 
-def _check_rows(kernel: Kernel, kernels: list[Kernel], band: LiftedBand, before: _Before) -> None:
+def _rows_of_block(kernel: Kernel, kernels: list[Kernel], band: LiftedBand, before: _Before) -> int:
+    """Return how many rows a block of a kernel is going to have: more where they are side by side in memory.
+
+    Only if all that it accesses is: of what is contiguous along a row, lanes have other elements side by side, and how
+    long that takes in larger blocks was not measured.  The code generator is asked last, as that takes its time.
+    """
+    few, many = (rows_of_block(band, before.unrolled, side_by_side) for side_by_side in (False, True))
+    asks = many > few and _beside_rows(kernel, kernels, band, before, few) > 0 and inductor.is_far_along_rows(kernel)
+    return many if asks and codegen.has_rows_side_by_side(kernel) else few
+
+
+def _check_rows(kernel: Kernel, kernels: list[Kernel], band: LiftedBand, before: _Before, rows: int) -> None:
     """Raise Unsupported where a kernel that keeps whole rows moves more bytes beside them than it saves.
 
     A row along which memory is far apart is for a tile of many rows, as Inductor has it: a block has too few.  In the
@@ -176,25 +189,25 @@ def _check_rows(kernel: Kernel, kernels: list[Kernel], band: LiftedBand, before:
     names, alone = sorted(kernel.get_operation_names()), len(kernels) == 1
     if alone and not (band.in_registers and _gains(kernel, kernels[0], band.registers, before.loaded)):
         raise Unsupported(Reason.not_profitable, f"{names}: other loops, and nothing less to load")
-    beside = _beside_rows(kernel, kernels, band, before)
+    beside = _beside_rows(kernel, kernels, band, before, rows)
     saved = saved_bytes(kernel.get_operation_names(), kernels) if beside else 0
     if beside > max(saved, 0):
         detail = f"one kernel {_saving(saved)}, and moves {beside / 2**20:.1f} MB beside its rows"
         raise Unsupported(Reason.not_profitable, f"{names}: {detail}")
 
 
-def _beside_rows(kernel: Kernel, kernels: list[Kernel], band: LiftedBand, before: _Before) -> int:
+def _beside_rows(kernel: Kernel, kernels: list[Kernel], band: LiftedBand, before: _Before, rows: int) -> int:
     """Return the bytes that a kernel of rows moves beside those that it uses, a block of rows at a time.
 
     Around what it loads into the rows that it keeps, and around what was stored in tiles, in another order of the rows,
     or, of one kernel that looped over its rows, in blocks of many.
     """
-    beside, rows = 0, rows_of_block(band, before.unrolled)
+    beside = 0
     if band.in_registers and band.registers is not None:
         beside += inductor.bytes_beside_rows(kernel, 1 if len(kernels) == 1 else rows, _tiled(kernels))
     if len(kernels) == 1 or inductor.reduces(kernel):
-        stored = inductor.bytes_beside_stores(kernel, rows)
-        beside += sum(max(moved - before.stored.get(name, 0), 0) for name, moved in stored.items())
+        stored, apart = inductor.bytes_beside_stores(kernel, rows), before.stored.get(rows, {})
+        beside += sum(max(moved - apart.get(name, 0), 0) for name, moved in stored.items())
     return beside
 
 
@@ -203,12 +216,13 @@ def _unrolled_reductions(band: LiftedBand, nodes: dict[str, LoopNode]) -> bool:
     return any(not n.reduce_sizes and prod(inductor.node_sizes(nodes[n.name])[1]) != 1 for n in band.nodes)
 
 
-def _check_programs(kernel: Kernel, kernels: list[Kernel], band: LiftedBand, before: _Before) -> None:
+def _check_programs(kernel: Kernel, kernels: list[Kernel], band: LiftedBand, before: _Before, rows: int) -> None:
     """Raise Unsupported where a kernel of few rows leaves more of a GPU idle than it saves, in the place of several."""
     if len(kernels) == 1:
         return
     device = inductor.device_of(kernel)
-    lost, programs = lost_bytes(kernel, band, device, before.executed, before.unrolled)
+    programs = programs_of(band, rows)
+    lost = lost_bytes(kernel, programs, device, before.executed, before.unrolled)
     saved = saved_bytes(kernel.get_operation_names(), kernels) if lost else 0
     if lost > saved:
         detail = f"one kernel {_saving(saved)}, and {programs} programs lose the time of {lost / 2**20:.1f} MB"

@@ -13,6 +13,7 @@ from ..triton.profitability import (
     SHARES_OF_ONE,
     UNROLLED_REGISTERS,
     Row,
+    block_of_rows_side_by_side,
     power_of_2,
     rows_and_warps,
 )
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
 #: were compiled for an H100, 0.43 to 1.27 in all.  Of kernels that compute values again (`benchmarks/recomputed.py`) it
 #: is what their time gives: nine took 0.8 to 1.3 of the estimate.
 EMITTED = 0.75
+
+#: Warps of a block, at most, of which a multiprocessor has registers for two: ConvNeXt's norm of 256 channels takes 102
+#: to 123 a thread (cubins).
+WARPS_OF_TWO = 8
 
 #: Elements of a program of Inductor's of few elements without a reduction.
 ELEMENTS_OF_PROGRAM = 256
@@ -49,25 +54,26 @@ def executed(kernel: Kernel, beside: float = inductor.BESIDE) -> Executed:
     return Executed(EMITTED * inductor.instructions_of(kernel, beside) / INSTRUCTIONS_A_BYTE, _programs(kernel))
 
 
-def lost_bytes(
-    kernel: Kernel, band: LiftedBand, device: torch.device, apart: Iterable[Executed], unrolled: bool
-) -> tuple[int, int]:
-    """Return (bytes that a GPU moves in the time which a band's kernel takes longer, how many programs it has).
-
-    apart: of the kernels that it replaces; unrolled: lanes reduce by themselves what had a program for a few elements
-    of each row, and has one for whole rows now.
-    """
+def programs_of(band: LiftedBand, rows: int) -> int:
+    """Return how many programs a band's kernel has with so many rows a block; 0 of one that reduces nothing."""
     reducing = [node for node in band.nodes if node.reduce_sizes]
-    rows = max((inductor.size_hint(prod(node.iter_sizes)) for node in reducing), default=0)
-    programs = -(-rows // rows_of_block(band, unrolled))
+    return -(-max((inductor.size_hint(prod(node.iter_sizes)) for node in reducing), default=0) // rows)
+
+
+def lost_bytes(kernel: Kernel, programs: int, device: torch.device, apart: Iterable[Executed], unrolled: bool) -> int:
+    """Return the bytes that a GPU moves in the time which a kernel of so many programs takes longer.
+
+    programs: 0 where it does not matter; apart: of the kernels that it replaces; unrolled: lanes reduce by themselves
+    what had a program for a few elements of each row, and has one for whole rows now.
+    """
     if not programs:
-        return 0, 0
+        return 0
     processors = inductor.multiprocessors(device)
     lost = sum(max(one.moved * _longer(programs, one.programs, processors), 0) for one in apart)
     if unrolled:
         idle = max(processors - programs, 0)
         lost = max(lost, sum(inductor.bytes_touched(kernel).values()) * idle / (programs * SHARES_OF_ONE))
-    return int(lost), programs
+    return int(lost)
 
 
 def _longer(programs: int, before: int, processors: int) -> float:
@@ -76,13 +82,21 @@ def _longer(programs: int, before: int, processors: int) -> float:
     return processors / busy - processors / busy_before
 
 
-def rows_of_block(band: LiftedBand, unrolled: bool) -> int:
-    """Return how many rows a block of a band's kernel has: one, unless it keeps them."""
+def rows_of_block(band: LiftedBand, unrolled: bool, side_by_side: bool = False) -> int:
+    """Return how many rows a block of a band's kernel has: one, unless it keeps them.
+
+    side_by_side: rows, not their elements, are contiguous, and a block has as many as a sector of memory needs.  That
+    is no gain for sure where a multiprocessor has room for one such block only, which loads nothing while it computes.
+    """
     if not band.in_registers or band.registers is None:
         return 1
+    row = row_of_block(band, unrolled)
     lanes = power_of_2(max(prod(map(int, node.reduce_sizes)) for node in band.nodes))
-    rows, _ = rows_and_warps(row_of_block(band, unrolled), lanes) or (1, 0)
-    return rows
+    block = rows_and_warps(row, lanes)
+    if block and side_by_side:
+        larger = block_of_rows_side_by_side(block, max(lanes, row.registers))
+        block = larger if larger[1] <= WARPS_OF_TWO else block
+    return block[0] if block else 1
 
 
 def row_of_block(band: LiftedBand, unrolled: bool) -> Row:

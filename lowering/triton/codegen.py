@@ -123,6 +123,15 @@ def make_inner_persistent(scheduler: Scheduler, device: torch.device, kernel: Ke
     return inner
 
 
+def has_rows_side_by_side(kernel: Kernel) -> bool:
+    """Return True if rows of a kernel of reductions, not their elements, are contiguous: a block has more of them."""
+    from torch._inductor.virtualized import V
+
+    device = inductor.device_of(kernel)
+    with V.graph.set_current_device(device):
+        return not _bridge_backend(kernel.scheduler, device).bridge_takes_for_inner(kernel)
+
+
 def run_in_lanes(scheduler: Scheduler, device: torch.device) -> None:
     """Have kernels of this scheduler know `ops_table.GUARDED` and `ops_table.SEGMENTED`, and draw alike."""
     _bridge_backend(scheduler, device)

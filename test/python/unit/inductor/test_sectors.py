@@ -88,3 +88,21 @@ def test_a_step_of_merged_loops_is_found_in_the_loop_around_it():
 def test_stores_into_a_sector_meet_on_their_way_to_memory():
     load, store = access([(1, 784)]), access([(1, 784)], stores=True)
     assert load.beside == 1000 * 30 and store.beside == 1000 * 14
+
+
+@pytest.mark.parametrize(
+    ("function", "is_far"),
+    [
+        (lambda x: x.amax(0), True),
+        (lambda x: x.amax(1), False),
+        (lambda x: (x + x.t()).amax(0), False),
+    ],
+)
+def test_columns_are_far_apart_in_memory(function, is_far):
+    found: list[bool] = []
+
+    def look(kernels):
+        found.append(all(sectors.is_far_along_rows(kernel) for kernel in kernels))
+
+    look_at_gpu_schedule(function, [torch.empty(COLUMNS, COLUMNS)], look)
+    assert found == [is_far]

@@ -57,6 +57,19 @@ def test_rows_are_not_read_across_memory_to_spare_a_transpose():
     assert group.kernels_after == group.kernels_before == 2
 
 
+def normed_channels(x, weight, residual):
+    """ConvNeXt's norm of the channels of each pixel, which are stored in planes."""
+    centred = x - x.mean(1, keepdim=True)
+    normed = centred * torch.rsqrt(centred.pow(2).mean(1, keepdim=True) + 1e-6)
+    return torch.nn.functional.gelu(weight[:, None, None] * normed) + residual
+
+
+def test_rows_side_by_side_are_judged_by_the_block_that_they_get():
+    """The code generator gave the block 32 pixels, a sector of each channel, and the judge knew of 8: 2 kernels."""
+    x, residual = (torch.empty(16, 256, 56, 56, dtype=torch.bfloat16) for _ in range(2))
+    assert kernels(normed_channels, x, torch.empty(256, dtype=torch.bfloat16), residual) == (2, 1)
+
+
 def test_sums_of_columns_have_launches_of_their_own():
     inputs = torch.randn(100, 4096), torch.randn(130, 4096), torch.randn(4096)
     before, after = kernels(sums_of_columns, *inputs)
@@ -67,7 +80,7 @@ def test_sums_of_columns_have_launches_of_their_own():
 def test_other_loops_alone_are_no_gain():
     kernel = SimpleNamespace(get_operation_names=lambda: {"op0"})
     with pytest.raises(Unsupported, match="nothing less to load") as refusal:
-        commit._check_rows(kernel, [kernel], SimpleNamespace(in_registers=False), commit._Before(0, [], False))
+        commit._check_rows(kernel, [kernel], SimpleNamespace(in_registers=False), commit._Before(0, [], False), 1)
     assert refusal.value.reason is Reason.not_profitable
 
 
@@ -79,9 +92,9 @@ def test_other_loops_are_a_gain_where_less_is_loaded(monkeypatch, before):
     monkeypatch.setattr(commit.inductor, "bytes_loaded", lambda kernel: 100)
     monkeypatch.setattr(commit.inductor, "bytes_beside_stores", lambda kernel, rows: {})
     if before > 100:
-        return commit._check_rows(kernel, [kernel], band, commit._Before(before, [], False))
+        return commit._check_rows(kernel, [kernel], band, commit._Before(before, [], False), 1)
     with pytest.raises(Unsupported, match="nothing less to load"):
-        commit._check_rows(kernel, [kernel], band, commit._Before(before, [], False))
+        commit._check_rows(kernel, [kernel], band, commit._Before(before, [], False), 1)
 
 
 @pytest.mark.parametrize("rows", [8, 1])
@@ -92,11 +105,10 @@ def test_a_row_is_not_kept_whose_stores_need_a_block_of_many(monkeypatch, rows):
     monkeypatch.setattr(commit.inductor, "bytes_loaded", lambda kernel: 100)
     monkeypatch.setattr(commit.inductor, "bytes_beside_stores", lambda kernel, rows: {"buf0": 10} if rows == 1 else {})
     monkeypatch.setattr(commit, "saved_bytes", lambda names, kernels: 0)
-    monkeypatch.setattr(commit, "rows_of_block", lambda band, unrolled: rows)
     if rows > 1:
-        return commit._check_rows(kernel, [kernel], band, commit._Before(200, [], False))
+        return commit._check_rows(kernel, [kernel], band, commit._Before(200, [], False), rows)
     with pytest.raises(Unsupported, match="beside its rows"):
-        commit._check_rows(kernel, [kernel], band, commit._Before(200, [], False))
+        commit._check_rows(kernel, [kernel], band, commit._Before(200, [], False), rows)
 
 
 @pytest.mark.parametrize(("lost", "pays"), [(1 << 20, True), (8 << 20, False)])
@@ -104,14 +116,15 @@ def test_few_programs_may_lose_more_time_than_a_launch(monkeypatch, lost, pays):
     """Of a token's heads all but one had a program each, and the cache's position was counted up in another kernel."""
     kernel = SimpleNamespace(get_operation_names=lambda: {"op0"})
     monkeypatch.setattr(commit.inductor, "device_of", lambda kernel: None)
-    monkeypatch.setattr(commit, "lost_bytes", lambda *_: (lost, 1))
+    monkeypatch.setattr(commit, "lost_bytes", lambda *_: lost)
+    monkeypatch.setattr(commit, "programs_of", lambda *_: 1)
     monkeypatch.setattr(commit, "saved_bytes", lambda names, kernels: commit.LAUNCH_BYTES)
     before = commit._Before(0, [], unrolled=False)
-    commit._check_programs(kernel, [kernel], None, before)  # other loops alone are judged by what is loaded
+    commit._check_programs(kernel, [kernel], None, before, 1)  # other loops alone are judged by what is loaded
     if pays:
-        return commit._check_programs(kernel, [kernel, kernel], None, before)
+        return commit._check_programs(kernel, [kernel, kernel], None, before, 1)
     with pytest.raises(Unsupported, match=r"1 programs lose the time of 8\.0 MB") as refusal:
-        commit._check_programs(kernel, [kernel, kernel], None, before)
+        commit._check_programs(kernel, [kernel, kernel], None, before, 1)
     assert refusal.value.reason is Reason.not_profitable
 
 

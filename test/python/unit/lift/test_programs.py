@@ -38,16 +38,17 @@ def band_of(count, registers=1024, lanes=1024):
     ("count", "moved", "lost"), [(1, 1 << 18, 131 << 16), (66, 1 << 24, 1 << 22), (132, 1 << 30, 0)]
 )
 def test_one_multiprocessor_moves_a_thirty_third_of_all(gpu, count, moved, lost):
-    assert programs.lost_bytes(kernel_of(moved=moved), band_of(count), None, [], True) == (lost, count)
+    assert programs.programs_of(band_of(count), 1) == count
+    assert programs.lost_bytes(kernel_of(moved=moved), count, None, [], True) == lost
 
 
 def test_instructions_of_one_program_are_counted_against_those_of_many(gpu):
     """32 heads of one token as one row; the same instructions in 32 programs of Inductor's took a 32nd."""
     apart = programs.executed(kernel_of(([32], [128]), ([32, 128], []), executed=71000))
     assert apart == (pytest.approx(71000 * programs.EMITTED / INSTRUCTIONS_A_BYTE), 32)
-    assert programs.lost_bytes(kernel_of(), band_of(1), None, [apart], False) == (int(apart.moved * 132 * 31 / 32), 1)
+    assert programs.lost_bytes(kernel_of(), 1, None, [apart], False) == int(apart.moved * 132 * 31 / 32)
     for rows in (32, 64, 4096):
-        assert programs.lost_bytes(kernel_of(), band_of(rows), None, [apart], False) == (0, rows)
+        assert programs.lost_bytes(kernel_of(), rows, None, [apart], False) == 0
 
 
 def test_kernels_without_a_reduction_have_programs_of_some_elements(gpu):
@@ -56,7 +57,8 @@ def test_kernels_without_a_reduction_have_programs_of_some_elements(gpu):
 
 def test_a_band_without_a_reduction_is_not_judged(gpu):
     band = SimpleNamespace(nodes=[SimpleNamespace(iter_sizes=[4], reduce_sizes=[])], in_registers=False, registers=None)
-    assert programs.lost_bytes(kernel_of(), band, None, [programs.Executed(1e9, 132)], False) == (0, 0)
+    assert programs.programs_of(band, 1) == 0
+    assert programs.lost_bytes(kernel_of(), 0, None, [programs.Executed(1e9, 132)], False) == 0
 
 
 def test_lanes_that_reduce_have_half_a_block():
@@ -64,6 +66,14 @@ def test_lanes_that_reduce_have_half_a_block():
     assert [programs.rows_of_block(band, unrolled) for unrolled in (False, True)] == [16, 8]
     band.in_registers = False
     assert programs.rows_of_block(band, True) == 1
+
+
+def test_rows_side_by_side_have_larger_blocks():
+    band = band_of(64, registers=128, lanes=256)
+    assert [programs.rows_of_block(band, False, side_by_side) for side_by_side in (False, True)] == [8, 32]
+    assert programs.programs_of(band, 32) == 2
+    band = band_of(64, registers=256, lanes=512)  # a multiprocessor has room for one block of 32
+    assert programs.rows_of_block(band, False, True) == programs.rows_of_block(band, False)
 
 
 def test_lanes_that_reduce_to_states_have_blocks_by_all_that_they_load():
