@@ -8,11 +8,14 @@ from __future__ import annotations
 import ast
 import contextlib
 import ctypes
+import dataclasses
+import functools
 import inspect
 import itertools
 import os
 import textwrap
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
@@ -139,6 +142,50 @@ def _patch_tensor_class(original: Callable) -> Callable:
     return patch
 
 
+def _patch_once(original: Callable) -> Callable:
+    """Wrap the interpreter's patching of Triton's language, which looks at all of it for each call of a device function.
+
+    What is patched stays so until `interpreted_triton` ends, which restores it.
+    """
+    patched: set[int] = set()
+
+    def patch(function: Callable) -> SimpleNamespace:
+        modules = {id(value) for value in function.__globals__.values() if value is tl or value is tl.core}
+        if not modules <= patched:
+            original(function)
+            patched.update(modules)
+        return SimpleNamespace(restore=lambda: None)
+
+    return patch
+
+
+def _cached_np_dtype(original: Callable) -> Callable:
+    """Wrap the interpreter's choice of NumPy's type, which makes a table of all of them for each array."""
+    of_scalar = functools.cache(original)
+
+    def np_dtype(dtype: tl.dtype) -> np.dtype:
+        return original(dtype) if dtype.is_ptr() or dtype.scalar.is_ptr() else of_scalar(dtype.scalar)
+
+    return np_dtype
+
+
+def _cached_tuple_type(original: Callable) -> Callable:
+    """Wrap the choice of a tuple's type, which spells out the types of all sizes for the shape of each tensor."""
+    of_sizes = functools.cache(lambda *sizes: original([tl.constexpr(size) for size in sizes]))
+
+    def tuple_type(values: list[Any], fields: object = None) -> Any:
+        sizes = [value.value for value in values if isinstance(value, tl.constexpr) and type(value.value) is int]
+        return original(values, fields) if fields or len(sizes) < len(values) else of_sizes(*sizes)
+
+    return tuple_type
+
+
+def _options() -> interpreter.InterpreterOptions:
+    """Return the interpreter's options, less the checks for overflows that it computes and ignores."""
+    options = interpreter.interpreter_builder.options
+    return dataclasses.replace(options, sanitize_overflow=options.sanitize_overflow and options.debug)
+
+
 def _exact_cast(original: Callable) -> Callable:
     """Replace the interpreter's casts, which take bfloat16, but to and from float32, for the integer of its bits."""
 
@@ -199,9 +246,10 @@ def _combined(
     return [np.broadcast_to(h, d.shape).astype(d.dtype) for h, d in zip(handles, first, strict=True)]
 
 
-def _takes_blocks(combine: interpreter.InterpretedFunction) -> bool:
+@functools.cache
+def _takes_blocks(combine: Callable) -> bool:
     """Return True if a combine function also works on blocks: `not` and `and` are Python's, and ask for one truth."""
-    tree = ast.parse(textwrap.dedent(inspect.getsource(combine.fn)))
+    tree = ast.parse(textwrap.dedent(inspect.getsource(combine)))
     return not any(isinstance(node, (ast.Not, ast.BoolOp)) for node in ast.walk(tree))
 
 
@@ -214,7 +262,7 @@ def _reduce_by_halves(self: interpreter.ReduceOps, values: tuple[tl.tensor, ...]
 
     Neighbours are combined, then those of the results, as on the device: the order of a sum is a tree's.
     """
-    if not _takes_blocks(self.combine_fn):
+    if not _takes_blocks(self.combine_fn.fn):
         return _reduce_by_elements(self, values)
     whole = self.axis is None
     values, axis = self.unravel(values, self.axis)
@@ -231,7 +279,7 @@ def _reduce_by_halves(self: interpreter.ReduceOps, values: tuple[tl.tensor, ...]
 
 def _scan_by_slices(self: interpreter.ScanOps, values: tuple[tl.tensor, ...]) -> list[tl.tensor]:
     """Replace the interpreter's scan, which calls the combine function for each element, by one for each index."""
-    if not _takes_blocks(self.combine_fn):
+    if not _takes_blocks(self.combine_fn.fn):
         return _scan_by_elements(self, values)
     dtypes = [value.dtype for value in values]
     data = [value.handle.data for value in values]
@@ -246,6 +294,8 @@ def interpreted_triton() -> Iterator[None]:
     """Have Triton interpret what is decorated within, and its own functions."""
     rewritten, builder = interpreter.InterpretedFunction.rewritten_fn, interpreter.InterpreterBuilder
     replacements: dict[str, Any] = {
+        "_get_np_dtype": _cached_np_dtype(interpreter._get_np_dtype),
+        "_patch_lang": _patch_once(interpreter._patch_lang),
         "_patch_lang_tensor": _patch_tensor_class(interpreter._patch_lang_tensor),
         "_convert_float": _exact_convert_float(interpreter._convert_float),
     }
@@ -257,6 +307,8 @@ def interpreted_triton() -> Iterator[None]:
         mock.patch.multiple(interpreter, **replacements),
         mock.patch.object(interpreter.ReduceOps, "generic_reduce", _reduce_by_halves),
         mock.patch.object(interpreter.ScanOps, "generic_scan", _scan_by_slices),
+        mock.patch.object(tl.core, "_type_for_tuple_values", _cached_tuple_type(tl.core._type_for_tuple_values)),
+        mock.patch.object(interpreter.interpreter_builder, "options", _options()),
         mock.patch.object(builder, "cast_impl", _exact_cast(builder.cast_impl)),
         mock.patch.object(builder, "create_atomic_rmw", _contiguous_atomic(builder.create_atomic_rmw)),
         _restored_attributes(_PATCHED_BY_INTERPRETER),

@@ -65,6 +65,25 @@ def test_triton_is_interpreted_within_the_block_only_and_after_an_error_too():
     assert os.environ.get("TRITON_INTERPRET") == environment
 
 
+def rows(source, result, SIZE: tl.constexpr):
+    row = tl.load(source + tl.arange(0, SIZE))
+    tl.store(result, tl.sum(row, 0) + tl.max(tl.sigmoid(row), 0) + tl.sum(tl.flip(row, 0), 0))
+
+
+def test_triton_is_patched_once_and_not_for_each_call_of_a_device_function(monkeypatch):
+    """The interpreter looked at all members of Triton's language for each: half of the time of a kernel."""
+    patched, patch = [], interpreter._patch_lang
+    monkeypatch.setattr(interpreter, "_patch_lang", lambda function: (patched.append(function), patch(function))[1])
+    before = [dict(vars(owner)) for owner in stubs._PATCHED_BY_INTERPRETER]
+    source, result = torch.zeros(4), torch.zeros(3)
+    with stubs.interpreted_triton():
+        triton.jit(rows)[(2,)](source, result, SIZE=4)
+        triton.jit(rows)[(2,)](source, result, SIZE=4)
+    assert result[0] == 0.5
+    assert 1 <= len(patched) <= 2  # for what has Triton's language in its globals, and what has the core of it
+    assert [dict(vars(owner)) for owner in stubs._PATCHED_BY_INTERPRETER] == before
+
+
 def test_conversions_round_to_nearest_and_saturate():
     data = np.array([1.99999, -1.99999, 1000.0], dtype=np.float32)
     with stubs.interpreted_triton():
