@@ -143,7 +143,7 @@ def _patch_tensor_class(original: Callable) -> Callable:
 
 
 def _patch_once(original: Callable) -> Callable:
-    """Wrap the interpreter's patching of Triton's language, which looks at all of it for each call of a device function.
+    """Wrap the interpreter's patching of Triton's language, which looks at all of it for each call in a kernel.
 
     What is patched stays so until `interpreted_triton` ends, which restores it.
     """

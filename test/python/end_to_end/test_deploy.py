@@ -44,14 +44,14 @@ class TestPackage:
         x = torch.randn(number, 64)
         torch.testing.assert_close(tuple(torch._inductor.aoti_load_package(path)(x)), module(x))
 
-    def test_process_without_bridge_runs_it(self, package, python):
+    def test_process_without_bridge_runs_it(self, package, fork):
         code = f"""
         import sys, torch
         x = torch.linspace(-1, 1, 7 * 64).reshape(7, 64)
         (result,) = torch._inductor.aoti_load_package({package[1]!r})(x)
         print("bridge" in sys.modules, float(result.double().sum()))
         """
-        loaded, total = python(code).split()
+        loaded, total = fork(code).split()
         (expected,) = package[0](torch.linspace(-1, 1, 7 * 64).reshape(7, 64))
         assert loaded == "False"
         assert float(total) == pytest.approx(float(expected.double().sum()), rel=1e-4)
@@ -98,11 +98,11 @@ print(json.dumps([hits > 0, bridge.report().graphs, len(bridge.report().fused), 
 """
 
 
-def test_cache_artifacts(python, tmp_path):
+def test_cache_artifacts(fork, tmp_path):
     """What one machine has compiled another loads, and neither compiles it again nor loads MLIR."""
     path = str(tmp_path / "artifacts")
     caches = [str(tmp_path / name) for name in ("first", "second")]
-    first = python(SAVE.format(load=False, path=path), TORCHINDUCTOR_CACHE_DIR=caches[0])
+    first = fork(SAVE.format(load=False, path=path), TORCHINDUCTOR_CACHE_DIR=caches[0])
     assert json.loads(first) == [False, 1, 1, True]
-    second = python(SAVE.format(load=True, path=path), TORCHINDUCTOR_CACHE_DIR=caches[1])
+    second = fork(SAVE.format(load=True, path=path), TORCHINDUCTOR_CACHE_DIR=caches[1])
     assert json.loads(second) == [True, 0, 0, False]

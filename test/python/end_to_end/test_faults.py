@@ -252,8 +252,12 @@ import torch._dynamo
 from functions import plain, rows, sample
 from bridge.backend import bridge as backend
 import bridge
+import torch._functorch.config
+import torch._inductor.config
 from torch._dynamo.utils import counters
 
+torch._inductor.config.fx_graph_cache = False
+torch._functorch.config.enable_autograd_cache = False
 with warnings.catch_warnings(record=True) as caught, torch.no_grad():
     warnings.simplefilter("always")
     for _ in range(2):
@@ -265,9 +269,8 @@ print(json.dumps([str(bridge.report()), counters["bridge"], said]))
 
 
 class TestMlir:
-    def test_missing(self, python):
-        caches = {"TORCHINDUCTOR_FX_GRAPH_CACHE": "0", "TORCHINDUCTOR_AUTOGRAD_CACHE": "0"}
-        text, counters, said = json.loads(python(MISSING_MLIR, BRIDGE_STRICT="1", **caches))
+    def test_missing(self, fork):
+        text, counters, said = json.loads(fork(MISSING_MLIR, BRIDGE_STRICT="1"))
         assert "changed, the largest" not in text and "[mlir_missing]" in text
         assert counters["refused.mlir_missing"] == 2
         assert len(said) == 1 and "mlir_missing" in said[0]
@@ -401,13 +404,13 @@ print(len(bridge.report().fused))
 """
 
 
-def test_a_process_that_is_killed_leaves_nothing_that_harms_the_next(python, tmp_path):
+def test_a_process_that_is_killed_leaves_nothing_that_harms_the_next(fork, tmp_path):
     folder, cache = tmp_path / "dump", str(tmp_path / "cache")  # with a graph from another test nothing would be killed
     for dump_dir in (str(folder), ""):  # with a dump, nothing is cached
         with pytest.raises(AssertionError):
-            python(KILLED, DIES="1", DUMP=dump_dir, BRIDGE_STRICT="1", TORCHINDUCTOR_CACHE_DIR=cache)
+            fork(KILLED, DIES="1", DUMP=dump_dir, BRIDGE_STRICT="1", TORCHINDUCTOR_CACHE_DIR=cache)
     assert list(folder.glob("*/*-affine.mlir"))
-    survivor = python(KILLED, DIES="0", DUMP="", BRIDGE_STRICT="1", TORCHINDUCTOR_CACHE_DIR=cache)
+    survivor = fork(KILLED, DIES="0", DUMP="", BRIDGE_STRICT="1", TORCHINDUCTOR_CACHE_DIR=cache)
     assert survivor.strip() == "1"
 
 

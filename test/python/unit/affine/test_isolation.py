@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import textwrap
 import threading
 import warnings
 from unittest import mock
@@ -194,10 +193,15 @@ def test_a_pass_that_fails_is_the_same_refusal(pipeline):
 FORK = """
 import os, sys
 import torch
+import torch._functorch.config
+import torch._inductor.config
 from functions import rows, sample
 from bridge.affine import isolation
 from bridge.backend import bridge as backend
 import bridge
+
+torch._inductor.config.fx_graph_cache = False
+torch._functorch.config.enable_autograd_cache = False
 
 def fused():
     torch._dynamo.reset()
@@ -216,11 +220,9 @@ assert fused() == 1 and isolation._helper.process.pid == helper
 print(helper)
 """
 
-CACHES = {"TORCHINDUCTOR_FX_GRAPH_CACHE": "0", "TORCHINDUCTOR_AUTOGRAD_CACHE": "0", "BRIDGE_STRICT": "1"}
 
-
-def test_a_forked_process_has_a_helper_of_its_own_and_none_outlives_its_process(python):
-    helper = int(python(textwrap.dedent(FORK), **CACHES))
+def test_a_forked_process_has_a_helper_of_its_own_and_none_outlives_its_process(fork):
+    helper = int(fork(FORK, BRIDGE_STRICT="1"))
     # Its pipe is closed: it ends by itself, which takes it a moment.
     for _ in range(100):
         if not _runs(helper):

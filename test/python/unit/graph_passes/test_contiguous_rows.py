@@ -7,6 +7,7 @@ import contextlib
 import pytest
 import torch
 import torch.nn.functional as F
+from uncompiled import without_cpp
 
 import bridge
 from bridge import graph_passes
@@ -61,7 +62,7 @@ def saved(function, tensors, **options):
     """(lines of the pass, strides of the values that are saved)."""
     torch._dynamo.reset()
     seen: list[tuple[list[str], set]] = []
-    with looked_at(seen), bridge.config.patch(options), torch._inductor.config.patch(force_disable_caches=True):
+    with looked_at(seen), bridge.config.patch(options), without_cpp():
         torch.compile(function, backend="bridge", fullgraph=True)(*tensors)
     return seen[0] if seen else ([], set())
 
@@ -123,14 +124,15 @@ def test_should_not_change_what_the_user_sees():
     """The result has eager's strides, whatever lies in memory before."""
     tensors = inputs(3)
     torch._dynamo.reset()
-    result = torch.compile(transformer, backend="bridge", fullgraph=True)(*tensors)
+    with without_cpp():
+        result = torch.compile(transformer, backend="bridge", fullgraph=True)(*tensors)
     assert result.stride() == transformer(*tensors).stride() == CHANNELS_FIRST
 
 
 def test_should_not_look_at_inference():
     seen: list[tuple[list[str], set]] = []
     torch._dynamo.reset()
-    with looked_at(seen), torch.no_grad():
+    with looked_at(seen), torch.no_grad(), without_cpp():
         torch.compile(loss, backend="bridge", fullgraph=True)(*inputs(3))
     assert seen == []
 

@@ -84,6 +84,24 @@ def test_triton_is_patched_once_and_not_for_each_call_of_a_device_function(monke
     assert [dict(vars(owner)) for owner in stubs._PATCHED_BY_INTERPRETER] == before
 
 
+def test_checks_for_overflows_whose_outcome_nobody_asks_for_are_not_computed():
+    builder, before = interpreter.interpreter_builder, interpreter.interpreter_builder.options
+    with stubs.interpreted_triton():
+        assert builder.options.sanitize_overflow is before.debug
+    assert builder.options is before
+
+
+def test_types_that_are_kept_are_those_that_triton_makes():
+    scalars = [tl.int1, tl.bfloat16, tl.float8e5, tl.int64, tl.pointer_type(tl.float32)]
+    dtypes = [*scalars, *(tl.block_type(scalar, [2, 4]) for scalar in scalars)]
+    tuples = [[], [tl.constexpr(2), tl.constexpr(4)], [tl.constexpr(True), tl.constexpr(1.0)], [2, tl.float32]]
+    plain = [*map(interpreter._get_np_dtype, dtypes), *(tl.core._type_for_tuple_values(t).name for t in tuples)]
+    with stubs.interpreted_triton():
+        for _ in range(2):
+            kept = [*map(interpreter._get_np_dtype, dtypes), *(tl.core._type_for_tuple_values(t).name for t in tuples)]
+            assert kept == plain
+
+
 def test_conversions_round_to_nearest_and_saturate():
     data = np.array([1.99999, -1.99999, 1000.0], dtype=np.float32)
     with stubs.interpreted_triton():

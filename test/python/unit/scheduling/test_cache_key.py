@@ -154,10 +154,10 @@ print(json.dumps([hits, bridge.report().graphs, "mlir" in sys.modules]))
 """
 
 
-def test_another_process_hits_and_does_not_load_mlir(python, inductor_cache):
+def test_another_process_hits_and_does_not_load_mlir(fork, inductor_cache):
     _empty(inductor_cache)
-    assert json.loads(python(SCRIPT)) == [[0, 0], 1, True]
-    assert json.loads(python(SCRIPT)) == [[1, 1], 0, False]
+    assert json.loads(fork(SCRIPT)) == [[0, 0], 1, True]
+    assert json.loads(fork(SCRIPT)) == [[1, 1], 0, False]
     _empty(inductor_cache)
 
 

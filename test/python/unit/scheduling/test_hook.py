@@ -123,7 +123,13 @@ SCRIPT = """
 import json, sys
 import torch
 import torch._dynamo
+import torch._functorch.config
+import torch._inductor.config
 from torch._inductor.utils import run_and_get_code
+
+# run_and_get_code sees what is generated, and nothing is where a cache has the graph.
+torch._inductor.config.fx_graph_cache = False
+torch._functorch.config.enable_autograd_cache = False
 
 def rows(x):
     gate, up = (x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)).chunk(2, dim=-1)
@@ -150,20 +156,18 @@ def code(function, backend):
 def codes(backend):
     return [code(function, backend) for function in (rows, pointwise, product, attention)]
 """
-#: run_and_get_code sees what is generated, and nothing is where a cache has the graph.
-NO_CACHES = {"TORCHINDUCTOR_FX_GRAPH_CACHE": "0", "TORCHINDUCTOR_AUTOGRAD_CACHE": "0"}
 
 
 class TestOutputCode:
-    def test_identical_to_a_process_without_bridge(self, python):
+    def test_identical_to_a_process_without_bridge(self, fork):
         without = "print(json.dumps(codes('inductor')))\nassert 'bridge' not in sys.modules"
-        untouched = json.loads(python(SCRIPT + without, **NO_CACHES))
+        untouched = json.loads(fork(SCRIPT + without))
         within = """
 from bridge.backend import bridge
 runs = [codes("inductor"), codes(bridge), codes(bridge), codes("inductor")]
 print(json.dumps(runs))
 """
-        before, first, second, after = json.loads(python(SCRIPT + within, **NO_CACHES))
+        before, first, second, after = json.loads(fork(SCRIPT + within))
         assert before == after == untouched
         assert first == second
         rows_code, *others = first

@@ -1,0 +1,24 @@
+"""For tests of what is decided, or of the code that is emitted: no C++ compiler, which takes seconds for each graph."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from unittest import mock
+
+import torch
+from torch._inductor.async_compile import AsyncCompile
+
+
+@contextlib.contextmanager
+def without_cpp() -> Iterator[None]:
+    """Have Inductor's C++ kernels do nothing: what is compiled within has results of the right form, and no numbers.
+
+    No cache may have a graph with them.
+    """
+    nothing = mock.Mock(return_value=lambda *args: None)
+    with (
+        torch._inductor.config.patch(force_disable_caches=True),
+        mock.patch.object(AsyncCompile, "cpp_pybinding", nothing),
+    ):
+        yield
