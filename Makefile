@@ -125,13 +125,12 @@ $(NEWEST)/.installed: $(NEWEST)/.torch $(WHEEL)
 	$(NEWEST)/bin/python -m pip install --force-reinstall --no-deps $(dir $(WHEEL))*.whl
 	touch $@
 
-# Without a precompiled header: to make it takes longer than the few C++ kernels of these tests.
 newest: $(NEWEST)/.installed
 
 newest-torch: $(NEWEST)/.torch
 
 test-newest: newest
-	cd $(NEWEST) && $(TEST_ENV) TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS=0 \
+	cd $(NEWEST) && $(TEST_ENV) \
 	  bin/pytest $(PARALLEL) --durations=10 --thin 12 $(PYTEST_ARGS) $(addprefix ../test/python/,$(NEWEST_TESTS))
 
 # vLLM asks for libraries of pictures and sound made for the same torch, which these tests do without: those of the
