@@ -130,8 +130,8 @@ newest: $(NEWEST)/.installed
 newest-torch: $(NEWEST)/.torch
 
 test-newest: newest
-	cd $(NEWEST) && $(TEST_ENV) \
-	  bin/pytest $(PARALLEL) --durations=10 --thin 12 $(PYTEST_ARGS) $(addprefix ../test/python/,$(NEWEST_TESTS))
+	cd $(NEWEST) && $(TEST_ENV) bin/pytest $(PARALLEL) --durations=10 --thin 12 $(PYTEST_ARGS) \
+	  $(addprefix ../test/python/,$(NEWEST_TESTS))
 
 # vLLM asks for libraries of pictures and sound made for the same torch, which these tests do without: those of the
 # index are made for a torch with CUDA, and do not load beside one without.
