@@ -177,7 +177,7 @@ def python(inductor_cache):
 
 @pytest.fixture
 def fork(inductor_cache):
-    """The same in a process that has torch already: of what is read when torch is imported it has the tests' values."""
+    """Runs Python code as `python` does, in a process that has torch already, with the settings of this one."""
 
     def run(code: str, **variables: str) -> str:
         status, out, err = forked.start(code, processes.environment(**variables)).ended(300)

@@ -10,8 +10,8 @@ from bridge.offline import demo
 RUN = "from bridge.offline import demo; demo.PAIRS = 3; raise SystemExit(demo.main())"
 
 
-def test_demo_shows_the_fusion(python):
-    shown = python(RUN)
+def test_demo_shows_the_fusion(fork):
+    shown = fork(RUN)
     assert "Kernels with Inductor: 2\n" in shown
     assert "Kernels with Bridge:   1\n" in shown
     assert shown.count("@triton.jit") == 1
