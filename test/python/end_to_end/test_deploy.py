@@ -29,7 +29,9 @@ def package(inductor_cache, tmp_path_factory):
     dimensions = {0: torch.export.Dim("rows", min=2, max=4096)}
     exported = torch.export.export(module, (sample(),), dynamic_shapes=(dimensions,))
     path = str(tmp_path_factory.mktemp("package") / "rows.pt2")
-    with bridge.enabled(strict=True) as report:
+    # A precompiled header takes longer than the one package that would use it.
+    without_header = torch._inductor.config.patch({"aot_inductor.precompile_headers": False})
+    with bridge.enabled(strict=True) as report, without_header:
         torch._inductor.aoti_compile_and_package(exported, package_path=path)
     return module, path, report
 
