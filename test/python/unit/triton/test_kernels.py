@@ -18,7 +18,7 @@ class Base:
 
     source = ""
     overrides = type("Overrides", (), {})
-    current_node = "op0"
+    current_node: object = "op0"
 
     def __init__(self, tiling, **kwargs):
         self.given, self.num_reduction = kwargs, 1
