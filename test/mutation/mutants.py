@@ -243,7 +243,7 @@ MUTANTS = [
         "guarded store",
         "code generation",
         "lowering/triton/kernels.py",
-        "        self.bridge_guards[id(guarded)] = guarded, mask\n",
+        "        self.bridge_guards[id(guarded)] = _Guard(guarded, value, mask, self.current_node)\n",
         "        self.bridge_guards.pop(id(guarded), None)\n",
     ),
     Mutant(
