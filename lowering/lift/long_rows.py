@@ -26,7 +26,7 @@ REGISTERS, MOST_REGISTERS = 1 << 16, 255
 #: place of 64 of 256 took 36 MB longer for 48 MB.
 SHARE = 1 / 3
 
-#: Rows that take so many times the registers of those before are longer ones.
+#: Rows that are kept in so many times the registers of what was loaded before are several.
 LONGER = 1.5
 
 
@@ -54,8 +54,8 @@ def keeps_long_rows(band: LiftedBand) -> bool:
 
 def lost_bytes(kernel: Kernel, band: LiftedBand, before: Rows) -> int:
     """Return the bytes that a GPU moves in the time which a band's kernel takes longer; before: of what it replaces."""
-    rows = longest_rows([kernel])
-    if not keeps_long_rows(band) or (rows.lanes <= before.lanes and rows.registers < LONGER * before.registers):
+    more = (band.registers or 0) >= LONGER * before.registers
+    if not keeps_long_rows(band) or not (more or longest_rows([kernel]).lanes > before.lanes):
         return 0
     return int(SHARE * sum(inductor.bytes_touched(kernel).values()))
 
