@@ -377,7 +377,7 @@ STATES = [
 PIECES = [
     Pattern(
         "weighted_layers", weighted_layers, sizes(8192, (13,), *[(ROWS, 1024)] * 13), sizes(5, (3,), *[(ROWS, 32)] * 3),
-        inductor=3, bridge=2, reached=2,
+        inductor=15, bridge=2, reached=2,  # 3 of numbers of rows; of symbols Inductor copies each piece by itself
     ),
     Pattern(
         "mean_of_softmaxes", mean_of_softmaxes, sizes(4096, *[(ROWS, 32000)] * 3), sizes(5, *[(ROWS, 96)] * 3),
