@@ -19,7 +19,7 @@ _SIZED = {aten.view.default, aten.reshape.default, aten._unsafe_view.default, at
 
 @dataclass(frozen=True)
 class Move:
-    """How a slice passes an operation.
+    """Say how a slice passes an operation.
 
     needs: its inputs, each with the dimension that is sliced, or None where all of it is needed;
     size: (dimension, length) of the result where that is an argument of the operation.

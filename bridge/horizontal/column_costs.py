@@ -22,6 +22,8 @@ from ..lowering.triton.profitability import (
     ELEMENTS_OF_THREAD,
     INSTRUCTIONS_A_BYTE,
     LAUNCH_BYTES,
+    MOST_REGISTERS,
+    REGISTERS,
     power_of_2,
     traffic,
 )
@@ -30,9 +32,6 @@ from .column_sums import Tile, in_blocks_of
 
 #: Registers of a thread for its rows, at most, where it may have fewer rows: code has up to a fourth more than that.
 MOST_THREAD_REGISTERS = 160
-
-#: Registers that a thread can have. GLA's gradient in blocks of 256 rows, eight at a time, is told 208 and has 168.
-THREAD_REGISTERS = 255
 
 #: Programs for each multiprocessor, at least: a bit less than one, as the last block need not be there.
 FEWEST_PROGRAMS = 0.9
@@ -64,10 +63,10 @@ ALL_BUSY = 24
 #: as in 24, twice as long in 3, and four times as long in 1.5 (`benchmarks/column_blocks.py`).
 MOST_BUSY = 5
 
-#: Registers of a multiprocessor, and of each element of a program's rows: always; for each buffer that is loaded; for
-#: each sum; for each value that is computed for one element after another.  So many programs run at a time as by the
-#: registers of their code (cubins of 45 kernels of `benchmarks/pairs.py`, Triton 3.9), or less by a fourth.
-REGISTERS = 1 << 16
+#: Registers of each element of a program's rows: always; for each buffer that is loaded; for each sum; for each value
+#: that is computed for one element after another.  So many programs run at a time as by the registers of their code
+#: (cubins of 45 kernels of `benchmarks/pairs.py`, Triton 3.9), or less by a fourth. GLA's gradient in blocks of 256
+#: rows, eight at a time, is told 208 a thread and has 168.
 ELEMENT_REGISTERS, LOAD_REGISTERS, SUM_REGISTERS, SERIAL_REGISTERS = 3.0, 0.5, 1.5, 1.0
 
 #: Bytes that memory moves before the first rows of a kernel over a tile are there, 1.5 us.
@@ -151,9 +150,7 @@ def fastest_first(tile: Tile, blocks: Sequence[int], processors: int) -> list[in
     elements = power_of_2(tile.width) / (32 * warps_of_row(tile.width))
     steps = {block: rows_of_step(tile.width, block) for block in blocks}
     cost = partial(_cost_with_parts, tile, work, processors)
-    few, most = (
-        max(limit / (work.registers * elements), fewest) for limit in (MOST_THREAD_REGISTERS, THREAD_REGISTERS)
-    )
+    few, most = (max(limit / (work.registers * elements), fewest) for limit in (MOST_THREAD_REGISTERS, MOST_REGISTERS))
     fitting = sorted((block for block in blocks if steps[block] <= few), key=cost)
     others = sorted((block for block in blocks if few < steps[block] <= most), key=cost)
     return [*fitting, *others] or sorted(blocks, key=cost)

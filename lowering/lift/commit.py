@@ -22,8 +22,7 @@ from ..triton.profitability import (
     traffic,
     traffic_of_one,
 )
-from .long_rows import Rows, keeps_long_rows, longest_rows, registers_of_thread
-from .long_rows import lost_bytes as bytes_of_long_rows
+from .long_rows import Rows, bytes_of_long_rows, keeps_long_rows, longest_rows, registers_of_thread
 from .loop_order import in_memory_order
 from .programs import Executed, executed, lost_bytes, programs_of, row_of_block, rows_of_block
 from .times import computed_again, computes_long, times_apart

@@ -1,4 +1,4 @@
-"""What a kernel loses that keeps longer rows than those in its place, or more of them: its threads have less room."""
+"""Estimate what a kernel loses that keeps longer rows than those in its place, or more: its threads have less room."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ... import inductor
 from ...inductor.protocols import Kernel
-from ..triton.profitability import LONGEST_IN_BLOCKS, power_of_2
+from ..triton.profitability import LONGEST_IN_BLOCKS, MOST_REGISTERS, REGISTERS, power_of_2, traffic
 
 if TYPE_CHECKING:
     from .band import LiftedBand
@@ -16,9 +16,6 @@ if TYPE_CHECKING:
 #: Elements of a long row that a thread has by Inductor's heuristic, but where there are fewer or more threads.
 ELEMENTS_OF_A_THREAD = 32
 FEWEST_THREADS, MOST_THREADS = 8 * 32, 16 * 32
-
-#: Registers of a multiprocessor, and of a thread.
-REGISTERS, MOST_REGISTERS = 1 << 16, 255
 
 #: Share of what a kernel moves that memory could move in the time that it takes longer, at least. On an H100
 #: (27 November 2026, torch 2.15) rows of 8192 registers in the place of eight of 1024 took 25 MB longer for 68 MB than
@@ -52,12 +49,12 @@ def keeps_long_rows(band: LiftedBand) -> bool:
     return band.in_registers and (band.registers or 0) > LONGEST_IN_BLOCKS and not band.state_registers
 
 
-def lost_bytes(kernel: Kernel, band: LiftedBand, before: Rows) -> int:
+def bytes_of_long_rows(kernel: Kernel, band: LiftedBand, before: Rows) -> int:
     """Return the bytes that a GPU moves in the time which a band's kernel takes longer; before: of what it replaces."""
     more = (band.registers or 0) >= LONGER * before.registers
     if not keeps_long_rows(band) or not (more or longest_rows([kernel]).lanes > before.lanes):
         return 0
-    return int(SHARE * sum(inductor.bytes_touched(kernel).values()))
+    return int(SHARE * traffic([inductor.bytes_touched(kernel)]))
 
 
 def registers_of_thread(kernel: Kernel) -> tuple[int, int]:

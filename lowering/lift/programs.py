@@ -1,4 +1,4 @@
-"""What a kernel loses that has fewer programs than those in its place: of few rows, it leaves multiprocessors idle."""
+"""Estimate what a kernel loses that has fewer programs than those before: with few rows, multiprocessors are idle."""
 
 from __future__ import annotations
 

@@ -135,6 +135,9 @@ CACHE_BYTES_A_BYTE = 5
 #: sum of 17 MB that GELU's gradient has written takes 4.2 us, of 34 MB that two others have written 20.
 CACHED_BYTES = 25e6
 
+#: Registers of a multiprocessor, and those that a thread can have.
+REGISTERS, MOST_REGISTERS = 1 << 16, 255
+
 #: Bytes that a GPU moves in the time of a launch: 2 us in a graph on an H100, where 256 MB take 100 us.
 LAUNCH_BYTES = 5 << 20
 

@@ -44,14 +44,14 @@ def test_the_longest_rows_are_those_of_any_kernel(gpu):
 )
 def test_longer_rows_or_more_of_them_take_a_share_longer(gpu, length, kept, lost):
     """What is loaded after the reduction, as angles are, needs no more room at a time."""
-    found = long_rows.lost_bytes(kernel_of(length, loaded=64), band_of(kept), Rows(4096, 4096))
+    found = long_rows.bytes_of_long_rows(kernel_of(length, loaded=64), band_of(kept), Rows(4096, 4096))
     assert found == (int(SHARE * (3 << 20)) if lost else 0)
 
 
 @pytest.mark.parametrize("band", [band_of(2048), band_of(None), band_of(4096, False), band_of(4096, True, 64)])
 def test_rows_of_which_a_block_has_several_are_not_judged(gpu, band):
     assert not long_rows.keeps_long_rows(band)
-    assert long_rows.lost_bytes(kernel_of(8192), band, Rows(1024, 1024)) == 0
+    assert long_rows.bytes_of_long_rows(kernel_of(8192), band, Rows(1024, 1024)) == 0
 
 
 @pytest.mark.parametrize(
