@@ -803,13 +803,13 @@ func.func @should_not_recompute_without_end(%t0: memref<64x128xf32>, %t1: memref
     }
     affine.for %j = 0 to 128 {
       %x = affine.load %t6[%i, 127 - %j] : memref<64x128xf32>
-      // expected-remark @+1 {{[budget_exceeded] too much would be computed again}}
       %y = affine.load %t6[%i, (%j + 1) mod 128] : memref<64x128xf32>
       %z = arith.mulf %x, %y : f32
       affine.store %z, %t7[%i, %j] : memref<64x128xf32>
     }
     affine.for %j = 0 to 128 {
       %x = affine.load %t7[%i, 127 - %j] : memref<64x128xf32>
+      // expected-remark @+1 {{[budget_exceeded] too much would be computed again}}
       %y = affine.load %t7[%i, (%j + 1) mod 128] : memref<64x128xf32>
       %z = arith.mulf %x, %y : f32
       affine.store %z, %t8[%i, %j] : memref<64x128xf32>
@@ -817,6 +817,75 @@ func.func @should_not_recompute_without_end(%t0: memref<64x128xf32>, %t1: memref
     affine.for %j = 0 to 128 {
       %x = affine.load %t8[%i, 127 - %j] : memref<64x128xf32>
       %y = affine.load %t8[%i, (%j + 1) mod 128] : memref<64x128xf32>
+      %z = arith.mulf %x, %y : f32
+      affine.store %z, %t9[%i, %j] : memref<64x128xf32>
+    }
+  } {bridge.band}
+  return
+}
+
+// -----
+
+// Each statement reads the first elements of a pair and of two pairs. The copies
+// double with each statement, but are copies of the same two values: they are
+// merged, once there are too many.
+
+// CHECK-LABEL: func.func @should_merge_equal_copies
+// CHECK-NOT: affine.load %arg8
+// CHECK: affine.store %{{.*}}, %arg9
+func.func @should_merge_equal_copies(%t0: memref<64x128xf32>, %t1: memref<64x128xf32>, %t2: memref<64x128xf32>, %t3: memref<64x128xf32>, %t4: memref<64x128xf32>, %t5: memref<64x128xf32>, %t6: memref<64x128xf32>, %t7: memref<64x128xf32>, %t8: memref<64x128xf32>, %t9: memref<64x128xf32>) {
+  affine.for %i = 0 to 64 {
+    affine.for %j = 0 to 128 {
+      %x = affine.load %t0[%i, (%j floordiv 2) * 2] : memref<64x128xf32>
+      %y = affine.load %t0[%i, (%j floordiv 4) * 4] : memref<64x128xf32>
+      %z = arith.mulf %x, %y : f32
+      affine.store %z, %t1[%i, %j] : memref<64x128xf32>
+    }
+    affine.for %j = 0 to 128 {
+      %x = affine.load %t1[%i, (%j floordiv 2) * 2] : memref<64x128xf32>
+      %y = affine.load %t1[%i, (%j floordiv 4) * 4] : memref<64x128xf32>
+      %z = arith.mulf %x, %y : f32
+      affine.store %z, %t2[%i, %j] : memref<64x128xf32>
+    }
+    affine.for %j = 0 to 128 {
+      %x = affine.load %t2[%i, (%j floordiv 2) * 2] : memref<64x128xf32>
+      %y = affine.load %t2[%i, (%j floordiv 4) * 4] : memref<64x128xf32>
+      %z = arith.mulf %x, %y : f32
+      affine.store %z, %t3[%i, %j] : memref<64x128xf32>
+    }
+    affine.for %j = 0 to 128 {
+      %x = affine.load %t3[%i, (%j floordiv 2) * 2] : memref<64x128xf32>
+      %y = affine.load %t3[%i, (%j floordiv 4) * 4] : memref<64x128xf32>
+      %z = arith.mulf %x, %y : f32
+      affine.store %z, %t4[%i, %j] : memref<64x128xf32>
+    }
+    affine.for %j = 0 to 128 {
+      %x = affine.load %t4[%i, (%j floordiv 2) * 2] : memref<64x128xf32>
+      %y = affine.load %t4[%i, (%j floordiv 4) * 4] : memref<64x128xf32>
+      %z = arith.mulf %x, %y : f32
+      affine.store %z, %t5[%i, %j] : memref<64x128xf32>
+    }
+    affine.for %j = 0 to 128 {
+      %x = affine.load %t5[%i, (%j floordiv 2) * 2] : memref<64x128xf32>
+      %y = affine.load %t5[%i, (%j floordiv 4) * 4] : memref<64x128xf32>
+      %z = arith.mulf %x, %y : f32
+      affine.store %z, %t6[%i, %j] : memref<64x128xf32>
+    }
+    affine.for %j = 0 to 128 {
+      %x = affine.load %t6[%i, (%j floordiv 2) * 2] : memref<64x128xf32>
+      %y = affine.load %t6[%i, (%j floordiv 4) * 4] : memref<64x128xf32>
+      %z = arith.mulf %x, %y : f32
+      affine.store %z, %t7[%i, %j] : memref<64x128xf32>
+    }
+    affine.for %j = 0 to 128 {
+      %x = affine.load %t7[%i, (%j floordiv 2) * 2] : memref<64x128xf32>
+      %y = affine.load %t7[%i, (%j floordiv 4) * 4] : memref<64x128xf32>
+      %z = arith.mulf %x, %y : f32
+      affine.store %z, %t8[%i, %j] : memref<64x128xf32>
+    }
+    affine.for %j = 0 to 128 {
+      %x = affine.load %t8[%i, (%j floordiv 2) * 2] : memref<64x128xf32>
+      %y = affine.load %t8[%i, (%j floordiv 4) * 4] : memref<64x128xf32>
       %z = arith.mulf %x, %y : f32
       affine.store %z, %t9[%i, %j] : memref<64x128xf32>
     }

@@ -13,7 +13,11 @@
 #include "mlir/Dialect/Affine/Analysis/Utils.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Dominance.h"
 #include "mlir/IR/IRMapping.h"
+#include "mlir/IR/PatternMatch.h"
+#include "mlir/Transforms/CSE.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
 namespace bridge {
 #define GEN_PASS_DEF_FORWARDSTORES
@@ -118,9 +122,29 @@ static int64_t countOperations(AffineForOp band) {
   return count;
 }
 
+/// Computes once what several copies compute: a lane that reads two values of
+/// another statement often needs the same values for both.
+static void mergeCopies(AffineForOp band) {
+  MLIRContext *context = band.getContext();
+  RewritePatternSet patterns(context);
+  AffineApplyOp::getCanonicalizationPatterns(patterns, context);
+  AffineLoadOp::getCanonicalizationPatterns(patterns, context);
+  SmallVector<Operation *> subscripted;
+  band.walk([&](Operation *op) {
+    if (isa<AffineApplyOp, AffineLoadOp>(op))
+      subscripted.push_back(op);
+  });
+  // Equal subscripts look equal only once they are composed.
+  (void)applyOpPatternsGreedily(subscripted, std::move(patterns));
+  IRRewriter rewriter(context);
+  DominanceInfo dominance(band->getParentOp());
+  eliminateCommonSubExpressions(rewriter, dominance, band);
+}
+
 /// Loads are replaced in program order, so that the copies need no forwarding
 /// themselves. The number of operations is limited: in a chain of statements
-/// that read two lanes each, the copies double with each statement.
+/// that read two lanes each, the copies double with each statement, unless they
+/// are copies of the same.
 std::optional<ForwardFailure> bridge::forwardStores(AffineForOp band,
                                                     bool excessPrecision,
                                                     int64_t &forwarded,
@@ -128,6 +152,10 @@ std::optional<ForwardFailure> bridge::forwardStores(AffineForOp band,
   int64_t limit = 4 * countOperations(band) + 256;
   llvm::SmallDenseSet<Operation *> proven;
   while (true) {
+    if (countOperations(band) > limit) {
+      mergeCopies(band);
+      proven.clear();
+    }
     auto flows = getInnerFlows(band);
     auto next = llvm::find_if(flows, [&](AffineLoadOp load) {
       if (!proven.contains(load) && !staysInLane(load, band))

@@ -30,6 +30,7 @@ KERNELS = {
     "silu(a) * b, NVFP4, sums of pairs": 1,
     "residual, RMSNorm, NVFP4": 1,
     "residual, RMSNorm, NVFP4, flat": 1,
+    "residual, RMSNorm, NVFP4, pairs": 1,
     "residual in place, RMSNorm, NVFP4": 1,
     "residual in place, RMSNorm, int8": 1,
     "residual in place, RMSNorm, int8, zero point": 1,
