@@ -13,6 +13,7 @@ from ..horizontal.independence import stay_in_order
 from ..horizontal.peak_memory import Room
 from ..inductor.protocols import Kernel, LoopNode, Schedule
 from ..lowering.lift.commit import rewrite, saved_bytes
+from ..lowering.lift.long_rows import bytes_while_computing
 from ..lowering.triton import codegen
 from ..lowering.triton.profitability import MAX_ROW_REGISTERS
 from ..reasons import Reason, Unsupported
@@ -99,11 +100,11 @@ class Commit:
         check_not_faulty({node.name for node in band.nodes})
         _check_whole(band, replaced)
         _check_order(band, self.schedule, [*(set(fused.positions) for fused in self.done), positions])
-        check = partial(self._check, positions)
+        check = partial(self._check, positions, band)
         kernel, decisions, undo = rewrite(band, self.nodes, [] if self.room is None else replaced, check)
         return Fused(kernel, frozenset(positions), tuple(decisions), undo)
 
-    def _check(self, positions: set[int], kernel: Kernel) -> None:
+    def _check(self, positions: set[int], band: LiftedBand, kernel: Kernel) -> None:
         """Raise Unsupported for a new kernel that cannot stand in the schedule, or needs too much memory."""
         _check_awaited(self.schedule, positions, kernel)
         if self.room is not None:
@@ -111,7 +112,8 @@ class Commit:
             if self.check_gain is not None:
                 self.check_gain(kernel, replaced)
             if self.taken:
-                check_worthwhile(self.taken, replaced, saved_bytes(kernel.get_operation_names(), replaced))
+                saved = saved_bytes(kernel.get_operation_names(), replaced) - bytes_while_computing(kernel, band)
+                check_worthwhile(self.taken, replaced, saved)
             self._check_room(self.room, positions, kernel)
 
     def _check_room(self, room: Room, positions: set[int], kernel: Kernel) -> None:

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ... import inductor
 from ...inductor.protocols import Kernel
-from ..triton.profitability import LONGEST_IN_BLOCKS, MOST_REGISTERS, REGISTERS, power_of_2, traffic
+from ..triton.profitability import (
+    LONGEST_IN_BLOCKS,
+    MAX_STAGED_REGISTERS,
+    MOST_REGISTERS,
+    REGISTERS,
+    power_of_2,
+    traffic,
+)
+from .programs import executed
 
 if TYPE_CHECKING:
     from .band import LiftedBand
@@ -55,6 +63,19 @@ def bytes_of_long_rows(kernel: Kernel, band: LiftedBand, before: Rows) -> int:
     if not keeps_long_rows(band) or not (more or longest_rows([kernel]).lanes > before.lanes):
         return 0
     return int(SHARE * traffic([inductor.bytes_touched(kernel)]))
+
+
+def bytes_while_computing(kernel: Kernel, band: LiftedBand) -> int:
+    """Return the bytes that a GPU could move while a band's kernel computes, and loads nothing.
+
+    A multiprocessor has room for one block of rows of more than MAX_STAGED_REGISTERS: 172 registers a thread for 16384
+    (a cubin, an H100).  A kernel of Inductor's that goes from row to row loads the next one meanwhile.
+    """
+    if not keeps_long_rows(band) or (band.registers or 0) <= MAX_STAGED_REGISTERS:
+        return 0
+    lengths = [prod(map(inductor.size_hint, node.reduce_sizes)) for node in band.nodes]
+    lanes = power_of_2(max(lengths)) / max(lengths)
+    return int(min(executed(kernel, beside=0).moved * lanes, traffic([inductor.bytes_touched(kernel)])))
 
 
 def registers_of_thread(kernel: Kernel) -> tuple[int, int]:
