@@ -272,6 +272,10 @@ def ForwardStores : Pass<"bridge-forward-stores", "::mlir::func::FuncOp"> {
     recomputed: `bridge-fuse-bands` refuses nests with a load that would need
     it.
 
+    What may be computed again is limited, as the copies may double with each
+    statement. At the limit equal copies are merged, and where that leaves too
+    many, the band is refused: `budget_exceeded`.
+
     Before:
 
     ```mlir
