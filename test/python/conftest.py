@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import gc
 import os
-import shutil
 import subprocess
 import sys
 import textwrap
 import zlib
-from pathlib import Path
 from unittest import mock
 
+import faster_compiler
 import forked
 import processes
 import pytest
@@ -78,17 +77,10 @@ def _is_chosen(item, thin: int) -> bool:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def faster_linker(tmp_path_factory):
-    """Have the C++ compiler link with gold where the machine has it: half a second less for each kernel, of two.
-
-    Also in processes that tests start: the compiler looks there for `ld`.
-    """
-    gold = shutil.which("ld.gold")
-    with pytest.MonkeyPatch.context() as patch:
-        if gold is not None:
-            folder = tmp_path_factory.mktemp("linker")
-            Path(folder, "ld").symlink_to(gold)
-            patch.setenv("COMPILER_PATH", str(folder), prepend=os.pathsep)
+def faster_cpp(request, tmp_path_factory):
+    """Have the C++ compiler do less for each kernel, but where all tests are run."""
+    faster = {} if request.config.getoption("--all") else faster_compiler.make(tmp_path_factory.mktemp("compiler"))
+    with mock.patch.dict(os.environ, faster):
         yield
 
 

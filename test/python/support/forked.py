@@ -23,6 +23,7 @@ _PRELOADED = [
     "torch._inductor.codegen.cuda_combined_scheduling",
     "torch._inductor.fx_passes.joint_graph",
     "torch._inductor.utils",
+    "warmed",
 ]
 
 
@@ -52,7 +53,7 @@ def start(code: str, environment: dict[str, str]) -> Forked:
     folder = tempfile.TemporaryDirectory()
     process = context.Process(target=_run, args=(textwrap.dedent(code), environment, folder.name))
     # The process that is forked starts with the first: a pool of compile processes would be no good after a fork.
-    with mock.patch.dict(os.environ, TORCHINDUCTOR_COMPILE_THREADS="1"):
+    with mock.patch.dict(os.environ, TORCHINDUCTOR_COMPILE_THREADS="1", PYTHONPATH=environment["PYTHONPATH"]):
         process.start()
     return Forked(process, folder)
 
