@@ -10,13 +10,14 @@ import os
 import subprocess
 import sys
 import textwrap
-import zlib
+from pathlib import Path
 from unittest import mock
 
 import faster_compiler
 import forked
 import processes
 import pytest
+import sampling
 import torch
 
 import bridge
@@ -29,6 +30,14 @@ os.environ.setdefault("TORCHINDUCTOR_VEC_ISA_OK", "1")
 def pytest_addoption(parser):
     parser.addoption("--all", action="store_true", help="run all parameters of tests marked one_in, and slow tests")
     parser.addoption("--thin", type=int, default=1, metavar="N", help="without --all: one in N parameters of all tests")
+    parser.addoption(
+        "--turn", type=_hexadecimal, default=0, metavar="COMMIT", help="without --all: which parameters those are"
+    )
+    parser.addoption("--halve", action="append", default=[], metavar="PATH", help="without --all: one in two functions")
+
+
+def _hexadecimal(commit: str) -> int:
+    return int(commit or "0", 16)
 
 
 def pytest_configure(config):
@@ -45,35 +54,13 @@ def pytest_collection_finish(session):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Leaves out the parameters that `one_in` does not choose, and what is `slow`."""
+    """Leaves out the parameters whose turn it is not, and what is `slow`."""
     if config.getoption("--all"):
         return
-    chosen = _sample(items, config.getoption("--thin"))
+    halved = tuple(Path(path).resolve() for path in config.getoption("--halve"))
+    chosen = sampling.Sample(config.getoption("--turn"), config.getoption("--thin"), halved).of(items)
     config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
     items[:] = [item for item in items if item in chosen]
-
-
-def _sample(items, thin: int) -> set:
-    """Return the tests to run; which they are depends on their names only, and of each function there is one."""
-    fast = [item for item in items if item.get_closest_marker("slow") is None]
-    chosen = {item for item in fast if _is_chosen(item, thin)}
-    functions = {_function(item) for item in chosen}
-    left = [item for item in fast if _function(item) not in functions]
-    return chosen | {min((i for i in left if _function(i) == name), key=_hash) for name in set(map(_function, left))}
-
-
-def _function(item) -> str:
-    return item.nodeid.partition("[")[0]
-
-
-def _hash(item) -> int:
-    return zlib.crc32(item.name.encode())
-
-
-def _is_chosen(item, thin: int) -> bool:
-    marker = item.get_closest_marker("one_in")
-    of = marker.args[0] if marker else 1
-    return _hash(item) % (of * thin if "[" in item.name else of) == 0
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -1,0 +1,56 @@
+"""Which tests CI runs: in turn all parameters, with one turn always the same, and at least one of each function."""
+
+from pathlib import Path
+from unittest import mock
+
+import pytest
+import sampling
+
+
+def item(name: str, folder: str = "whole", **markers: int) -> mock.Mock:
+    made = mock.Mock(path=Path("/", folder, "test_file.py"), nodeid=f"{folder}/test_file.py::{name}")
+    made.name = name
+    made.get_closest_marker = lambda marker: mock.Mock(args=[markers[marker]]) if marker in markers else None
+    return made
+
+
+def names(chosen) -> set[str]:
+    return {each.name for each in chosen}
+
+
+PARAMETERS = [item(f"test_of_many[{n}]", one_in=2) for n in range(50)]
+
+
+def test_all_parameters_have_their_turn():
+    turns = [sampling.Sample(turn, thin=4).of(PARAMETERS) for turn in range(8)]
+    assert names(set().union(*turns)) == names(PARAMETERS)
+    assert sum(map(len, turns)) == len(PARAMETERS)
+
+
+def test_a_turn_is_always_the_same():
+    samples = [sampling.Sample(0x35061A6, thin=4).of(PARAMETERS) for _ in range(2)]
+    assert samples[0] == samples[1] != sampling.Sample(0x35061A7, thin=4).of(PARAMETERS)
+
+
+@pytest.mark.parametrize("turn", range(4))
+def test_each_function_is_run(turn):
+    items = [item("test_of_none"), item("test_of_two[a]", one_in=100), item("test_of_two[b]", one_in=100)]
+    chosen = names(sampling.Sample(turn, thin=4).of(items))
+    assert "test_of_none" in chosen and len(chosen) == 2
+
+
+def test_one_of_few_parameters_is_another_one_the_next_time():
+    items = [item(f"test_of_few[{n}]", one_in=1000) for n in range(3)]
+    assert set().union(*(sampling.Sample(turn).of(items) for turn in range(3))) == set(items)
+
+
+def test_functions_below_a_path_are_halved_and_all_have_their_turn():
+    items = [item(f"test_{n}", folder) for n in range(20) for folder in ("whole", "halved")]
+    turns = [sampling.Sample(turn, thin=4, halved=(Path("/halved"),)).of(items) for turn in range(2)]
+    assert [len(turn) for turn in turns] == [20 + len(turn & set(items[1::2])) for turn in turns]
+    assert turns[0] | turns[1] == set(items) and turns[0] & turns[1] == set(items[::2])
+
+
+def test_nothing_is_left_out_but_what_is_slow_where_nothing_is_thinned():
+    items = [item("test_slow", slow=1), item("test_fast[a]"), item("test_fast[b]", "halved")]
+    assert sampling.Sample(turn=3, halved=(Path("/halved"),)).of(items) == set(items[1:])
