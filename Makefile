@@ -35,8 +35,8 @@ unexport PYTHONDONTWRITEBYTECODE
 TEST_ENV := OMP_NUM_THREADS=1
 # A process that has no more tests takes those of another: some take half a minute.
 PARALLEL := -n auto --dist worksteal
-# Parameters are run in turn, from commit to commit: what make prints says whose turn it was, and `make test TURN=...`
-# runs the same ones again.
+# Parameters, and tests that are slow, are run in turn, from commit to commit. What make prints says whose turn it was;
+# `make test TURN=...` runs the same ones again.
 TURN ?= $(shell git rev-parse --short HEAD 2>/dev/null || echo 0)
 
 # The wheel that `make demo` and `make test` install.
@@ -60,13 +60,12 @@ MYPY_TESTS := --no-strict-optional --allow-untyped-defs \
 # What a new torch may change, and of the rest of the tests little: kernel counts, translation, code and caches.
 NEWEST_TESTS := unit/inductor unit/affine/translate unit/lift unit/triton \
                 $(addprefix unit/scheduling/,test_cache_key.py test_commit.py test_fuse.py test_hook.py) \
-                end_to_end/test_patterns.py end_to_end/test_demo.py end_to_end/test_semantics.py \
-                end_to_end/test_first_screens.py \
+                end_to_end/test_patterns.py end_to_end/test_demo.py end_to_end/test_first_screens.py \
                 end_to_end/test_docs.py::test_torch_versions_are_those_of_pyproject
 
-# What works on torch's graphs and on what it has scheduled: one in two functions, in turn.
-NEWEST_HALVED := unit/graph_passes unit/horizontal unit/offline \
-                 $(filter-out $(NEWEST_TESTS),$(patsubst test/python/%,%,$(wildcard test/python/unit/scheduling/test_*.py)))
+# What works on torch's graphs and on what it has scheduled, and numbers: one in three functions, in turn.
+NEWEST_FEW := unit/graph_passes unit/horizontal unit/offline end_to_end/test_semantics.py \
+              $(filter-out $(NEWEST_TESTS),$(patsubst test/python/%,%,$(wildcard test/python/unit/scheduling/test_*.py)))
 
 .PHONY: venv build docs test newest newest-torch test-newest test-vllm test-all torture coverage demo wheel test-wheel lint clean
 
@@ -138,8 +137,8 @@ newest-torch: $(NEWEST)/.torch
 
 test-newest: newest
 	cd $(NEWEST) && $(TEST_ENV) bin/pytest $(PARALLEL) --durations=10 --thin 12 --turn $(TURN) \
-	  $(addprefix --halve ../test/python/,$(NEWEST_HALVED)) $(PYTEST_ARGS) \
-	  $(addprefix ../test/python/,$(NEWEST_TESTS) $(NEWEST_HALVED))
+	  $(addprefix --few ../test/python/,$(NEWEST_FEW)) $(PYTEST_ARGS) \
+	  $(addprefix ../test/python/,$(NEWEST_TESTS) $(NEWEST_FEW))
 
 # vLLM asks for libraries of pictures and sound made for the same torch, which these tests do without: those of the
 # index are made for a torch with CUDA, and do not load beside one without.

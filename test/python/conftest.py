@@ -33,7 +33,7 @@ def pytest_addoption(parser):
     parser.addoption(
         "--turn", type=_hexadecimal, default=0, metavar="COMMIT", help="without --all: which parameters those are"
     )
-    parser.addoption("--halve", action="append", default=[], metavar="PATH", help="without --all: one in two functions")
+    parser.addoption("--few", action="append", default=[], metavar="PATH", help="with --thin: one in three functions")
 
 
 def _hexadecimal(commit: str) -> int:
@@ -57,8 +57,8 @@ def pytest_collection_modifyitems(config, items):
     """Leaves out the parameters whose turn it is not, and what is `slow`."""
     if config.getoption("--all"):
         return
-    halved = tuple(Path(path).resolve() for path in config.getoption("--halve"))
-    chosen = sampling.Sample(config.getoption("--turn"), config.getoption("--thin"), halved).of(items)
+    few = tuple(Path(path).resolve() for path in config.getoption("--few"))
+    chosen = sampling.Sample(config.getoption("--turn"), config.getoption("--thin"), few).of(items)
     config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
     items[:] = [item for item in items if item in chosen]
 

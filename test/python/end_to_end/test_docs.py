@@ -57,6 +57,7 @@ def test_bridge_opt_commands_work(command):
     assert run(BRIDGE_OPT, *shlex.split(command)[1:])
 
 
+@pytest.mark.in_turn(2)
 def test_commands_of_the_tools_work(compiler, monkeypatch, tmp_path, capsys):
     """In their order, in a folder that has what they name; the README's are among them."""
     (tmp_path / "build").mkdir()

@@ -31,6 +31,7 @@ def test_no_group_is_larger_than_allowed(graph, limit):
     assert len(sizes) > 1 and max(sizes) <= limit
 
 
+@pytest.mark.in_turn(2)
 def test_one_buffer_with_many_readers_still_fuses():
     graph = fan(20)
     kernels, report = compiled(graph)

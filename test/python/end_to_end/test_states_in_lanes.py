@@ -140,6 +140,7 @@ def error(found, exact):
     return (found.double() - exact).pow(2).mean().sqrt().item()
 
 
+@pytest.mark.in_turn(4)
 def test_rounding_errors_are_not_above_those_without_bridge():
     """Of elements far from zero, where a sum of squares would cancel."""
     x, row = inputs((16, 16, 64), torch.float32)

@@ -12,14 +12,21 @@ from pathlib import Path
 
 import pytest
 
+#: What of a turn says which parameters are run. By the rest of it, a parameter does not depend on its function's turn.
+_PARAMETERS = 16**3
+
 
 @dataclass(frozen=True)
 class Sample:
-    """One in `thin` parameters, of each function at least one; of functions below the paths `halved` one in two."""
+    """One in `thin` parameters, and at least one of each function whose turn it is: one in `few_of` below some paths.
+
+    Where nothing is thinned it is the turn of every function.
+    """
 
     turn: int = 0
     thin: int = 1
-    halved: tuple[Path, ...] = ()
+    few: tuple[Path, ...] = ()
+    few_of: int = 3
 
     def of(self, items: Iterable[pytest.Item]) -> set[pytest.Item]:
         """Return the tests to run."""
@@ -30,25 +37,26 @@ class Sample:
         return {item for parameters in functions.values() for item in self._parameters(parameters)}
 
     def _is_functions_turn(self, item: pytest.Item) -> bool:
-        halved = self.thin > 1 and any(item.path.is_relative_to(path) for path in self.halved)
-        return not halved or self._is_turn(_function(item), 2)
+        if self.thin == 1:
+            return True
+        few = any(item.path.is_relative_to(path) for path in self.few)
+        names = [(node.nodeid.partition("[")[0], mark.args[0]) for node, mark in item.iter_markers_with_node("in_turn")]
+        names += [(_function(item), self.few_of)] if few else []
+        return all(_is_turn(name, self.turn // _PARAMETERS, of) for name, of in names)
 
     def _parameters(self, items: list[pytest.Item]) -> list[pytest.Item]:
         """Return those whose turn it is, or else one."""
-        chosen = [item for item in items if self._is_turn(item.name, self._one_in(item))]
+        chosen = [item for item in items if _is_turn(item.name, self.turn, self._one_in(item))]
         return chosen or [items[self.turn % len(items)]]
 
     def _one_in(self, item: pytest.Item) -> int:
         marker = item.get_closest_marker("one_in")
         return (marker.args[0] if marker else 1) * (self.thin if "[" in item.name else 1)
 
-    def _is_turn(self, name: str, of: int) -> bool:
-        return (_hash(name) - self.turn) % of == 0
+
+def _is_turn(name: str, turn: int, of: int) -> bool:
+    return (zlib.crc32(name.encode()) - turn) % of == 0
 
 
 def _function(item: pytest.Item) -> str:
     return item.nodeid.partition("[")[0]
-
-
-def _hash(name: str) -> int:
-    return zlib.crc32(name.encode())

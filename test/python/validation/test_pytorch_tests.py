@@ -42,21 +42,21 @@ def outcome(tmp_path_factory):
     pytorch_tests._tests.cache_clear()
 
 
-def test_every_test_has_a_result(outcome):
-    assert outcome.figures["tests"] == 5
-    assert (outcome.figures["passed"], outcome.figures["skipped"]) == (1, 1)
+@pytest.mark.in_turn(3)
+class TestCourse:
+    def test_every_test_has_a_result(self, outcome):
+        assert outcome.figures["tests"] == 5
+        assert (outcome.figures["passed"], outcome.figures["skipped"]) == (1, 1)
 
+    def test_only_what_passes_without_bridge_is_a_failure(self, outcome):
+        assert outcome.figures["failures"] == 2
+        assert outcome.figures["inductor_fails"] == 1
+        assert "test_ends_the_process_with_bridge: the process ended" in outcome.detail
+        assert "test_is_wrong_with_bridge" in outcome.detail
+        assert "alone_too" not in outcome.detail
 
-def test_only_what_passes_without_bridge_is_a_failure(outcome):
-    assert outcome.figures["failures"] == 2
-    assert outcome.figures["inductor_fails"] == 1
-    assert "test_ends_the_process_with_bridge: the process ended" in outcome.detail
-    assert "test_is_wrong_with_bridge" in outcome.detail
-    assert "alone_too" not in outcome.detail
-
-
-def test_worst_test_decides(outcome):
-    assert outcome.verdict is Verdict.crash
+    def test_worst_test_decides(self, outcome):
+        assert outcome.verdict is Verdict.crash
 
 
 def result(**fields):

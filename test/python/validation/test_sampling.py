@@ -11,6 +11,7 @@ def item(name: str, folder: str = "whole", **markers: int) -> mock.Mock:
     made = mock.Mock(path=Path("/", folder, "test_file.py"), nodeid=f"{folder}/test_file.py::{name}")
     made.name = name
     made.get_closest_marker = lambda marker: mock.Mock(args=[markers[marker]]) if marker in markers else None
+    made.iter_markers_with_node = lambda marker: [(made, made.get_closest_marker(marker))] if marker in markers else []
     return made
 
 
@@ -44,13 +45,21 @@ def test_one_of_few_parameters_is_another_one_the_next_time():
     assert set().union(*(sampling.Sample(turn).of(items) for turn in range(3))) == set(items)
 
 
-def test_functions_below_a_path_are_halved_and_all_have_their_turn():
-    items = [item(f"test_{n}", folder) for n in range(20) for folder in ("whole", "halved")]
-    turns = [sampling.Sample(turn, thin=4, halved=(Path("/halved"),)).of(items) for turn in range(2)]
-    assert [len(turn) for turn in turns] == [20 + len(turn & set(items[1::2])) for turn in turns]
-    assert turns[0] | turns[1] == set(items) and turns[0] & turns[1] == set(items[::2])
+def test_functions_below_a_path_have_their_turn():
+    items = [item(f"test_{n}", folder) for n in range(20) for folder in ("whole", "few")]
+    turns = [sampling.Sample(turn << 12, thin=4, few=(Path("/few"),)).of(items) for turn in range(3)]
+    assert set().union(*turns) == set(items)
+    assert set(items[::2]) == turns[0] & turns[1] == turns[1] & turns[2]
+
+
+def test_parameters_of_a_test_that_has_its_turn_have_theirs():
+    """By the same digits those of other turns than the test's would never be run."""
+    items = [item(f"test_marked[{n}]", in_turn=2) for n in range(9)]
+    turns = [sampling.Sample((turn << 12) + one, thin=2).of(items) for turn in range(2) for one in range(2)]
+    assert set().union(*turns) == set(items)
+    assert sorted(map(bool, turns)) == [False, False, True, True]
 
 
 def test_nothing_is_left_out_but_what_is_slow_where_nothing_is_thinned():
-    items = [item("test_slow", slow=1), item("test_fast[a]"), item("test_fast[b]", "halved")]
-    assert sampling.Sample(turn=3, halved=(Path("/halved"),)).of(items) == set(items[1:])
+    items = [item("test_slow", slow=1), item("test_fast[a]", in_turn=9), item("test_fast[b]", "few")]
+    assert sampling.Sample(turn=3, few=(Path("/few"),)).of(items) == set(items[1:])

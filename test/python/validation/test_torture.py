@@ -51,6 +51,7 @@ def test_an_operator_between_a_norm_and_its_halves_is_fused(compiler):
     assert op_db.run(NAME, "triton").verdict is Verdict.fused
 
 
+@pytest.mark.in_turn(3)
 def test_a_store_outside_of_its_buffer_is_found(monkeypatch, compiler):
     """Without its guard a lane stores where there is nothing: no result is wrong, and a GPU need not notice."""
     name = "deg2rad/-/i64/live-out/prime/2"
@@ -60,6 +61,7 @@ def test_a_store_outside_of_its_buffer_is_found(monkeypatch, compiler):
     assert outcome.verdict is Verdict.wrong and "outside of its buffer" in outcome.detail
 
 
+@pytest.mark.in_turn(3)
 def test_a_product_that_its_gradient_overwrites_is_counted_once():
     """Both gradients of InfoNCE in one launch were counted as 4 KB more than Inductor allocates, and are not."""
 
@@ -97,6 +99,7 @@ def test_kernels_that_a_library_call_parts_are_no_more_kernels():
     assert op_db._worse("cpp", apart, together) == "2 kernels, Inductor's 1"
 
 
+@pytest.mark.in_turn(3)
 def test_wrong_moments_of_the_pieces_of_a_row_are_found(monkeypatch, compiler):
     """They are merged where registers do not keep the row, which a program may say after its context."""
     name = "neg/-/f32/chunk+looped/wide/0"
@@ -105,6 +108,7 @@ def test_wrong_moments_of_the_pieces_of_a_row_are_found(monkeypatch, compiler):
     assert op_db.run(name, "triton").verdict is Verdict.wrong
 
 
+@pytest.mark.in_turn(3)
 def test_a_row_more_than_padded_strides_have_is_found(monkeypatch, compiler):
     """It has no guard then, and of the last image it is behind the end of the buffer."""
     name = "flip/-/f32/windows/prime+gaps/0"
@@ -116,6 +120,7 @@ def test_a_row_more_than_padded_strides_have_is_found(monkeypatch, compiler):
     assert outcome.verdict is Verdict.wrong and "outside of its buffer" in outcome.detail
 
 
+@pytest.mark.in_turn(3)
 def test_rows_that_read_the_next_one_unproven_are_found(monkeypatch, compiler):
     """Frames of two rows: a subscript that passes a row's end is an element of another band iteration."""
     name = "where/-/f32/frames/wide/0"
@@ -124,6 +129,7 @@ def test_rows_that_read_the_next_one_unproven_are_found(monkeypatch, compiler):
     assert op_db.run(name, "triton").verdict is Verdict.wrong
 
 
+@pytest.mark.in_turn(3)
 def test_a_first_dimension_may_be_a_symbol(compiler):
     """The kernels of a `symbolic` layout have sizes as arguments; the program is the same in all else."""
     for layout, symbols in (("wide", False), ("wide+symbolic", True)):

@@ -144,6 +144,7 @@ def test_conditions_are_those_of_the_command_line(no_gpu, monkeypatch, words):
     assert compiled == [(expected.dynamic, expected.mode)] * 2
 
 
+@pytest.mark.in_turn(2)
 def test_decoding_may_be_repeated(no_gpu, tmp_path):
     """Each step writes the cache at the next position; a run rewinds it often enough for the cache to suffice."""
     pytest.importorskip("transformers")
@@ -154,6 +155,7 @@ def test_decoding_may_be_repeated(no_gpu, tmp_path):
     assert max(only.inductor.error, only.bridge.error) < 1e-5
 
 
+@pytest.mark.in_turn(2)
 def test_a_worse_run_exits_with_1(no_gpu, no_compiler, tmp_path):
     command.main(["--only", "dit", "--modes", "vision", "--out", str(tmp_path)])
     path = tmp_path / "models.json"

@@ -12,6 +12,7 @@ from bridge.reasons import Reason
 from bridge.reports import GroupReport, Report
 
 
+@pytest.mark.in_turn(2)
 def test_findings_keep_what_is_written_by_hand(tmp_path):
     path = tmp_path / "models.md"
     path.write_text("# By hand\n\n## Launches\n\nold\n")

@@ -156,6 +156,7 @@ def test_should_leave_what_a_users_operator_sees():
     assert saved(function, inputs(3))[0] == []
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize(("dtype", "dynamic"), [(torch.float32, True), (torch.bfloat16, False)])
 def test_gradients_are_as_near_as_inductors(dtype, dynamic):

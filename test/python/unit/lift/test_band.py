@@ -377,6 +377,7 @@ def test_views_that_are_not_affine():
     check(fn, [values(torch.float32, 6, 40)], refusals=["non_affine_index"] * 2)
 
 
+@pytest.mark.in_turn(2)
 def test_views_of_dynamic_sizes():
     """What divides by a symbolic size, or needs to know how a size was rounded, is refused; all else comes back."""
     refusals = ["subscript_out_of_bounds"] * 7 + ["non_affine_index"] * 3
