@@ -72,6 +72,8 @@ NEWEST_FEW := unit/graph_passes unit/horizontal unit/offline end_to_end/test_sem
 # Requirements of pyproject.toml, by name, into .venv. Of thousands of modules few are imported: those are compiled then.
 REQUIRE = $(BIN)/python .ci/requirements.py $(1) > $@.txt && \
           $(BIN)/python -m pip install --no-compile --progress-bar off -r $@.txt
+# Once, and not by each of the processes that run tests at the same time.
+COMPILE_TORCH = -c 'import torch._inductor.compile_fx, torch._inductor.codegen.cuda_combined_scheduling'
 # CMake and Ninja, where the machine has none that will do.
 MISSING = $(BIN)/python -c 'import scikit_build_core.build as b; print(*b.get_requires_for_build_wheel())'
 # One copy of LLVM and MLIR, 1.7 GB, builds Bridge and runs it; pip would make another for each build.
@@ -99,6 +101,10 @@ $(VENV)/.dev: $(VENV)/.build
 	$(call REQUIRE,run dev)
 	touch $@
 
+$(VENV)/.compiled: $(VENV)/.dev
+	$(BIN)/python $(COMPILE_TORCH)
+	touch $@
+
 # CMake's folder stays, so that a change compiles what it concerns.
 $(WHEEL): $(VENV)/.build $(SOURCES)
 	rm -rf $(@D) && mkdir -p $(@D)
@@ -112,7 +118,7 @@ $(VENV)/.installed: $(WHEEL)
 # pytest from another folder: processes that tests start must find the installed
 # package, not the sources beside them.
 test: $(VENV)/.build
-	$(MAKE) -j2 lint $(WHEEL)
+	$(MAKE) -j2 lint $(WHEEL) $(VENV)/.compiled
 	$(MAKE) $(VENV)/.installed
 	$(BIN)/lit -v test/lit
 	cd $(VENV) && $(TEST_ENV) bin/pytest $(PARALLEL) --durations=10 --thin 4 --turn $(TURN) $(PYTEST_ARGS) ../test/python
@@ -125,6 +131,7 @@ $(NEWEST)/.torch: pyproject.toml .ci/requirements.py
 	$(PYTHON) -m venv $(NEWEST)
 	$(NEWEST)/bin/python .ci/requirements.py run newest > $@.txt
 	$(NEWEST)/bin/python -m pip install --no-compile --progress-bar off -r $@.txt
+	$(NEWEST)/bin/python $(COMPILE_TORCH)
 	touch $@
 
 $(NEWEST)/.installed: $(NEWEST)/.torch $(WHEEL)

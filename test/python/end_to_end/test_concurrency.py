@@ -155,6 +155,7 @@ print(len(bridge.report().fused))
 """
 
 
+@pytest.mark.in_turn(2)
 def test_compile_workers(python, tmp_path):
     """Inductor's own processes, which know nothing of Bridge, compile its kernels."""
     variables = {"TORCHINDUCTOR_COMPILE_THREADS": "2", "TORCHINDUCTOR_CACHE_DIR": str(tmp_path)}

@@ -75,6 +75,7 @@ def test_exported_width_that_is_even(compiler):
     assert bridge.report().fused
 
 
+@pytest.mark.in_turn(2)
 def test_cpp_wrapper(compiler):
     compiled = compiler(rows, backend="bridge", options={"cpp_wrapper": True}, dynamic=True)
     for number in (32, 5):
@@ -100,6 +101,7 @@ print(json.dumps([hits > 0, bridge.report().graphs, len(bridge.report().fused), 
 """
 
 
+@pytest.mark.in_turn(2)
 def test_cache_artifacts(fork, tmp_path):
     """What one machine has compiled another loads, and neither compiles it again nor loads MLIR."""
     path = str(tmp_path / "artifacts")

@@ -76,6 +76,7 @@ def test_commands_of_the_tools_work(compiler, monkeypatch, tmp_path, capsys):
     assert (tmp_path / "build" / "swiglu.html").exists()
 
 
+@pytest.mark.in_turn(2)
 def test_snippets_of_the_tools_run(compiler, capsys):
     namespace: dict = {}
     for snippet in blocks("python", TOOLS):

@@ -404,6 +404,7 @@ print(len(bridge.report().fused))
 """
 
 
+@pytest.mark.in_turn(2)
 def test_a_process_that_is_killed_leaves_nothing_that_harms_the_next(fork, tmp_path):
     folder, cache = tmp_path / "dump", str(tmp_path / "cache")  # with a graph from another test nothing would be killed
     for dump_dir in (str(folder), ""):  # with a dump, nothing is cached

@@ -215,6 +215,7 @@ def test_random_numbers_are_inductors(fallback, compiler):
     assert (ours == 0).any() == (theirs == 0).any()
 
 
+@pytest.mark.in_turn(2)
 def test_autocast(compiler):
     weight = sample(64, 64)
 

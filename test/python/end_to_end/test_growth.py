@@ -39,11 +39,13 @@ def test_one_buffer_with_many_readers_still_fuses():
     assert kernels < offline.compile_for_gpu(*graph).n_kernels
 
 
+@pytest.mark.in_turn(2)
 def test_groups_grow_as_the_graph():
     seen = [compiled(chain(size), max_nodes=8)[1].counters["groups_seen"] for size in (4, 8, 16)]
     assert seen == [1, 2, 4]
 
 
+@pytest.mark.in_turn(2)
 def test_recomputation_along_a_chain_has_an_end():
     """Each link reads two lanes of the one before: without a limit, 16 links would be computed 2 ** 16 times."""
     kernels, report = compiled(chain(16))

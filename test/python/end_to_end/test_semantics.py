@@ -267,6 +267,7 @@ def several_uses(x, w):
     return h, y, z, torch.cat([-second, first], -1)
 
 
+@pytest.mark.in_turn(2)
 def test_values_of_a_row_are_read_as_precisely_as_by_inductor(compiler):
     """Nodes that have one loop in C++ hand on float32: in loops of their own they would read what was rounded."""
     inputs = [
@@ -315,6 +316,7 @@ def largest_scattered(x, source):
     return y * torch.rsqrt(y.pow(2).mean(-1, keepdim=True) + 1e-3)
 
 
+@pytest.mark.in_turn(2)
 def test_a_kernel_waits_for_none_that_comes_after_it(compiler):
     """Inductor forgets in C++ that a node of the derivative reads the counts after they are added up."""
     x, source = torch.randn(10, 5, requires_grad=True), torch.randn(10, 2, requires_grad=True)

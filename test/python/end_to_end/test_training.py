@@ -92,6 +92,7 @@ def test_one_function_for_both(compiler):
     assert counters["groups_fused"] == 1
 
 
+@pytest.mark.in_turn(2)
 def test_dropout_draws_the_same_in_both_directions(compiler):
     """What is zero in the result has no gradient: the backward uses the forward's random numbers."""
     x, weight = leaves()
@@ -124,6 +125,7 @@ def test_checkpoint_and_accumulation(compiler):
     torch.testing.assert_close(x.grad.double(), 2 * once, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.in_turn(2)
 def test_dynamic_rows(compiler):
     compiled = compiler(swiglu, backend="bridge", dynamic=True)
     for rows in (6, 9):

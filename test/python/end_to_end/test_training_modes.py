@@ -41,6 +41,7 @@ def assert_both_directions_are_seen():
     assert "refused.training_graph" not in torch._dynamo.utils.counters["bridge"]
 
 
+@pytest.mark.in_turn(2)
 def test_autocast(compiler):
     compiled, inputs = compiler(layer, backend="bridge", options=TRAINING), leaves()
     with torch.enable_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
@@ -67,6 +68,7 @@ def test_a_gradient_of_a_gradient_is_refused_as_by_inductor(compiler):
             gradient.sum().backward()
 
 
+@pytest.mark.in_turn(2)
 def test_compiled_autograd(compiler):
     def step(x, weight):
         loss = layer(x, weight).square().sum()

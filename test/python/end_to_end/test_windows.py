@@ -83,6 +83,7 @@ def backwards(sizes, accesses):
     return LoopOrder(tuple((loop,) for loop in reversed(range(len(sizes)))), tuple(sizes))
 
 
+@pytest.mark.in_turn(2)
 def test_rows_in_any_order_have_the_same_numbers(monkeypatch, whole_rows):
     function, x = functools.partial(in_windows, window=4), torch.randn(3, 40, 8, 12)
     sources = []

@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 
 #: What of a turn says which parameters are run. By the rest of it, a parameter does not depend on its function's turn.
-_PARAMETERS = 16**3
+_FUNCTIONS = 16**3
 
 
 @dataclass(frozen=True)
 class Sample:
     """One in `thin` parameters, and at least one of each function whose turn it is: one in `few_of` below some paths.
 
-    Where nothing is thinned it is the turn of every function.
+    A long list of parameters has a turn in two at the least. Where nothing is thinned it is the turn of every function.
     """
 
     turn: int = 0
@@ -42,12 +42,18 @@ class Sample:
         few = any(item.path.is_relative_to(path) for path in self.few)
         names = [(node.nodeid.partition("[")[0], mark.args[0]) for node, mark in item.iter_markers_with_node("in_turn")]
         names += [(_function(item), self.few_of)] if few else []
-        return all(_is_turn(name, self.turn // _PARAMETERS, of) for name, of in names)
+        return all(_is_turn(name, self.turn // _FUNCTIONS, of) for name, of in names)
 
     def _parameters(self, items: list[pytest.Item]) -> list[pytest.Item]:
-        """Return those whose turn it is, or else one."""
+        """Return those whose turn it is, or else one; of a long list, which is `one_in`, one or none."""
         chosen = [item for item in items if _is_turn(item.name, self.turn, self._one_in(item))]
-        return chosen or [items[self.turn % len(items)]]
+        if chosen or (self.thin > 1 and self._is_left_out(items[0])):
+            return chosen
+        return [items[self.turn % len(items)]]
+
+    def _is_left_out(self, item: pytest.Item) -> bool:
+        is_of_many = item.get_closest_marker("one_in") is not None
+        return is_of_many and not _is_turn(_function(item), self.turn // _FUNCTIONS, 2)
 
     def _one_in(self, item: pytest.Item) -> int:
         marker = item.get_closest_marker("one_in")

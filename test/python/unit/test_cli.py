@@ -185,6 +185,7 @@ def test_a_misspelt_variable_is_an_error_of_every_command(monkeypatch, capsys):
     assert "did you mean BRIDGE_STRICT?" in capsys.readouterr().err
 
 
+@pytest.mark.in_turn(2)
 def test_the_status_is_that_of_a_process_and_nobody_has_to_read_it_all(users_file, python):
     """A script that ends in sys.exit(main()), in a process whose output goes into a pipe that nobody reads."""
     users_file("import sys\nsys.exit(0)")

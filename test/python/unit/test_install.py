@@ -133,6 +133,7 @@ class TestWithoutWith:
             assert hook.current() is not None
 
 
+@pytest.mark.in_turn(2)
 def test_nothing_is_done_when_the_process_ends(python):
     """Neither an installation nor a generator that never ended imports anything then, which would be printed."""
     code = """

@@ -66,6 +66,7 @@ def test_symbol_left_out_of_a_subscript(compiler, monkeypatch):
     assert fuzz.check(program, "gpu").problem is None
 
 
+@pytest.mark.in_turn(2)
 def test_bounded_row_in_a_shared_launch(compiler, monkeypatch):
     """Alone, rows of a symbolic length that is known to be small are persistent; as part of a launch none can be."""
     monkeypatch.setenv("BRIDGE_STRICT", "1")

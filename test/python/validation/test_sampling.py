@@ -35,14 +35,20 @@ def test_a_turn_is_always_the_same():
 
 @pytest.mark.parametrize("turn", range(4))
 def test_each_function_is_run(turn):
-    items = [item("test_of_none"), item("test_of_two[a]", one_in=100), item("test_of_two[b]", one_in=100)]
-    chosen = names(sampling.Sample(turn, thin=4).of(items))
+    items = [item("test_of_none"), item("test_of_two[a]"), item("test_of_two[b]")]
+    chosen = names(sampling.Sample(turn, thin=100).of(items))
     assert "test_of_none" in chosen and len(chosen) == 2
 
 
 def test_one_of_few_parameters_is_another_one_the_next_time():
     items = [item(f"test_of_few[{n}]", one_in=1000) for n in range(3)]
     assert set().union(*(sampling.Sample(turn).of(items) for turn in range(3))) == set(items)
+
+
+def test_a_long_list_is_run_by_one_commit_in_two_at_the_least():
+    items = [item(f"test_of_many[{n}]", one_in=10000) for n in range(20)]
+    turns = [sampling.Sample((turn << 12) + 7, thin=4).of(items) for turn in range(4)]
+    assert sorted(map(len, turns)) == [0, 0, 1, 1]
 
 
 def test_functions_below_a_path_have_their_turn():

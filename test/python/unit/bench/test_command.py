@@ -93,6 +93,7 @@ def no_gpu(monkeypatch, compiler):
     monkeypatch.setattr(gpu_measurements, "event_times", event_times)
 
 
+@pytest.mark.in_turn(2)
 def test_course_of_a_run(no_gpu, tmp_path, capsys):
     assert command.main(["--only", "dit", "--modes", "vision", "--out", str(tmp_path)]) == 0
     said = capsys.readouterr().out
@@ -173,6 +174,7 @@ def test_a_budget_leaves_the_rest_out(no_gpu, tmp_path):
     assert run.left_out == ["dit-xl vision"]
 
 
+@pytest.mark.in_turn(2)
 def test_a_failure_is_reported_and_the_rest_goes_on(no_gpu, no_compiler, tmp_path, monkeypatch):
     def broken(**values):
         raise AttributeError("no such model")

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import forked
 import processes
 import pytest
 import torch
@@ -20,6 +21,12 @@ from functions import rows, sample
 from bridge import offline
 from bridge.backend import bridge
 offline.compile_for_gpu(rows, [sample()], compile_fx=bridge)
+"""
+
+#: What the import of torch does with TORCH_LOGS, where it has been imported.
+READ_AGAIN = """
+import torch
+torch._logging._init_logs()
 """
 
 
@@ -47,8 +54,10 @@ def everything(tmp_path_factory):
     return said(folder, TORCH_COMPILE_DEBUG="1", **logs, **trace), folder
 
 
-def test_log_has_the_decisions(tmp_path):
-    text = said(tmp_path, TORCH_LOGS="bridge")
+def test_log_has_the_decisions():
+    environment = processes.environment(TORCH_LOGS="bridge")
+    status, _, text = forked.start(READ_AGAIN + PROGRAM, environment).ended(300)
+    assert status == 0, text
     assert "bridge: 1 of 1 groups fused" in text and "group0 (op0, op1): 2 -> 1 kernels: " in text
     assert "ms: translate" not in text and "affine.for" not in text
 
@@ -77,14 +86,14 @@ def test_debug_folder_has_the_stages_beside_inductors(everything):
     assert list(affine.parents[2].glob("*.py"))
 
 
-def test_set_logs(python):
+def test_set_logs(fork):
     """Whatever other tests have compiled: the import registers the artifact, where torch is there before it."""
     program = """
     import torch, bridge
     torch._logging.set_logs(modules={"bridge_ir": True})
     print(torch._logging._internal.log_state.is_artifact_enabled("bridge_ir"))
     """
-    assert python(program).strip() == "True"
+    assert fork(program).strip() == "True"
 
 
 def test_naming_the_package_in_torch_logs_loads_little(python):

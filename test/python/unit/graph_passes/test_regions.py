@@ -129,6 +129,7 @@ def test_values_that_one_node_gives_stay_together(monkeypatch):
     assert sum(node.target is operator.getitem for node in region.before.nodes) == 2
 
 
+@pytest.mark.in_turn(2)
 def test_a_trial_of_a_deep_model_lowers_a_part_of_it(compiler, monkeypatch):
     """CrossViT took Bridge 25 s of a compilation, nearly all for two trials of the whole graph."""
     seen, whole = [], []

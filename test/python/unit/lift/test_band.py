@@ -409,6 +409,7 @@ def test_reductions(dtype, dynamic):
     check(reductions, [x], dynamic=dynamic, refusals=INDICES)
 
 
+@pytest.mark.in_turn(2)
 def test_small_reductions():
     """Over one element, of bools, of NaN, over outer and inner dimensions at once, and of views."""
 

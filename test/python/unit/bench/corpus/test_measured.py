@@ -29,6 +29,7 @@ def stub_gpu(monkeypatch):
     monkeypatch.setitem(sys.modules, "oracle_harness", SimpleNamespace(resolve_oracle=lambda f, inputs: (f, None)))
 
 
+@pytest.mark.in_turn(2)
 def test_the_course_of_a_measurement(corpus, stub_gpu):
     record = measured.measure(corpus, "norm_1")
     assert record["status"] not in ("skipped", "crash", "wrong"), record
