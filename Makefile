@@ -1,8 +1,8 @@
 # make test    install into .venv and run everything that checks Bridge
-# make test-all    as `make test`, with all parameters of the tests that it samples
+# make test-all    as `make test`, and what that leaves to other commits; TURN=... is one of those
 # make newest    install with the newest torch into .venv-newest (6 GB); make newest-torch installs that torch alone
 # make test-newest    as `make newest`, and run the tests of kernel counts, translation, code and caches, of
-#              parameters one in four; of all with PYTEST_ARGS="--thin 1"
+#              parameters and of other tests some; all of them with PYTEST_ARGS="--thin 1"
 # make test-vllm    install a vLLM for CPUs into .venv-vllm (4 GB), and run the tests with it
 # make demo    install into .venv and run the demonstration, without the tools of `make test`
 # make wheel   a wheel and an sdist into dist/, for machines without a compiler
