@@ -29,6 +29,7 @@ SEED = int(os.environ.get("TORTURE_SEED", "15"))
 NAME = "abs/-/f32/norm-chunk/wide/0"
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("generator, target", SAMPLES)
 def test_no_worse_than_inductor(generator, target):
     names = chosen(generator, target, SAMPLES[generator, target], SEED)
