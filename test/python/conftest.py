@@ -64,10 +64,9 @@ def pytest_collection_modifyitems(config, items):
 
 
 @pytest.fixture(scope="session", autouse=True)
-def faster_cpp(request, tmp_path_factory):
-    """Have the C++ compiler do less for each kernel, but where all tests are run."""
-    faster = {} if request.config.getoption("--all") else faster_compiler.make(tmp_path_factory.mktemp("compiler"))
-    with mock.patch.dict(os.environ, faster):
+def faster_cpp(tmp_path_factory):
+    """Have the C++ compiler do less for each kernel, also in processes that tests start."""
+    with mock.patch.dict(os.environ, faster_compiler.make(tmp_path_factory.mktemp("compiler"))):
         yield
 
 
