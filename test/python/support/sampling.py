@@ -1,6 +1,6 @@
 """Which tests are run where not all are: of a function's parameters some, by their names and by whose turn it is.
 
-The turn is a commit's: from one to the next all parameters are run, and what failed is run again with the same turn.
+The turn is a commit's hash: each draws others, over many commits all are run, and one turn always runs the same ones.
 """
 
 from __future__ import annotations
