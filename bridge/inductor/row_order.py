@@ -158,10 +158,33 @@ def _order_of_sums(one: _Sums, name: str, columns: int) -> RowOrder | None:
 def _order_of_access(body: LoopBody, name: str, columns: int) -> RowOrder | None:
     """Return the order in which loops over groups, columns and rows go over a buffer's rows; None for parts of it."""
     (group, column), rows = body.iter_vars, list(body.reduce_vars)
-    sizes = [as_extent(size) for size in (body.sizes[0][0], *body.sizes[1])]
+    sizes = [body.sizes[0][0], *body.sizes[1]]
+    return _order_of_loops(body, name, list(zip((group, *rows), sizes, strict=True)), column, columns)
+
+
+def order_of_tile(body: LoopBody, name: str, rows: Extent, columns: int) -> RowOrder | None:
+    """Return the order in which loops over a tile load the rows of a buffer, which has them one after the other.
+
+    None where the loops over its rows are not outside of those over its columns, or where they load parts of it.
+    """
+    loops = list(zip([*body.iter_vars, *body.reduce_vars], [*body.sizes[0], *body.sizes[1]], strict=True))
+    sizes = [size for _, size in loops]
+    outer = next((n for n in range(len(loops)) if are_equal(prod(sizes[:n]), rows)), None)
+    if outer is None or not are_equal(prod(sizes[outer:]), columns):
+        return None
+    steps = [prod(sizes[place + 1 :]) for place in range(outer, len(sizes))]
+    column = sum(step * variable for step, (variable, _) in zip(steps, loops[outer:], strict=True))
+    return _order_of_loops(body, name, loops[:outer], column, columns)
+
+
+def _order_of_loops(
+    body: LoopBody, name: str, loops: Sequence[tuple[sympy.Symbol, Any]], column: sympy.Expr, columns: int
+) -> RowOrder | None:
+    """Return the order in which loops over rows, of which `column` says the column, go over a buffer's rows."""
+    sizes = [as_extent(size) for _, size in loops]
     for index in tiles.loaded_at(body, name):
-        steps = [as_extent(index.coeff(variable)) for variable in (group, *rows)]
-        linear = column + sum(step * variable for step, variable in zip(steps, (group, *rows), strict=True))
+        steps = [as_extent(index.coeff(variable)) for variable, _ in loops]
+        linear = column + sum(step * variable for step, (variable, _) in zip(steps, loops, strict=True))
         whole_rows = all(known_divisor(step) % columns == 0 for step in steps)
         if whole_rows and sympy.expand(index - linear) == 0:
             numbers = tuple(of_each(step, columns) for step in steps)

@@ -14,6 +14,7 @@ from typing import TypeAlias
 from .. import inductor
 from ..horizontal.column_costs import blocks_to_try, check_worthwhile, cost_of, fastest_first, launches_by_torch
 from ..horizontal.column_groups import Staged, Stages, orders_of_segments, put_in_order, stages_of, tiles_of_groups
+from ..horizontal.column_orders import orders_of_writers, turn
 from ..horizontal.column_sums import (
     MOST_COLUMNS,
     WINDOW,
@@ -55,12 +56,19 @@ class _Seed:
     """A kernel that adds up columns.
 
     extents: the rows and columns of its tile, None where its sums have two stages; order: in which kernels go over the
-    rows, None where all of them do already.
+    rows, None where all of them do already; turned: if what stores rows in another order gets that of the tile.
     """
 
     kernel: Kernel
     extents: tuple[Extent, int] | None
     order: RowOrder | None = None
+    turned: bool = False
+
+    def put_in_order(self, kernels: list[Kernel], undo: contextlib.ExitStack) -> list[Kernel]:
+        """Have kernels go over rows in the order of the tile, until `undo` is closed; return those that do so now."""
+        if self.order is not None:
+            return put_in_order(kernels, self.order, undo)
+        return turn(orders_of_writers(self.kernel, kernels), undo) if self.turned else []
 
 
 @dataclass(frozen=True)
@@ -121,7 +129,7 @@ def _seeds(schedule: Schedule, logs: Logs) -> list[_Seed]:
     """
     on_device = (kernel for kernel in schedule if inductor.device_of(kernel) is not None)  # not all calls are on one
     kernels = [kernel for kernel in on_device if inductor.generates_triton(inductor.device_of(kernel))]
-    found = [_Seed(kernel, None) for kernel in kernels if adds_up_columns(kernel)]
+    found = [seed for kernel in kernels if adds_up_columns(kernel) for seed in _seeds_of(schedule, kernel)]
     for kernel in kernels:
         with attempt(note=partial(_refuse, kernel, logs)):
             tiles = tiles_of_groups(kernel, kernels_around(schedule, kernel))
@@ -130,6 +138,12 @@ def _seeds(schedule: Schedule, logs: Logs) -> list[_Seed]:
         orders = try_step(partial(_orders, schedule, kernel), [])
         found += [_Seed(kernel, (order.rows, order.columns), order) for order in orders]
     return found
+
+
+def _seeds_of(schedule: Schedule, kernel: Kernel) -> list[_Seed]:
+    """Return how a kernel that adds up columns in two stages may be tried: with rows of others turned, and without."""
+    turned = try_step(partial(orders_of_writers, kernel, kernels_around(schedule, kernel)), [])
+    return [*([_Seed(kernel, None, turned=True)] if turned else []), _Seed(kernel, None)]
 
 
 def _orders(schedule: Schedule, kernel: Kernel) -> list[RowOrder]:
@@ -216,11 +230,9 @@ def _staged_tile(
     And those that join it have its order of rows. Until `undo` is closed.
     """
     around = kernels_around(schedule, seed.kernel)
-    if seed.order is None:
-        return _staged_tile_of(schedule, seed, around, divided, undo)
     while True:
         with contextlib.ExitStack() as back:
-            put = put_in_order(around, seed.order, back)
+            put = seed.put_in_order(around, back)
             changed, tile = _staged_tile_of(schedule, seed, kernels_around(schedule, seed.kernel), divided, back)
             joined = [*tile.kernels, *(one.whole for one in tile.staged)]
             left = [kernel for kernel in put if not any(kernel is other for other in joined)]
