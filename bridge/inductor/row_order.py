@@ -158,39 +158,59 @@ def _order_of_sums(one: _Sums, name: str, columns: int) -> RowOrder | None:
 def _order_of_access(body: LoopBody, name: str, columns: int) -> RowOrder | None:
     """Return the order in which loops over groups, columns and rows go over a buffer's rows; None for parts of it."""
     (group, column), rows = body.iter_vars, list(body.reduce_vars)
-    sizes = [body.sizes[0][0], *body.sizes[1]]
-    return _order_of_loops(body, name, list(zip((group, *rows), sizes, strict=True)), column, columns)
-
-
-def order_of_tile(body: LoopBody, name: str, rows: Extent, columns: int) -> RowOrder | None:
-    """Return the order in which loops over a tile load the rows of a buffer, which has them one after the other.
-
-    None where the loops over its rows are not outside of those over its columns, or where they load parts of it.
-    """
-    loops = list(zip([*body.iter_vars, *body.reduce_vars], [*body.sizes[0], *body.sizes[1]], strict=True))
-    sizes = [size for _, size in loops]
-    outer = next((n for n in range(len(loops)) if are_equal(prod(sizes[:n]), rows)), None)
-    if outer is None or not are_equal(prod(sizes[outer:]), columns):
-        return None
-    steps = [prod(sizes[place + 1 :]) for place in range(outer, len(sizes))]
-    column = sum(step * variable for step, (variable, _) in zip(steps, loops[outer:], strict=True))
-    return _order_of_loops(body, name, loops[:outer], column, columns)
-
-
-def _order_of_loops(
-    body: LoopBody, name: str, loops: Sequence[tuple[sympy.Symbol, Any]], column: sympy.Expr, columns: int
-) -> RowOrder | None:
-    """Return the order in which loops over rows, of which `column` says the column, go over a buffer's rows."""
-    sizes = [as_extent(size) for _, size in loops]
+    sizes = [as_extent(size) for size in (body.sizes[0][0], *body.sizes[1])]
     for index in tiles.loaded_at(body, name):
-        steps = [as_extent(index.coeff(variable)) for variable, _ in loops]
-        linear = column + sum(step * variable for step, (variable, _) in zip(steps, loops, strict=True))
+        steps = [as_extent(index.coeff(variable)) for variable in (group, *rows)]
+        linear = column + sum(step * variable for step, variable in zip(steps, (group, *rows), strict=True))
         whole_rows = all(known_divisor(step) % columns == 0 for step in steps)
         if whole_rows and sympy.expand(index - linear) == 0:
             numbers = tuple(of_each(step, columns) for step in steps)
             if _are_digits(sizes, numbers):
                 return RowOrder(tuple(sizes), numbers, columns)
     return None
+
+
+def order_of_tile(body: LoopBody, name: str, rows: Extent, columns: int) -> RowOrder | None:
+    """Return the order in which loops over a tile access the rows of a buffer, which has them one after the other.
+
+    None where they access parts of it, or the same rows in several orders.
+    """
+    places = tiles.places(body, name, rows, columns)
+    if len(places) != 1:
+        return None
+    place = sympy.expand(places.pop() - tiles.COLUMN)
+    loops = [(digit, as_extent(place.coeff(digit))) for digit in _digits_of_row(place)]
+    whole_rows = all(known_divisor(step) % columns == 0 for _, step in loops)
+    if not whole_rows or sympy.expand(place - sum(step * digit for digit, step in loops)) != 0:
+        return None
+    sizes = _sizes_of_digits([digit for digit, _ in loops], rows)
+    steps = tuple(of_each(step, columns) for _, step in loops)
+    return RowOrder(sizes, steps, columns) if sizes is not None and _are_digits(sizes, steps) else None
+
+
+def _digits_of_row(place: sympy.Expr) -> list[sympy.Expr]:
+    """Return the digits of a row's number in an address, the most significant first; the number itself if it has none.
+
+    Each is a quotient, or the remainder of a quotient, by the weight of the digit.
+    """
+    from torch.utils._sympy.functions import FloorDiv, ModularIndexing
+
+    digits = [digit for digit in place.atoms(FloorDiv, ModularIndexing) if digit.args[0] == tiles.ROW]
+    return sorted(digits, key=lambda digit: size_hint(as_extent(digit.args[1])), reverse=True) or [tiles.ROW]
+
+
+def _sizes_of_digits(digits: Sequence[sympy.Expr], rows: Extent) -> tuple[Extent, ...] | None:
+    """Return how many values each digit of a row's number has; None where they are not all of its digits."""
+    sizes: list[Extent] = []
+    above = rows
+    for digit in digits:
+        weight, *end = map(as_extent, digit.args[1:] or (1,))
+        sizes.append(of_each(above, weight))
+        is_digit = are_equal(sizes[-1], end[0]) if end else above is rows  # a quotient is what is left of the number
+        if not is_digit:
+            return None
+        above = weight
+    return tuple(sizes) if above == 1 else None
 
 
 def _are_digits(sizes: Sequence[Extent], steps: Sequence[Extent]) -> bool:

@@ -12,6 +12,7 @@ from schedules import look_at_column_part, look_at_gpu_schedule
 from torch._inductor.sizevars import SizeVarAllocator
 from torch._inductor.virtualized import V
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
+from torch.utils._sympy.functions import FloorDiv, ModularIndexing
 
 from bridge import inductor
 from bridge.inductor import columns, row_order, tiles
@@ -172,3 +173,32 @@ def test_sums_of_rows_that_follow_each_other_have_no_other_order():
 
     look_at_sums(of_each_sequence, check)
     assert RowOrder((3, 4, 5), (20, 5, 1), 7).is_own and not RowOrder((3, 4), (1, 3), 7).is_own
+
+
+def of_turned_heads(x, g):
+    """The sums load heads of 8 tokens at a time, as they are not stored."""
+    return (x.view(HEADS, TOKENS, WIDTH).transpose(0, 1) * g.view(TOKENS, HEADS, WIDTH)).flatten(0, 1).sum(0)
+
+
+def test_a_tile_has_the_order_in_which_it_loads_rows():
+    """Of one input in its own order, of the other from head to head."""
+
+    def check(part, others):
+        tile, rows = columns.column_sum(part).tile, TOKENS * HEADS
+        found = [row_order.order_of_tile(tile, name, rows, WIDTH) for name in sorted(inductor.buffers_read(part))]
+        assert found[0] == RowOrder((TOKENS, HEADS), (1, TOKENS), WIDTH)
+        assert found[1].is_own
+        assert row_order.order_of_tile(tile, "other", rows, WIDTH) is None
+        assert row_order.order_of_tile(tile, "arg0_1", rows // 2, WIDTH * 2) is None, "two heads of a token are no row"
+
+    look(of_turned_heads, check)
+
+
+def test_what_is_no_digit_has_no_size():
+    """Two quotients, a remainder of another size, and digits without the last."""
+    quotient, other = FloorDiv(tiles.ROW, 64), FloorDiv(tiles.ROW, 8)
+    middle, last = (ModularIndexing(tiles.ROW, weight, 8) for weight in (8, 1))
+    assert row_order._sizes_of_digits([quotient, middle, last], 256) == (4, 8, 8)
+    assert row_order._sizes_of_digits([tiles.ROW], 256) == (256,)
+    for wrong in ([quotient, other], [quotient, ModularIndexing(tiles.ROW, 1, 32)], [quotient]):
+        assert row_order._sizes_of_digits(wrong, 256) is None
