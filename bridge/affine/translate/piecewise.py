@@ -14,7 +14,7 @@ import sympy
 from torch.utils._sympy import functions
 
 from ...reasons import Reason, Unsupported
-from .access import is_iteration_atom
+from .access import Ranges, bounds, expand, is_iteration_atom
 
 Value = TypeVar("Value")
 
@@ -49,6 +49,32 @@ def compute_piecewise(
     if len(parts) == 1:
         return operation(name, parts)
     return functools.reduce(lambda one, other: operation(name, (one, other)), parts)
+
+
+def without_decided(expr: sympy.Expr, ranges: Ranges, known: Callable[[sympy.Basic], bool]) -> sympy.Expr:
+    """Return an index without the larger or the smaller of two where one of them is so in every iteration.
+
+    Of windows that do not overlap, as those of whose averages the gradient is taken, each element is in one:
+    `min(i, min(128, i + 1) - 1)` is `i` for `i < 128`.
+    """
+
+    def at_least(one: sympy.Expr, other: sympy.Expr) -> bool:
+        """Return True if the one is known to be never less than the other."""
+        difference = expand(one - other)
+        span = bounds(difference, ranges) if not is_piecewise(difference) else None
+        return span is not None and (bool(span[0] >= 0) if span[0].is_Integer else known(sympy.Ge(span[0], 0)))
+
+    def decided(extreme: sympy.Expr) -> sympy.Expr:
+        """Return an extreme of those arguments of which none is known to decide it."""
+        largest, left = _PIECES[extreme.func] == "maximum", list(extreme.args)
+        for argument in extreme.args:
+            others = (other for other in left if other is not argument)
+            if any(at_least(other, argument) if largest else at_least(argument, other) for other in others):
+                left.remove(argument)
+        return extreme.func(*left)
+
+    extremes = tuple(kind for kind, operation in _PIECES.items() if operation != "abs")
+    return expr.replace(lambda part: isinstance(part, extremes), decided) if expr.has(*extremes) else expr
 
 
 def _parts(expr: sympy.Expr) -> list[sympy.Expr]:

@@ -21,7 +21,7 @@ from .access import LinearAccess, Ranges, bounds, divide_constraint, drop_divisi
 from .gather import Gather, Position, depends_on_data, make_gather, position_symbol
 from .loops import Factors, Sizes
 from .multiples import Multiples
-from .piecewise import compute_piecewise, is_piecewise
+from .piecewise import compute_piecewise, is_piecewise, without_decided
 
 #: A conjunction of affine constraints, each `expr >= 0`.
 Condition: TypeAlias = tuple[sympy.Expr, ...]
@@ -283,7 +283,8 @@ class _Tracing:
 
     def _index(self, expr: sympy.Expr) -> sympy.Expr:
         """Return an index in the new variables of the sizes."""
-        return drop_divisions(expand(self.multiples.rewrite(expr)), self.ranges, self._known)
+        rewritten = without_decided(expand(self.multiples.rewrite(expr)), self.ranges, self._known)
+        return drop_divisions(rewritten, self.ranges, self._known)
 
     def _known(self, condition: sympy.Basic) -> bool:
         """Return True if a condition in the new variables of the sizes holds for every size."""

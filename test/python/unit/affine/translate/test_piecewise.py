@@ -14,7 +14,7 @@ from torch.utils._sympy.functions import FloorDiv, Max, Min
 
 import bridge
 from bridge import offline
-from bridge.affine.translate.piecewise import compute_piecewise, is_piecewise
+from bridge.affine.translate.piecewise import compute_piecewise, is_piecewise, without_decided
 from bridge.affine.translate.trace import iteration_variable
 from bridge.backend import bridge as bridge_backend
 from bridge.reasons import Reason, Unsupported
@@ -104,3 +104,41 @@ def test_distances_of_tokens_kept_the_kernels_apart(function, dynamic):
     assert offline.compile_for_gpu(function, [x], dynamic=dynamic).n_kernels == 2
     assert sum(len(offline.parse_wrapper(code).launches) for code in codes) == 1, bridge.report()
     torch.testing.assert_close(result.double(), function(x.double()), rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("expr", "wanted"),
+    [
+        (Min(i, Min(128, i + 1) - 1), i),
+        (4 * Max(0, i) + Min(j, i + 9), 4 * i + j),
+        (Min(size * i + j, size * i + j + size), size * i + j),
+        (Max(0, i - 2), Max(0, i - 2)),
+        (Min(Min(128, i + 1) - 1, Max(0, i - 2)), Min(i, Max(0, i - 2))),
+        (Max(i, i, j), Max(i, j)),
+        (Min(FloorDiv(i, 2), FloorDiv(i, 2) + 1), FloorDiv(i, 2)),
+        (sympy.Abs(i - 2), sympy.Abs(i - 2)),
+        (i + 2 * j, i + 2 * j),
+    ],
+    ids=str,
+)
+def test_an_extreme_that_the_ranges_decide_is_one_of_its_two(expr, wanted):
+    """Windows that do not overlap: each element's own is the only one."""
+    zero = sympy.Integer(0)
+    ranges = {i: (zero, sympy.Integer(127)), j: (zero, sympy.Integer(9))}
+    assert without_decided(expr, ranges, lambda condition: bool(condition == True)) == wanted  # noqa: E712 (sympy's)
+
+
+def test_the_gradient_of_averages_of_windows_is_fused():
+    """Its index, `min(i, min(4, i + 1) - 1)`, was refused: what it computes was stored for the kernels around."""
+
+    def gradient(given, x):
+        return torch.ops.aten.avg_pool2d_backward(given, x, [2, 2], [2, 2], [0, 0], False, True, None)
+
+    def before_softmax(given, x):
+        return _gated(gradient(given, x).flatten(2))
+
+    generator = torch.Generator().manual_seed(0)
+    inputs = [torch.randn(2, 3, side, side, generator=generator) for side in (4, 8)]
+    found, codes = run_emitted(before_softmax, inputs, bridge_backend)
+    torch.testing.assert_close(found.double(), before_softmax(*[t.double() for t in inputs]), rtol=1e-5, atol=1e-6)
+    assert sum(len(offline.parse_wrapper(code).launches) for code in codes) == 1, bridge.report().details()
