@@ -125,7 +125,7 @@ def test_an_extreme_that_the_ranges_decide_is_one_of_its_two(expr, wanted):
     """Windows that do not overlap: each element's own is the only one."""
     zero = sympy.Integer(0)
     ranges = {i: (zero, sympy.Integer(127)), j: (zero, sympy.Integer(9))}
-    assert without_decided(expr, ranges, lambda condition: bool(condition == True)) == wanted  # noqa: E712 (sympy's)
+    assert without_decided(expr, ranges, lambda condition: condition is sympy.true) == wanted
 
 
 def test_the_gradient_of_averages_of_windows_is_fused():
