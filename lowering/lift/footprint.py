@@ -24,10 +24,10 @@ def row_registers(reductions: Iterable[ir.Operation]) -> int | None:
     loads: dict[tuple[ir.Value, str], int] = {}
     longest = 0
     for loop in reductions:
-        iterations = _volume(loop)
-        if iterations is None:
+        volume, segments = _volume(loop), _segments(loop)
+        if volume is None or segments is None:
             return None
-        iterations *= _segments(loop)
+        iterations = volume * segments
         longest = max(longest, iterations)
         for load, key in _inner_loads(loop):
             element = ir.MemRefType(load.operands[0].type).element_type
@@ -121,11 +121,14 @@ def _volume(loop: ir.Operation) -> int | None:
     return volume
 
 
-def _segments(loop: ir.Operation) -> int:
-    """Return how many segments of a row a reduction inside lanes is over."""
+def _segments(loop: ir.Operation) -> int | None:
+    """Return how many segments of a row a reduction inside lanes is over; None where their number is symbolic."""
     count, parent = 1, loop.parent.operation
     while parent.name == "affine.for" and "bridge.band" not in parent.attributes:
-        count *= parent.attributes["upperBoundMap"].value.results[0].value
+        upper = parent.attributes["upperBoundMap"].value.results[0]
+        if not isinstance(upper, ir.AffineConstantExpr):
+            return None
+        count *= upper.value
         parent = parent.parent.operation
     return count
 

@@ -56,6 +56,26 @@ def test_a_symbolic_row_has_no_number():
     assert registers((64, "%i"), ("%n", "%i")) is None
 
 
+def test_a_symbolic_number_of_segments_has_no_number():
+    """The sum of a divergence over symbolic rows was an internal error with torch 2.15."""
+    text = """func.func @f(%x: memref<?x64xf32>, %n: index, %z: f32) {
+      affine.for %b = 0 to 1 {
+        affine.for %i = 0 to %n {
+          %r = affine.for %j = 0 to 64 iter_args(%s = %z) -> (f32) {
+            %v = affine.load %x[%i, %j] : memref<?x64xf32>
+            %t = arith.addf %s, %v : f32
+            affine.yield %t : f32 }
+        }
+      } {bridge.band}
+      return }"""
+    with context(), ir.Location.unknown():
+        module = ir.Module.parse(text)
+        band = module.body.operations[0].regions[0].blocks[0].operations[0]
+        lanes = band.regions[0].blocks[0].operations[0]
+        reduction = lanes.regions[0].blocks[0].operations[0]
+        assert row_registers([reduction.operation]) is None
+
+
 def test_without_a_reduction_nothing_is_kept():
     assert row_registers([]) == 0
 
