@@ -122,6 +122,9 @@ static int64_t countOperations(AffineForOp band) {
   return count;
 }
 
+/// How often the limit may be reached: all loads are proven again after that.
+static constexpr int kMostMerges = 2;
+
 /// Computes once what several copies compute: a lane that reads two values of
 /// another statement often needs the same values for both.
 static void mergeCopies(AffineForOp band) {
@@ -150,9 +153,10 @@ std::optional<ForwardFailure> bridge::forwardStores(AffineForOp band,
                                                     int64_t &forwarded,
                                                     bool *broadcast) {
   int64_t limit = 4 * countOperations(band) + 256;
+  int mergesLeft = kMostMerges;
   llvm::SmallDenseSet<Operation *> proven;
   while (true) {
-    if (countOperations(band) > limit) {
+    if (countOperations(band) > limit && mergesLeft-- > 0) {
       mergeCopies(band);
       proven.clear();
     }
