@@ -74,7 +74,9 @@ def without_decided(expr: sympy.Expr, ranges: Ranges, known: Callable[[sympy.Bas
         return extreme.func(*left)
 
     extremes = tuple(kind for kind, operation in _PIECES.items() if operation != "abs")
-    return expr.replace(lambda part: isinstance(part, extremes), decided) if expr.has(*extremes) else expr
+    if not any(map(is_iteration_atom, expr.atoms(*extremes))):
+        return expr
+    return expr.replace(lambda part: isinstance(part, extremes) and is_iteration_atom(part), decided)
 
 
 def _parts(expr: sympy.Expr) -> list[sympy.Expr]:
