@@ -110,7 +110,8 @@ class Pattern:
 
     def mark_dynamic_rows(self, inputs: list[torch.Tensor]) -> None:
         """Has Dynamo make the rows of such inputs symbolic."""
-        for tensor, shape in zip(inputs, self.full.shapes, strict=True):
+        made = next(one for one in (self.full, self.small) if len(one.shapes) == len(inputs))
+        for tensor, shape in zip(inputs, made.shapes, strict=True):
             if shape[0] == ROWS:
                 torch._dynamo.mark_dynamic(tensor, 0)
 

@@ -133,7 +133,7 @@ def spread(results: tuple[torch.Tensor, ...]) -> float:
     """
     if results[0].itemsize < 4:
         return 0.0
-    rows = sum(t.numel() // t.shape[-1] for t in results)
+    rows = sum(t.numel() // t.shape[-1] if t.dim() else 1 for t in results)
     return 3 / math.sqrt(rows)
 
 
