@@ -68,14 +68,17 @@ def bytes_of_long_rows(kernel: Kernel, band: LiftedBand, before: Rows) -> int:
 def bytes_while_computing(kernel: Kernel, band: LiftedBand) -> int:
     """Return the bytes that a GPU could move while a band's kernel computes, and loads nothing.
 
-    A multiprocessor has room for one block of rows of more than MAX_STAGED_REGISTERS: 172 registers a thread for 16384
-    (a cubin, an H100).  A kernel of Inductor's that goes from row to row loads the next one meanwhile.
+    A multiprocessor has room for one block whose threads have ELEMENTS_OF_A_THREAD of a row of more than
+    MAX_STAGED_REGISTERS: 172 registers each for 8192 lanes and 16384 registers (a cubin, an H100).  A kernel of
+    Inductor's that goes from row to row loads the next one meanwhile.
     """
-    if not keeps_long_rows(band) or (band.registers or 0) <= MAX_STAGED_REGISTERS:
+    length = max(prod(map(inductor.size_hint, node.reduce_sizes)) for node in band.nodes)
+    lanes = power_of_2(length)
+    is_alone = lanes >= ELEMENTS_OF_A_THREAD * FEWEST_THREADS and (band.registers or 0) > MAX_STAGED_REGISTERS
+    if not is_alone or not keeps_long_rows(band):
         return 0
-    lengths = [prod(map(inductor.size_hint, node.reduce_sizes)) for node in band.nodes]
-    lanes = power_of_2(max(lengths)) / max(lengths)
-    return int(min(executed(kernel, beside=0).moved * lanes, traffic([inductor.bytes_touched(kernel)])))
+    computed = executed(kernel, beside=0).moved * lanes / length
+    return int(min(computed, traffic([inductor.bytes_touched(kernel)])))
 
 
 def registers_of_thread(kernel: Kernel) -> tuple[int, int]:

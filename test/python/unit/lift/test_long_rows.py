@@ -54,14 +54,16 @@ def test_rows_of_which_a_block_has_several_are_not_judged(gpu, band):
     assert long_rows.bytes_of_long_rows(kernel_of(8192), band, Rows(1024, 1024)) == 0
 
 
-@pytest.mark.parametrize(("registers", "idle"), [(12288, 0), (16384, 48), (32768, 64)])
-def test_a_block_of_long_rows_loads_nothing_while_it_computes(gpu, monkeypatch, registers, idle):
+@pytest.mark.parametrize(
+    ("length", "registers", "work", "idle"),
+    [(5461, 12288, 32, 0), (4096, 16384, 32, 0), (5461, 16384, 32, 48), (5461, 32768, 96, 64)],
+)
+def test_a_block_of_long_rows_loads_nothing_while_it_computes(gpu, monkeypatch, length, registers, work, idle):
     """All lanes of a row compute, also those that have no element; and it cannot take longer than its bytes."""
-    work = {16384: 32, 32768: 96}.get(registers, 32)
     monkeypatch.setattr(long_rows, "executed", lambda kernel, beside: SimpleNamespace(moved=work << 20))
     band = band_of(registers)
-    band.nodes = [SimpleNamespace(reduce_sizes=[]), SimpleNamespace(reduce_sizes=[43, 127])]
-    assert long_rows.bytes_while_computing(kernel_of(5461, moved=64 << 20), band) >> 20 == idle
+    band.nodes = [SimpleNamespace(reduce_sizes=[]), SimpleNamespace(reduce_sizes=[length])]
+    assert long_rows.bytes_while_computing(kernel_of(length, moved=64 << 20), band) >> 20 == idle
 
 
 @pytest.mark.parametrize(
