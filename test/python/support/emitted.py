@@ -50,7 +50,11 @@ def efficient_attention(q, k, v, mask, log_sum, dropout=0.0, causal=False, *, sc
     return (result.transpose(1, 2).contiguous().transpose(1, 2),)
 
 def convolution(x, *arguments, **keywords):
-    return torch.ops.aten.convolution.default(x, *_in_order(*arguments, **keywords)).contiguous()
+    weight, *others = _in_order(*arguments, **keywords)
+    # A GPU's result has its channels last where those of the input or of the weight are, a CPU's not always.
+    formats = [torch._prims_common.suggest_memory_format(operand) for operand in (x, weight)]
+    last = next((one for one in formats if one is not torch.contiguous_format), torch.contiguous_format)
+    return torch.ops.aten.convolution.default(x, weight, *others).contiguous(memory_format=last)
 
 def _in_order(weight, bias=None, *, stride, padding, dilation, transposed, output_padding, groups):
     return weight, bias, stride, padding, dilation, transposed, output_padding, groups

@@ -37,7 +37,14 @@ def make(folder: Path) -> dict[str, str]:
     _script(programs / "g++", _COMPILER.format(compiler=shlex.quote(compiler)))
     linking = {"stubs": shlex.quote(str(stubs)), "libraries": libraries, "linker": shlex.quote(linker)}
     _script(linkers / "ld", _LINKER.format(**linking))
-    return {name: _first(folder, name) for name, folder in (("PATH", programs), ("COMPILER_PATH", linkers))}
+    found = {name: _first(folder, name) for name, folder in (("PATH", programs), ("COMPILER_PATH", linkers))}
+    return found if _links(folder, {**os.environ, **found}) else {}
+
+
+def _links(folder: Path, environment: dict[str, str]) -> bool:
+    """Return True if a library of C++ is made: a linker that is not the compiler's may not find what belongs to it."""
+    command = ["g++", "-shared", "-fPIC", "-x", "c++", "-", "-o", folder / "linked.so", "-fopenmp"]
+    return subprocess.run(command, input=b"#include <string>", env=environment, capture_output=True).returncode == 0
 
 
 def _nothing(compiler: str, folder: Path) -> Path:
