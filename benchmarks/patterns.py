@@ -245,7 +245,7 @@ PATTERNS = [
     ),
     Pattern(
         "softmax_padded_rows", padded_softmax, sizes(12288, (ROWS, 49, 49)), sizes(2, (ROWS, 13, 13)),
-        inductor=2, bridge=1, reached=1, loads_once=True,
+        inductor=2, bridge=1, reached=1,  # loaded under two masks
     ),
     Pattern(
         "rmsnorm_heads_transposed", partial(norm_heads_transposed, size=128),
@@ -286,11 +286,11 @@ ORDERS = [
     ),
     Pattern(
         "softmax_padded_tiles", padded_tiles, sizes(12288, (ROWS, 49, 49)), sizes(2, (ROWS, 13, 13)),
-        inductor=2, bridge=1, reached=1, loads_once=True,
+        inductor=2, bridge=1, reached=1,  # loaded under two masks
     ),
     Pattern(
         "layernorm_padded_windows", norm_padded_windows, _image_sizes(64, 53, 96), _image_sizes(1, 10, 24),
-        inductor=2, bridge=1, reached=1, loads_once=True,
+        inductor=2, bridge=1, reached=1,  # loaded under two masks
     ),
     Pattern(
         "layernorm_rolled", norm_rolled, _image_sizes(64, 28, 384), _image_sizes(2, 5, 24),
@@ -306,7 +306,7 @@ SEGMENTS = [
     ),
     Pattern(
         "rmsnorm_heads_rmsnorm", norm_heads_and_row, _row_sizes(4096, 4096, 128, 4096), _row_sizes(5, 256, 16, 256),
-        inductor=3, bridge=1, reached=1, loads_once=True,
+        inductor=3, bridge=1, reached=1,  # the weight of a head at two forms of one index
     ),
     Pattern(
         "gate_blocks", gate_blocks, _row_sizes(4096, 4096), _row_sizes(5, 256),

@@ -29,8 +29,6 @@ LOAD_ROWS = 2
 LOADS_AT_SMALL_SIZE = {
     "layernorm_roll_windows",
     "softmax_padded_rows",
-    "softmax_padded_tiles",
-    "layernorm_padded_windows",
     "layernorm_rolled",
     "rmsnorm_heads_transposed",
     "rmsnorm_repeated_heads",

@@ -44,7 +44,8 @@ def make(folder: Path) -> dict[str, str]:
 def _links(folder: Path, environment: dict[str, str]) -> bool:
     """Return True if a library of C++ is made: a linker that is not the compiler's may not find what belongs to it."""
     command = ["g++", "-shared", "-fPIC", "-x", "c++", "-", "-o", folder / "linked.so", "-fopenmp"]
-    return subprocess.run(command, input=b"#include <string>", env=environment, capture_output=True).returncode == 0
+    linked = subprocess.run(command, input=b"#include <string>", env=environment, capture_output=True, check=False)
+    return linked.returncode == 0
 
 
 def _nothing(compiler: str, folder: Path) -> Path:
