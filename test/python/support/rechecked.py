@@ -15,9 +15,20 @@ def rechecked(graph, inputs):
     return bridge(graph, inputs, options={"strict": True, "recheck": True})
 
 
-def check(function: Callable, given: list[torch.Tensor], kernels: int, dynamic: bool | None = False) -> None:
+def forced(graph, inputs):
+    """The same, whatever it costs: rows are few where kernels are interpreted."""
+    return bridge(graph, inputs, options={"strict": True, "recheck": True, "force_fusion": True})
+
+
+def check(
+    function: Callable,
+    given: list[torch.Tensor],
+    kernels: int,
+    dynamic: bool | None = False,
+    backend: Callable = rechecked,
+) -> None:
     """Compare with eager in float64, and count the kernels."""
-    outputs, codes = run_emitted(function, given, rechecked, dynamic, **NO_STAGES)
+    outputs, codes = run_emitted(function, given, backend, dynamic, **NO_STAGES)
     expected = function(*(x.double() for x in given))
     for got, want in zip(*(v if isinstance(v, tuple) else (v,) for v in (outputs, expected)), strict=True):
         torch.testing.assert_close(got.double(), want.double(), rtol=2e-5, atol=2e-5)

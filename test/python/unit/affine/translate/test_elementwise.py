@@ -47,6 +47,7 @@ REFUSED = {
     "scan": Reason.unsupported_op,
     "sort": Reason.unsupported_op,
     "bucketize": Reason.unsupported_op,
+    "fmaximum": Reason.unsupported_op,  # of torch 2.15: no loops have it, Inductor's code for a softmax does
     "frexp": Reason.unsupported_op,
     "dot": Reason.unsupported_op,
     "halide_clamp": Reason.unsupported_op,
@@ -114,7 +115,7 @@ def test_elementwise(name):
 
 @pytest.mark.parametrize("name", sorted(set(REFUSED) & set(public_operations())))
 def test_refused(name):
-    arguments = [None] * arity(name)
+    arguments = [1.0 if name == "fmaximum" else None] * arity(name)  # of numbers its result has a dtype
     body = pointwise(lambda ops, _, __: getattr(ops, name)(*arguments))
     assert reason_of(body, buffers_of(torch.float32, torch.float32)) == REFUSED[name]
 
