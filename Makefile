@@ -1,5 +1,5 @@
 # make test    install into .venv and run everything that checks Bridge
-# make test-all    as `make test`, and what that leaves to other commits; TURN=... is one of those
+# make test-all    as `make test`, and what that leaves to other days; TURN=... is one of those
 # make newest    install with the newest torch into .venv-newest (6 GB); make newest-torch installs that torch alone
 # make test-newest    as `make newest`, and run the tests of kernel counts, translation, code and caches, of
 #              parameters and of other tests some; all of them with PYTEST_ARGS="--thin 1"
@@ -35,9 +35,9 @@ unexport PYTHONDONTWRITEBYTECODE
 TEST_ENV := OMP_NUM_THREADS=1
 # A process that has no more tests takes those of another: some take half a minute.
 PARALLEL := -n auto --dist worksteal
-# Parameters, and tests that are slow, are run in turn, from commit to commit. What make prints says whose turn it was;
+# Parameters, and tests that are slow, are run in turn, from day to day. What make prints says which turn it was;
 # `make test TURN=...` runs the same ones again.
-TURN ?= $(shell git rev-parse --short HEAD 2>/dev/null || echo 0)
+TURN ?= $(shell git log -1 --format=%cs 2>/dev/null | git hash-object --stdin | cut -c1-7)
 
 # The wheel that `make demo` and `make test` install.
 WHEEL := build/wheel/.built

@@ -31,13 +31,13 @@ def pytest_addoption(parser):
     parser.addoption("--all", action="store_true", help="run all parameters of tests marked one_in, and slow tests")
     parser.addoption("--thin", type=int, default=1, metavar="N", help="without --all: one in N parameters of all tests")
     parser.addoption(
-        "--turn", type=_hexadecimal, default=0, metavar="COMMIT", help="without --all: which parameters those are"
+        "--turn", type=_hexadecimal, default=0, metavar="TURN", help="without --all: which parameters those are"
     )
     parser.addoption("--few", action="append", default=[], metavar="PATH", help="with --thin: one in three functions")
 
 
-def _hexadecimal(commit: str) -> int:
-    return int(commit or "0", 16)
+def _hexadecimal(turn: str) -> int:
+    return int(turn or "0", 16)
 
 
 def pytest_configure(config):

@@ -1,6 +1,6 @@
 """Which tests are run where not all are: of a function's parameters some, by their names and by whose turn it is.
 
-The turn is a commit's hash: each draws others, over many commits all are run, and one turn always runs the same ones.
+The turn is a hash of a date: each draws others, over many days all are run, and one turn always runs the same ones.
 """
 
 from __future__ import annotations
