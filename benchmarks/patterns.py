@@ -245,7 +245,7 @@ PATTERNS = [
     ),
     Pattern(
         "softmax_padded_rows", padded_softmax, sizes(12288, (ROWS, 49, 49)), sizes(2, (ROWS, 13, 13)),
-        inductor=2, bridge=1, reached=1,  # loaded under two masks
+        inductor=2, bridge=1, reached=1, loads_once=True,
     ),
     Pattern(
         "rmsnorm_heads_transposed", partial(norm_heads_transposed, size=128),
