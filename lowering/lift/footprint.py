@@ -1,4 +1,4 @@
-"""What one band iteration of a fused nest keeps, read off the affine IR."""
+"""Read off the affine IR what one band iteration of a fused nest keeps."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from bridge.affine.mlir_runtime import ir
 
 from ..triton.profitability import MAX_ROW_REGISTERS, power_of_2
 from .broadcasts import depends_on
+from .lanes import constant_extent
 from .reductions import combine_kind, terminator
 
 
@@ -110,10 +111,10 @@ def loop_around(operation: ir.Operation) -> ir.Operation:
 
 def _volume(loop: ir.Operation) -> int | None:
     """Return the product of the extents of a loop and those inside it, each rounded up to a power of two."""
-    upper = loop.attributes["upperBoundMap"].value.results[0]
-    if not isinstance(upper, ir.AffineConstantExpr):
+    extent = constant_extent(loop)
+    if extent is None:
         return None
-    volume = power_of_2(upper.value)
+    volume = power_of_2(extent)
     for operation in loop.regions[0].blocks[0].operations:
         if operation.operation.name == "affine.for":
             inner = _volume(operation.operation)
@@ -125,10 +126,10 @@ def _segments(loop: ir.Operation) -> int | None:
     """Return how many segments of a row a reduction inside lanes is over; None where their number is symbolic."""
     count, parent = 1, loop.parent.operation
     while parent.name == "affine.for" and "bridge.band" not in parent.attributes:
-        upper = parent.attributes["upperBoundMap"].value.results[0]
-        if not isinstance(upper, ir.AffineConstantExpr):
+        extent = constant_extent(parent)
+        if extent is None:
             return None
-        count *= upper.value
+        count *= extent
         parent = parent.parent.operation
     return count
 

@@ -72,10 +72,11 @@ def bytes_while_computing(kernel: Kernel, band: LiftedBand) -> int:
     MAX_STAGED_REGISTERS: 172 registers each for 8192 lanes and 16384 registers (a cubin, an H100).  A kernel of
     Inductor's that goes from row to row loads the next one meanwhile.
     """
+    if not keeps_long_rows(band) or (band.registers or 0) <= MAX_STAGED_REGISTERS:
+        return 0
     length = max(prod(map(inductor.size_hint, node.reduce_sizes)) for node in band.nodes)
     lanes = power_of_2(length)
-    is_alone = lanes >= ELEMENTS_OF_A_THREAD * FEWEST_THREADS and (band.registers or 0) > MAX_STAGED_REGISTERS
-    if not is_alone or not keeps_long_rows(band):
+    if lanes < ELEMENTS_OF_A_THREAD * FEWEST_THREADS:
         return 0
     computed = executed(kernel, beside=0).moved * lanes / length
     return int(min(computed, traffic([inductor.bytes_touched(kernel)])))

@@ -73,9 +73,9 @@ def without_decided(expr: sympy.Expr, ranges: Ranges, known: Callable[[sympy.Bas
                 left.remove(argument)
         return extreme.func(*left)
 
-    extremes = tuple(kind for kind, operation in _PIECES.items() if operation != "abs")
-    if not any(map(is_iteration_atom, expr.atoms(*extremes))):
+    if not is_piecewise(expr):
         return expr
+    extremes = tuple(kind for kind, operation in _PIECES.items() if operation != "abs")
     return expr.replace(lambda part: isinstance(part, extremes) and is_iteration_atom(part), decided)
 
 

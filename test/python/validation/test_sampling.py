@@ -45,7 +45,7 @@ def test_one_of_few_parameters_is_another_one_the_next_time():
     assert set().union(*(sampling.Sample(turn).of(items) for turn in range(3))) == set(items)
 
 
-def test_a_long_list_is_run_by_one_commit_in_two_at_the_least():
+def test_a_long_list_is_run_in_one_turn_of_two_at_the_least():
     items = [item(f"test_of_many[{n}]", one_in=10000) for n in range(20)]
     turns = [sampling.Sample((turn << 12) + 7, thin=4).of(items) for turn in range(4)]
     assert sorted(map(len, turns)) == [0, 0, 1, 1]
