@@ -122,7 +122,7 @@ static int64_t countOperations(AffineForOp band) {
   return count;
 }
 
-/// How often the limit may be reached: all loads are proven again after that.
+/// Limits how often copies are merged: all loads are proven again after that.
 static constexpr int kMostMerges = 2;
 
 /// Computes once what several copies compute: a lane that reads two values of
@@ -156,9 +156,11 @@ std::optional<ForwardFailure> bridge::forwardStores(AffineForOp band,
   int mergesLeft = kMostMerges;
   llvm::SmallDenseSet<Operation *> proven;
   while (true) {
-    if (countOperations(band) > limit && mergesLeft-- > 0) {
+    bool isFull = countOperations(band) > limit;
+    if (isFull && mergesLeft-- > 0) {
       mergeCopies(band);
       proven.clear();
+      isFull = countOperations(band) > limit;
     }
     auto flows = getInnerFlows(band);
     auto next = llvm::find_if(flows, [&](AffineLoadOp load) {
@@ -185,7 +187,7 @@ std::optional<ForwardFailure> bridge::forwardStores(AffineForOp band,
                             {Reason::cross_lane_dependence,
                              "a load needs another lane's value",
                              describe(findLaneDependenceExample(*next, band))}};
-    if (countOperations(band) > limit)
+    if (isFull)
       return ForwardFailure{
           *next, {Reason::budget_exceeded, "too much would be computed again"}};
     forward(*reaching, *next, excessPrecision);
