@@ -286,11 +286,11 @@ ORDERS = [
     ),
     Pattern(
         "softmax_padded_tiles", padded_tiles, sizes(12288, (ROWS, 49, 49)), sizes(2, (ROWS, 13, 13)),
-        inductor=2, bridge=1, reached=1,  # loaded under two masks
+        inductor=2, bridge=1, reached=1, loads_once=True,
     ),
     Pattern(
         "layernorm_padded_windows", norm_padded_windows, _image_sizes(64, 53, 96), _image_sizes(1, 10, 24),
-        inductor=2, bridge=1, reached=1,  # loaded under two masks
+        inductor=2, bridge=1, reached=1, loads_once=True,
     ),
     Pattern(
         "layernorm_rolled", norm_rolled, _image_sizes(64, 28, 384), _image_sizes(2, 5, 24),

@@ -28,7 +28,7 @@ from bridge.affine.mlir_runtime import ir
 from bridge.reasons import Reason, Unsupported
 
 from .environment import Environment, OpsValue
-from .guards import computes_anywhere, is_always_inside, is_under
+from .guards import computes_anywhere, is_always_inside, is_narrow, is_under
 from .index import apply_map, constraints
 from .reductions import lift_reduction
 from .signs import unsigned_beside
@@ -304,8 +304,14 @@ class Evaluator:
         return self.env.ops.ne(flag, self.env.ops.constant(False, torch.bool))
 
     def condition(self, operation: ir.Operation) -> OpsValue:
-        """Return the mask of an `affine.if`: the conjunction of its constraints on index expressions."""
-        return functools.reduce(self.env.ops.and_, [self._constraint(*c) for c in self.constraints(operation)])
+        """Return the mask of an `affine.if`: the conjunction of its constraints on index expressions.
+
+        Inductor narrows the integers of some masks, by what else they are for. Those that are the same are to be alike:
+        a load under both is one then.
+        """
+        dtype = torch.int32 if self.env.simt_target and is_narrow(operation) else torch.int64
+        masks = [self._constraint(*found, dtype) for found in self.constraints(operation)]
+        return functools.reduce(self.env.ops.and_, masks)
 
     def constraints(self, operation: ir.Operation) -> list[tuple[sympy.Expr, bool]]:
         """Return the constraints of an `affine.if`: (expression, True for `== 0` / False for `>= 0`)."""
@@ -313,7 +319,7 @@ class Evaluator:
 
     def is_zero(self, expr: sympy.Expr) -> OpsValue:
         """Return the mask of the lanes in which an index is zero."""
-        return self._constraint(expr, True)
+        return self._constraint(expr, True, torch.int64)
 
     def guarded(self, store: ir.Operation, value: object, masks: list[OpsValue], lanes: str = "") -> OpsValue:
         """Return the value for a store that only the lanes under all masks execute; lanes: see ops_table.GUARDED."""
@@ -341,7 +347,7 @@ class Evaluator:
         neutral = self.env.ops.constant(ops_table.NEUTRAL_ELEMENTS[kind], dtype)
         return self.env.ops.where(self.is_zero(self.env.once), value, neutral)
 
-    def _constraint(self, expr: sympy.Expr, is_equality: bool) -> OpsValue:
+    def _constraint(self, expr: sympy.Expr, is_equality: bool, dtype: torch.dtype) -> OpsValue:
         """Return the mask of `expr == 0`, or of `expr >= 0` as `variables >= bound` or `variables < bound`.
 
         Of a bound that a power of two divides Triton sees that neighbouring lanes agree, and keeps vector accesses.
@@ -349,14 +355,10 @@ class Evaluator:
         ops = self.env.ops
         constant, variables = sympy.expand(expr).as_coeff_Add()
         if is_equality or not constant.is_Integer:
-            return (ops.eq if is_equality else ops.ge)(self._integer(expr), ops.constant(0, torch.int64))
+            return (ops.eq if is_equality else ops.ge)(ops.index_expr(expr, dtype), ops.constant(0, dtype))
         if variables.could_extract_minus_sign():
-            return ops.lt(self._integer(-variables), ops.constant(int(constant) + 1, torch.int64))
-        return ops.ge(self._integer(variables), ops.constant(-int(constant), torch.int64))
-
-    def _integer(self, expr: sympy.Expr) -> OpsValue:
-        """Return an index as an integer."""
-        return self.env.ops.index_expr(expr, torch.int64)
+            return ops.lt(ops.index_expr(-variables, dtype), ops.constant(int(constant) + 1, dtype))
+        return ops.ge(ops.index_expr(variables, dtype), ops.constant(-int(constant), dtype))
 
 
 #: What an index may be computed by besides maps: a product of a size and a variable is no affine expression.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeAlias
 
+from bridge.affine.integer_sets import read_integer_set
 from bridge.affine.mlir_runtime import ir
 
 #: The least and the greatest value of an index.
@@ -12,6 +13,9 @@ Range: TypeAlias = tuple[int, int]
 
 #: What a lane may not do where its guard is off: its address is data, or it needs other lanes.
 _NEEDS_GUARD = ("bridge.gather", "affine.for", "bridge.combine")
+
+#: The constant of an expression is compared with the rest of it: where both are less than this, 32 bits are enough.
+_NARROW = 1 << 30
 
 
 def computes_anywhere(guard: ir.Operation) -> bool:
@@ -27,12 +31,16 @@ def is_under(value: ir.Value, guard: ir.Operation) -> bool:
     return operation is not None and value not in list(guard.results)
 
 
+def is_narrow(guard: ir.Operation) -> bool:
+    """Return True if 32 bits hold what a guard compares, in all iterations of its loops."""
+    integer_set, _ = read_integer_set(guard.attributes["condition"])
+    ranges = _ranges(integer_set, [_range_of(operand) for operand in guard.operands])
+    return all(found is not None and -_NARROW < found[0] and found[1] < _NARROW for found in ranges)
+
+
 def is_always_inside(load: ir.Operation) -> bool:
     """Return True if a load is inside its memref in all iterations of its loops, those without its guards included."""
-    affine_map = load.attributes["map"].value
-    operands = [_range_of(operand) for operand in list(load.operands)[1:]]
-    dims, symbols = operands[: affine_map.n_dims], operands[affine_map.n_dims :]
-    ranges = [_range(result, dims, symbols) for result in affine_map.results]
+    ranges = _ranges(load.attributes["map"].value, [_range_of(operand) for operand in list(load.operands)[1:]])
     memref = ir.MemRefType(load.operands[0].type)
     return memref.has_static_shape and all(map(_fits, ranges, memref.shape))
 
@@ -54,9 +62,7 @@ def _range_of(value: ir.Value) -> Range | None:
     operation = value.owner.operation
     if operation.name != "affine.apply":
         return None
-    affine_map = operation.attributes["map"].value
-    operands = [_range_of(operand) for operand in operation.operands]
-    return _range(affine_map.results[0], operands[: affine_map.n_dims], operands[affine_map.n_dims :])
+    return _ranges(operation.attributes["map"].value, [_range_of(operand) for operand in operation.operands])[0]
 
 
 def _range_of_variable(variable: ir.Value) -> Range | None:
@@ -70,6 +76,12 @@ def _range_of_variable(variable: ir.Value) -> Range | None:
     return lower[0].value, upper[0].value - 1
 
 
+def _ranges(affine_map: ir.AffineMap, operands: Sequence[Range | None]) -> list[Range | None]:
+    """Return the range of each result of a map, from those of its operands."""
+    dims, symbols = operands[: affine_map.n_dims], operands[affine_map.n_dims :]
+    return [_range(result, dims, symbols) for result in affine_map.results]
+
+
 def _range(expr: ir.AffineExpr, dims: Sequence[Range | None], symbols: Sequence[Range | None]) -> Range | None:
     """Return the range of an affine expression, from those of its dimensions and symbols; None if it is not known."""
     if isinstance(expr, ir.AffineConstantExpr):
@@ -79,6 +91,8 @@ def _range(expr: ir.AffineExpr, dims: Sequence[Range | None], symbols: Sequence[
     if isinstance(expr, ir.AffineSymbolExpr):
         return symbols[expr.position]
     left, right = (_range(side, dims, symbols) for side in (expr.lhs, expr.rhs))
+    if left is None and right is not None and isinstance(expr, ir.AffineModExpr):
+        return 0, right[1] - 1
     return None if left is None or right is None else _combined(expr, left, right)
 
 

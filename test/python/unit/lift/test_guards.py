@@ -6,7 +6,7 @@ import pytest
 from ssa_values import operations
 
 from bridge.affine.mlir_runtime import context, ir
-from bridge.lowering.lift.guards import computes_anywhere, is_always_inside, is_under
+from bridge.lowering.lift.guards import computes_anywhere, is_always_inside, is_narrow, is_under
 
 SHIFTED = "affine_set<(d0) : (d0 - 1 >= 0)>"
 
@@ -85,3 +85,19 @@ def test_a_value_is_under_the_guard_that_computes_it():
         return [is_under(value, guard) for value in (load.results[0], guard.results[0], around.results[0])]
 
     assert looked_at(guarded("%v = affine.load %x[%i, %j] : memref<16x8xf32>"), look) == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("condition", "operands", "narrow"),
+    [
+        ("(d0) : (d0 - 1 >= 0)", "(%i)", True),
+        ("(d0) : (d0 * 70000000 - 1 >= 0)", "(%i)", True),
+        ("(d0) : (d0 * 80000000 - 1 >= 0)", "(%i)", False),
+        ("(d0, d1) : (d0 - 1 >= 0, d1 + 2000000000 >= 0)", "(%i, %j)", False),
+        ("(d0)[s0] : (d0 - s0 >= 0)", "(%i)[%n]", False),
+        ("(d0)[s0] : ((d0 + s0) mod 56 - 49 >= 0)", "(%i)[%n]", True),
+    ],
+)
+def test_what_is_compared_is_narrow_where_its_range_is_known(condition, operands, narrow):
+    text = guarded("%v = arith.constant 2.0 : f32").replace(f"{SHIFTED}(%i)", f"affine_set<{condition}>{operands}")
+    assert looked_at(text, lambda m: is_narrow(operations(m, "affine.if")[0])) == narrow
