@@ -121,7 +121,7 @@ test: $(VENV)/.build
 	$(MAKE) -j2 lint $(WHEEL) $(VENV)/.compiled
 	$(MAKE) $(VENV)/.installed
 	$(BIN)/lit -v test/lit
-	cd $(VENV) && $(TEST_ENV) bin/pytest $(PARALLEL) --durations=10 --thin 6 --turn $(TURN) $(PYTEST_ARGS) ../test/python
+	cd $(VENV) && $(TEST_ENV) bin/pytest $(PARALLEL) --durations=10 --thin 8 --turn $(TURN) $(PYTEST_ARGS) ../test/python
 
 test-all: PYTEST_ARGS = --all
 test-all: test

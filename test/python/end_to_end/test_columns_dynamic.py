@@ -145,6 +145,7 @@ def test_numbers_of_weights_of_segments(few_processors, as_if_large, place, size
     assert decisions(), bridge.report().details()
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize(("tokens", "width", "block"), [(32, 24, 16), (40, 640, 8), (60, 36, 20)])
 def test_numbers_of_sums_inside_so_many_sequences(one_stage, tokens, width, block):

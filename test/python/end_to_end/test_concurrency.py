@@ -195,6 +195,7 @@ registry._BACKENDS["bridge"] = EntryPoint("bridge", TARGET, "torch_dynamo_backen
 """
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize("attempt", range(3))
 def test_threads_ask_for_the_backend_at_once(python, attempt):

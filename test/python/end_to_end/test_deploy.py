@@ -36,6 +36,7 @@ def package(inductor_cache, tmp_path_factory):
     return module, path, report
 
 
+@pytest.mark.in_turn(2)
 class TestPackage:
     def test_fusion_is_in_it(self, package):
         assert package[2].fused and package[2].graphs == 1

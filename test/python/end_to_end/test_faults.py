@@ -269,6 +269,7 @@ print(json.dumps([str(bridge.report()), counters["bridge"], said]))
 
 
 class TestMlir:
+    @pytest.mark.in_turn(2)
     def test_missing(self, fork):
         text, counters, said = json.loads(fork(MISSING_MLIR, BRIDGE_STRICT="1"))
         assert "changed, the largest" not in text and "[mlir_missing]" in text
@@ -495,5 +496,6 @@ print([m for m in set(sys.modules) - before if m.startswith(heavy)])
 """
 
 
+@pytest.mark.in_turn(2)
 def test_importing_bridge_loads_nothing_heavy(python):
     assert python(IMPORT).strip() == "[]"

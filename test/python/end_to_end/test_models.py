@@ -90,6 +90,7 @@ def test_model(case):
     check_launches(case, sum(len(parse_wrapper(code).launches) for code in codes))
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize(
     "case",
     [pytest.param(c, marks=SLOW.get(names(c), ())) for c in CASES if names(c) in ONLY_COUNTED],

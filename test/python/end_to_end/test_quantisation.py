@@ -208,6 +208,7 @@ def assert_bits_are_eagers(compiled, function, rows):
 SIZES = [(256, 384), (200, 136)]
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("sizes", SIZES, ids=["whole", "padded"])
 def test_scales_in_tiles_of_symbolic_rows_stayed_apart(sizes):
@@ -226,6 +227,7 @@ def test_scales_in_tiles_of_symbolic_rows_stayed_apart(sizes):
         assert code.count("async_compile.triton(") == 2
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("sizes", SIZES, ids=["whole", "padded"])
 def test_scales_in_tiles_of_symbolic_rows_in_cpp(sizes, compiler):

@@ -110,6 +110,7 @@ def test_every_public_name_is_there():
         _ = bridge.nonsense
 
 
+@pytest.mark.in_turn(2)
 def test_module_runs_as_a_program():
     done = subprocess.run([sys.executable, "-m", "bridge", "--version"], capture_output=True, text=True, check=True)
     assert bridge.__version__ in done.stdout

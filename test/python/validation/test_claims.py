@@ -66,6 +66,7 @@ def test_one_launch_that_chooses_from_several_kernels_is_counted_as_it_runs():
     assert wrong_claims(claimed, codes, recording.kernels) != []
 
 
+@pytest.mark.in_turn(2)
 def test_cpp(compiler):
     with recorded() as recording:
         _, codes = run_and_get_code(compiler(rows, backend="bridge"), sample())

@@ -38,6 +38,7 @@ class TestPlugins:
         assert " / " in plain.source and " / " not in kernel.source
         assert "0.0009765625" in kernel.source
 
+    @pytest.mark.in_turn(2)
     def test_in_compile_affine(self, compiler, exported):
         (x,) = example_inputs()
         passes = "builtin.module(func.func(exact-reciprocals))"

@@ -33,6 +33,7 @@ def test_names_take_the_place_of_the_zoo():
     assert [a.name for a in asked_for(options([], ["dit"]))] == ["dit-xl"]
 
 
+@pytest.mark.in_turn(2)
 def test_a_model_of_transformers_has_two_layers_of_its_default_configuration():
     pytest.importorskip("transformers")
     module = named("transformers/Bert:Model").outline(torch.bfloat16)

@@ -84,6 +84,7 @@ def test_a_full_disk_is_an_error_of_one_line():
     assert done.stderr == "bridge: error: no space left on device\n"
 
 
+@pytest.mark.in_turn(2)
 def test_the_version_is_written_to_a_reader_that_left():
     reader, writer = os.pipe()
     os.close(reader)

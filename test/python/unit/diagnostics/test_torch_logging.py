@@ -54,6 +54,7 @@ def everything(tmp_path_factory):
     return said(folder, TORCH_COMPILE_DEBUG="1", **logs, **trace), folder
 
 
+@pytest.mark.in_turn(2)
 def test_log_has_the_decisions():
     environment = processes.environment(TORCH_LOGS="bridge")
     status, _, text = forked.start(READ_AGAIN + PROGRAM, environment).ended(300)
@@ -96,11 +97,13 @@ def test_set_logs(fork):
     assert fork(program).strip() == "True"
 
 
+@pytest.mark.in_turn(2)
 def test_naming_the_package_in_torch_logs_loads_little(python):
     loaded = "import torch, sys; print([n for n in ('torch._inductor', 'triton', 'mlir') if n in sys.modules])"
     assert python(loaded, TORCH_LOGS="bridge").strip() == "[]"
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("first", ["bridge", "bridge.config", "bridge.cli", "bridge.commands.explain", "torch"])
 def test_torch_logs_knows_the_artifact_whichever_is_imported_first(python, first):
@@ -113,6 +116,7 @@ def test_torch_logs_knows_the_artifact_whichever_is_imported_first(python, first
     assert python(program, TORCH_LOGS="bridge,bridge_ir").strip() == "True"
 
 
+@pytest.mark.in_turn(2)
 def test_compile_times_and_counters(compiler, counters):
     compiler(rows, backend="bridge")(sample())
     times = torch._dynamo.utils.compile_times()

@@ -181,6 +181,7 @@ def kernels(**options):
     return [len(parse_wrapper(code).launches) for code in codes]
 
 
+@pytest.mark.in_turn(2)
 def test_fewer_kernels_where_rows_are_contiguous():
     forward, backward = kernels()
     before = kernels(contiguous_rows=False)
