@@ -102,7 +102,7 @@ def test_what_follows_a_collective_is_an_ordinary_group(group):
     assert [code.count(".run(") for code in followed] == [1, 2]
 
 
-@pytest.mark.in_turn(2)
+@pytest.mark.in_turn(3)
 def test_two_processes(inductor_cache):
     """Each rank's results with Bridge are those of eager."""
     code = """

@@ -155,7 +155,7 @@ print(len(bridge.report().fused))
 """
 
 
-@pytest.mark.in_turn(2)
+@pytest.mark.in_turn(3)
 def test_compile_workers(python, tmp_path):
     """Inductor's own processes, which know nothing of Bridge, compile its kernels."""
     variables = {"TORCHINDUCTOR_COMPILE_THREADS": "2", "TORCHINDUCTOR_CACHE_DIR": str(tmp_path)}
@@ -195,7 +195,7 @@ registry._BACKENDS["bridge"] = EntryPoint("bridge", TARGET, "torch_dynamo_backen
 """
 
 
-@pytest.mark.in_turn(2)
+@pytest.mark.in_turn(3)
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize("attempt", range(3))
 def test_threads_ask_for_the_backend_at_once(python, attempt):

@@ -36,7 +36,7 @@ def package(inductor_cache, tmp_path_factory):
     return module, path, report
 
 
-@pytest.mark.in_turn(2)
+@pytest.mark.in_turn(3)
 class TestPackage:
     def test_fusion_is_in_it(self, package):
         assert package[2].fused and package[2].graphs == 1
@@ -76,7 +76,7 @@ def test_exported_width_that_is_even(compiler):
     assert bridge.report().fused
 
 
-@pytest.mark.in_turn(2)
+@pytest.mark.in_turn(3)
 def test_cpp_wrapper(compiler):
     compiled = compiler(rows, backend="bridge", options={"cpp_wrapper": True}, dynamic=True)
     for number in (32, 5):

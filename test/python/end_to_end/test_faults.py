@@ -269,7 +269,7 @@ print(json.dumps([str(bridge.report()), counters["bridge"], said]))
 
 
 class TestMlir:
-    @pytest.mark.in_turn(2)
+    @pytest.mark.in_turn(3)
     def test_missing(self, fork):
         text, counters, said = json.loads(fork(MISSING_MLIR, BRIDGE_STRICT="1"))
         assert "changed, the largest" not in text and "[mlir_missing]" in text

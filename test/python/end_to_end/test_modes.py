@@ -125,7 +125,7 @@ TEMPLATES = {
 }
 
 
-@pytest.mark.in_turn(2)
+@pytest.mark.in_turn(3)
 def test_template_keeps_its_epilogue(monkeypatch):
     """What Inductor fuses with a matrix product stays there, as it is, and what is left is fused."""
 

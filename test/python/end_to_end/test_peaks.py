@@ -275,7 +275,7 @@ SMALL = {
 }  # fmt: skip
 
 
-@pytest.mark.in_turn(2)
+@pytest.mark.in_turn(3)
 @pytest.mark.one_in(4)
 @pytest.mark.parametrize("name", OTHERS)
 def test_models_with_wide_values_in_place(name):

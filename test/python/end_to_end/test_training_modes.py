@@ -97,7 +97,7 @@ def test_the_step_of_an_optimiser(compiler):
         torch.testing.assert_close(one.double(), other, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.in_turn(2)
+@pytest.mark.in_turn(3)
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     "wrapped", ["torch.nn.parallel.DistributedDataParallel(model)", "torch.distributed.fsdp.fully_shard(model)"]

@@ -221,7 +221,7 @@ print(helper)
 """
 
 
-@pytest.mark.in_turn(2)
+@pytest.mark.in_turn(3)
 def test_a_forked_process_has_a_helper_of_its_own_and_none_outlives_its_process(fork):
     helper = int(fork(FORK, BRIDGE_STRICT="1"))
     # Its pipe is closed: it ends by itself, which takes it a moment.

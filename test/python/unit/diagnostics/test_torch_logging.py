@@ -54,7 +54,7 @@ def everything(tmp_path_factory):
     return said(folder, TORCH_COMPILE_DEBUG="1", **logs, **trace), folder
 
 
-@pytest.mark.in_turn(2)
+@pytest.mark.in_turn(3)
 def test_log_has_the_decisions():
     environment = processes.environment(TORCH_LOGS="bridge")
     status, _, text = forked.start(READ_AGAIN + PROGRAM, environment).ended(300)

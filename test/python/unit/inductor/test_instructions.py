@@ -107,7 +107,7 @@ def test_bytes_of_an_element_are_those_of_all_that_it_loads():
         assert [bytes_of_element(kernel) for kernel in graph.scheduler.nodes] == [8]
 
 
-@pytest.mark.in_turn(2)
+@pytest.mark.in_turn(3)
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize(("name", "way"), [("exp", 0), ("tanh", 0), ("sin", 1)])
 def test_weights_are_what_the_compiler_makes(name, way):

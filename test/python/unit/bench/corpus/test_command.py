@@ -8,7 +8,7 @@ from bridge import cli
 from bridge.bench.corpus.command import summary
 
 
-@pytest.mark.in_turn(2)
+@pytest.mark.in_turn(3)
 def test_the_command_goes_on_where_it_was_stopped(corpus, tmp_path, capsys):
     command = ["bench", "--corpus", str(corpus.folder), "--workers", "1", "--out", str(tmp_path / "out")]
     assert cli.main([*command, "--only", "norm"]) == 0
