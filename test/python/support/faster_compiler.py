@@ -24,7 +24,7 @@ exec {linker} "$@"
 
 def make(folder: Path) -> dict[str, str]:
     """Write it into a folder, and return the variables with which it is found, also by processes that tests start."""
-    compiler, linker = shutil.which("g++"), shutil.which("ld.gold") or shutil.which("ld")
+    compiler, linker = shutil.which(os.environ.get("CXX", "g++")), shutil.which("ld.gold") or shutil.which("ld")
     if compiler is None or linker is None:
         return {}
     stubs, programs, linkers = (folder / name for name in ("stubs", "programs", "linkers"))
@@ -38,12 +38,14 @@ def make(folder: Path) -> dict[str, str]:
     linking = {"stubs": shlex.quote(str(stubs)), "libraries": libraries, "linker": shlex.quote(linker)}
     _script(linkers / "ld", _LINKER.format(**linking))
     found = {name: _first(folder, name) for name, folder in (("PATH", programs), ("COMPILER_PATH", linkers))}
+    found |= {"CXX": str(programs / "g++")} if "CXX" in os.environ else {}
     return found if _links(folder, {**os.environ, **found}) else {}
 
 
 def _links(folder: Path, environment: dict[str, str]) -> bool:
     """Return True if a library of C++ is made: a linker that is not the compiler's may not find what belongs to it."""
-    command = ["g++", "-shared", "-fPIC", "-x", "c++", "-", "-o", folder / "linked.so", "-fopenmp"]
+    compiler = environment.get("CXX", "g++")
+    command = [compiler, "-shared", "-fPIC", "-x", "c++", "-", "-o", folder / "linked.so", "-fopenmp"]
     linked = subprocess.run(command, input=b"#include <string>", env=environment, capture_output=True, check=False)
     return linked.returncode == 0
 
