@@ -1,0 +1,57 @@
+"""Test where C++ loops go across memory, and what of it the nearest cache holds."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from schedules import look_at_schedule
+from uncompiled import without_cpp
+
+import bridge
+from bridge.inductor import cache_lines
+
+
+def column_sums(x):
+    return x.sum(0)
+
+
+def standardised(x):
+    """A norm of columns: Inductor's last loop goes along memory, and in one nest with the sums it goes across."""
+    y = x - x.mean(0)
+    return y * torch.rsqrt(y.square().mean(0) + 1e-5)
+
+
+@pytest.mark.parametrize(
+    ("function", "shape", "across", "held"),
+    [
+        (lambda x: x + 1, (64, 1000), 0, True),
+        (lambda x: x.sum(1), (64, 1000), 0, True),
+        (lambda x: x.t().contiguous(), (64, 1000), 64 * 1000 * 4, True),  # there is no column to hold
+        (column_sums, (500, 100), 500 * 100 * 4, True),
+        (column_sums, (640, 100), 640 * 100 * 4, False),
+        (column_sums, (64, 1024), 64 * 1024 * 4, False),  # 4096 bytes apart: all in one set
+        (column_sums, (64, 1008), 64 * 1008 * 4, True),  # 63 lines apart
+        (column_sums, (64, 5000), 64 * 5000 * 4, False),  # places in memory beyond the next cache
+        (column_sums, (32, 8056), 32 * 8056 * 4, True),  # few of them
+        (column_sums, (64, 12), 0, True),  # nearer than a line
+    ],
+)
+def test_what_is_accessed_across_memory(function, shape, across, held):
+    found = []
+
+    def look(kernels):
+        found.extend((cache_lines.bytes_across(kernel), cache_lines.holds_columns(kernel)) for kernel in kernels)
+
+    look_at_schedule(function, [torch.empty(shape)], look)
+    assert found == [(across, held)]
+
+
+@pytest.mark.parametrize(("shape", "fused"), [((128, 1000), True), ((512, 1000), False), ((64, 1024), False)])
+def test_loops_do_not_go_across_more_than_the_cache_holds(shape, fused, compiler):
+    """It took 1.2 to 1.7 of the time: columns that are not in the cache any more were gone through several times."""
+    with without_cpp():
+        compiler(standardised, backend="bridge")(torch.randn(shape))
+    (group,) = bridge.report().groups
+    assert group.fused == fused, group
+    if not fused:
+        assert group.reason is bridge.Reason.not_profitable and "no cache holds" in group.detail
