@@ -468,4 +468,31 @@ def _is_inside(part: list[Term], size: sympy.Expr, access: LinearAccess, prover:
 def _bounds_by_guards(part: list[Term], access: LinearAccess, sign: int) -> Iterator[Span | None]:
     """Yield bounds of `part + sign * g` for each guard `g >= 0`: upper ones of `part` for sign 1, lower ones for -1."""
     for guard in access.guards:
-        yield bounds(_linear(part) + sign * guard, access.ranges)
+        for implied in (guard, _without_remainders(guard, access.ranges)):
+            yield bounds(_linear(part) + sign * implied, access.ranges)
+
+
+def _without_remainders(guard: sympy.Expr, ranges: Ranges) -> sympy.Expr:
+    """Return an expression that is at least zero where a guard is, with bounds of remainders in their place.
+
+    `x mod m - 1 >= 0` says that `x - 1 >= 0`, if `x` is at least 0; of `x < n*m`, `6 - x mod m >= 0` says that
+    `6 + (n - 1)*m - x >= 0`. So does a shift inside of sequences say where all of their tokens are.
+    """
+    return _linear([(c, _bound_of_remainder(atom, ranges, upper=c.is_nonnegative)) for c, atom in terms(guard)])
+
+
+def _bound_of_remainder(atom: sympy.Expr, ranges: Ranges, upper: bool | None) -> sympy.Expr:
+    """Return a linear expression that is nowhere smaller than a remainder by a number, or nowhere larger.
+
+    The atom itself where it is none, where there is no such bound, and where `upper` is not known.
+    """
+    value, *by, divisor = atom.args if isinstance(atom, (ModularIndexing, Mod, PythonMod)) else (ZERO, ZERO)
+    try:
+        span = bounds(value, ranges) if upper is not None and divisor.is_positive and by in ([], [1]) else None
+    except Unsupported:  # it is a remainder of what is not affine
+        span = None
+    if span is None:
+        return atom
+    multiples = expand(span[0] if upper else span[1] + 1) / divisor
+    whole = sympy.floor(multiples) if upper else sympy.ceiling(multiples) - 1
+    return expand(value - whole * divisor)

@@ -287,6 +287,29 @@ def test_guards_on_subscripts():
         assert refused([rows, access(index, extents, guards)], 24) == Reason.subscript_out_of_bounds
 
 
+@pytest.mark.parametrize(
+    ("step", "guard"), [(-8, lambda token: token - 1), (8, lambda token: 5 - token), (-16, lambda token: token - 2)]
+)
+def test_a_shift_inside_of_sequences_stays_inside_of_all_tokens(step, guard):
+    """Sequences have 7 tokens, and the parts of a sum over 42 of them are 3: a guard asks for the place in a sequence.
+
+    It does not say the place among all tokens, by which memory is addressed.
+    """
+    extents, inside = {i: 14, j: 3, k: 8}, ModularIndexing(3 * i + j, 1, 7)
+    rows, shifted = access(24 * i + 8 * j + k, extents), 24 * i + 8 * j + k + step
+    assert strides_of([rows, access(shifted, extents, [guard(inside)])], 42 * 8) == [8, 1]
+    for guards in ([], [guard(inside) + 1], [-guard(inside)]):
+        assert refused([rows, access(shifted, extents, guards)], 42 * 8) == Reason.subscript_out_of_bounds
+
+
+def test_a_shift_inside_of_a_symbolic_number_of_sequences():
+    extents, inside = {i: s0, j: 7, k: 8}, ModularIndexing(7 * i + j, 1, 7)
+    rows = access(56 * i + 8 * j + k, extents)
+    for step, guard in ((-8, inside - 1), (8, 5 - inside)):
+        shifted = access(56 * i + 8 * j + k + step, extents, [guard])
+        assert strides_of([rows, shifted], 56 * s0)[-2:] == [8, 1]
+
+
 def test_padded_strides():
     """Squares of 3 x 3 every 10 elements: 3 does not divide 10, and rows of 3 are needed where windows are guarded."""
     squares, windows = {i: 2, j: 3, k: 3}, {i: 2, j: 2, k: 2, r: 3}
