@@ -10,7 +10,9 @@ What stands between the concatenation and a reduction may be pointwise, or a vie
 pieces: each has one copy for each index then.  If anything else reads a part of it, the concatenation stays, as it does
 where it is saved for the backward.
 
-Numbers of 16 bits are added in float32 and rounded once, as in the loop of a reduction.
+Numbers of 16 bits are added in float32 and rounded once, as in the loop of a reduction.  One lane reduces a piece of
+several elements, and reads what it is made of from memory.  So no such piece is reduced if anything else reads 16-bit
+numbers that it is made of: that might be in the kernel of the lane, and get them rounded, too.
 """
 
 from __future__ import annotations
@@ -76,7 +78,7 @@ def _find_reduced(node: Node) -> _Reduced | None:
         return None
     alike = all(_is_alike(piece, node) for piece in node.args[0])
     found = (_as_stack(node) or _as_row(node)) if alike else None
-    if found is None or not 1 < found.length <= MOST_ELEMENTS:
+    if found is None or not 1 < found.length <= MOST_ELEMENTS or (node in found.where and _rounds_more(node)):
         return None
     later, changed = node.next, False
     while not graphs.is_result(later):
@@ -109,6 +111,34 @@ def _as_row(node: Node) -> _Reduced | None:
     lengths = _lengths(node)
     known = all(isinstance(length, int) for length in lengths)
     return _Reduced(node, sum(lengths), {node: _dimension(node)}) if known else None
+
+
+def _rounds_more(node: Node) -> bool:
+    """Return True if others read a 16-bit value that pieces of several elements are made of, and may get it rounded."""
+    made: set[Node] = set()
+    for piece, length in zip(node.args[0], _lengths(node), strict=True):
+        made |= _computed_with(piece) if length != 1 else set()
+    return any(_has_more_digits(value) and not made.union([node]).issuperset(value.users) for value in made)
+
+
+def _computed_with(piece: Node) -> set[Node]:
+    """Return a piece and those of what it is made of that have an element for each of its own."""
+    found, left = set[Node](), [piece]
+    while left:
+        node = left.pop()
+        if node in found or not graphs.same_size(node, piece):
+            continue
+        found.add(node)
+        left += graphs.tensor_inputs(node) if graphs.is_pointwise(node) or graphs.is_view(node) else []
+    return found
+
+
+def _has_more_digits(node: Node) -> bool:
+    """Return True if the kernel that computes a value has more digits of it than a buffer."""
+    if graphs.is_view(node):
+        return any(map(_has_more_digits, graphs.tensor_inputs(node)))
+    in_memory = graphs.is_input(node) or graphs.is_made_by_library(node) or graphs.is_rounded(node)
+    return graphs.is_computed_wider(node) and not in_memory
 
 
 def _as_stack(node: Node) -> _Reduced | None:

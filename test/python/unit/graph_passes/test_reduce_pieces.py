@@ -108,6 +108,29 @@ def test_numbers_of_16_bits_are_rounded_once():
     assert changed() == 1 and torch.equal(ours, torch.full((N, V), 268.0, dtype=torch.bfloat16))
 
 
+def test_what_others_read_is_not_rounded_for_a_piece_of_several_elements():
+    """One lane would load all numbers of a row, and so would the sum that is in its kernel then."""
+
+    def function(x, weight):
+        groups = x.unflatten(-1, (2, -1))
+        normed = (groups * torch.rsqrt(groups.pow(2).mean(-1, keepdim=True) + 1e-3)).flatten(-2)
+        return torch.cat([normed, F.layer_norm(normed, normed.shape[-1:])], -1).amax(-1), normed + weight
+
+    (given,) = inputs(1, torch.float16, (4, 8))
+    ours, _ = run_emitted(function, [given, given[0]], bridge_backend)
+    _, exact = function(given.double(), given[0].double())
+    assert changed() == 0 and torch.equal(ours[1], exact.half())
+
+
+def test_pieces_of_16_bits_that_nothing_else_reads():
+    def function(a, b):
+        return torch.cat([a.exp(), b.sin()], -1).amax(-1)
+
+    given = inputs(2, torch.float16, (N, 4))
+    ours, _ = run_emitted(function, given, bridge_backend)
+    assert changed() == 1 and torch.equal(ours, function(*(tensor.float() for tensor in given)).half())
+
+
 def returned(a, b):
     stacked = torch.stack([a.exp(), b.exp()])
     return stacked, stacked.sum(0)
