@@ -496,6 +496,5 @@ print([m for m in set(sys.modules) - before if m.startswith(heavy)])
 """
 
 
-@pytest.mark.in_turn(2)
 def test_importing_bridge_loads_nothing_heavy(python):
     assert python(IMPORT).strip() == "[]"
