@@ -75,7 +75,8 @@ def measured(function: Callable, shape: tuple[int, ...]) -> str:
     made = {"inductor": compiled(function, x), "bridge": compiled(function, x, force_fusion=True)}
     times = milliseconds(made, x)
     compiled(function, x, force_fusion=False)
-    decided = "one nest" if bridge.report().fused else "apart"
+    report = bridge.report()
+    decided = "one nest" if report is not None and report.fused else "apart"
     name, sizes = function.__name__, " x ".join(map(str, shape))
     before, after = times["inductor"], times["bridge"]
     return f"| {name} | {sizes} | {before:.2f} -> {after:.2f} | {after / before:.2f} | {decided} |"
