@@ -69,7 +69,7 @@ def _columns(kernel: Kernel) -> list[tuple[int, int]]:
     kept = [prod(map(size_hint, sizes[0])) for sizes in map(node_sizes, loop_nodes(kernel)) if sizes[1]]
     longest: dict[str, tuple[int, int]] = {}
     for node, dep, step in _across(kernel) if kept else ():
-        column = elements(node) // min(kept), step
+        column = elements(node) // max(min(kept), 1), step
         longest[dep.name] = max(longest.get(dep.name, column), column)
     return [*longest.values()]
 
