@@ -118,7 +118,8 @@ def _rounds_more(node: Node) -> bool:
     made: set[Node] = set()
     for piece, length in zip(node.args[0], _lengths(node), strict=True):
         made |= _computed_with(piece) if length != 1 else set()
-    return any(_has_more_digits(value) and not made.union([node]).issuperset(value.users) for value in made)
+    inside = made | {node}
+    return any(_has_more_digits(value) and not inside.issuperset(value.users) for value in made)
 
 
 def _computed_with(piece: Node) -> set[Node]:

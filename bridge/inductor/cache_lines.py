@@ -8,7 +8,7 @@ from math import gcd, prod
 
 from .layouts import buffer_dtype
 from .protocols import Dependency, Kernel, LoopNode
-from .schedule import elements, loop_nodes, node_sizes, plain_accesses, stays_inside
+from .schedule import elements, innermost_step, loop_nodes, node_sizes, plain_accesses, stays_inside
 from .sizes import contiguous_run, size_hint, step_along
 
 #: Bytes of a line of a core's nearest cache, how many sets of lines it has at least, and how many lines a set has.
@@ -89,6 +89,5 @@ def _accesses(kernel: Kernel) -> Iterator[tuple[LoopNode, Dependency, int]]:
     names = kernel.get_operation_names()
     for node in loop_nodes(kernel):
         for dep in plain_accesses({*node.read_writes.reads, *node.read_writes.writes}):
-            if dep.var_names and not stays_inside(node.scheduler, dep.name, names):
-                step = step_along(dep.index, dep.var_names[-1], set(dep.var_names))
-                yield node, dep, step * buffer_dtype(dep.name).itemsize
+            if not stays_inside(node.scheduler, dep.name, names):
+                yield node, dep, innermost_step(dep) * buffer_dtype(dep.name).itemsize

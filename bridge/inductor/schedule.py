@@ -324,7 +324,7 @@ def bytes_beside(node: Kernel, rows: int = 1) -> int:
     for dep in accesses:
         if not stays_inside(node.scheduler, dep.name, names):
             elements = SECTOR // buffer_dtype(dep.name).itemsize
-            fetched = min(_innermost_step(dep), elements)  # for one
+            fetched = min(innermost_step(dep), elements)  # for one
             used = min(rows, elements // step) if 0 < (step := _step(dep, -2)) < elements else 1
             beside += V.graph.get_dep_size_hint(dep) * max(fetched / used - 1, 0)
     return int(beside)
@@ -345,7 +345,7 @@ def bytes_beside_rows(node: Kernel, rows: int, tiled: AbstractSet[str] = frozens
     far = [own for own in loop_nodes(node) if node_sizes(own)[1] or own.get_name() in tiled]
     for dep in {dep for own in far for dep in plain_accesses(own.read_writes.reads)}:
         elements = SECTOR // buffer_dtype(dep.name).itemsize
-        if elements > rows and _innermost_step(dep) >= elements and not stays_inside(node.scheduler, dep.name, names):
+        if elements > rows and innermost_step(dep) >= elements and not stays_inside(node.scheduler, dep.name, names):
             beside += V.graph.get_dep_size_hint(dep) * (elements / rows - 1)
     return int(beside)
 
@@ -367,7 +367,7 @@ def bytes_beside_stores(node: Kernel, rows: int) -> dict[str, int]:
         if not stays_inside(node.scheduler, dep.name, names)
     }
     for dep in stores:
-        if _innermost_step(dep) * buffer_dtype(dep.name).itemsize >= SECTOR:
+        if innermost_step(dep) * buffer_dtype(dep.name).itemsize >= SECTOR:
             near = _rows_in_sector(dep, rows, max(lengths))
             beside[dep.name] += V.graph.get_dep_size_hint(dep) * max(STORED_APART - near, 0) // near
     return +beside
@@ -396,7 +396,7 @@ def _rows_in_sector(dep: Dependency, rows: int, length: int) -> int:
     return sum(abs(place(row) - first) < elements for row in range(rows))
 
 
-def _innermost_step(dep: Dependency) -> int:
+def innermost_step(dep: Dependency) -> int:
     """Return how many elements the second iteration of the innermost loop accesses after the first."""
     return _step(dep, -1)
 

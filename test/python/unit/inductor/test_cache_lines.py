@@ -83,7 +83,7 @@ def test_short_rows_are_gone_over_in_the_order_of_memory(compiler):
 
 @pytest.mark.parametrize(("shape", "fused"), [((128, 1000), True), ((512, 1000), False), ((64, 1024), False)])
 def test_loops_do_not_go_across_more_than_the_cache_holds(shape, fused, compiler):
-    """It took 1.2 to 1.7 of the time: columns that are not in the cache any more were gone through several times."""
+    """It took 1.4 to 1.5 of the time: columns that are not in the cache any more were gone through several times."""
     with without_cpp():
         compiler(standardised, backend="bridge")(torch.randn(shape))
     (group,) = bridge.report().groups

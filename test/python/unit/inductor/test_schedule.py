@@ -18,7 +18,7 @@ def test_step_of_an_index_that_sympy_is_not_to_simplify(monkeypatch):
     """Inductor hides some indices from sympy in `Identity`, of which no size was known."""
     monkeypatch.setattr(schedule, "size_hint", int)
     variable = sympy.Symbol("i0", integer=True)
-    assert schedule._innermost_step(SimpleNamespace(var_names=(variable,), index=Identity(variable) * 3)) == 3
+    assert schedule.innermost_step(SimpleNamespace(var_names=(variable,), index=Identity(variable) * 3)) == 3
 
 
 @pytest.mark.parametrize(("rows", "moved"), [(2, 2 * 7 * 4), (4096, 64 * 4)])
