@@ -1,4 +1,4 @@
-"""What the tests of a whole compilation share: the backend, a cache folder, and processes of their own.
+"""Hold what the tests of a whole compilation share: the backend, a cache folder, and processes of their own.
 
 Inductor's compiled C++ is kept from one test to the next; its graph caches are off, but in test_cache_key.py.
 """

@@ -18,7 +18,7 @@ from bridge.scheduling import hook
 
 
 def state():
-    """What a compilation of Bridge's changes meanwhile, and gives back."""
+    """Return what a compilation of Bridge's changes meanwhile, and gives back."""
     from torch._inductor import config
     from torch._inductor.codegen import common, simd, triton
 

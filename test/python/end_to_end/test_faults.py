@@ -46,7 +46,7 @@ def compile_checked(compiler):
 
 @pytest.fixture
 def unloaded(monkeypatch):
-    """As if no group had been translated yet: the plug-in and the context are to be loaded."""
+    """Have it be as if no group had been translated yet: the plug-in and the context are to be loaded."""
     monkeypatch.setattr(mlir_runtime, "_contexts", threading.local())
     monkeypatch.setattr(mlir_runtime, "load_plugin", functools.cache(mlir_runtime.load_plugin.__wrapped__))
 
@@ -461,7 +461,7 @@ STEPS = {
 
 
 class TestBug:
-    """What a bug of ours would raise, in each step of the way."""
+    """Test what a bug of ours would raise, in each step of the way."""
 
     @pytest.fixture
     def broken(self, request, monkeypatch):

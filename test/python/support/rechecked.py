@@ -16,7 +16,7 @@ def rechecked(graph, inputs):
 
 
 def forced(graph, inputs):
-    """The same, whatever it costs: rows are few where kernels are interpreted."""
+    """Compile the same, whatever it costs: rows are few where kernels are interpreted."""
     return bridge(graph, inputs, options={"strict": True, "recheck": True, "force_fusion": True})
 
 

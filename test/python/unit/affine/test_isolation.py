@@ -225,15 +225,11 @@ print(helper)
 def test_a_forked_process_has_a_helper_of_its_own_and_none_outlives_its_process(fork):
     helper = int(fork(FORK, BRIDGE_STRICT="1"))
     # Its pipe is closed: it ends by itself, which takes it a moment.
-    for _ in range(100):
-        if not _runs(helper):
-            return
-        threading.Event().wait(0.1)
-    raise AssertionError("the helper is still there")
+    assert any(not _runs(helper) or threading.Event().wait(0.1) for _ in range(100)), "the helper is still there"
 
 
 def _runs(process: int) -> bool:
-    """Whether a process exists and is no zombie, which waits for whoever reaps orphans here."""
+    """Return True if a process exists and is no zombie, which waits for whoever reaps orphans here."""
     try:
         with open(f"/proc/{process}/stat") as stat:
             return stat.read().rsplit(")", 1)[1].split()[0] != "Z"

@@ -1,4 +1,4 @@
-"""What the commands print, also where nobody reads it."""
+"""Test what the commands print, also where nobody reads it."""
 
 from __future__ import annotations
 

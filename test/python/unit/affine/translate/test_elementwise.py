@@ -76,7 +76,7 @@ ELEMENTWISE = sorted(set(public_operations()) - STRUCTURAL - set(REFUSED))
 
 
 def has_meaning(name, dtype):
-    """Whether Inductor's lowerings call an operation on values of a dtype."""
+    """Return True if Inductor's lowerings call an operation on values of a dtype."""
     if name in EVERY_KIND.split():
         return True
     if name in NUMBERS.split():
