@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from .reasons import Reason, Refusal
 
 if TYPE_CHECKING:  # It loads sympy, and `import bridge` is to be quick.
+    from .graph_passes.saved_values import SavedValue
     from .support.recorder import GroupRecord
 
 #: Reasons that somebody can do something about: these are said in a warning too.
@@ -192,12 +193,16 @@ class Report:
     device: `cpu`, or the architecture of the GPU, `sm_90`; compile_seconds: of the backend, all in all;
     names: what the user calls a node, by (graph, node);
     choices: what was decided about kernels that stay Inductor's;
+    saved: by (compilation, name), what the forwards save for their backwards and could be computed again; notes: what
+    the user may do about it;
     counters: what was added to `torch._dynamo.utils.counters["bridge"]`; seconds: time that no group took.
     """
 
     groups: list[GroupReport] = field(default_factory=list)
     refusals: list[Refusal] = field(default_factory=list)
     choices: list[str] = field(default_factory=list)
+    saved: dict[tuple[str, str], SavedValue] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
     counters: dict[str, int] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     graphs: int = 0
@@ -288,7 +293,7 @@ class Report:
         for _ in filter(lambda group: group.fused, since):
             self.count("groups_fused", -1)
             self.count(f"refused.{Reason.internal_error.name}")
-        del self.choices[len(earlier.choices) :]
+        del self.choices[len(earlier.choices) :], self.notes[len(earlier.notes) :]
         self.kernels_after = earlier.kernels_after + self.kernels_before - earlier.kernels_before
         self.bytes_after = earlier.bytes_after + self.bytes_before - earlier.bytes_before
         self.peak_after = self.peak_before
@@ -320,7 +325,7 @@ class Report:
         ]
         for group in self.groups:
             lines += _group_lines(group, self.graphs)
-        lines += [f"  {choice}" for choice in self.choices]
+        lines += [f"  {line}" for line in [*self.choices, *self.notes]]
         for refusal in self.refusals:
             nodes = ", ".join(refusal.nodes) or "everything"
             lines.append(f"  {nodes}: left alone [{refusal.reason.name}] {refusal.detail}")

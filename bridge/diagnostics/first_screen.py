@@ -23,6 +23,9 @@ from .source_lines import find_place, source_line
 MOST_GROUPS = 10
 MOST_PAIRS = 5
 
+#: Notes that the screen shows.
+MOST_NOTES = 3
+
 #: Columns of the text, and of the user's code in it.
 WIDTH = 118
 CODE_WIDTH = 48
@@ -394,15 +397,19 @@ _NUMBER = re.compile(r"^(\w+?)_\d+ \(")
 
 def _rest(reports: list[Report]) -> list[str]:
     """Return a line for what was changed in no group, and one for the kernels that could not take part, by reason."""
-    choices = Counter(_NUMBER.sub(r"\1 (", choice) for report in reports for choice in report.choices)
-    counted = [choice + (f" ({n} times)" if n > 1 else "") for choice, n in choices.items()]
-    lines = [f"also, in no figure above: {choice}" for choice in counted]
+    lines = [f"also, in no figure above: {choice}" for choice in _counted(c for r in reports for c in r.choices)]
     reasons = Counter(reason for report in reports for reason in _reasons(report))
     del reasons[Reason.extern_kernel]  # the opening has counted them
     for reason, count in (+reasons).most_common():
         lines.append(f"left alone, {count}: [{reason.name}] {explanation(reason)}")
     several = any(report.kernels_before > 1 for report in reports)
     return lines or ([_NOTHING] if several and _are_alone(reports) else [])
+
+
+def _counted(lines: Iterable[str]) -> list[str]:
+    """Return lines that name nodes, each once for all nodes of one operation and place."""
+    counts = Counter(_NUMBER.sub(r"\1 (", line) for line in lines)
+    return [line + (f" ({n} times)" if n > 1 else "") for line, n in counts.items()]
 
 
 _NOTHING = "nothing to fuse: no two neighbouring kernels use the same tensor"
@@ -425,7 +432,8 @@ def _reasons(report: Report) -> Iterator[Reason]:
 
 
 def _hints(reports: list[Report]) -> list[str]:
+    hints = _counted(note for report in reports for note in report.notes)[:MOST_NOTES]
     training = [r for report in reports for r in report.refusals if r.reason is Reason.training_graph]
-    if not training:
-        return []
-    return ["", f"{len(training)} graph{'s' if len(training) > 1 else ''} not looked at: {TRAINING_HINT}"]
+    if training:
+        hints.append(f"{len(training)} graph{'s' if len(training) > 1 else ''} not looked at: {TRAINING_HINT}")
+    return ["", *hints] if hints else []

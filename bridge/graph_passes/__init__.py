@@ -21,6 +21,7 @@ from .concatenate_slices import concatenate_slices
 from .contiguous_rows import contiguous_rows
 from .reduce_pieces import reduce_pieces
 from .regions import Region, changed_regions
+from .saved_values import SavedValue, saved_values
 from .scatter_by_comparison import scatter_by_comparison
 from .share_operands import share_operands
 from .shrink_domains import shrink_domains
@@ -46,12 +47,13 @@ class Changes:
     """Hold what was changed in a graph.
 
     lines: what was done, by pass; taken_back: what was not, as it needs memory or kernels; faults: what ended for a
-    node, a pass or a trial; seconds: that all took.
+    node, a pass or a trial; saved: values for the backward that can be computed again; seconds: that all took.
     """
 
     lines: dict[str, list[str]] = field(default_factory=dict)
     taken_back: list[str] = field(default_factory=list)
     faults: list[Refusal] = field(default_factory=list)
+    saved: list[SavedValue] = field(default_factory=list)
     seconds: float = 0.0
 
     def add_fault(self, fault: Refusal) -> None:
@@ -74,6 +76,7 @@ def change_graph(graph: Graph, options: Options, inference: bool) -> bool:
     chosen = [name for name in PASSES if getattr(options, name)]
     with boundary(options.strict, changes.add_fault), attempt(note=partial(_end, changes, "a trial")):
         _run_on_trial(chosen, graph, changes, inference)
+        changes.saved += saved_values(owner.graph)
     changes.seconds = time.perf_counter() - start
     graphs.add_note(owner.graph, changes)
     return any([*changes.lines.values(), changes.taken_back, changes.faults])

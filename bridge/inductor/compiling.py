@@ -119,6 +119,13 @@ def codegen_error() -> type[Exception]:
     return InductorError
 
 
+def compilation() -> str:
+    """Return what names the compilation that a graph belongs to; a forward and its backward have the same."""
+    from torch._guards import CompileContext
+
+    return str(CompileContext.current_compile_id())
+
+
 def is_dynamos_own(error: BaseException) -> bool:
     """Return True if an error only tells Dynamo something: to trace otherwise, or not at all."""
     from torch._dynamo.exc import TorchDynamoException

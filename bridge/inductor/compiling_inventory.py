@@ -21,6 +21,7 @@ torch._functorch._aot_autograd.schemas
     -2.11: ViewAndMutationMeta.is_train
     ViewAndMutationMeta: num_symints_saved_for_bw tensors_saved_for_backwards_slice
 torch._guards
+    CompileContext.current_compile_id()
     TracingContext.fw_metadata
     TracingContext.try_get()
 torch._inductor.choices
@@ -201,7 +202,7 @@ torch._inductor.fx_utils
     2.13-: get_fake_args_kwargs(x, gm=)
 torch._inductor.graph
     GraphLowering
-    GraphLowering: constants cpp_wrapper device_ops device_type fx_wrapper graph_inputs inplaced_to_remove
+    GraphLowering: constants cpp_wrapper device_ops device_type fx_wrapper graph_inputs graph_outputs inplaced_to_remove
         is_inference module name_to_buffer removed_buffers removed_operations scheduler sizevars wrapper_code
     GraphLowering._update_scheduler(self)
     GraphLowering.get_buffer(self, buffer_name)

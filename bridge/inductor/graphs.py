@@ -76,6 +76,18 @@ def is_view(node: Node) -> bool:
     return target in WHOLE_VIEWS or (isinstance(target, torch._ops.OpOverload) and target.is_view)
 
 
+#: What has elements of its inputs, or numbers, in other places, and is neither pointwise nor a view by its tags.
+_MOVES = {
+    *(aten.cat.default, aten.constant_pad_nd.default, aten.flip.default, aten.select_scatter.default),
+    *(aten.slice_scatter.default, aten.full.default, torch.ops.prims.iota.default),
+}
+
+
+def only_moves(node: Node) -> bool:
+    """Return True if a node only puts elements of its inputs, or numbers, in their places."""
+    return node.target in _MOVES
+
+
 def keeps_order(node: Node) -> bool:
     """Return True if a view of all elements has them in the order of its input."""
     return node.target in WHOLE_VIEWS - _OTHER_ORDER

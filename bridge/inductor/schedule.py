@@ -419,6 +419,13 @@ def buffers_awaited(node: Kernel) -> set[str]:
     return {dep.name for dep in node.unmet_dependencies}
 
 
+def result_name(position: int) -> str:
+    """Return the name of the buffer that is a result of the graph, by its place among the results."""
+    from torch._inductor.virtualized import V
+
+    return str(V.graph.graph_outputs[position].get_name())
+
+
 def buffers_made(node: Kernel) -> set[str]:
     """Return the names of the buffers that a kernel makes."""
     return set(node.get_buffer_names())

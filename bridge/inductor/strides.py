@@ -32,8 +32,8 @@ def results(graph: Graph) -> Results:
 
     context = TracingContext.try_get()
     known = context.fw_metadata if context is not None else None
-    node = next(node for node in graph.nodes if graphs.is_result(node))
-    values, visible = _listed(node.args[0]), node.meta.get("user_visible_output_idxs")
+    node = graph.output_node()
+    values, visible = listed_results(graph), node.meta.get("user_visible_output_idxs")
     if visible is None or known is None or known.num_symints_saved_for_bw is None:
         return Results()
     saved = range(len(values))[known.tensors_saved_for_backwards_slice]
@@ -42,8 +42,10 @@ def results(graph: Graph) -> Results:
     return _by_reader(values, set(saved), set(visible), node.meta.get("original_output_strides") or [])
 
 
-def _listed(results: Argument) -> list[Argument]:
-    return list(results) if isinstance(results, (list, tuple)) else [results]
+def listed_results(graph: Graph) -> list[Argument]:
+    """Return the results of a graph, in order."""
+    given = graph.output_node().args[0]
+    return list(given) if isinstance(given, (list, tuple)) else [given]
 
 
 def _by_reader(

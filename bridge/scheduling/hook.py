@@ -29,12 +29,14 @@ from ..reports import FAULTS, Report, note_bugs, publish, warn_once
 from ..support.error_boundary import attempt, boundary, describe, is_faulty, try_step, without
 from ..support.recorder import recorder
 from .fuse import fuse_schedule
+from .recomputation import keep_saved, note_recomputations
 from .regeneration import generate_again
 from .totals import add_names, add_totals
 
 if TYPE_CHECKING:
     import torch
 
+    from ..graph_passes.saved_values import SavedValue
     from ..inductor.hooks import InstalledPass
     from ..inductor.protocols import Schedule
 
@@ -276,7 +278,8 @@ def withheld() -> Iterator[None]:
 def _changed(nodes: Schedule, options: Options, report: Report, earlier: int) -> Schedule:
     """Return the schedule after Bridge, as a graph of the report; earlier: groups of the report's graphs before."""
     with report.graph(), recorder().timed("bridge"):
-        restructured = try_step(partial(_report_changes, report), False)
+        saved: list[SavedValue] = []
+        restructured = try_step(partial(_report_changes, report, saved), False)
         # Of the loops as they are: kernels that become one get others.
         peak = try_step(partial(estimated_peak, nodes), 0)
         changed = _transform(nodes, options, report)
@@ -285,13 +288,15 @@ def _changed(nodes: Schedule, options: Options, report: Report, earlier: int) ->
         try_step(partial(keep_each_row, changed), None)
         try_step(partial(add_totals, report, nodes, changed, peak, earlier), None)
         try_step(partial(add_names, report, nodes), None)
+        try_step(partial(note_recomputations, report, changed), None)
+        try_step(partial(keep_saved, report, saved, changed), None)
         with attempt():
             recorder().finish_graph(changed, report, earlier)
     return changed
 
 
-def _report_changes(report: Report) -> bool:
-    """Report what the passes over the graph did; return whether they changed it."""
+def _report_changes(report: Report, saved: list[SavedValue]) -> bool:
+    """Report what the passes over the graph did, and add what they found saved; return whether they changed it."""
     earlier = len(report.choices)
     for changes in graphs.take_notes():
         for name, lines in changes.lines.items():
@@ -300,6 +305,7 @@ def _report_changes(report: Report) -> bool:
                 report.count(name, len(lines))
         report.refusals += [Refusal([], Reason.not_profitable, line) for line in changes.taken_back]
         report.refusals += changes.faults
+        saved += changes.saved
         report.seconds["graph_passes"] = report.seconds.get("graph_passes", 0.0) + changes.seconds
     return len(report.choices) > earlier
 
