@@ -1,4 +1,4 @@
-"""What real models take to compile, by Inductor and by Bridge, Triton's compilation included: no GPU is needed.
+"""Measure what real models take to compile, by Inductor and by Bridge, Triton's compilation included, without a GPU.
 
     python benchmarks/compile_models.py
     python benchmarks/compile_models.py --only deepseek gemma --modes prefill --slowest 3

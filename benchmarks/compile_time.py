@@ -1,4 +1,4 @@
-"""What Bridge adds to a compilation, by the size of the graph: code generation for a GPU that need not be there.
+"""Measure what Bridge adds to a compilation, by the size of the graph: code for a GPU that need not be there.
 
     python benchmarks/compile_time.py
     python benchmarks/compile_time.py --graph fan --sizes 10 40 160

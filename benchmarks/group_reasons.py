@@ -1,4 +1,4 @@
-"""What a recording says of each group of kernels, line by line."""
+"""Print what a recording says of each group of kernels, line by line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The functions that the benchmarks measure and test/python/end_to_end/test_patterns.py checks.
+"""Hold the functions that the benchmarks measure and test/python/end_to_end/test_patterns.py checks.
 
 Each is a `Pattern`: a function, the shapes that it is run on (full size for a GPU, small for an interpreter), and
 how many kernels Inductor and Bridge make of it.

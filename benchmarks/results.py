@@ -1,4 +1,4 @@
-"""What benchmarks/gpu.py measured: as JSON, as a table, as a plot, and in the pages of docs.
+"""Write what benchmarks/gpu.py measured: as JSON, as a table, as a plot, and in the pages of docs.
 
 python benchmarks/results.py          # the pages and docs/results/*.svg anew from docs/results/*.json
 """

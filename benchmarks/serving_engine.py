@@ -1,4 +1,4 @@
-"""One engine of vLLM's, that benchmarks/serving.py starts and tells what to measure: a line of JSON for each question.
+"""Run one engine of vLLM's for benchmarks/serving.py, which tells it what to measure: a line of JSON for each question.
 
     {"do": "time", "case": "decode 8"}    -> {"seconds": ..., "tokens": ...}
     {"do": "profile", "case": "decode 8"} -> {"launches": ..., "us": {kernel class: ...}} of one step

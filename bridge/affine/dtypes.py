@@ -1,4 +1,4 @@
-"""torch dtypes and the MLIR types that stand for them.
+"""Map torch dtypes to the MLIR types that stand for them.
 
 MLIR's integers are signless; `uint8` and `int8` are both `i8`, and what tells them apart is the operation
 (`arith.divui` / `arith.divsi`) or, for conversions, `bridge.convert`'s attributes.

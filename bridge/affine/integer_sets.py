@@ -1,4 +1,4 @@
-"""The constraints of an `affine_set` attribute, which MLIR's Python bindings keep to themselves."""
+"""Read the constraints of an `affine_set` attribute, which MLIR's Python bindings keep to themselves."""
 
 from __future__ import annotations
 

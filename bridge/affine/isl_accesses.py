@@ -1,4 +1,4 @@
-"""The loads and stores of a function as isl's relations: what iterations touch which elements of a buffer."""
+"""Read the loads and stores of a function as isl's relations: what iterations touch which elements of a buffer."""
 
 from __future__ import annotations
 

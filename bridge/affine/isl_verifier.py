@@ -1,4 +1,4 @@
-"""A second proof, by isl, of what the passes made of a group: it shares no code with the passes.
+"""Prove what the passes made of a group a second time, by isl, with no code of the passes.
 
 Checked are
 

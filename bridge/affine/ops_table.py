@@ -1,4 +1,4 @@
-"""The correspondence between Inductor's `ops.*` and MLIR operations, used by both directions.
+"""Map Inductor's `ops.*` to MLIR operations, for both directions.
 
 Keys are names of `torch._inductor.ops_handler.OpsHandler`; values are MLIR operation names.  What upstream
 lacks stands in `bridge.special` under the very same name, so that the lift needs no second table.

@@ -1,4 +1,4 @@
-"""A file that repeats a failure of a pass pipeline, in the form of MLIR's own reproducers."""
+"""Write a file that repeats a failure of a pass pipeline, in the form of MLIR's own reproducers."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What was fused, and why not: `bridge.explain`, its text and HTML page, and `expect_fused` for tests."""
+"""Say what was fused, and why not: `bridge.explain`, its text and HTML page, and `expect_fused` for tests."""

@@ -1,4 +1,4 @@
-"""The data of an explanation, which `bridge.explain` gives."""
+"""Hold the data of an explanation, which `bridge.explain` gives."""
 
 from __future__ import annotations
 

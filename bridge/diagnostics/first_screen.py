@@ -1,4 +1,4 @@
-"""The first screen of a report and of an explanation: what was saved, by which groups, and what stayed apart.
+"""Write the first screen of a report and of an explanation: what was saved, by which groups, and what stayed apart.
 
 Names are the user's: lines of code and operations.  Times are those of a roofline for the bytes and the launches of the
 generated kernels, or measured ones where somebody has given them.

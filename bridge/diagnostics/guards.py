@@ -1,4 +1,4 @@
-"""Which values of symbolic sizes would make the passes fuse what they have to refuse for all values."""
+"""Find the values of symbolic sizes that would make the passes fuse what they have to refuse for all values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An explanation as one HTML file, which needs nothing else: texts, drawings, style and script are in it."""
+"""Write an explanation as one HTML file, which needs nothing else: texts, drawings, style and script are in it."""
 
 from __future__ import annotations
 

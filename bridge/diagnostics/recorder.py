@@ -1,4 +1,4 @@
-"""What a compilation tells, sent on: to dumps, to torch's logs and traces, and to what explains it."""
+"""Send on what a compilation tells: to dumps, to torch's logs and traces, and to what explains it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an explanation needs to know of a compilation, kept while somebody is going to ask: see `recorded`.
+"""Keep what an explanation needs to know of a compilation, while somebody is going to ask: see `recorded`.
 
 Without that nothing here runs.  Inductor's caches are not used meanwhile: what they answer leaves nothing to record.
 """

@@ -1,4 +1,4 @@
-"""An explanation as text."""
+"""Write an explanation as text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where torch's tools for looking at compilations find Bridge: logs, artifacts, traces, timings, the debug folder.
+"""Register Bridge with torch's tools for looking at compilations: logs, artifacts, traces, timings, the debug folder.
 
 Outside of bridge/inductor/ the one file that knows torch's private API; nothing of it
 is part of what a compilation gives.

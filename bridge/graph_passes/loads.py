@@ -1,4 +1,4 @@
-"""What the kernels to come will load, as far as the graph says it before Inductor lowers it.
+"""Find what the kernels to come will load, as far as the graph says it before Inductor lowers it.
 
 Inductor has no code of its own for a pointwise operation: it computes the value wherever it is needed, from what is in
 memory, unless something needs it in memory or it would read too many tensors.  Views and pointwise operations are

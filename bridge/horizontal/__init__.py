@@ -1,4 +1,4 @@
-"""The room of horizontal fusion: one launch for independent kernels.
+"""Have independent kernels share a launch.
 
 In: a schedule, and positions of kernels.  Out: the schedule with shared launches, or why kernels stay apart.
 `independence` says what may run in any order, `candidates` what has a reason to share a launch, `cost` whether it pays,

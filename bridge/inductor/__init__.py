@@ -1,4 +1,4 @@
-"""The adapter to torch's private API: it knows every difference between the versions of torch.
+"""Adapt torch's private API: only this folder knows the differences between the versions of torch.
 
 The package sees schedules, nodes, bodies and buffers through the functions that are listed here. Beside them:
 `protocols`, types of Inductor's objects; `graphs`, the graph before Inductor lowers it; `trial`, what Inductor would

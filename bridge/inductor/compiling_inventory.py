@@ -1,4 +1,4 @@
-"""The private names of torch that compiling with Bridge needs; `inventory` says how to read them."""
+"""List the private names of torch that compiling with Bridge needs; `inventory` says how to read them."""
 
 #: What compiling with Bridge needs.
 COMPILING = """

@@ -1,4 +1,5 @@
-"""The FX graph that Inductor lowers, after its own passes: what its nodes are to the code generators, and changes."""
+"""Read and change the FX graph that Inductor lowers, after its own passes: what its nodes are to the code
+generators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The places where Inductor calls Bridge: after its passes over a graph, and after its own fusion.
+"""Have Inductor call Bridge: after its passes over a graph, and after its own fusion.
 
 Each may hold a pass of the user's, which is called first.  Both are set for the process and do something only in the
 compilations that are Bridge's; to all others it is as if they were not there, in the keys of Inductor's caches, too.

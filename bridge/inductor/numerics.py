@@ -1,4 +1,4 @@
-"""What a compilation's options promise about results beyond eager's, and which of it a fusion would not keep.
+"""Tell what a compilation's options promise about results beyond eager's, and which of it a fusion would not keep.
 
 Most of Inductor's options that change results are its code generators' own: a lifted body goes through the same
 `ops.*`, and has what they do (division rounded to nearest, fast math, flushed denormals, the library of functions, the

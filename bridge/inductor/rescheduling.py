@@ -1,4 +1,4 @@
-"""A graph that is scheduled a second time: what it was before its code was generated, and the new schedule."""
+"""Schedule a graph a second time: what it was before its code was generated, and the new schedule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The private names of torch that the tools beside compiling need; `inventory` says how to read them."""
+"""List the private names of torch that the tools beside compiling need; `inventory` says how to read them."""
 
 #: What the tools beside it need: `bridge.offline`, `bridge bench`, logs.  No compilation fails without these.
 TOOLS = """

@@ -1,4 +1,4 @@
-"""The room that Inductor calls: its hooks, the groups of kernels, and the steps of each group.
+"""Do what Inductor calls: the hooks, the groups of kernels, and the steps of each group.
 
 In: a graph, or a schedule after Inductor's own fusion (`hook`).  Out: the same with fused kernels, and the entries of
 the report, which `group_log` writes once.  A group goes through `grouping`, `translation`, `transformation` and

@@ -1,4 +1,4 @@
-"""Rows and columns in one kernel, which leaves partial sums of columns, and a second that adds these up.
+"""Compute rows and columns in one kernel, which leaves partial sums of columns, and add these up in a second.
 
 After all groups are fused: their kernels may take part.
 """

@@ -1,4 +1,4 @@
-"""The commit of a group's bands into the schedule."""
+"""Commit a group's bands into the schedule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The loop over the groups of a schedule: translate, transform, lift, commit."""
+"""Go over the groups of a schedule: translate, transform, lift and commit each."""
 
 from __future__ import annotations
 

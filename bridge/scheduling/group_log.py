@@ -1,4 +1,4 @@
-"""The one writer of a group's entry in the report."""
+"""Write a group's entry in the report; nothing else does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The passes that Inductor calls, over the graph and after its own fusion, and whose compilations they take part in."""
+"""Run the passes that Inductor calls, over the graph and after its own fusion, in the compilations that are
+Bridge's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The logs of one graph's groups."""
+"""Hold the logs of one graph's groups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a report says of a whole graph: bytes, the peak of memory, and the user's names for its nodes."""
+"""Add to a report what it says of a whole graph: bytes, the peak of memory, and the user's names for its nodes."""
 
 from __future__ import annotations
 

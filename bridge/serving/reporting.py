@@ -1,4 +1,4 @@
-"""What a server's log says of each graph that Bridge compiled, and the files with the whole reports."""
+"""Write a server's log of each graph that Bridge compiled, and the files with the whole reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a server's configuration, or an environment variable, asks of Bridge."""
+"""Read what a server's configuration, or an environment variable, asks of Bridge."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""vLLM's way in: a plug-in of its entry point group `vllm.general_plugins`, called in each of its processes.
+"""Plug Bridge into vLLM: its entry point group `vllm.general_plugins`, called in each of its processes.
 
     vllm serve MODEL --additional-config '{"bridge": {}}'        # or BRIDGE_VLLM=1
 

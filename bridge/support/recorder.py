@@ -1,4 +1,4 @@
-"""The interface through which a compilation tells those that look at it: dumps, logs, traces, explanations.
+"""Declare the interface through which a compilation tells those that look at it: dumps, logs, traces, explanations.
 
 The stages of a compilation import this module, and never `bridge.diagnostics`, which implements it.
 """

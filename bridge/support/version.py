@@ -1,4 +1,4 @@
-"""The package's version, as pyproject.toml states it."""
+"""Tell the package's version, as pyproject.toml states it."""
 
 import re
 from importlib.metadata import PackageNotFoundError, version

@@ -1,4 +1,4 @@
-"""The commit of a fused band: its nodes get their new loops, and Inductor makes one kernel of them."""
+"""Commit a fused band: its nodes get their new loops, and Inductor makes one kernel of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The order in which a kernel goes over its rows: where memory is far apart along a row, its neighbours are in others.
+"""Choose the order in which a kernel goes over its rows: where a row is far apart in memory, its neighbours are in
+others.
 
 An image of channels in planes is stored along its lines. A kernel of rows of channels that goes over windows of the
 image has few pixels of a line one after the other. If it goes over lines instead, a block has neighbours of each

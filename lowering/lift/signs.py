@@ -1,4 +1,4 @@
-"""Which integers of the IR are unsigned.
+"""Find the integers of the IR that are unsigned.
 
 MLIR's integers are signless.  Where upstream folds an unsigned value to a constant (`x - x` is 0), nothing at the
 constant says that it is unsigned; what it is used with does.

@@ -1,4 +1,4 @@
-"""The room of classes that are derived from Inductor's Triton code generator.
+"""Derive classes from Inductor's Triton code generator.
 
 In: fused scheduler nodes and their footprints.  Out: Triton kernels with lanes and segments (`kernels`), with wide
 accesses (`strided_access`), shared launches (`combo_kernels`) and their `configurations`; `profitability` decides on

@@ -1,4 +1,4 @@
-"""Inductor's flag `benchmark_fusion`: both sides of a fusion are timed on the GPU while it is compiled."""
+"""Obey Inductor's flag `benchmark_fusion`: time both sides of a fusion on the GPU while it is compiled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Inductor's Triton scheduling with what Bridge decided for its kernels.
+"""Extend Inductor's Triton scheduling by what Bridge decided for its kernels.
 
 In a scheduler, one of a derived class takes the place of its Triton code generator; no other compilation sees it.
 """

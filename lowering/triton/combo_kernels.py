@@ -1,4 +1,4 @@
-"""One launch for several kernels: Inductor's combo kernel, with blocks of each part's own."""
+"""Put several kernels into one launch: Inductor's combo kernel, with blocks of each part's own."""
 
 from __future__ import annotations
 

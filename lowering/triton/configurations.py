@@ -1,4 +1,4 @@
-"""Which configurations to try for a launch that several kernels share: no more than is worth compiling.
+"""Choose the configurations to try for a launch that several kernels share: no more than is worth compiling.
 
 A configuration of the launch has block sizes for each kernel, but one number of warps. The code of a kernel is unrolled
 over the elements that a thread has, and that is what compiling it takes time for.  `benchmarks/compile_models.py`

@@ -1,4 +1,4 @@
-"""Inductor's Triton kernel with what fused rows need: guarded stores, segments, pairs of elements."""
+"""Extend Inductor's Triton kernel by what fused rows need: guarded stores, segments, pairs of elements."""
 
 from __future__ import annotations
 

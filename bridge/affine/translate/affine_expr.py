@@ -1,4 +1,4 @@
-"""sympy index expressions as MLIR affine expressions."""
+"""Translate sympy's index expressions to MLIR's affine expressions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A group of scheduler nodes as one `func.func` of affine nests, in program order."""
+"""Translate a group of scheduler nodes to one `func.func` of affine nests, in program order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which loops the nodes of a group are translated with: Inductor flattens loops, each node for itself.
+"""Choose the loops that the nodes of a group are translated with: Inductor flattens those of each node by itself.
 
 A pointwise node over 4096 rows of 32 blocks may have one loop of 131072 iterations beside a reduction over
 (4096, 32).  Where the loops of another node are a finer factorisation of a node's own, it gets those.
