@@ -139,8 +139,11 @@ def _order(node: Node, rank: int) -> list[int]:
 def _same_dimension(theirs: Sequence[graphs.Size], sizes: Sequence[graphs.Size], dim: int) -> int | None:
     """Return the dimension of the input that a dimension of a reshaped result is.
 
-    Both are as long, and have as many elements before them.
+    Both are as long, and have as many elements before them.  Several may have that, and it is none of them, where no
+    element is before it, as in an empty batch, or where it has one element, of which a slice may be empty.
     """
     before = math.prod(sizes[:dim])
+    if graphs.known(before == 0) or graphs.known(sizes[dim] == 1):
+        return None
     same = (own for own in range(len(theirs)) if graphs.known(theirs[own] == sizes[dim]))
     return next((own for own in same if graphs.known(math.prod(theirs[:own]) == before)), None)

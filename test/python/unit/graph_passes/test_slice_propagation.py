@@ -96,6 +96,20 @@ def test_an_empty_slice_would_not_be_squeezed(traced):
     assert move(traced.call(aten.squeeze.dim, ones, 0), 0, 0) is None
 
 
+def test_a_view_of_an_empty_batch_may_have_any_dimension(traced):
+    """No elements are before either dimension of 3: the slice was taken of the first, and the shape was another."""
+    batch = traced.tensor("batch", 0, 3, 3)
+    assert move(traced.call(aten.unsqueeze.default, batch, 1), 3, 1) is None
+
+
+def test_an_empty_slice_of_a_new_dimension_is_none_of_another_of_one(traced):
+    """`x.unsqueeze(1)[:, :0]` emptied the dimension of one that x has, and the shape was another."""
+    ones = traced.tensor("ones", 5, 1, 3)
+    added = traced.call(aten.unsqueeze.default, ones, 1)
+    assert move(added, 1, 0) is None
+    assert move(added, 3, 2) == Move(((ones, 2),))
+
+
 def test_sizes_among_the_arguments_become_those_of_the_slice(traced):
     x, row = traced.tensor("x", 4, 6), traced.tensor("row", 1, 6)
     split = traced.call(aten.view.default, x, [2, 2, 6])
