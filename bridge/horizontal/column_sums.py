@@ -44,7 +44,8 @@ class Tile:
     kernels: in the schedule's order; sums: of columns; readers: kernels that add up the parts of the sums, and what
     follows on the result alone; divided: Inductor's kernels of which only a part is among `kernels`; staged: those of
     which the rest is among `readers`; slices: of a row, of which each program has one; ended: kernels of nothing but
-    sums of groups that are a block each, which its program adds up to their end.
+    sums of groups that are a block each, which its program adds up to their end; alone: what kernels cost with other
+    loops that they may get alone, in bytes.
     """
 
     rows: Extent
@@ -56,6 +57,7 @@ class Tile:
     staged: tuple[Staged, ...] = ()
     slices: int = 1
     ended: tuple[Kernel, ...] = ()
+    alone: tuple[tuple[Kernel, int], ...] = ()
 
     @property
     def sums_in_parts(self) -> list[ColumnSum]:
