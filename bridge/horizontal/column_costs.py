@@ -235,14 +235,15 @@ def _without_doubles(kernels: Iterable[Kernel]) -> list[Kernel]:
 
 
 def _cost_before(tile: Tile, kernel: Kernel) -> int:
-    """Return what a kernel of Inductor's costs, or has cost before its sums had two stages."""
+    """Return what a kernel of Inductor's costs, or did before its sums had two stages, or would with other loops."""
     if mixed.is_mixed(kernel):
         processors = inductor.multiprocessors(inductor.device_of(kernel))
         block = mixed.block_of_mixed_kernel(tile.typical_rows, processors)
         whole = replace(tile, slices=1)
         return _beside(whole, [kernel], block) + _cost_in_blocks(whole, _work([kernel], whole), processors, block)
     staged = next((one.cost for one in tile.staged if one.whole is kernel), None)
-    return staged or cost_of(kernel, bytes_in_cache(kernel, tile.kernels)) + _cost_of_parts(tile, kernel)
+    cost = staged or cost_of(kernel, bytes_in_cache(kernel, tile.kernels)) + _cost_of_parts(tile, kernel)
+    return min([cost, *(alone for other, alone in tile.alone if other is kernel)])
 
 
 def _cost_of_parts(tile: Tile, kernel: Kernel) -> int:

@@ -18,7 +18,7 @@ from ..inductor import mixed, tiles
 from ..inductor.column_slices import slices_of_row
 from ..inductor.columns import ColumnSum
 from ..inductor.protocols import Kernel, LoopNode, Schedule
-from ..inductor.sizes import Extent, divided_up, known_divisor, of_each
+from ..inductor.sizes import Extent, are_equal, divided_up, known_divisor, of_each
 from ..reasons import Reason, Unsupported
 from ..support.error_boundary import try_step
 from .column_groups import Staged
@@ -31,8 +31,8 @@ WINDOW = 16
 #: Columns of the widest tile: a program holds a whole row.
 MOST_COLUMNS = 16384
 
-#: Buffers that a program may read: with more, registers spill (pytorch/pytorch#179423).
-MOST_READ = 10
+#: Buffers of which a lane may load elements: with more, registers spill (pytorch/pytorch#179423).
+MOST_LOADED = 10
 
 _OTHER_LOOPS = "it goes over the rows of its columns in other loops"
 
@@ -44,7 +44,8 @@ class Tile:
     kernels: in the schedule's order; sums: of columns; readers: kernels that add up the parts of the sums, and what
     follows on the result alone; divided: Inductor's kernels of which only a part is among `kernels`; staged: those of
     which the rest is among `readers`; slices: of a row, of which each program has one; ended: kernels of nothing but
-    sums of groups that are a block each, which its program adds up to their end.
+    sums of groups that are a block each, which its program adds up to their end; alone: what kernels cost with other
+    loops that they may get alone, in bytes.
     """
 
     rows: Extent
@@ -56,6 +57,7 @@ class Tile:
     staged: tuple[Staged, ...] = ()
     slices: int = 1
     ended: tuple[Kernel, ...] = ()
+    alone: tuple[tuple[Kernel, int], ...] = ()
 
     @property
     def sums_in_parts(self) -> list[ColumnSum]:
@@ -235,7 +237,7 @@ def _joins(schedule: Schedule, members: list[int], position: int, rows: Extent, 
         return False
     both = [schedule[p] for p in sorted([*members, position])]
     return (
-        len(_inputs(both)) <= MOST_READ
+        len(_inputs_of_lanes(both, rows)) <= MOST_LOADED
         and stay_in_order(schedule, [{*members, position}])
         and _parts_agree(kernel, rows, columns)
         # Others have joined each other before: their lanes agree.
@@ -267,10 +269,14 @@ def _share_tile(one: Kernel, other: Kernel, elements: int) -> bool:
     return any(inductor.size_hint(inductor.buffer_numel(name)) >= elements for name in touched[0] & touched[1])
 
 
-def _inputs(kernels: list[Kernel]) -> set[str]:
-    """Return the buffers that kernels read and none of them makes."""
+def _inputs_of_lanes(kernels: list[Kernel], rows: Extent) -> set[str]:
+    """Return the buffers that kernels read and none of them makes, but those that have one number of each row.
+
+    Such a number is a program's, and takes no register of each lane.
+    """
     made = set().union(*map(inductor.buffers_made, kernels))
-    return set().union(*map(inductor.buffers_read, kernels)) - made
+    read = set().union(*map(inductor.buffers_read, kernels)) - made
+    return {name for name in read if not are_equal(inductor.buffer_numel(name), rows)}
 
 
 def _parts_agree(kernel: Kernel, rows: Extent, columns: int) -> bool:

@@ -6,8 +6,8 @@ After all groups are fused: their kernels may take part.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from typing import TypeAlias
 
@@ -86,15 +86,29 @@ class _Change:
     tile: Tile
 
 
-def add_up_columns(schedule: Schedule, logs: Logs, room: Room | None) -> Schedule:
-    """Return the schedule with one kernel for the rows and the columns of each tile, where that pays.
+@dataclass(frozen=True)
+class Terms:
+    """Hold what a change is compared with.
 
-    room: for the whole graph, None where whether it pays does not matter.
+    room: for the whole graph, None where whether it pays does not matter; alone: what kernels cost with the other loops
+    that they may get alone, in bytes.
     """
+
+    room: Room | None
+    alone: Mapping[Kernel, int] = field(default_factory=dict)
+
+    def of(self, tile: Tile) -> Tile:
+        """Return a tile whose kernels cost no more than they would with other loops alone."""
+        costs = tuple((kernel, self.alone[kernel]) for kernel in tile.kernels if kernel in self.alone)
+        return replace(tile, alone=costs)
+
+
+def add_up_columns(schedule: Schedule, logs: Logs, terms: Terms) -> Schedule:
+    """Return the schedule with one kernel for the rows and the columns of each tile, where that pays."""
     known: _Refused = {}
     for seed in try_step(partial(_seeds, schedule, logs), []):
         if _is_left(schedule, seed):
-            changed = _try_seed(schedule, seed, logs, room, known)
+            changed = _try_seed(schedule, seed, logs, terms, known)
             known = known if changed is schedule else {}
             schedule = changed
     return schedule
@@ -107,12 +121,12 @@ def _is_left(schedule: Schedule, seed: _Seed) -> bool:
     return seed.extents is None or seed.order is not None or stages_of(seed.kernel, *seed.extents) is not None
 
 
-def _try_seed(schedule: Schedule, seed: _Seed, logs: Logs, room: Room | None, known: _Refused) -> Schedule:
+def _try_seed(schedule: Schedule, seed: _Seed, logs: Logs, terms: Terms, known: _Refused) -> Schedule:
     """Return the schedule with one kernel for the tile of a kernel; as it was where that is refused."""
     change = None
     for division in [*try_step(partial(find_divisions, schedule, seed.kernel, WINDOW), []), None]:
         with attempt(note=partial(_refuse, seed.kernel, logs)):
-            change = _change(schedule, seed, room, division, known)
+            change = _change(schedule, seed, terms, division, known)
         if change is not None:
             break
     if change is None:
@@ -160,7 +174,7 @@ def _refuse(seed: Kernel, logs: Logs, reason: Reason, detail: str) -> None:
 
 
 def _change(
-    schedule: Schedule, seed: _Seed, room: Room | None, division: Division | None, known: _Refused
+    schedule: Schedule, seed: _Seed, terms: Terms, division: Division | None, known: _Refused
 ) -> _Change | None:
     """Return what becomes of the tile of a kernel; Unsupported, with nothing changed, where it stays as it is.
 
@@ -176,7 +190,7 @@ def _change(
         schedule, tile = _staged_tile(schedule, seed, divided, undo)
         if division is not None and not tile.divided:
             return None
-        change = _change_unless_refused(schedule, tile, room, known)
+        change = _change_unless_refused(schedule, terms.of(tile), terms.room, known)
         undo.pop_all()
     return change
 

@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from .. import inductor
+from ..horizontal.column_costs import cost_of
 from ..horizontal.independence import stay_in_order
 from ..horizontal.peak_memory import Room
 from ..inductor.protocols import Kernel, LoopNode, Schedule
@@ -35,7 +36,8 @@ class Commit:
     done: the bands that became kernels; refused: the positions of the kernels of each band that did not;
     check_gain: raises Unsupported for a kernel in the place of others that saves too little; None where saving anything
     is enough; resized: buffers have other sizes than Inductor gave them, so that the whole graph's memory is asked;
-    in_planes: gives sums over planes Inductor's loops again.
+    in_planes: gives sums over planes Inductor's loops again; waits: returns True for a kernel that gets no other loops
+    alone yet, as others may join it; waiting: what these would cost with them, in bytes.
     """
 
     nodes: dict[str, LoopNode]
@@ -48,6 +50,8 @@ class Commit:
     check_gain: Callable[[Kernel, list[Kernel]], None] | None = None
     resized: bool = False
     in_planes: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
+    waits: Callable[[Kernel], bool] | None = None
+    waiting: dict[Kernel, int] = field(default_factory=dict)
 
     def commit_all(self, bands: Iterable[LiftedBand], log: GroupLog) -> None:
         """Commit each band by itself; bands that are committed stay."""
@@ -91,6 +95,7 @@ class Commit:
         self.undo()
         self.done.clear()
         self.refused.clear()
+        self.waiting.clear()
 
     def _commit(self, band: LiftedBand) -> Fused | None:
         positions = self._positions(band)
@@ -101,7 +106,12 @@ class Commit:
         _check_whole(band, replaced)
         _check_order(band, self.schedule, [*(set(fused.positions) for fused in self.done), positions])
         check = partial(self._check, positions, band)
+        waits = len(positions) == 1 and self.waits is not None and self.waits(replaced[0])
         kernel, decisions, undo = rewrite(band, self.nodes, [] if self.room is None else replaced, check)
+        if waits:
+            with undo:
+                self.waiting[replaced[0]] = cost_of(kernel)
+            return None
         return Fused(kernel, frozenset(positions), tuple(decisions), undo)
 
     def _check(self, positions: set[int], band: LiftedBand, kernel: Kernel) -> None:

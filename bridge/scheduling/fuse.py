@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING
 
+from .. import inductor
 from ..horizontal.independence import positions_of
 from ..horizontal.peak_memory import Room
 from ..inductor.memory import in_order_of_least_peak, keep_order_below
-from ..inductor.protocols import Schedule
+from ..inductor.protocols import Kernel, Schedule
 from ..lowering.triton import codegen
 from ..options import Options
 from ..reasons import Reason, Unsupported
 from ..reports import Report
 from ..support.error_boundary import attempt, boundary, try_step
 from ..support.recorder import NO_STAGES, Stages, recorder
-from .columns import add_up_columns
+from .columns import Terms, add_up_columns
 from .commit import Commit, pays
 from .group_log import GroupLog
 from .grouping import Group, form_groups
+from .later_loops import may_have_sums
 from .launches import share_launches
 from .logs import Logs
 from .missing_guards import name_missing_guard
@@ -55,9 +58,11 @@ def fuse_schedule(schedule: Schedule, options: Options, report: Report) -> Sched
                 room = try_step(partial(Room.of, schedule), Room.unknown())
                 own = room.most
             parted, taken = take_apart(schedule, logs)
-            parted, translated = _fuse_groups(parted, options, logs, room, taken)
+            waiting: dict[Kernel, int] = {}
+            parted, translated = _fuse_groups(parted, options, logs, room, taken, waiting)
             schedule = put_together(schedule, parted, taken, logs, room)
-            schedule = add_up_columns(schedule, logs, room)
+            schedule = add_up_columns(schedule, logs, Terms(room, waiting))
+            schedule = _give_other_loops(schedule, waiting, options, logs, room)
             # After the last fusion: a group's test for cycles does not know of launches that kernels share.
             schedule = share_launches(schedule, translated, options, logs, room)
             if options.persistent and options.unfused_rows:
@@ -72,11 +77,12 @@ def fuse_schedule(schedule: Schedule, options: Options, report: Report) -> Sched
 
 
 def _fuse_groups(
-    schedule: Schedule, options: Options, logs: Logs, room: Room | None, taken: list[Parts]
+    schedule: Schedule, options: Options, logs: Logs, room: Room | None, taken: list[Parts], waiting: dict[Kernel, int]
 ) -> tuple[Schedule, list[tuple[set[str], GroupLog]]]:
     """Return (the schedule with a kernel in the place of each band, (operations, if translated, and log) of groups).
 
-    taken: mix-order kernels, whose rows take part as kernels of their own.
+    taken: mix-order kernels, whose rows take part as kernels of their own; waiting: gets kernels that may have other
+    loops alone when sums of columns have joined others, and their cost with them, in bytes.
     """
     columns = positions_of(schedule, [parts.columns for parts in taken])
     only = set(range(len(schedule))) - set(columns)
@@ -90,8 +96,9 @@ def _fuse_groups(
         if log is None:
             continue
         logs.keep(log)
-        commit = Commit({}, group, schedule, room, taken)
+        commit = Commit({}, group, schedule, room, taken, waits=partial(may_have_sums, schedule))
         was_translated = _try_group(commit, options, log)
+        waiting |= commit.waiting
         again = try_step(partial(groups_to_try_again, commit, options, log), [], *group.names)
         own = group.names.difference(*(other.names for other in again))
         translated.append((own if was_translated else set(), log))
@@ -99,6 +106,24 @@ def _fuse_groups(
         if commit.done:
             schedule = _replace_or_undo(pending, commit, log)
     return schedule, translated
+
+
+def _give_other_loops(
+    schedule: Schedule, waiting: Iterable[Kernel], options: Options, logs: Logs, room: Room | None
+) -> Schedule:
+    """Return the schedule with other loops for kernels that waited for sums of columns, where none has joined them."""
+    for kernel in waiting:
+        found = [position for position, other in enumerate(schedule) if other is kernel]
+        log = logs.owner(inductor.operation_names(kernel))
+        groups, _ = try_step(partial(form_groups, schedule, options.max_nodes, set(found)), ([], []))
+        if log is None or not groups:
+            continue
+        commit = Commit({}, groups[0], schedule, room)
+        with attempt(note=log.keep_apart), log.kept_remarks():
+            _fuse_group(commit, options, log)
+        if commit.done:
+            schedule = _replace_or_undo([], commit, log)
+    return schedule
 
 
 def _replace_or_undo(groups: list[Group], commit: Commit, log: GroupLog) -> Schedule:

@@ -169,6 +169,16 @@ class GroupLog:
         self.refuse(reason, detail)
 
     @contextlib.contextmanager
+    def kept_remarks(self) -> Iterator[None]:
+        """Have the passes' remarks be those of before the block, whatever they say in it; what isl proves is added."""
+        earlier = self.transformed
+        try:
+            yield
+        finally:
+            proven = () if self.transformed is earlier else self.transformed.certificate
+            self.transformed = replace(earlier, certificate=(*earlier.certificate, *proven))
+
+    @contextlib.contextmanager
     def stage(self, name: str) -> Iterator[None]:
         """Add the wall time of the block to `seconds[name]`, and to Dynamo's times of compilation."""
         start = time.perf_counter()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -142,3 +143,15 @@ def _steps(steps):
 
 def _waits(rows):
     return rows * column_costs.BYTES_OF_A_ROW / 2 + column_costs.BYTES_OF_FIRST_ROWS
+
+
+def test_a_kernel_costs_no_more_than_with_the_other_loops_that_it_may_get(monkeypatch):
+    """One that computes for long takes half as long in loops over the halves of a row."""
+    one = tile(8192)
+    monkeypatch.setattr(column_costs.mixed, "is_mixed", lambda kernel: False)
+    monkeypatch.setattr(column_costs, "bytes_in_cache", lambda kernel, others: 0)
+    monkeypatch.setattr(column_costs, "_cost_of_parts", lambda tile, kernel: 0)
+    monkeypatch.setattr(column_costs, "cost_of", lambda kernel, in_cache: 10)
+    (kernel,) = one.kernels
+    found = [column_costs._cost_before(replace(one, alone=alone), kernel) for alone in ((), ((kernel, 6),))]
+    assert found == [10, 6]

@@ -56,6 +56,25 @@ def test_a_program_has_a_whole_row(monkeypatch):
     assert refused == [Reason.extents_do_not_agree]
 
 
+def scaled(x, g, *scales):
+    y = x * sum(scales)
+    return y, (y * g).sum(0)
+
+
+def test_numbers_of_rows_take_no_register_of_each_lane(monkeypatch):
+    """A block of DiT reads nine tensors and the statistics of its rows: its sums of columns stayed apart."""
+    monkeypatch.setattr(column_sums, "MOST_LOADED", 2)
+    tiles: list = []
+
+    def look(schedule):
+        (seed,) = [position for position, kernel in enumerate(schedule) if adds_up_columns(kernel)]
+        tiles.append(find_tile(schedule, seed))
+
+    rows = [torch.empty(8192, 1)] * 3
+    look_at_gpu_schedule(scaled, [torch.empty(8192, 1024), torch.empty(8192, 1024), *rows], look)
+    assert len(tiles[0].kernels) == 2
+
+
 def product_and_columns(x, bias):
     gate, up = x.chunk(2, -1)
     product = torch.nn.functional.silu(gate + bias) * up

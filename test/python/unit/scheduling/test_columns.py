@@ -10,6 +10,7 @@ from functions import norm
 import bridge
 from bridge import offline
 from bridge.backend import bridge as backend
+from bridge.horizontal.column_sums import Tile
 from bridge.reasons import Reason, Unsupported
 from bridge.scheduling import columns as step
 from bridge.scheduling.group_log import GroupLog
@@ -96,3 +97,10 @@ def test_a_tile_that_was_refused_is_not_tried_again(monkeypatch):
     compiled(force_fusion=True)
     assert tried and len(tried) == len(set(tried))
     assert sum("for the test" in detail for detail in told) > len(tried)
+
+
+def test_of_a_tile_those_kernels_are_known_that_may_get_other_loops():
+    first, second, other = object(), object(), object()
+    tile = Tile(8, 16, [first, second], [], [])
+    assert step.Terms(None).of(tile) == tile
+    assert step.Terms(None, {second: 3, other: 5}).of(tile).alone == ((second, 3),)

@@ -11,6 +11,7 @@ from bridge.lowering.lift.band import LiftedBand, LiftedNode
 from bridge.lowering.triton.profitability import MAX_ROW_REGISTERS
 from bridge.reasons import Reason
 from bridge.reports import GroupReport
+from bridge.scheduling import commit as commits
 from bridge.scheduling.commit import Commit, pays
 from bridge.scheduling.group_log import GroupLog
 from bridge.scheduling.grouping import Group
@@ -20,6 +21,8 @@ from bridge.support.error_boundary import boundary, without
 
 class Kernel(SimpleNamespace):
     """A kernel of one node, that makes a buffer of its own name."""
+
+    __hash__ = object.__hash__
 
     def __init__(self, name, *awaited):
         super().__init__(name=name, unmet_dependencies=[SimpleNamespace(name=a) for a in awaited], _sizes=([8], []))
@@ -138,3 +141,16 @@ def test_what_is_taken_back_has_its_old_loops_and_may_be_tried_again():
     commit.refused.append({1})
     commit.take_back()
     assert (undone, commit.done, commit.refused) == (["old loops"], [], [])
+
+
+def test_a_kernel_that_waits_has_its_old_loops_and_says_what_it_would_cost(log, monkeypatch):
+    undone: list = []
+    undo = contextlib.ExitStack()
+    undo.callback(undone.append, "old loops")
+    kernel = Kernel("a")
+    monkeypatch.setattr(commits, "rewrite", lambda *_: (kernel, ("other loops",), undo))
+    monkeypatch.setattr(commits, "cost_of", lambda kernel: 5)
+    monkeypatch.setattr(commits, "_has_loops_of", lambda *_: False)
+    commit = Commit({"a": kernel}, Group([0]), [kernel], None, waits=lambda one: one is kernel)
+    assert refusal(commit, band("a"), log) is None
+    assert (commit.waiting, undone, log.decisions) == ({kernel: 5}, ["old loops"], [])

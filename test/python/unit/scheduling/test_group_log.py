@@ -129,3 +129,14 @@ def test_a_launch_of_two_groups_is_one_less_for_the_second_only(log):
 def test_one_kernel_with_other_loops_is_not_called_merged(log):
     log.take(fused(0))
     assert str(log.entry().done) == "1 kernel with other loops" and log.entry().kernels_after == 3
+
+
+def test_what_a_later_step_says_of_one_kernel_is_not_said_of_the_group(log):
+    first = Transformed(remarks=(("mutation", "of all", "here"),), certificate=("proof of all",))
+    log.transformed = first
+    with log.kept_remarks():
+        pass
+    assert log.transformed == first
+    with log.kept_remarks():
+        log.transformed = Transformed(remarks=(("mutation", "of one", "here"),), certificate=("proof of one",))
+    assert log.transformed == Transformed(first.remarks, certificate=("proof of all", "proof of one"))
