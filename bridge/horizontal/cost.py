@@ -8,10 +8,15 @@ leaves multiprocessors idle; it costs that all share one number of warps and the
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING
 
 from .. import inductor
 from ..inductor.protocols import Kernel
 from ..reasons import Reason, Unsupported
+
+if TYPE_CHECKING:
+    import sympy
 
 #: Kernels in one launch; Inductor's own limit for its combo kernels.
 MAX_KERNELS = 8
@@ -31,16 +36,30 @@ FRESH_BYTES = 32 << 20
 MIXED_BYTES = 32 << 20
 
 
+#: Bytes that memory moves while a GPU begins and ends one warp of a program: on an H100 131,072 programs of 1024
+#: elements, in the 16 warps of a longer row beside them, took 260 us.
+WARP_BYTES = 360
+
+#: How many times as long a kernel may take beside others, and by how much longer, in bytes: one case was measured, and
+#: the estimate decides only where it is clear.
+MOST_SLOWED, LEAST_SLOWED = 2, 48 << 20
+
+#: Elements of a row for each warp, up to the most warps of a program, as Inductor has it alone; elements of a program.
+ROW_OF_WARP, MOST_WARPS, PROGRAM = 256, 16, 1024
+
+
 @dataclass(frozen=True)
 class Part:
     """A kernel, or an earlier launch of several, that may become a part of a launch.
 
-    moved: bytes by buffer; reduces: whether it reduces.
+    moved: bytes by buffer; reduces: whether it reduces; rows: how many it reduces; row: the elements of the longest.
     """
 
     kernel: Kernel
     moved: dict[str, int]
     reduces: bool
+    rows: int = 1
+    row: int = 1
 
     @property
     def total(self) -> int:
@@ -52,10 +71,27 @@ class Part:
         """Name of the kernel in the schedule."""
         return self.kernel.get_name()
 
+    @property
+    def warps(self) -> int:
+        """Return the warps that a program of it has alone, about."""
+        return min(max(1, self.row // ROW_OF_WARP), MOST_WARPS)
+
+    def cost(self, warps: int) -> int:
+        """Return the bytes that take as long as it does in programs of so many warps."""
+        programs = self.rows * self.row // max(self.row, PROGRAM)
+        return max(self.total, programs * warps * WARP_BYTES)
+
 
 def measure(kernel: Kernel) -> Part:
-    """Return a kernel with the bytes that it moves."""
-    return Part(kernel, inductor.bytes_touched(kernel), inductor.reduces(kernel))
+    """Return a kernel with the bytes that it moves, and its rows."""
+    nodes = [node for part in inductor.launch_parts(kernel) for node in inductor.loop_nodes(part)]
+    reduced = map(inductor.node_sizes, nodes)
+    rows, row = max(((_product(outer), _product(inner)) for outer, inner in reduced if inner), default=(1, 1))
+    return Part(kernel, inductor.bytes_touched(kernel), inductor.reduces(kernel), rows, row)
+
+
+def _product(sizes: list[sympy.Expr]) -> int:
+    return prod(map(inductor.size_hint, sizes))
 
 
 def choose_worthwhile(parts: list[Part]) -> list[Part]:
@@ -68,10 +104,18 @@ def choose_worthwhile(parts: list[Part]) -> list[Part]:
         for p in chosen
         if p.total <= LARGE_BYTES or any(share_input(p.kernel, o.kernel) for o in chosen if o is not p)
     ]
+    warps = max((part.warps for part in chosen if part.reduces), default=1)
+    chosen = [part for part in chosen if not (part.reduces and _is_slowed(part, warps))]
     if len(chosen) < 2:
         raise Unsupported(Reason.not_profitable, f"{_list(parts)}: a launch saved is less than is lost")
     check_buffers(chosen)
     return chosen
+
+
+def _is_slowed(part: Part, warps: int) -> bool:
+    """Return True if many programs of short rows would have so many warps that they take several times as long."""
+    alone, together = part.cost(part.warps), part.cost(warps)
+    return together > MOST_SLOWED * alone and together - alone > LEAST_SLOWED
 
 
 def _needs_many_rows(kernel: Kernel) -> bool:
