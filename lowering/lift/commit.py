@@ -171,7 +171,7 @@ def _check_profit(kernel: Kernel, kernels: list[Kernel], band: LiftedBand, befor
         _check_programs(kernel, kernels, band, before, rows)
         _check_long_rows(kernel, kernels, band, before)
     else:
-        _check_memory_order(kernel, before)
+        _check_memory_order(kernel, kernels, before)
 
 
 def _rows_of_block(kernel: Kernel, kernels: list[Kernel], band: LiftedBand, before: _Before) -> int:
@@ -250,15 +250,20 @@ def _check_long_rows(kernel: Kernel, kernels: list[Kernel], band: LiftedBand, be
         raise Unsupported(Reason.not_profitable, f"{names}: {detail}")
 
 
-def _check_memory_order(kernel: Kernel, before: _Before) -> None:
+def _check_memory_order(kernel: Kernel, kernels: list[Kernel], before: _Before) -> None:
     """Raise Unsupported where C++ loops would not go along memory, along which they went, and no cache holds that.
 
     On an EPYC a norm of 2048 columns of 256 to 4096 rows took 1.4 to 1.5 of the time of its parts, of 1000 columns of
-    128 rows 0.78; rows of 64 elements in the order of heads, and not of images, took 2.6 (docs/results.md).
+    128 rows 0.78; rows of 64 elements in the order of heads, and not of images, took 2.6; sums that are stored, and
+    stored transposed, 1.1 to 4.2 in the loops of the second (docs/results.md).
     """
     across, unordered = bytes_across(kernel) - before.across, bytes_out_of_order(kernel) - before.unordered
     if across > 0 and not holds_columns(kernel):
         detail = f"loops would go across {across / 2**20:.1f} MB along which they went, and no cache holds that"
+    elif (
+        across > 0 and not inductor.reduces(kernel) and across >= _saved_traffic(kernel.get_operation_names(), kernels)
+    ):
+        detail = f"loops would go across {across / 2**20:.1f} MB along which they went, which is more than is saved"
     elif unordered > 0:
         detail = f"short pieces of {unordered / 2**20:.1f} MB would not follow each other as in memory"
     else:
@@ -312,8 +317,12 @@ def _bytes_loaded(kernel: Kernel) -> int:
 
 def saved_bytes(names: set[str], kernels: list[Kernel]) -> int:
     """Return the bytes that one kernel of the named operations saves in the place of others, a launch among them."""
+    return _saved_traffic(names, kernels) + (len(kernels) - 1) * LAUNCH_BYTES
+
+
+def _saved_traffic(names: set[str], kernels: list[Kernel]) -> int:
     apart, together = ([inductor.bytes_touched(k, own) for k in kernels] for own in (None, names))
-    return traffic(apart) - traffic_of_one(together) + (len(kernels) - 1) * LAUNCH_BYTES
+    return traffic(apart) - traffic_of_one(together)
 
 
 def _saving(saved: int) -> str:
