@@ -17,6 +17,7 @@ from ..inductor import graphs, trial
 from ..options import Options
 from ..reasons import Reason, Refusal
 from ..support.error_boundary import attempt, boundary
+from .compared_sums import mark_compared_sums
 from .concatenate_slices import concatenate_slices
 from .contiguous_rows import contiguous_rows
 from .reduce_pieces import reduce_pieces
@@ -77,6 +78,9 @@ def change_graph(graph: Graph, options: Options, inference: bool) -> bool:
     with boundary(options.strict, changes.add_fault), attempt(note=partial(_end, changes, "a trial")):
         _run_on_trial(chosen, graph, changes, inference)
         changes.saved += saved_values(owner.graph)
+    if not inference:
+        with boundary(options.strict, changes.add_fault), attempt(note=partial(_end, changes, "compared sums")):
+            mark_compared_sums(owner.graph)
     changes.seconds = time.perf_counter() - start
     graphs.add_note(owner.graph, changes)
     return any([*changes.lines.values(), changes.taken_back, changes.faults])

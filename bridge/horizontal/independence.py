@@ -15,6 +15,8 @@ def find_obstacle(kernel: Kernel) -> Reason | None:
     """Return why a kernel may not take part in a fusion; None where it may."""
     if not inductor.is_loop_kernel(kernel):
         return Reason.extern_kernel if inspection.is_library_call(kernel) else Reason.node_not_loops
+    if inductor.has_left_sums(kernel):
+        return Reason.reduction_not_splittable
     if inductor.mutates_or_aliases(kernel):
         return Reason.atomics if inductor.adds_atomically(kernel) else Reason.mutation
     return None

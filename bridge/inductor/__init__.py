@@ -77,6 +77,7 @@ from .schedule import (
     draws,
     elements,
     generates_triton,
+    has_left_sums,
     has_masked_parts,
     has_stages,
     inputs_read,

@@ -61,6 +61,45 @@ def is_reduction(node: Node) -> bool:
 _SCANS = {aten.cumsum.default, aten.cumprod.default, aten.logcumsumexp.default}
 
 
+#: Reductions that give one of the elements, and whose gradient asks which; that of `max.dim` has an index.
+_EXTREMA = {aten.amax.default, aten.amin.default, aten.max.default, aten.min.default}
+
+_EQUALITIES = {aten.eq.Tensor, aten.ne.Tensor}
+
+#: The key of sums that are left in Inductor's order, in their `meta`.
+_LEFT = "bridge_left_sum"
+
+
+def is_extremum(node: Node) -> bool:
+    """Return True if a node is the largest or smallest elements of rows."""
+    return node.target in _EXTREMA
+
+
+def is_equality(node: Node) -> bool:
+    """Return True if a node tells which elements of two tensors are equal."""
+    return node.target in _EQUALITIES
+
+
+def without_form(node: Node) -> Node:
+    """Return what a node has the elements of: the source of views, copies and other dtypes."""
+    while node.all_input_nodes and (is_view(node) or node.target in _SAME_ELEMENTS):
+        node = node.all_input_nodes[0]
+    return node
+
+
+_SAME_ELEMENTS = {torch.ops.prims.convert_element_type.default, aten.clone.default}
+
+
+def leave_sum(node: Node) -> None:
+    """Have a sum added up in the order in which Inductor does."""
+    node.meta[_LEFT] = True
+
+
+def is_left_sum(node: Node) -> bool:
+    """Return True if a sum has to be added up in the order in which Inductor does."""
+    return _LEFT in node.meta
+
+
 def is_scan(node: Node) -> bool:
     """Return True if each element is computed from its row up to there, and the rows of a dimension by themselves."""
     return node.target in _SCANS

@@ -11,6 +11,7 @@ from typing import Any
 import sympy
 import torch
 
+from .graphs import is_left_sum
 from .layouts import NUMBERS, buffer_dtype, buffer_numel, holds_elements, layout_of
 from .mixed import buffers_in_workspace, done_by_mixed_kernel
 from .protocols import Buffer, Dependency, Kernel, LaunchNode, LoopBody, LoopNode, Scheduler
@@ -424,6 +425,12 @@ def result_name(position: int) -> str:
     from torch._inductor.virtualized import V
 
     return str(V.graph.graph_outputs[position].get_name())
+
+
+def has_left_sums(node: Kernel) -> bool:
+    """Return True if a kernel has sums that are to be added up in Inductor's order."""
+    nodes = (own.node for own in loop_nodes(node) if own.node is not None)
+    return any(is_left_sum(origin) for one in nodes for origin in one.get_origins())
 
 
 def buffers_made(node: Kernel) -> set[str]:

@@ -18,12 +18,13 @@ class Results:
 
     saved: what the backward alone gets, which AOTAutograd compiles for the strides that there are;
     visible: what the user's code gets, with the strides that Inductor gives it in any case, if it does;
-    fixed: of what AOTAutograd may make views by the strides that it knows.
+    fixed: of what AOTAutograd may make views by the strides that it knows; kept: what the backward gets, as others may.
     """
 
     saved: set[Node] = field(default_factory=set)
     visible: dict[Node, Sequence[graphs.Size]] = field(default_factory=dict)
     fixed: set[Node] = field(default_factory=set)
+    kept: set[Node] = field(default_factory=set)
 
 
 def results(graph: Graph) -> Results:
@@ -56,7 +57,8 @@ def _by_reader(
     known = {at: order for at, order in enumerate(orders) if order is not None and at in visible}
     seen = {tensors[at]: order for at, order in known.items() if at in tensors}
     others = {tensors[at] for at in tensors if at not in saved}
-    return Results({tensors[at] for at in tensors if at in saved} - others, seen, others - seen.keys())
+    kept = {tensors[at] for at in tensors if at in saved}
+    return Results(kept - others, seen, others - seen.keys(), kept)
 
 
 def is_dense(value: torch.Tensor) -> bool:

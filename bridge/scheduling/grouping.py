@@ -79,7 +79,12 @@ def _refusals(kernel: Kernel, reason: Reason) -> list[Refusal]:
     """Return what is said of a kernel in no group: nothing of what is no kernel."""
     if inspection.is_no_kernel(kernel):
         return []
-    return [Refusal([kernel.get_name()], reason, "not a kernel of plain loops that it owns")]
+    detail = _ITS_ORDER if reason is Reason.reduction_not_splittable else "not a kernel of plain loops that it owns"
+    return [Refusal([kernel.get_name()], reason, detail)]
+
+
+#: Why a sum stays as it is.
+_ITS_ORDER = "a backward compares what depends on these sums, and computes them again: both have Inductor's order"
 
 
 def _find_obstacle(kernel: Kernel) -> Reason | None:

@@ -38,7 +38,7 @@ def make_persistent_reductions(schedule: Schedule, given: Schedule) -> list[str]
 
 
 def _make_persistent(kernel: Kernel) -> list[str]:
-    if not inductor.is_loop_kernel(kernel):
+    if not inductor.is_loop_kernel(kernel) or inductor.has_left_sums(kernel):
         return []
     device = inductor.device_of(kernel)
     registers = persistent_registers(kernel) if inductor.generates_triton(device) else 0
