@@ -38,6 +38,12 @@ def softmax(x: Tensor) -> Tensor:
     return torch.softmax(x, 1)
 
 
+def transposed(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Return sums of elements, and the sums with rows and columns exchanged."""
+    total = x * 2 + x[0]
+    return total, (total.transpose(-1, -2) * 0.5).contiguous()
+
+
 CASES: list[tuple[Callable, tuple[int, ...]]] = [
     *[(standardised, (rows, 2048)) for rows in (32, 64, 256, 1024, 4096)],
     *[(standardised, (rows, 1000)) for rows in (64, 128, 256, 512, 1024, 4096)],
@@ -46,6 +52,7 @@ CASES: list[tuple[Callable, tuple[int, ...]]] = [
     *[(norm, shape) for shape in ((1, 512, 32, 32), (4, 96, 56, 56), (4, 64, 60, 60), (2, 48, 90, 90))],
     *[(norm, shape) for shape in ((2, 32, 100, 100), (2, 64, 128, 128), (1, 16, 300, 300))],
     *[(softmax, shape) for shape in ((2, 150, 80, 80), (4, 21, 100, 100), (4, 21, 128, 128))],
+    *[(transposed, shape) for shape in ((56, 63, 128), (16, 256, 96), (64, 49, 96), (2, 100, 64))],
 ]
 
 
