@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from unittest import mock
 
 import torch
 from functions import norm
@@ -100,7 +101,7 @@ def test_a_tile_that_was_refused_is_not_tried_again(monkeypatch):
 
 
 def test_of_a_tile_those_kernels_are_known_that_may_get_other_loops():
-    first, second, other = object(), object(), object()
+    first, second, other = (mock.Mock() for _ in range(3))
     tile = Tile(8, 16, [first, second], [], [])
     assert step.Terms(None).of(tile) == tile
     assert step.Terms(None, {second: 3, other: 5}).of(tile).alone == ((second, 3),)

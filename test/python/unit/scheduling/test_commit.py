@@ -22,7 +22,7 @@ from bridge.support.error_boundary import boundary, without
 class Kernel(SimpleNamespace):
     """A kernel of one node, that makes a buffer of its own name."""
 
-    __hash__ = object.__hash__
+    __hash__ = object.__hash__  # type: ignore[assignment]
 
     def __init__(self, name, *awaited):
         super().__init__(name=name, unmet_dependencies=[SimpleNamespace(name=a) for a in awaited], _sizes=([8], []))
