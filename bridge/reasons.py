@@ -83,7 +83,10 @@ TEXTS = {
         "Where a transposed copy stands between them, have both go over the same dimension first; else nothing.",
     ),
     Reason.reduction_not_splittable: Text(
-        "the reduction in {earlier} or {later} cannot be divided into parts of a row and put together again",
+        (
+            "the reduction in {earlier} or {later} cannot be divided into parts of a row and put together again, or "
+            "has to be added up in one order, as a backward compares what depends on it with a saved maximum"
+        ),
         "the place of the largest element, in a row that would be padded; a remark of the passes says so",
         "Nothing in the model; the values stay right, in one kernel more.",
     ),
