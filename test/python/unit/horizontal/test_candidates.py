@@ -23,6 +23,7 @@ def kernel(name, reads=(), rows=8, reduced=(), awaits=(), device=CPU, mutations=
     one = SimpleNamespace(_sizes=((rows,), reduced), read_writes=SimpleNamespace())
     one.read_writes.reads = [SimpleNamespace(name=buffer) for buffer in reads]
     one.unmet_dependencies = [SimpleNamespace(name=buffer) for buffer in awaits]
+    one.node = SimpleNamespace(get_origins=list)
     one._body = SimpleNamespace(memory_usage={"store": [SimpleNamespace(mode=mode)]})
     one.get_name = lambda: name
     one.get_buffer_names = one.get_operation_names = lambda: {name}

@@ -48,17 +48,21 @@ def test_two_merged_sets_that_wait_for_each_other_have_no_order():
 
 
 @pytest.mark.parametrize(
-    ("is_loop", "is_call", "mutations", "adds", "expected"),
+    ("is_loop", "is_call", "is_left", "mutations", "adds", "expected"),
     [
-        (False, True, [], False, Reason.extern_kernel),
-        (False, False, [], False, Reason.node_not_loops),
-        (True, False, ["buf0"], True, Reason.atomics),
-        (True, False, ["buf0"], False, Reason.mutation),
-        (True, False, [], False, None),
+        (False, True, False, [], False, Reason.extern_kernel),
+        (False, False, False, [], False, Reason.node_not_loops),
+        (True, False, True, [], False, Reason.reduction_not_splittable),
+        (True, False, False, ["buf0"], True, Reason.atomics),
+        (True, False, False, ["buf0"], False, Reason.mutation),
+        (True, False, False, [], False, None),
     ],
 )
-def test_calls_and_kernels_that_overwrite_take_no_part(monkeypatch, is_loop, is_call, mutations, adds, expected):
+def test_calls_and_kernels_that_overwrite_take_no_part(
+    monkeypatch, is_loop, is_call, is_left, mutations, adds, expected
+):
     monkeypatch.setattr(inductor, "adds_atomically", lambda kernel: adds)
+    monkeypatch.setattr(inductor, "has_left_sums", lambda kernel: is_left)
     monkeypatch.setattr(inductor, "is_loop_kernel", lambda kernel: is_loop)
     monkeypatch.setattr(inspection, "is_library_call", lambda kernel: is_call)
     output = SimpleNamespace(get_mutations=lambda: mutations, get_aliases=list)
