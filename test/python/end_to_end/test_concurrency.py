@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -89,26 +90,20 @@ def test_what_fails_in_the_middle_gives_inductors_code(stage, error, compiler, m
 def test_threads_compile_and_run_at_once(compiler):
     """Each has a function of its own; they end in any order."""
     functions = [lambda x, k=k: tuple(t * k for t in rows(x)) for k in range(1, 4)]
-    start, failures = threading.Barrier(len(functions)), []
+    start = threading.Barrier(len(functions))
 
     def work(k, function):
         backend = bridge_backend if k != 1 else "inductor"
-        try:
-            start.wait(60)
-            with torch.no_grad(), torch._inductor.config.patch(fx_graph_cache=False):
-                compiled = torch.compile(function, backend=backend)
-                for n in (32, 16):
-                    torch.testing.assert_close(compiled(sample()[:n]), function(sample()[:n]))
-        except Exception as error:  # noqa: BLE001 (the test fails with it)
-            failures.append(error)
+        start.wait(60)
+        with torch.no_grad(), torch._inductor.config.patch(fx_graph_cache=False):
+            compiled = torch.compile(function, backend=backend)
+            for n in (32, 16):
+                torch.testing.assert_close(compiled(sample()[:n]), function(sample()[:n]))
 
     before = state()
-    threads = [threading.Thread(target=work, args=pair) for pair in enumerate(functions)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(240)
-    assert not failures
+    with ThreadPoolExecutor(len(functions)) as threads:
+        for done in [threads.submit(work, *pair) for pair in enumerate(functions)]:
+            done.result(240)
     # Two functions of Bridge's, each for the first size and for all; or for all at once, where another thread's second
     # size had come before: to Dynamo they are one code.
     assert 2 <= torch._dynamo.utils.counters["bridge"]["groups_fused"] <= 4

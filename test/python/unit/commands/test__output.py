@@ -27,6 +27,7 @@ def test_a_reader_that_left_is_no_error(monkeypatch):
         _output.show("more")
         print("of somebody else")
         _output.flush()
+        assert os.path.samestat(os.fstat(nobody.fileno()), os.stat(os.devnull))
 
 
 def test_an_output_that_is_no_file_is_left_alone(capsys):

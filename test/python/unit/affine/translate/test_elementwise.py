@@ -272,7 +272,7 @@ def draw(name, *bounds):
     [("rand", (), torch.float32), ("randn", (), torch.float32), ("randint64", (-3, 1 << 40), torch.int64)],
 )
 def test_random_numbers(name, bounds, dtype):
-    """What comes back from the lift draws by the same seed and offset, and leaves the seed's place to an argument."""
+    """Draw after the lift by the same seed and offset, and leave the seed's place to an argument."""
     buffers = {"out": dtype, "seeds": torch.int64}
     check(draw(name, *bounds), buffers)
     lifted = lift(translate(draw(name, *bounds), buffers, ((ROWS, COLUMNS), ()), True)).debug_str()
