@@ -77,10 +77,10 @@ def change_graph(graph: Graph, options: Options, inference: bool) -> bool:
     chosen = [name for name in PASSES if getattr(options, name)]
     with boundary(options.strict, changes.add_fault), attempt(note=partial(_end, changes, "a trial")):
         _run_on_trial(chosen, graph, changes, inference)
-        changes.saved += saved_values(owner.graph)
     if not inference:
-        with boundary(options.strict, changes.add_fault), attempt(note=partial(_end, changes, "compared sums")):
+        with boundary(options.strict, changes.add_fault), attempt(note=partial(_end, changes, "what is saved")):
             mark_compared_sums(owner.graph)
+            changes.saved += saved_values(owner.graph)
     changes.seconds = time.perf_counter() - start
     graphs.add_note(owner.graph, changes)
     return any([*changes.lines.values(), changes.taken_back, changes.faults])

@@ -37,7 +37,7 @@ MIXED_BYTES = 32 << 20
 
 
 #: Bytes that memory moves while a GPU begins and ends one warp of a program: on an H100 131,072 programs of 1024
-#: elements, in the 16 warps of a longer row beside them, took 260 us.
+#: elements, in the 16 warps of a longer row beside them, took 183 us longer than alone (docs/results.md).
 WARP_BYTES = 360
 
 #: How many times as long a kernel may take beside others, and by how much longer, in bytes: one case was measured, and
@@ -52,7 +52,7 @@ ROW_OF_WARP, MOST_WARPS, PROGRAM = 256, 16, 1024
 class Part:
     """A kernel, or an earlier launch of several, that may become a part of a launch.
 
-    moved: bytes by buffer; reduces: whether it reduces; rows: how many it reduces; row: the elements of the longest.
+    moved: bytes by buffer; reduces: whether it reduces; rows: how many it reduces; row: their elements.
     """
 
     kernel: Kernel
@@ -85,8 +85,8 @@ class Part:
 def measure(kernel: Kernel) -> Part:
     """Return a kernel with the bytes that it moves, and its rows."""
     nodes = [node for part in inductor.launch_parts(kernel) for node in inductor.loop_nodes(part)]
-    reduced = map(inductor.node_sizes, nodes)
-    rows, row = max(((_product(outer), _product(inner)) for outer, inner in reduced if inner), default=(1, 1))
+    reduced = [sizes for sizes in map(inductor.node_sizes, nodes) if sizes[1]]
+    rows, row = max(((_product(outer), _product(inner)) for outer, inner in reduced), default=(1, 1))
     return Part(kernel, inductor.bytes_touched(kernel), inductor.reduces(kernel), rows, row)
 
 

@@ -1,5 +1,4 @@
-"""Read and change the FX graph that Inductor lowers, after its own passes: what its nodes are to the code
-generators."""
+"""Read and change the FX graph that Inductor lowers, after its own passes, and what it is to the code generators."""
 
 from __future__ import annotations
 
@@ -57,10 +56,6 @@ def is_reduction(node: Node) -> bool:
     return (_has_tag(node.target, torch.Tag.reduction) and not is_library_call(node)) or str(node.target) in _REDUCTIONS
 
 
-#: Scans: each element of a row is computed from those up to it.
-_SCANS = {aten.cumsum.default, aten.cumprod.default, aten.logcumsumexp.default}
-
-
 #: Reductions that give one of the elements, and whose gradient asks which; that of `max.dim` has an index.
 _EXTREMA = {aten.amax.default, aten.amin.default, aten.max.default, aten.min.default}
 
@@ -98,6 +93,10 @@ def leave_sum(node: Node) -> None:
 def is_left_sum(node: Node) -> bool:
     """Return True if a sum has to be added up in the order in which Inductor does."""
     return _LEFT in node.meta
+
+
+#: Scans: each element of a row is computed from those up to it.
+_SCANS = {aten.cumsum.default, aten.cumprod.default, aten.logcumsumexp.default}
 
 
 def is_scan(node: Node) -> bool:

@@ -1,5 +1,4 @@
-"""Run the passes that Inductor calls, over the graph and after its own fusion, in the compilations that are
-Bridge's."""
+"""Run the passes that Inductor calls, over the graph and after its own fusion, where compilations are Bridge's."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from .. import inductor
 from ..affine.mlir_runtime import mlir_version
-from ..graph_passes import change_graph
+from ..graph_passes import Changes, change_graph
 from ..inductor import graphs, reuse
 from ..inductor import inspection as generated
 from ..inductor.cpp import keep_each_row
@@ -37,7 +36,6 @@ from .totals import add_names, add_totals
 if TYPE_CHECKING:
     import torch
 
-    from ..graph_passes.saved_values import SavedValue
     from ..inductor.hooks import InstalledPass
     from ..inductor.protocols import Schedule
 
@@ -169,7 +167,7 @@ def _graph_pass() -> InstalledPass:
 
 
 class _Pass:
-    """What Inductor calls; its key is part of that of Inductor's caches."""
+    """Answer where Inductor calls; its key is part of that of Inductor's caches."""
 
     def active(self) -> bool:
         return current() is not None
@@ -279,8 +277,8 @@ def withheld() -> Iterator[None]:
 def _changed(nodes: Schedule, options: Options, report: Report, earlier: int) -> Schedule:
     """Return the schedule after Bridge, as a graph of the report; earlier: groups of the report's graphs before."""
     with report.graph(), recorder().timed("bridge"):
-        saved: list[SavedValue] = []
-        restructured = try_step(partial(_report_changes, report, saved), False)
+        notes: list[Changes] = try_step(graphs.take_notes, [])
+        restructured = try_step(partial(_report_changes, report, notes), False)
         # Of the loops as they are: kernels that become one get others.
         peak = try_step(partial(estimated_peak, nodes), 0)
         changed = _transform(nodes, options, report)
@@ -290,23 +288,22 @@ def _changed(nodes: Schedule, options: Options, report: Report, earlier: int) ->
         try_step(partial(add_totals, report, nodes, changed, peak, earlier), None)
         try_step(partial(add_names, report, nodes), None)
         try_step(partial(note_recomputations, report, changed), None)
-        try_step(partial(keep_saved, report, saved, changed), None)
+        try_step(partial(keep_saved, report, [value for note in notes for value in note.saved], changed), None)
         with attempt():
             recorder().finish_graph(changed, report, earlier)
     return changed
 
 
-def _report_changes(report: Report, saved: list[SavedValue]) -> bool:
-    """Report what the passes over the graph did, and add what they found saved; return whether they changed it."""
+def _report_changes(report: Report, notes: list[Changes]) -> bool:
+    """Report what the passes over the graph did; return whether they changed it."""
     earlier = len(report.choices)
-    for changes in graphs.take_notes():
+    for changes in notes:
         for name, lines in changes.lines.items():
             report.choices += lines
             if lines:
                 report.count(name, len(lines))
         report.refusals += [Refusal([], Reason.not_profitable, line) for line in changes.taken_back]
         report.refusals += changes.faults
-        saved += changes.saved
         report.seconds["graph_passes"] = report.seconds.get("graph_passes", 0.0) + changes.seconds
     return len(report.choices) > earlier
 
