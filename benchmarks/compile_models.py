@@ -37,7 +37,7 @@ class Compiled(NamedTuple):
 
 
 class Side(NamedTuple):
-    """What a compiler makes of a case: CPU seconds without Triton's, the least of the repeats, and distinct kernels."""
+    """Hold what a compiler makes of a case: CPU seconds but Triton's, the least of the repeats, and its kernels."""
 
     codegen: float
     kernels: list[Compiled]

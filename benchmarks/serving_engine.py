@@ -40,7 +40,7 @@ _TINY = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "v
 
 
 class Case(NamedTuple):
-    """What is timed: `sequences` prompts of `prompt` tokens; `steps` tokens of each count, or the prompts for 0."""
+    """Say what is timed: `sequences` prompts of `prompt` tokens; `steps` tokens of each count, or the prompts for 0."""
 
     sequences: int
     prompt: int

@@ -22,7 +22,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Text:
-    """What is said of a reason: explanation, with {earlier} and {later} for two kernels; an example; what to do."""
+    """Hold what is said of a reason: explanation, with {earlier} and {later} as two kernels; example; what to do."""
 
     explanation: str
     example: str

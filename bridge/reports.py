@@ -52,7 +52,7 @@ class Counterexample:
 
 @dataclass(frozen=True)
 class NodeName:
-    """What the user calls a scheduler node: operations, `mean`, `mul`, and the line (file, number) of the last."""
+    """Hold what the user calls a scheduler node: operations, `mean`, `mul`, and the line (file, number) of the last."""
 
     operations: tuple[str, ...]
     place: tuple[str, int] | None
@@ -75,7 +75,7 @@ class KernelReport:
 
 @dataclass(frozen=True)
 class Done:
-    """What was done with the kernels of a group.
+    """Count what was done with the kernels of a group.
 
     merged: kernels that are now in one of the `bands` kernels of fused loops; restructured: kernels that stayed what
     they were, with other loops; launches: of its kernels that others run in, too; joined: its kernels that run in the

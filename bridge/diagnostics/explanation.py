@@ -89,7 +89,7 @@ class GroupExplanation:
 
 @dataclass
 class Explanation:
-    """What `bridge.explain` gives: print it, or see `details`, `to_dict`, `to_json` and `save_html`.
+    """Hold what `bridge.explain` gives: print it, or see `details`, `to_dict`, `to_json` and `save_html`.
 
     kernels_before / kernels_after: of generated code in all graphs; groups: those that gain most first;
     others: kernels that could not take part; screen: what is said first; faults: (reason, detail) of what is missing or

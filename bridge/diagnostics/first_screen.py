@@ -61,7 +61,7 @@ class Apart:
 
 @dataclass(frozen=True)
 class Screen:
-    """What is said first.
+    """Hold what is said first.
 
     opening: a paragraph; gains: groups by gain; apart: the most expensive pairs; rest: a line a reason; hints: for all.
     """

@@ -28,7 +28,7 @@ GRAPH_HOOK = "post_grad_custom_post_pass"
 
 
 class Implementation(Protocol):
-    """What Bridge does in a hook: it is called where it is active; its key may be None, for no caching."""
+    """Declare what Bridge does in a hook: it is called where it is active; its key may be None, for no caching."""
 
     def active(self) -> bool: ...
 
@@ -38,7 +38,7 @@ class Implementation(Protocol):
 
 
 class Kept(Protocol):
-    """What Bridge does in a pass that a configuration keeps; its key identifies it, active or not."""
+    """Declare what Bridge does in a pass that a configuration keeps; its key identifies it, active or not."""
 
     def active(self) -> bool: ...
 

@@ -1,5 +1,4 @@
-"""Define an operator for the parts of a graph that are tried alone: it stands for what is between its inputs and
-result.
+"""Define an operator for parts of a graph that are tried alone: it stands for what is between its inputs and result.
 
 Without it, a region of a graph knows nothing of the operations outside of it by which one of its values becomes another
 one.  Inductor would have what comes before them and what comes after them in one kernel, which it cannot in the graph.

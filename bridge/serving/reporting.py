@@ -17,7 +17,7 @@ log = logging.getLogger("vllm.bridge")
 
 @dataclass(frozen=True)
 class Place:
-    """Where in a model a graph stands.
+    """Tell where in a model a graph stands.
 
     name: of the graph, `graph 2 of 9`; layers: module paths of the layers that it computes; sizes: the numbers of
     tokens that it is for, or nothing where that is not known.

@@ -22,7 +22,7 @@ LoopBodies = Iterable[tuple[str, Any, Any]]
 
 
 class Stages(Protocol):
-    """What wants the text of each stage of one group."""
+    """Take the text of each stage of one group."""
 
     @property
     def folder(self) -> Path | None:
@@ -46,7 +46,7 @@ class Stages(Protocol):
 
 
 class GroupRecord(Protocol):
-    """What an explanation knows of a group."""
+    """Hold what an explanation knows of a group."""
 
     guards: list[str]
 
@@ -55,7 +55,7 @@ class GroupRecord(Protocol):
 
 
 class Recorder(Protocol):
-    """What a compilation tells. Nothing of it changes what the compilation gives."""
+    """Take what a compilation tells, which changes nothing of what it gives."""
 
     def is_recording(self) -> bool:
         """Return True if what is compiled now will be explained: no cache may answer."""

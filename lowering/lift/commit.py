@@ -255,7 +255,7 @@ def _check_memory_order(kernel: Kernel, kernels: list[Kernel], before: _Before) 
 
     On an EPYC a norm of 2048 columns of 256 to 4096 rows took 1.4 to 1.5 of the time of its parts, of 1000 columns of
     128 rows 0.78; rows of 64 elements in the order of heads, and not of images, took 2.6; sums that are stored, and
-    stored transposed, 1.1 to 4.2 in the loops of the second (docs/results.md).
+    stored transposed, 1.4 to 2.4 in the loops of the second (docs/results.md).
     """
     across, unordered = bytes_across(kernel) - before.across, bytes_out_of_order(kernel) - before.unordered
     if across > 0 and not holds_columns(kernel):

@@ -1,5 +1,4 @@
-"""Choose the order in which a kernel goes over its rows: where a row is far apart in memory, its neighbours are in
-others.
+"""Choose the order of a kernel's rows: where a row is far apart in memory, its elements' neighbours are in other rows.
 
 An image of channels in planes is stored along its lines. A kernel of rows of channels that goes over windows of the
 image has few pixels of a line one after the other. If it goes over lines instead, a block has neighbours of each
