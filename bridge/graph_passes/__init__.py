@@ -14,6 +14,7 @@ from functools import partial
 from torch.fx import Graph
 
 from ..inductor import graphs, trial
+from ..inductor.held_inputs import keep_held
 from ..options import Options
 from ..reasons import Reason, Refusal
 from ..support.error_boundary import attempt, boundary
@@ -75,6 +76,8 @@ def change_graph(graph: Graph, options: Options, inference: bool) -> bool:
     """
     changes, start, owner = Changes(), time.perf_counter(), graph.owning_module
     chosen = [name for name in PASSES if getattr(options, name)]
+    with boundary(options.strict, changes.add_fault), attempt(note=partial(_end, changes, "what is held")):
+        keep_held(graph)
     with boundary(options.strict, changes.add_fault), attempt(note=partial(_end, changes, "a trial")):
         _run_on_trial(chosen, graph, changes, inference)
     if not inference:

@@ -177,6 +177,15 @@ def is_erased(node: Node) -> bool:
     return bool(node._erased)
 
 
+#: What AOTAutograd's names of a backward's gradients begin with.
+TANGENTS = "tangents_"
+
+
+def is_backward(graph: Graph) -> bool:
+    """Return True for the graph of a backward: it is given gradients."""
+    return any(node.name.startswith(TANGENTS) for node in graph.find_nodes(op="placeholder"))
+
+
 def is_input(node: Node) -> bool:
     """Return True if a node's value is there before the graph runs: an input, or a constant."""
     return node.op in ("placeholder", "get_attr")

@@ -7,6 +7,8 @@ from collections.abc import Set as AbstractSet
 from functools import partial
 from typing import Any
 
+from .graphs import TANGENTS
+from .held_inputs import held_inputs
 from .in_place import bytes_in_place
 from .layouts import buffer_bytes
 from .patches import replace_next_call
@@ -20,7 +22,8 @@ def live_bytes(schedule: Schedule, in_place: bool = True) -> list[tuple[int, int
     in_place: whether what a kernel writes in the place of an input needs no memory; Inductor's estimate does not know.
 
     What a kernel makes for itself alone has no memory; Inductor's estimate counts it while the kernel runs.  It has a
-    backward free the gradients that it is given, which autograd's call holds until it returns.
+    backward free the gradients that it is given, which autograd's call holds until it returns, and what the forward
+    saved and also returned, which the user's code holds.
     """
     from torch._inductor import memory
 
@@ -28,7 +31,7 @@ def live_bytes(schedule: Schedule, in_place: bool = True) -> list[tuple[int, int
         return []
     scheduler = schedule[0].scheduler
     kernels, inputs, outputs = scheduler.name_to_fused_node, *_ends()
-    inputs -= {name for name in inputs if name.startswith("tangents_")}
+    inputs -= {name for name in inputs if name.startswith(TANGENTS)} | held_inputs()
     _, freeable = memory.prepare_planning_info(schedule, scheduler.name_to_buf, kernels, inputs, outputs)
     _count_wholes_once(schedule)
     _count_elements_once(freeable)
@@ -76,11 +79,14 @@ def _count_wholes_once(schedule: Schedule) -> None:
 
 
 def _count_elements_once(freeable: dict[str, Any]) -> None:
-    """Have no input be larger than it is: Inductor's estimate has the iterations that read it, several an element."""
+    """Have each input be as large as it is.
+
+    Inductor's estimate has the iterations of one read: several an element, or those of one piece of several.
+    """
     for name, buffer in freeable.items():
         held = buffer.mpi_buffer
         if held.size_free:  # what has no size is no tensor
-            held.size_free = min(held.size_free, buffer_bytes(name))
+            held.size_free = buffer_bytes(name)
 
 
 def _whole(buffer: Any) -> Any:

@@ -35,11 +35,11 @@ def results(graph: Graph) -> Results:
     known = context.fw_metadata if context is not None else None
     node = graph.output_node()
     values, visible = listed_results(graph), node.meta.get("user_visible_output_idxs")
-    if visible is None or known is None or known.num_symints_saved_for_bw is None:
+    if visible is None or known is None or known.num_symints_saved_for_bw is None or graphs.is_backward(graph):
         return Results()
     saved = range(len(values))[known.tensors_saved_for_backwards_slice]
     if saved.stop + known.num_symints_saved_for_bw > len(values):
-        return Results()  # the backward's own
+        return Results()
     return _by_reader(values, set(saved), set(visible), node.meta.get("original_output_strides") or [])
 
 

@@ -75,6 +75,17 @@ def softmax_of_a_product(x):
     return torch.softmax(F.layer_norm(x, SHAPE[-1:]) @ torch.ones(8, 8), -1)
 
 
+def test_a_backward_with_many_gradients_is_told_from_a_forward(left):
+    """With more gradients than results a backward was taken for a forward, and its sums were not left to Inductor."""
+
+    def scaled(x, w, b, c):
+        return F.instance_norm(x * w + b).amax(-1) * c
+
+    inputs = [torch.randn(SHAPE).requires_grad_() for _ in range(3)] + [torch.randn(SHAPE[:2]).requires_grad_()]
+    graphs(scaled, inputs, functools.partial(backend, options={"training": True}))
+    assert left == [["var_mean"], ["var_mean"]]
+
+
 @pytest.mark.parametrize(
     ("function", "sums"),
     [

@@ -101,6 +101,12 @@ def test_parts_of_a_cat_have_the_memory_of_the_whole():
         assert sine == (2 * 8192, 8192)
 
 
+def test_an_input_that_is_read_in_pieces_is_no_smaller():
+    """A kernel with the halves of a row read each half, and the input had the size of the last one."""
+    with scheduled(lambda x: x[:, :2] + x[:, 2:], (4, 4)) as graph:
+        assert memory.live_bytes(graph.scheduler.nodes) == [(64 + 32, 32)]
+
+
 def test_an_input_that_is_read_several_times_an_element_is_no_larger():
     """x has 64 bytes, and a loop of 256 iterations reads it."""
     with scheduled(lambda x: x.repeat_interleave(16, -1) + 1, (4, 4)) as graph:

@@ -64,6 +64,13 @@ class TestResults:
         graph, _ = graph_of(2, visible)
         assert results(graph, known) == strides.Results()
 
+    def test_of_a_backward_with_more_results_than_the_forward_none_are_saved(self):
+        """Where a graph has more gradients than the forward has results, they were taken for what that saves."""
+        graph, _ = graph_of(6, [0, 1])
+        with graph.inserting_before(next(iter(graph.nodes))):
+            graph.placeholder("tangents_1")
+        assert results(graph, Known(slice(2, 6))) == strides.Results()
+
 
 class TestOrder:
     def test_strides_of_one_element_do_not_count(self):
