@@ -80,7 +80,8 @@ class Done:
     merged: kernels that are now in one of the `bands` kernels of fused loops; restructured: kernels that stayed what
     they were, with other loops; launches: of its kernels that others run in, too; joined: its kernels that run in the
     launch of another, of this group or not; sums: launches of PyTorch's that added up columns, which no count has;
-    divided: its kernels that are two now, each of which may be in a band.
+    divided: its kernels that are two now, each of which may be in a band; generated: its kernels for which Inductor has
+    no code, as PyTorch does for it what they do.
     """
 
     merged: int = 0
@@ -90,11 +91,12 @@ class Done:
     joined: int = 0
     sums: int = 0
     divided: int = 0
+    generated: int = 0
 
     @property
     def saved(self) -> int:
         """Return the launches of the group that are gone."""
-        return self.merged - self.bands + self.joined - self.divided
+        return self.merged - self.bands + self.joined - self.divided - self.generated
 
     def with_band(self, kernels: int) -> Done:
         """Return the same, and one kernel in the place of several, or one with other loops."""
@@ -114,6 +116,8 @@ class Done:
             parts.append(f"{self.sums} sum{'s' if self.sums > 1 else ''} by PyTorch saved")
         if self.divided:
             parts.append(f"{self.divided} kernel{'s' if self.divided > 1 else ''} divided in two")
+        if self.generated:
+            parts.append(f"{self.generated} kernel{'s' if self.generated > 1 else ''} for sums by PyTorch")
         return "; ".join(parts) or "nothing changed"
 
 

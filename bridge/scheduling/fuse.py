@@ -49,7 +49,7 @@ def fuse_schedule(schedule: Schedule, options: Options, report: Report) -> Sched
     Inductor orders kernels for the least peak of memory only after this.  They are in that order here, since one of
     theirs that is found once need not be found again when some have become one.
     """
-    logs, given, ordered = Logs(report), schedule, schedule
+    logs, given, ordered = Logs.of(report, schedule), schedule, schedule
     with boundary(options.strict, report.adder()):
         room, own = None, 0
         try:

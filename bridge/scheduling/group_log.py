@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from .. import inductor
-from ..inductor.inspection import node_location
+from ..inductor.inspection import is_generated, node_location
 from ..inductor.protocols import Kernel, Schedule
 from ..lowering.triton import codegen
 from ..lowering.triton.profitability import traffic, traffic_of_one
@@ -46,12 +46,14 @@ class GroupLog:
 
     given: what is known of the group before anything is tried;
     refusal: why it is not fused, None where it is, or nothing was said yet; done: what was changed;
-    inductors: for kernels that are parts of others while groups are fused.
+    inductors: for kernels that are parts of others while groups are fused; unwritten: operations that Inductor
+    generates no code for.
     """
 
     given: GroupReport
     record: GroupRecord | None = None
     inductors: Inductors = _same
+    unwritten: frozenset[str] = frozenset()
     fused: bool = False
     refusal: tuple[Reason, str] | None = None
     done: Done = field(default_factory=Done)
@@ -63,15 +65,23 @@ class GroupLog:
     faults: list[tuple[Reason, str]] = field(default_factory=list)
 
     @staticmethod
-    def open(name: str, graph: int, group: Group, schedule: Schedule, inductors: Inductors = _same) -> GroupLog:
+    def open(  # noqa: PLR0913 - the last two are those of a graph
+        name: str,
+        graph: int,
+        group: Group,
+        schedule: Schedule,
+        inductors: Inductors = _same,
+        unwritten: frozenset[str] = frozenset(),
+    ) -> GroupLog:
         """Open the log of a group, before anything is tried, of the kernels that Inductor has."""
         kernels = [inductors(schedule[p]) for p in group.positions]
-        return GroupLog(_given(name, graph, group, kernels), recorder().begin_group(kernels), inductors)
+        given = _given(name, graph, group, kernels, unwritten)
+        return GroupLog(given, recorder().begin_group(kernels), inductors, unwritten)
 
     def narrow(self, group: Group, schedule: Schedule) -> None:
         """Have the log speak of a part of its group only: the rest is tried again, as groups of its own."""
         kernels = [self.inductors(schedule[p]) for p in group.positions]
-        self.given = _given(self.name, self.given.graph, group, kernels)
+        self.given = _given(self.name, self.given.graph, group, kernels, self.unwritten)
         self.record = recorder().begin_group(kernels)
 
     @property
@@ -204,6 +214,12 @@ class GroupLog:
         unsaid = self.fused and not self.apart and len(now) > 1
         return [self._last_word()] if unsaid else list(self.apart)
 
+    def _newly_written(self, parts: Mapping[str, tuple[Kernel, str]]) -> int:
+        """Count the kernels of the group that Inductor generates no code for, and that have code now."""
+        known = [kernel.nodes for kernel in self.given.kernels if self.unwritten.issuperset(kernel.nodes)]
+        finals = [parts[name][0] for name, *_ in known if name in parts]
+        return sum(map(is_generated, finals))
+
     def entry(
         self, parts: Mapping[str, tuple[Kernel, str]] | None = None, shares: Mapping[Kernel, Share] | None = None
     ) -> GroupReport:
@@ -212,17 +228,18 @@ class GroupLog:
         shares: of the kernels that are other groups', too.
         """
         reason, detail = self.refusal or (None, "")
-        now, apart = self.given.kernels, list(self.apart)
+        now, apart, done = self.given.kernels, list(self.apart), self.done
         if self.fused and parts is not None:
             now = _kernels_of(self.given.nodes, parts, shares or {})
             apart = self._why_apart(now)
+            done = replace(done, generated=self._newly_written(parts))
         return GroupReport(
             **{
                 **vars(self.given),
-                "kernels_after": self.given.kernels_before - self.done.saved,
+                "kernels_after": self.given.kernels_before - done.saved,
                 "bytes_after": traffic([kernel.moved for kernel in now]),
                 "kernels_now": now,
-                "done": self.done,
+                "done": done,
                 "fused": self.fused,
                 "reason": reason,
                 "detail": detail,
@@ -239,15 +256,18 @@ class GroupLog:
         )
 
 
-def _given(name: str, graph: int, group: Group, kernels: list[Kernel]) -> GroupReport:
-    """Return the entry of a group as Inductor has it."""
+def _given(
+    name: str, graph: int, group: Group, kernels: list[Kernel], unwritten: frozenset[str] = frozenset()
+) -> GroupReport:
+    """Return the entry of a group as Inductor has it; unwritten: operations that it generates no code for."""
     nodes = [n for kernel in kernels for n in inductor.loop_nodes(kernel)]
     known = [_kernel(kernel, kernel.get_name()) for kernel in kernels]
+    count = sum(not unwritten.issuperset(kernel.nodes) for kernel in known)
     return GroupReport(
         name,
         [n.get_name() for n in nodes],
-        len(kernels),
-        len(kernels),
+        count,
+        count,
         locations=[where for where in map(node_location, nodes) if where is not None],
         bytes_before=traffic([kernel.moved for kernel in known]),
         bytes_if_one=traffic_of_one([inductor.bytes_touched(kernel, group.names) for kernel in kernels]),

@@ -8,6 +8,7 @@ from itertools import accumulate
 
 from .. import inductor
 from ..horizontal.shared_launch import SharedLaunches
+from ..inductor import inspection
 from ..inductor.protocols import Kernel, Schedule
 from ..lowering.triton.profitability import traffic
 from ..reports import Report
@@ -20,10 +21,12 @@ from .grouping import Group
 class Logs:
     """Numbers the groups of a compilation, and writes their entries into its report.
 
-    wholes: kernels of Inductor's that were taken apart, by each of their parts.
+    wholes: kernels of Inductor's that were taken apart, by each of their parts; unwritten: operations that Inductor
+    generates no code for: library calls, and second stages that PyTorch adds up for a mix-order kernel.
     """
 
     report: Report
+    unwritten: frozenset[str] = frozenset()
     kept: list[GroupLog] = field(default_factory=list)
     wholes: dict[Kernel, Kernel] = field(default_factory=dict)
 
@@ -34,7 +37,13 @@ class Logs:
     def open(self, group: Group, schedule: Schedule) -> GroupLog:
         """Return the log of a group, under the number that is next."""
         name = f"group{len(self.report.groups) + len(self.kept)}"
-        return GroupLog.open(name, self.report.graphs, group, schedule, self.inductors)
+        return GroupLog.open(name, self.report.graphs, group, schedule, self.inductors, self.unwritten)
+
+    @staticmethod
+    def of(report: Report, schedule: Schedule) -> Logs:
+        """Return the logs of a graph whose kernels are Inductor's."""
+        left = [kernel for kernel in schedule if not inspection.is_generated(kernel)]
+        return Logs(report, frozenset[str]().union(*map(inductor.operation_names, left)))
 
     def keep(self, log: GroupLog) -> None:
         """Have the report get the log's entry."""

@@ -140,14 +140,29 @@ def test_dynamic_rows(compiler):
     assert torch._dynamo.utils.counters["bridge"]["groups_fused"] >= 1
 
 
-@pytest.mark.parametrize("name", ["q, k, v: split, norms, RoPE", "MLA kv: split, norm, RoPE, cat"])
+@pytest.mark.parametrize(
+    "name", ["q, k, v: split, norms, RoPE", "MLA kv: split, norm, RoPE, cat", "AdaLN, h = x + gate * y"]
+)
 def test_kernels_of_both_directions(name):
-    """For a GPU, of benchmarks/training.py: less than Inductor's in each direction."""
+    """For a GPU, of benchmarks/training.py: less than Inductor's in both, and as the report and its groups say.
+
+    A sum that PyTorch adds up after a mix-order kernel was counted as one of Inductor's kernels.
+    """
     function, make = PATTERNS[name]
-    trained = functools.partial(bridge_backend)
+    reports = []
+
+    def trained(gm, inputs):
+        compiled = bridge_backend(gm, inputs)
+        reports.append(bridge.report())
+        return compiled
+
     theirs, ours = (graphs(function, make(), backend) for backend in (torch._inductor.compile_fx.compile_fx, trained))
+    counts = [[list(map(int, count(code).split(" + "))) for code in codes] for codes in (theirs, ours)]
     # With the sums that Inductor's mix-order kernels leave to PyTorch.
-    kernels = [[sum(map(int, count(code).split(" + "))) for code in codes] for codes in (theirs, ours)]
-    assert len(kernels[0]) == len(kernels[1]) == 2 and min(kernels[0]) >= 2
-    assert kernels[1][0] == 1
-    assert kernels[1][1] < kernels[0][1]
+    (forward, backward), (forward_now, backward_now) = ([sum(pair) for pair in pairs] for pairs in counts)
+    assert 1 == forward_now <= forward and backward_now < backward >= 2
+    written, written_now = (sum(pair[0] for pair in pairs) for pairs in counts)
+    (report,) = reports
+    assert (report.kernels_before, report.kernels_after) == (written, written_now)
+    groups = [(group.kernels_before, group.kernels_after) for group in report.groups]
+    assert sum(before - after for before, after in groups) == written - written_now

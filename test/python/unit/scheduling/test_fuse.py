@@ -26,9 +26,8 @@ from bridge.scheduling.fuse import fuse_schedule
 
 def foreign(name, **members):
     """Return a kernel of a class that is none of Inductor's kernels of loops."""
-    kernel = SimpleNamespace(
-        get_name=lambda: name, unmet_dependencies=[], get_buffer_names=lambda: [name], get_device=lambda: None
-    )
+    names = {"get_buffer_names": lambda: [name], "get_operation_names": lambda: {name}}
+    kernel = SimpleNamespace(get_name=lambda: name, unmet_dependencies=[], get_device=lambda: None, **names)
     vars(kernel).update(members)
     return kernel
 
