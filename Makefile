@@ -63,7 +63,7 @@ NEWEST_TESTS := unit/inductor unit/affine/translate unit/lift unit/triton \
                 end_to_end/test_patterns.py end_to_end/test_demo.py end_to_end/test_first_screens.py \
                 end_to_end/test_docs.py::test_torch_versions_are_those_of_pyproject
 
-# What works on torch's graphs and on what it has scheduled, and numbers: one in three functions, in turn.
+# What works on torch's graphs and on what it has scheduled, and numbers: one in four functions, in turn.
 NEWEST_FEW := unit/graph_passes unit/horizontal unit/offline end_to_end/test_semantics.py \
               $(filter-out $(NEWEST_TESTS),$(patsubst test/python/%,%,$(wildcard test/python/unit/scheduling/test_*.py)))
 
@@ -121,7 +121,7 @@ test: $(VENV)/.build
 	$(MAKE) -j2 lint $(WHEEL) $(VENV)/.compiled
 	$(MAKE) $(VENV)/.installed
 	$(BIN)/lit -v test/lit
-	cd $(VENV) && $(TEST_ENV) bin/pytest $(PARALLEL) --durations=10 --thin 8 --turn $(TURN) $(PYTEST_ARGS) ../test/python
+	cd $(VENV) && $(TEST_ENV) bin/pytest $(PARALLEL) --durations=10 --thin 10 --turn $(TURN) $(PYTEST_ARGS) ../test/python
 
 test-all: PYTEST_ARGS = --all
 test-all: test
@@ -143,7 +143,7 @@ newest: $(NEWEST)/.installed
 newest-torch: $(NEWEST)/.torch
 
 test-newest: newest
-	cd $(NEWEST) && $(TEST_ENV) bin/pytest $(PARALLEL) --durations=10 --thin 12 --turn $(TURN) \
+	cd $(NEWEST) && $(TEST_ENV) bin/pytest $(PARALLEL) --durations=10 --thin 16 --turn $(TURN) \
 	  $(addprefix --few ../test/python/,$(NEWEST_FEW)) $(PYTEST_ARGS) \
 	  $(addprefix ../test/python/,$(NEWEST_TESTS) $(NEWEST_FEW))
 

@@ -65,7 +65,7 @@ class GroupLog:
     faults: list[tuple[Reason, str]] = field(default_factory=list)
 
     @staticmethod
-    def open(  # noqa: PLR0913 - the last two are those of a graph
+    def open(
         name: str,
         graph: int,
         group: Group,

@@ -33,7 +33,7 @@ def pytest_addoption(parser):
     parser.addoption(
         "--turn", type=_hexadecimal, default=0, metavar="TURN", help="without --all: which parameters those are"
     )
-    parser.addoption("--few", action="append", default=[], metavar="PATH", help="with --thin: one in three functions")
+    parser.addoption("--few", action="append", default=[], metavar="PATH", help="with --thin: one in four functions")
 
 
 def _hexadecimal(turn: str) -> int:

@@ -26,7 +26,7 @@ class Sample:
     turn: int = 0
     thin: int = 1
     few: tuple[Path, ...] = ()
-    few_of: int = 3
+    few_of: int = 4
 
     def of(self, items: Iterable[pytest.Item]) -> set[pytest.Item]:
         """Return the tests to run."""

@@ -53,7 +53,7 @@ def test_a_long_list_is_run_in_one_turn_of_two_at_the_least():
 
 def test_functions_below_a_path_have_their_turn():
     items = [item(f"test_{n}", folder) for n in range(20) for folder in ("whole", "few")]
-    turns = [sampling.Sample(turn << 12, thin=4, few=(Path("/few"),)).of(items) for turn in range(3)]
+    turns = [sampling.Sample(turn << 12, thin=4, few=(Path("/few"),)).of(items) for turn in range(4)]
     assert set().union(*turns) == set(items)
     assert set(items[::2]) == turns[0] & turns[1] == turns[1] & turns[2]
 
