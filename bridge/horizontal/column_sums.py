@@ -176,8 +176,9 @@ def find_tile(schedule: Schedule, seed: int, divided: Divided | None = None, sta
             members = sorted([*members, position])
     kernels = [schedule[p] for p in members]
     found = [sums.column_sum(node) for kernel in kernels for node in _parts(kernel)]
-    if not any(not sums.is_column_part(node) for kernel in kernels for node in inductor.loop_nodes(kernel)):
-        raise Unsupported(Reason.no_common_band, f"{schedule[seed].get_name()}: no kernel of the same rows")
+    # Sums of one tile may be one kernel without any of its rows: they read it once.
+    if len(kernels) == 1 and all(map(sums.is_column_part, inductor.loop_nodes(kernels[0]))):
+        raise Unsupported(Reason.no_common_band, f"{schedule[seed].get_name()}: no other kernel of the same rows")
     joined = () if divided is None or not any(kernel is divided.before for kernel in kernels) else (divided,)
     return Tile(rows, columns, kernels, found, _readers(schedule, found), joined, _members_of(staged, kernels))
 
