@@ -23,6 +23,7 @@ from ..reasons import Reason, Unsupported
 from ..support.error_boundary import try_step
 from .column_groups import Staged
 from .column_waits import Divided
+from .column_wholes import Wholes
 from .independence import find_obstacle, positions_of, stay_in_order
 
 #: Kernels between one and the next of those that are tried together.
@@ -45,7 +46,7 @@ class Tile:
     follows on the result alone; divided: Inductor's kernels of which only a part is among `kernels`; staged: those of
     which the rest is among `readers`; slices: of a row, of which each program has one; ended: kernels of nothing but
     sums of groups that are a block each, which its program adds up to their end; alone: what kernels cost with other
-    loops that they may get alone, in bytes.
+    loops that they may get alone, in bytes; wholes: those that add up all elements, in parts for each row.
     """
 
     rows: Extent
@@ -58,6 +59,7 @@ class Tile:
     slices: int = 1
     ended: tuple[Kernel, ...] = ()
     alone: tuple[tuple[Kernel, int], ...] = ()
+    wholes: tuple[Wholes, ...] = ()
 
     @property
     def sums_in_parts(self) -> list[ColumnSum]:
@@ -82,6 +84,9 @@ class Tile:
         for staged in self.staged:
             if kernel is staged.first or kernel is staged.second:
                 return staged.whole
+        for one in self.wholes:
+            if kernel is one.now:
+                return one.whole
         return next((one.whole for one in self.divided if one.before is kernel), kernel)
 
     @property
