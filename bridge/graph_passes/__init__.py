@@ -15,6 +15,7 @@ from torch.fx import Graph
 
 from ..inductor import graphs, trial
 from ..inductor.held_inputs import keep_held
+from ..inductor.memory import SMALLEST_BLOCK
 from ..options import Options
 from ..reasons import Reason, Refusal
 from ..support.error_boundary import attempt, boundary
@@ -134,16 +135,21 @@ def _worse_in_parts(names: list[str], parts: list[Region], trials: trial.Trials)
     more = 0
     for part in parts:
         estimate, most = trials.estimate(part.after), trials.estimate(part.before)
-        if estimate.peak > most.peak:
+        if _needs_more(estimate, most):
             return True
         kernels = estimate.kernels - most.kernels
         more += kernels * part.times if kernels > 0 or part.apart else 0
     return more > 0 and not WORTH_NO_KERNEL.isdisjoint(names)
 
 
+def _needs_more(estimate: trial.Estimate, most: trial.Estimate) -> bool:
+    """Return True if a graph needs more memory by a block of the allocator's: what is less is no memory more."""
+    return estimate.peak - most.peak >= SMALLEST_BLOCK
+
+
 def _worse(names: list[str], estimate: trial.Estimate, most: trial.Estimate) -> str:
     """Return what a graph would take beyond what it may after passes; nothing where that is all right."""
-    if estimate.peak > most.peak:
+    if _needs_more(estimate, most):
         return f"{estimate.peak - most.peak:,} bytes of memory"
     more = estimate.kernels - most.kernels if WORTH_NO_KERNEL.intersection(names) else 0
     return f"{more} kernels" if more > 0 else ""

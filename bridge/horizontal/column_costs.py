@@ -201,6 +201,7 @@ def check_worthwhile(tile: Tile, rows: Kernel, adding: list[Kernel], block: int,
     before += max(summed, launches_by_torch(tile) * LAUNCH_BYTES)
     after = parts + _cost_of_ends(tile) + _cost_of_band(tile, rows, block)
     after += max(_moved(adding), _cost_of_adding(tile, block), LAUNCH_BYTES) if adding else 0
+    after += int(sum(one.steps for one in tile.wholes) * BYTES_OF_A_ROW)
     saved = before - after - sum(map(cost_of, apart))
     effect = "save" if saved > 0 else "lose"
     detail = f"{launches} launches become {left}, which {effect} the time of {abs(saved) / 2**20:.1f} MB, with {size}"

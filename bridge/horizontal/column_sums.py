@@ -23,6 +23,7 @@ from ..reasons import Reason, Unsupported
 from ..support.error_boundary import try_step
 from .column_groups import Staged
 from .column_waits import Divided
+from .column_wholes import Wholes
 from .independence import find_obstacle, positions_of, stay_in_order
 
 #: Kernels between one and the next of those that are tried together.
@@ -45,7 +46,7 @@ class Tile:
     follows on the result alone; divided: Inductor's kernels of which only a part is among `kernels`; staged: those of
     which the rest is among `readers`; slices: of a row, of which each program has one; ended: kernels of nothing but
     sums of groups that are a block each, which its program adds up to their end; alone: what kernels cost with other
-    loops that they may get alone, in bytes.
+    loops that they may get alone, in bytes; wholes: those that add up all elements, in parts for each row.
     """
 
     rows: Extent
@@ -58,6 +59,7 @@ class Tile:
     slices: int = 1
     ended: tuple[Kernel, ...] = ()
     alone: tuple[tuple[Kernel, int], ...] = ()
+    wholes: tuple[Wholes, ...] = ()
 
     @property
     def sums_in_parts(self) -> list[ColumnSum]:
@@ -82,6 +84,9 @@ class Tile:
         for staged in self.staged:
             if kernel is staged.first or kernel is staged.second:
                 return staged.whole
+        for one in self.wholes:
+            if kernel is one.now:
+                return one.whole
         return next((one.whole for one in self.divided if one.before is kernel), kernel)
 
     @property
@@ -176,8 +181,9 @@ def find_tile(schedule: Schedule, seed: int, divided: Divided | None = None, sta
             members = sorted([*members, position])
     kernels = [schedule[p] for p in members]
     found = [sums.column_sum(node) for kernel in kernels for node in _parts(kernel)]
-    if not any(not sums.is_column_part(node) for kernel in kernels for node in inductor.loop_nodes(kernel)):
-        raise Unsupported(Reason.no_common_band, f"{schedule[seed].get_name()}: no kernel of the same rows")
+    # Sums of one tile may be one kernel without any of its rows: they read it once.
+    if len(kernels) == 1 and all(map(sums.is_column_part, inductor.loop_nodes(kernels[0]))):
+        raise Unsupported(Reason.no_common_band, f"{schedule[seed].get_name()}: no other kernel of the same rows")
     joined = () if divided is None or not any(kernel is divided.before for kernel in kernels) else (divided,)
     return Tile(rows, columns, kernels, found, _readers(schedule, found), joined, _members_of(staged, kernels))
 

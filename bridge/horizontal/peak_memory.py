@@ -9,13 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from ..inductor.memory import bytes_held, estimated_peak, live_bytes, peak_bytes
+from ..inductor.memory import SMALLEST_BLOCK, bytes_held, estimated_peak, live_bytes, peak_bytes
 from ..inductor.protocols import Kernel, Schedule
 from ..reasons import Reason, Unsupported
-
-#: What CUDA's caching allocator rounds each request up to.  A fused kernel reads the seed of its random numbers, 8
-#: bytes, while it makes its results; apart, the seed may be gone by then.
-SMALLEST_BLOCK = 512
 
 #: One part in so many of a peak is what the count of overwritten bytes may be wrong by: with two fusions that by it
 #: need 2048 bytes of 480 MB more, a step of BERT was measured to need less.
@@ -23,7 +19,7 @@ FINEST = 10_000
 
 
 def _allowance(most: int) -> int:
-    """Return bytes above a peak that mean nothing where Inductor's own estimate is not higher."""
+    """Return bytes above a peak that mean nothing where Inductor's own estimate is no block higher."""
     return max(SMALLEST_BLOCK, most // FINEST)
 
 
@@ -69,8 +65,8 @@ class Room:
         return levels
 
     def _means_nothing(self, above: int, after: Schedule) -> bool:
-        """Return True for bytes within what the count is exact to, if Inductor's own estimate is not higher."""
-        return above < _allowance(self.most) and peak_bytes(after, in_place=False) <= self.counted
+        """Return True for bytes within what the count is exact to, if Inductor's own estimate is no block higher."""
+        return above < _allowance(self.most) and peak_bytes(after, in_place=False) - self.counted < SMALLEST_BLOCK
 
     def check_all(self, after: Schedule, most: int) -> None:
         """Raise Unsupported for a schedule that needs more, some of whose buffers have other sizes than before.
@@ -137,13 +133,14 @@ class Liveness:
     def check(self, schedule: Schedule, positions: list[int]) -> None:
         """Raise Unsupported if others that run then need more memory than the graph, with what waits for its readers.
 
-        No launch pays for that, as little as it may be: in decoding all buffers are small.  What the launch itself
-        needs, as its kernels' buffers are there at the same time, is the price of any launch.
+        No launch pays for a block of the allocator's: in decoding all buffers are small.  What the launch itself needs,
+        as its kernels' buffers are there at the same time, is the price of any launch.
         """
         above = self._above(schedule, positions)
         if self.counted is not None:
             counted = self.counted._above(schedule, positions)
-            above = max(counted, above if above >= _allowance(self.peak) else 0)
+            exact = above if above >= _allowance(self.peak) else 0
+            above = max(counted if counted >= SMALLEST_BLOCK else 0, exact)
         if above > 0:
             detail = f"the graph would need {above:,} bytes of memory more, as a common launch's results wait"
             raise Unsupported(Reason.not_profitable, detail)

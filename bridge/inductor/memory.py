@@ -15,6 +15,11 @@ from .patches import replace_next_call
 from .protocols import Kernel, Schedule
 from .schedule import buffers_read, operation_names, stays_inside
 
+#: What CUDA's caching allocator rounds each request up to: a peak that is higher by less is the same one.  A fused
+#: kernel reads the seed of its random numbers, 8 bytes, while it makes its results; apart, the seed may be gone by
+#: then.  Gradients of scales, 2 bytes each, are there at the same time if one kernel makes them.
+SMALLEST_BLOCK = 512
+
 
 def live_bytes(schedule: Schedule, in_place: bool = True) -> list[tuple[int, int]]:
     """Return for each kernel (bytes that are live while it runs, of these the bytes of the buffers that it makes).

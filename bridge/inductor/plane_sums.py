@@ -67,17 +67,46 @@ def plane_sum(part: LoopNode, rows: int) -> PlaneSum | None:
 
     rows: how many parts there are to be of all sums, at least, if the planes have so many pieces.
     """
+    stages = _stages(part)
+    if stages is None:
+        return None
+    total, name, body = stages
+    outer = _loops_over_planes(body, part, rows)
+    if not outer:
+        return None
+    planes = size_hint(prod(body.sizes[0]) * prod(body.sizes[1][:outer]))
+    return PlaneSum(part, total, name, body, outer, _pieces(body.sizes[1][outer:], -(-rows // planes)))
+
+
+def _stages(part: LoopNode) -> tuple[LoopNode, str, LoopBody] | None:
+    """Return (the second stage, the name of the buffer before it, the loops of one stage) of a sum of Inductor's.
+
+    None for a node that is no first stage, or of a sum that cannot be split anywhere else.
+    """
     if not is_column_part(part) or made_sum(part) is not None or kind(part) is None:
         return None
     name, total = sole_reader(part)
     if total is None or buffers_read(total) != {name} or is_column_part(total) or kind(total) != kind(part):
         return None
     body, whole = as_one_stage(part), node_body(total)
-    outer = _loops_over_planes(body, part, rows)
-    if not outer or not only_reduces(whole) or not _same_order(body, whole, name):
+    return (total, name, body) if only_reduces(whole) and _same_order(body, whole, name) else None
+
+
+def sum_of_tile(part: LoopNode, rows: int, columns: int) -> PlaneSum | None:
+    """Return the sum of all elements of a tile of which a node is the first stage, with a part for each row.
+
+    None for other nodes, and where the loops are not over so many rows, one after the other, whoever is in them.
+    """
+    stages = _stages(part)
+    if stages is None:
         return None
-    planes = size_hint(prod(body.sizes[0]) * prod(body.sizes[1][:outer]))
-    return PlaneSum(part, total, name, body, outer, _pieces(body.sizes[1][outer:], -(-rows // planes)))
+    total, name, body = stages
+    iterated, reduced = (list(map(as_extent, sizes)) for sizes in body.sizes)
+    if not all(isinstance(size, int) for size in reduced) or prod(iterated) != 1 or prod(reduced) != rows * columns:
+        return None
+    outer = max(loops for loops in range(len(reduced)) if rows % prod(reduced[:loops]) == 0)
+    pieces = rows // prod(reduced[:outer])
+    return PlaneSum(part, total, name, body, outer, pieces) if reduced[outer] % pieces == 0 else None
 
 
 def in_lines(one: PlaneSum) -> PlaneSum:

@@ -27,6 +27,7 @@ from ..horizontal.column_sums import (
     only_extents,
 )
 from ..horizontal.column_waits import Divided, Division, find_divisions
+from ..horizontal.column_wholes import find_with_wholes
 from ..horizontal.independence import positions_of, stay_in_order
 from ..horizontal.peak_memory import Room
 from ..inductor import columns as sums
@@ -69,6 +70,14 @@ class _Seed:
         if self.order is not None:
             return put_in_order(kernels, self.order, undo)
         return turn(orders_of_writers(self.kernel, kernels), undo) if self.turned else []
+
+
+@dataclass(frozen=True)
+class _Way:
+    """Say what else may be in a tile: a part of a kernel that is divided, or kernels that add up all elements."""
+
+    division: Division | None = None
+    wholes: bool = False
 
 
 @dataclass(frozen=True)
@@ -124,9 +133,11 @@ def _is_left(schedule: Schedule, seed: _Seed) -> bool:
 def _try_seed(schedule: Schedule, seed: _Seed, logs: Logs, terms: Terms, known: _Refused) -> Schedule:
     """Return the schedule with one kernel for the tile of a kernel; as it was where that is refused."""
     change = None
-    for division in [*try_step(partial(find_divisions, schedule, seed.kernel, WINDOW), []), None]:
+    divisions = try_step(partial(find_divisions, schedule, seed.kernel, WINDOW), [])
+    # Sums of all elements are tried last: what is one kernel without them has slices of rows, and reduces none.
+    for way in [*map(_Way, divisions), _Way(), _Way(wholes=True)]:
         with attempt(note=partial(_refuse, seed.kernel, logs)):
-            change = _change(schedule, seed, terms, division, known)
+            change = _change(schedule, seed, terms, way, known)
         if change is not None:
             break
     if change is None:
@@ -173,23 +184,24 @@ def _refuse(seed: Kernel, logs: Logs, reason: Reason, detail: str) -> None:
         logs.report.refusals.append(Refusal([seed.get_name()], reason, detail))
 
 
-def _change(
-    schedule: Schedule, seed: _Seed, terms: Terms, division: Division | None, known: _Refused
-) -> _Change | None:
+def _change(schedule: Schedule, seed: _Seed, terms: Terms, way: _Way, known: _Refused) -> _Change | None:
     """Return what becomes of the tile of a kernel; Unsupported, with nothing changed, where it stays as it is.
 
-    division: of a kernel a part of which may be in the tile; None where it is not.
+    None where the tile has nothing of what this way is for.
     """
     obstacle = mixed.cannot_mix()
     if obstacle is not None:
         raise Unsupported(Reason.not_liftable, f"{seed.kernel.get_name()}: {obstacle}")
     with contextlib.ExitStack() as undo:
-        divided = None if division is None else _divide(division, undo)
+        divided = None if way.division is None else _divide(way.division, undo)
         if divided is not None:
             schedule = divided.in_schedule(schedule)
-        schedule, tile = _staged_tile(schedule, seed, divided, undo)
-        if division is not None and not tile.divided:
+        find = partial(_staged_tile, seed=seed, divided=divided)
+        around = seed.extents or only_extents(seed.kernel), kernels_around(schedule, seed.kernel)
+        found = find_with_wholes(schedule, undo, *around, find) if way.wholes else find(schedule, undo)
+        if found is None or (way.division is not None and not found[1].divided):
             return None
+        schedule, tile = found
         change = _change_unless_refused(schedule, terms.of(tile), terms.room, known)
         undo.pop_all()
     return change
@@ -237,7 +249,7 @@ def _divide(division: Division, undo: contextlib.ExitStack) -> Divided:
 
 
 def _staged_tile(
-    schedule: Schedule, seed: _Seed, divided: Divided | None, undo: contextlib.ExitStack
+    schedule: Schedule, undo: contextlib.ExitStack, seed: _Seed, divided: Divided | None
 ) -> tuple[Schedule, Tile]:
     """Return (the schedule, the tile of a kernel in it); sums in groups of rows that join the tile have two stages.
 

@@ -12,13 +12,13 @@ from functools import partial
 
 from .. import inductor
 from ..horizontal.column_costs import CLEAR_GAIN
+from ..horizontal.column_wholes import rebuilt
 from ..horizontal.independence import reachable
 from ..inductor.columns import is_column_part
 from ..inductor.plane_sums import PlaneSum, in_lines, plane_sum, split_at_planes
 from ..inductor.protocols import Kernel
 from ..inductor.sizes import size_hint
 from ..lowering.lift.commit import saved_bytes
-from ..lowering.triton import codegen
 from ..lowering.triton.profitability import traffic
 from ..reasons import Reason, Unsupported
 from .commit import Commit
@@ -131,22 +131,8 @@ def _split(commit: Commit, sums: list[PlaneSum], undo: ExitStack) -> None:
     nodes = {node.get_name() for one in sums for node in (one.part, one.total)}
     for one in sums:
         split_at_planes(one, undo)
-    changed = [_rebuilt(k, undo) if inductor.operation_names(k) & nodes else k for k in commit.schedule]
+    changed = [rebuilt(k, undo) if inductor.operation_names(k) & nodes else k for k in commit.schedule]
     commit.schedule, commit.check_gain, commit.resized = changed, partial(_check_gain, sums), True
-
-
-def _rebuilt(kernel: Kernel, undo: ExitStack) -> Kernel:
-    """Return a kernel of the same nodes, whose loops are others now; Unsupported where Inductor has none."""
-    nodes = inductor.loop_nodes(kernel)
-    if len(nodes) == 1:
-        return kernel
-    undo.callback(codegen.put_back, [kernel])
-    made = codegen.fuse_nodes(nodes)
-    if made is None:
-        detail = "Inductor's codegen cannot run its sums together in planes"
-        raise Unsupported(Reason.not_liftable, f"{kernel.get_name()}: {detail}")
-    codegen.put_back([made])
-    return made
 
 
 def _check_gain(sums: list[PlaneSum], kernel: Kernel, replaced: list[Kernel]) -> None:

@@ -412,7 +412,8 @@ def part(more: int, times: int = 1, apart: bool = True, memory: int = 0) -> Regi
         ([part(1, times=2), part(-1)], True),
         ([part(1), part(-1, apart=False)], True),
         ([part(1, apart=False), part(-1)], False),
-        ([part(-1), part(0, memory=1)], True),
+        ([part(-1), part(0, memory=512)], True),
+        ([part(-1), part(0, memory=511)], False),  # no block of the allocator's
     ],
 )
 def test_kernels_are_counted_over_all_parts(parts, worse):
@@ -422,4 +423,4 @@ def test_kernels_are_counted_over_all_parts(parts, worse):
 
 def test_kernels_of_parts_do_not_count_where_none_counts():
     assert not _worse_in_parts(["store_reread"], [part(2)], Estimated())
-    assert _worse_in_parts(["store_reread"], [part(-2, memory=1)], Estimated())
+    assert _worse_in_parts(["store_reread"], [part(-2, memory=512)], Estimated())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import pytest
 import torch
 
@@ -52,7 +54,13 @@ def test_a_kernel_without_room_leaves_its_set_and_finds_one_that_feeds_the_same(
 
 @pytest.mark.parametrize(
     ("most", "above", "counted", "allowed"),
-    [(100, 8, 200, True), (100, 512, 200, False), (100, 8, 201, False), (1 << 29, 2048, 200, True)],
+    [
+        (100, 8, 200, True),
+        (100, 512, 200, False),
+        (100, 8, 711, True),
+        (100, 8, 712, False),
+        (1 << 29, 2048, 200, True),
+    ],
 )
 def test_a_seed_that_lives_longer_is_no_block_of_the_allocators(monkeypatch, most, above, counted, allowed):
     """Dropout, a norm and a rotation of halves stayed apart for 8 bytes beside a result that overwrites its input."""
@@ -101,6 +109,20 @@ def test_results_are_there_from_the_launch_on():
     assert live.made["ac"] == 4
     with pytest.raises(Unsupported, match="memory more"):
         live.check(["ac", "b", "wide", "d"], [0, 3])
+
+
+@pytest.mark.parametrize(("more", "fits"), [(2, True), (511, True), (512, False)])
+def test_less_than_a_block_of_the_allocators_parts_no_launch(more, fits):
+    """Gradients of two scales had a launch each, as they would have been there together: 2 bytes more at the peak."""
+    levels, made = ({name: 100 * size for name, size in one.items()} for one in (LEVELS, MADE))
+    levels["wide"] = 1000 + more
+    live = Liveness(dict(levels), dict(made), 1200, Liveness(dict(levels), dict(made), 1200))
+    check = functools.partial(live.check, SCHEDULE, [1, 3])
+    if fits:
+        check()
+        return
+    with pytest.raises(Unsupported, match="memory more"):
+        check()
 
 
 def test_what_inductors_estimate_has_not_is_admitted():

@@ -31,9 +31,8 @@ from torch._inductor.scheduler import Scheduler
 import bridge
 from bridge import offline
 from bridge.backend import bridge as bridge_backend
-from bridge.horizontal.peak_memory import SMALLEST_BLOCK
 from bridge.inductor.cpp import COMPARES_LOOPS, each_row_is_kept
-from bridge.inductor.memory import peak_bytes
+from bridge.inductor.memory import SMALLEST_BLOCK, peak_bytes
 from bridge.offline import _stubs
 from bridge.offline.arch import resolve_arch
 from bridge.support.fresh_code import fresh_entry
@@ -50,8 +49,9 @@ class Peak(NamedTuple):
     counted: int
 
     def is_above(self, other: Peak) -> bool:
-        """Return True for a peak that is higher by a block of the allocator's, or by anything in both counts."""
-        return self.live > other.live and (self.counted > other.counted or self.live - other.live >= SMALLEST_BLOCK)
+        """Return True for a peak that is higher in what lives, and in one count by a block of the allocator's."""
+        more = self.live - other.live
+        return more > 0 and max(more, self.counted - other.counted) >= SMALLEST_BLOCK
 
 
 @dataclass

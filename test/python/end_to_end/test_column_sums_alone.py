@@ -1,0 +1,62 @@
+"""Sums over one tile that no kernel of its rows waits for: one kernel reads the tile once for all of them."""
+
+from __future__ import annotations
+
+import functools
+
+import pytest
+import torch
+
+import bridge
+from bridge import offline
+from bridge.backend import bridge as backend
+from bridge.offline.interpret import interpreter
+
+
+def decisions():
+    return [line for group in bridge.report().groups for line in group.decisions if line.startswith("rows and columns")]
+
+
+def of_images_and_all(x, g):
+    """Gradients of a scale and of a response of each image (ConvNeXt V2): Inductor splits one, and the other not."""
+    return (g * x).sum((0, 1)), (x.float() * g * x).sum(1).to(x.dtype)
+
+
+def of_images(x, g):
+    """One sum alone reads nothing that another does."""
+    return (x.float() * g * x).sum(1)
+
+
+@pytest.mark.parametrize(("function", "before", "after"), [(of_images_and_all, 3, 3), (of_images, 1, 1)])
+def test_sums_of_columns_are_one_kernel_without_one_of_rows(function, before, after):
+    """Both read the tile, 147 MB, as no kernel stored rows of it beside them; the peak of memory is elsewhere."""
+
+    def beside(x, g, y):
+        return function(x, g), y @ y @ y
+
+    inputs = [torch.empty(shape, dtype=torch.bfloat16) for shape in (*[(32, 3136, 384)] * 2, (4096, 4096))]
+    found = []
+    for compile_fx in (None, functools.partial(backend, options={"strict": True})):
+        torch._dynamo.reset()
+        found.append(offline.compile_for_gpu(beside, inputs, compile_fx=compile_fx).n_kernels)
+    assert found == [before, after], bridge.report()
+    report = bridge.report()
+    assert len(decisions()) == (function is of_images_and_all)
+    if decisions():
+        assert report.bytes_after < 0.6 * report.bytes_before and report.peak_after <= report.peak_before
+
+
+@pytest.mark.parametrize("shape", [(4, 64, 32), (4, 36, 40)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_numbers_of_sums_without_rows(few_processors, as_if_large, shape, dtype):
+    generator = torch.Generator().manual_seed(0)
+    inputs = [torch.randn(shape, generator=generator).to(dtype) for _ in range(2)]
+    torch._dynamo.reset()
+    options = {"strict": True, "force_fusion": True}
+    with interpreter():
+        found = torch.compile(of_images_and_all, backend="bridge", dynamic=False, options=options)(*inputs)
+    assert len(decisions()) == 1, bridge.report().details()
+    exact, eager = (of_images_and_all(*given) for given in ([tensor.double() for tensor in inputs], inputs))
+    for one, other, theirs in zip(found, exact, eager, strict=True):
+        error, allowed = ((each.double() - other).abs().max() for each in (one, theirs))
+        assert one.dtype == dtype and error <= 2 * allowed + 1e-4
