@@ -2,7 +2,7 @@
 
 The difference of two heads' softmax reads the maxima and sums of both. In loops over all heads these are results of
 different iterations, and no band has them together. In loops over pairs of heads one iteration reduces two rows, and
-the other node has the same rows.
+the other node has the same rows. The results of two heads may be a size apart: the number of tokens.
 
 The gradient of a softmax over a few experts reads the results of all experts, and that of its own one. The loop over
 experts is then unrolled in that node, too: each of its results is of one iteration that has them all.
@@ -11,7 +11,7 @@ experts is then unrolled in that node, too: each of its results is of one iterat
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -29,14 +29,14 @@ _Cut: TypeAlias = "tuple[int, list[sympy.Expr]]"
 
 @dataclass(frozen=True)
 class Step:
-    """Say which results one iteration reads: `count` of them, so many elements of a buffer apart.
+    """Say which results one iteration reads: `count` of them, so many elements of a buffer apart, a number or a size.
 
     own: the position among the reader's loops of one that goes over these results, too; None where there is none.
     """
 
     buffer: str
     count: int
-    apart: int
+    apart: sympy.Expr
     own: int | None = None
 
 
@@ -96,35 +96,53 @@ def _steps(node: NodeLoops, nodes: Sequence[NodeLoops]) -> list[tuple[int, Step]
 def _step(buffer: str, reader: NodeLoops) -> Step | None:
     """Return in which equal steps one iteration of a node reads a buffer; None where it does not."""
     indices = [sympy.expand(index) for name, index in reader.indices if name == buffer]
-    step = _equal_step(buffer, indices)
+    step = _equal_step(buffer, indices, reader)
     if step is not None or not indices:
         return step
     loops = zip(reader.variables, reader.iteration, strict=False)
-    found = (_step_with_own(buffer, indices, place, *loop) for place, loop in enumerate(loops))
+    found = (_step_with_own(buffer, indices, reader, place, *loop) for place, loop in enumerate(loops))
     return next((step for step in found if step is not None), None)
 
 
-def _equal_step(buffer: str, indices: Sequence[sympy.Expr]) -> Step | None:
-    """Return the equal steps in which indices differ by numbers; None where they do not."""
+def _equal_step(buffer: str, indices: Sequence[sympy.Expr], reader: NodeLoops) -> Step | None:
+    """Return the equal steps in which indices differ, whatever the iteration is; None where they do not."""
     offsets = {sympy.expand(index - indices[0]) for index in indices}
-    if not 1 < len(offsets) <= MAX_PIECES or not all(offset.is_Integer for offset in offsets):
+    if not 1 < len(offsets) <= MAX_PIECES or any(offset.has(*reader.variables) for offset in offsets):
         return None
-    first, *rest = sorted(map(int, offsets))
+    unit = _common_size(offsets)
+    if unit is None:
+        return None
+    multiples = [exact_quotient(offset, unit) for offset in offsets]
+    numbers = sorted(int(multiple) for multiple in multiples if multiple is not None and multiple.is_Integer)
+    if len(numbers) != len(offsets):
+        return None
+    first, *rest = numbers
     apart = rest[0] - first
-    equal = [first + number * apart for number in range(len(offsets))] == [first, *rest]
-    return Step(buffer, len(offsets), apart) if equal else None
+    equal = [first + number * apart for number in range(len(offsets))] == numbers
+    return Step(buffer, len(offsets), apart * unit) if equal else None
+
+
+def _common_size(offsets: Iterable[sympy.Expr]) -> sympy.Expr | None:
+    """Return what one of the offsets is a multiple of, 1 or a size; None where its sign is not known."""
+    _, size = min((offset for offset in offsets if offset != 0), key=str).primitive()
+    return next((signed for signed in (size, -size) if signed.is_nonnegative), None)
 
 
 def _step_with_own(
-    buffer: str, indices: Sequence[sympy.Expr], place: int, variable: sympy.Symbol, extent: sympy.Expr
+    buffer: str,
+    indices: Sequence[sympy.Expr],
+    reader: NodeLoops,
+    place: int,
+    variable: sympy.Symbol,
+    extent: sympy.Expr,
 ) -> Step | None:
     """Return the equal steps of the indices without a loop's variable, if that loop goes over the same results."""
     own = [index for index in indices if variable in index.free_symbols]
     others = [index for index in indices if variable not in index.free_symbols]
-    step = _equal_step(buffer, others)
+    step = _equal_step(buffer, others, reader)
     if not own or step is None or step.count != extent:
         return None
-    first = min(others, key=lambda index: int(sympy.expand(index - others[0])))
+    first = next(index for index in others if sympy.expand(index - step.apart) not in others)
     same = all(sympy.expand(index - first - step.apart * variable) == 0 for index in own)
     return replace(step, own=place) if same else None
 
@@ -135,13 +153,16 @@ def _cut(node: NodeLoops, factors: Factors, step: Step) -> _Cut | None:
     iteration = list(zip(factors, strides, strict=False))[: len(node.iteration)]
     loops = [loop for own in iteration for loop in reversed(with_strides(*own))]
     for position, (extent, stride) in enumerate(loops):
-        if not (extent.is_Integer and stride.is_Integer and stride > 0) or step.apart % stride:
-            continue
-        inner = sympy.Integer(step.apart // stride)
-        outer = exact_quotient(extent, inner * step.count)
-        if outer is not None and outer > 0:
+        inner = exact_quotient(step.apart, stride) if _is_positive(stride) else None
+        outer = None if inner is None else exact_quotient(extent, inner * step.count)
+        if outer is not None and _is_positive(outer):
             return position, [outer, sympy.Integer(step.count), inner]
     return None
+
+
+def _is_positive(extent: sympy.Expr) -> bool:
+    """Return True for a number above zero, and for a size: where that is zero, no loop has an iteration."""
+    return bool(extent != 0 and extent.is_nonnegative)
 
 
 def _unrolled(factors: Factors, position: int, parts: list[sympy.Expr]) -> tuple[Factors, int]:

@@ -124,6 +124,14 @@ def test_what_one_iteration_reads_is_reduced_in_it(function, shape, dtype):
     check(function, given(shape, dtype), kernels=1)
 
 
+@pytest.mark.parametrize("function", [softmax_of_pairs, softmax_of_halves, gated_norms, sum_of_norms])
+def test_results_that_are_a_symbolic_number_of_tokens_apart_are_reduced_in_one_iteration(function):
+    """The step from one head's results to the next's had to be a number."""
+    (x,) = given((2, 4, 5, 16), torch.float32)
+    torch._dynamo.mark_dynamic(x, 2)
+    check(function, [x], kernels=1, dynamic=None)
+
+
 def kernels(function, shape):
     x = torch.empty(shape, dtype=torch.bfloat16)
     return offline.compile_for_gpu(function, [x], compile_fx=bridge_backend).n_kernels

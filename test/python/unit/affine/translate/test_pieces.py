@@ -104,6 +104,38 @@ def test_other_offsets_are_no_pieces(offsets):
     assert cut(ROWS, reading(*offsets)) is None
 
 
+t = sympy.Symbol("t", integer=True, positive=True)
+
+
+def cut_of_tokens(*offsets, tokens=t):
+    """Rows of 6 heads and as many tokens as a symbol says, and what reads the sums of some heads of 3."""
+    strides = [("x", [32 * tokens, *numbers(32, 1)]), ("sums", [tokens, *numbers(1, 0)])]
+    rows = replace(ROWS, iteration=[sympy.Integer(6), tokens], strides=strides)
+    factors = [[[sympy.Integer(6)], [tokens], numbers(32)], [numbers(3), [tokens], numbers(32)]]
+    return loops_in_pieces([rows, reading(*offsets, stride=2 * tokens)], factors)
+
+
+@pytest.mark.parametrize(
+    ("offsets", "heads", "unrolled"),
+    [((0, t), [3, 2], 1), ((t, 0, t), [3, 2], 1), ((0, 3 * t), [2, 3], 0), ((2 * t, 0, 4 * t), [3, 2], 0)],
+    ids=str,
+)
+def test_results_that_are_a_symbolic_number_of_tokens_apart_are_pieces(offsets, heads, unrolled):
+    """Heads that are stored one after the other stayed apart where the number of tokens was a symbol."""
+    assert cut_of_tokens(*offsets)[0] == ([heads, [t], [32]], unrolled)
+
+
+@pytest.mark.parametrize("offsets", [(0, t, 3 * t), (0, 1, t), (0, t + 1), (0, t * q)], ids=str)
+def test_other_symbolic_offsets_are_no_pieces(offsets):
+    """Unequal steps, several sizes, no whole number of tokens, and what varies."""
+    assert cut_of_tokens(*offsets) is None
+
+
+def test_steps_of_a_size_without_a_sign_are_no_pieces():
+    unknown = sympy.Symbol("u", integer=True)
+    assert cut_of_tokens(0, unknown, tokens=unknown) is None
+
+
 def test_what_a_node_reads_of_its_own_kernel_is_no_piece():
     assert cut(ROWS, reading(0, 5, kernel=0)) is None
 
