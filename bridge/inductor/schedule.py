@@ -306,6 +306,10 @@ SECTOR = 32
 #: same time: on an H100, 32 MB of float8 took a kernel of rows 80 us more than their bytes, and not 300.
 STORED_APART = 8
 
+#: As long as so many bytes takes a load of one whose sector others of the program have, but not of its warp: 33.5
+#: million of 2 bytes took a kernel of rows 136 us more than in tiles on an H100.
+LOADED_APART = 14
+
 #: As many rows are asked whether they follow each other in memory.
 LONGEST_LINE = 64
 
@@ -338,16 +342,21 @@ def bytes_beside_rows(node: Kernel, rows: int, tiled: AbstractSet[str] = frozens
 
     They are around what it reduces in steps of a sector or more along a row: neighbours in memory are in other rows,
     and those of the same block share a sector.  So are they around what the operations `tiled` read, which do not
-    reduce, and had tiles of their own before.
+    reduce, and had tiles of their own before.  Where no row follows another one in memory, each lane of a warp has a
+    sector of its own, which takes longer than its bytes.
     """
     from torch._inductor.virtualized import V
 
     beside, names = 0.0, node.get_operation_names()
     far = [own for own in loop_nodes(node) if node_sizes(own)[1] or own.get_name() in tiled]
+    length = max((size_hint(_product(node_sizes(own)[1])) for own in loop_nodes(node)), default=1)
     for dep in {dep for own in far for dep in plain_accesses(own.read_writes.reads)}:
-        elements = SECTOR // buffer_dtype(dep.name).itemsize
-        if elements > rows and innermost_step(dep) >= elements and not stays_inside(node.scheduler, dep.name, names):
-            beside += V.graph.get_dep_size_hint(dep) * (elements / rows - 1)
+        itemsize = buffer_dtype(dep.name).itemsize
+        elements = SECTOR // itemsize
+        if innermost_step(dep) >= elements and not stays_inside(node.scheduler, dep.name, names):
+            apart = rows > 1 and _rows_in_sector(dep, rows, length) == 1
+            moved = max(elements / rows, LOADED_APART / itemsize if apart else 1)
+            beside += V.graph.get_dep_size_hint(dep) * (moved - 1)
     return int(beside)
 
 
