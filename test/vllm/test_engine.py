@@ -1,4 +1,4 @@
-"""vLLM's whole engine, with small models of random weights: with Bridge it says what it says without."""
+"""Test vLLM's whole engine, with small models of random weights: with Bridge it says what it says without."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The engine's core in a process of its own, as vLLM has it by default.
+"""Test the engine's core in a process of its own, as vLLM has it by default.
 
 On a CPU the core starts a process for its worker: the configuration, and Bridge with it, is handed on twice.
 """

@@ -1,4 +1,4 @@
-"""vLLM's own backend: a compilation for each piecewise graph and each size, and its cache."""
+"""Test vLLM's own backend: a compilation for each piecewise graph and each size, and its cache."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two ranks of tensor parallelism, each in a process of its own, with gloo between them."""
+"""Test two ranks of tensor parallelism, each in a process of its own, with gloo between them."""
 
 from __future__ import annotations
 

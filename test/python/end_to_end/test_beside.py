@@ -1,4 +1,4 @@
-"""Operations that are not loops of one kernel stay where they are, and what is before and after them still fuses."""
+"""Test that operations that are no loops of one kernel stay where they are, and what is around them still fuses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What continuous integration runs: `.ci/run`, with a stand-in for make, and what the Makefile gives its processes."""
+"""Test what continuous integration runs.
+
+`.ci/run`, with a stand-in for make, and what the Makefile gives its processes.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Functional collectives: barriers that no group crosses, which stay in their order, with ordinary groups between them.
+"""Test functional collectives.
+
+Barriers that no group crosses, which stay in their order, with ordinary groups between them.
 
 Two processes compute with gloo; the wrappers are of one process that has a group without communication.
 """

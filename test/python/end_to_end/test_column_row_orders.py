@@ -1,4 +1,4 @@
-"""What stores the rows of a tile in another order goes over them in that of the kernel that adds up their columns."""
+"""Test that what stores a tile's rows in another order goes over them in that of the kernel that sums their columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Sums over rows that are far apart, as over the sequences of a batch: they end in the kernel that has those rows."""
+"""Test sums over rows that are far apart, as over the sequences of a batch.
+
+They end in the kernel that has those rows.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows that are not reduced, beside sums of their columns: programs have slices of them, without idle lanes."""
+"""Test rows that are not reduced, beside sums of their columns: programs have slices of them, without idle lanes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sums over one tile that no kernel of its rows waits for: one kernel reads the tile once for all of them."""
+"""Test sums over one tile that no kernel of its rows waits for: one kernel reads the tile once for all of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Sums of all elements in the kernel of the rows whose columns are added up: gradients of scales of one element."""
+"""Test sums of all elements in the kernel of the rows whose columns are added up.
+
+Gradients of scales of one element.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows and columns in one kernel, which leaves partial sums of columns: kernels, numbers, and what stays apart."""
+"""Test rows and columns in one kernel, which leaves partial sums of columns: kernels, numbers, and what stays apart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Rows of which a symbol says how many there are, and their columns, in one kernel: one compilation for all numbers."""
+"""Test rows of which a symbol says how many there are, and their columns, in one kernel.
+
+One compilation for all numbers.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Threads, processes, and compilations that end in the middle: everything is afterwards as it was before."""
+"""Test threads, processes, and compilations that end in the middle: everything is afterwards as it was before."""
 
 from __future__ import annotations
 

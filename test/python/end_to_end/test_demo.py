@@ -1,4 +1,4 @@
-"""The demonstration runs from beginning to end and says what it promises."""
+"""Test that the demonstration runs from beginning to end and says what it promises."""
 
 import re
 

@@ -1,4 +1,7 @@
-"""Ways to ship what was compiled: AOTInductor packages, the C++ wrapper, cache artifacts; with the fusion in them."""
+"""Test ways to ship what was compiled.
+
+AOTInductor packages, the C++ wrapper, cache artifacts; with the fusion in them.
+"""
 
 from __future__ import annotations
 

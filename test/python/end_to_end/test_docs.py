@@ -1,4 +1,7 @@
-"""What the documentation says is so: its code runs, its commands and files exist, its IR is the passes' own."""
+"""Test that what the documentation says is so.
+
+Its code runs, its commands and files exist, its IR is the passes' own.
+"""
 
 import importlib
 import re

@@ -1,4 +1,4 @@
-"""Dynamic shapes: what fuses for one size fuses for all, with the guards and recompilations of Inductor's."""
+"""Test dynamic shapes: what fuses for one size fuses for all, with the guards and recompilations of Inductor's."""
 
 from __future__ import annotations
 

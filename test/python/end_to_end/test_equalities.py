@@ -1,4 +1,4 @@
-"""Elements stored in 16 bits, read in the same kernel, and asked if they equal something: as memory has them."""
+"""Test elements stored in 16 bits, read in the same kernel, and asked if they equal something: as memory has them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every file of examples/ runs."""
+"""Test that every file of examples/ runs."""
 
 from __future__ import annotations
 

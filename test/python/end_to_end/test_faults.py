@@ -1,4 +1,4 @@
-"""Faults of the environment and of the input: the user gets Inductor's result, and a named reason."""
+"""Test faults of the environment and of the input: the user gets Inductor's result, and a named reason."""
 
 from __future__ import annotations
 

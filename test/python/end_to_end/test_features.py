@@ -1,4 +1,7 @@
-"""What a program may hold besides loops: it is compiled as Inductor does, and what stands around it still fuses."""
+"""Test what a program may hold besides loops.
+
+It is compiled as Inductor does, and what stands around it still fuses.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The first screens in docs/tools.md are those that the programs have."""
+"""Test that the first screens in docs/tools.md are those that the programs have."""
 
 from __future__ import annotations
 

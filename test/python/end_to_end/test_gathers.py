@@ -1,4 +1,4 @@
-"""Lookups in inputs between kernels that become one: embeddings, rotations by position, losses of a target."""
+"""Test lookups in inputs between kernels that become one: embeddings, rotations by position, losses of a target."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Graphs of many kernels: groups are bounded, and what is done for them grows no faster than the graph."""
+"""Test graphs of many kernels: groups are bounded, and what is done for them grows no faster than the graph."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs that overwrite their inputs: kernels of the whole row, and nothing is overwritten before it is read."""
+"""Test programs that overwrite their inputs: kernels of the whole row, and nothing is overwritten before it is read."""
 
 from __future__ import annotations
 

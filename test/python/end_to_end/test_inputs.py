@@ -1,4 +1,4 @@
-"""Inputs of every kind: how they lie in memory, what they share, how small or large they are, what they hold."""
+"""Test inputs of every kind: how they lie in memory, what they share, how small or large they are, what they hold."""
 
 from __future__ import annotations
 

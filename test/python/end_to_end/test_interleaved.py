@@ -1,4 +1,4 @@
-"""Values of several kinds that are stored in turn, `out[..., 0::2]` and `out[..., 1::2]`, in the kernel of a norm."""
+"""Test values of several kinds that are stored in turn, `out[..., 0::2]` and `[..., 1::2]`, in the kernel of a norm."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Small configurations of the measured models: the code for a GPU, run by Triton's interpreter, and its launches."""
+"""Test small configurations of the measured models.
+
+The code for a GPU, run by Triton's interpreter, and its launches.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Inductor's modes and switches, on and off: Bridge takes part, undoes none of them, and the results stay."""
+"""Test Inductor's modes and switches, on and off: Bridge takes part, undoes none of them, and the results stay."""
 
 from __future__ import annotations
 

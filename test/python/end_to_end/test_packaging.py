@@ -1,4 +1,4 @@
-"""What installs Bridge: requirements, the wheel's own test, and what GitHub reads. `make test-wheel` makes a wheel."""
+"""Test what installs Bridge: requirements, the wheel's own test, and what GitHub reads."""
 
 from __future__ import annotations
 

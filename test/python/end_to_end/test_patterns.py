@@ -1,4 +1,7 @@
-"""The benchmarks' patterns: kernels for a GPU that is not there, numerics of the Triton and of the C++ code, loads."""
+"""Test the benchmarks' patterns.
+
+Kernels for a GPU that is not there, numerics of the Triton and of the C++ code, loads.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No decision of Bridge, over the graph or over its loops, needs more memory than Inductor's code does."""
+"""Test that no decision of Bridge, over the graph or over its loops, needs more memory than Inductor's code does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What one iteration reads of several that another node reduces: heads, streams and pairs in one kernel, in float64."""
+"""Test what one iteration reads of several that another node reduces.
+
+Heads, streams and pairs in one kernel, in float64.
+"""
 
 from __future__ import annotations
 

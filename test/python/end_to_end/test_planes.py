@@ -1,4 +1,4 @@
-"""Sums over images and pixels for each channel, whose parts are planes: in the kernel of what they add up."""
+"""Test sums over images and pixels for each channel, whose parts are planes: in the kernel of what they add up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Quantisation as GEMMs want it: kernels for a GPU that is not there, proven twice, and numbers equal to eager's."""
+"""Test quantisation as GEMMs want it.
+
+Kernels for a GPU that is not there, proven twice, and numbers equal to eager's.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random numbers of a seed: fused like loads, and Inductor's own for the same `torch.manual_seed`, bit for bit."""
+"""Test random numbers of a seed: fused like loads, and Inductor's own for the same `torch.manual_seed`, bit for bit."""
 
 from __future__ import annotations
 

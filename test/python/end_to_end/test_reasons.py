@@ -1,4 +1,4 @@
-"""The functions of docs/reasons.md have the reasons that the page gives, and every other one is provoked elsewhere."""
+"""Test that the functions of docs/reasons.md have the page's reasons, and every other one is provoked elsewhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of heads that are normed and repeated for the heads that share them are one kernel, in any order."""
+"""Test that rows of heads that are normed and repeated for the heads that share them are one kernel, in any order."""
 
 from __future__ import annotations
 

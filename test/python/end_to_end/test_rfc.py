@@ -1,4 +1,4 @@
-"""The RFC's function: one kernel for a GPU that is not there, one loop nest on the CPU, numerics on both."""
+"""Test the RFC's function: one kernel for a GPU that is not there, one loop nest on the CPU, numerics on both."""
 
 from __future__ import annotations
 

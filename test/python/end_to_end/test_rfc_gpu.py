@@ -1,4 +1,4 @@
-"""The RFC's function on a real GPU: kernel counts and numerics.  Skipped where there is none."""
+"""Test the RFC's function on a real GPU: kernel counts and numerics.  Skipped where there is none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Segments of a row, then the row: one kernel, whose lanes hold what their segment reduced; numbers against float64."""
+"""Test segments of a row, then the row.
+
+One kernel, whose lanes hold what their segment reduced; numbers against float64.
+"""
 
 from __future__ import annotations
 

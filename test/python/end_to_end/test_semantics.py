@@ -1,4 +1,7 @@
-"""Values at the edges: NaN, ties, infinities, rounding, and checks of indices: as without Bridge, in one kernel."""
+"""Test values at the edges.
+
+NaN, ties, infinities, rounding, and checks of indices: as without Bridge, in one kernel.
+"""
 
 from __future__ import annotations
 

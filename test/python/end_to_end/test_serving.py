@@ -1,4 +1,4 @@
-"""Ways into Inductor that servers of language models take; test/vllm has the tests with a real one."""
+"""Test ways into Inductor that servers of language models take; test/vllm has the tests with a real one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What the models of docs/models.md leave apart, by class, as sketches: launches at full size, numerics at a small one.
+"""Test what the models of docs/models.md leave apart, by class, as sketches.
+
+Launches at full size, numerics at a small one.
 
 What is not reached yet stands here with its number, too: fewer launches are progress, to be written down.
 """

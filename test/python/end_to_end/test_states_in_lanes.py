@@ -1,4 +1,4 @@
-"""Variances, softmaxes and arguments of extrema over a few elements of each lane, then the row: one kernel."""
+"""Test variances, softmaxes and arguments of extrema over a few elements of each lane, then the row: one kernel."""
 
 from __future__ import annotations
 

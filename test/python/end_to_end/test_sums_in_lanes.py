@@ -1,4 +1,4 @@
-"""Sums over experts, fields or tokens for each element of a row, then the row: one kernel, against float64."""
+"""Test sums over experts, fields or tokens for each element of a row, then the row: one kernel, against float64."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Training: gradients are eager's, and nothing is touched with `training=False`."""
+"""Test training: gradients are eager's, and nothing is touched with `training=False`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Training as programs do it: autocast, graphs that are kept, compiled autograd, an optimiser's step, several ranks."""
+"""Test training as programs do it.
+
+Autocast, graphs that are kept, compiled autograd, an optimiser's step, several ranks.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Norms of images in planes whose results are cut into windows: one kernel, which goes over the image's lines."""
+"""Test norms of images in planes whose results are cut into windows: one kernel, which goes over the image's lines."""
 
 from __future__ import annotations
 

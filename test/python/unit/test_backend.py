@@ -1,4 +1,4 @@
-"""`torch.compile(f, backend="bridge")`: options, modes, reports and counters."""
+"""Test `torch.compile(f, backend="bridge")`: options, modes, reports and counters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""bridge.config: where options come from."""
+"""Test bridge.config: where options come from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bridge for every compilation: bridge.install and bridge.enabled."""
+"""Test Bridge for every compilation: bridge.install and bridge.enabled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The contracts of pyproject.toml about imports: they hold, and an import that breaks one is found."""
+"""Test the contracts of pyproject.toml about imports: they hold, and an import that breaks one is found."""
 
 from __future__ import annotations
 

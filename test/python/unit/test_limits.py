@@ -1,4 +1,4 @@
-"""The rules of the house that ruff does not count: lines of a file and of a function, and a test for each file."""
+"""Test the rules of the house that ruff does not count: lines of a file and of a function, and a test for each file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Bridge's options accept, and which of a user's options are Bridge's."""
+"""Test what Bridge's options accept, and which of a user's options are Bridge's."""
 
 from __future__ import annotations
 

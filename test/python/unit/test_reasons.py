@@ -1,4 +1,4 @@
-"""Reasons why a fusion did not happen, and the exceptions that carry them."""
+"""Test reasons why a fusion did not happen, and the exceptions that carry them."""
 
 from __future__ import annotations
 

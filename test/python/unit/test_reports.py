@@ -1,4 +1,4 @@
-"""`bridge.report()`."""
+"""Test `bridge.report()`."""
 
 from __future__ import annotations
 

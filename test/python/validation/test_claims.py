@@ -1,4 +1,4 @@
-"""A claim is what was emitted: the report's kernels are those of the wrapper."""
+"""Test that a claim is what was emitted: the report's kernels are those of the wrapper."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Three ways to the affine dialect, executed: Bridge's translation, what its passes make of that, and torch-mlir's.
+"""Test three ways to the affine dialect, executed.
+
+Bridge's translation, what its passes make of that, and torch-mlir's.
 
 `python test/python/validation/fuzz.py --target oracle --seeds ...` runs more programs.
 """

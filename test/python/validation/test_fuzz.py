@@ -1,4 +1,4 @@
-"""Some programs of fuzz.py that Bridge makes kernels of.
+"""Test some programs of fuzz.py that Bridge makes kernels of.
 
 `python test/python/validation/fuzz.py --seeds ...` runs more.
 """

@@ -1,4 +1,4 @@
-"""What the emitted Triton kernels load and store is what the affine relations say: of the IR before the passes."""
+"""Test what the emitted Triton kernels load and store is what the affine relations say: of the IR before the passes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A second opinion: isl agrees with what the passes make of every pattern."""
+"""Test a second opinion: isl agrees with what the passes make of every pattern."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mutation test of the checks: what is broken on purpose, between the passes or in the lift, is seen by those that can.
+"""Test the checks by mutation: what is broken on purpose, between the passes or in the lift, is seen by those that can.
 
 test/mutation/ does the same to the C++ code, with a build for each.
 """

@@ -1,4 +1,4 @@
-"""The generator that runs PyTorch's own tests, on a file with one test for each thing that can happen."""
+"""Test the generator that runs PyTorch's own tests, on a file with one test for each thing that can happen."""
 
 from __future__ import annotations
 

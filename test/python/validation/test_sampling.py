@@ -1,4 +1,7 @@
-"""Which tests CI runs: in turn all parameters, with one turn always the same, and at least one of each function."""
+"""Test which tests CI runs.
+
+In turn all parameters, with one turn always the same, and at least one of each function.
+"""
 
 from pathlib import Path
 from unittest import mock

@@ -1,4 +1,4 @@
-"""bridge-prove-subscripts against all iterations of small random nests: what it accepts, refuses and names."""
+"""Test bridge-prove-subscripts against all iterations of small random nests: what it accepts, refuses and names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A sample of what `make torture` runs: programs that the project did not design, on both targets.
+"""Test a sample of what `make torture` runs: programs that the project did not design, on both targets.
 
 A failure names the programs; TORTURE_SEED=N in the environment chooses others.
 """

@@ -1,4 +1,4 @@
-"""The generator of models: which blocks of timm's architectures it leaves out."""
+"""Test the generator of models: which blocks of timm's architectures it leaves out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The generator of models: what it makes small, what it counts, and how it judges."""
+"""Test the generator of models: what it makes small, what it counts, and how it judges."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Translation validation of every pattern and of fuzzed programs: the passes change no bit but by reassociation."""
+"""Test translation validation of every pattern and of fuzzed programs.
+
+The passes change no bit but by reassociation.
+"""
 
 from __future__ import annotations
 

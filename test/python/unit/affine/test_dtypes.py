@@ -1,4 +1,4 @@
-"""What torch's dtypes are called in MLIR, and what comes back from there."""
+"""Test what torch's dtypes are called in MLIR, and what comes back from there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is rounded as memory would have rounded it, since something is asked to equal it."""
+"""Test what is rounded as memory would have rounded it, since something is asked to equal it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The constraints of an integer set, read through MLIR's bindings."""
+"""Test the constraints of an integer set, read through MLIR's bindings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What iterations touch which elements, read off affine functions."""
+"""Test what iterations touch which elements, read off affine functions."""
 
 from __future__ import annotations
 

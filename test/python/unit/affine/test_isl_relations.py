@@ -1,4 +1,4 @@
-"""Affine maps and sets of MLIR's become isl's, by islpy's constructors."""
+"""Test that affine maps and sets of MLIR's become isl's, by islpy's constructors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which copy of an unrolled body an access is in."""
+"""Test which copy of an unrolled body an access is in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The second opinion: isl agrees with what the passes make of every pattern, and finds what is wrong in others."""
+"""Test the second opinion: isl agrees with what the passes make of every pattern, and finds what is wrong in others."""
 
 from __future__ import annotations
 

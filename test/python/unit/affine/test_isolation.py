@@ -1,4 +1,4 @@
-"""Option isolate: the passes run in a helper process, and what goes wrong there costs no more than the fusion."""
+"""Test option isolate: the passes run in a helper process, and what goes wrong there costs no more than the fusion."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MLIR and the plug-in are loaded once, and refused where they do not belong together."""
+"""Test that MLIR and the plug-in are loaded once, and refused where they do not belong together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of Inductor's operations and MLIR's names operations that both have."""
+"""Test that the table of Inductor's operations and MLIR's names operations that both have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What passes do to a module, and what they say."""
+"""Test what passes do to a module, and what they say."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Passes of a user's plug-in in Bridge's pipeline."""
+"""Test passes of a user's plug-in in Bridge's pipeline."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that repeat a failure of the passes."""
+"""Test files that repeat a failure of the passes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What an affine function is in a graph: an operator with shapes and no kernel, and a hook while it is compiled."""
+"""Test what an affine function is in a graph.
+
+An operator with shapes and no kernel, and a hook while it is compiled.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Affine IR that leaves Bridge and comes back: bridge.export, bridge.lowering.compile_affine, plug-ins, reproducers."""
+"""Test affine IR that leaves Bridge and comes back.
+
+Bridge.export, bridge.lowering.compile_affine, plug-ins, reproducers.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is read off an affine function that no scheduler made: arguments, nests and loads; and what is refused."""
+"""Test what is read off an affine function that no scheduler made: arguments, nests and loads; and what is refused."""
 
 from __future__ import annotations
 

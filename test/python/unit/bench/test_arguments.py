@@ -1,4 +1,4 @@
-"""The arguments of `bridge bench`."""
+"""Test the arguments of `bridge bench`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `bridge bench` would measure."""
+"""Test what `bridge bench` would measure."""
 
 from __future__ import annotations
 

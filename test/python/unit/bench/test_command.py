@@ -1,4 +1,7 @@
-"""`bridge bench` without a GPU: what would be measured, its course with a stub for the GPU, results, comparison."""
+"""Test `bridge bench` without a GPU.
+
+What would be measured, its course with a stub for the GPU, results, comparison.
+"""
 
 from __future__ import annotations
 

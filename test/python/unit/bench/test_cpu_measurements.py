@@ -1,4 +1,4 @@
-"""Times and memory on the CPU."""
+"""Test times and memory on the CPU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The diffusion transformer that `bridge bench` runs."""
+"""Test the diffusion transformer that `bridge bench` runs."""
 
 from __future__ import annotations
 

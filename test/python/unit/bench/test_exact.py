@@ -1,4 +1,4 @@
-"""References in float64."""
+"""Test references in float64."""
 
 from __future__ import annotations
 

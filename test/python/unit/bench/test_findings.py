@@ -1,4 +1,4 @@
-"""`bridge bench --findings`: what keeps kernels apart, by model."""
+"""Test `bridge bench --findings`: what keeps kernels apart, by model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How `bridge bench` times kernels."""
+"""Test how `bridge bench` times kernels."""
 
 from __future__ import annotations
 

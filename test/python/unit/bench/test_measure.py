@@ -1,4 +1,4 @@
-"""How `bridge bench` compares two compilers, with stubs for the GPU and the compilers."""
+"""Test how `bridge bench` compares two compilers, with stubs for the GPU and the compilers."""
 
 from __future__ import annotations
 

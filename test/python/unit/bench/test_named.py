@@ -1,4 +1,4 @@
-"""The architectures that `bridge bench` is asked for."""
+"""Test the architectures that `bridge bench` is asked for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels and bytes of what a compiler generates code for."""
+"""Test kernels and bytes of what a compiler generates code for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which kernels took the place of which, and what a step gained."""
+"""Test which kernels took the place of which, and what a step gained."""
 
 import pytest
 from pairs import Pair, Timed, medians, pairs, table, timed

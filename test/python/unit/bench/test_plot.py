@@ -1,4 +1,4 @@
-"""The bars of a run as an SVG."""
+"""Test the bars of a run as an SVG."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The exit status of a benchmark after internal errors of Bridge."""
+"""Test the exit status of a benchmark after internal errors of Bridge."""
 
 from __future__ import annotations
 

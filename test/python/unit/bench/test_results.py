@@ -1,4 +1,4 @@
-"""Results of `bridge bench`: saved, loaded, summarised and compared."""
+"""Test results of `bridge bench`: saved, loaded, summarised and compared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `bridge time` measures, and how it says so."""
+"""Test what `bridge time` measures, and how it says so."""
 
 from __future__ import annotations
 

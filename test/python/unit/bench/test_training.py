@@ -1,4 +1,4 @@
-"""A step of training, as `bridge bench` runs it: what it returns, undoes and compiles."""
+"""Test a step of training, as `bridge bench` runs it: what it returns, undoes and compiles."""
 
 from __future__ import annotations
 

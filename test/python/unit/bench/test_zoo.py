@@ -1,4 +1,4 @@
-"""The architectures that `bridge bench` runs."""
+"""Test the architectures that `bridge bench` runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An error in one line."""
+"""Test an error in one line."""
 
 from __future__ import annotations
 

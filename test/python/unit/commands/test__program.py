@@ -1,4 +1,4 @@
-"""What the commands read from a user's file."""
+"""Test what the commands read from a user's file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The line about what takes long."""
+"""Test the line about what takes long."""
 
 from __future__ import annotations
 

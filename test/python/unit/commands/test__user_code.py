@@ -1,4 +1,4 @@
-"""Code of a user's, which may end the process."""
+"""Test code of a user's, which may end the process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command `bridge bench`, without a GPU."""
+"""Test the command `bridge bench`, without a GPU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command `bridge explain`, with a stub for the compilation."""
+"""Test the command `bridge explain`, with a stub for the compilation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command `bridge export`, with a stub for the compilation."""
+"""Test the command `bridge export`, with a stub for the compilation."""
 
 from __future__ import annotations
 

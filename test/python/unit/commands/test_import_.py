@@ -1,4 +1,4 @@
-"""What `bridge import` makes its inputs from, and how it compares outputs."""
+"""Test what `bridge import` makes its inputs from, and how it compares outputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The configuration reference that `bridge options` prints."""
+"""Test the configuration reference that `bridge options` prints."""
 
 from __future__ import annotations
 

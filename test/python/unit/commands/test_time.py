@@ -1,4 +1,4 @@
-"""The command `bridge time`, with a stub for the measurements."""
+"""Test the command `bridge time`, with a stub for the measurements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operations and loops of affine IR, counted."""
+"""Test operations and loops of affine IR, counted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The dump of a compilation: what is in it, and that it can be replayed."""
+"""Test the dump of a compilation: what is in it, and that it can be replayed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""bridge.expect_fused and bridge.fuse_or_explain."""
+"""Test bridge.expect_fused and bridge.fuse_or_explain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""bridge.explain: what it says is what was compiled."""
+"""Test bridge.explain: what it says is what was compiled."""
 
 from __future__ import annotations
 

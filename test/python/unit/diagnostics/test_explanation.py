@@ -1,4 +1,4 @@
-"""The data of an explanation, as dictionaries, JSON, text and a file."""
+"""Test the data of an explanation, as dictionaries, JSON, text and a file."""
 
 from __future__ import annotations
 

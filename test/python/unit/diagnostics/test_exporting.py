@@ -1,4 +1,4 @@
-"""bridge.export: affine IR that leaves Bridge."""
+"""Test bridge.export: affine IR that leaves Bridge."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The first screen: figures before and after, groups by gain, and pairs that stayed apart in the user's words."""
+"""Test the first screen: figures before and after, groups by gain, and pairs that stayed apart in the user's words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which values of symbolic sizes let the passes make one kernel."""
+"""Test which values of symbolic sizes let the passes make one kernel."""
 
 from __future__ import annotations
 

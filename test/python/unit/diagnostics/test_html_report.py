@@ -1,4 +1,4 @@
-"""The HTML report: what is in the file, and what it does in a real browser."""
+"""Test the HTML report: what is in the file, and what it does in a real browser."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Iteration spaces of affine IR, drawn."""
+"""Test iteration spaces of affine IR, drawn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What compilations tell, sent on to dumps and to what explains them."""
+"""Test what compilations tell, sent on to dumps and to what explains them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is kept of a compilation while somebody is going to ask."""
+"""Test what is kept of a compilation while somebody is going to ask."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Expected times."""
+"""Test expected times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Places in IR as lines of the user's code."""
+"""Test places in IR as lines of the user's code."""
 
 from __future__ import annotations
 

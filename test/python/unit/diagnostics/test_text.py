@@ -1,4 +1,4 @@
-"""An explanation as text: its paragraphs, and what is left out of them."""
+"""Test an explanation as text: its paragraphs, and what is left out of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bridge in torch's own tools: TORCH_LOGS, TORCH_TRACE, TORCH_COMPILE_DEBUG, compile_times."""
+"""Test Bridge in torch's own tools: TORCH_LOGS, TORCH_TRACE, TORCH_COMPILE_DEBUG, compile_times."""
 
 from __future__ import annotations
 

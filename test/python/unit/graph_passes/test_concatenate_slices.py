@@ -1,4 +1,4 @@
-"""Slices that are written one after the other and fill a tensor: the graph, its values, and its kernels."""
+"""Test slices that are written one after the other and fill a tensor: the graph, its values, and its kernels."""
 
 from __future__ import annotations
 

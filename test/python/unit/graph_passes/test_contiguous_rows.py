@@ -1,4 +1,4 @@
-"""Values that are saved for the backward have contiguous rows where kernels reduce the rows."""
+"""Test that values that are saved for the backward have contiguous rows where kernels reduce the rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A scatter into the diagonal of a constant is a comparison of rows with columns, and has no kernel of its own."""
+"""Test that a scatter into the diagonal of a constant is a comparison of rows and columns, without its own kernel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What kernels to come will load, of small graphs."""
+"""Test what kernels to come will load, of small graphs."""
 
 from __future__ import annotations
 

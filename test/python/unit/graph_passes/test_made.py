@@ -1,4 +1,4 @@
-"""Nodes that a pass makes stand before another one, know their values, and can be erased again."""
+"""Test that nodes that a pass makes stand before another one, know their values, and can be erased again."""
 
 from __future__ import annotations
 

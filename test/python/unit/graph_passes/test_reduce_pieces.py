@@ -1,4 +1,4 @@
-"""Pieces of a concatenation that are reduced one with another: the values, and what is in memory."""
+"""Test pieces of a concatenation that are reduced one with another: the values, and what is in memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parts of a graph around its changes."""
+"""Test the parts of a graph around its changes."""
 
 from __future__ import annotations
 

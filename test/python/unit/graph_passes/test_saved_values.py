@@ -1,4 +1,4 @@
-"""Which values that a forward saves could be computed again from others, without a sum or a library call."""
+"""Test which values that a forward saves could be computed again from others, without a sum or a library call."""
 
 from __future__ import annotations
 

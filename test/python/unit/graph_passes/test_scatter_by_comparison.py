@@ -1,4 +1,4 @@
-"""A scatter of one element into each row of a constant is a comparison, and has no kernel of its own."""
+"""Test that a scatter of one element into each row of a constant is a comparison, and has no kernel of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Library calls that read the same value read one buffer, where Inductor would pad it and make a copy for each."""
+"""Test that library calls with the same value read one buffer, where Inductor would pad and copy it for each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Slices that move above the operations whose result they take a part of: the graph, its values, and its kernels."""
+"""Test slices that move above the operations whose result they take a part of.
+
+The graph, its values, and its kernels.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From which slices of its inputs an operation makes a slice of its result."""
+"""Test from which slices of its inputs an operation makes a slice of its result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values that are stored once, in the place of being computed again from several tensors by each kernel."""
+"""Test values that are stored once, in the place of being computed again from several tensors by each kernel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sets of independent kernels that have a reason to share a launch."""
+"""Test sets of independent kernels that have a reason to share a launch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which kernels have sums in groups of rows of another kernel, and what becomes of them."""
+"""Test which kernels have sums in groups of rows of another kernel, and what becomes of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which kernels store the rows of a tile in another order, and that they can go over them in that of the tile."""
+"""Test which kernels store the rows of a tile in another order, and that they can go over them in that of the tile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which kernels may add up columns of their rows."""
+"""Test which kernels may add up columns of their rows."""
 
 from __future__ import annotations
 

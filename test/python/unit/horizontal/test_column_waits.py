@@ -1,4 +1,4 @@
-"""Which kernels are divided, as only a part of them waits for sums of columns."""
+"""Test which kernels are divided, as only a part of them waits for sums of columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which kernels add up all elements of a tile, and what a part for each row costs what adds them up."""
+"""Test which kernels add up all elements of a tile, and what a part for each row costs what adds them up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which kernels gain by a common launch."""
+"""Test which kernels gain by a common launch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which kernels of a schedule wait for which, and whether merged ones still have an order."""
+"""Test which kernels of a schedule wait for which, and whether merged ones still have an order."""
 
 from __future__ import annotations
 

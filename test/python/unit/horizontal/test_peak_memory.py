@@ -1,4 +1,4 @@
-"""Launches that kernels share leave a graph's peak of memory as it was, and are as few as that allows."""
+"""Test that launches that kernels share leave a graph's peak of memory as it was, and are as few as that allows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels that stay apart after the affine fusion and are independent: one launch for them, without a GPU."""
+"""Test kernels that stay apart after the affine fusion and are independent: one launch for them, without a GPU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Slices of a tile's rows: how wide they are, and what loops go over them."""
+"""Test slices of a tile's rows: how wide they are, and what loops go over them."""
 
 from __future__ import annotations
 

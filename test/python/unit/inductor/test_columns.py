@@ -1,4 +1,4 @@
-"""Sums of columns, in two stages and as nodes of a kernel of rows."""
+"""Test sums of columns, in two stages and as nodes of a kernel of rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Bridge asks of torch.compile: versions, options, counters, and errors handed through."""
+"""Test what Bridge asks of torch.compile: versions, options, counters, and errors handed through."""
 
 import threading
 from types import SimpleNamespace

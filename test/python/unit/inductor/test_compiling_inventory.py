@@ -1,4 +1,4 @@
-"""All names that compiling needs are asked for, whether the tools are in use or not."""
+"""Test that all names that compiling needs are asked for, whether the tools are in use or not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Inductor's C++ code generator makes of a kernel, found out by a trial."""
+"""Test what Inductor's C++ code generator makes of a kernel, found out by a trial."""
 
 from __future__ import annotations
 

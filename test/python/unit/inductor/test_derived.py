@@ -1,4 +1,4 @@
-"""Code generators of derived classes: they take the place of torch's, whose classes stay as they are."""
+"""Test code generators of derived classes: they take the place of torch's, whose classes stay as they are."""
 
 from types import SimpleNamespace
 

@@ -1,4 +1,4 @@
-"""Loop nodes that ask if what they load equals something else."""
+"""Test loop nodes that ask if what they load equals something else."""
 
 from __future__ import annotations
 

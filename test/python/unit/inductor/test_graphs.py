@@ -1,4 +1,4 @@
-"""What nodes of an FX graph are to the code generators, and the notes that passes leave in a graph."""
+"""Test what nodes of an FX graph are to the code generators, and the notes that passes leave in a graph."""
 
 from types import SimpleNamespace
 

@@ -1,4 +1,4 @@
-"""Sums of columns inside groups of rows: what nodes are taken for, and their second stage."""
+"""Test sums of columns inside groups of rows: what nodes are taken for, and their second stage."""
 
 from __future__ import annotations
 

@@ -44,7 +44,9 @@ def not_returned(x, w):
 
 
 @pytest.mark.parametrize(
-    ("function", "sines"), [(returned, ["sin"]), (part_returned, ["sin"]), (not_returned, [])], ids=lambda v: str(v)
+    ("function", "sines"),
+    [(returned, ["sin"]), (part_returned, ["sin"]), (not_returned, [])],
+    ids=["returned", "a part", "not returned"],
 )
 def test_what_is_returned_and_saved_is_held(function, sines, held):
     compiled = functools.partial(backend, options={"training": True})

@@ -1,4 +1,4 @@
-"""The hook in which the passes over the graph run: beside the user's, in Bridge's compilations only."""
+"""Test the hook in which the passes over the graph run: beside the user's, in Bridge's compilations only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results that Inductor writes over an input, as the emitted code has them."""
+"""Test results that Inductor writes over an input, as the emitted code has them."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""What diagnostics see of Inductor's kernels: names, sources, shapes, lines of the user's."""
+"""Test what diagnostics see of Inductor's kernels: names, sources, shapes, lines of the user's."""
 
 from types import SimpleNamespace
 

@@ -1,4 +1,4 @@
-"""Instructions of kernels, where arithmetic takes longer than memory."""
+"""Test instructions of kernels, where arithmetic takes longer than memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The names of torch that Bridge uses: all are in the inventory, and torch has them as it says."""
+"""Test the names of torch that Bridge uses: all are in the inventory, and torch has them as it says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The layouts of buffers, and which have none."""
+"""Test the layouts of buffers, and which have none."""
 
 from __future__ import annotations
 

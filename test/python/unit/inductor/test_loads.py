@@ -1,4 +1,4 @@
-"""How many bytes kernels load."""
+"""Test how many bytes kernels load."""
 
 from __future__ import annotations
 

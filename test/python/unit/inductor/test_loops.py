@@ -1,4 +1,4 @@
-"""The loops of scheduler nodes: what replacing them changes, and that all of it is undone."""
+"""Test the loops of scheduler nodes: what replacing them changes, and that all of it is undone."""
 
 import contextlib
 from types import SimpleNamespace

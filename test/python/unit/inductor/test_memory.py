@@ -1,4 +1,4 @@
-"""Bytes that are live in a schedule, counted by hand for a few matrix products."""
+"""Test bytes that are live in a schedule, counted by hand for a few matrix products."""
 
 import pytest
 import torch

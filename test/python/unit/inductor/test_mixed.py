@@ -1,4 +1,4 @@
-"""Reductions of rows and columns that Inductor computes in one mix-order kernel, and what it then drops."""
+"""Test reductions of rows and columns that Inductor computes in one mix-order kernel, and what it then drops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options of torch's that change results: each is obeyed in what Bridge fuses, or nothing is fused."""
+"""Test options of torch's that change results: each is obeyed in what Bridge fuses, or nothing is fused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Undo of what Bridge replaces in torch (bridge/inductor/patches.py), and classes that stay as they are."""
+"""Test undo of what Bridge replaces in torch (bridge/inductor/patches.py), and classes that stay as they are."""
 
 import ast
 import types

@@ -1,4 +1,4 @@
-"""Sums over planes: what first stages are taken for, the loops of both stages, and what is undone."""
+"""Test sums over planes: what first stages are taken for, the loops of both stages, and what is undone."""
 
 from __future__ import annotations
 

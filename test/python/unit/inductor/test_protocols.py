@@ -1,4 +1,4 @@
-"""Protocols of Inductor's objects: torch's classes have what Bridge names in them."""
+"""Test protocols of Inductor's objects: torch's classes have what Bridge names in them."""
 
 import dis
 import inspect

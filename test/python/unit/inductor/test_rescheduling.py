@@ -1,4 +1,4 @@
-"""A graph that is scheduled again: the containers that it had before are back, and what was removed is there."""
+"""Test a graph that is scheduled again: the containers that it had before are back, and what was removed is there."""
 
 from types import SimpleNamespace
 

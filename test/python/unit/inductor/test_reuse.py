@@ -1,4 +1,4 @@
-"""Peak that decides what the wrapper keeps: without what has no memory of its own."""
+"""Test peak that decides what the wrapper keeps: without what has no memory of its own."""
 
 from types import SimpleNamespace
 

@@ -1,4 +1,7 @@
-"""Orders of rows in which those of a group follow each other: which there are, and what loops and sums have them."""
+"""Test orders of rows in which those of a group follow each other.
+
+Which there are, and what loops and sums have them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Accesses of elements side by side that are apart in memory."""
+"""Test accesses of elements side by side that are apart in memory."""
 
 from __future__ import annotations
 

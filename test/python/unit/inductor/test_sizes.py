@@ -1,4 +1,4 @@
-"""What is known of symbolic sizes, and how index expressions step over loops and divide them."""
+"""Test what is known of symbolic sizes, and how index expressions step over loops and divide them."""
 
 from types import SimpleNamespace
 

@@ -1,4 +1,4 @@
-"""Who sees the strides of a graph's results, and in which order tensors lie in memory."""
+"""Test who sees the strides of a graph's results, and in which order tensors lie in memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which element of a tile, by row and column, a loop node accesses."""
+"""Test which element of a tile, by row and column, a loop node accesses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names that only the tools need are not asked for where a graph is compiled."""
+"""Test that names that only the tools need are not asked for where a graph is compiled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LoopBody -> affine -> LoopBody of Inductor's own nodes: the same accesses, ranges and numbers.
+"""Test LoopBody -> affine -> LoopBody of Inductor's own nodes: the same accesses, ranges and numbers.
 
 Each graph is compiled for the CPU twice, plainly and with the body of every loop node replaced by the one
 that comes back from its translation, after no pass or after canonicalize and CSE.

@@ -1,4 +1,4 @@
-"""Which loads are of what other lanes store, and which segment of the row that is."""
+"""Test which loads are of what other lanes store, and which segment of the row that is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows along which memory is far apart stay in Inductor's tiles, which have many; so does what gains nothing."""
+"""Test that rows along which memory is far apart stay in Inductor's tiles of many rows, and what gains nothing too."""
 
 from __future__ import annotations
 

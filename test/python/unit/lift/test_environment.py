@@ -1,4 +1,4 @@
-"""What the lift of a reduction may ask of an evaluator, and what IR values outside the loops mean by default."""
+"""Test what the lift of a reduction may ask of an evaluator, and what IR values outside the loops mean by default."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What SSA values become in Inductor's `ops`: loads, constants, guards, roundings, and reductions over segments."""
+"""Test what SSA values become in Inductor's `ops`.
+
+Loads, constants, guards, roundings, and reductions over segments.
+"""
 
 from __future__ import annotations
 

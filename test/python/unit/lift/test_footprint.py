@@ -1,4 +1,4 @@
-"""What a band iteration keeps: the registers of every element that its reductions load."""
+"""Test what a band iteration keeps: the registers of every element that its reductions load."""
 
 from __future__ import annotations
 

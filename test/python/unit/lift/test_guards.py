@@ -1,4 +1,4 @@
-"""What a lane may do where the guard around it is off."""
+"""Test what a lane may do where the guard around it is off."""
 
 from __future__ import annotations
 

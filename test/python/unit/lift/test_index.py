@@ -1,4 +1,4 @@
-"""Affine maps and sets as sympy expressions: with the values that MLIR gives them."""
+"""Test affine maps and sets as sympy expressions: with the values that MLIR gives them."""
 
 from __future__ import annotations
 

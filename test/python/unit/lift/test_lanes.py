@@ -1,4 +1,4 @@
-"""Loops around a store: which are the band's and which are lanes of a row, and the digits of a lane's number."""
+"""Test loops around a store: which are the band's and which are lanes of a row, and the digits of a lane's number."""
 
 from __future__ import annotations
 

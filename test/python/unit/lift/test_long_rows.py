@@ -1,4 +1,4 @@
-"""What a kernel of longer rows loses, and the registers of its threads."""
+"""Test what a kernel of longer rows loses, and the registers of its threads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The order of a kernel's rows where memory is far apart along them."""
+"""Test the order of a kernel's rows where memory is far apart along them."""
 
 from __future__ import annotations
 

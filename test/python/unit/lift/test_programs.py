@@ -1,4 +1,4 @@
-"""What kernels of few rows lose, which leave multiprocessors idle."""
+"""Test what kernels of few rows lose, which leave multiprocessors idle."""
 
 from __future__ import annotations
 

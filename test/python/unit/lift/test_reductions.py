@@ -1,4 +1,4 @@
-"""What a loop that carries values becomes: one reduction of Inductor's, after the pieces that a split made."""
+"""Test what a loop that carries values becomes: one reduction of Inductor's, after the pieces that a split made."""
 
 from __future__ import annotations
 

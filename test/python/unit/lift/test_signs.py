@@ -1,4 +1,4 @@
-"""Which integers are unsigned: a constant is what it is used with."""
+"""Test which integers are unsigned: a constant is what it is used with."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one iteration of a band computes for all lanes, each of them computes where nothing else is reduced."""
+"""Test that each lane computes what one iteration of a band computes for all, where nothing else is reduced."""
 
 from __future__ import annotations
 

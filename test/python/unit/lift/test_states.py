@@ -1,4 +1,4 @@
-"""What a lane does by itself whose state is several values: arithmetic on all that it combines."""
+"""Test what a lane does by itself whose state is several values: arithmetic on all that it combines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one kernel takes that computes values again."""
+"""Test what one kernel takes that computes values again."""
 
 from __future__ import annotations
 

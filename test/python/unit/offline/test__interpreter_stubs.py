@@ -1,4 +1,4 @@
-"""What corrects Triton's interpreter: conversions, the order of reductions, and that nothing stays patched."""
+"""Test what corrects Triton's interpreter: conversions, the order of reductions, and that nothing stays patched."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What moves a traced graph to a GPU that is not there: devices, fake tensors, constants and attention."""
+"""Test what moves a traced graph to a GPU that is not there: devices, fake tensors, constants and attention."""
 
 from __future__ import annotations
 

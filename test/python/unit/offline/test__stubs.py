@@ -1,4 +1,4 @@
-"""What makes a process look like one with a GPU: what is said of it, and that nothing is left behind."""
+"""Test what makes a process look like one with a GPU: what is said of it, and that nothing is left behind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What describes a GPU that is not there: how an architecture may be written, and what is refused."""
+"""Test what describes a GPU that is not there: how an architecture may be written, and what is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of ``bridge.offline``: no GPU is needed, nor used where there is one."""
+"""Test ``bridge.offline``: no GPU is needed, nor used where there is one."""
 
 import contextlib
 import os

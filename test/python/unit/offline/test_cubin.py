@@ -1,4 +1,4 @@
-"""Fused kernels compile to cubins for GPUs that are not there, without spills."""
+"""Test that fused kernels compile to cubins for GPUs that are not there, without spills."""
 
 import pytest
 import torch

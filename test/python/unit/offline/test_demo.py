@@ -1,4 +1,4 @@
-"""What the demonstration prints and measures, without a compilation."""
+"""Test what the demonstration prints and measures, without a compilation."""
 
 from __future__ import annotations
 

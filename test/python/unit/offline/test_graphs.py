@@ -1,4 +1,4 @@
-"""The graphs that a program compiles."""
+"""Test the graphs that a program compiles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels in Triton's interpreter, compared with eager."""
+"""Test kernels in Triton's interpreter, compared with eager."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CPU versions of libdevice's functions: what they compute, and how they take the place of Triton's stubs."""
+"""Test CPU versions of libdevice's functions: what they compute, and how they take the place of Triton's stubs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loads and stores of kernels, counted."""
+"""Test loads and stores of kernels, counted."""
 
 from __future__ import annotations
 

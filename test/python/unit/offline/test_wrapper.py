@@ -1,4 +1,4 @@
-"""What is read from a wrapper: its kernels, launches and library calls."""
+"""Test what is read from a wrapper: its kernels, launches and library calls."""
 
 from __future__ import annotations
 

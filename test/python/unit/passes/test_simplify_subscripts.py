@@ -1,4 +1,4 @@
-"""The short form that `bridge-simplify-subscripts` gives subscripts is of the same number in every iteration."""
+"""Test that the short form of `bridge-simplify-subscripts` is the same number in every iteration."""
 
 from __future__ import annotations
 

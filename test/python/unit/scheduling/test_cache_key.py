@@ -1,4 +1,4 @@
-"""Inductor's graph caches with Bridge: nothing is served to the wrong compilation, and the right one hits."""
+"""Test Inductor's graph caches with Bridge: nothing is served to the wrong compilation, and the right one hits."""
 
 from __future__ import annotations
 

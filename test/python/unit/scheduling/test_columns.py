@@ -1,4 +1,4 @@
-"""The step that gives kernels of rows the columns: what stands in the report, and what is undone."""
+"""Test the step that gives kernels of rows the columns: what stands in the report, and what is undone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a commit refuses before it changes anything, and what it knows of the bands that became kernels."""
+"""Test what a commit refuses before it changes anything, and what it knows of the bands that became kernels."""
 
 from __future__ import annotations
 

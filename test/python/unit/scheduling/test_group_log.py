@@ -1,4 +1,4 @@
-"""What a group's log makes of the results of its stages."""
+"""Test what a group's log makes of the results of its stages."""
 
 from __future__ import annotations
 

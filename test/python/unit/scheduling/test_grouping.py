@@ -1,4 +1,4 @@
-"""Which kernels meet in a group, and whether rows take over what would have tiles alone; without a GPU."""
+"""Test which kernels meet in a group, and whether rows take over what would have tiles alone; without a GPU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Bridge changes of Inductor is changed for its own compilations only."""
+"""Test that what Bridge changes of Inductor is changed for its own compilations only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which kernels get other loops alone only after sums of columns."""
+"""Test which kernels get other loops alone only after sums of columns."""
 
 from __future__ import annotations
 

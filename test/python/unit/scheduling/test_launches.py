@@ -1,4 +1,4 @@
-"""Kernels that overwrite buffers that they do not own (a cache of keys and values) share launches, and nothing more."""
+"""Test that kernels which overwrite buffers of others (a cache of keys and values) share launches, and nothing more."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the logs of a graph's groups are numbered by, and what they add to the report."""
+"""Test what the logs of a graph's groups are numbered by, and what they add to the report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sizes that no guard speaks of: a group is refused with the relation of them under which it would be fused."""
+"""Test sizes that no guard speaks of: a group is refused with the relation of them under which it would be fused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of Inductor's mix-order kernels in kernels with others; where they are not, the kernels are Inductor's again."""
+"""Test rows of Inductor's mix-order kernels in kernels with others; where they are not, the kernels are put back."""
 
 from __future__ import annotations
 

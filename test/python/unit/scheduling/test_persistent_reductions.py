@@ -1,4 +1,4 @@
-"""Kernels that Bridge does not fuse and that read their rows several times: which are kept in registers."""
+"""Test kernels that Bridge does not fuse and that read their rows several times: which are kept in registers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A group that is tried with its sums over planes: what changes meanwhile, what comes back, what saves too little."""
+"""Test a group that is tried with its sums over planes.
+
+What changes meanwhile, what comes back, what saves too little.
+"""
 
 from __future__ import annotations
 

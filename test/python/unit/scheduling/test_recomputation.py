@@ -1,4 +1,4 @@
-"""Saved values that a backward's kernels could compute by themselves are noted in the report."""
+"""Test that saved values that a backward's kernels could compute by themselves are noted in the report."""
 
 from __future__ import annotations
 

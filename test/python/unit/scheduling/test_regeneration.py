@@ -1,4 +1,4 @@
-"""What generates a graph's code a second time: from a new schedule, with the graph as it was before the first."""
+"""Test what generates a graph's code a second time: from a new schedule, with the graph as it was before the first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the stages of a group hand on: remarks of the passes, and bands that became kernels."""
+"""Test what the stages of a group hand on: remarks of the passes, and bands that became kernels."""
 
 from __future__ import annotations
 

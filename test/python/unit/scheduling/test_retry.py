@@ -1,4 +1,4 @@
-"""Groups that are tried again without one of their kernels."""
+"""Test groups that are tried again without one of their kernels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a report says of a whole graph, in the groups and outside of them."""
+"""Test what a report says of a whole graph, in the groups and outside of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the passes make of a group's translation, and the loops that the lift gives back."""
+"""Test what the passes make of a group's translation, and the loops that the lift gives back."""
 
 from __future__ import annotations
 

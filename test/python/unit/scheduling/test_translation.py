@@ -1,4 +1,4 @@
-"""What a group's translation is: its nodes by name and their affine function, within the limits of the options."""
+"""Test what a group's translation is: its nodes by name and their affine function, within the limits of the options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a server's log says of a graph, and the files with the reports."""
+"""Test what a server's log says of a graph, and the files with the reports."""
 
 from __future__ import annotations
 

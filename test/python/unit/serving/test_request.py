@@ -1,4 +1,4 @@
-"""What asks for Bridge in a server."""
+"""Test what asks for Bridge in a server."""
 
 from __future__ import annotations
 

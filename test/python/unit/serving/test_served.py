@@ -1,4 +1,7 @@
-"""Bridge in the compilations of a server's configuration: Inductor's hooks, without a scope of Bridge's around them."""
+"""Test Bridge in the compilations of a server's configuration.
+
+Inductor's hooks, without a scope of Bridge's around them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SGLang's plug-in, and a compilation as SGLang asks for it."""
+"""Test SGLang's plug-in, and a compilation as SGLang asks for it."""
 
 from __future__ import annotations
 

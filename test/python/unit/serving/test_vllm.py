@@ -1,4 +1,4 @@
-"""vLLM's plug-in, with stand-ins for what it wraps; test/vllm has the tests with vLLM itself."""
+"""Test vLLM's plug-in, with stand-ins for what it wraps; test/vllm has the tests with vLLM itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Any error in any step, at one kernel or one group: that is left alone, and the compilation is no worse for it."""
+"""Test any error in any step, at one kernel or one group.
+
+That is left alone, and the compilation is no worse for it.
+"""
 
 from __future__ import annotations
 

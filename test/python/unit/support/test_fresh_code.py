@@ -1,4 +1,4 @@
-"""Functions that Dynamo has never seen: what they call, and what they share."""
+"""Test functions that Dynamo has never seen: what they call, and what they share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the system refused, in words."""
+"""Test what the system refused, in words."""
 
 from __future__ import annotations
 

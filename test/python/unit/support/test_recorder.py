@@ -1,4 +1,4 @@
-"""The interface of recorders, and what takes the stages that nobody is to see."""
+"""Test the interface of recorders, and what takes the stages that nobody is to see."""
 
 from __future__ import annotations
 

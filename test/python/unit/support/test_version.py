@@ -1,4 +1,4 @@
-"""The package's version: of what is installed, else of the source tree."""
+"""Test the package's version: of what is installed, else of the source tree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Inductor's flag `benchmark_fusion`: what is fused is what is faster."""
+"""Test Inductor's flag `benchmark_fusion`: what is fused is what is faster."""
 
 from __future__ import annotations
 

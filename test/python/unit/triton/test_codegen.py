@@ -1,4 +1,7 @@
-"""Options of Inductor's that its Triton code depends on: what Bridge emits under them compiles, and nothing fails."""
+"""Test options of Inductor's that its Triton code depends on.
+
+What Bridge emits under them compiles, and nothing fails.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Triton kernels of rows that add up columns, and those that add up what they leave."""
+"""Test Triton kernels of rows that add up columns, and those that add up what they leave."""
 
 from __future__ import annotations
 

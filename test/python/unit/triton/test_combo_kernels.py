@@ -1,4 +1,4 @@
-"""What decides on one launch for several kernels: tiles of two dimensions, persistence, blocks of their own."""
+"""Test what decides on one launch for several kernels: tiles of two dimensions, persistence, blocks of their own."""
 
 from __future__ import annotations
 

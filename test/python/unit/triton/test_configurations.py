@@ -1,4 +1,4 @@
-"""The configurations that a shared launch tries: no block is compiled for fewer warps than it may take."""
+"""Test the configurations that a shared launch tries: no block is compiled for fewer warps than it may take."""
 
 from __future__ import annotations
 

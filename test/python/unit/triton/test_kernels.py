@@ -1,4 +1,4 @@
-"""What Bridge adds to a Triton kernel: rows that are kept, and stores under masks of their own."""
+"""Test what Bridge adds to a Triton kernel: rows that are kept, and stores under masks of their own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decisions by what a kernel keeps and moves: whether a row is kept, blocks of rows, and bytes."""
+"""Test decisions by what a kernel keeps and moves: whether a row is kept, blocks of rows, and bytes."""
 
 from __future__ import annotations
 

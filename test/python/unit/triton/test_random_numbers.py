@@ -1,4 +1,4 @@
-"""Kernels of all shapes draw the same random number of a seed and an offset."""
+"""Test that kernels of all shapes draw the same random number of a seed and an offset."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows with something after them in memory that all their lanes share: one store of both."""
+"""Test rows with something after them in memory that all their lanes share: one store of both."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows whose lanes step by two: one access of twice the width, where every address of it is inside the buffer."""
+"""Test rows whose lanes step by two: one access of twice the width, where every address of it is inside the buffer."""
 
 from __future__ import annotations
 

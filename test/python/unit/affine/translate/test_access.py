@@ -1,4 +1,4 @@
-"""Delinearisation: subscripts that are in bounds, so that equal addresses have equal subscripts."""
+"""Test delinearisation: subscripts that are in bounds, so that equal addresses have equal subscripts."""
 
 import itertools
 from typing import Any

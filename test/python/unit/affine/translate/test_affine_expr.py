@@ -1,4 +1,4 @@
-"""Index expressions of sympy become affine expressions, or are refused."""
+"""Test that index expressions of sympy become affine expressions, or are refused."""
 
 from __future__ import annotations
 

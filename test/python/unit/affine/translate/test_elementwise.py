@@ -1,4 +1,4 @@
-"""Every operation of Inductor's OpsHandler has a translation that lifts back, or a named refusal."""
+"""Test that every operation of Inductor's OpsHandler has a translation that lifts back, or a named refusal."""
 
 import inspect
 from types import SimpleNamespace

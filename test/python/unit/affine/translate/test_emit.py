@@ -1,4 +1,4 @@
-"""Masked blocks and memory accesses: translated and lifted back, or refused by name."""
+"""Test masked blocks and memory accesses: translated and lifted back, or refused by name."""
 
 import pytest
 import sympy

@@ -1,4 +1,4 @@
-"""Loads at places that depend on data: translated and lifted back, or refused by name."""
+"""Test loads at places that depend on data: translated and lifted back, or refused by name."""
 
 from __future__ import annotations
 

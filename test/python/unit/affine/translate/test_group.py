@@ -1,4 +1,4 @@
-"""Groups of nodes as one function."""
+"""Test groups of nodes as one function."""
 
 from __future__ import annotations
 

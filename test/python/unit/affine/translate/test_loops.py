@@ -1,4 +1,4 @@
-"""Rows that are cut into the parts of the smallest."""
+"""Test rows that are cut into the parts of the smallest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sizes that are known to be multiples of a number."""
+"""Test sizes that are known to be multiples of a number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loops of which one iteration has what one of another node reads."""
+"""Test loops of which one iteration has what one of another node reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Indices with a largest, a smallest or an absolute value: computed by operations on integers, or refused."""
+"""Test indices with a largest, a smallest or an absolute value: computed by operations on integers, or refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reductions: translated and lifted back, or refused by name."""
+"""Test reductions: translated and lifted back, or refused by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loops over the blocks of a tile, of which something is reduced along several axes."""
+"""Test loops over the blocks of a tile, of which something is reduced along several axes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the trace of a loop body keeps, and which bodies it refuses."""
+"""Test what the trace of a loop body keeps, and which bodies it refuses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`bridge bench --corpus`, on a corpus of two programs of our own in the folders that the public one has."""
+"""Test `bridge bench --corpus`, on a corpus of two programs of our own in the folders that the public one has."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Patterns of a corpus, compiled without a GPU."""
+"""Test patterns of a corpus, compiled without a GPU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One process at a time on the GPU."""
+"""Test one process at a time on the GPU."""
 
 from __future__ import annotations
 

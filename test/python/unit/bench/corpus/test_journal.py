@@ -1,4 +1,4 @@
-"""The journal of a run over a corpus."""
+"""Test the journal of a run over a corpus."""
 
 from __future__ import annotations
 

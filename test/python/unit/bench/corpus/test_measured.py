@@ -1,4 +1,4 @@
-"""Patterns measured, with a stub for the GPU."""
+"""Test patterns measured, with a stub for the GPU."""
 
 from __future__ import annotations
 

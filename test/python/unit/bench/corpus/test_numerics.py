@@ -1,4 +1,4 @@
-"""Errors of the results of patterns."""
+"""Test errors of the results of patterns."""
 
 from __future__ import annotations
 

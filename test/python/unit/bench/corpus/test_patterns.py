@@ -1,4 +1,4 @@
-"""Patterns of a corpus: their names and inputs."""
+"""Test patterns of a corpus: their names and inputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Processes that compile patterns."""
+"""Test processes that compile patterns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables of what a corpus became."""
+"""Test tables of what a corpus became."""
 
 from __future__ import annotations
 

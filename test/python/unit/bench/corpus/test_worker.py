@@ -1,4 +1,4 @@
-"""The process that makes a record of each pattern."""
+"""Test the process that makes a record of each pattern."""
 
 from __future__ import annotations
 
