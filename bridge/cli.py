@@ -34,7 +34,7 @@ def command_modules() -> list[ModuleType]:
 
 
 class _Version(argparse.Action):
-    """Prints Bridge's version, and the versions of torch that it is tested with."""
+    """Print Bridge's version, and the versions of torch that it is tested with."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         from .inductor import tested_versions  # loads torch

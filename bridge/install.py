@@ -37,7 +37,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 class enabled(contextlib.ContextDecorator):
-    """As `install`, for what this thread compiles inside the block (or the decorated function).
+    """Do as `install` does, for what this thread compiles inside the block (or the decorated function).
 
     `with bridge.enabled() as report:` gives the report of all of it.  Without `with` nothing is turned on, and a
     warning says so.  Blocks nest; the innermost's options count.  A backward that is compiled after the block is plain

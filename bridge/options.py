@@ -40,7 +40,7 @@ def default_pipeline(
 
 
 class OptionError(ValueError):
-    """An option that is unknown or has a bad value; the message names it and what is valid."""
+    """Signal an option that is unknown or has a bad value; the message names it and what is valid."""
 
 
 #: A value of an option of Bridge's.

@@ -1,4 +1,4 @@
-"""Why a fusion did not happen: one enum for C++ remarks and Python, and the exception that carries it."""
+"""Name why a fusion did not happen: one enum for C++ remarks and Python, and the exception that carries it."""
 
 from __future__ import annotations
 
@@ -277,7 +277,7 @@ TRAINING_HINT = (
 
 @dataclass
 class Refusal:
-    """A kernel or a group that Bridge leaves alone, and why."""
+    """Hold a kernel or a group that Bridge leaves alone, and why."""
 
     nodes: list[str]
     reason: Reason
@@ -285,7 +285,7 @@ class Refusal:
 
 
 class Unsupported(Exception):
-    """A named refusal: the nodes stay exactly as Inductor had them, and the reason is counted."""
+    """Signal a named refusal: the nodes stay exactly as Inductor had them, and the reason is counted."""
 
     def __init__(self, reason: Reason, detail: str):
         super().__init__(f"[{reason.name}] {detail}")
@@ -294,4 +294,4 @@ class Unsupported(Exception):
 
 
 class InvariantError(AssertionError):
-    """Something that this package guarantees does not hold: a bug here, raised in strict mode."""
+    """Signal that something does not hold that this package guarantees: a bug here, raised in strict mode."""

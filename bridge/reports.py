@@ -36,7 +36,7 @@ FAULTS = frozenset(
 
 @dataclass(frozen=True)
 class Counterexample:
-    """Why two loops must not meet: two iterations and the element that they collide on.
+    """Hold why two loops must not meet: two iterations and the element that they collide on.
 
     reason / text / location: of the remark; accesses: what the first and the second do, as (words, location).
     """
@@ -60,7 +60,7 @@ class NodeName:
 
 @dataclass(frozen=True)
 class KernelReport:
-    """A kernel of generated code.
+    """Hold a kernel of generated code.
 
     nodes: its scheduler nodes; moved: bytes that it moves at typical sizes, by buffer (of a kernel in several groups
     each has a share, by what it moved before); written: buffers that it writes; launch: name of the launch that it is
@@ -123,7 +123,7 @@ class Done:
 
 @dataclass(frozen=True)
 class GroupReport:
-    """One group of kernels, as it was left.
+    """Hold one group of kernels, as it was left.
 
     nodes: scheduler nodes in it, none of which another group has; fused: whether at least one kernel of Bridge's came
     out; done: what was done;
@@ -186,7 +186,7 @@ class GroupReport:
 
 @dataclass
 class Report:
-    """The groups of one compilation (of every graph in it) and the kernels that could not take part.
+    """Hold the groups of one compilation (of every graph in it) and the kernels that could not take part.
 
     graphs: how many graphs Inductor scheduled, none where they all came from its cache;
     kernels_before / kernels_after: kernels that code is generated for, library calls not counted; each of

@@ -32,7 +32,7 @@ _PLAIN = frozenset({"__version__", "config"})
 
 
 class _Unquoted(str):
-    """An annotation as text, which a signature prints without quotes."""
+    """Hold an annotation as text, which a signature prints without quotes."""
 
     __slots__ = ()
 

@@ -114,7 +114,7 @@ def batches(x: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Example:
-    """A function, and what it is compiled with; shapes: of random numbers, or a number of indices.
+    """Hold a function, and what it is compiled with; shapes: of random numbers, or a number of indices.
 
     options: of Bridge's; inductor: of Inductor's; dynamic: as of torch.compile; training: with gradients, on the CPU.
     """

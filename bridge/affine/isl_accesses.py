@@ -16,7 +16,7 @@ _READ, _WRITE, _GATHER = "affine.load", "affine.store", "bridge.gather"
 
 @dataclass
 class AccessRelation:
-    """One load or store.
+    """Hold one load or store.
 
     memref: the number of the argument; loops: those around it, outermost first; domain: what each loop and guard
     around it says of the iteration; subscripts: of the element.
@@ -42,7 +42,7 @@ class AccessRelation:
 
 @dataclass
 class FunctionAccesses:
-    """All accesses of a function, with names for its induction variables and sizes.
+    """Hold all accesses of a function, with names for its induction variables and sizes.
 
     gathered: the numbers of the arguments that are read at places which depend on data.
     """

@@ -12,7 +12,7 @@ from .mlir_runtime import ir, passmanager
 
 @dataclass(frozen=True)
 class Remark:
-    """A refusal of a pass: reason, text, and where; notes: an example of a dependence, as (text, location)."""
+    """Hold a refusal of a pass: reason, text, and where; notes: an example of a dependence, as (text, location)."""
 
     reason: str
     text: str

@@ -32,7 +32,7 @@ STEPS = 8
 
 @dataclass(frozen=True)
 class Sizes:
-    """The sizes of the inputs of all models.
+    """Hold the sizes of the inputs of all models.
 
     prompt: tokens of a prompt; sequences, encoded: number of sequences for an encoder, and tokens of each; cached,
     cache: tokens in a static cache, and its capacity; images: in a batch, or samples for a diffusion model.

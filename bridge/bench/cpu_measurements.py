@@ -14,7 +14,7 @@ from .gpu_measurements import Launch
 
 @dataclass(frozen=True)
 class Replay:
-    """Stands for a CUDA graph: a call that may be repeated."""
+    """Stand for a CUDA graph: a call that may be repeated."""
 
     replay: Callable[[], object]
 

@@ -29,7 +29,7 @@ def embed_time(steps: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 class Block(nn.Module):
-    """Attention and a perceptron; the condition gives both their shift, scale and gate."""
+    """Compute attention and a perceptron; the condition gives both their shift, scale and gate."""
 
     def __init__(self, width: int, heads: int):
         super().__init__()
@@ -54,7 +54,7 @@ class Block(nn.Module):
 
 
 class DiffusionTransformer(nn.Module):
-    """Predicts the noise in latent images of (batch, channels, size, size) at time steps of (batch,)."""
+    """Predict the noise in latent images of (batch, channels, size, size) at time steps of (batch,)."""
 
     def __init__(self, size: int, patch: int, channels: int, width: int, heads: int, depth: int):
         super().__init__()

@@ -18,7 +18,7 @@ _NOT_EXACT = (RuntimeError, TypeError, NotImplementedError)
 
 
 class _InDouble(TorchDispatchMode):
-    """Runs every operation on floating-point numbers in float64, but those that change an operand of theirs."""
+    """Run every operation on floating-point numbers in float64, but those that change an operand of theirs."""
 
     def __torch_dispatch__(
         self, func: Any, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None

@@ -33,7 +33,7 @@ _HEAD = """\
 
 @dataclass(frozen=True)
 class Finding:
-    """Launches of Triton kernels for a case, by compiler, and the report of Bridge's compilation."""
+    """Hold launches of Triton kernels for a case, by compiler, and the report of Bridge's compilation."""
 
     case: str
     inductor: int

@@ -18,7 +18,7 @@ Tensors: TypeAlias = torch.Tensor | Sequence[torch.Tensor]
 
 
 class Launch(NamedTuple):
-    """One kernel, or one copy or fill, on the GPU; its time in microseconds."""
+    """Hold one kernel, or one copy or fill, on the GPU; its time in microseconds."""
 
     name: str
     us: float
@@ -95,7 +95,7 @@ def _nothing() -> None:
 
 
 class Replayed(NamedTuple):
-    """A CUDA graph of so many calls, with what they returned: it owns the memory."""
+    """Hold a CUDA graph of so many calls, with what they returned: it owns the memory."""
 
     graph: torch.cuda.CUDAGraph
     kept: object

@@ -81,12 +81,12 @@ _AS_A_BENCHMARK = Plan()
 
 
 class CompilerFailed(RuntimeError):
-    """A case that a compiler cannot compile or run; says which, and whether it is Bridge's doing."""
+    """Signal a case that a compiler cannot compile or run; says which, and whether it is Bridge's doing."""
 
 
 @dataclass
 class _Compiled:
-    """A case as one compiler has it; the graph runs all steps of the case."""
+    """Hold a case as one compiler has it; the graph runs all steps of the case."""
 
     seconds: list[float]
     error: float

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Counts:
-    """Of each graph (kernels of generated code, bytes that they move for typical sizes); library calls are left out."""
+    """Hold, of each graph, (kernels of generated code, bytes they move for typical sizes), without library calls."""
 
     graphs: dict[object, tuple[int, int]] = field(default_factory=dict)
 
@@ -40,7 +40,7 @@ class Counts:
 
 
 class _Look:
-    """A scheduler pass that looks and changes nothing."""
+    """Look at a schedule, and change nothing."""
 
     def __init__(self, counts: Counts):
         self.counts = counts
@@ -57,7 +57,7 @@ class _Look:
 
 
 class _Listener:
-    """A recorder that also counts what Bridge has made of a graph."""
+    """Record, and also count, what Bridge has made of a graph."""
 
     def __init__(self, counts: Counts, other: recorder.Recorder):
         self.counts, self.other = counts, other

@@ -31,7 +31,7 @@ _STYLE = {"font.size": 8, "svg.fonttype": "none", "svg.hashsalt": "bridge"}
 
 @dataclass(frozen=True)
 class Axis:
-    """What the bars are along: from and to which ratio; a line marks 1."""
+    """Say what the bars are along: from and to which ratio; a line marks 1."""
 
     start: float
     end: float
@@ -39,7 +39,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Bars:
-    """One case: its name, (ratio, spread) of each series, and what stands at the end of its line."""
+    """Hold one case: its name, (ratio, spread) of each series, and what stands at the end of its line."""
 
     name: str
     values: list[tuple[float, float]]

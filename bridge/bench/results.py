@@ -18,7 +18,7 @@ ERROR_SLACK = 1.5
 
 @dataclass(frozen=True)
 class Side:
-    """What one compiler made of a case.
+    """Hold what one compiler made of a case.
 
     launches: kernels, copies and fills of one call; triton_launches: those that Inductor generated; total_us: time of
     one call in a CUDA graph; triton_us: of that, in generated kernels; compile_s: first call, caches empty;
@@ -40,7 +40,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Result:
-    """A case, both sides of it, and how sure its times are.
+    """Hold a case, both sides of it, and how sure its times are.
 
     ratio: Bridge's total time over Inductor's, median over rounds in which each ran once; spread: half of the
     range that the middle half of these ratios takes; triton_ratio, triton_spread: the same of the generated kernels;
@@ -74,7 +74,7 @@ class Result:
 
 @dataclass
 class Run:
-    """All of a run; failed: why, by the case's name; left_out: cases for which the time did not suffice."""
+    """Hold all of a run; failed: why, by the case's name; left_out: cases for which the time did not suffice."""
 
     heading: dict[str, str]
     results: list[Result] = field(default_factory=list)

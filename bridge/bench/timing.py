@@ -23,7 +23,7 @@ from .results import Result
 
 @dataclass(frozen=True)
 class Timing:
-    """What was measured of one function: compared with what its errors are."""
+    """Hold what was measured of one function: compared with what its errors are."""
 
     name: str
     device: str

@@ -17,7 +17,7 @@ LEARNING_RATE = 1e-5
 
 
 class Step:
-    """One step of a module with AdamW; forward with backward, and the update, are compiled each for itself."""
+    """Hold one step of a module with AdamW; forward with backward, and the update, are compiled each for itself."""
 
     def __init__(self, module: nn.Module, loss: Callable[..., torch.Tensor]):
         self.loss = loss

@@ -24,7 +24,7 @@ Values = dict[str, Any]
 
 @dataclass(frozen=True)
 class Architecture:
-    """A model, in its own size and a small one.
+    """Hold a model, in its own size and a small one.
 
     library: what has to be importable; make: builds the module from the values of `full`, or of `full` updated by
     `small`; kind: "decoder", "recurrent" (a decoder without a cache of keys and values), "encoder", "image" or

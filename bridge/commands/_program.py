@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Program:
-    """A function of a file, and its arguments."""
+    """Hold a function of a file, and its arguments."""
 
     function: Callable[..., Any]
     arguments: list[Any]

@@ -22,7 +22,7 @@ _ERASE = "\r\x1b[K"
 
 
 class Progress:
-    """Shows what is done, while the block runs.  Call it with (what, steps done, of how many)."""
+    """Show what is done, while the block runs.  Call it with (what, steps done, of how many)."""
 
     def __init__(self, stream: TextIO | None = None, lines: bool = False):
         """Take where to write, by default the standard error; lines: also where that is no terminal, a line a step."""

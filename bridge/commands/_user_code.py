@@ -15,7 +15,7 @@ from ..support.error_boundary import BUGS
 
 
 class ProgramEnded(Exception):
-    """The user's code ended the process, which nothing may do before the command has its result."""
+    """Signal that the user's code ended the process, which nothing may do before the command has its result."""
 
     def __init__(self, how: str, success: bool = False):
         """Take how it ended; success: with status 0."""

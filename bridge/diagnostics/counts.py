@@ -19,7 +19,7 @@ _LOADS = ("affine.load", "bridge.gather")
 
 @dataclass(frozen=True)
 class Counts:
-    """Of one function, as written; executed: operations, at typical sizes."""
+    """Hold counts of one function, as written; executed: operations, at typical sizes."""
 
     nests: int
     loops: int

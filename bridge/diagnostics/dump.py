@@ -28,7 +28,7 @@ _ENCODING = "utf-8"
 
 
 class Dump:
-    """Writes `NN-stage.ext` files of one group and tells `listeners` of them, as (stage, text).
+    """Write `NN-stage.ext` files of one group and tell `listeners` of them, as (stage, text).
 
     Without a folder and listeners it does nothing.
     """

@@ -16,7 +16,7 @@ from .recording import Recording
 
 
 class FusionError(AssertionError):
-    """A region took more kernels than it was to; `explanation` says why, and so does the message."""
+    """Signal that a region took more kernels than it was to; `explanation` says why, and so does the message."""
 
     def __init__(self, message: str, explanation: Explanation):
         super().__init__(message)

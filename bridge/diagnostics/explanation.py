@@ -16,7 +16,7 @@ from .roofline import Roofline
 
 @dataclass(frozen=True)
 class ExampleAccess:
-    """One side of a counterexample, in the user's terms: which node does what, and the line it came from."""
+    """Hold one side of a counterexample, in the user's terms: which node does what, and the line it came from."""
 
     node: str
     words: str
@@ -25,7 +25,7 @@ class ExampleAccess:
 
 @dataclass(frozen=True)
 class ExplainedRefusal:
-    """Why two loops stayed apart; node / source: the later one's; accesses: where it is a dependence, an example."""
+    """Hold why two loops stayed apart; node / source: the later one's; accesses: of a dependence, an example."""
 
     reason: str
     text: str
@@ -36,7 +36,7 @@ class ExplainedRefusal:
 
 @dataclass(frozen=True)
 class Transformation:
-    """A pass that changed the group's loops, and what they are after it."""
+    """Hold a pass that changed the group's loops, and what they are after it."""
 
     name: str
     meaning: str
@@ -45,7 +45,7 @@ class Transformation:
 
 @dataclass(frozen=True)
 class Resources:
-    """A kernel compiled for the target with the first configuration of Inductor's heuristic."""
+    """Hold a kernel compiled for the target with the first configuration of Inductor's heuristic."""
 
     kernel: str
     registers: int
@@ -56,7 +56,7 @@ class Resources:
 
 @dataclass
 class GroupExplanation:
-    """A group of kernels that Inductor left apart; times are seconds, and bytes those at typical sizes.
+    """Hold a group of kernels that Inductor left apart; times are seconds, and bytes those at typical sizes.
 
     buffers: those that one statement writes and another reads; stages: the IR after each step, by name;
     sizes: typical values of symbolic sizes.

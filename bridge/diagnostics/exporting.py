@@ -24,7 +24,7 @@ from .explaining import DEFAULT_TARGET, architecture_of
 
 @dataclass
 class Exported:
-    """What `export` found: the text of each function, and the kernels left out, with the reason."""
+    """Hold what `export` found: the text of each function, and the kernels left out, with the reason."""
 
     functions: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
@@ -70,7 +70,7 @@ def _compile(call: Callable, args: tuple, target: str, dynamic: bool | None, exp
 
 
 class _Export:
-    """A scheduler pass that looks and changes nothing."""
+    """Look at a schedule, and change nothing."""
 
     def __init__(self, exported: Exported):
         self.exported = exported

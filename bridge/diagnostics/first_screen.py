@@ -42,7 +42,7 @@ MOST_OPERATIONS = 3
 
 @dataclass(frozen=True)
 class Gain:
-    """A group that was changed: a sentence, and seconds that it saves by the roofline."""
+    """Hold a group that was changed: a sentence, and seconds that it saves by the roofline."""
 
     words: str
     seconds: float
@@ -50,7 +50,7 @@ class Gain:
 
 @dataclass(frozen=True)
 class Apart:
-    """Two kernels that stayed apart: a sentence, the reason, what would change it; moved: bytes that both move."""
+    """Hold two kernels that stayed apart: a sentence, the reason, what would change it; moved: bytes that both move."""
 
     words: str
     reason: str

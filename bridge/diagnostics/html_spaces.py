@@ -13,7 +13,7 @@ from .counts import argument_sizes, trip_count
 
 @dataclass
 class Block:
-    """Loops one inside the other, and what stands in the innermost: further blocks, accesses, guards.
+    """Hold loops one inside the other, and what stands in the innermost: further blocks, accesses, guards.
 
     reduces: whether they carry values; pieces: subscripts of its own accesses, by buffer; guards: conditions of
     `affine.if`s.
@@ -29,7 +29,7 @@ class Block:
 
 @dataclass
 class Space:
-    """A nest: the nodes that it computes, and its loops."""
+    """Hold a nest: the nodes that it computes, and its loops."""
 
     nodes: list[str]
     root: Block

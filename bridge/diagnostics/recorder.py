@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # Inductor and sympy are heavy, and `import bridge` is to be 
 
 
 class Diagnostics:
-    """Implements `bridge.support.recorder.Recorder`."""
+    """Implement `bridge.support.recorder.Recorder`."""
 
     def is_recording(self) -> bool:
         """Return True inside of `recording.recorded`."""

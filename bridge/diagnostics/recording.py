@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # Inductor and sympy are heavy, and `import bridge` is to be 
 
 @dataclass(frozen=True)
 class Statement:
-    """A scheduler node as Inductor had it.
+    """Hold a scheduler node as Inductor had it.
 
     kernel: which of the group's kernels it was in; lines: (file, line) of the user's code that it came from;
     iterations / reduced: extents of its loops, outermost first, as text; reads / writes: names of buffers.
@@ -50,7 +50,7 @@ class Buffer:
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel of generated code: its name, its scheduler nodes, its source; graph: the number of the graph."""
+    """Hold a kernel of generated code: its name, its scheduler nodes, its source; graph: the number of the graph."""
 
     name: str
     nodes: list[str]
@@ -60,7 +60,7 @@ class Kernel:
 
 @dataclass
 class GroupRecord:
-    """A group before and after Bridge.
+    """Hold a group before and after Bridge.
 
     stages: name -> text, as the dump has them; guards: size relations under which the passes would make one
     kernel of it; sizes: typical values of symbolic sizes; graph: as of `Kernel`.
@@ -81,7 +81,7 @@ class GroupRecord:
 
 @dataclass
 class Recording:
-    """Everything compiled since it began.
+    """Hold everything compiled since it began.
 
     reports: one a compilation; kernels: all that code was generated for, of Bridge's groups or not; schedules: how
     many graphs were scheduled, whose numbers tell `op0` of one from `op0` of another.

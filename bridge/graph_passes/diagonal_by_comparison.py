@@ -34,7 +34,7 @@ def diagonal_by_comparison(graph: Graph) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class _Scatter:
-    """A scatter into the diagonal of a constant, of which the row `i` has an element in the column `i + offset`.
+    """Hold a scatter into the diagonal of a constant, of which the row `i` has an element in the column `i + offset`.
 
     kept: which of the two dimensions has all elements of the source, dropped: the other one.
     """

@@ -20,7 +20,7 @@ Loads = frozenset[Node]
 
 @dataclass
 class Memory:
-    """Which values are in memory.  stored: nodes; limits: those of Inductor's choice."""
+    """Hold which values are in memory.  stored: nodes; limits: those of Inductor's choice."""
 
     stored: set[Node]
     limits: graphs.StoreLimits

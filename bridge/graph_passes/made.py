@@ -16,7 +16,7 @@ from ..inductor.graphs import aten
 
 @dataclass
 class Made:
-    """New nodes before another one, with what is known of its place; nodes: in order."""
+    """Hold new nodes before another one, with what is known of its place; nodes: in order."""
 
     graph: Graph
     before: Node

@@ -186,7 +186,7 @@ def _keeps_indices(node: Node, move: Move, found: _Reduced) -> bool:
 
 
 class _Copies:
-    """Copies of what is computed for each index.  nodes: all that are new, in order."""
+    """Hold copies of what is computed for each index.  nodes: all that are new, in order."""
 
     def __init__(self, graph: Graph, found: _Reduced):
         self.graph, self.found = graph, found

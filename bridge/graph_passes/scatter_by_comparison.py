@@ -39,7 +39,7 @@ def scatter_by_comparison(graph: Graph) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class _Scatter:
-    """A scatter of one element along a dimension into a constant."""
+    """Hold a scatter of one element along a dimension into a constant."""
 
     node: Node
     constant: bool | int | float

@@ -34,7 +34,7 @@ from .slice_propagation import Move
 
 @dataclass(frozen=True)
 class Slice:
-    """A slice or select node: of which dimension of its source, and the arguments of a slice of the same elements."""
+    """Hold a slice or select node: the dimension of its source, and the arguments of a slice of the same elements."""
 
     node: Node
     source: Node
@@ -59,7 +59,7 @@ class Slice:
 
 @dataclass
 class Domain:
-    """Operations to be computed for a slice only; moved: each with what it needs then, in the graph's order."""
+    """Hold operations to be computed for a slice only; moved: each with what it needs then, in the graph's order."""
 
     slice: Slice
     moved: dict[Node, Move] = field(default_factory=dict)
@@ -188,7 +188,7 @@ def _shrink(graph: Graph, domain: Domain) -> None:
 
 
 class _Copies:
-    """Copies of the operations, each before its original; made: all nodes that are new."""
+    """Hold copies of the operations, each before its original; made: all nodes that are new."""
 
     def __init__(self, graph: Graph, domain: Domain):
         self.graph, self.slice, self.moved = graph, domain.slice, domain.moved

@@ -113,7 +113,7 @@ def _read_later(load: Node, node: Node, memory: Memory, positions: dict[Node, in
 
 
 class _Readers:
-    """The kernels that would compute a node's value, by level: kernels of a level may turn out to be one."""
+    """Hold the kernels that would compute a node's value, by level: kernels of a level may turn out to be one."""
 
     def __init__(self, node: Node, memory: Memory, known: dict[Node, Loads], positions: dict[Node, int]):
         self.node, self.memory, self.positions = node, memory, positions

@@ -33,7 +33,7 @@ class Stages:
 
 @dataclass(frozen=True)
 class Staged:
-    """A kernel (`whole`) that is two: the first stages of its sums, and the second ones.
+    """Hold a kernel (`whole`) that is two: the first stages of its sums, and the second ones.
 
     cost: of the kernel that there was, in bytes.
     """

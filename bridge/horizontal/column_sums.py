@@ -40,7 +40,7 @@ _OTHER_LOOPS = "it goes over the rows of its columns in other loops"
 
 @dataclass(frozen=True)
 class Tile:
-    """Kernels over one tile of rows and columns.
+    """Hold kernels over one tile of rows and columns.
 
     kernels: in the schedule's order; sums: of columns; readers: kernels that add up the parts of the sums, and what
     follows on the result alone; divided: Inductor's kernels of which only a part is among `kernels`; staged: those of

@@ -17,7 +17,7 @@ from .independence import find_obstacle, positions_of, replaced_by_parts
 
 @dataclass(frozen=True)
 class Division:
-    """The nodes of a kernel (`whole`), in order: those that do not wait for the sums of some columns, and the rest."""
+    """Hold the nodes of a kernel (`whole`), in order: those that wait for no sums of some columns, and the rest."""
 
     whole: Kernel
     before: list[LoopNode]
@@ -26,7 +26,7 @@ class Division:
 
 @dataclass(frozen=True)
 class Divided:
-    """A kernel (`whole`) that is two."""
+    """Hold a kernel (`whole`) that is two."""
 
     whole: Kernel
     before: Kernel

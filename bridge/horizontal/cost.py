@@ -51,7 +51,7 @@ ROW_OF_WARP, MOST_WARPS, PROGRAM = 256, 16, 1024
 
 @dataclass(frozen=True)
 class Part:
-    """A kernel, or an earlier launch of several, that may become a part of a launch.
+    """Hold a kernel, or an earlier launch of several, that may become a part of a launch.
 
     moved: bytes by buffer; reduces: whether it reduces; rows: how many it reduces; row: their elements.
     """

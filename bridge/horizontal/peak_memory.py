@@ -106,7 +106,7 @@ def _levels(schedule: Schedule) -> dict[Kernel, int]:
 
 @dataclass
 class Liveness:
-    """Bytes by kernel: live while it runs (levels), of the buffers that it makes (made); peak: of the graph.
+    """Hold bytes by kernel: live while it runs (levels), of the buffers that it makes (made); peak: of the graph.
 
     counted: the same with what kernels overwrite counted twice, as by Inductor; without it nothing above the peak is
     allowed.

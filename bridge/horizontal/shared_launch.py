@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Budget:
-    """What a launch may cost.
+    """Hold what a launch may cost.
 
     live, room: what the kernels need of memory, and what the graph may; None where that does not matter;
     most_bytes: that one launch may move, None for any number; force: whether a launch pays does not matter.
@@ -41,7 +41,7 @@ class Budget:
 
 @dataclass(frozen=True)
 class Launch:
-    """One launch in the place of several.
+    """Hold one launch in the place of several.
 
     decision: a line about it; heads: operations of the first kernel in each of the launches that it replaces.
     """
@@ -52,7 +52,7 @@ class Launch:
 
 @dataclass(frozen=True)
 class SharedLaunches:
-    """The result for sets of kernels.
+    """Hold the result for sets of kernels.
 
     schedule: with the launches; launches: what was joined;
     refused: (reason, detail) of kernels that stay apart.
@@ -65,7 +65,7 @@ class SharedLaunches:
 
 @dataclass
 class _Progress:
-    """What is found while sets are looked at; `SharedLaunches` is what becomes of it."""
+    """Hold what is found while sets are looked at; `SharedLaunches` is what becomes of it."""
 
     schedule: Schedule
     launches: list[Launch] = field(default_factory=list)

@@ -39,7 +39,7 @@ KINDS = ("sum", "max", "min")
 
 @dataclass(frozen=True)
 class ColumnSum:
-    """A sum of `rows` rows for each of `columns` columns, in two stages.
+    """Hold a sum of `rows` rows for each of `columns` columns, in two stages.
 
     part, total: the nodes of the stages; buffer: the name of what is between them; parts: how many Inductor has;
     tile: the loops of the first as a node of a kernel of rows, which adds each element to the sum of its column;

@@ -27,7 +27,7 @@ from .sizes import Extent, as_extent, is_there, of_each
 
 @dataclass(frozen=True)
 class GroupedSum:
-    """A sum, in one stage, of `rows` rows in `groups` groups of neighbours, for each group and each of some columns.
+    """Hold a sum in one stage of `rows` rows in `groups` groups of neighbours, for each group and some columns.
 
     loops: of the node's, outermost first, that go over the groups; those that are left go over the columns.
     """

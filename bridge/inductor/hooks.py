@@ -48,7 +48,7 @@ class Kept(Protocol):
 
 
 class InstalledPass:
-    """A pass that Bridge puts into a hook."""
+    """Hold a pass that Bridge puts into a hook."""
 
     hook: str
 
@@ -60,7 +60,7 @@ class InstalledPass:
 
 
 class CacheIdentity:
-    """Stands for the hook in the configuration that torch 2.11 pickles into its cache key."""
+    """Stand for the hook in the configuration that torch 2.11 pickles into its cache key."""
 
     def __init__(self, key: object):
         self.key = key

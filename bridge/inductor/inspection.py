@@ -46,7 +46,7 @@ def watch_kernels(schedule: Schedule, seen: Seen) -> None:
 
 
 class _WatchedMixin:
-    """A code generator that tells of the kernels that it defines."""
+    """Tell of the kernels that a code generator defines."""
 
     bridge_seen: tuple[Seen, ...] = ()
 

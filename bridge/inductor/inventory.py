@@ -1,4 +1,4 @@
-"""Every private name of torch that Bridge touches: the parameters that it expects, and the versions that have it.
+"""List every private name of torch that Bridge touches: the parameters that it expects, and the versions that have it.
 `test_inventory.py` compares the tables with torch and with the package; `compiling` asks about a torch not tested yet.
 
 Below its module stands a name with its parameters (`=`: has a default), where Bridge calls it or puts something in its
@@ -24,7 +24,7 @@ Release: TypeAlias = tuple[int, int]
 
 @dataclass(frozen=True)
 class Name:
-    """A name of torch's; parameters: "" where only the name matters; first, last: the releases that have it so.
+    """Hold a name of torch's; parameters: "" where only the name matters; first, last: the releases that have it so.
 
     first: None for the oldest that works; last: None for the newest that was tested and, it is hoped, all after it.
     """

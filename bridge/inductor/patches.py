@@ -55,7 +55,7 @@ def _replaced(owner: object, **functions: Callable[..., object]) -> Iterator[Non
 
 @dataclass(frozen=True, eq=False)
 class _NextCall:
-    """Stands in an object for its method; own: the object's own attribute of that name, if it has one."""
+    """Stand in an object for its method; own: the object's own attribute of that name, if it has one."""
 
     owner: object
     name: str

@@ -43,7 +43,7 @@ from .tiles import loaded_at
 
 @dataclass(frozen=True)
 class PlaneSum:
-    """A sum in two stages of Inductor's, over planes.
+    """Hold a sum in two stages of Inductor's, over planes.
 
     part, total: the nodes of the stages; buffer: the name of what is between them; body: the loops of one stage;
     outer: how many of those that reduce go over planes, those that are left go over a plane; pieces: of each plane.

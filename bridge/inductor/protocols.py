@@ -24,7 +24,7 @@ Scores: TypeAlias = "Mapping[str, sympy.Expr] | None"
 
 
 class Dependency(Protocol):
-    """An access to a buffer: Inductor's MemoryDep. Its other dependencies have a name only."""
+    """Describe an access to a buffer: Inductor's MemoryDep. Its other dependencies have a name only."""
 
     name: str
     index: sympy.Expr
@@ -35,14 +35,14 @@ class Dependency(Protocol):
 
 
 class ReadWrites(Protocol):
-    """The accesses of a kernel."""
+    """Describe the accesses of a kernel."""
 
     reads: Collection[Dependency]
     writes: Collection[Dependency]
 
 
 class LoopBody(Protocol):
-    """The loops of one loop node: extents, index expressions, and the ops that a call of it runs."""
+    """Describe the loops of one loop node: extents, index expressions, and the ops that a call of it runs."""
 
     sizes: Sizes
     iter_vars: Sequence[sympy.Symbol]
@@ -63,20 +63,20 @@ class LoopBody(Protocol):
 
 
 class LoopBlock(Protocol):
-    """A part of a loop body; graph: its ops."""
+    """Describe a part of a loop body; graph: its ops."""
 
     graph: FxGraph
 
 
 class MemorySize(Protocol):
-    """Bytes of a buffer, as Inductor's estimate of memory counts them."""
+    """Describe bytes of a buffer, as Inductor's estimate of memory counts them."""
 
     size_alloc: int
     size_free: int
 
 
 class User(Protocol):
-    """A use of a buffer."""
+    """Describe a use of a buffer."""
 
     node: Named
     is_weak: bool
@@ -84,7 +84,7 @@ class User(Protocol):
 
 
 class Buffer(Protocol):
-    """A buffer of the schedule: Inductor's SchedulerBuffer. node: its IR."""
+    """Describe a buffer of the schedule: Inductor's SchedulerBuffer. node: its IR."""
 
     node: Any
     users: list[User]
@@ -101,7 +101,7 @@ class Buffer(Protocol):
 
 
 class Named(Protocol):
-    """An entry of the schedule, or a part of one."""
+    """Describe an entry of the schedule, or a part of one."""
 
     def get_name(self) -> str: ...
 
@@ -135,7 +135,7 @@ class Kernel(Named, Protocol):
 
 
 class LoopNode(Kernel, Protocol):
-    """One loop nest: Inductor's SchedulerNode. node: its IR."""
+    """Describe one loop nest: Inductor's SchedulerNode. node: its IR."""
 
     node: Any
     _body: LoopBody
@@ -146,7 +146,7 @@ class LoopNode(Kernel, Protocol):
 
 
 class LaunchNode(Kernel, Protocol):
-    """Several kernels in one launch: Inductor's ForeachKernelSchedulerNode."""
+    """Describe several kernels in one launch: Inductor's ForeachKernelSchedulerNode."""
 
     snodes: list[Kernel]
 
@@ -169,7 +169,7 @@ class CodeGenerator(Protocol):
 
 
 class TritonCodeGenerator(CodeGenerator, Protocol):
-    """Inductor's TritonScheduling, of Bridge's class (lowering/triton/codegen.py)."""
+    """Describe Inductor's TritonScheduling, of Bridge's class (lowering/triton/codegen.py)."""
 
     bridge_persistent_nodes: dict[str, Any]
     bridge_inner_nodes: set[str]
@@ -205,7 +205,7 @@ class KernelFeatures(Protocol):
 
 
 class Scheduler(Protocol):
-    """Inductor's scheduler of one graph."""
+    """Describe Inductor's scheduler of one graph."""
 
     nodes: Schedule
     current_node: Kernel | None
@@ -226,13 +226,13 @@ class Scheduler(Protocol):
 
 
 class CppProxy(Protocol):
-    """The loops of a C++ kernel, as they are split for vectors: Inductor's CppKernelProxy."""
+    """Describe the loops of a C++ kernel, as they are split for vectors: Inductor's CppKernelProxy."""
 
     loop_nest: Any
 
 
 class Wrapper(Protocol):
-    """The code around a graph's kernels: Inductor's PythonWrapperCodegen."""
+    """Describe the code around a graph's kernels: Inductor's PythonWrapperCodegen."""
 
     lines: list[Any]
 
@@ -242,7 +242,7 @@ class Wrapper(Protocol):
 
 
 class Graph(Protocol):
-    """A graph that is being lowered: Inductor's GraphLowering."""
+    """Describe a graph that is being lowered: Inductor's GraphLowering."""
 
     module: GraphModule
     scheduler: Scheduler

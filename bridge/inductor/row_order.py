@@ -42,7 +42,7 @@ from .sizes import Extent, are_equal, as_extent, is_there, known_divisor, of_eac
 
 @dataclass(frozen=True)
 class RowOrder:
-    """An order of the rows of a tile in which those of a group follow each other.
+    """Hold an order of the rows of a tile in which those of a group follow each other.
 
     sizes: of loops over the rows, outermost first, the first over the groups; steps: how many rows further each of them
     leads in the order that there was; columns: of the tile.
@@ -71,7 +71,7 @@ class RowOrder:
 
 @dataclass(frozen=True)
 class _Sums:
-    """Sums of `rows` rows for each of `columns` columns; body: the loops of one stage, read: by them, as large."""
+    """Hold sums of `rows` rows for each of `columns` columns; body: the loops of one stage, read: by them, as large."""
 
     body: LoopBody
     rows: Extent

@@ -119,7 +119,7 @@ def buffers_overwritten(node: Kernel) -> dict[str, str]:
 
 
 class SharedLaunch:
-    """Marks the scheduler node of a launch of Bridge's making; a class of such nodes has it as a base."""
+    """Mark the scheduler node of a launch of Bridge's making; a class of such nodes has it as a base."""
 
     snodes: list[Kernel]
 

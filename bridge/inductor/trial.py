@@ -60,7 +60,7 @@ class Estimate(NamedTuple):
 
 
 class Trials:
-    """Trials of a graph of one compilation, each after other changes."""
+    """Hold trials of a graph of one compilation, each after other changes."""
 
     def __init__(self, inference: bool) -> None:
         self._inference = inference

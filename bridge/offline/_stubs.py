@@ -156,7 +156,7 @@ def device_properties(arch: GpuArch) -> types.SimpleNamespace:
 
 
 class StubDriver(CudaDriver):
-    """A Triton driver that knows its target and cannot launch.
+    """Stand for a Triton driver that knows its target and cannot launch.
 
     It derives from ``CudaDriver`` because Inductor's ``set_driver_to_gpu``
     replaces an active driver of any other class by a real one.
@@ -186,7 +186,7 @@ class StubDriver(CudaDriver):
 
 
 class _OnCpu(TorchDispatchMode):
-    """Makes new tensors for the absent GPU on the CPU."""
+    """Make new tensors for the absent GPU on the CPU."""
 
     def __torch_dispatch__(
         self, func: torch._ops.OpOverload, types: Sequence[type], args: tuple = (), kwargs: dict | None = None
@@ -403,7 +403,7 @@ def run_fake(gm: torch.fx.GraphModule, args: tuple[object, ...]) -> object:
 
 
 class _NeverLaunched:
-    """Takes the place of the module that holds the generated wrapper."""
+    """Take the place of the module that holds the generated wrapper."""
 
     runner = None
     __file__ = ""
@@ -454,7 +454,7 @@ def codegen_only(arch: GpuArch, codes: list[str]) -> Iterator[None]:
 
 
 class _SetDevice(ast.NodeTransformer):
-    """Replaces the device recorded in a kernel's source."""
+    """Replace the device recorded in a kernel's source."""
 
     def __init__(self, arch: GpuArch) -> None:
         self._values = {

@@ -11,7 +11,7 @@ _KIB = 1 << 10
 
 @dataclasses.dataclass(frozen=True)
 class GpuArch:
-    """The device properties that Inductor's and Triton's choices depend on.
+    """Hold the device properties that Inductor's and Triton's choices depend on.
 
     For rooflines also the vendor's peaks: ``memory_bandwidth`` in bytes and
     ``arithmetic_rate`` in float32 operations, a second; 0 where not known.

@@ -23,7 +23,7 @@ _COMPILER_OPTIONS = ("num_warps", "num_stages")
 
 @dataclasses.dataclass(frozen=True)
 class Cubin:
-    """A compiled kernel and the resources it takes.
+    """Hold a compiled kernel and the resources it takes.
 
     ``registers`` is per thread and ``shared_bytes`` per block. ``spills``
     counts the 4-byte words of local memory per thread, as Triton's ``n_spills``

@@ -14,7 +14,7 @@ from torch.utils import _pytree as pytree
 
 @dataclass
 class Graph:
-    """A graph of Dynamo's; inputs: those of its first call, None without one; calls: how many there were."""
+    """Hold a graph of Dynamo's; inputs: those of its first call, None without one; calls: how many there were."""
 
     module: torch.fx.GraphModule
     inputs: list[Any] | None = None

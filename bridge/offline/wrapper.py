@@ -14,7 +14,7 @@ _LIBRARY_PREFIXES = ("extern_kernels.", "torch.ops.", "aten.")
 
 @dataclasses.dataclass(frozen=True)
 class TritonKernelSource:
-    """One Triton kernel as Inductor writes it: a module of its own.
+    """Hold one Triton kernel as Inductor writes it: a module of its own.
 
     ``signature`` maps argument names to Triton types, ``constants`` holds the
     arguments known when the code was generated, ``heuristic`` is the name of the
@@ -31,7 +31,7 @@ class TritonKernelSource:
 
 @dataclasses.dataclass(frozen=True)
 class WrapperCode:
-    """A wrapper source with what was read from it."""
+    """Hold a wrapper source with what was read from it."""
 
     code: str
     kernels: tuple[TritonKernelSource, ...]

@@ -54,7 +54,7 @@ _Refused: TypeAlias = "dict[tuple[Hashable, ...], tuple[Reason, str]]"
 
 @dataclass(frozen=True)
 class _Seed:
-    """A kernel that adds up columns.
+    """Hold a kernel that adds up columns.
 
     extents: the rows and columns of its tile, None where its sums have two stages; order: in which kernels go over the
     rows, None where all of them do already; turned: if what stores rows in another order gets that of the tile.

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Commit:
-    """Gives the nodes of each band their new loops and makes one kernel of them, or restores them.
+    """Give the nodes of each band their new loops and make one kernel of them, or restore them.
 
     room: in memory, None where whether a band pays is not asked; taken: mix-order kernels in two parts;
     done: the bands that became kernels; refused: the positions of the kernels of each band that did not;

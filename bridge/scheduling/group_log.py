@@ -42,7 +42,7 @@ def _same(kernel: Kernel) -> Kernel:
 
 @dataclass
 class GroupLog:
-    """Collects the results of a group's stages; `entry` makes the report's entry of them, when all are done.
+    """Collect the results of a group's stages; `entry` makes the report's entry of them, when all are done.
 
     given: what is known of the group before anything is tried;
     refusal: why it is not fused, None where it is, or nothing was said yet; done: what was changed;

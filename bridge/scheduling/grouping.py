@@ -26,7 +26,7 @@ SPAN = 4
 
 @dataclass
 class Group:
-    """Kernels that share buffers and that no path through others connects.
+    """Hold kernels that share buffers and that no path through others connects.
 
     positions: indices into the schedule, ascending; names: all operations in them; nodes: how many loop nodes;
     culprit: position of the kernel that was being translated, where that ended the translation; tries: how often a

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Scope:
-    """Compilations that are Bridge's: their options, and their report (None: each graph has its own)."""
+    """Hold compilations that are Bridge's: their options, and their report (None: each graph has its own)."""
 
     options: Options
     report: Report | None

@@ -19,7 +19,7 @@ from .grouping import Group
 
 @dataclass
 class Logs:
-    """Numbers the groups of a compilation, and writes their entries into its report.
+    """Number the groups of a compilation, and write their entries into its report.
 
     wholes: kernels of Inductor's that were taken apart, by each of their parts; unwritten: operations that Inductor
     generates no code for: library calls, and second stages that PyTorch adds up for a mix-order kernel.

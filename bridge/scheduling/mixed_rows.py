@@ -32,7 +32,7 @@ from .logs import Logs
 
 @dataclass(frozen=True)
 class Parts:
-    """A mix-order kernel (`whole`) that is two: one of rows, and one of the sums of columns."""
+    """Hold a mix-order kernel (`whole`) that is two: one of rows, and one of the sums of columns."""
 
     whole: Kernel
     rows: Kernel

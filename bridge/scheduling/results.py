@@ -11,7 +11,7 @@ from ..reports import Counterexample
 
 @dataclass(frozen=True)
 class Transformed:
-    """What the passes said of a group, and what isl proved of what they made.
+    """Hold what the passes said of a group, and what isl proved of what they made.
 
     remarks: (reason, text, location); counterexamples: of the remarks that are dependences;
     rows_of_segments: a band reduces over a row what segments of the row, or its lanes, have reduced.
@@ -25,7 +25,7 @@ class Transformed:
 
 @dataclass(frozen=True)
 class Fused:
-    """A band that became one kernel.
+    """Hold a band that became one kernel.
 
     positions: of the kernels in whose place it is; undo: gives their nodes their old loops.
     """

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Served:
-    """What a server's configuration holds of Bridge; it can be copied, pickled and compared.
+    """Hold what a server's configuration holds of Bridge; it can be copied, pickled and compared.
 
     identity: stands for Bridge, its native library and the options in the keys of caches; folder: for the reports of
     graphs that nobody else tells of, with one folder a rank in it.
@@ -51,7 +51,7 @@ class Served:
 
 
 class AfterFusion(Served):
-    """The pass over the schedule, for compilations around which there is no scope of Bridge's."""
+    """Give the pass over the schedule, for compilations around which there is no scope of Bridge's."""
 
     def __call__(self, nodes: Schedule) -> Schedule:
         """Return the schedule after Bridge, and tell of its graph."""
@@ -65,7 +65,7 @@ class AfterFusion(Served):
 
 
 class BeforeLowering(Served):
-    """The pass over the graph, for the same compilations."""
+    """Give the pass over the graph, for the same compilations."""
 
     def __call__(self, graph: torch.fx.Graph, inference: bool) -> None:
         """Change a graph before Inductor lowers it."""

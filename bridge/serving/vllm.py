@@ -48,7 +48,7 @@ _log = logging.getLogger("vllm.bridge")
 
 
 class _AfterFusion(AfterFusion):
-    """The same in vLLM's configuration: in each process that this is sent to, piecewise graphs are watched."""
+    """Do the same in vLLM's configuration: in each process that this is sent to, piecewise graphs are watched."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restored, (self.options, self.identity, self.folder)
@@ -188,7 +188,7 @@ def _within_bridge(compile_graph: Callable[..., Any]) -> Callable[..., Any]:
 
 @dataclass(frozen=True)
 class _Seen:
-    """A piecewise graph that is to be compiled: what Bridge is to do, what the graph is, and a copy of it."""
+    """Hold a piecewise graph that is to be compiled: what Bridge is to do, what the graph is, and a copy of it."""
 
     served: Served
     place: reporting.Place

@@ -85,7 +85,7 @@ class Recorder(Protocol):
 
 
 class _NoStages:
-    """Takes nothing."""
+    """Take nothing."""
 
     folder: Path | None = None
     active = False

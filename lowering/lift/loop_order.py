@@ -28,7 +28,7 @@ SHORTEST_ROW = 32
 
 @dataclass(frozen=True)
 class LoopOrder:
-    """An order of the loops over rows.
+    """Hold an order of the loops over rows.
 
     loops: new ones, outermost first, each with the numbers of those that it goes over, outermost first; sizes: of the
     loops that there were.

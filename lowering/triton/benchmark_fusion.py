@@ -10,7 +10,7 @@ from . import codegen
 
 
 class Timing:
-    """The time of kernels that a fusion would replace; taken before their nodes get new loops."""
+    """Hold the time of kernels that a fusion would replace; taken before their nodes get new loops."""
 
     def __init__(self, kernels: Iterable[Kernel]):
         self.apart = sum(map(codegen.milliseconds, kernels))

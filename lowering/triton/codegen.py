@@ -307,7 +307,7 @@ class BandMixin(ColumnScheduling):
 
 
 class _ChosenKernel:
-    """Stands for the class of a code generator's kernels: for a new one, the choices are asked, once."""
+    """Stand for the class of a code generator's kernels: for a new one, the choices are asked, once."""
 
     def __init__(self, scheduling: TritonCodeGenerator, plain: type) -> None:
         self._scheduling, self._plain = scheduling, plain
@@ -338,7 +338,7 @@ def _lanes(tiling: Mapping[str, sympy.Expr]) -> int:
 
 
 class _Blocks(dict):
-    """A fixed configuration of a kernel that keeps its rows: Inductor may ask for a row's block, and has no choice."""
+    """Hold a fixed configuration of a kernel that keeps rows: Inductor may ask for a row's block, without a choice."""
 
     def __init__(self, chosen: dict[str, int], tiling: Mapping[str, sympy.Expr]) -> None:
         super().__init__(chosen)

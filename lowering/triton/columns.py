@@ -106,7 +106,7 @@ class Extents(NamedTuple):
 
 
 class ColumnBand:
-    """Marks a kernel of rows with partial sums of columns.
+    """Mark a kernel of rows with partial sums of columns.
 
     parts: buffers of partial sums, by node; ended: nodes that add up no parts, as each program stores its sums; by each
     of them the buffer that would have had the parts.
@@ -182,7 +182,7 @@ class Accumulator(NamedTuple):
 
 
 class ColumnMixin(TritonKernel):
-    """Adds up whole tiles, and only rows that there are."""
+    """Add up whole tiles, and only rows that there are."""
 
     #: What programs have of the tile; set as soon as the kernel is made.
     bridge_extents: Extents | None = None
@@ -327,7 +327,7 @@ class ColumnMixin(TritonKernel):
 
 
 class ColumnScheduling(TritonScheduling):
-    """Generates kernels of rows that add up columns."""
+    """Generate kernels of rows that add up columns."""
 
     @functools.cached_property
     def bridge_sum_nodes(self) -> dict[str, Extent]:

@@ -46,7 +46,7 @@ class Configuration(Protocol):
 
 
 class Joint(NamedTuple):
-    """A configuration of the launch; blocks: by name, each with the number of its kernel."""
+    """Hold a configuration of the launch; blocks: by name, each with the number of its kernel."""
 
     blocks: dict[str, int]
     warps: int
@@ -55,7 +55,7 @@ class Joint(NamedTuple):
 
 @dataclass(frozen=True)
 class Part:
-    """A kernel of the launch.
+    """Hold a kernel of the launch.
 
     configs: what it would try alone; sizes: elements of its dimensions by prefix ("x",
     "r0_"), rounded up to powers of 2; lines: of its code.

@@ -44,7 +44,7 @@ def persistent_kernel(kernel: type, names: Iterable[str]) -> type:
 
 @dataclass(frozen=True, eq=False)
 class _Guard:
-    """A mask for the store of a value by a scheduler node; guarded: the copy that the node stores."""
+    """Hold a mask for the store of a value by a scheduler node; guarded: the copy that the node stores."""
 
     guarded: CSEVariable
     value: CSEVariable
@@ -53,7 +53,7 @@ class _Guard:
 
 
 class LaneMixin(TritonKernel):
-    """Some lanes of a row may store alone, and reductions may be over segments."""
+    """Let some lanes of a row store alone, and reductions be over segments."""
 
     #: Scheduler nodes whose rows are kept whole, for kernels that are made without asking for the choices.
     bridge_kept: frozenset[str] = frozenset()
@@ -177,7 +177,7 @@ def _least(dtype: torch.dtype) -> str:
 
 @dataclass
 class _Half:
-    """A store of every other element; line: its own among the kernel's stores, while the other half is missing."""
+    """Hold a store of every other element; line: its own among the kernel's stores, while the other half is missing."""
 
     name: str
     index: sympy.Expr
@@ -188,7 +188,7 @@ class _Half:
 
 @dataclass(frozen=True)
 class _WideAccess:
-    """An access to pairs of elements: address from the buffer's pointer, mask, sizes of the tile of one half."""
+    """Hold an access to pairs of elements: address from the buffer's pointer, mask, sizes of the tile of one half."""
 
     address: str
     mask: str
@@ -196,7 +196,7 @@ class _WideAccess:
 
 
 class StridedAccessMixin(TritonKernel):
-    """Persistent rows of Bridge's are loaded and stored by pairs of elements."""
+    """Load and store persistent rows of Bridge's by pairs of elements."""
 
     #: Whether it is a kernel that Bridge fused: others stay as they are.
     bridge_fused = False

@@ -11,7 +11,7 @@ import functools
 
 
 class _OneByOne:
-    """Emits the functions that kernels of two dimensions draw by."""
+    """Emit the functions that kernels of two dimensions draw by."""
 
     @staticmethod
     def rand(seed: object, offset: object) -> str:

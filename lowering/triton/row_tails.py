@@ -24,7 +24,7 @@ else:
 
 @dataclass(frozen=True, eq=False)
 class RowPart:
-    """A store of the first lanes of a row; lanes: how many; shared: one value for all of them; line: its own."""
+    """Hold a store of the first lanes of a row; lanes: how many; shared: one value for all of them; line: its own."""
 
     name: str
     index: sympy.Expr
@@ -35,7 +35,7 @@ class RowPart:
 
 
 class RowTailMixin(TritonKernel):
-    """Parts of a row that follow each other in memory are stored at once.
+    """Store at once the parts of a row that follow each other in memory.
 
     Of a kernel that keeps the rows: their lanes are a power of two, so there are some for the second part.
     """

@@ -18,7 +18,7 @@ WIDE_LANE = sympy.Symbol("wide_lane", integer=True, nonnegative=True)
 
 @dataclass(frozen=True)
 class LaneVariable:
-    """A loop variable in the lanes of a row: symbol = lane // divisor % length, of `lanes` in all."""
+    """Hold a loop variable in the lanes of a row: symbol = lane // divisor % length, of `lanes` in all."""
 
     symbol: sympy.Symbol
     divisor: sympy.Expr
@@ -38,7 +38,7 @@ class LaneVariable:
 
 @dataclass(frozen=True)
 class StridedPair:
-    """The wide access that covers an address and the one beside it.
+    """Hold the wide access that covers an address and the one beside it.
 
     address: in elements, by WIDE_LANE; half: 0 or 1, which of the two elements was asked for.
     """

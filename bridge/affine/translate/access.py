@@ -37,7 +37,7 @@ Quotient: TypeAlias = Callable[[sympy.Expr, sympy.Expr], "sympy.Expr | None"]
 
 @dataclass(frozen=True, eq=False)
 class LinearAccess:
-    """One read or write of a buffer inside a nest; compared by identity.
+    """Hold one read or write of a buffer inside a nest; compared by identity.
 
     index: linear element offset, over iteration variables and size symbols.
     ranges: of every variable of `index`, where the access executes: the same index under another guard
@@ -64,7 +64,7 @@ class LinearAccess:
 
 @dataclass
 class View:
-    """A buffer seen as a ranked memref: strides in elements (row-major chain) and the extents they imply."""
+    """Hold a buffer seen as a ranked memref: strides in elements (row-major chain) and the extents they imply."""
 
     buffer: str
     strides: list[sympy.Expr]

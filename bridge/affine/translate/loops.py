@@ -31,7 +31,7 @@ MAX_PARTS = 16
 
 @dataclass(frozen=True)
 class NodeLoops:
-    """The loops of one node.
+    """Hold the loops of one node.
 
     iteration / reduction: their extents; kernel: the one that Inductor has put the node into; cuts: for each
     iteration loop what its indices divide it by (`inductor.loop_cuts`); strides: of each access

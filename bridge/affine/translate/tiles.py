@@ -35,7 +35,7 @@ MAX_ELEMENTS = 1 << 14
 
 @dataclass(frozen=True)
 class OrderedLoops:
-    """The loops of a node: those that take the place of each of its own, and the order of the iteration's.
+    """Hold the loops of a node: those that take the place of each of its own, and the order of the iteration's.
 
     order: outermost first, by their places among the factors.
     """
@@ -45,7 +45,7 @@ class OrderedLoops:
 
 
 class _Step(NamedTuple):
-    """A loop of a node (by number and place) that moves through a buffer, so many elements with each iteration."""
+    """Hold a loop of a node (by number and place) that moves through a buffer, so many elements with each iteration."""
 
     node: int
     place: int
@@ -56,7 +56,7 @@ class _Step(NamedTuple):
 
 @dataclass(frozen=True)
 class _Axis:
-    """One axis of the tile: its loops, as (node, place); reducing: the nodes that reduce it."""
+    """Hold one axis of the tile: its loops, as (node, place); reducing: the nodes that reduce it."""
 
     loops: frozenset[tuple[int, int]]
     reducing: frozenset[int]
@@ -68,7 +68,7 @@ class _Axis:
 
 @dataclass(frozen=True)
 class _Tile:
-    """The axes of a tile, as one access goes through a buffer: with the step and the extent of each."""
+    """Hold the axes of a tile, as one access goes through a buffer: with the step and the extent of each."""
 
     buffer: str
     axes: dict[_Axis, tuple[sympy.Expr, sympy.Expr]]

@@ -57,7 +57,7 @@ def _without_comments(code: str) -> str:
 
 
 class _Both:
-    """A backend that generates code twice, first Inductor's; what comes before the lowering is done once.
+    """Generate code twice, first Inductor's; what comes before the lowering is done once.
 
     culprit: the status of the pattern if compiling it fails now.
     """

@@ -11,7 +11,7 @@ Record: TypeAlias = dict[str, Any]
 
 
 class Journal:
-    """The records in a file that is only added to; the last one of a pattern counts."""
+    """Hold the records in a file that is only added to; the last one of a pattern counts."""
 
     def __init__(self, path: Path):
         self.path = path

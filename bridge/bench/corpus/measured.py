@@ -66,7 +66,7 @@ def _broken() -> bool:
 
 
 class _Pattern:
-    """One pattern; culprit: its status if what runs now fails."""
+    """Hold one pattern; culprit: its status if what runs now fails."""
 
     def __init__(self, corpus: Corpus, name: str):
         self.culprit = "skipped"
@@ -171,7 +171,7 @@ def _reference(program: torch.nn.Module, module: ModuleType) -> list[torch.Tenso
 
 
 class _Timed:
-    """A call in a CUDA graph, as often as makes it long enough to measure."""
+    """Hold a call in a CUDA graph, as often as makes it long enough to measure."""
 
     def __init__(self, call: Callable, inputs: list[object]):
         def some() -> None:

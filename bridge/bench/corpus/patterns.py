@@ -25,7 +25,7 @@ Point = dict[str, Any]
 
 
 class Corpus:
-    """The corpus in a folder; ValueError where there is none."""
+    """Hold the corpus in a folder; ValueError where there is none."""
 
     def __init__(self, folder: Path):
         self.folder = folder.resolve()

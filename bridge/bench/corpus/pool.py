@@ -22,7 +22,7 @@ _COMMAND = [sys.executable, "-m", f"{__package__}.worker"]
 
 
 class Worker:
-    """One worker process, started where there is none; `arguments` are those of the module `worker`."""
+    """Hold one worker process, started where there is none; `arguments` are those of the module `worker`."""
 
     def __init__(self, arguments: Sequence[str], limit: float):
         self._arguments, self._limit = arguments, limit

@@ -78,3 +78,36 @@ def test_every_file_of_the_package_has_its_tests():
     unit = ROOT / "test" / "python" / "unit"
     assert len(expected) > 100
     assert not expected - {path.relative_to(unit) for path in unit.rglob("test_*.py")}
+
+
+#: Words that begin the name of something, or a question, and no instruction; a verb may be any other word.
+_NO_VERBS = {
+    *("a", "all", "an", "any", "each", "every", "how", "it", "no", "of", "one", "some", "that", "the", "these", "this"),
+    *("those", "what", "which", "who", "whose", "why"),
+}
+
+
+def first_words(text: str, classes: bool) -> Iterator[tuple[str, str]]:
+    """(name, first word) of the docstrings of a module and, if asked for, of its classes."""
+    tree = ast.parse(text)
+    documented = [tree, *(node for node in ast.walk(tree) if classes and isinstance(node, ast.ClassDef))]
+    for node in documented:
+        docstring = ast.get_docstring(node) or ""
+        if docstring:
+            yield getattr(node, "name", "the module"), docstring.split()[0].lower().rstrip(",.:")
+
+
+def test_docstrings_of_modules_and_classes_begin_with_a_verb():
+    """Of tests, those of the modules."""
+    tests = [path for path in sources(".py") if path.name.startswith("test_")]
+    package = [path for path in sources(".py") if path.relative_to(ROOT).parts[0] in ("bridge", "lowering")]
+    assert len(tests) > 200 and len(package) > 200
+    known = [(path, *pair) for path in tests for pair in first_words(path.read_text(encoding="utf-8"), classes=False)]
+    known += [(path, *pair) for path in package for pair in first_words(path.read_text(encoding="utf-8"), classes=True)]
+    assert [f"{path}: {name}: {word}" for path, name, word in known if word in _NO_VERBS] == []
+
+
+def test_a_docstring_without_a_verb_is_found():
+    text = '"""The rows."""\n\n\nclass Row:\n    """A row."""\n'
+    assert list(first_words(text, classes=True)) == [("the module", "the"), ("Row", "a")]
+    assert list(first_words(text, classes=False)) == [("the module", "the")]
