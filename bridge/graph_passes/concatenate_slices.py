@@ -99,12 +99,10 @@ def _start(step: Node, dimension: int) -> graphs.Size:
 
 def _is_computed(piece: Node) -> bool:
     """Return True for a piece that a kernel of loops may compute where it is stored."""
-    source = written = _copied(piece)
+    written = _copied(piece)
     if graphs.tensor(written) is None or graphs.tensor(written).device != graphs.tensor(piece).device:
         return False
-    while graphs.is_view(source):
-        source = source.args[0]
-    return _same_shape(written, piece) and not graphs.is_made_by_library(source)
+    return _same_shape(written, piece) and not graphs.is_made_by_library(graphs.without_views(written))
 
 
 def _copied(piece: Node) -> Node:

@@ -75,6 +75,13 @@ def is_equality(node: Node) -> bool:
     return node.target in _EQUALITIES
 
 
+def without_views(node: Node) -> Node:
+    """Return the node that makes the memory in which a value lies."""
+    while is_view(node):
+        node = node.all_input_nodes[0]
+    return node
+
+
 def without_form(node: Node) -> Node:
     """Return what a node has the elements of: the source of views, copies and other dtypes."""
     while node.all_input_nodes and (is_view(node) or node.target in _SAME_ELEMENTS):

@@ -43,12 +43,6 @@ def _context() -> Any:
 
 def _lying_with(values: Iterable[Node], others: Iterable[Node]) -> list[Node]:
     """Return the values that lie in the memory of an input of the graph, or of one of the others."""
-    memories = {_memory(other) for other in others}
-    return [value for value in values if graphs.is_input(_memory(value)) or _memory(value) in memories]
-
-
-def _memory(node: Node) -> Node:
-    """Return the node that makes the memory in which a value lies."""
-    while graphs.is_view(node):
-        node = node.all_input_nodes[0]
-    return node
+    memories = set(map(graphs.without_views, others))
+    made = {value: graphs.without_views(value) for value in values}
+    return [value for value, memory in made.items() if graphs.is_input(memory) or memory in memories]

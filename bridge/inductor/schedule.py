@@ -349,7 +349,7 @@ def bytes_beside_rows(node: Kernel, rows: int, tiled: AbstractSet[str] = frozens
 
     beside, names = 0.0, node.get_operation_names()
     far = [own for own in loop_nodes(node) if node_sizes(own)[1] or own.get_name() in tiled]
-    length = max((size_hint(_product(node_sizes(own)[1])) for own in loop_nodes(node)), default=1)
+    length = _longest_row(node)
     for dep in {dep for own in far for dep in plain_accesses(own.read_writes.reads)}:
         itemsize = buffer_dtype(dep.name).itemsize
         elements = SECTOR // itemsize
@@ -369,7 +369,7 @@ def bytes_beside_stores(node: Kernel, rows: int) -> dict[str, int]:
     from torch._inductor.virtualized import V
 
     names, beside = node.get_operation_names(), Counter[str]()
-    lengths = [size_hint(_product(node_sizes(own)[1])) for own in loop_nodes(node)]
+    length = _longest_row(node)
     stores = {
         dep
         for own in loop_nodes(node)
@@ -378,9 +378,14 @@ def bytes_beside_stores(node: Kernel, rows: int) -> dict[str, int]:
     }
     for dep in stores:
         if innermost_step(dep) * buffer_dtype(dep.name).itemsize >= SECTOR:
-            near = _rows_in_sector(dep, rows, max(lengths))
+            near = _rows_in_sector(dep, rows, length)
             beside[dep.name] += V.graph.get_dep_size_hint(dep) * max(STORED_APART - near, 0) // near
     return +beside
+
+
+def _longest_row(node: Kernel) -> int:
+    """Return the elements of the longest row that a kernel reduces, for typical sizes; 1 where it reduces none."""
+    return max((size_hint(_product(node_sizes(own)[1])) for own in loop_nodes(node)), default=1)
 
 
 def _rows_in_sector(dep: Dependency, rows: int, length: int) -> int:

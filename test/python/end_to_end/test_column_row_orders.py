@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import functools
-
 import torch
+from column_tests import TRAINING, decisions
 from torch._dynamo.utils import counters
 from training import count, graphs, rms
 
 import bridge
-from bridge.backend import bridge as backend
 from bridge.offline.interpret import interpreter
 
-TRAINING = functools.partial(backend, options={"strict": True, "training": True})
 FORCED = {"training": True, "strict": True, "force_fusion": True}
 
 
@@ -25,10 +22,6 @@ def rotated(x, cosine, sine):
 def normed_heads(x, weight, cosine, sine):
     """The queries of an attention that is a product of matrices, so that its gradients have the tokens of each head."""
     return rotated(rms(x, weight).transpose(1, 2), cosine, sine).contiguous()
-
-
-def decisions():
-    return [line for group in bridge.report().groups for line in group.decisions if line.startswith("rows and columns")]
 
 
 def test_what_rotates_gradients_back_is_in_the_kernel_of_their_norm():

@@ -9,13 +9,11 @@ import functools
 
 import pytest
 import torch
+from column_tests import TRAINING, beside_product, decisions, leaf
 from training import count, graphs
 
 import bridge
-from bridge.backend import bridge as backend
 from bridge.offline.interpret import interpreter
-
-TRAINING = functools.partial(backend, options={"strict": True, "training": True})
 
 
 def biased(scores, bias):
@@ -36,20 +34,6 @@ def bounded(scores, bias):
 def placed(x, position):
     """A norm of tokens with an embedding of their place."""
     return torch.nn.functional.layer_norm(x + position, x.shape[-1:])
-
-
-def beside_product(function, *inputs):
-    """The peak of memory is elsewhere."""
-    *others, wide = inputs
-    return function(*others), wide @ wide @ wide
-
-
-def decisions():
-    return [line for group in bridge.report().groups for line in group.decisions if line.startswith("rows and columns")]
-
-
-def leaf(*size):
-    return torch.empty(size, dtype=torch.bfloat16, requires_grad=True)
 
 
 @pytest.mark.parametrize(

@@ -6,15 +6,12 @@ import functools
 
 import pytest
 import torch
+from column_tests import decisions
 
 import bridge
 from bridge import offline
 from bridge.backend import bridge as backend
 from bridge.offline.interpret import interpreter
-
-
-def decisions():
-    return [line for group in bridge.report().groups for line in group.decisions if line.startswith("rows and columns")]
 
 
 def of_images_and_all(x, g):

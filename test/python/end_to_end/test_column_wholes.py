@@ -9,16 +9,14 @@ import functools
 
 import pytest
 import torch
+from column_tests import TRAINING, beside_product, decisions, leaf
 from torch._inductor.choices import InductorChoices
 from training import count, graphs
 
 import bridge
-from bridge.backend import bridge as backend
 from bridge.horizontal.column_wholes import find_with_wholes
 from bridge.offline.interpret import interpreter
 from bridge.scheduling import columns
-
-TRAINING = functools.partial(backend, options={"strict": True, "training": True})
 
 
 def dynamic_tanh(x, scale, weight, bias, up):
@@ -36,14 +34,6 @@ def affine(x, scale, bias):
     return x * scale + bias
 
 
-def decisions():
-    return [line for group in bridge.report().groups for line in group.decisions if line.startswith("rows and columns")]
-
-
-def leaf(*size):
-    return torch.empty(size, dtype=torch.bfloat16, requires_grad=True)
-
-
 @pytest.mark.parametrize(
     ("function", "shapes", "kernels"),
     [
@@ -54,12 +44,8 @@ def leaf(*size):
 )
 def test_a_sum_of_all_elements_is_in_the_kernel_of_its_rows(function, shapes, kernels):
     """Its parts, as Inductor has them, are no rows: all that the gradients are made of was read twice."""
-
-    def beside(*inputs):
-        *others, wide = inputs
-        return function(*others), wide @ wide @ wide  # where the peak of memory is
-
-    _, backward = graphs(beside, [leaf(*shape) for shape in (*shapes, (16384, 16384))], TRAINING)
+    inputs = [leaf(*shape) for shape in (*shapes, (16384, 16384))]
+    _, backward = graphs(functools.partial(beside_product, function), inputs, TRAINING)
     assert count(backward) == kernels, bridge.report().details()
     assert len(decisions()) == 1
     assert bridge.report().peak_after <= bridge.report().peak_before

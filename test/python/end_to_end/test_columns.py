@@ -6,6 +6,7 @@ import functools
 
 import pytest
 import torch
+from column_tests import decisions
 from functions import norm
 from training import PATTERNS, adaln_residual, adaln_residual_images, count, graphs
 
@@ -18,10 +19,6 @@ from bridge.reasons import Reason
 
 def compiled_for(**options):
     return functools.partial(backend, options={"strict": True, **options})
-
-
-def decisions():
-    return [line for group in bridge.report().groups for line in group.decisions if line.startswith("rows and columns")]
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import functools
 
 import pytest
 import torch
+from column_tests import decisions
 from torch._dynamo.utils import counters
 from torch._inductor.choices import InductorChoices
 from training import PATTERNS, adaln_residual, adaln_residual_images, count, graphs, norm_swiglu, rms
@@ -21,10 +22,6 @@ from bridge.reasons import Reason
 from bridge.scheduling import hook
 
 FORCED = {"training": True, "strict": True, "force_fusion": True}
-
-
-def decisions():
-    return [line for group in bridge.report().groups for line in group.decisions if line.startswith("rows and columns")]
 
 
 def refused():

@@ -1,6 +1,6 @@
 """Test affine IR that leaves Bridge and comes back.
 
-Bridge.export, bridge.lowering.compile_affine, plug-ins, reproducers.
+The ways are bridge.export, bridge.lowering.compile_affine, plug-ins, reproducers.
 """
 
 from __future__ import annotations
