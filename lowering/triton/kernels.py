@@ -15,6 +15,7 @@ from ...affine import dtypes, ops_table
 from ...inductor.compiling import torch_release
 from ...inductor.layouts import buffer_dtype, buffer_numel
 from ...inductor.schedule import offset_in_storage, storage_of, written_storage
+from .loop_indices import LoopIndexMixin
 from .random_numbers import drawing_alike
 from .row_tails import RowTailMixin
 from .strided_access import WIDE_LANE, LaneVariable, StridedPair, find_strided_pair
@@ -33,7 +34,7 @@ def lane_kernel(base: Any) -> type:
 
     The random number of a seed and an offset is the same in all of them.
     """
-    mixins = RowTailMixin, LaneMixin, StridedAccessMixin
+    mixins = LoopIndexMixin, RowTailMixin, LaneMixin, StridedAccessMixin
     return type("LaneKernel", (*mixins, base), {"overrides": drawing_alike(base.overrides)})
 
 

@@ -157,6 +157,17 @@ def test_results_that_no_lane_waits_for_stay_in_registers_beside_what_one_lane_s
     assert kernels(gradient_of_normed_weights, (4096, 4, 1024)) == 1
 
 
+@pytest.mark.parametrize(
+    ("function", "shape", "loads"),
+    [(gradient_of_a_mixture, (8192, 5, 32), 7), (gradient_of_normed_weights, (8192, 4, 1024), 9)],
+)
+def test_an_element_that_two_nodes_index_by_other_loops_is_loaded_once(function, shape, loads):
+    """One had a loop of all lanes, the other one of tokens and one of lanes: two forms of an index, and two loads."""
+    x = torch.empty(shape, dtype=torch.bfloat16)
+    (kernel,) = offline.compile_for_gpu(function, [x], compile_fx=bridge_backend).kernels
+    assert kernel.source.count("tl.load(") == loads
+
+
 def test_rows_that_do_not_fit_in_registers_stay_apart():
     """Each of the two would be read again."""
     assert kernels(softmax_of_pairs, (1, 2, 128, 65536)) > 1

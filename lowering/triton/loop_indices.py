@@ -1,0 +1,57 @@
+"""Write one index in one form: the loops of the tile, where a node has it in quotients of another node's loop.
+
+Nodes of a fused kernel may have the same row as one loop and as two. Inductor knows that two loads are one, and that
+what is computed of them is one value, where their indices are written alike.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import sympy
+
+if TYPE_CHECKING:  # Importing this loads no Inductor.
+    from torch._inductor.codegen.common import CSEVariable
+    from torch._inductor.codegen.triton import TritonKernel
+else:
+    TritonKernel = object
+
+
+class LoopIndexMixin(TritonKernel):
+    """Replace quotients and remainders of a loop by loops of the same tree, in kernels that Bridge fused."""
+
+    #: Whether it is a kernel that Bridge fused: others stay as they are.
+    bridge_fused = False
+
+    def load(self, name: str, index: sympy.Expr) -> CSEVariable:
+        """Return the variable of an element that is loaded; its policy of caching depends on its index, too."""
+        return super().load(name, self._in_loops(index) if self.bridge_fused else index)
+
+    def prepare_indexing(self, index: sympy.Expr) -> sympy.Expr:
+        """Return an index as the code has it."""
+        return super().prepare_indexing(self._in_loops(index) if self.bridge_fused else index)
+
+    def _in_loops(self, index: sympy.Expr) -> sympy.Expr:
+        """Return an index without quotients and remainders of one loop that are loops themselves."""
+        from torch.utils._sympy.functions import FloorDiv, ModularIndexing
+
+        parts = {part: self._loop(part) for part in index.atoms(FloorDiv, ModularIndexing)}
+        return index.xreplace({part: loop for part, loop in parts.items() if loop is not None})
+
+    def _loop(self, part: sympy.Expr) -> sympy.Symbol | None:
+        """Return the loop that a quotient or a remainder is; None where it is none of a loop, or does not divide it."""
+        loop, divisor, *modulus = part.args
+        entry = self.range_tree_nodes.get(loop)
+        if entry is None:
+            return None
+        length = modulus[0] if modulus else entry.length // divisor
+        if not _divides(divisor * length, entry.length):
+            return None
+        return entry.root.lookup(entry.divisor * divisor, length).symbol()
+
+
+def _divides(divisor: sympy.Expr, length: sympy.Expr) -> bool:
+    """Say whether a loop's length is known to be a multiple of a number."""
+    from torch._inductor.virtualized import V
+
+    return V.graph.sizevars.statically_known_multiple_of(length, divisor)
