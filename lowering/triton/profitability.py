@@ -28,13 +28,13 @@ def power_of_2(size: SupportsInt) -> int:
 THREAD_REGISTERS = 8
 BLOCK_WARPS = 4
 
-#: Elements of a short row that a thread has at least, while it holds no more registers than that: 16 bytes of 16-bit
-#: numbers, which one instruction loads.  What is computed once for a row, as its place in a window, each of its threads
-#: computes, and some rows take many registers for one element: a sum of three tensors, normalised, of 96 elements, took
-#: 93 us in blocks of 4 rows on an H100, and Inductor's blocks of 8 or 32 took 51; MLA's keys of 384 took 6.7 in blocks
-#: of 4, and 5.2 of 8.  Rows of more registers were not measured.
-SHORTEST_ROWS = 256
-ELEMENTS_OF_A_LOAD = 8
+#: Elements of a row that a thread has at least, while it holds no more registers than that: 16 bytes of 16-bit numbers,
+#: which one instruction loads; and where it would have fewer than four, while it holds no more than twice as many.
+#: What is computed once for a row, as its place in a window, each of its threads computes, and some rows take many
+#: registers for one element: a sum of three tensors, normalised, of 96 elements, took 93 us in blocks of 4 rows on an
+#: H100, and Inductor's blocks of 8 or 32 took 51; rows of 1024 elements that attend to 16 neighbours 150 us in 8 warps,
+#: and 105 in 4 (docs/results.md, "Blocks of a fused kernel").
+ELEMENTS_OF_A_LOAD, FEWEST_ELEMENTS = 8, 4
 MOST_THREAD_REGISTERS = 16
 
 #: A longer row has a block for itself, with the warps of Inductor's heuristic.
@@ -81,16 +81,19 @@ def rows_and_warps(row: Row, lanes: int) -> tuple[int, int] | None:
     warps = BLOCK_WARPS * max(1, -(-registers // (BLOCK_WARPS * 32 * THREAD_REGISTERS)))
     fitting = max(1, BLOCK_WARPS * 32 * THREAD_REGISTERS // registers)
     rows = max(1 << (fitting.bit_length() - 1), 32 * warps // lanes)
-    if registers > SHORTEST_ROWS or row.keeps_states or row.unrolled:
+    if row.keeps_states or row.unrolled:
         return rows, warps
-    return _rows_of_loads(rows, registers, lanes, 32 * warps), warps
+    return _with_loads(rows, warps, registers, lanes)
 
 
-def _rows_of_loads(rows: int, registers: int, lanes: int, threads: int) -> int:
-    """Return so many rows of a block, or more of them, for each thread to have elements enough."""
-    while rows * lanes < threads * ELEMENTS_OF_A_LOAD and 2 * rows * registers <= threads * MOST_THREAD_REGISTERS:
-        rows *= 2
-    return rows
+def _with_loads(rows: int, warps: int, registers: int, lanes: int) -> tuple[int, int]:
+    """Return (rows, warps) of a block, or fewer warps or more rows, for each thread to have elements enough."""
+    while True:
+        each, taken = rows * lanes / (32 * warps), rows * registers / (32 * warps)
+        most = MOST_THREAD_REGISTERS * (1 if each >= FEWEST_ELEMENTS else 2)
+        if each >= ELEMENTS_OF_A_LOAD or 2 * taken > most:
+            return rows, warps
+        rows, warps = (rows, warps // 2) if warps > BLOCK_WARPS else (2 * rows, warps)
 
 
 #: Rows of a block, at least, where it is rows and not their elements that are side by side in memory: as many as a

@@ -99,3 +99,18 @@ def test_blocks_of_rows_that_are_not_tried():
     assert plain.tried == plain.configs  # a maximum of windows, 2 elements a thread: 57 us, with 8 elements 83
     looped = Part([config(2, XBLOCK=64, R0_BLOCK=64)], {"x": 16384, "r0_": 1024}, 60)
     assert looped.tried == looped.configs
+
+
+def test_short_rows_get_more_of_them_in_the_warps_of_a_long_one():
+    """Two rows of 64 in the 16 warps of a loop beside them: a quarter of an element for each thread."""
+    short = Part([config(1, XBLOCK=2)], {"x": 1 << 18, "r0_": 64}, 60)
+    looped = Part([config(16, XBLOCK=1, R0_BLOCK=2048)], {"x": 512, "r0_": 49152}, 20)
+    (joint,) = joint_configurations([short, looped])
+    assert (joint.blocks, joint.warps) == ({"XBLOCK_0": 32, "XBLOCK_1": 1, "R0_BLOCK_1": 2048}, 16)
+
+
+def test_short_rows_stay_as_they_are_where_blocks_would_be_few():
+    short = Part([config(1, XBLOCK=2)], {"x": 1024, "r0_": 64}, 60)
+    looped = Part([config(16, XBLOCK=1, R0_BLOCK=2048)], {"x": 512, "r0_": 49152}, 20)
+    (joint,) = joint_configurations([short, looped])
+    assert joint.blocks["XBLOCK_0"] == 2

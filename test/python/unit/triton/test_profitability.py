@@ -41,14 +41,18 @@ def test_short_rows_share_a_block_and_long_ones_have_more_warps(registers, chose
     ("registers", "lanes", "chosen"),
     [
         (192, 128, (8, 4)),  # three tensors of 96 elements
-        (192, 32, (8, 4)),  # more rows have more than 16 registers a thread
+        (192, 32, (16, 4)),  # four elements a thread, with 24 registers
+        (384, 32, (8, 4)),  # more rows have more than 32
         (64, 64, (16, 4)),
         (64, 32, (32, 4)),
         (256, 256, (4, 4)),  # 8 elements a thread as it is
-        (257, 128, (2, 4)),
+        (257, 128, (4, 4)),
+        (448, 64, (8, 4)),  # seven values for a lane of a head of 64
+        (2048, 1024, (1, 4)),  # eight warps have four elements a thread
+        (2048, 2048, (1, 8)),
     ],
 )
-def test_a_thread_of_short_rows_has_elements_of_a_whole_load(registers, lanes, chosen):
+def test_a_thread_has_elements_of_a_whole_load(registers, lanes, chosen):
     """DaViT's norms of 96 elements took 93 us in blocks of 4 rows, Inductor's 51."""
     assert rows_and_warps(Row(registers), lanes) == chosen
 
@@ -56,7 +60,7 @@ def test_a_thread_of_short_rows_has_elements_of_a_whole_load(registers, lanes, c
 @pytest.mark.parametrize(("lanes", "chosen"), [(32, (4, 4)), (64, (2, 4)), (128, (1, 4)), (512, (1, 4))])
 def test_a_block_has_no_more_threads_than_elements_of_a_vector(lanes, chosen):
     """The row's loop is unrolled, so a vector has few of its elements: threads beyond them would do the same again."""
-    assert rows_and_warps(Row(1024), lanes) == chosen
+    assert rows_and_warps(Row(1024, unrolled=True), lanes) == chosen
 
 
 @pytest.mark.parametrize(
