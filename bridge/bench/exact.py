@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch.utils import _pytree as pytree
@@ -31,9 +31,13 @@ class _InDouble(TorchDispatchMode):
         return func(*args, **kwargs)
 
 
-def doubled(value: object) -> object:
+def doubled(value: Any) -> Any:
     """Return a tensor of floating-point numbers in float64; anything else as it is."""
     return value.double() if isinstance(value, torch.Tensor) and value.dtype in NARROW else value
+
+
+def _own_doubled(tensor: torch.Tensor) -> torch.Tensor:
+    return doubled(tensor.clone())
 
 
 def tensors_of(result: object) -> list[torch.Tensor]:
@@ -42,11 +46,24 @@ def tensors_of(result: object) -> list[torch.Tensor]:
 
 
 def copied(arguments: Sequence[Any]) -> list[Any]:
-    """Return arguments with copies of their tensors, which no gradient leads back from."""
-    return [pytree.tree_map_only(torch.Tensor, lambda tensor: tensor.detach().clone(), one) for one in arguments]
+    """Return arguments with copies of their tensors, of which those want gradients that did."""
+    return _each(lambda tensor: tensor.clone(), arguments)
 
 
-def reference(function: Callable[..., Any], arguments: Sequence[Any]) -> tuple[list[torch.Tensor], str]:
+def _each(change: Callable[[torch.Tensor], torch.Tensor], arguments: Sequence[Any]) -> list[Any]:
+    """Return arguments with new tensors, of which those want gradients that did."""
+
+    def changed(tensor: torch.Tensor) -> torch.Tensor:
+        return change(tensor.detach()).requires_grad_(tensor.requires_grad)
+
+    return [pytree.tree_map_only(torch.Tensor, changed, one) for one in arguments]
+
+
+#: Gives what is called, for (a function, what it is compiled to): that, or it with its backward.
+StepOf: TypeAlias = Callable[[Callable[..., Any], Callable[..., Any]], Callable[..., Any]]
+
+
+def reference(function: Callable[..., Any], arguments: Sequence[Any], step: StepOf) -> tuple[list[torch.Tensor], str]:
     """Return (tensors of the result, how they were computed): in float64, else in the function's own dtypes.
 
     A module is copied, and so are the arguments; what the function changes elsewhere stays changed.
@@ -56,6 +73,6 @@ def reference(function: Callable[..., Any], arguments: Sequence[Any]) -> tuple[l
     try:
         exact = copy.deepcopy(own).double() if isinstance(own, torch.nn.Module) else own
         with _InDouble():
-            return tensors_of(exact(*pytree.tree_map(doubled, copied(arguments)))), "float64 eager"
+            return tensors_of(step(exact, exact)(*_each(_own_doubled, arguments))), "float64 eager"
     except _NOT_EXACT:
-        return tensors_of(own(*copied(arguments))), "eager in its own dtypes"
+        return tensors_of(step(own, own)(*copied(arguments))), "eager in its own dtypes"

@@ -14,11 +14,13 @@ from torch.utils import _pytree as pytree
 
 from ..reasons import Reason
 from ..reports import FAULTS
+from ..support.gradients import WithBackward, modules_of, tensors_in
 from . import cpu_measurements, gpu_measurements
 from .cases import Case
-from .exact import copied, reference, tensors_of
+from .exact import StepOf, copied, reference, tensors_of
 from .measure import Plan, measure
 from .results import Result
+from .training import Compiler
 
 
 @dataclass(frozen=True)
@@ -53,15 +55,26 @@ def plan_for(device: str, **changes: Any) -> Plan:
     return Plan(meter=gpu_measurements if device == "cuda" else cpu_measurements, counted=True, **changes)
 
 
-def time_function(function: Callable[..., Any], arguments: Sequence[Any], name: str, device: str, plan: Plan) -> Timing:
-    """Measure a function of a user's for inference; its modules and its arguments are moved to the device."""
+def time_function(
+    function: Callable[..., Any],
+    arguments: Sequence[Any],
+    name: str,
+    device: str,
+    plan: Plan,
+    backward: bool = False,
+) -> Timing:
+    """Measure a function of a user's; its modules and its arguments are moved to the device.
+
+    backward: with its backward, else for inference.  NoGradient where it has none.
+    """
     placed(function, device)
     inputs: list[Any] = pytree.tree_map_only(torch.Tensor, lambda tensor: tensor.to(device), list(arguments))
     plan.progress("running in eager mode", 0, 0)
+    step = WithBackward() if backward else _alone
     with torch.no_grad():
-        case = make_case(function, inputs, name, device)
+        case = make_case(function, inputs, name, device, step)
         case.rewind()
-        expected, compared_with = reference(function, inputs)
+        expected, compared_with = reference(function, inputs, step)
         plan.prepare()
         result = measure(case, plan=plan, reference=expected)
     return Timing(name, _device_name(device), result, compared_with)
@@ -78,37 +91,51 @@ def can_time(target: str) -> bool:
 
 
 def seconds_of_call(
-    function: Callable[..., Any], arguments: Sequence[Any], target: str, dynamic: bool, progress: Callable[..., None]
+    function: Callable[..., Any],
+    arguments: Sequence[Any],
+    target: str,
+    dynamic: bool,
+    progress: Callable[..., None],
+    backward: bool,
 ) -> tuple[float, float]:
     """Return seconds of a call with Inductor alone, and with Bridge; function and arguments stay where they are.
 
-    target: as of `can_time`; progress: called with what is being done.
+    target: as of `can_time`; progress: called with what is being done; backward: of a call with its backward.
     """
     device = "cpu" if target == "cpu" else "cuda"
     plan = plan_for(device, progress=progress, dynamic=dynamic, seconds=5)
     own = copy.deepcopy(function) if isinstance(function, nn.Module) else function
-    result = time_function(own, copied(list(arguments)), "", device, plan).result
+    result = time_function(own, copied(list(arguments)), "", device, plan, backward).result
     placed(function, "cpu")
     return result.inductor.total_us / 1e6, result.bridge.total_us / 1e6
 
 
 def placed(function: Callable[..., Any], device: str) -> None:
     """Move a module to a device, or those that a function finds in its file."""
-    found = [function, *getattr(function, "__globals__", {}).values()]
-    for module in (value for value in found if isinstance(value, nn.Module)):
+    for module in modules_of(function):
         module.to(device)
 
 
-def make_case(function: Callable[..., Any], arguments: list[Any], name: str, device: str) -> Case:
-    """Return a case of a function, which is called once, to find what it changes: that is put back before each call."""
+def _alone(function: Callable[..., Any], compiled: Callable[..., Any]) -> Callable[..., Any]:
+    return compiled
+
+
+def make_case(
+    function: Callable[..., Any], arguments: list[Any], name: str, device: str, step: StepOf = _alone
+) -> Case:
+    """Return a case of a function, which is called once, to find what it changes: that is put back before each call.
+
+    step: what is called, for the function and what it is compiled to.
+    """
     buffers = list(function.buffers()) if isinstance(function, nn.Module) else []
     kept = [buffer.clone() for buffer in buffers]
     tried = copied(arguments)
-    before = [tensor._version for tensor in _tensors(tried)]
+    before = [tensor._version for tensor in tensors_in(tried)]
     torch.manual_seed(0)
-    function(*tried)
+    call = step(function, function)
+    call(*tried)
     pairs = list(zip(buffers, kept, strict=True))
-    for own, other, version in zip(_tensors(arguments), _tensors(tried), before, strict=True):
+    for own, other, version in zip(tensors_in(arguments), tensors_in(tried), before, strict=True):
         pairs += [(own, own.detach().clone())] if other._version != version else []
 
     def rewind() -> None:
@@ -116,11 +143,10 @@ def make_case(function: Callable[..., Any], arguments: list[Any], name: str, dev
         for tensor, value in pairs:
             tensor.copy_(value)
 
-    return Case(name, device, 0, function, arguments, rewind, tensors=tensors_of)
+    def assemble(compiler: Compiler) -> Callable[..., Any]:
+        return step(function, compiler(function))
 
-
-def _tensors(value: object) -> list[torch.Tensor]:
-    return [leaf for leaf in pytree.tree_leaves(value) if isinstance(leaf, torch.Tensor)]
+    return Case(name, device, 0, call, arguments, rewind, tensors=tensors_of, assemble=assemble)
 
 
 def _device_name(device: str) -> str:

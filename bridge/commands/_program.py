@@ -41,7 +41,7 @@ class Program:
         def call(*arguments: Any) -> Any:
             return function(*arguments, **keywords)
 
-        call.__name__ = self.name
+        call.__name__, call.__wrapped__ = self.name, function  # type: ignore[attr-defined]
         return call
 
 
@@ -66,6 +66,16 @@ def add_arguments(parser: argparse.ArgumentParser, function_required: bool) -> N
     )
     parser.add_argument("--dynamic", action="store_true", help="symbolic sizes, as torch.compile(dynamic=True)")
     parser.set_defaults(script_arguments=[])
+
+
+def add_backward(parser: argparse.ArgumentParser) -> None:
+    """Add the argument that has a function looked at with its backward."""
+    parser.add_argument(
+        "--backward",
+        action="store_true",
+        help="the function with its backward: gradients of its parameters, and of the inputs that want one; of all "
+        "inputs where none does",
+    )
 
 
 def add_option(parser: argparse.ArgumentParser) -> None:
@@ -147,8 +157,8 @@ def find_function(program: str) -> tuple[ModuleType, Callable[..., Any], str]:
 
 def refuse_arguments_of_functions(arguments: argparse.Namespace) -> None:
     """Raise ValueError for what a script is not called with: it makes its own inputs."""
-    for flag in ("input", "keyword", "dynamic"):
-        if getattr(arguments, flag):
+    for flag in ("input", "keyword", "dynamic", "backward"):
+        if getattr(arguments, flag, False):
             raise ValueError(f"--{flag} is for a function; name one: {arguments.program}:function")
 
 

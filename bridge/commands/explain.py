@@ -1,6 +1,7 @@
 """Show what was fused and why the rest was not.
 
 Of a function:  bridge explain model.py:norm --input 2048x8192:bfloat16
+Of a function with its backward:  bridge explain model.py:norm --input 2048x8192:bfloat16 --backward
 Of everything that a script compiles:  bridge explain train.py -- --epochs 1
 
 Where the GPU is there that code is generated for, a function is also timed, with Inductor alone and with Bridge.
@@ -27,6 +28,7 @@ NAME = "explain"
 def register(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     _program.add_arguments(parser, function_required=False)
+    _program.add_backward(parser)
     _program.add_option(parser)
     parser.add_argument("--target", default="cuda:sm_90", help="cpu, cuda:sm_90 (default) or cuda:sm_80; needs no GPU")
     parser.add_argument("--html", metavar="FILE", help="also write the report as one HTML file")
@@ -103,6 +105,7 @@ def _explain(arguments: argparse.Namespace) -> tuple[Explanation, Exception | No
             options=options,
             registers=not arguments.no_registers,
             measured=measured,
+            backward=arguments.backward,
         )
     return explanation, None
 
@@ -123,7 +126,8 @@ def _measure(
 
     uninstall()  # what the file may have installed: Inductor is to be timed without
     with config.patch(_program.options(arguments)):
-        return seconds_of_call(program.bound(), program.arguments, target, arguments.dynamic, progress)
+        call = program.bound(), program.arguments
+        return seconds_of_call(*call, target, arguments.dynamic, progress, arguments.backward)
 
 
 def _explain_script(

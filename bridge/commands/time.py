@@ -1,6 +1,7 @@
 """Time a function, or what a script compiles, with Inductor alone and with Bridge in turn.
 
 Of a function:  bridge time model.py:norm --input 2048x8192:bfloat16
+Of a function with its backward:  bridge time model.py:norm --input 2048x8192:bfloat16 --backward
 Of the graphs that a script compiles:  bridge time train.py -- --epochs 1
 
 It says times with their spread, kernels and the bytes that they move, memory, and errors relative to float64.
@@ -35,6 +36,7 @@ NAME = "time"
 def register(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     _program.add_arguments(parser, function_required=False)
+    _program.add_backward(parser)
     _program.add_option(parser)
     parser.add_argument("--device", choices=["cpu", "cuda"], help="default: cuda where there is a GPU")
     parser.add_argument("--rounds", type=int, default=40, help="runs of each that count, default %(default)s")
@@ -99,7 +101,8 @@ def _time_function(arguments: argparse.Namespace, device: str, plan: Plan) -> It
 
     with _program.running(arguments) as program:
         uninstall()  # what the file may have installed: Inductor is to be measured without
-        yield time_function(program.bound(), program.arguments, arguments.program, device, plan)
+        function, name = program.bound(), f"{arguments.program}{' with its backward' if arguments.backward else ''}"
+        yield time_function(function, program.arguments, name, device, plan, arguments.backward)
 
 
 def _time_script(arguments: argparse.Namespace, device: str, plan: Plan) -> Iterator[Timing]:

@@ -19,6 +19,7 @@ import torch
 from ..reasons import without_place
 from ..reports import FAULTS, Counterexample, GroupReport, Report
 from ..support.fresh_code import fresh_entry
+from ..support.gradients import WithBackward
 from .counts import count
 from .explanation import (
     ExampleAccess,
@@ -37,7 +38,7 @@ from .source_lines import find_place
 DEFAULT_TARGET = "cuda:sm_90"
 
 
-def explain(
+def explain(  # noqa: PLR0913 - one for each of torch.compile's, and what is said
     fn: Callable[..., Any],
     *args: Any,
     backend_target: str = DEFAULT_TARGET,
@@ -45,27 +46,31 @@ def explain(
     options: Mapping[str, Any] | None = None,
     registers: bool = True,
     measured: tuple[float, float] | None = None,
+    backward: bool = False,
     **kwargs: Any,
 ) -> Explanation:
-    """Compile `fn(*args, **kwargs)` for inference and explain what Bridge made of it.
+    """Compile `fn(*args, **kwargs)` and explain what Bridge made of it.
 
     args, kwargs: on the CPU.  backend_target: `cpu`, or `cuda:sm_90` or `cuda:sm_80`, for which no GPU is needed and
     nothing of the generated code is run.  dynamic: as in `torch.compile`; None for inputs that went through
     `mark_dynamic`.  options: as of `torch.compile`.  registers: compile the kernels, some seconds each, for their
     registers.  measured: seconds of a call without Bridge and with it, to be said in the place of what is expected.
-    ValueError for another target, OptionError for a bad option.
+    backward: with the backward, else for inference: gradients of parameters, and of the inputs that want one; of all
+    inputs where none does.  ValueError for another target, OptionError for a bad option.
     """
 
     def call(*arguments: Any) -> Any:
         return fn(*arguments, **kwargs)
 
     with recorded() as recording:
-        _compile(call, args, backend_target, dynamic, options)
+        _compile(call, args, backend_target, dynamic, options, backward)
     name = getattr(fn, "__name__", type(fn).__name__)
     return make_explanation(recording, name, backend_target, registers, measured)
 
 
-def _compile(call: Callable, args: tuple, target: str, dynamic: bool | None, options: Mapping | None) -> None:
+def _compile(
+    call: Callable, args: tuple, target: str, dynamic: bool | None, options: Mapping | None, backward: bool
+) -> None:
     from ..backend import bridge
 
     backend = functools.partial(bridge, options=dict(options or {}))
@@ -73,10 +78,14 @@ def _compile(call: Callable, args: tuple, target: str, dynamic: bool | None, opt
     if architecture is not None:
         from ..offline import compile_for_gpu
 
-        compile_for_gpu(call, args, compile_fx=backend, arch=architecture, dynamic=dynamic)
+        compile_for_gpu(call, args, compile_fx=backend, arch=architecture, dynamic=dynamic, backward=backward)
+        return
+    compiled = torch.compile(fresh_entry(call), backend=backend, dynamic=dynamic)
+    if backward:
+        WithBackward()(call, compiled)(*args)
         return
     with torch.no_grad():
-        torch.compile(fresh_entry(call), backend=backend, dynamic=dynamic)(*args)
+        compiled(*args)
 
 
 def architecture_of(target: str) -> str | None:

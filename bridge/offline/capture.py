@@ -16,6 +16,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from ..support.fresh_code import fresh_entry
+from ..support.gradients import leaves
 from . import _stubs
 from .arch import GpuArch, resolve_arch
 from .wrapper import TritonKernelSource, WrapperCode, parse_wrapper
@@ -74,9 +75,9 @@ def _materialize(value: object) -> object:
     size, stride = tuple(map(_number, value.size())), tuple(map(_number, value.stride()))
     elements = 1 + sum((n - 1) * step for n, step in zip(size, stride, strict=True)) if all(size) else 0
     if not elements:
-        return torch.empty_strided(size, stride, dtype=value.dtype)
+        return torch.empty_strided(size, stride, dtype=value.dtype, requires_grad=value.requires_grad)
     zeros = torch.frombuffer(mmap.mmap(-1, elements * value.dtype.itemsize), dtype=torch.uint8)
-    return zeros.view(value.dtype).as_strided(size, stride)
+    return zeros.view(value.dtype).as_strided(size, stride).requires_grad_(value.requires_grad)
 
 
 def _shape_only(gm: torch.fx.GraphModule) -> Callable:
@@ -105,11 +106,12 @@ def _generate(
     example_inputs: Sequence[object],
     compile_fx: Callable,
     dynamic: bool | None,
+    backward: bool,
 ) -> None:
     """Have Dynamo trace ``fn`` and hand each graph to ``compile_fx``."""
     compiled = torch.compile(fresh_entry(fn), backend=_offline_backend(compile_fx), dynamic=dynamic)
-    with torch.no_grad():
-        compiled(*example_inputs)
+    with torch.set_grad_enabled(backward):
+        compiled(*(leaves(example_inputs) if backward else example_inputs))
 
 
 #: Is entered around the compilation of a backward, and gives what is called when the program runs that backward.
@@ -195,11 +197,13 @@ def compile_for_gpu(  # noqa: PLR0913 - one for each of torch.compile's
     config_patches: Mapping[str, object] | None = None,
     options: Mapping[str, object] | None = None,
     context: AbstractContextManager | None = None,
+    backward: bool = False,
 ) -> OfflineResult:
     """Generate the code that ``torch.compile(fn)`` would on a GPU of ``arch``.
 
     Args:
-        fn: function or module, compiled for inference (under ``no_grad``).
+        fn: function or module, compiled for inference (under ``no_grad``), or
+            with its backward.
         example_inputs: CPU tensors and other arguments. They are traced, never
             computed with: between graph breaks ``fn`` sees zeros.
         compile_fx: entry used instead of ``torch._inductor.compile_fx.compile_fx``,
@@ -211,6 +215,8 @@ def compile_for_gpu(  # noqa: PLR0913 - one for each of torch.compile's
         config_patches: values for ``torch._inductor.config``.
         options: the same, spelled as ``torch.compile``'s (dashes allowed).
         context: entered around the whole compilation.
+        backward: each graph with its backward; inputs want gradients as
+            ``bridge.support.gradients.leaves`` says.
     """
     gpu = resolve_arch(arch)
     codes: list[str] = []
@@ -222,7 +228,8 @@ def compile_for_gpu(  # noqa: PLR0913 - one for each of torch.compile's
         torch._inductor.config.patch(patches),
         context or contextlib.nullcontext(),
         _stubs.codegen_only(gpu, codes),
+        torch._functorch.config.patch(force_non_lazy_backward_lowering=backward),
     ):
         entry = compile_fx or torch._inductor.compile_fx.compile_fx
-        _generate(fn, example_inputs, entry, dynamic)
+        _generate(fn, example_inputs, entry, dynamic, backward)
     return OfflineResult(tuple(parse_wrapper(code) for code in codes))

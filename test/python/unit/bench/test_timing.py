@@ -136,3 +136,14 @@ def test_a_function_is_run_before_anything_is_prepared(monkeypatch):
     assert told == []
     timing.time_function(torch.add, [torch.ones(2), torch.ones(2)], "add", "cpu", plan)
     assert told == ["prepared", "measured"]
+
+
+def test_a_function_is_timed_with_its_backward():
+    def function(x, factor):
+        return torch.sin(x) * factor
+
+    plan = timing.plan_for("cpu", rounds=1, warm_up=1)
+    inputs = [torch.randn(4, 8), torch.randn(8)]
+    one = timing.time_function(function, inputs, "f", "cpu", plan, backward=True)
+    assert one.compared_with == "float64 eager"
+    assert one.result.inductor.kernels >= 2 and one.result.bridge.error < 1e-5

@@ -40,7 +40,8 @@ def given(monkeypatch):
     """What is measured, with what plan."""
     given: list = []
 
-    def time_function(function, arguments, name, device, plan):
+    def time_function(function, arguments, name, device, plan, backward=False):
+        assert backward == name.endswith(" with its backward")
         given.append((function, arguments, plan, bridge.config.max_nodes, hook.current()))
         return Timing(name, device)
 
@@ -68,6 +69,17 @@ def test_a_function_is_measured_with_what_was_asked(given, capsys):
     run(program, "--no-graph")
     assert not given[-1][2].graphs
     assert capsys.readouterr().out == f"{program} on cpu\n" * 2
+
+
+def test_a_function_is_measured_with_its_backward(given, capsys):
+    program = f"{explained.__file__}:gated"
+    assert run(program, "--input", "2x8", "--backward") == 0
+    assert capsys.readouterr().out == f"{program} with its backward on cpu\n"
+
+
+def test_a_script_takes_no_backward(given):
+    with pytest.raises(ValueError, match="--backward is for a function"):
+        run(explained.__file__, "--backward")
 
 
 def test_the_graphs_of_a_script_are_measured(given, capsys, tmp_path, compiler):

@@ -244,3 +244,21 @@ def test_decisions_have_no_places_of_the_machine():
     decisions = [line for group in explained_halves.groups for line in group.decisions]
     assert any(line.startswith("apart [") for line in decisions)
     assert not any("loc(" in line for line in decisions), decisions
+
+
+def test_a_function_is_explained_with_its_backward():
+    """Kernels of both graphs; without inputs that want a gradient, all of them do."""
+    inputs = torch.zeros(4096, 2048, dtype=torch.bfloat16)
+    assert explain(gated, inputs).graphs == 1
+    both = explain(gated, inputs, backward=True)
+    assert both.graphs == 2
+    assert (both.kernels_before, both.kernels_after) == (3, 2)
+
+
+def test_graphs_behind_a_break_have_their_backward_too():
+    def broken(x):
+        y = torch.exp(x)
+        torch._dynamo.graph_break()
+        return torch.tanh(y).sum(-1)
+
+    assert explain(broken, torch.zeros(64, 256), backward=True).graphs == 4
