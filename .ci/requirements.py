@@ -1,4 +1,4 @@
-"""Requirements that pyproject.toml lists, one a line; for the Makefile.
+"""Print the requirements that pyproject.toml lists, one a line; for the Makefile.
 
 python .ci/requirements.py build | run | EXTRA ...
 """

@@ -1,4 +1,4 @@
-"""Times fused kernels in blocks of so many rows and warps, which `profitability.rows_and_warps` rests on.
+"""Time fused kernels in blocks of so many rows and warps, which `profitability.rows_and_warps` rests on.
 
 python benchmarks/blocks.py --pattern mla interleaved --rows 1 4 8 16 --warps 1 2 4
 """

@@ -1,4 +1,4 @@
-"""For benchmarks/gpu.py: RMSNorm + residual + chunk + SwiGLU written by hand.
+"""Hold RMSNorm + residual + chunk + SwiGLU as written by hand, for benchmarks/gpu.py.
 
 One program has a row: it loads all of it, and then both halves again.
 """

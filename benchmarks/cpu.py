@@ -1,4 +1,4 @@
-"""Times patterns on this machine's CPU: Inductor's C++ and Bridge's, in turn, in one run.
+"""Time patterns on this machine's CPU: Inductor's C++ and Bridge's, in turn, in one run.
 
     python benchmarks/cpu.py                           # everything, at an eighth of each pattern's rows
     python benchmarks/cpu.py --pattern swiglu --rows 512 --out results/

@@ -1,4 +1,4 @@
-"""Times what is reduced across memory on this machine's CPU: Inductor's C++, and one loop nest of Bridge's.
+"""Time what is reduced across memory on this machine's CPU: Inductor's C++, and one loop nest of Bridge's.
 
     python benchmarks/cpu_columns.py
 

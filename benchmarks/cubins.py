@@ -1,4 +1,4 @@
-"""Registers, spills and shared memory of every fused kernel, read off its cubin: no GPU is needed.
+"""Print registers, spills and shared memory of every fused kernel, read off its cubin: no GPU is needed.
 
     python benchmarks/cubins.py
     python benchmarks/cubins.py --pattern swiglu --list long_rows --dtype float32 --arch 100

@@ -1,4 +1,4 @@
-"""Times patterns on a GPU: Inductor, Inductor max-autotune and Bridge in one run, beside the copy bandwidth.
+"""Time patterns on a GPU: Inductor, Inductor max-autotune and Bridge in one run, beside the copy bandwidth.
 
     python benchmarks/gpu.py --out results/            # everything, at each pattern's own size
     python benchmarks/gpu.py --pattern swiglu rope --rows 2048 4096 --dtype bfloat16 float32

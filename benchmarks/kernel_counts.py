@@ -1,4 +1,4 @@
-"""Kernels of every pattern for a GPU that need not be there: Inductor, Inductor with nested_reduction, Bridge.
+"""Count the kernels of all patterns for a GPU that need not be there: Inductor, its nested_reduction, and Bridge.
 
 python benchmarks/kernel_counts.py
 python benchmarks/kernel_counts.py orders long_rows

@@ -1,4 +1,4 @@
-"""Times real models on a GPU, Inductor and Bridge side by side: the same as `bridge bench`.
+"""Time real models on a GPU, Inductor and Bridge side by side: the same as `bridge bench`.
 
 python benchmarks/models.py --out results/
 python benchmarks/models.py --only llama swin --modes decode vision --budget-seconds 300

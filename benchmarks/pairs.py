@@ -1,4 +1,4 @@
-"""Kernels before and after each step of Bridge's, each in its place in a model, with the time of both on a GPU.
+"""Time the kernels before and after each step of Bridge's, each in its place in a model, on a GPU.
 
 python benchmarks/pairs.py [--only MODEL ...] [--modes training] [--side-by-side 4] --out FILE.json
 python benchmarks/pairs.py --read FILE.json ...    # the table again, of several runs; needs no GPU

@@ -1,4 +1,4 @@
-"""Functions of models, as they write them: what the patterns of `patterns.py` are."""
+"""Hold functions of models, as they write them: what the patterns of `patterns.py` are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Quantisation as GEMMs want it, with Inductor and with Bridge.
+"""Measure quantisation as GEMMs want it, with Inductor and with Bridge.
 
 python benchmarks/quantisation.py [part of a name ...] [--reasons] [--dynamic]    # kernels, without a GPU
 python benchmarks/quantisation.py [part of a name ...] --time                     # times and errors, on a GPU

@@ -1,4 +1,4 @@
-"""Measures vLLM with and without Bridge: tokens a second, launches a step, and time on the GPU by kernel class.
+"""Measure vLLM with and without Bridge: tokens a second, launches a step, and time on the GPU by kernel class.
 
     python benchmarks/serving.py --out serving.json --budget-seconds 420
     python benchmarks/serving.py --tiny --variants a b       # whether it runs, on a machine without a GPU

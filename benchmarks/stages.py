@@ -1,4 +1,4 @@
-"""Times kernels that Inductor makes in stages (`nested_reduction`, torch 2.15) beside those that Bridge makes itself.
+"""Time kernels that Inductor makes in stages (`nested_reduction`, torch 2.15) beside those that Bridge makes itself.
 
 python benchmarks/stages.py --rows 64 8192 --only fp8
 

@@ -1,4 +1,4 @@
-"""Training patterns, forward and backward, with Inductor and with Bridge.
+"""Count or time training patterns, forward and backward, with Inductor and with Bridge.
 
 python benchmarks/training.py [part of a name ...] [--reasons]    # kernels, for a GPU that need not be there
 python benchmarks/training.py [part of a name ...] --dynamic      # the same for any sizes but those of parameters

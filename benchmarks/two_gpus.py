@@ -1,4 +1,4 @@
-"""Programs of two ranks, with Inductor and with Bridge: collectives, errors, times.
+"""Run programs of two ranks, with Inductor and with Bridge: collectives, errors, times.
 
 python benchmarks/two_gpus.py [part of a name ...]     # two GPUs and NCCL; without GPUs, two processes and gloo
 

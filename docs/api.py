@@ -1,4 +1,4 @@
-"""For `make docs`: write docs/api.md, the reference of the public names, from their signatures and docstrings.
+"""Write docs/api.md for `make docs`: the reference of the public names, from their signatures and docstrings.
 
 PYTHONPATH=. python docs/api.py
 """

@@ -1,4 +1,4 @@
-"""For `make docs`: write the first screens in docs/tools.md, of a language model, a vision model and a training step.
+"""Write the first screens in docs/tools.md for `make docs`: of a language model, a vision model and a training step.
 
 PYTHONPATH=. python docs/first_screens.py
 

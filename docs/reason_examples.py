@@ -1,4 +1,4 @@
-"""For docs/reasons.py: functions that stay apart, one for each reason that a model can have.
+"""Hold functions that stay apart, for docs/reasons.py, one for each reason that a model can have.
 
 They are compiled for an H100, which need not be there; test/python/end_to_end/test_reasons.py does it.
 """

@@ -1,4 +1,4 @@
-"""For `make docs`: write docs/reasons.md, a section for each reason why something was left alone.
+"""Write docs/reasons.md for `make docs`: a section for each reason why something was left alone.
 
 PYTHONPATH=. python docs/reasons.py
 """

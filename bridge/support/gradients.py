@@ -1,4 +1,4 @@
-"""A function with its backward, for `bridge explain` and `bridge time`."""
+"""Call a function with its backward, for `bridge explain` and `bridge time`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests with a real vLLM share: its environment, set before vLLM is imported, and no internal errors."""
+"""Hold what the tests with a real vLLM share: its environment, set before vLLM is imported, and no internal errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model that vLLM compiles piece by piece (mode VLLM_COMPILE), which its CPU platform does for none of its own."""
+"""Run a model that vLLM compiles piece by piece (mode VLLM_COMPILE), which its CPU platform does for none itself."""
 
 from __future__ import annotations
 

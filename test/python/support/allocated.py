@@ -1,4 +1,4 @@
-"""How much memory an emitted wrapper has allocated at a time: its source says what it makes, keeps and frees."""
+"""Tell how much memory an emitted wrapper has allocated at a time: its source says what it makes, keeps and frees."""
 
 from __future__ import annotations
 

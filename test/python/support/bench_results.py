@@ -1,4 +1,4 @@
-"""Results of `bridge bench` for tests."""
+"""Hold results of `bridge bench` for tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compilations, and what they add to Bridge's counters."""
+"""Make compilations, and tell what they add to Bridge's counters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs the very code that Inductor emits for a GPU that is not there, on CPU tensors in Triton's interpreter.
+"""Run the very code that Inductor emits for a GPU that is not there, on CPU tensors in Triton's interpreter.
 
 `offline.run_interpreted` has Inductor generate Triton code for the CPU, for which it decides some things otherwise
 (what is materialised, how a concatenation is lowered).  Here it believes to the end that it compiles for the GPU.

@@ -1,4 +1,4 @@
-"""Compares what a report claims with the code that was emitted: kernels by graph and by group, and what they move."""
+"""Compare what a report claims with the code that was emitted: kernels by graph and by group, and what they move."""
 
 from __future__ import annotations
 

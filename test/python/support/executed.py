@@ -1,4 +1,4 @@
-"""Runs affine IR of Bridge's on the CPU, through MLIR's ExecutionEngine.
+"""Run affine IR of Bridge's on the CPU, through MLIR's ExecutionEngine.
 
 Upstream's operations are lowered by upstream's passes.  Those of the dialect, and conversions that LLVM lacks, become
 calls: of torch's function of the same name, or of a function in MLIR's text, after Inductor's own definitions.

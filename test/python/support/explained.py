@@ -1,4 +1,4 @@
-"""Functions whose explanations the tests know, and a file with some for the command line."""
+"""Hold functions whose explanations the tests know, and a file with some for the command line."""
 
 from __future__ import annotations
 

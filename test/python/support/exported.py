@@ -1,4 +1,4 @@
-"""bridge-opt, for tests of IR that leaves Bridge."""
+"""Run bridge-opt, for tests of IR that leaves Bridge."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A C++ compiler that makes Inductor's kernels in two thirds of the time: without debug symbols, linked with less."""
+"""Make Inductor's C++ kernels in two thirds of the time: without debug symbols, linked with less."""
 
 from __future__ import annotations
 

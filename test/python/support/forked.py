@@ -1,4 +1,4 @@
-"""Python code in processes forked from one that has imported torch and Inductor, which takes a process ten seconds.
+"""Run Python code in processes forked from one that has imported torch and Inductor, which takes a process ten seconds.
 
 For tests to which it matters that a process is another one, and not what it imports. Variables that torch reads when it
 is imported (TORCH_LOGS, TORCHINDUCTOR_FX_GRAPH_CACHE) come too late for it. Bridge is not imported before the code.

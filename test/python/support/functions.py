@@ -1,4 +1,4 @@
-"""Functions that many tests compile, and an input for them."""
+"""Hold functions that many tests compile, and an input for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The elements that interpreted kernels touch, by buffer: addresses are replaced by ones that tell whose they are.
+"""Tell the elements that interpreted kernels touch, by buffer: addresses are replaced by ones that tell whose they are.
 
 Every tensor that a launch is given gets a virtual address, far from all others, and loads and stores translate it back.
 So an access outside of its buffer is seen wherever it would have led, and one of a lane that is masked off is none.

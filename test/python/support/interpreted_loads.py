@@ -1,4 +1,4 @@
-"""Which elements interpreted kernels load, program by program: a count of `tl.load` in the source cannot tell."""
+"""Tell which elements interpreted kernels load, program by program: a count of `tl.load` in the source cannot tell."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions with lookups in inputs, between kernels that become one: embeddings, angles of positions, a target."""
+"""Hold functions with lookups in inputs, between kernels that become one: embeddings, angles of positions, a target."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""For the test of examples/*.ipynb, and whoever changes one: runs the cells without Jupyter.
+"""Run the cells of examples/*.ipynb without Jupyter, for their test and for whoever changes one.
 
 python test/python/support/notebook.py FILE...    writes what the cells print into the notebook
 """

@@ -1,4 +1,4 @@
-"""Functions that the tests of bridge.offline compile, and their inputs."""
+"""Hold functions that the tests of bridge.offline compile, and their inputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Folders of the repository, for tests that read its files."""
+"""Name the folders of the repository, for tests that read its files."""
 
 from __future__ import annotations
 

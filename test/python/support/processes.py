@@ -1,4 +1,4 @@
-"""Processes that tests start."""
+"""Start processes for tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random programs over rows, for fuzz.py: reductions and arithmetic, then parts of rows, rearranged and combined.
+"""Make random programs over rows, for fuzz.py: reductions and arithmetic, then parts of rows, rearranged and combined.
 
 A program is source text, so that a failure is a reproducer. Where the width is symbolic, every line is true of two
 widths: one that the program is compiled for, and another that it is called with after that.

@@ -1,4 +1,4 @@
-"""Runs the kernels that are emitted for a GPU, proven again by isl, and compares them with eager in float64."""
+"""Run the kernels that are emitted for a GPU, proven again by isl, and compare them with eager in float64."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The elements that affine IR accesses, by evaluating its subscripts with numpy over every iteration."""
+"""Find the elements that affine IR accesses, by evaluating its subscripts with numpy over every iteration."""
 
 from __future__ import annotations
 

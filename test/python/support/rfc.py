@@ -1,4 +1,4 @@
-"""The function of the project's RFC, its inputs and its reference, for the tests."""
+"""Hold the function of the project's RFC, its inputs and its reference, for the tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which tests are run where not all are: of a function's parameters some, by their names and by whose turn it is.
+"""Choose which tests are run where not all are: of a function's parameters some, by name and by turn.
 
 The turn is a hash of a date: each draws others, over many days all are run, and one turn always runs the same ones.
 """

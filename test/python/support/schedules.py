@@ -1,4 +1,4 @@
-"""Schedules of small functions, to look at, with nothing compiled."""
+"""Make schedules of small functions, to look at, with nothing compiled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What test_side_by_side.py has processes do; they find it by its name."""
+"""Hold what test_side_by_side.py has processes do; they find it by its name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SSA values of a module written as text, for tests of what the lift makes of them."""
+"""Make SSA values of a module written as text, for tests of what the lift makes of them."""
 
 from __future__ import annotations
 

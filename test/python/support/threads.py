@@ -1,4 +1,4 @@
-"""Compilations in other threads."""
+"""Run compilations in other threads."""
 
 from __future__ import annotations
 

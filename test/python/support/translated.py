@@ -1,4 +1,4 @@
-"""Bodies of loops that are translated to affine, lifted back, and translated again."""
+"""Hold bodies of loops that are translated to affine, lifted back, and translated again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""For tests of what is decided, or of the code that is emitted: no C++ compiler, which takes seconds for each graph."""
+"""Do without a C++ compiler where only decisions or emitted code are tested: it takes seconds for each graph."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Imported by the process that `forked` forks: compiles once, so that no process pays for Inductor's first compilation.
+"""Compile once in the process that `forked` forks, so that no process pays for Inductor's first compilation.
 
 That is 2.5 s: the patterns that it looks for in graphs, and modules that it imports when it needs them.
 """

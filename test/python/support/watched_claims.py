@@ -1,4 +1,4 @@
-"""Compares every report of a test with the code that was emitted for it, whoever asked for the compilation."""
+"""Compare every report of a test with the code that was emitted for it, whoever asked for the compilation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A differential test with random functions: Bridge against Inductor and eager in float64.
+"""Compare Bridge with Inductor and eager in float64, in random functions.
 
     python test/python/validation/fuzz.py --seeds 1000:2000  # as emitted for a GPU, Triton for the CPU, C++
     python test/python/validation/fuzz.py --seeds 1000:2000 --target ir  # what the passes make, run by MLIR

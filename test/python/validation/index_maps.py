@@ -1,4 +1,4 @@
-"""What the emitted Triton kernels load and store, compared with the affine relations of the IR before the passes."""
+"""Compare what the emitted Triton kernels load and store with the affine relations of the IR before the passes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of bridge.offline share."""
+"""Hold what the tests of bridge.offline share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs that the project did not design: Bridge against Inductor and eager, from generators of others.
+"""Compare Bridge, in programs that the project did not design, with Inductor and eager, from generators of others.
 
 `python -m torture --help`, from this folder's parent. A generator is a module with two functions (see `generator.py`).
 """

@@ -1,4 +1,4 @@
-"""Compiles a program for a target, and runs what was emitted only where somebody asks for it.
+"""Compile a program for a target, and run what was emitted only where somebody asks for it.
 
 What a kernel costs is the C++ compiler, or the interpreter: a program of which Bridge changed nothing needs neither.
 """

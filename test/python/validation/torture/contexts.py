@@ -1,4 +1,4 @@
-"""What is around an operator in a program: norms, parts of rows, concatenations, and who else reads its result."""
+"""Hold what is around an operator in a program: norms, parts of rows, concatenations, and who else reads its result."""
 
 from __future__ import annotations
 

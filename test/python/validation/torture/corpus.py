@@ -1,4 +1,4 @@
-"""Patterns of a public corpus, read from a checkout outside of the repository: the folder in BRIDGE_CORPUS.
+"""Generate the patterns of a public corpus, read from a checkout outside of the repository, in BRIDGE_CORPUS.
 
 Target "triton" generates code for an H100 with and without Bridge, "cuda" also runs it. There are no cases for "cpp",
 and none where BRIDGE_CORPUS is not set.

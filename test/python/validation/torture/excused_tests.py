@@ -1,4 +1,4 @@
-"""Tests of PyTorch that fail with Bridge because it does better than they demand."""
+"""Name the tests of PyTorch that fail with Bridge because it does better than they demand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The interface of a generator of programs."""
+"""Define the interface of a generator of programs."""
 
 from __future__ import annotations
 

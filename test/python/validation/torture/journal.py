@@ -1,4 +1,4 @@
-"""Outcomes in a file, a line each, so that a run of hours goes on where it was stopped."""
+"""Keep outcomes in a file, a line each, so that a run of hours goes on where it was stopped."""
 
 from __future__ import annotations
 

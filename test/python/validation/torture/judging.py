@@ -1,4 +1,4 @@
-"""Whether results are as good as Inductor's: errors against eager in float64, types, shapes and strides."""
+"""Judge whether results are as good as Inductor's: errors against eager in float64, types, shapes and strides."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sizes and strides that the tensors of a sample are given."""
+"""Choose the sizes and strides that the tensors of a sample are given."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compiles one model with Inductor alone and with Bridge, and looks at what came out."""
+"""Compile one model with Inductor alone and with Bridge, and look at what came out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small configurations of architectures of transformers, by rules on the names of their values.
+"""Make small configurations of architectures of transformers, by rules on the names of their values.
 
 A value is known by its name alone, at any depth of a configuration of configurations.  Names decide what has to be
 equal (widths), a multiple (widths and heads), or as long as there are layers (lists).

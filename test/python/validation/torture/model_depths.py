@@ -1,4 +1,4 @@
-"""Fewer blocks for architectures of timm, by rules on the names of what their constructors take.
+"""Give fewer blocks for architectures of timm, by rules on the names of what their constructors take.
 
 As in `model_configs`, a value is known by its name alone, at any depth of dictionaries and dataclasses. What cannot be
 built with fewer blocks is built with all of them: see `model_zoo`.

@@ -1,4 +1,4 @@
-"""Errors of a compiled model against eager in float64, with weights and inputs of several seeds."""
+"""Measure the errors of a compiled model against eager in float64, with weights and inputs of several seeds."""
 
 from __future__ import annotations
 

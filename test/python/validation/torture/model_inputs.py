@@ -1,4 +1,4 @@
-"""Inputs of a model that nobody described: by the names of its forward's arguments, tried in eager mode."""
+"""Make the inputs of a model that nobody described: by the names of its forward's arguments, tried in eager mode."""
 
 from __future__ import annotations
 

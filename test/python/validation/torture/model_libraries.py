@@ -1,4 +1,4 @@
-"""Imports what all cases of models need, once for all processes that are made from the one that does so."""
+"""Import what all cases of models need, once for all processes that are made from the one that does so."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The outcomes of models as a table: a line for each architecture and mode that was looked at.
+"""Write the outcomes of models as a table: a line for each architecture and mode that was looked at.
 
 python -m torture.model_table torture/models-*.jsonl --out docs/results/models_zoo.tsv
 python -m torture.model_table docs/results/models_zoo.tsv torture/models-triton.jsonl --out docs/results/models_zoo.tsv

@@ -1,4 +1,4 @@
-"""The architectures of transformers and timm, and small models of them with random weights."""
+"""List the architectures of transformers and timm, and small models of them with random weights."""
 
 from __future__ import annotations
 

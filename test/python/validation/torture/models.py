@@ -1,4 +1,4 @@
-"""Generator of programs: every architecture of transformers and timm, small and with random weights.
+"""Generate programs: every architecture of transformers and timm, small and with random weights.
 
 Each has four cases: its code in inference and in training, and the errors of both, for what Bridge changed.
 """

@@ -1,4 +1,4 @@
-"""PyTorch's own operators, each in the contexts that Bridge fuses.
+"""Generate programs of PyTorch's own operators, each in the contexts that Bridge fuses.
 
 A case is `operator/variant/dtype/context/layout/sample`, and depends on nothing else: see operators.py, contexts.py and
 layouts.py. A context may be followed by options of Bridge's, as in `chunk+looped`. A third of those that have a

@@ -1,4 +1,4 @@
-"""The operators of PyTorch's own database, with sample inputs: what op_db.py puts into contexts."""
+"""List the operators of PyTorch's own database, with sample inputs: what op_db.py puts into contexts."""
 
 from __future__ import annotations
 

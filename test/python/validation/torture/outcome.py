@@ -1,4 +1,4 @@
-"""The result of one case of a generator."""
+"""Hold the result of one case of a generator."""
 
 from __future__ import annotations
 

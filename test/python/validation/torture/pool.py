@@ -1,4 +1,4 @@
-"""Runs cases in processes of their own, with a time limit for each; a crash or a hang ends one case."""
+"""Run cases in processes of their own, with a time limit for each; a crash or a hang ends one case."""
 
 from __future__ import annotations
 

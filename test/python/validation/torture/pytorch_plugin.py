@@ -1,4 +1,4 @@
-"""A plug-in of pytest: PyTorch's own tests with Bridge in every compilation, and a line of JSON for each test.
+"""Plug into pytest: PyTorch's own tests with Bridge in every compilation, and a line of JSON for each test.
 
     pytest -p torture.pytorch_plugin --bridge-lines FILE [--bridge-slice FROM:TO:STEP] [--bridge-alone] TESTS
 

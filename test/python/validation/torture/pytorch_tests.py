@@ -1,4 +1,4 @@
-"""PyTorch's own tests of Inductor, with Bridge in every compilation.
+"""Run PyTorch's own tests of Inductor, with Bridge in every compilation.
 
 The folder `test` of a checkout of PyTorch, of the release that is installed, is named by BRIDGE_PYTORCH_TESTS. A case
 is a part of a file, "FILE NUMBER": TESTS_A_CASE tests in one process. Each test runs with Bridge; one that fails runs

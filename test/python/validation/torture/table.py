@@ -1,4 +1,4 @@
-"""The table operator x context x dtype of op_db.py, from the outcomes of runs.
+"""Write the table operator x context x dtype of op_db.py, from the outcomes of runs.
 
     python -m torture.table GPU/op_db-cuda.jsonl torture/op_db-triton.jsonl --out docs/results/op_db.tsv
     python -m torture.table docs/results/op_db.tsv torture/op_db-triton.jsonl --out docs/results/op_db.tsv

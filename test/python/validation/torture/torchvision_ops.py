@@ -1,4 +1,4 @@
-"""Lets torchvision, which timm and parts of transformers import, be one that was built for another torch.
+"""Let torchvision, which timm and parts of transformers import, be one that was built for another torch.
 
 Of its operators in C++ no model here needs one; it only has to find their names when it is imported.
 """

@@ -1,4 +1,4 @@
-"""What the tests of the translation share."""
+"""Hold what the tests of the translation share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A corpus of two programs of our own in the folders that the public one has."""
+"""Make a corpus of two programs of our own in the folders that the public one has."""
 
 from __future__ import annotations
 

@@ -1,0 +1,76 @@
+"""Test that quotients and remainders of a loop are written as the loops that they are."""
+
+from __future__ import annotations
+
+import itertools
+from types import SimpleNamespace
+
+import pytest
+import sympy
+from torch._inductor.codegen.simd import IterationRangesRoot
+from torch._inductor.virtualized import V
+from torch.utils._sympy.functions import FloorDiv, ModularIndexing
+
+from bridge.lowering.triton.loop_indices import LoopIndexMixin
+
+SIZEVARS = SimpleNamespace(
+    statically_known_equals=lambda one, other: one == other,
+    statically_known_multiple_of=lambda number, divisor: number % divisor == 0,
+)
+
+
+class Base:
+    """What an index becomes in a kernel: here itself."""
+
+    def __init__(self):
+        self.range_tree_nodes, self.iter_vars_count = {}, itertools.count()
+
+    def prepare_indexing(self, index):
+        return index
+
+    def load(self, name, index):
+        return index
+
+
+class Kernel(LoopIndexMixin, Base):
+    """A kernel that Bridge fused."""
+
+    bridge_fused = True
+
+
+@pytest.fixture
+def row():
+    """A kernel with a tree of 1024 elements, and its whole loop."""
+    kernel = Kernel()
+    with V.set_kernel_handler(kernel), V.set_graph_handler(SimpleNamespace(sizevars=SIZEVARS)):
+        arguments = {"pid_cache": {}, "is_loop": False, "tensor_dim": 1, "grid_dim": None, "has_zdim": False}
+        tree = IterationRangesRoot("r0_index", sympy.Integer(1024), "r0_", 1, kernel, **arguments)
+        yield kernel, tree, tree.lookup(sympy.S.One, sympy.Integer(1024)).symbol()
+
+
+def test_a_row_of_segments_has_one_form_in_loads_and_in_indices(row):
+    kernel, tree, whole = row
+    segment, lane = tree.construct([sympy.Integer(16), sympy.Integer(64)])
+    index = 4096 * FloorDiv(whole, 64) + ModularIndexing(whole, 1, 64)
+    assert kernel.prepare_indexing(index) == kernel.load("buf0", index) == 4096 * segment + lane
+
+
+def test_a_loop_within_a_loop_is_one_of_the_tree(row):
+    kernel, tree, _ = row
+    segment, _ = tree.construct([sympy.Integer(16), sympy.Integer(64)])
+    found = kernel.prepare_indexing(ModularIndexing(segment, 2, 4))
+    entry = kernel.range_tree_nodes[found]
+    assert (entry.divisor, entry.length) == (128, 4)
+
+
+def test_what_does_not_divide_a_loop_stays(row):
+    kernel, _, whole = row
+    index = FloorDiv(whole, 24) + ModularIndexing(whole, 1, 48) + FloorDiv(whole + 1, 64)
+    assert kernel.prepare_indexing(index) == index
+
+
+def test_kernels_of_inductors_stay_as_they_are(row):
+    kernel, _, whole = row
+    kernel.bridge_fused = False
+    index = FloorDiv(whole, 64)
+    assert kernel.prepare_indexing(index) == kernel.load("buf0", index) == index
