@@ -14,6 +14,7 @@ from bridge import offline
 from bridge.backend import bridge as backend
 from bridge.options import Options
 from bridge.reasons import Reason
+from bridge.scheduling import fuse
 from bridge.scheduling.commit import Commit
 from bridge.scheduling.group_log import GroupLog
 from bridge.scheduling.grouping import form_groups
@@ -115,6 +116,27 @@ def test_sums_of_columns_keep_no_halves_apart():
     kernels, report = compiled(function, MOST, *shapes, dtype=torch.bfloat16)
     assert kernels == report.kernels_after == 2, report.details()
     assert report.bytes_after < 0.6 * report.bytes_before
+    assert contradictions(report) == []
+
+
+def test_sums_make_room_for_the_kernel_that_they_join():
+    """Beside the kernel of the halves stand the value that only the sums read, and their parts, until these join it."""
+    shapes = [(8192, 11264), (8192, 5632), (2, 5632)]
+    kernels, report = compiled(gate_gradients, *shapes, dtype=torch.bfloat16)
+    assert kernels == report.kernels_after == 2, report.details()
+    assert report.bytes_after < 0.4 * report.bytes_before and report.peak_after < 0.8 * report.peak_before
+    assert "bytes of memory more" not in str(report.details())
+    assert contradictions(report) == []
+
+
+def test_a_kernel_that_no_sums_join_is_taken_back(monkeypatch):
+    """There is no memory for it then, and that is said once."""
+    monkeypatch.setattr(fuse, "add_up_columns", lambda schedule, *_: schedule)
+    shapes = [(8192, 11264), (8192, 5632), (2, 5632)]
+    kernels, report = compiled(gate_gradients, *shapes, dtype=torch.bfloat16)
+    assert kernels == report.kernels_after == report.kernels_before, report.details()
+    assert report.peak_after == report.peak_before
+    assert [detail for group in report.groups for _, detail in group.apart if "bytes of memory more" in detail]
     assert contradictions(report) == []
 
 
