@@ -59,6 +59,7 @@ from .loops import (
     run_loop_body,
     set_loop_body,
 )
+from .mixed import can_be_asked
 from .numerics import computes_in_16_bits, emulates_eager_rounding, is_deterministic, unkept_promise
 from .scattered import instructions_along_rows, rows_are_together
 from .schedule import (

@@ -6,6 +6,7 @@ adds up itself. The second stages of the column reductions, which were split, it
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 from .protocols import Kernel, LoopNode
@@ -59,6 +60,17 @@ def is_part_of_mixed_kernel(producer: LoopNode | None) -> bool:
     if kernel is None or not is_mixed(kernel) or producer not in kernel.node2.get_nodes():
         return False
     return _is_split(producer)
+
+
+def can_be_asked(kernel: Any) -> bool:
+    """Return True if Inductor can ask whether a kernel mixes orders with another: it takes its split sums for alike.
+
+    Of a kernel that reduces in the first stages of sums alone it asserts that these are of as many rows and columns.
+    """
+    reducing = [node for node in kernel.get_nodes() if node.is_reduction()]
+    if not all(map(_is_split, reducing)):
+        return True
+    return len({(prod(n.node._original_ranges), prod(n.node._original_reduction_ranges)) for n in reducing}) <= 1
 
 
 def _is_split(part: Any) -> bool:

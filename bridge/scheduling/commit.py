@@ -37,7 +37,8 @@ class Commit:
     check_gain: raises Unsupported for a kernel in the place of others that saves too little; None where saving anything
     is enough; resized: buffers have other sizes than Inductor gave them, so that the whole graph's memory is asked;
     in_planes: gives sums over planes Inductor's loops again; waits: returns True for a kernel that gets no other loops
-    alone yet, as others may join it; waiting: what these would cost with them, in bytes.
+    alone yet, as others may join it; waiting: what these would cost with them, in bytes; crowded: the kernels of each
+    band that is refused for memory alone, and how that is said.
     """
 
     nodes: dict[str, LoopNode]
@@ -52,6 +53,7 @@ class Commit:
     in_planes: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
     waits: Callable[[Kernel], bool] | None = None
     waiting: dict[Kernel, int] = field(default_factory=dict)
+    crowded: list[tuple[list[Kernel], str]] = field(default_factory=list)
 
     def commit_all(self, bands: Iterable[LiftedBand], log: GroupLog) -> None:
         """Commit each band by itself; bands that are committed stay."""
@@ -124,7 +126,11 @@ class Commit:
             if self.taken:
                 saved = saved_bytes(kernel.get_operation_names(), replaced) - bytes_while_computing(kernel, band)
                 check_worthwhile(self.taken, replaced, saved)
-            self._check_room(self.room, positions, kernel)
+            try:
+                self._check_room(self.room, positions, kernel)
+            except Unsupported as refusal:
+                self.crowded.append(([self.schedule[p] for p in sorted(positions)], refusal.detail))
+                raise
 
     def _check_room(self, room: Room, positions: set[int], kernel: Kernel) -> None:
         """Raise Unsupported, with the schedule as it was, where the graph needs more memory with a new kernel."""

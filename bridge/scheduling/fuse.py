@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
 from .. import inductor
+from ..horizontal.column_sums import kernels_around
 from ..horizontal.independence import positions_of
 from ..horizontal.peak_memory import Room
 from ..inductor.memory import in_order_of_least_peak, keep_order_below
+from ..inductor.mixed import is_mixed
 from ..inductor.protocols import Kernel, Schedule
 from ..lowering.triton import codegen
 from ..options import Options
@@ -43,6 +46,18 @@ if TYPE_CHECKING:
     from ..affine.translate.group import Translation
 
 
+@dataclass
+class _Later:
+    """Hold kernels of which is decided when sums of columns have joined others.
+
+    waiting: those that may have other loops alone, and their cost with them, in bytes; crowded: those of bands for
+    which there is no memory, and how that is said.
+    """
+
+    waiting: dict[Kernel, int] = field(default_factory=dict)
+    crowded: list[tuple[list[Kernel], str]] = field(default_factory=list)
+
+
 def fuse_schedule(schedule: Schedule, options: Options, report: Report) -> Schedule:
     """Return the schedule with every group fused that is proven and liftable; all else as it was.
 
@@ -58,11 +73,10 @@ def fuse_schedule(schedule: Schedule, options: Options, report: Report) -> Sched
                 room = try_step(partial(Room.of, schedule), Room.unknown())
                 own = room.most
             parted, taken = take_apart(schedule, logs)
-            waiting: dict[Kernel, int] = {}
-            parted, translated = _fuse_groups(parted, options, logs, room, taken, waiting)
+            later = _Later()
+            parted, translated = _fuse_groups(parted, options, logs, room, taken, later)
             schedule = put_together(schedule, parted, taken, logs, room)
-            schedule = add_up_columns(schedule, logs, Terms(room, waiting))
-            schedule = _give_other_loops(schedule, waiting, options, logs, room)
+            schedule = _join_columns(schedule, later, options, logs, room)
             # After the last fusion: a group's test for cycles does not know of launches that kernels share.
             schedule = share_launches(schedule, translated, options, logs, room)
             if options.persistent and options.unfused_rows:
@@ -77,12 +91,11 @@ def fuse_schedule(schedule: Schedule, options: Options, report: Report) -> Sched
 
 
 def _fuse_groups(
-    schedule: Schedule, options: Options, logs: Logs, room: Room | None, taken: list[Parts], waiting: dict[Kernel, int]
+    schedule: Schedule, options: Options, logs: Logs, room: Room | None, taken: list[Parts], later: _Later
 ) -> tuple[Schedule, list[tuple[set[str], GroupLog]]]:
     """Return (the schedule with a kernel in the place of each band, (operations, if translated, and log) of groups).
 
-    taken: mix-order kernels, whose rows take part as kernels of their own; waiting: gets kernels that may have other
-    loops alone when sums of columns have joined others, and their cost with them, in bytes.
+    taken: mix-order kernels, whose rows take part as kernels of their own; later: gets what sums of columns decide.
     """
     columns = positions_of(schedule, [parts.columns for parts in taken])
     only = set(range(len(schedule))) - set(columns)
@@ -98,7 +111,8 @@ def _fuse_groups(
         logs.keep(log)
         commit = Commit({}, group, schedule, room, taken, waits=partial(may_have_sums, schedule))
         was_translated = _try_group(commit, options, log)
-        waiting |= commit.waiting
+        later.waiting |= commit.waiting
+        later.crowded += commit.crowded
         again = try_step(partial(groups_to_try_again, commit, options, log), [], *group.names)
         own = group.names.difference(*(other.names for other in again))
         translated.append((own if was_translated else set(), log))
@@ -106,6 +120,52 @@ def _fuse_groups(
         if commit.done:
             schedule = _replace_or_undo(pending, commit, log)
     return schedule, translated
+
+
+def _join_columns(schedule: Schedule, later: _Later, options: Options, logs: Logs, room: Room | None) -> Schedule:
+    """Return the schedule with sums of columns in the kernels of their rows, and what was to be decided after that."""
+    terms = Terms(room, later.waiting)
+    for kernels, said in later.crowded:
+        schedule = _fuse_with_sums(schedule, kernels, said, options, logs, terms)
+    schedule = add_up_columns(schedule, logs, terms)
+    return _give_other_loops(schedule, later.waiting, options, logs, room)
+
+
+def _fuse_with_sums(
+    schedule: Schedule, kernels: list[Kernel], said: str, options: Options, logs: Logs, terms: Terms
+) -> Schedule:
+    """Return the schedule with one kernel of some for which sums of columns that join it leave enough memory.
+
+    What only these sums read is not there any more then. As it was where none does: whether the graph needs more with
+    the kernel is asked when they join. said: that it does without them.
+    """
+    found = [position for position, other in enumerate(schedule) if any(other is kernel for kernel in kernels)]
+    log = logs.owner(inductor.operation_names(kernels[0]))
+    if log is None or len(found) != len(kernels) or not _may_have_sums_alone(schedule, kernels):
+        return schedule
+    groups, _ = try_step(partial(form_groups, schedule, options.max_nodes, set(found)), ([], []))
+    if len(groups) != 1:
+        return schedule
+    say_again, commit = logs.remember(), Commit({}, groups[0], schedule, Room.unknown())
+    with attempt(), log.kept_remarks():
+        _fuse_group(commit, options, log)
+    fused = _replace_or_undo([], commit, log) if commit.done else schedule
+    joined = schedule if fused is schedule else add_up_columns(fused, logs, terms)
+    if joined is not fused:
+        log.forget(said)
+        return joined
+    if fused is not schedule:
+        commit.undo()
+        codegen.put_back(kernels)
+        log.take_back(Reason.not_profitable, said)
+    say_again()
+    return schedule
+
+
+def _may_have_sums_alone(schedule: Schedule, kernels: list[Kernel]) -> bool:
+    """Return True if sums of columns nearby may join kernels: not mix-order ones, which have memory of their own."""
+    around = [other for kernel in kernels for other in kernels_around(schedule, kernel)]
+    return not any(map(is_mixed, around)) and any(may_have_sums(schedule, kernel) for kernel in kernels)
 
 
 def _give_other_loops(

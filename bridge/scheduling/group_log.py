@@ -107,6 +107,11 @@ class GroupLog:
         self.decisions.append(f"apart [{reason.name}]: {detail}")
         self._note_fault(reason, detail)
 
+    def forget(self, detail: str) -> None:
+        """Say no more that kernels stay apart, which they do not."""
+        self.apart = [(reason, known) for reason, known in self.apart if known != detail]
+        self.decisions = [line for line in self.decisions if not (line.startswith("apart") and line.endswith(detail))]
+
     def keep_launches(self, reason: Reason, detail: str) -> None:
         """Note why kernels of the group share no launch with others, which does not say why they are no one kernel."""
         self.own_launches.append((reason, detail))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import accumulate
@@ -52,6 +53,19 @@ class Logs:
     def owner(self, operations: frozenset[str] | set[str]) -> GroupLog | None:
         """Return the log of the group that has a kernel of these operations."""
         return next((log for log in self.kept if operations & set(log.given.nodes)), None)
+
+    def remember(self) -> Callable[[], None]:
+        """Return what has the logs say of kernels that stay apart what they say now; a fault in between is counted."""
+        said = [(log, list(log.apart), list(log.decisions)) for log in self.kept]
+        refusals = list(self.report.refusals)
+
+        def say_again() -> None:
+            """Forget what was tried."""
+            self.report.refusals[:] = refusals
+            for log, apart, decisions in said:
+                log.apart, log.decisions = apart, decisions
+
+        return say_again
 
     def take_launches(self, shared: SharedLaunches, log: GroupLog) -> None:
         """Note launches that kernels share, and in `log` why others do not.

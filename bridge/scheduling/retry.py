@@ -30,7 +30,8 @@ def groups_to_try_again(commit: Commit, options: Options, log: GroupLog) -> list
     first or the last of the band, of which the other kernels have less; where enough is left to be saved. Sums of
     columns are left out before: where a tile has as many columns as rows, they are in a band that goes down its columns
     and along its rows, and they may join the rows later (see columns.py).  Where another band was fused, and a
-    refused one may have reduced what segments of its rows had, its kernels are tried without that.
+    refused one may have reduced what segments of its rows had, its kernels are tried without that.  Before all that
+    come groups without what has no rows: see `_groups_of_rows`.
     """
     if commit.group.culprit is not None:
         rest = _groups_without(commit.group.culprit, commit, options)
@@ -39,13 +40,38 @@ def groups_to_try_again(commit: Commit, options: Options, log: GroupLog) -> list
         if not rest:
             return []
     else:
-        rest = _groups_without_an_end(commit, options)
+        rest = _groups_of_rows(commit, options) or _groups_without_an_end(commit, options)
         if not rest:
             return []
     schedule, again = commit.schedule, {position for other in rest for position in other.positions}
     left = [position for position in commit.group.positions if position not in again]
     log.narrow(Group(left, set().union(*(inductor.operation_names(schedule[p]) for p in left))), schedule)
     return rest
+
+
+def _groups_of_rows(commit: Commit, options: Options) -> list[Group]:
+    """Return groups without the kernels that keep rows from being a band; none where kernels were fused.
+
+    First those of single results, as the mean of a loss: all nests of their group are in a loop of one iteration, and
+    their rows are lanes of one band, or reduced.  Then sums of columns, for which columns go outermost.
+    """
+    if commit.done:
+        return []
+    for has_rows in (_has_rows, _has_whole_columns):
+        positions = {p for p in commit.group.positions if has_rows(commit.schedule[p])}
+        if len(positions) < len(commit.group.positions):
+            rest, _ = form_groups(commit.schedule, options.max_nodes, only=positions)
+            return [other for other in rest if len(other.positions) > 1]
+    return []
+
+
+def _has_rows(kernel: Kernel) -> bool:
+    """Return True if a kernel has several results."""
+    return any(inductor.node_sizes(node)[0] for node in inductor.loop_nodes(kernel))
+
+
+def _has_whole_columns(kernel: Kernel) -> bool:
+    return not has_column_parts(kernel)
 
 
 def _groups_without(position: int, commit: Commit, options: Options) -> list[Group]:

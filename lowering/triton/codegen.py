@@ -457,7 +457,7 @@ def _fuse_two(one: Kernel, other: Kernel) -> Kernel | None:
     backend = one.scheduler.get_backend(one.get_device())
     feeds = bool(inductor.buffers_written(one) & inductor.buffers_read(other))
     can_fuse = backend.can_fuse_vertical if feeds else backend.can_fuse_horizontal
-    return backend.fuse(one, other) if can_fuse(one, other) else None
+    return backend.fuse(one, other) if all(map(inductor.can_be_asked, (one, other))) and can_fuse(one, other) else None
 
 
 def _fits(kernel: Kernel, node: LoopNode) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 from functions import norm
@@ -59,3 +61,19 @@ def test_partial_sums_in_a_workspace_are_no_buffers_that_a_kernel_moves(apart):
 
     look_at_gpu_schedule(rounded, [torch.empty(16384, 768), torch.empty(768, 64)], look)
     assert seen == [(set(), set(), 1, 2)]
+
+
+def split_sum(columns, rows, split=8):
+    node = SimpleNamespace(_split_size=split, _original_ranges=[columns], _original_reduction_ranges=[rows, 4])
+    return SimpleNamespace(node=node, is_reduction=lambda: True)
+
+
+def test_inductor_is_not_asked_of_split_sums_that_differ():
+    """It asserts that they are of as many rows and columns, unless something else is reduced beside them."""
+
+    def can_be_asked(*nodes):
+        return mixed.can_be_asked(SimpleNamespace(get_nodes=lambda: nodes))
+
+    assert can_be_asked(split_sum(16, 64), split_sum(16, 64)) and can_be_asked()
+    assert not can_be_asked(split_sum(16, 64), split_sum(1, 1024))
+    assert can_be_asked(split_sum(16, 64), split_sum(1, 1024), split_sum(16, 64, split=None))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import torch
 import torch.nn.functional as F
 from emitted_claims import contradictions
@@ -12,6 +14,7 @@ from bridge import offline
 from bridge.backend import bridge as backend
 from bridge.options import Options
 from bridge.reasons import Reason
+from bridge.scheduling import fuse
 from bridge.scheduling.commit import Commit
 from bridge.scheduling.group_log import GroupLog
 from bridge.scheduling.grouping import form_groups
@@ -25,9 +28,10 @@ def gated(x, weight, bias):
     return F.silu(a) * b
 
 
-def compiled(function, *shapes):
+def compiled(function, *shapes, dtype=torch.float32):
     torch._dynamo.reset()
-    found = offline.compile_for_gpu(function, [torch.zeros(shape) for shape in shapes], compile_fx=backend)
+    inputs = [torch.zeros(shape, dtype=dtype) for shape in shapes]
+    found = offline.compile_for_gpu(function, inputs, compile_fx=backend)
     return found.n_kernels, bridge.report()
 
 
@@ -72,6 +76,68 @@ def test_a_kernel_of_two_groups_moves_its_bytes_once():
     _, report = compiled(square_gradients, (4096, 8192), (4096, 4096), (4096,), (4096, 1))
     matrix = 4096 * 4096 * 4
     assert 5 * matrix < report.bytes_after < 5.5 * matrix
+
+
+def mask_losses(x, t):
+    """A loss of each mask, and one of all elements: the mean of the first is one result."""
+    p, n = x.sigmoid(), x.shape[-1]
+    overlap = (p * t).sum(-1) / (n + p.sum(-1))
+    return (1 - overlap).pow(0.75).mean() + F.binary_cross_entropy_with_logits(x, t)
+
+
+def gate_gradients(x, g, scales):
+    """The gradients of a gate of scaled halves, and of the scales of each half, which are sums of columns."""
+    a, b = x.chunk(2, -1)
+    scaled = b * scales[1]
+    s, dg = torch.sigmoid(scaled.float()), g * F.silu(scaled)
+    db = (g * (a * scales[0]) * s * (1 + scaled * (1 - s))).to(x.dtype)
+    return torch.cat([dg * scales[0], db * scales[1]], -1), (dg * a).sum(0), (db * b).sum(0)
+
+
+def beside_products(function, y, *inputs):
+    """Beside two products, which need more memory than partial sums."""
+    return function(*inputs), (y @ y) @ y
+
+
+MOST = (16384, 16384)
+
+
+def test_a_mean_keeps_no_rows_apart():
+    """With it all nests are in a loop of one iteration, and code motion takes the rows' band out of that."""
+    kernels, report = compiled(functools.partial(beside_products, mask_losses), MOST, *[(16, 19, 131072)] * 2)
+    assert kernels == report.kernels_after == 3, report.details()
+    assert report.bytes_after < 0.6 * report.bytes_before
+    assert contradictions(report) == []
+
+
+def test_sums_of_columns_keep_no_halves_apart():
+    """With them columns go outermost; without, the halves are one kernel, which the sums join afterwards."""
+    function, shapes = functools.partial(beside_products, gate_gradients), [(8192, 11264), (8192, 5632), (2, 5632)]
+    kernels, report = compiled(function, MOST, *shapes, dtype=torch.bfloat16)
+    assert kernels == report.kernels_after == 2, report.details()
+    assert report.bytes_after < 0.6 * report.bytes_before
+    assert contradictions(report) == []
+
+
+def test_sums_make_room_for_the_kernel_that_they_join():
+    """Beside the kernel of the halves stand the value that only the sums read, and their parts, until these join it."""
+    shapes = [(8192, 11264), (8192, 5632), (2, 5632)]
+    kernels, report = compiled(gate_gradients, *shapes, dtype=torch.bfloat16)
+    assert kernels == report.kernels_after == 2, report.details()
+    assert report.bytes_after < 0.4 * report.bytes_before and report.peak_after < 0.8 * report.peak_before
+    assert "bytes of memory more" not in str(report.details())
+    assert contradictions(report) == []
+
+
+def test_a_kernel_that_no_sums_join_is_taken_back(monkeypatch):
+    """There is no memory for it then, and that is said once."""
+    monkeypatch.setattr(fuse, "add_up_columns", lambda schedule, *_: schedule)
+    shapes = [(8192, 11264), (8192, 5632), (2, 5632)]
+    kernels, report = compiled(gate_gradients, *shapes, dtype=torch.bfloat16)
+    assert kernels == report.kernels_after == report.kernels_before, report.details()
+    assert report.peak_after == report.peak_before
+    assert [detail for group in report.groups for _, detail in group.apart if "bytes of memory more" in detail]
+    assert contradictions(report) == []
 
 
 def peaks_of_gated_segments(x):

@@ -125,6 +125,7 @@ def test_kernels_of_bridges_are_no_stages_of_inductors():
     node = SimpleNamespace(
         scheduler=SimpleNamespace(get_backend=lambda device: backend),
         get_device=lambda: torch.device("cuda"),
+        get_nodes=list,
         read_writes=accesses,
         group=(torch.device("cuda"), (sympy.Integer(8), sympy.Integer(1))),
     )
