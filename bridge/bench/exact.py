@@ -63,7 +63,14 @@ def _each(change: Callable[[torch.Tensor], torch.Tensor], arguments: Sequence[An
 StepOf: TypeAlias = Callable[[Callable[..., Any], Callable[..., Any]], Callable[..., Any]]
 
 
-def reference(function: Callable[..., Any], arguments: Sequence[Any], step: StepOf) -> tuple[list[torch.Tensor], str]:
+def alone(function: Callable[..., Any], compiled: Callable[..., Any]) -> Callable[..., Any]:
+    """Return what a function is compiled to, as what is called."""
+    return compiled
+
+
+def reference(
+    function: Callable[..., Any], arguments: Sequence[Any], step: StepOf = alone
+) -> tuple[list[torch.Tensor], str]:
     """Return (tensors of the result, how they were computed): in float64, else in the function's own dtypes.
 
     A module is copied, and so are the arguments; what the function changes elsewhere stays changed.

@@ -17,7 +17,7 @@ from ..reports import FAULTS
 from ..support.gradients import WithBackward, modules_of, tensors_in
 from . import cpu_measurements, gpu_measurements
 from .cases import Case
-from .exact import StepOf, copied, reference, tensors_of
+from .exact import StepOf, alone, copied, reference, tensors_of
 from .measure import Plan, measure
 from .results import Result
 from .training import Compiler
@@ -70,7 +70,7 @@ def time_function(
     placed(function, device)
     inputs: list[Any] = pytree.tree_map_only(torch.Tensor, lambda tensor: tensor.to(device), list(arguments))
     plan.progress("running in eager mode", 0, 0)
-    step = WithBackward() if backward else _alone
+    step = WithBackward() if backward else alone
     with torch.no_grad():
         case = make_case(function, inputs, name, device, step)
         case.rewind()
@@ -96,7 +96,7 @@ def seconds_of_call(
     target: str,
     dynamic: bool,
     progress: Callable[..., None],
-    backward: bool,
+    backward: bool = False,
 ) -> tuple[float, float]:
     """Return seconds of a call with Inductor alone, and with Bridge; function and arguments stay where they are.
 
@@ -116,13 +116,7 @@ def placed(function: Callable[..., Any], device: str) -> None:
         module.to(device)
 
 
-def _alone(function: Callable[..., Any], compiled: Callable[..., Any]) -> Callable[..., Any]:
-    return compiled
-
-
-def make_case(
-    function: Callable[..., Any], arguments: list[Any], name: str, device: str, step: StepOf = _alone
-) -> Case:
+def make_case(function: Callable[..., Any], arguments: list[Any], name: str, device: str, step: StepOf = alone) -> Case:
     """Return a case of a function, which is called once, to find what it changes: that is put back before each call.
 
     step: what is called, for the function and what it is compiled to.
