@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import operator
+from collections.abc import Callable, Container, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 
@@ -44,6 +45,20 @@ class Made:
         for _ in range(of.dim() - dimension - 1):
             node = self.call(aten.unsqueeze.default, node, -1)
         return node
+
+    def padded(self, node: Node, shape: Sequence[Argument], dimensions: Container[int], value: int) -> Node:
+        """Return a node as long as a shape along some dimensions, where a value follows it; it is no longer there."""
+        lengths = graphs.tensor(node).shape
+        missing = [self._missing(node, n, shape[n]) if n in dimensions else 0 for n in range(len(lengths))]
+        amounts = [amount for after in reversed(missing) for amount in (0, after)]
+        return self.call(aten.constant_pad_nd.default, node, amounts, value) if any(missing) else node
+
+    def _missing(self, node: Node, dimension: int, length: Argument) -> Argument:
+        """Return by how much a node is shorter than a length along a dimension."""
+        own = graphs.tensor(node).shape[dimension]
+        if isinstance(own, int) and isinstance(length, int):
+            return length - own
+        return self.call(operator.sub, length, self.call(aten.sym_size.int, node, dimension))
 
     def where(self, found: Node, value: Node, rest: Argument, of: torch.Tensor) -> Node:
         """Return a node with a value where a condition holds, and elsewhere with a number, in the dtype of `of`."""

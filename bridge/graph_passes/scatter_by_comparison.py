@@ -4,9 +4,10 @@ The gradient of `x.gather(1, ids[:, None])` is the example: zeros as large as x,
 element a row, by atomics.  Memory moves all zeros twice before their reader has them.  As
 `where(ids == column, gradient, 0)` they are an operation of that reader's, which loads two numbers a row.
 
-It is so along any dimension of which the index has one element, where all others have the constant's length: no two
-elements meet then.  What nobody may ask for, an index outside of the row, is an error of a scatter's kernel and none of
-a comparison's; Inductor has it so, too, where it scatters a number.
+It is so along any dimension of which the index has one element: no two elements meet then.  Along others it may be
+shorter than the constant, as labels of a symbolic number are, of which a guard says no more than that there are as many
+logits: it is padded with what no column has for its number.  What nobody may ask for, an index outside of the row, is
+an error of a scatter's kernel and none of a comparison's; Inductor has it so, too, where it scatters a number.
 """
 
 from __future__ import annotations
@@ -39,13 +40,14 @@ def scatter_by_comparison(graph: Graph) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class _Scatter:
-    """Hold a scatter of one element along a dimension into a constant."""
+    """Hold a scatter of one element along a dimension into a constant; shorter: where the index ends before that."""
 
     node: Node
     constant: bool | int | float
     dimension: int
     index: Node
     source: Node
+    shorter: frozenset[int]
 
 
 def _scatter(node: Node) -> _Scatter | None:
@@ -60,29 +62,34 @@ def _scatter(node: Node) -> _Scatter | None:
     value = graphs.tensor(node)
     if not graphs.may_be_selected(value):
         return None
-    shape, rank = value.shape, value.dim()
+    rank = value.dim()
     dimension = dim % rank if rank else 0
-    if not rank or not all(_has_one(graphs.tensor(operand), shape, dimension) for operand in (index, source)):
+    if not rank or not _goes_once(graphs.tensor(index), graphs.tensor(source), value, dimension):
         return None
-    return _Scatter(node, base.args[1], dimension, index, source)
+    pairs = enumerate(zip(graphs.tensor(index).shape, value.shape, strict=True))
+    shorter = frozenset(d for d, (one, other) in pairs if d != dimension and not graphs.known(one == other))
+    return _Scatter(node, base.args[1], dimension, index, source, shorter)
 
 
-def _has_one(operand: torch.Tensor, shape: torch.Size, dimension: int) -> bool:
-    """Return True for a shape that has one element along a dimension, and all of the others."""
-    lengths = [1 if d == dimension else length for d, length in enumerate(shape)]
-    return all(graphs.known(one == other) for one, other in zip(operand.shape, lengths, strict=True))
+def _goes_once(index: torch.Tensor, source: torch.Tensor, value: torch.Tensor, dimension: int) -> bool:
+    """Return True if an index has one element along a dimension, no more than the value of others, and all sources."""
+    lengths = [1 if d == dimension else length for d, length in enumerate(value.shape)]
+    inside = all(graphs.known(one <= other) for one, other in zip(index.shape, lengths, strict=True))
+    same = all(graphs.known(one == other) for one, other in zip(index.shape, source.shape, strict=True))
+    return inside and same and graphs.known(index.shape[dimension] == 1)
 
 
 def _comparison(scatter: _Scatter, made: Made) -> Node:
     """Return a node with a scatter's result."""
-    value = graphs.tensor(scatter.node)
-    place = made.places(graphs.argument(scatter.node, "self").args[0], scatter.dimension, value)
-    found = made.call(aten.eq.Tensor, scatter.index, place)
+    value, shape = graphs.tensor(scatter.node), graphs.argument(scatter.node, "self").args[0]
+    place = made.places(shape, scatter.dimension, value)
+    found = made.call(aten.eq.Tensor, made.padded(scatter.index, shape, scatter.shorter, -1), place)
     return made.where(found, _placed(made, scatter), scatter.constant, value)
 
 
 def _placed(made: Made, scatter: _Scatter) -> Node:
     """Return what is in a scatter's place: a float that is added to 0.0 is never -0.0."""
+    source = made.padded(scatter.source, graphs.argument(scatter.node, "self").args[0], scatter.shorter, 0)
     if scatter.node.target is aten.scatter.src or not graphs.tensor(scatter.node).is_floating_point():
-        return scatter.source
-    return made.call(aten.add.Tensor, scatter.source, scatter.constant)
+        return source
+    return made.call(aten.add.Tensor, source, scatter.constant)

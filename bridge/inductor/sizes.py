@@ -210,6 +210,10 @@ def _cuts(division: sympy.Expr) -> list[Extent]:
     return [int(cut) if cut.is_Integer else cut for cut in cuts if not cut.is_Integer or cut > 1]
 
 
+#: What a size is taken for that has no typical value.
+UNKNOWN_SIZE = 4096
+
+
 def size_hint(expr: sympy.Expr) -> int:
     """Return a typical value of a size expression, for ordering and cost only, never for legality."""
     if isinstance(expr, (int, sympy.Integer)):
@@ -218,4 +222,8 @@ def size_hint(expr: sympy.Expr) -> int:
 
     sizevars = V.graph.sizevars
     hint = getattr(sizevars, "optimization_hint", None) or sizevars.size_hint
-    return int(hint(expr, fallback=4096))
+    try:
+        return int(hint(expr, fallback=UNKNOWN_SIZE))
+    except ZeroDivisionError:
+        # Of sizes that are assumed to be multiples of more than the typical ones: a divisor is 0 for these.
+        return UNKNOWN_SIZE

@@ -281,6 +281,7 @@ def _tensor_methods() -> dict[str, Callable]:
     aten = torch.ops.aten
     return {
         "__invert__": lambda self: aten.bitwise_not.default(self),
+        "nonzero": lambda self: aten.nonzero.default(self),
         "copy_": lambda self, source, non_blocking=False: aten.copy_.default(self, source, non_blocking),
         "contiguous": lambda self, memory_format=torch.contiguous_format: aten.contiguous.default(
             self, memory_format=memory_format

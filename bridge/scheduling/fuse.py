@@ -231,14 +231,16 @@ def _is_faulty(log: GroupLog) -> bool:
 def _try_in_pieces(commit: Commit, options: Options, log: GroupLog) -> bool:
     """Do as `_try_passes` with loops in which one iteration has what one of another node reads, if there are others."""
     group = commit.group
-    if group.culprit is not None or sources_in_pieces(group, commit.schedule) is None:
+    if sources_in_pieces(group, commit.schedule) is None:
         return False
+    culprit = group.culprit
     group.in_pieces = group.rows_of_segments = True
     commit.refused.clear()
     earlier = log.set_aside()
     done = _try_passes(commit, options, log)
     group.in_pieces = bool(commit.done)
     if not commit.done:
+        group.culprit = culprit
         log.say_again(earlier)
     return done
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ..inductor.protocols import Schedule
 from ..options import Options
 from ..reasons import Reason, Unsupported
@@ -28,7 +30,9 @@ def _find_conditions(group: Group, schedule: Schedule, options: Options) -> str 
     choices = loop_choices(group, schedule, assume=True)
     multiples = choices[0][0].multiples
     try:
-        bands = transform_unseen(translate_somehow("assumed", group, choices, options.max_accesses), options, group)
+        # Of a copy: the kernel at fault is the one without an assumption.
+        translation = translate_somehow("assumed", replace(group), choices, options.max_accesses)
+        bands = transform_unseen(translation, options, group)
     except Unsupported:
         return None
     sizes = {s.name: tuple([multiples.same(e) for e in part] for part in s.sizes) for s in choices[0]}

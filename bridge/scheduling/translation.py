@@ -127,7 +127,11 @@ def _translate_sources(name: str, group: Group, sources: list[NodeSource], max_a
         inductor.storage_of,
         inductor.emulates_eager_rounding(),
     )
-    return translate_group(name, sources, traces, target)
+
+    def blame(kernel: int) -> None:
+        group.culprit = group.positions[kernel]
+
+    return translate_group(name, sources, traces, target, blame)
 
 
 def _check_gathers(group: Group, sources: list[NodeSource], traces: list[NestTrace]) -> None:

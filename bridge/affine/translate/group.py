@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -177,19 +178,32 @@ def _share_unit_loop(traces: list[NestTrace]) -> None:
         trace.iter_vars.insert(0, UNIT_LOOP)
 
 
-def translate_group(name: str, sources: list[NodeSource], traces: list[NestTrace], target: GroupTarget) -> Translation:
-    """Build the module; raises Unsupported with the first reason that rules the group out."""
+def translate_group(
+    name: str,
+    sources: list[NodeSource],
+    traces: list[NestTrace],
+    target: GroupTarget,
+    blame: Callable[[int], None] = lambda kernel: None,
+) -> Translation:
+    """Build the module; raises Unsupported with the first reason that rules the group out.
+
+    blame: is called before with the number of the kernel that alone has no translation, if there is one.
+    """
     new_contents = _new_contents(traces)
     _share_unit_loop(traces)
     multiples = sources[0].multiples
-    memrefs = _memrefs(traces, target, multiples)
+    memrefs = _memrefs(sources, traces, target, multiples, blame)
     with context(), ir.Location.name(name):
         module = ir.Module.create()
         function = _function(module, name, memrefs)
         symbols = SymbolTable(function.regions[0].blocks[0])
         ops = Elementwise(target.rounds, target.emulates)
         for source, trace in zip(sources, traces, strict=True):
-            _emit_nest(source, trace, NestEmitter(trace, memrefs, symbols, ops))
+            try:
+                _emit_nest(source, trace, NestEmitter(trace, memrefs, symbols, ops))
+            except Unsupported:
+                blame(source.kernel)
+                raise
         sizes = [multiples.restore(symbol) for symbol in symbols.values]
         _finish(function, _argument_labels(memrefs, sizes, target))
         if target.rounds:
@@ -248,16 +262,52 @@ class GroupTarget:
     emulates: bool = False
 
 
-def _memrefs(traces: list[NestTrace], target: GroupTarget, multiples: Multiples) -> dict[str, Memref]:
-    """Return the memref of each buffer that is accessed."""
-    by_buffer: dict[str, list[LinearAccess]] = {}
-    for trace in traces:
-        for access in trace.accesses:
-            by_buffer.setdefault(access.buffer, []).append(access)
-    for gather in (gather for trace in traces for gather in trace.gathers):
-        by_buffer.setdefault(gather.buffer, [])
+def _memrefs(
+    sources: list[NodeSource],
+    traces: list[NestTrace],
+    target: GroupTarget,
+    multiples: Multiples,
+    blame: Callable[[int], None],
+) -> dict[str, Memref]:
+    """Return the memref of each buffer that is accessed; blame: see `translate_group`."""
     prover = target.prover.over(multiples.restore)
-    return {name: _memref(name, accesses, target, multiples, prover) for name, accesses in by_buffer.items()}
+
+    def memref(name: str, accesses: list[LinearAccess]) -> Memref:
+        return _memref(name, accesses, target, multiples, prover)
+
+    memrefs = {}
+    for name, by_kernel in _accesses(sources, traces).items():
+        try:
+            memrefs[name] = memref(name, list(itertools.chain(*by_kernel.values())))
+        except Unsupported:
+            kernel = _refused_alone(functools.partial(memref, name), by_kernel)
+            if kernel is not None:
+                blame(kernel)
+            raise
+    return memrefs
+
+
+def _accesses(sources: list[NodeSource], traces: list[NestTrace]) -> dict[str, dict[int, list[LinearAccess]]]:
+    """Return the affine accesses of each buffer by kernel; none of one that is only looked up."""
+    found: dict[str, dict[int, list[LinearAccess]]] = {}
+    for source, trace in zip(sources, traces, strict=True):
+        for access in trace.accesses:
+            found.setdefault(access.buffer, {}).setdefault(source.kernel, []).append(access)
+    for gather in (gather for trace in traces for gather in trace.gathers):
+        found.setdefault(gather.buffer, {})
+    return found
+
+
+def _refused_alone(
+    memref: Callable[[list[LinearAccess]], Memref], by_kernel: Mapping[int, list[LinearAccess]]
+) -> int | None:
+    """Return the first kernel of whose accesses alone a buffer has no memref; None where each has one."""
+    for kernel, accesses in by_kernel.items():
+        try:
+            memref(accesses)
+        except Unsupported:
+            return kernel
+    return None
 
 
 def _memref(

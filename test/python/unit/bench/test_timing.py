@@ -98,7 +98,7 @@ def test_the_device_is_named(name, monkeypatch):
 
 
 def test_seconds_of_a_call_leave_the_arguments_alone(monkeypatch):
-    def measured(function, arguments, name, device, plan):
+    def measured(function, arguments, name, device, plan, backward):
         arguments[0].add_(1)
         return timing.Timing(name, device, result(), "eager")
 

@@ -129,6 +129,52 @@ def test_a_row_of_unknown_length():
     torch.testing.assert_close(ours, added(*given))
 
 
+@pytest.mark.parametrize("function, dimension", [(added, 0), (added_down, 1), (placed_in_ones, 0)])
+def test_rows_without_an_index(function, dimension):
+    """The last rows, or columns, of the constant stay as they are."""
+    index = (ROWS - 2, 1) if dimension == 0 else (1, COLUMNS - 3)
+    given = inputs(index, index)
+    ours, codes = run_emitted(function, given, bridge_backend)
+    assert (changed(), len(parse_wrapper(codes[0]).launches)) == (1, 1)
+    torch.testing.assert_close(ours, function(*given))
+
+
+def added_to_chosen(x, ids, values):
+    torch._check(ids.shape[0] == values.shape[0])
+    torch._check(ids.shape[0] <= x.shape[0])  # as `gather` does, whose gradient this is
+    return added(x, ids, values)
+
+
+@pytest.mark.parametrize("rows, chosen", [(6, 5), (7, 7)])
+def test_rows_of_one_symbol_chosen_by_another(rows, chosen):
+    """No guard says that there are as many labels as logits: a gather asks for no more, and its gradient scattered."""
+    given = inputs((chosen, 1), (chosen, 1), (rows, COLUMNS))
+    for tensor in given:
+        torch._dynamo.mark_dynamic(tensor, 0)
+    ours, codes = run_emitted(added_to_chosen, given, bridge_backend, dynamic=None)
+    assert (changed(), len(parse_wrapper(codes[0]).launches)) == (1, 1)
+    torch.testing.assert_close(ours, added(*given))
+
+
+def test_fewer_chosen_rows_add_no_guard():
+    """What is chosen of two rows is chosen of as many as there are, by the code for fewer."""
+    torch._dynamo.reset()
+    compilations = []
+
+    def counting(module, example):
+        compilations.append(module)
+        return bridge_backend(module, example)
+
+    compiled = torch.compile(added_to_chosen, backend=counting, dynamic=None)
+    for rows, chosen in [(9, 7), (7, 7), (8, 3), (20, 13)]:
+        given = inputs((chosen, 1), (chosen, 1), (rows, COLUMNS))
+        if not compilations:
+            for tensor in given:
+                torch._dynamo.mark_dynamic(tensor, 0)
+        torch.testing.assert_close(compiled(*given), added(*given))
+    assert (len(compilations), changed()) == (1, 1)
+
+
 def test_other_strides_of_the_result_stay():
     """The index is transposed, and so would its comparison be: the caller gets the strides of the zeros."""
 
@@ -151,15 +197,29 @@ def chosen_loss(x, ids):
     return (wide.logsumexp(-1) - wide.gather(1, ids[:, None])[:, 0]).mean()
 
 
-def losses(compile_fx, rows=256, columns=32000):
+def chosen_log_probability(x, ids):
+    """A loss of some of the logits: where both lengths are symbols, these are of as many rows or more."""
+    return x.float().log_softmax(-1).gather(1, ids[:, None]).mean()
+
+
+def losses(compile_fx, rows=256, columns=32000, function=chosen_loss, symbols=False):
     x = torch.empty(rows, columns, dtype=torch.bfloat16).requires_grad_()
     ids = torch.zeros(rows, dtype=torch.int64)
-    return [len(parse_wrapper(code).launches) for code in both_graphs(chosen_loss, (x, ids), compile_fx)]
+    for tensor in (x, ids) if symbols else ():
+        torch._dynamo.mark_dynamic(tensor, 0)
+    return [len(parse_wrapper(code).launches) for code in both_graphs(function, (x, ids), compile_fx)]
 
 
 def test_the_gradient_of_chosen_logits_is_one_kernel():
     assert losses(torch._inductor.compile_fx.compile_fx)[1] == 3
     assert losses(bridge_backend)[1] == 1
+
+
+def test_the_gradient_of_logits_that_a_symbol_chooses_is_one_kernel():
+    """Inputs and labels are marked each for itself, and nothing says that there are as many."""
+    ours = [losses(bridge_backend, function=chosen_log_probability, symbols=symbols)[1] for symbols in (False, True)]
+    assert ours == [1, 1]
+    assert changed() == 1
 
 
 def test_its_values(compiler):

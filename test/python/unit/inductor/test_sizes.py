@@ -77,6 +77,16 @@ def test_hint_of_an_unknown_size_is_typical():
             assert sizes.size_hint(sympy.Integer(12)) == 12
 
 
+def test_a_size_assumed_to_be_a_larger_multiple_divided_by_zero():
+    """With 97 columns, as many windows as 292 divides them into are none: a padded window had an internal error."""
+
+    def hint(expr, fallback):
+        return expr.xreplace({S: sympy.Integer(97)})
+
+    with V.set_graph_handler(SimpleNamespace(sizevars=SimpleNamespace(optimization_hint=hint))):
+        assert sizes.size_hint(FloorDiv(S, FloorDiv(S, 292))) == 4096
+
+
 @pytest.mark.parametrize(
     "index, step",
     [

@@ -70,6 +70,13 @@ def test_the_shapes_of_results_may_depend_on_data():
     assert result.n_kernels >= 2
 
 
+def test_a_choice_by_booleans_asked_for_a_gpu():
+    """What is chosen is found by `nonzero`, a method whose binding sets the device first."""
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
+        chosen = offline.compile_for_gpu(lambda x: x[x[:, 0] > 0].softmax(-1), [matrix(8, 16)])
+    assert chosen.graphs[-1].extern_calls == ("torch.ops.aten.index.Tensor",)
+
+
 def test_one_compilation_does_not_make_the_next_dynamic():
     for rows in (64, 128, 256):
         result = offline.compile_for_gpu(swiglu_norm, norm_inputs(rows, 512), dynamic=None)

@@ -20,7 +20,9 @@ def refusal_of(dynamic):
     def look(schedule):
         (group,), _ = form_groups(schedule, 64)
         log = GroupLog(GroupReport("group0", [], 2, 2))
+        group.culprit = group.positions[-1]
         name_missing_guard(group, schedule, Options(), log)
+        assert group.culprit == group.positions[-1], "what is at fault without an assumption is"
         logs.append(log)
 
     look_at_schedule(halves, example_inputs(), look, dynamic)

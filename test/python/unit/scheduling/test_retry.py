@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 
+import pytest
 import torch
 import torch.nn.functional as F
 from emitted_claims import contradictions
@@ -169,6 +170,37 @@ def test_a_row_too_long_beside_one_that_is_not():
     assert kernels == report.kernels_after, report.details()
     apart, _ = compiled(peaks_of_gated_segments, (16, 1024, 128))
     assert kernels <= apart + 2, report.details()
+    assert contradictions(report) == []
+
+
+def response_norm(x, scale):
+    """Divide the response of each channel by the mean of all: of an image, added up in two stages."""
+    response = x.norm(p=2, dim=(1, 2), keepdim=True)
+    return scale * x * (response / (response.mean(-1, keepdim=True) + 1e-6)) + x
+
+
+def images_normed(x, scale):
+    """Norm 8 groups of channels; a stage goes over as many parts of an image as its size asks for."""
+    return F.silu(F.group_norm(x, 8, scale, scale))
+
+
+@pytest.mark.parametrize(
+    ("function", "shape", "sizes"), [(response_norm, (2, 96, 96, 64), (1, 2)), (images_normed, (2, 32, 96, 96), (2, 3))]
+)
+def test_a_kernel_that_has_no_nest_of_loops_kept_its_group_apart(function, shape, sizes):
+    """Parts of an image of symbolic height and width have no affine address; what follows them has."""
+    torch._dynamo.reset()
+    channels = shape[1] if function is images_normed else shape[-1]
+    x, scale = torch.zeros(shape), torch.zeros(channels)
+    for size in sizes:
+        torch._dynamo.mark_dynamic(x, size)
+    before = offline.compile_for_gpu(function, [x, scale], dynamic=None).n_kernels
+    torch._dynamo.reset()
+    found = offline.compile_for_gpu(function, [x, scale], compile_fx=backend, dynamic=None)
+    report = bridge.report()
+    assert (before, found.n_kernels) == (4, 3), report.details()
+    refused = [group for group in report.groups if group.reason is not None]
+    assert [group.kernels_before for group in refused] == [1], report.details()
     assert contradictions(report) == []
 
 
