@@ -56,7 +56,8 @@ def explain(  # noqa: PLR0913 - one for each of torch.compile's, and what is sai
     `mark_dynamic`.  options: as of `torch.compile`.  registers: compile the kernels, some seconds each, for their
     registers.  measured: seconds of a call without Bridge and with it, to be said in the place of what is expected.
     backward: with the backward, else for inference: gradients of parameters, and of the inputs that want one; of all
-    inputs where none does.  ValueError for another target, OptionError for a bad option.
+    inputs where none does; NoGradient where no result has one.  ValueError for another target, OptionError for a bad
+    option.
     """
 
     def call(*arguments: Any) -> Any:

@@ -16,7 +16,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from ..support.fresh_code import fresh_entry
-from ..support.gradients import leaves
+from ..support.gradients import NO_GRADIENT, NoGradient, leaves, tensors_in
 from . import _stubs
 from .arch import GpuArch, resolve_arch
 from .wrapper import TritonKernelSource, WrapperCode, parse_wrapper
@@ -111,7 +111,9 @@ def _generate(
     """Have Dynamo trace ``fn`` and hand each graph to ``compile_fx``."""
     compiled = torch.compile(fresh_entry(fn), backend=_offline_backend(compile_fx), dynamic=dynamic)
     with torch.set_grad_enabled(backward):
-        compiled(*(leaves(example_inputs) if backward else example_inputs))
+        results = compiled(*(leaves(example_inputs) if backward else example_inputs))
+    if backward and not any(result.requires_grad for result in tensors_in(results)):
+        raise NoGradient(NO_GRADIENT)
 
 
 #: Is entered around the compilation of a backward, and gives what is called when the program runs that backward.
@@ -216,7 +218,8 @@ def compile_for_gpu(  # noqa: PLR0913 - one for each of torch.compile's
         options: the same, spelled as ``torch.compile``'s (dashes allowed).
         context: entered around the whole compilation.
         backward: each graph with its backward; inputs want gradients as
-            ``bridge.support.gradients.leaves`` says.
+            ``bridge.support.gradients.leaves`` says. NoGradient if no result
+            has one.
     """
     gpu = resolve_arch(arch)
     codes: list[str] = []

@@ -10,6 +10,9 @@ import torch
 from torch import nn
 from torch.utils import _pytree as pytree
 
+#: How a function without a backward is refused.
+NO_GRADIENT = "no result of the function has a gradient"
+
 
 class NoGradient(ValueError):
     """Signal a function that has no backward."""
@@ -58,7 +61,7 @@ class WithBackward:
             heads = [result for result in results if result.requires_grad]
             wanted = [*(tensor for tensor in tensors_in(inputs) if tensor.requires_grad), *parameters]
             if not heads:
-                raise NoGradient("no result of the function has a gradient")
+                raise NoGradient(NO_GRADIENT)
             gradients = torch.autograd.grad(heads, wanted, self._gradients(heads), allow_unused=True)
             return [*(result.detach() for result in results), *(one for one in gradients if one is not None)]
 

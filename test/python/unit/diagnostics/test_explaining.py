@@ -16,6 +16,7 @@ from bridge.diagnostics.explaining import compiling, explain, make_explanation, 
 from bridge.diagnostics.guards import find_guards
 from bridge.diagnostics.text import space
 from bridge.options import DEFAULT_PIPELINE
+from bridge.support.gradients import NoGradient
 
 LINES = Path(explained.__file__).read_text().splitlines()
 
@@ -253,6 +254,11 @@ def test_a_function_is_explained_with_its_backward():
     both = explain(gated, inputs, backward=True)
     assert both.graphs == 2
     assert (both.kernels_before, both.kernels_after) == (3, 2)
+
+
+def test_a_function_without_a_backward_is_refused():
+    with pytest.raises(NoGradient):
+        explain(lambda x: x + 1, torch.zeros(8, 8, dtype=torch.int64), backward=True)
 
 
 def test_graphs_behind_a_break_have_their_backward_too():
