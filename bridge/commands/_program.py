@@ -41,7 +41,8 @@ class Program:
         def call(*arguments: Any) -> Any:
             return function(*arguments, **keywords)
 
-        call.__name__, call.__wrapped__ = self.name, function  # type: ignore[attr-defined]
+        call.__name__ = self.name
+        call.__dict__["__wrapped__"] = function
         return call
 
 
