@@ -217,7 +217,7 @@ class BandMixin(ColumnScheduling):
         if parts:
             return sum_block(parts), None
         row, lanes = max(self.bridge_persistent_nodes[name] for name in fused), _lanes(tiling)
-        block = rows_and_warps(row, lanes)
+        block = rows_and_warps(row, lanes, size_hint(tiling["x"]))
         if block and side_by_side:
             block = block_of_rows_side_by_side(block, max(lanes, row.registers))
         return block, None

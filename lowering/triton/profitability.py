@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple, SupportsInt
 
+from .configurations import ENOUGH_BLOCKS
+
 #: 32-bit registers of what one band iteration reduces, up to which a persistent kernel is chosen: half of the
 #: 65536 that a multiprocessor has; the rest is left to the epilogue.  docs/results.md has the measurement.
 MAX_ROW_REGISTERS = 32768
@@ -34,8 +36,10 @@ BLOCK_WARPS = 4
 #: registers for one element: a sum of three tensors, normalised, of 96 elements, took 93 us in blocks of 4 rows on an
 #: H100, and Inductor's blocks of 8 or 32 took 51; rows of 1024 elements that attend to 16 neighbours 150 us in 8 warps,
 #: and 105 in 4 (docs/results.md, "Blocks of a fused kernel").
+#: Few blocks, as in decoding, leave multiprocessors idle: longer rows keep their threads there.
 ELEMENTS_OF_A_LOAD, FEWEST_ELEMENTS = 8, 4
 MOST_THREAD_REGISTERS = 16
+SHORTEST_ROWS = 256
 
 #: A longer row has a block for itself, with the warps of Inductor's heuristic.
 LONGEST_IN_BLOCKS = 2048
@@ -64,11 +68,11 @@ class Row(NamedTuple):
     unrolled: bool = False
 
 
-def rows_and_warps(row: Row, lanes: int) -> tuple[int, int] | None:
+def rows_and_warps(row: Row, lanes: int, there: int) -> tuple[int, int] | None:
     """Return (rows a block, warps a block) for a persistent kernel of such rows.
 
     lanes: elements of a row that one vector of the kernel has, a power of 2: fewer than the row's where its loop is
-    unrolled.  No two threads of a block have the same element.  None: Inductor's.
+    unrolled; there: rows that there are, about.  No two threads of a block have the same element.  None: Inductor's.
     """
     registers = row.registers
     if row.keeps_states and registers > LONGEST_IN_BLOCKS:
@@ -81,7 +85,7 @@ def rows_and_warps(row: Row, lanes: int) -> tuple[int, int] | None:
     warps = BLOCK_WARPS * max(1, -(-registers // (BLOCK_WARPS * 32 * THREAD_REGISTERS)))
     fitting = max(1, BLOCK_WARPS * 32 * THREAD_REGISTERS // registers)
     rows = max(1 << (fitting.bit_length() - 1), 32 * warps // lanes)
-    if row.keeps_states or row.unrolled:
+    if row.keeps_states or row.unrolled or (registers > SHORTEST_ROWS and there < rows * ENOUGH_BLOCKS):
         return rows, warps
     return _with_loads(rows, warps, registers, lanes)
 

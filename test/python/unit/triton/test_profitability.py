@@ -13,6 +13,9 @@ from bridge.lowering.triton.profitability import (
     traffic_of_one,
 )
 
+#: Rows: enough for any block.
+MANY = 1 << 20
+
 
 @pytest.mark.parametrize(("registers", "fits"), [(None, False), (0, False), (1, True), (32768, True), (32769, False)])
 def test_a_row_is_kept_up_to_half_the_registers(registers, fits):
@@ -34,7 +37,7 @@ def test_a_row_is_kept_up_to_half_the_registers(registers, fits):
     ],
 )
 def test_short_rows_share_a_block_and_long_ones_have_more_warps(registers, chosen):
-    assert rows_and_warps(Row(registers), lanes=4096) == chosen
+    assert rows_and_warps(Row(registers), 4096, MANY) == chosen
 
 
 @pytest.mark.parametrize(
@@ -54,13 +57,20 @@ def test_short_rows_share_a_block_and_long_ones_have_more_warps(registers, chose
 )
 def test_a_thread_has_elements_of_a_whole_load(registers, lanes, chosen):
     """DaViT's norms of 96 elements took 93 us in blocks of 4 rows, Inductor's 51."""
-    assert rows_and_warps(Row(registers), lanes) == chosen
+    assert rows_and_warps(Row(registers), lanes, MANY) == chosen
+
+
+def test_few_longer_rows_keep_their_threads():
+    """As in decoding: with more rows a block most multiprocessors would be idle."""
+    assert [rows_and_warps(Row(448), 64, there) for there in (40, 1023, 1024)] == [(2, 4), (2, 4), (8, 4)]
+    assert [rows_and_warps(Row(2048), 1024, there) for there in (16, 512)] == [(1, 8), (1, 4)]
+    assert rows_and_warps(Row(64), 64, 16) == (16, 4)
 
 
 @pytest.mark.parametrize(("lanes", "chosen"), [(32, (4, 4)), (64, (2, 4)), (128, (1, 4)), (512, (1, 4))])
 def test_a_block_has_no_more_threads_than_elements_of_a_vector(lanes, chosen):
     """The row's loop is unrolled, so a vector has few of its elements: threads beyond them would do the same again."""
-    assert rows_and_warps(Row(1024, unrolled=True), lanes) == chosen
+    assert rows_and_warps(Row(1024, unrolled=True), lanes, MANY) == chosen
 
 
 @pytest.mark.parametrize(
@@ -69,7 +79,7 @@ def test_a_block_has_no_more_threads_than_elements_of_a_vector(lanes, chosen):
 )
 def test_lanes_that_keep_states_have_warps_for_them(registers, lanes, chosen):
     """One warp had 32 lanes a thread, of 17 loads each, and spilled."""
-    assert rows_and_warps(Row(registers, keeps_states=True), lanes) == chosen
+    assert rows_and_warps(Row(registers, keeps_states=True), lanes, MANY) == chosen
 
 
 @pytest.mark.parametrize(
@@ -78,7 +88,7 @@ def test_lanes_that_keep_states_have_warps_for_them(registers, lanes, chosen):
 )
 def test_long_rows_of_sums_in_lanes_have_several_warps(registers, lanes, chosen):
     """A logsumexp of products in one warp spilled 978 words, and took 39 s to compile."""
-    assert rows_and_warps(Row(registers, unrolled=True), lanes) == chosen
+    assert rows_and_warps(Row(registers, unrolled=True), lanes, MANY) == chosen
 
 
 def test_one_kernel_touches_each_buffer_once():
