@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from .. import inductor
 from ..inductor.columns import has_column_parts
 from ..inductor.protocols import Kernel
@@ -53,16 +55,36 @@ def _groups_of_rows(commit: Commit, options: Options) -> list[Group]:
     """Return groups without the kernels that keep rows from being a band; none where kernels were fused.
 
     First those of single results, as the mean of a loss: all nests of their group are in a loop of one iteration, and
-    their rows are lanes of one band, or reduced.  Then sums of columns, for which columns go outermost.
+    their rows are lanes of one band, or reduced.  Then sums of columns, for which columns go outermost: if the others
+    have more in common than a launch is worth, as sums may not join what they become (their second stages, or loops
+    over columns).
     """
     if commit.done:
         return []
-    for has_rows in (_has_rows, _has_whole_columns):
-        positions = {p for p in commit.group.positions if has_rows(commit.schedule[p])}
-        if len(positions) < len(commit.group.positions):
-            rest, _ = form_groups(commit.schedule, options.max_nodes, only=positions)
-            return [other for other in rest if len(other.positions) > 1]
-    return []
+    rest = _groups_of(_has_rows, commit, options)
+    if rest is not None:
+        return rest
+    rest = _groups_of(_has_whole_columns, commit, options) or []
+    return [other for other in rest if _have_in_common(other, commit)]
+
+
+def _groups_of(has_rows: Callable[[Kernel], bool], commit: Commit, options: Options) -> list[Group] | None:
+    """Return groups of those of a group's kernels of which a function is true; None where it is of all."""
+    positions = {p for p in commit.group.positions if has_rows(commit.schedule[p])}
+    if len(positions) == len(commit.group.positions):
+        return None
+    rest, _ = form_groups(commit.schedule, options.max_nodes, only=positions)
+    return [other for other in rest if len(other.positions) > 1]
+
+
+def _have_in_common(group: Group, commit: Commit) -> bool:
+    """Return True if two kernels of a group touch more of the same than a launch is worth."""
+    kernels = [commit.schedule[position] for position in group.positions]
+    return any(
+        _common(inductor.bytes_touched(kernel), other) >= LAUNCH_BYTES
+        for number, kernel in enumerate(kernels)
+        for other in kernels[number + 1 :]
+    )
 
 
 def _has_rows(kernel: Kernel) -> bool:

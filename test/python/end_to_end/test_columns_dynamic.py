@@ -19,7 +19,7 @@ from bridge.backend import bridge as backend
 from bridge.inductor import column_slices
 from bridge.offline.interpret import interpreter
 from bridge.reasons import Reason
-from bridge.scheduling import hook
+from bridge.scheduling import fuse, hook
 
 FORCED = {"training": True, "strict": True, "force_fusion": True}
 
@@ -174,7 +174,13 @@ def test_numbers_of_slices_of_rows_that_were_not_compiled_for(few_processors, as
     assert "and 8 columns" in decision
 
 
-def test_sums_of_columns_that_memory_is_not_aligned_for_stay_apart(few_processors, as_if_large):
+@pytest.fixture
+def one_try(monkeypatch):
+    """Form no smaller groups: without a sum whose loops are not affine, the rest of its group is one kernel."""
+    monkeypatch.setattr(fuse, "groups_to_try_again", lambda *_: [])
+
+
+def test_sums_of_columns_that_memory_is_not_aligned_for_stay_apart(few_processors, as_if_large, one_try):
     """The second of two sums of 6 columns would begin at a multiple of 16 bytes for even numbers of blocks alone."""
     check_sizes(adaln_residual, [(None, 6)] * 2 + [(6,)] * 3, [75, 96])
     assert not decisions()
@@ -214,7 +220,7 @@ def gelu_of_sequences(x, weight, gate):
     return torch.nn.functional.gelu(x * weight) * gate
 
 
-def test_a_second_stage_that_is_a_kernel_of_before_is_not_tried_again(few_processors, as_if_large):
+def test_a_second_stage_that_is_a_kernel_of_before_is_not_tried_again(few_processors, as_if_large, one_try):
     """It was an internal error: a kernel of one node is that node, whose first stage had left it."""
     check_sizes(gelu_of_sequences, [(None, 8, 24), (24,), (None, 1, 24)], [12, 2])
     assert decisions(), bridge.report().details()
