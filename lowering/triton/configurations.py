@@ -109,7 +109,7 @@ class Part:
         """Return a configuration for so many warps, with more rows where their threads would have too little to do.
 
         A part that keeps short rows has one warp and two rows alone, and 16 warps beside a part that loops: norms of
-        12 heads took twice as long in them (391 us with their launch apart, 762 in one, on an H100).
+        12 heads took twice as long in them (391 us by Inductor's launches, 762 in one, on an H100).
         """
         reduces = any(prefix[0] == "r" for prefix in self.sizes)
         wanted = min(FEWEST_ELEMENTS, self.each(config, config.num_warps))

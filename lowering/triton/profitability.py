@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, SupportsInt
 
-from .configurations import ENOUGH_BLOCKS
+from .configurations import ENOUGH_BLOCKS, FEWEST_ELEMENTS
 
 #: 32-bit registers of what one band iteration reduces, up to which a persistent kernel is chosen: half of the
 #: 65536 that a multiprocessor has; the rest is left to the epilogue.  docs/results.md has the measurement.
@@ -31,13 +31,13 @@ THREAD_REGISTERS = 8
 BLOCK_WARPS = 4
 
 #: Elements of a row that a thread has at least, while it holds no more registers than that: 16 bytes of 16-bit numbers,
-#: which one instruction loads; and where it would have fewer than four, while it holds no more than twice as many.
+#: which one instruction loads; and where it has fewer than `FEWEST_ELEMENTS`, while it holds at most twice as many.
 #: What is computed once for a row, as its place in a window, each of its threads computes, and some rows take many
 #: registers for one element: a sum of three tensors, normalised, of 96 elements, took 93 us in blocks of 4 rows on an
-#: H100, and Inductor's blocks of 8 or 32 took 51; rows of 1024 elements that attend to 16 neighbours 150 us in 8 warps,
-#: and 105 in 4 (docs/results.md, "Blocks of a fused kernel").
+#: H100, and Inductor's blocks of 8 or 32 took 51; the kernels of graph attention with rows of 1024 elements took 247 us
+#: with 8 warps, and 198 with 4 (docs/results.md, "Blocks of a fused kernel").
 #: Few blocks, as in decoding, leave multiprocessors idle: longer rows keep their threads there.
-ELEMENTS_OF_A_LOAD, FEWEST_ELEMENTS = 8, 4
+ELEMENTS_OF_A_LOAD = 8
 MOST_THREAD_REGISTERS = 16
 SHORTEST_ROWS = 256
 
