@@ -77,16 +77,6 @@ def _groups_of(has_rows: Callable[[Kernel], bool], commit: Commit, options: Opti
     return [other for other in rest if len(other.positions) > 1]
 
 
-def _have_in_common(group: Group, commit: Commit) -> bool:
-    """Return True if two kernels of a group touch more of the same than a launch is worth."""
-    kernels = [commit.schedule[position] for position in group.positions]
-    return any(
-        _common(inductor.bytes_touched(kernel), other) >= LAUNCH_BYTES
-        for number, kernel in enumerate(kernels)
-        for other in kernels[number + 1 :]
-    )
-
-
 def _has_rows(kernel: Kernel) -> bool:
     """Return True if a kernel has several results."""
     return any(inductor.node_sizes(node)[0] for node in inductor.loop_nodes(kernel))
@@ -145,10 +135,24 @@ def _common(touched: dict[str, int], other: Kernel) -> int:
 
 def _may_save(group: Group, commit: Commit) -> bool:
     """Return True if two kernels of a group pass on more than a launch is worth."""
-    kernels = [commit.schedule[p] for p in group.positions]
-    for number, kernel in enumerate(kernels):
-        written = inductor.buffers_written(kernel)
-        known = {name: size for name, size in inductor.bytes_touched(kernel).items() if name in written}
-        if any(_common(known, other) >= LAUNCH_BYTES for other in kernels[number + 1 :]):
-            return True
-    return False
+    return _have_in_common(group, commit, _bytes_written)
+
+
+def _bytes_written(kernel: Kernel) -> dict[str, int]:
+    written = inductor.buffers_written(kernel)
+    return {name: size for name, size in inductor.bytes_touched(kernel).items() if name in written}
+
+
+def _have_in_common(
+    group: Group, commit: Commit, bytes_of: Callable[[Kernel], dict[str, int]] = inductor.bytes_touched
+) -> bool:
+    """Return True if a kernel of a group touches more than a launch is worth of what one before it does.
+
+    bytes_of: what counts of the one before, by buffer.
+    """
+    kernels = [commit.schedule[position] for position in group.positions]
+    return any(
+        _common(bytes_of(kernel), other) >= LAUNCH_BYTES
+        for number, kernel in enumerate(kernels)
+        for other in kernels[number + 1 :]
+    )
