@@ -24,7 +24,9 @@ def leaves(arguments: Sequence[Any]) -> list[Any]:
 
     def leaf(tensor: torch.Tensor) -> torch.Tensor:
         wants = tensor.requires_grad if asked else tensor.is_floating_point() or tensor.is_complex()
-        return tensor.detach().requires_grad_(wants)
+        made = tensor.detach().requires_grad_(wants)
+        made.__dict__.update(tensor.__dict__)  # what was said of it, as by mark_dynamic
+        return made
 
     return pytree.tree_map_only(torch.Tensor, leaf, list(arguments))
 

@@ -26,6 +26,14 @@ def test_only_those_do_that_did():
     assert not leaves([x, [y]])[1][0].requires_grad
 
 
+def test_what_was_said_of_sizes_is_said_of_the_leaves():
+    """A size that was marked dynamic was a number with the backward."""
+    x = torch.ones(4, 3)
+    torch._dynamo.mark_dynamic(x, 0)
+    (leaf,) = leaves([x])
+    assert leaf is not x and leaf._dynamo_dynamic_indices == x._dynamo_dynamic_indices == {0}
+
+
 def test_results_come_with_gradients_of_inputs_and_parameters_the_same_each_time():
     step = WithBackward()(scaled, scaled)
     first, second = step(torch.ones(4, 3)), step(torch.ones(4, 3))
