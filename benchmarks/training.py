@@ -27,6 +27,7 @@ from bridge.diagnostics.recording import recorded
 from bridge.offline import _stubs
 from bridge.offline.arch import resolve_arch
 from bridge.offline.wrapper import parse_wrapper
+from bridge.support.gradients import WithBackward
 
 ROWS, COLUMNS, HEAD = 8192, 4096, 128
 
@@ -304,23 +305,12 @@ def counts(function: Callable, inputs: tuple, compile_fx: Callable, dynamic: boo
 
 def training_case(name: str, function: Callable, inputs: tuple) -> Case:
     """Return a function with its backward, for the same random gradients in every call."""
-    leaves = [tensor for tensor in inputs if tensor.requires_grad]
-    given: list[Tensor] = []
+    step = WithBackward()
 
     def assemble(compiler: Compiler) -> Callable[..., list[Tensor]]:
-        compiled = compiler(function)
+        return step(function, compiler(function))
 
-        def step(*inputs: Tensor) -> list[Tensor]:
-            with torch.enable_grad():
-                result = compiled(*inputs)
-            results = [result] if isinstance(result, Tensor) else list(result)
-            if not given:
-                given.extend(map(torch.randn_like, results))
-            return [*(one.detach() for one in results), *torch.autograd.grad(results, leaves, given)]
-
-        return step
-
-    return Case(name, "training", 0, assemble(lambda call: call), list(inputs), assemble=assemble)
+    return Case(name, "training", 0, step(function, function), list(inputs), assemble=assemble)
 
 
 def randomized(inputs: tuple) -> tuple:

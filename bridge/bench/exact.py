@@ -10,6 +10,8 @@ import torch
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from ..support.gradients import tensors_in
+
 #: What is computed in float64 instead.
 NARROW = frozenset({torch.float16, torch.bfloat16, torch.float32})
 
@@ -42,7 +44,7 @@ def _own_doubled(tensor: torch.Tensor) -> torch.Tensor:
 
 def tensors_of(result: object) -> list[torch.Tensor]:
     """Return copies of the tensors of a function's result, whatever holds them."""
-    return [leaf.detach().clone() for leaf in pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor)]
+    return [tensor.detach().clone() for tensor in tensors_in(result)]
 
 
 def copied(arguments: Sequence[Any]) -> list[Any]:

@@ -11,6 +11,8 @@ from unittest import mock
 import torch
 from torch.utils import _pytree as pytree
 
+from ..support.gradients import tensors_in
+
 
 @dataclass
 class Graph:
@@ -26,8 +28,7 @@ class Graph:
         self.calls += 1
         if self.inputs is None:
             self.inputs = pytree.tree_map_only(torch.Tensor, torch.Tensor.detach, list(arguments))
-            tensors = (leaf for leaf in pytree.tree_leaves(arguments) if isinstance(leaf, torch.Tensor))
-            self.trained = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
+            self.trained = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors_in(arguments))
         return self.module.forward(*arguments)
 
 

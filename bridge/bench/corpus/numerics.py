@@ -9,6 +9,7 @@ import torch
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from ...support.gradients import tensors_in
 from ..exact import NARROW, doubled
 
 #: Bridge's error may be as many times Inductor's, and this much more (in the norm, relative): for what is not
@@ -44,7 +45,7 @@ def results(call: Callable, inputs: Sequence[object]) -> list[torch.Tensor]:
     """Call, and return what it returns, and the inputs that it has changed."""
     tensors = [value for value in inputs if isinstance(value, torch.Tensor)]
     before = [tensor._version for tensor in tensors]
-    returned = [leaf for leaf in pytree.tree_leaves(call(*inputs)) if isinstance(leaf, torch.Tensor)]
+    returned = tensors_in(call(*inputs))
     return returned + [t for t, version in zip(tensors, before, strict=True) if t._version != version]
 
 
