@@ -29,7 +29,7 @@ LIMIT = 1.05
 
 
 class Compiled(NamedTuple):
-    """A kernel: CPU seconds for its configurations, the least of the repeats, and their number."""
+    """Hold, of a kernel, CPU seconds for its configurations, the least of the repeats, and their number."""
 
     seconds: float
     configurations: int
@@ -68,7 +68,7 @@ def codegen(case: cases.Case, compile_fx: Any, arch: int) -> tuple[float, list[T
 
 
 def both_sides(case: cases.Case, options: argparse.Namespace) -> list[Side]:
-    """Of Inductor and of Bridge, whose turns alternate; a kernel that both have is compiled once, the slowest first."""
+    """Measure Inductor and Bridge, whose turns alternate; a kernel of both is compiled once, the slowest first."""
     backends = [None, bridge]
     runs: list[list[Any]] = [[], []]
     for i in range(options.repeats):

@@ -98,7 +98,7 @@ GRAPHS = {"chain": chain, "fan": fan, "blocks": blocks, "gated_blocks": gated_bl
 
 @dataclass
 class Cost:
-    """Of one compilation, in CPU seconds, processes that it started included.
+    """Hold what one compilation costs, in CPU seconds, processes that it started included.
 
     codegen: Dynamo, AOTAutograd and Inductor; triton: every kernel's cubins, one for each block to choose from.
     """

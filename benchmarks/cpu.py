@@ -46,7 +46,7 @@ def compiled(pattern: Pattern, inputs: list[torch.Tensor]) -> dict[str, Callable
 
 @dataclass
 class Row:
-    """One line of the table; the ratio is the median of the rounds' ratios."""
+    """Hold one line of the table; the ratio is the median of the rounds' ratios."""
 
     pattern: str
     shape: str

@@ -10,7 +10,7 @@ from torch import Tensor
 
 
 def _wide(x: Tensor) -> Tensor:
-    """For the arithmetic: float32 at least, and float64 where a reference is computed."""
+    """Widen for the arithmetic: float32 at least, and float64 where a reference is computed."""
     return x if x.dtype == torch.float64 else x.float()
 
 
@@ -180,7 +180,7 @@ def norm_channels_first(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
 
 
 def silu_fp8_square_blocks(x: Tensor) -> tuple[Tensor, ...]:
-    """One fp8 scale for each square block; x: block rows, rows of a block, columns."""
+    """Have one fp8 scale for each square block; x: block rows, rows of a block, columns."""
     blocks = F.silu(_wide(x)).unflatten(-1, (-1, x.shape[1]))
     scale = (blocks.abs().amax((1, 3), keepdim=True) / 448).clamp(min=1e-12)
     return (blocks / scale).to(torch.float8_e4m3fn).flatten(-2), scale.squeeze((1, 3))

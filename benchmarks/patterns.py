@@ -87,7 +87,7 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Pattern:
-    """A function and what is expected of it.
+    """Hold a function and what is expected of it.
 
     inductor: kernels of Inductor in torch 2.11 (newer ones may fuse more by themselves); bridge: kernels that Bridge
     is to make of it; reached: those that it makes at present; dynamic: whether rows may be symbolic; loads_once:

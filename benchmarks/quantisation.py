@@ -225,7 +225,7 @@ def norm_fp8_blocks_buffer(x: Tensor, weight: Tensor, out: Tensor) -> tuple[Tens
 
 
 def both_fp8(x: Tensor) -> tuple[Tensor, ...]:
-    """One scale a row, and one a column; both copies."""
+    """Have one scale a row, and one a column; both copies."""
     wide = x.float()
     rows = wide.abs().amax(-1, keepdim=True).clamp(min=1e-12) / E4M3_MAX
     columns = wide.abs().amax(0, keepdim=True).clamp(min=1e-12) / E4M3_MAX
@@ -252,7 +252,7 @@ def norm_nvfp4_in_place(x: Tensor, residual: Tensor, weight: Tensor) -> tuple[Te
 
 
 def norm_int8(x: Tensor, residual: Tensor, weight: Tensor) -> tuple[Tensor, ...]:
-    """One scale a token; the residual is overwritten."""
+    """Have one scale a token; the residual is overwritten."""
     residual.add_(x)
     h = rms(residual, weight).float()
     scale = h.abs().amax(-1, keepdim=True).clamp(min=1e-5) / 127

@@ -27,7 +27,7 @@ LARGE = 64 << 20
 
 @dataclass
 class Row:
-    """One line of the table; times in microseconds, floor_us that of the fewest `bytes` at the copy's bandwidth."""
+    """Hold one line of the table; times in microseconds, floor_us that of the fewest `bytes` as fast as a copy."""
 
     pattern: str
     shape: str

@@ -63,11 +63,11 @@ _CPU = {
 
 
 class Lost(Exception):
-    """An engine ended, or the time did; the text says which."""
+    """Signal that an engine ended, or the time did; the text says which."""
 
 
 class Engine:
-    """A process with one engine of vLLM's; `said` is what it said when it was ready."""
+    """Hold a process with one engine of vLLM's; `said` is what it said when it was ready."""
 
     _ports = itertools.count(23000, 100)
 
@@ -125,7 +125,7 @@ class Engine:
 
 
 class Results:
-    """What was measured; a file of JSON is written anew with each figure."""
+    """Hold what was measured; a file of JSON is written anew with each figure."""
 
     def __init__(self, path: Path | None):
         """Start with nothing."""

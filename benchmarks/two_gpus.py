@@ -54,7 +54,7 @@ GPU, CPU = Sizes(4096, 4096, 8192, 4), Sizes(64, 64, 128, 2)
 
 
 class Block(nn.Module):
-    """A gated layer after a norm, its residual kept."""
+    """Compute a gated layer after a norm, its residual kept."""
 
     def __init__(self, width: int, hidden: int):
         super().__init__()
@@ -83,7 +83,7 @@ class Blocks(nn.Module):
 
 @dataclass
 class Program:
-    """What runs, its inputs on this rank, and what float64 has without communication.
+    """Hold what runs, its inputs on this rank, and what float64 has without communication.
 
     compile_model: where the call itself is not compiled but a model in it, takes the compiler of that.
     """
@@ -119,7 +119,7 @@ def tensor_parallel(sizes: Sizes, device: torch.device, dtype: torch.dtype, mesh
 
 
 def sequence_parallel(sizes: Sizes, device: torch.device, dtype: torch.dtype, mesh: DeviceMesh) -> Program:
-    """Each rank has half of the tokens between the layers: a gather before `gate` and `up`, a scatter after `down`."""
+    """Give each rank half of the tokens between the layers: a gather before `gate` and `up`, a scatter after `down`."""
     model, x = _model(sizes), _batches(sizes)[0].to(device, dtype)
     exact = _placed(model, device, torch.float64)(x.double()).chunk(RANKS)[dist.get_rank()]
     sharded = _placed(model, device, dtype)
@@ -201,7 +201,7 @@ def _compiler(name: str) -> Callable[[Callable], Callable]:
 
 @dataclass
 class Compiled:
-    """One compiler's: what runs, its error, its collectives in order, its kernels and Bridge's groups."""
+    """Hold one compiler's: what runs, its error, its collectives in order, its kernels and Bridge's groups."""
 
     run: Callable[[], object]
     error: float
