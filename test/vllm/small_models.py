@@ -22,7 +22,7 @@ _ALL = {
 }
 _WINDOWS = {"sliding_window": 16, "layer_types": ["sliding_attention", "full_attention"]}
 # On a CPU vLLM's attention over a latent cache has one size of it: 512 and 64.
-_LATENT = {"q_lora_rank": 32, "kv_lora_rank": 512, "qk_nope_head_dim": 16, "qk_rope_head_dim": 64, "v_head_dim": 16}
+_LATENT = {"q_lora_rank": 32, "kv_lora_rank": 512, "qk_nope_head_dim": 32, "qk_rope_head_dim": 64, "v_head_dim": 32}
 _EXPERTS = {"n_routed_experts": 8, "num_experts_per_tok": 2, "n_group": 2, "topk_group": 1, "n_shared_experts": 1}
 
 #: Model -> (architecture, its type, what is its own).
