@@ -74,11 +74,11 @@ def fuse_schedule(schedule: Schedule, options: Options, report: Report) -> Sched
                 own = room.most
             parted, taken = take_apart(schedule, logs)
             later = _Later()
-            parted, translated = _fuse_groups(parted, options, logs, room, taken, later)
+            parted, seen = _fuse_groups(parted, options, logs, room, taken, later)
             schedule = put_together(schedule, parted, taken, logs, room)
             schedule = _join_columns(schedule, later, options, logs, room)
             # After the last fusion: a group's test for cycles does not know of launches that kernels share.
-            schedule = share_launches(schedule, translated, options, logs, room)
+            schedule = share_launches(schedule, seen, options, logs, room)
             if options.persistent and options.unfused_rows:
                 report.choices += try_step(partial(make_persistent_reductions, schedule, given), [])
             if room is not None and room.levels and schedule != ordered:
@@ -93,7 +93,7 @@ def fuse_schedule(schedule: Schedule, options: Options, report: Report) -> Sched
 def _fuse_groups(
     schedule: Schedule, options: Options, logs: Logs, room: Room | None, taken: list[Parts], later: _Later
 ) -> tuple[Schedule, list[tuple[set[str], GroupLog]]]:
-    """Return (the schedule with a kernel in the place of each band, (operations, if translated, and log) of groups).
+    """Return (the schedule with a kernel in the place of each band, (operations, none of a fault, and log) of groups).
 
     taken: mix-order kernels, whose rows take part as kernels of their own; later: gets what sums of columns decide.
     """
@@ -102,7 +102,7 @@ def _fuse_groups(
     pending, refusals = try_step(partial(form_groups, schedule, options.max_nodes, only), ([], []))
     logs.report.refusals += refusals
     logs.report.count("groups_seen", len(pending))
-    translated: list[tuple[set[str], GroupLog]] = []
+    seen: list[tuple[set[str], GroupLog]] = []
     while pending:
         group = pending.pop(0)
         log = try_step(partial(logs.open, group, schedule), None, *group.names)
@@ -110,16 +110,16 @@ def _fuse_groups(
             continue
         logs.keep(log)
         commit = Commit({}, group, schedule, room, taken, waits=partial(may_have_sums, schedule))
-        was_translated = _try_group(commit, options, log)
+        _try_group(commit, options, log)
         later.waiting |= commit.waiting
         later.crowded += commit.crowded
         again = try_step(partial(groups_to_try_again, commit, options, log), [], *group.names)
         own = group.names.difference(*(other.names for other in again))
-        translated.append((own if was_translated else set(), log))
+        seen.append((set() if _is_faulty(log) else own, log))
         pending = again + pending
         if commit.done:
             schedule = _replace_or_undo(pending, commit, log)
-    return schedule, translated
+    return schedule, seen
 
 
 def _join_columns(schedule: Schedule, later: _Later, options: Options, logs: Logs, room: Room | None) -> Schedule:
@@ -209,44 +209,42 @@ def _replace(schedule: Schedule, groups: list[Group], commit: Commit) -> Schedul
     return changed
 
 
-def _try_group(commit: Commit, options: Options, log: GroupLog) -> bool:
-    """Have the group's new kernels in `commit`, or log why not; return whether all of it was translated and lifted."""
-    done = _try_in_rows(commit, options, log)
+def _try_group(commit: Commit, options: Options, log: GroupLog) -> None:
+    """Have the group's new kernels in `commit`, or log why not."""
+    _try_in_rows(commit, options, log)
     if _may_gain_otherwise(commit, log):
-        done = _try_otherwise_instead(commit, options, log)
+        _try_otherwise_instead(commit, options, log)
     for otherwise in (_try_in_planes, _try_in_pieces):
         if not commit.done and not _is_faulty(log):
             with attempt(note=log.lack):
-                done = otherwise(commit, options, log) or done
+                otherwise(commit, options, log)
     if not commit.done and not _is_faulty(log):
         with attempt(note=log.lack):
             name_missing_guard(commit.group, commit.schedule, options, log)
-    return done
 
 
 def _is_faulty(log: GroupLog) -> bool:
     return log.refusal is not None and log.refusal[0] is Reason.internal_error
 
 
-def _try_in_pieces(commit: Commit, options: Options, log: GroupLog) -> bool:
+def _try_in_pieces(commit: Commit, options: Options, log: GroupLog) -> None:
     """Do as `_try_passes` with loops in which one iteration has what one of another node reads, if there are others."""
     group = commit.group
     if sources_in_pieces(group, commit.schedule) is None:
-        return False
+        return
     culprit = group.culprit
     group.in_pieces = group.rows_of_segments = True
     commit.refused.clear()
     earlier = log.set_aside()
-    done = _try_passes(commit, options, log)
+    _try_passes(commit, options, log)
     group.in_pieces = bool(commit.done)
     if not commit.done:
         group.culprit = culprit
         log.say_again(earlier)
-    return done
 
 
-def _try_in_planes(commit: Commit, options: Options, log: GroupLog) -> bool:
-    return try_in_planes(commit, log, partial(_try_in_rows, commit, options, log))
+def _try_in_planes(commit: Commit, options: Options, log: GroupLog) -> None:
+    try_in_planes(commit, log, partial(_try_in_rows, commit, options, log))
 
 
 def _may_gain_otherwise(commit: Commit, log: GroupLog) -> bool:
@@ -255,43 +253,38 @@ def _may_gain_otherwise(commit: Commit, log: GroupLog) -> bool:
     return bool(commit.done) and alone and not log.faults and log.given.bytes_if_one < log.given.bytes_before
 
 
-def _try_otherwise_instead(commit: Commit, options: Options, log: GroupLog) -> bool:
+def _try_otherwise_instead(commit: Commit, options: Options, log: GroupLog) -> None:
     """Try planes, and then pieces, with Inductor's loops; have the other loops again where no kernels became one."""
     rows_of_segments = commit.group.rows_of_segments
     for otherwise in (_try_in_planes, _try_in_pieces):
         commit.take_back()
         log.begin_again()
-        done = False
         with attempt(note=log.lack):
-            done = otherwise(commit, options, log)
+            otherwise(commit, options, log)
         if any(len(fused.positions) > 1 for fused in commit.done):
-            return done
+            return
         commit.group.in_pieces, commit.group.rows_of_segments = False, rows_of_segments
     commit.take_back()
     log.begin_again()
-    return _try_passes(commit, options, log)
+    _try_passes(commit, options, log)
 
 
-def _try_in_rows(commit: Commit, options: Options, log: GroupLog) -> bool:
+def _try_in_rows(commit: Commit, options: Options, log: GroupLog) -> None:
     """Do as `_try_passes`, and again without rows of segments where nothing came of it.
 
     A row that segments reduced before may be too long for a kernel that could have the segments alone.
     """
-    done = _try_passes(commit, options, log)
+    _try_passes(commit, options, log)
     if not commit.done and may_do_without_rows_of_segments(commit, options, log):
         commit.group.rows_of_segments = False
         commit.refused.clear()
-        done = _try_passes(commit, options, log)
-    return done
+        _try_passes(commit, options, log)
 
 
-def _try_passes(commit: Commit, options: Options, log: GroupLog) -> bool:
-    """Have the group's new kernels in `commit`; return whether all of it was translated and lifted, and log why not."""
-    done = False
+def _try_passes(commit: Commit, options: Options, log: GroupLog) -> None:
+    """Have the group's new kernels in `commit`, or log why not."""
     with attempt(note=log.refuse):
         _fuse_group(commit, options, log)
-        done = True
-    return done
 
 
 def _fuse_group(commit: Commit, options: Options, log: GroupLog) -> None:
@@ -345,7 +338,7 @@ def _open_stages(options: Options, log: GroupLog) -> Stages:
 def _lift_and_commit(translation: Translation, commit: Commit, options: Options, log: GroupLog) -> None:
     group = commit.group
     with translation.module.context:
-        tables, bands = lift(translation, options, group)
+        tables, bands = lift(translation, options, group, partial(commit.refuse, log))
         judged = options.persistent and not options.force_fusion
         if tables.simt_target and judged and not codegen.times_fusions(group.device):
             bands = [band for band in bands if pays(band, commit, log)]

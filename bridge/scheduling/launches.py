@@ -26,18 +26,19 @@ from .logs import Logs
 
 
 def share_launches(
-    schedule: Schedule, translated: list[tuple[set[str], GroupLog]], options: Options, logs: Logs, room: Room | None
+    schedule: Schedule, groups: list[tuple[set[str], GroupLog]], options: Options, logs: Logs, room: Room | None
 ) -> Schedule:
     """Return the schedule with one launch for independent kernels, where that pays.
 
-    translated: the operations of each group that was translated, and its log; logs: gets groups of the launches' own;
-    room: for the whole graph, None where whether a launch pays does not matter.
+    groups: the operations of each, and its log; a launch has Inductor's own loops, so groups without a translation may
+    share one. logs: gets groups of the launches' own; room: for the whole graph, None where whether a launch pays does
+    not matter.
     """
     live = None if options.force_fusion else try_step(partial(Liveness.of, schedule), None)
     if live is None and not options.force_fusion:  # what is not known to have room in memory is not tried
         return schedule
     budget = Budget(live, room, force=options.force_fusion)
-    for names, log in translated:
+    for names, log in groups:
         schedule = _share(schedule, partial(sets_of_group, schedule, names), logs, log, budget)
     return _share_among_groups(schedule, logs, budget)
 

@@ -28,23 +28,22 @@ from .group_log import GroupLog
 PARTS_OF_PROCESSOR = 2
 
 
-def try_in_planes(commit: Commit, log: GroupLog, try_passes: Callable[[], bool]) -> bool:
-    """Have the new kernels of a group with its sums over planes in `commit`; return what the passes returned.
+def try_in_planes(commit: Commit, log: GroupLog, try_passes: Callable[[], None]) -> None:
+    """Have the new kernels of a group with its sums over planes in `commit`.
 
-    try_passes: tries the group as it is in `commit`. False, with nothing changed, where no kernel comes of it that has
-    such a sum. Where no piece of a plane has enough in common with other kernels, its lines may: they may be the rows
-    of a softmax.
+    try_passes: tries the group as it is in `commit`. Nothing is changed where no kernel comes of it that has such a
+    sum. Where no piece of a plane has enough in common with other kernels, its lines may: they may be the rows of a
+    softmax.
     """
     sums = _sums_of(commit)
-    done = _try_sums(commit, log, try_passes, sums)
+    _try_sums(commit, log, try_passes, sums)
     lines = [in_lines(one) for one in sums]
     if commit.done or lines == sums or all(one.pieces == 1 for one in lines) or not _reduces_else(commit, sums):
-        return done
+        return
     earlier = log.set_aside()
-    done = _try_sums(commit, log, try_passes, lines)
+    _try_sums(commit, log, try_passes, lines)
     if not commit.done:
         log.say_again(earlier)
-    return done
 
 
 def _reduces_else(commit: Commit, sums: list[PlaneSum]) -> bool:
@@ -55,24 +54,24 @@ def _reduces_else(commit: Commit, sums: list[PlaneSum]) -> bool:
     return any(inductor.node_sizes(node)[1] and node.get_name() not in stages for node in nodes)
 
 
-def _try_sums(commit: Commit, log: GroupLog, try_passes: Callable[[], bool], sums: list[PlaneSum]) -> bool:
+def _try_sums(commit: Commit, log: GroupLog, try_passes: Callable[[], None], sums: list[PlaneSum]) -> None:
     """Try some sums of a group together; then those of which kernels came, or those that wait for others."""
     while sums:
         with ExitStack() as undo:
             _split(commit, sums, undo)
             positions = _without_totals(commit, sums)
-            done = len(positions) > 1 and _try_positions(commit, positions, try_passes)
+            if len(positions) > 1:
+                _try_positions(commit, positions, try_passes)
             used = _of_kernels(sums, [fused.kernel for fused in commit.done])
             if used and len(used) == len(sums):
                 commit.in_planes = undo.pop_all()
-                return done
+                return
             if commit.done:
                 commit.undo()
                 commit.done.clear()
                 log.take_back(Reason.no_common_band, "other kernels than those of its sums over planes")
             later = [one for one in sums if one not in _of_kernels(sums, [commit.schedule[p] for p in positions])]
         sums = used or (later if len(later) < len(sums) else [])
-    return False
 
 
 def _of_kernels(sums: list[PlaneSum], kernels: list[Kernel]) -> list[PlaneSum]:
@@ -97,14 +96,14 @@ def _without_totals(commit: Commit, sums: list[PlaneSum]) -> list[int]:
     return rest
 
 
-def _try_positions(commit: Commit, only: list[int], try_passes: Callable[[], bool]) -> bool:
+def _try_positions(commit: Commit, only: list[int], try_passes: Callable[[], None]) -> None:
     """Try only some kernels of a group, with nothing refused before."""
     group = commit.group
     positions, group.positions = group.positions, only
     group.rows_of_segments = True
     commit.refused.clear()
     try:
-        return try_passes()
+        try_passes()
     finally:
         group.positions = positions
 

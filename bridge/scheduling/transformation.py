@@ -21,6 +21,7 @@ from .translation import pipeline_of
 if TYPE_CHECKING:
     from ..affine.translate.group import Translation
     from ..lowering.lift.band import FunctionTables, LiftedBand
+    from ..lowering.lift.functions import RefuseBand
 
 #: Measures the time of a stage.
 Clock = Callable[[str], AbstractContextManager[None]]
@@ -73,12 +74,17 @@ def _refusing(options: Options) -> Iterator[None]:
         raise Unsupported(Reason.recheck_failed, str(broken)) from broken
 
 
-def lift(translation: Translation, options: Options, group: Group) -> tuple[FunctionTables, list[LiftedBand]]:
-    """Return (what the lift knows of the function's arguments, the bands), within the module's context."""
-    from ..lowering.lift.band import lift_function
+def lift(
+    translation: Translation, options: Options, group: Group, refuse: RefuseBand | None = None
+) -> tuple[FunctionTables, list[LiftedBand]]:
+    """Return (what the lift knows of the function's arguments, the bands), within the module's context.
+
+    refuse: is told of a band that has no lift; Unsupported without it.
+    """
+    from ..lowering.lift.functions import lift_function
 
     tables, stores = _tables(translation, options, group)
-    return tables, list(lift_function(translation.module.body.operations[0].operation, tables, stores))
+    return tables, lift_function(translation.module.body.operations[0].operation, tables, stores, refuse)
 
 
 def transform_unseen(translation: Translation, options: Options, group: Group) -> list[LiftedBand]:

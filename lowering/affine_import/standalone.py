@@ -20,7 +20,8 @@ from bridge.affine.pipeline import run_pipeline
 from bridge.reasons import Reason, Unsupported
 from bridge.support.recorder import NO_STAGES
 
-from ..lift.band import FunctionTables, LiftedBand, lift_function
+from ..lift.band import FunctionTables, LiftedBand
+from ..lift.functions import lift_function
 
 #: What the lift expects of every loop: it starts at 0 and goes in steps of 1.
 NORMALISE = "func.func(affine-loop-normalize,canonicalize,cse)"

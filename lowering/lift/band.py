@@ -11,7 +11,6 @@ import sympy
 from torch.utils._sympy.functions import ModularIndexing
 
 from bridge.affine import ops_table
-from bridge.affine.equalities import compared_loads
 from bridge.affine.mlir_runtime import induction_variable, ir
 from bridge.inductor import inductor_ops
 from bridge.reasons import Reason, Unsupported
@@ -100,14 +99,9 @@ class FunctionTables:
     elementwise: frozenset[str] = frozenset()
 
 
-def lift_function(function: ir.Operation, tables: FunctionTables, stores_of: dict[str, set[str]]) -> list[LiftedBand]:
-    """Lift every band of several nodes in `function`; `stores_of` names the buffers that each node writes."""
-    entry = function.regions[0].blocks[0]
-    roots = [op.operation for op in entry.operations if op.operation.name == "affine.for"]
-    # A band loop that names no nodes is what code motion took out of a band.
-    bands = [root for root in roots if "bridge.band" in root.attributes and "bridge.nodes" in root.attributes]
-    compared = compared_loads(function) if bands else frozenset()
-    return [lift_band(root, entry, tables, stores_of, compared) for root in bands]
+def kernels_of(root: ir.Operation) -> list[int]:
+    """Return the numbers of the kernels whose nodes a band has."""
+    return [ir.IntegerAttr(k).value for k in ir.ArrayAttr(root.attributes["bridge.kernels"])]
 
 
 def lift_band(
@@ -122,7 +116,6 @@ def lift_band(
     compared: what is loaded as memory would have rounded it.
     """
     names = [ir.StringAttr(n).value for n in ir.ArrayAttr(root.attributes["bridge.nodes"])]
-    kernels = [ir.IntegerAttr(k).value for k in ir.ArrayAttr(root.attributes["bridge.kernels"])]
     stores = _stores(root)
     arguments = list(entry.arguments)
     buffers = dict(zip(arguments, tables.buffers, strict=False))
@@ -163,7 +156,9 @@ def lift_band(
     ]
     for name in names:
         _check_one_place(name, by_node[name], scope)
-    return LiftedBand(nodes, kernels, registers, in_registers, _state_registers(reductions, kept, combinations), once)
+    return LiftedBand(
+        nodes, kernels_of(root), registers, in_registers, _state_registers(reductions, kept, combinations), once
+    )
 
 
 def _state_registers(reductions: set[ir.Operation], kept: set[ir.Operation], combinations: list[ir.Operation]) -> int:

@@ -45,7 +45,7 @@ STAGES = [
     "bridge.scheduling.hook.fuse_schedule",
     "bridge.affine.translate.group.translate_group",
     "bridge.affine.pipeline.run_pipeline",
-    "bridge.lowering.lift.band.lift_function",
+    "bridge.lowering.lift.functions.lift_function",
     "bridge.scheduling.commit.rewrite",
     "torch._inductor.graph.GraphLowering.codegen",
 ]

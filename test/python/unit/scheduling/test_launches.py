@@ -127,6 +127,28 @@ def test_equal_kernels_without_a_common_buffer():
     check(function, inputs)
 
 
+def rotate_some(x, cos, sin):
+    """Rotate the first half of each head in pairs."""
+    rotated, kept = x.chunk(2, -1)
+    turned = torch.stack([-rotated[..., 1::2], rotated[..., ::2]], -1).flatten(-2)
+    return torch.cat([rotated * cos + turned * sin, kept], -1)
+
+
+def repeated_heads(queries, keys, frequencies):
+    """What GLM's attention is called with; queries, keys: (tokens, heads, 64)."""
+    angles = torch.arange(len(keys))[:, None, None] * frequencies.repeat_interleave(2)
+    queries, keys = (rotate_some(x, angles.cos(), angles.sin()) for x in (queries, keys))
+    keys = keys.transpose(0, 1).contiguous()
+    return queries, keys, keys[:, None].expand(-1, 16, -1, -1).reshape(-1, *keys.shape[1:])
+
+
+def test_kernels_of_a_group_that_has_no_lift_share_a_launch():
+    """The band has a token's keys, and each 16 times: sines are computed once, and nothing is reduced in registers."""
+    many = [torch.empty(2048, heads, 128) for heads in (32, 2)] + [torch.empty(32)]
+    assert kernels(repeated_heads, many, bridge_backend) < kernels(repeated_heads, many) == 3
+    check(repeated_heads, [torch.randn(8, 32, 64), torch.randn(8, 2, 64), torch.randn(16)])
+
+
 @pytest.mark.parametrize(("rows", "expected"), [(8192, 1), (16000, 2), (65536, 3)])
 def test_as_many_bytes_share_a_launch_as_the_cache_holds(rows, expected):
     """An input that was just written is read from the L2 cache; to wait for the others would cost that."""

@@ -77,9 +77,9 @@ def test_a_group_of_which_nothing_comes_is_as_it_was():
             assert parts(commit) == []
             assert len(commit.group.positions) == len(positions) - 1, "the second stage is not among them"
             assert commit.resized and commit.check_gain is not None
-            return True
 
-        assert planes.try_in_planes(commit, log, try_passes) is False
+        planes.try_in_planes(commit, log, try_passes)
+        assert not commit.done
         assert len(tried) == 1 and tried[0] != sizes
         assert (inductor.node_sizes(part), commit.schedule, commit.room.levels) == (sizes, schedule, levels)
         assert commit.group.positions == positions and commit.check_gain is None and not commit.resized
@@ -89,9 +89,7 @@ def test_a_group_of_which_nothing_comes_is_as_it_was():
 
 def test_a_group_without_sums_over_planes_is_not_tried_again(monkeypatch):
     monkeypatch.setattr(planes, "plane_sum", lambda part, rows: None)
-    found = []
-    look(lambda commit, log: found.append(planes.try_in_planes(commit, log, pytest.fail)))
-    assert found == [False]
+    look(lambda commit, log: planes.try_in_planes(commit, log, pytest.fail))
 
 
 def test_lines_are_tried_where_nothing_comes_of_pieces():
@@ -101,9 +99,9 @@ def test_lines_are_tried_where_nothing_comes_of_pieces():
         def try_passes():
             tried.append([list(map(int, sizes)) for sizes in inductor.node_sizes(part)])
             log.keep_apart(Reason.not_liftable, str(len(tried)))
-            return True
 
-        assert planes.try_in_planes(commit, log, try_passes) is False
+        planes.try_in_planes(commit, log, try_passes)
+        assert not commit.done
         images, channels, height, width = SHAPE
         assert tried[1:] == [[[images, channels, height], [width]]] and tried[0] != tried[1]
         assert [why for _, why in log.apart] == ["1", "2"]
@@ -117,10 +115,10 @@ def test_what_waits_for_sums_is_not_tried_with_their_parts():
 
         def try_passes():
             tried.append([inductor.operation_names(commit.schedule[p]) for p in commit.group.positions])
-            return True
 
         first, sums, *_ = [inductor.operation_names(commit.schedule[p]) for p in commit.group.positions]
-        assert planes.try_in_planes(commit, log, try_passes) is False
+        planes.try_in_planes(commit, log, try_passes)
+        assert not commit.done
         assert tried == [[first, sums]]
 
     look(check, normed)
@@ -133,9 +131,9 @@ def test_a_sum_that_waits_for_another_is_tried_where_nothing_comes_of_that():
 
         def try_passes():
             tried.append((is_column_part(first), is_column_part(last)))
-            return True
 
-        assert planes.try_in_planes(commit, log, try_passes) is False
+        planes.try_in_planes(commit, log, try_passes)
+        assert not commit.done
         assert tried == [(True, False)], "alone, the first is in no kernel with another"
 
     look(check, in_turn)
@@ -149,11 +147,11 @@ def test_a_kernel_has_to_save_clearly_more_than_the_parts_are(monkeypatch, saves
         def try_passes():
             kernels = [commit.schedule[position] for position in commit.group.positions]
             if saves:
-                return commit.check_gain(kernels[-1], kernels)
+                commit.check_gain(kernels[-1], kernels)
+                return
             with pytest.raises(Unsupported, match=r"sums over planes save 1\.0 of") as refused:
                 commit.check_gain(kernels[-1], kernels)
             assert refused.value.reason is Reason.not_profitable
-            return None
 
         planes.try_in_planes(commit, log, try_passes)
 

@@ -1,0 +1,39 @@
+"""Lifts what the passes made of a function: each of its bands by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from bridge.affine.equalities import compared_loads
+from bridge.affine.mlir_runtime import ir
+from bridge.reasons import Reason
+from bridge.support.error_boundary import attempt
+
+from .band import FunctionTables, LiftedBand, kernels_of, lift_band
+
+#: Takes the kernels of a band that stays as it is, the reason, and the detail.
+RefuseBand = Callable[[list[int], Reason, str], None]
+
+
+def lift_function(
+    function: ir.Operation, tables: FunctionTables, stores_of: dict[str, set[str]], refuse: RefuseBand | None = None
+) -> list[LiftedBand]:
+    """Lift every band of several nodes in a function.
+
+    stores_of: the buffers that each node writes; refuse: is told of a band that has no lift, and the others are lifted.
+    Without it, Unsupported.
+    """
+    entry = function.regions[0].blocks[0]
+    roots = [op.operation for op in entry.operations if op.operation.name == "affine.for"]
+    # A band loop that names no nodes is what code motion took out of a band.
+    bands = [root for root in roots if "bridge.band" in root.attributes and "bridge.nodes" in root.attributes]
+    compared = compared_loads(function) if bands else frozenset()
+    lift = partial(lift_band, entry=entry, tables=tables, stores_of=stores_of, compared=compared)
+    if refuse is None:
+        return [lift(root) for root in bands]
+    lifted = []
+    for root in bands:
+        with attempt(note=partial(refuse, kernels_of(root))):
+            lifted.append(lift(root))
+    return lifted

@@ -1,0 +1,53 @@
+"""Test that each band of a function is lifted by itself."""
+
+from __future__ import annotations
+
+import pytest
+
+from bridge.affine.mlir_runtime import context, ir
+from bridge.lowering.lift.band import FunctionTables
+from bridge.lowering.lift.functions import lift_function
+from bridge.reasons import Reason, Unsupported
+from bridge.support.error_boundary import boundary
+
+#: The first band stores an element of a row at two places before it loads the row; the second adds.
+TWO_BANDS = """func.func @f(%x: memref<16x8xf32>, %y: memref<16x8xf32>, %z: memref<16x8xf32>, %u: memref<16x8xf32>) {
+  %c = arith.constant 1.0 : f32
+  affine.for %i = 0 to 16 {
+    affine.for %j = 0 to 4 {
+      affine.store %c, %x[%i, %j] : memref<16x8xf32>
+      affine.store %c, %x[%i, %j + 4] : memref<16x8xf32> }
+    affine.for %j = 0 to 4 {
+      %w = affine.load %x[%i, %j] : memref<16x8xf32>
+      affine.store %w, %y[%i, %j] : memref<16x8xf32> }
+  } {bridge.band, bridge.parallel, bridge.kernels = [0, 2], bridge.nodes = ["op0", "op2"]}
+  affine.for %i = 0 to 16 {
+    affine.for %j = 0 to 8 {
+      %v = affine.load %z[%i, %j] : memref<16x8xf32>
+      %w = arith.addf %v, %c : f32
+      affine.store %w, %u[%i, %j] : memref<16x8xf32> }
+  } {bridge.band, bridge.parallel, bridge.kernels = [1], bridge.nodes = ["op1"]}
+  return }"""
+
+
+def lift(refuse=None):
+    """Lift the bands of `TWO_BANDS`; return the nodes of each, with the numbers of its kernels."""
+    stores = {"op0": {"buf0"}, "op1": {"buf3"}, "op2": {"buf1"}}
+    tables = FunctionTables([(f"buf{number}", [8, 1]) for number in range(4)], [])
+    with context(), ir.Location.unknown():
+        module = ir.Module.parse(TWO_BANDS)
+        bands = lift_function(module.body.operations[0].operation, tables, stores, refuse)
+        return [([node.name for node in band.nodes], band.kernels) for band in bands]
+
+
+def test_a_band_without_a_lift_leaves_the_others_theirs():
+    refused = []
+    with boundary(strict=True, refuse=pytest.fail):
+        assert lift(lambda *why: refused.append(why)) == [(["op1"], [1])]
+    ((kernels, reason, detail),) = refused
+    assert (kernels, reason) == ([0, 2], Reason.not_liftable) and "op0: buf0 is stored at several places" in detail
+
+
+def test_it_is_unsupported_where_nobody_asks():
+    with pytest.raises(Unsupported, match="op0: buf0 is stored at several places"):
+        lift()
