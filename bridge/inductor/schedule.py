@@ -343,8 +343,8 @@ def bytes_beside_rows(node: Kernel, rows: int, tiled: AbstractSet[str] = frozens
     They are around what it reduces in steps of a sector or more along a row: neighbours in memory are in other rows,
     and those of the same block share a sector.  So are they around what the operations `tiled` read, which do not
     reduce, and had tiles of their own before.  Where no row follows another one in memory, each lane of a warp has a
-    sector of its own, which takes longer than its bytes; where some do, as lines of seven of a window, the next row of
-    the lane finds it: Swin's sum, norm and windows took 110 us less than apart.
+    sector of its own, which takes longer than its bytes.  Lines that a block's rows are within, as those of an image
+    that is rolled by three, are no such: Swin's sum, norm and windows took 110 us less than apart.
     """
     from torch._inductor.virtualized import V
 
@@ -355,7 +355,7 @@ def bytes_beside_rows(node: Kernel, rows: int, tiled: AbstractSet[str] = frozens
         itemsize = buffer_dtype(dep.name).itemsize
         elements = SECTOR // itemsize
         if innermost_step(dep) >= elements and not stays_inside(node.scheduler, dep.name, names):
-            apart = rows > 1 and _line(_places(dep, length)) == 1
+            apart = rows > 1 and _is_unseen(line := _line(_places(dep, length))) and line < rows
             moved = max(elements / rows, LOADED_APART / itemsize if apart else 1)
             beside += V.graph.get_dep_size_hint(dep) * (moved - 1)
     return int(beside)
@@ -397,7 +397,7 @@ def _rows_in_sector(dep: Dependency, rows: int, length: int) -> int:
     other rows, as for lines of seven.  length: lanes of a row.
     """
     place = _places(dep, length)
-    if _line(place) % 2:
+    if _is_unseen(_line(place)):
         return 1
     elements = SECTOR // buffer_dtype(dep.name).itemsize
     return sum(abs(place(row) - place(0)) < elements for row in range(rows))
@@ -415,6 +415,11 @@ def _places(dep: Dependency, length: int) -> Callable[[int], int]:
         return size_hint(dep.index.subs(lane))
 
     return place
+
+
+def _is_unseen(line: int) -> bool:
+    """Return True if Triton knows of no neighbours in other rows, of which so many follow one another in memory."""
+    return line % 2 == 1
 
 
 def _line(place: Callable[[int], int]) -> int:

@@ -79,8 +79,8 @@ def shifted_windows(image, windows, bias):
     return normed.view(-1, 8, 7, 8, 7, 96).transpose(2, 3).reshape(-1, 49, 96)
 
 
-def test_rows_that_follow_one_another_in_lines_of_seven_are_one_kernel():
-    """An H100 took 110 us more for two: the next row of a lane is in the sector that it has loaded."""
+def test_rows_within_a_line_of_a_rolled_image_are_one_kernel():
+    """An H100 took 110 us more for two: 53 pixels follow one another before the line ends, and a block has eight."""
     inputs = [torch.randn(size).bfloat16() for size in ((64, 96, 56, 56), (4096, 49, 96), (96,))]
     assert kernels(shifted_windows, *inputs) == (2, 1)
 
