@@ -11,6 +11,7 @@ from .. import inductor
 from ..horizontal.column_sums import kernels_around
 from ..horizontal.independence import positions_of
 from ..horizontal.peak_memory import Room
+from ..inductor.columns import has_column_parts
 from ..inductor.memory import in_order_of_least_peak, keep_order_below
 from ..inductor.mixed import is_mixed
 from ..inductor.protocols import Kernel, Schedule
@@ -337,8 +338,10 @@ def _open_stages(options: Options, log: GroupLog) -> Stages:
 
 def _lift_and_commit(translation: Translation, commit: Commit, options: Options, log: GroupLog) -> None:
     group = commit.group
+    # Second stages that are one kernel, as another band has no lift, would keep their sums from the rows (columns.py).
+    of_columns = any(has_column_parts(commit.schedule[position]) for position in group.positions)
     with translation.module.context:
-        tables, bands = lift(translation, options, group, partial(commit.refuse, log))
+        tables, bands = lift(translation, options, group, None if of_columns else partial(commit.refuse, log))
         judged = options.persistent and not options.force_fusion
         if tables.simt_target and judged and not codegen.times_fusions(group.device):
             bands = [band for band in bands if pays(band, commit, log)]
