@@ -58,7 +58,7 @@ class Commit:
     def commit_all(self, bands: Iterable[LiftedBand], log: GroupLog) -> None:
         """Commit each band by itself; bands that are committed stay."""
         for band in bands:
-            with attempt(note=partial(self.refuse, log, band.kernels)):
+            with attempt(note=partial(self.refuse, band, log)):
                 self.commit(band, log)
 
     def commit(self, band: LiftedBand, log: GroupLog) -> None:
@@ -68,13 +68,13 @@ class Commit:
             self.done.append(fused)
             log.take(fused)
 
-    def refuse(self, log: GroupLog, kernels: list[int], reason: Reason, detail: str) -> None:
-        """Note why a band does not become a kernel; kernels: the numbers of those in it."""
-        self.refused.append(self._positions(kernels))
+    def refuse(self, band: LiftedBand, log: GroupLog, reason: Reason, detail: str) -> None:
+        """Note why a band does not become a kernel."""
+        self.refused.append(self._positions(band))
         log.refuse_band(reason, detail)
 
-    def _positions(self, kernels: list[int]) -> set[int]:
-        return {self.group.positions[k] for k in kernels}
+    def _positions(self, band: LiftedBand) -> set[int]:
+        return {self.group.positions[k] for k in band.kernels}
 
     @property
     def kernels(self) -> dict[int, Kernel]:
@@ -100,7 +100,7 @@ class Commit:
         self.waiting.clear()
 
     def _commit(self, band: LiftedBand) -> Fused | None:
-        positions = self._positions(band.kernels)
+        positions = self._positions(band)
         replaced = [self.schedule[p] for p in positions]
         if len(positions) == 1 and _has_loops_of(band, self.nodes) and not inductor.has_stages(replaced[0]):
             return None
@@ -177,7 +177,7 @@ def pays(band: LiftedBand, commit: Commit, log: GroupLog) -> bool:
     if band.in_registers or not band.registers or band.once:
         return True
     size = f"a row takes {band.registers} registers, of which {MAX_ROW_REGISTERS} can be kept: it would be read again"
-    commit.refuse(log, band.kernels, Reason.not_profitable, f"{sorted(n.name for n in band.nodes)}: {size}")
+    commit.refuse(band, log, Reason.not_profitable, f"{sorted(n.name for n in band.nodes)}: {size}")
     return False
 
 

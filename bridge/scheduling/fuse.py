@@ -341,7 +341,7 @@ def _lift_and_commit(translation: Translation, commit: Commit, options: Options,
     # Second stages that are one kernel, as another band has no lift, would keep their sums from the rows (columns.py).
     of_columns = any(has_column_parts(commit.schedule[position]) for position in group.positions)
     with translation.module.context:
-        tables, bands = lift(translation, options, group, None if of_columns else partial(commit.refuse, log))
+        tables, bands = lift(translation, options, group, None if of_columns else log.refuse_band)
         judged = options.persistent and not options.force_fusion
         if tables.simt_target and judged and not codegen.times_fusions(group.device):
             bands = [band for band in bands if pays(band, commit, log)]

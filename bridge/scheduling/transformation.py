@@ -13,6 +13,7 @@ from ..lowering.triton.profitability import fits_in_registers
 from ..options import Options
 from ..reasons import InvariantError, Reason, Unsupported
 from ..reports import Counterexample
+from ..support.error_boundary import Note
 from ..support.recorder import NO_STAGES, Stages
 from .grouping import Group
 from .results import Transformed
@@ -21,7 +22,6 @@ from .translation import pipeline_of
 if TYPE_CHECKING:
     from ..affine.translate.group import Translation
     from ..lowering.lift.band import FunctionTables, LiftedBand
-    from ..lowering.lift.functions import RefuseBand
 
 #: Measures the time of a stage.
 Clock = Callable[[str], AbstractContextManager[None]]
@@ -75,7 +75,7 @@ def _refusing(options: Options) -> Iterator[None]:
 
 
 def lift(
-    translation: Translation, options: Options, group: Group, refuse: RefuseBand | None = None
+    translation: Translation, options: Options, group: Group, refuse: Note | None = None
 ) -> tuple[FunctionTables, list[LiftedBand]]:
     """Return (what the lift knows of the function's arguments, the bands), within the module's context.
 

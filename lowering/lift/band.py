@@ -99,11 +99,6 @@ class FunctionTables:
     elementwise: frozenset[str] = frozenset()
 
 
-def kernels_of(root: ir.Operation) -> list[int]:
-    """Return the numbers of the kernels whose nodes a band has."""
-    return [ir.IntegerAttr(k).value for k in ir.ArrayAttr(root.attributes["bridge.kernels"])]
-
-
 def lift_band(
     root: ir.Operation,
     entry: ir.Block,
@@ -116,6 +111,7 @@ def lift_band(
     compared: what is loaded as memory would have rounded it.
     """
     names = [ir.StringAttr(n).value for n in ir.ArrayAttr(root.attributes["bridge.nodes"])]
+    kernels = [ir.IntegerAttr(k).value for k in ir.ArrayAttr(root.attributes["bridge.kernels"])]
     stores = _stores(root)
     arguments = list(entry.arguments)
     buffers = dict(zip(arguments, tables.buffers, strict=False))
@@ -156,9 +152,7 @@ def lift_band(
     ]
     for name in names:
         _check_one_place(name, by_node[name], scope)
-    return LiftedBand(
-        nodes, kernels_of(root), registers, in_registers, _state_registers(reductions, kept, combinations), once
-    )
+    return LiftedBand(nodes, kernels, registers, in_registers, _state_registers(reductions, kept, combinations), once)
 
 
 def _state_registers(reductions: set[ir.Operation], kept: set[ir.Operation], combinations: list[ir.Operation]) -> int:

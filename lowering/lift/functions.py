@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 
 from bridge.affine.equalities import compared_loads
 from bridge.affine.mlir_runtime import ir
-from bridge.reasons import Reason
-from bridge.support.error_boundary import attempt
+from bridge.support.error_boundary import Note, attempt
 
-from .band import FunctionTables, LiftedBand, kernels_of, lift_band
-
-#: Takes the kernels of a band that stays as it is, the reason, and the detail.
-RefuseBand = Callable[[list[int], Reason, str], None]
+from .band import FunctionTables, LiftedBand, lift_band
 
 
 def lift_function(
-    function: ir.Operation, tables: FunctionTables, stores_of: dict[str, set[str]], refuse: RefuseBand | None = None
+    function: ir.Operation, tables: FunctionTables, stores_of: dict[str, set[str]], refuse: Note | None = None
 ) -> list[LiftedBand]:
     """Lift every band of several nodes in a function.
 
-    stores_of: the buffers that each node writes; refuse: is told of a band that has no lift, and the others are lifted.
+    stores_of: the buffers that each node writes; refuse: is told why a band has no lift, and the others are lifted.
     Without it, Unsupported.
     """
     entry = function.regions[0].blocks[0]
@@ -34,6 +29,6 @@ def lift_function(
         return [lift(root) for root in bands]
     lifted = []
     for root in bands:
-        with attempt(note=partial(refuse, kernels_of(root))):
+        with attempt(note=refuse):
             lifted.append(lift(root))
     return lifted
