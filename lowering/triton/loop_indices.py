@@ -6,12 +6,14 @@ what is computed of them is one value, where their indices are written alike.
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 import sympy
 
 if TYPE_CHECKING:  # Importing this loads no Inductor.
     from torch._inductor.codegen.common import CSEVariable
+    from torch._inductor.codegen.simd import IterationRangesEntry
     from torch._inductor.codegen.triton import TritonKernel
 else:
     TritonKernel = object
@@ -32,11 +34,21 @@ class LoopIndexMixin(TritonKernel):
         return super().prepare_indexing(self._in_loops(index) if self.bridge_fused else index)
 
     def _in_loops(self, index: sympy.Expr) -> sympy.Expr:
-        """Return an index without quotients and remainders of one loop that are loops themselves."""
+        """Return an index without quotients and remainders of one loop that are loops themselves.
+
+        It stays where a loop would be in it beside its own quotient, as in the index of a roll: Inductor simplifies an
+        index whose loops are dimensions of one tile.
+        """
         from torch.utils._sympy.functions import FloorDiv, ModularIndexing
 
         parts = {part: self._loop(part) for part in index.atoms(FloorDiv, ModularIndexing)}
-        return index.xreplace({part: loop for part, loop in parts.items() if loop is not None})
+        written = index.xreplace({part: loop for part, loop in parts.items() if loop is not None})
+        return written if self._are_dimensions(written) else index
+
+    def _are_dimensions(self, index: sympy.Expr) -> bool:
+        """Say whether no loop of an index goes over a part of what another loop of the same tree goes over."""
+        entries = [self.range_tree_nodes[symbol] for symbol in index.free_symbols if symbol in self.range_tree_nodes]
+        return all(one.root is not other.root or _are_apart(one, other) for one, other in combinations(entries, 2))
 
     def _loop(self, part: sympy.Expr) -> sympy.Symbol | None:
         """Return the loop that a quotient or a remainder is; None where it is none of a loop, or does not divide it."""
@@ -48,6 +60,12 @@ class LoopIndexMixin(TritonKernel):
         if not _divides(divisor * length, entry.length):
             return None
         return entry.root.lookup(entry.divisor * divisor, length).symbol()
+
+
+def _are_apart(one: IterationRangesEntry, other: IterationRangesEntry) -> bool:
+    """Say whether one of two loops is known to step over all of the other."""
+    pairs = ((one, other), (other, one))
+    return any(_divides(inner.divisor * inner.length, outer.divisor) for inner, outer in pairs)
 
 
 def _divides(divisor: sympy.Expr, length: sympy.Expr) -> bool:

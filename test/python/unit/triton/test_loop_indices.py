@@ -69,6 +69,13 @@ def test_what_does_not_divide_a_loop_stays(row):
     assert kernel.prepare_indexing(index) == index
 
 
+@pytest.mark.parametrize("beside", [lambda whole: whole, lambda whole: ModularIndexing(whole, 1, 128)])
+def test_a_quotient_beside_a_loop_that_goes_over_a_part_of_it_stays(row, beside):
+    kernel, _, whole = row
+    index = beside(whole) - 1024 * FloorDiv(FloorDiv(whole, 64) + 1, 16)
+    assert kernel.prepare_indexing(index) == kernel.load("buf0", index) == index
+
+
 def test_kernels_of_inductors_stay_as_they_are(row):
     kernel, _, whole = row
     kernel.bridge_fused = False
