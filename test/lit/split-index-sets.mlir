@@ -706,6 +706,75 @@ func.func @should_split_by_what_was_split(%in: memref<64x256xf32>, %sum: memref<
 
 // -----
 
+// The tile reads the second quarter of each head and the third. The rows of the
+// others follow at the same distance, and nothing of the tile tells of them.
+
+// CHECK-LABEL: func @should_split_by_parts_of_each_head
+// CHECK: affine.for %[[I:.*]] = 0 to 64 {
+// CHECK: affine.for %[[H:.*]] = 0 to 6 iter_args
+// CHECK: affine.for %[[D:.*]] = 0 to 8 iter_args
+// CHECK: affine.load %arg0[%[[I]], %[[H]] * 32 + %[[D]]]
+// CHECK: affine.load %arg0[%[[I]], %[[H]] * 32 + %[[D]] + 8]
+// CHECK: affine.load %arg0[%[[I]], %[[H]] * 32 + %[[D]] + 16]
+// CHECK: affine.load %arg0[%[[I]], %[[H]] * 32 + %[[D]] + 24]
+func.func @should_split_by_parts_of_each_head(%in: memref<64x192xf32>, %sum: memref<64xf32>, %out: memref<64x6x8xf32>) {
+  %zero = arith.constant 0.0 : f32
+  affine.for %i = 0 to 64 {
+    %s = affine.for %r = 0 to 192 iter_args(%a = %zero) -> (f32) {
+      %x = affine.load %in[%i, %r] : memref<64x192xf32>
+      %b = arith.addf %a, %x : f32
+      affine.yield %b : f32
+    }
+    affine.store %s, %sum[%i] : memref<64xf32>
+  }
+  affine.for %i = 0 to 64 {
+    affine.for %h = 0 to 6 {
+      affine.for %d = 0 to 8 {
+        %x = affine.load %in[%i, %h * 32 + %d + 8] : memref<64x192xf32>
+        %y = affine.load %in[%i, %h * 32 + %d + 16] : memref<64x192xf32>
+        %z = arith.mulf %x, %y : f32
+        affine.store %z, %out[%i, %h, %d] : memref<64x6x8xf32>
+      }
+    }
+  }
+  return
+}
+
+// -----
+
+// The same of a nest with a loop over the heads and one over a head.
+
+// CHECK-LABEL: func @should_split_loops_over_heads_by_parts_of_each_head
+// CHECK: affine.for %[[I:.*]] = 0 to 64 {
+// CHECK: affine.for %[[H:.*]] = 0 to 6 {
+// CHECK: affine.for %[[D:.*]] = 0 to 8 {
+// CHECK: affine.load %arg0[%[[I]], %[[H]], %[[D]]]
+// CHECK: affine.load %arg0[%[[I]], %[[H]], %[[D]] + 8]
+// CHECK: affine.load %arg0[%[[I]], %[[H]], %[[D]] + 16]
+// CHECK: affine.load %arg0[%[[I]], %[[H]], %[[D]] + 24]
+func.func @should_split_loops_over_heads_by_parts_of_each_head(%in: memref<64x6x32xf32>, %all: memref<64x6x32xf32>, %out: memref<64x6x8xf32>) {
+  affine.for %i = 0 to 64 {
+    affine.for %h = 0 to 6 {
+      affine.for %d = 0 to 32 {
+        %x = affine.load %in[%i, %h, %d] : memref<64x6x32xf32>
+        %y = math.exp %x : f32
+        affine.store %y, %all[%i, %h, %d] : memref<64x6x32xf32>
+      }
+    }
+  }
+  affine.for %i = 0 to 64 {
+    affine.for %h = 0 to 6 {
+      affine.for %d = 0 to 8 {
+        %x = affine.load %in[%i, %h, %d + 8] : memref<64x6x32xf32>
+        affine.store %x, %out[%i, %h, %d] : memref<64x6x8xf32>
+      }
+    }
+  }
+  return
+}
+
+// -----
+
 // Both tiles are half of what they share with the first nest: the one has 8 of
 // a block's 16 elements, the other 128 of a row's 256.
 

@@ -190,24 +190,35 @@ static SmallVector<AffineMap> solve(const LinearAccess &domain,
 // Sets of pieces
 //===----------------------------------------------------------------------===//
 
-/// Returns `count` translated copies of a map into a one-dimensional domain,
-/// `step` apart: the tile's volume for contiguous pieces, 1 for interleaved
-/// ones.
+/// Returns `count` translated copies of a map, `step` apart along dimension
+/// `axis` of the domain. The first begins at the domain's first iteration.
 static SmallVector<AffineMap> translate(AffineMap map, int64_t count,
-                                        int64_t step) {
-  SmallVector<AffineMap> pieces;
+                                        int64_t step, unsigned axis) {
   MLIRContext *ctx = map.getContext();
-  AffineExpr result = map.getResult(0);
-  SmallVector<AffineExpr> zeros(map.getNumDims(),
-                                getAffineConstantExpr(0, ctx));
-  auto base = cast<AffineConstantExpr>(
-      simplifyAffineExpr(result.replaceDims(zeros), 0, 0));
-  for (int64_t p = 0; p < count; ++p)
-    pieces.push_back(
-        AffineMap::get(map.getNumDims(), 0,
-                       simplifyAffineExpr(result - base.getValue() + p * step,
-                                          map.getNumDims(), 0)));
+  unsigned dims = map.getNumDims();
+  SmallVector<AffineExpr> zeros(dims, getAffineConstantExpr(0, ctx));
+  SmallVector<AffineExpr> atZero;
+  for (AffineExpr result : map.getResults())
+    atZero.push_back(
+        simplifyAffineExpr(result - result.replaceDims(zeros), dims, 0));
+  SmallVector<AffineMap> pieces;
+  for (int64_t p = 0; p < count; ++p) {
+    SmallVector<AffineExpr> results = atZero;
+    results[axis] = simplifyAffineExpr(results[axis] + p * step, dims, 0);
+    pieces.push_back(AffineMap::get(dims, 0, results, ctx));
+  }
   return pieces;
+}
+
+/// Returns the steps at which copies of a tile may be: 1 for interleaved ones,
+/// the tile's volume for contiguous ones, and what lies between where each row
+/// of the tile is followed by the same row of the others.
+static SmallVector<int64_t> getSteps(const InnerDomain &tile) {
+  SmallVector<int64_t> steps = {1};
+  for (int64_t extent : llvm::reverse(tile.extents))
+    if (extent != 1)
+      steps.push_back(steps.back() * extent);
+  return SmallVector<int64_t>(llvm::reverse(steps));
 }
 
 /// Returns `found` if it partitions the domain, or else translated copies of
@@ -217,16 +228,15 @@ static SmallVector<AffineMap> complete(ArrayRef<AffineMap> found,
                                        const InnerDomain &tile) {
   if (isPartition(found, tile.extents, domain.extents))
     return SmallVector<AffineMap>(found);
-  int64_t volume = getBoxVolume(tile.extents);
-  int64_t count = getBoxVolume(domain.extents) / volume;
-  if (domain.extents.size() != 1)
-    return {};
+  int64_t count = getBoxVolume(domain.extents) / getBoxVolume(tile.extents);
+  unsigned numAxes = domain.extents.size();
   for (AffineMap map : found)
-    for (int64_t step : {volume, int64_t(1)}) {
-      SmallVector<AffineMap> pieces = translate(map, count, step);
-      if (isPartition(pieces, tile.extents, domain.extents))
-        return pieces;
-    }
+    for (unsigned axis = 0; axis < numAxes; ++axis)
+      for (int64_t step : getSteps(tile)) {
+        SmallVector<AffineMap> pieces = translate(map, count, step, axis);
+        if (isPartition(pieces, tile.extents, domain.extents))
+          return pieces;
+      }
   return {};
 }
 

@@ -155,6 +155,12 @@ def rotated_neighbours_at_the_end(x, residual, weight, cos, sin):
     return torch.cat([n[..., :-width], rotated], -1), h
 
 
+def all_heads_normed_and_rotated_in_part(x, weight, cos, sin):
+    """MiniMax-M2: a norm of the whole row, and then the first half of each head is rotated."""
+    rotated, rest = rms(x, weight).unflatten(-1, (-1, 2 * cos.shape[-1])).chunk(2, -1)
+    return torch.cat([rope(rotated, cos, sin), rest], -1).transpose(0, 1).contiguous()
+
+
 def square_blocks(x):
     """As many rows in a block as there are blocks in a row."""
     blocks = x.unflatten(-1, (-1, 16)).unflatten(0, (-1, 16))
@@ -187,6 +193,8 @@ SKETCHES = [
            (*[(5, 24)] * 2, (24,), (5, 4), (5, 4)), 3, 1),
     Sketch(rotated_neighbours_at_the_end, (*[(S, 32, 192)] * 2, (192,), (S, 32), (S, 32)),
            (*[(5, 2, 24)] * 2, (24,), (5, 4), (5, 4)), 3, 1),
+    Sketch(all_heads_normed_and_rotated_in_part, ((S, 6144), (6144,), (S, 1, 64), (S, 1, 64)),
+           ((5, 48), (48,), (5, 1, 8), (5, 1, 8)), 3, 1),
     Sketch(square_blocks, ((S, 256),), ((32, 256),), 2, 1),
     Sketch(last_row, ((S, D), (S, D), (D,), (D, 1024)), ((6, 64), (6, 64), (64,), (64, 32)), 1, 1),
 ]  # fmt: skip
