@@ -55,7 +55,7 @@ def _scatter(node: Node) -> _Scatter | None:
         return None
     names = ("self", "src", "offset", "dim1", "dim2")
     base, source, offset, one, other = (graphs.argument(node, name) for name in names)
-    if base.target is not aten.full.default or not isinstance(base.args[1], (bool, int, float)):
+    if graphs.filling(base) is None:
         return None
     value, length = graphs.tensor(node), graphs.tensor(source).shape[-1]
     if not graphs.may_be_selected(value):

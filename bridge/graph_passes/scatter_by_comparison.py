@@ -55,7 +55,7 @@ def _scatter(node: Node) -> _Scatter | None:
     if node.target not in _SCATTERS:
         return None
     base, dim, index, source = (graphs.argument(node, name) for name in ("self", "dim", "index", "src"))
-    if base.target is not aten.full.default or not isinstance(base.args[1], (bool, int, float)):
+    if graphs.filling(base) is None:
         return None
     if node.target is aten.scatter_add.default and base.args[1] != 0:
         return None

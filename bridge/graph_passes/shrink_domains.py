@@ -6,7 +6,9 @@ whatever a library call takes a part of.
 
 A slice of a dimension may pass an operation that computes each index of that dimension by itself: a pointwise
 operation, a reduction of other dimensions, a view that keeps the dimension.  The first elements of a dimension pass a
-scan along it, too: nothing after them is needed for `cumprod(x)[:, :-1]`.  An operation is moved below the slice only
+scan along it, too: nothing after them is needed for `cumprod(x)[:, :-1]`.  A slice of what is padded is another
+padding: the gradients of shifted rows, which Inductor adds up in rows as long as all shifts need, are then in the rows
+that are left of them, and need not be stored before.  An operation is moved below the slice only
 if all that is read of it is that slice; so nothing is computed twice.  What random numbers make, or an operation that
 changes a tensor, is none of these.  Each moved operation stays where it was in the graph's order, so a tensor that is
 changed later is read before that still.
@@ -19,10 +21,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 
 from torch.fx import Graph, Node
+from torch.fx.node import Argument
 
 from ..inductor import graphs
 from ..inductor.graphs import aten
@@ -34,7 +38,7 @@ from .slice_propagation import Move
 
 @dataclass(frozen=True)
 class Slice:
-    """Hold a slice or select node: the dimension of its source, and the arguments of a slice of the same elements."""
+    """Hold what takes a part of a dimension: that of its source, and the arguments of a slice of the same elements."""
 
     node: Node
     source: Node
@@ -47,9 +51,15 @@ class Slice:
         return 1 if self.node.target is aten.select.int else graphs.tensor(self.node).shape[self.dimension]
 
     @property
-    def begins(self) -> bool:
-        """Return True if it has the first elements of the dimension, one after another."""
-        return self.bounds[0] in (None, 0) and self.bounds[-1] in (None, 1) and len(self.bounds) == 3
+    def start(self) -> int | None:
+        """Return the first element that it has, where one follows the other and that is known; else None."""
+        first, step = self.bounds[0] or 0, self.bounds[-1]
+        if len(self.bounds) != 3 or step not in (None, 1):
+            return None
+        whole = self.whole
+        if first >= 0:
+            return first
+        return max(first + whole, 0) if isinstance(whole, int) else None
 
     @property
     def whole(self) -> graphs.Size:
@@ -91,8 +101,8 @@ def _shrink_domain(graph: Graph, node: Node, nodes: list[Node]) -> Iterator[str]
         return
     done, whole = domain.slice.length, domain.slice.whole
     line = f"{graphs.place(node)}: {len(domain.moved)} operations work on {done} of {whole} indices"
-    _shrink(graph, domain)
-    yield line
+    if _shrink(graph, domain):
+        yield line
 
 
 def _find_domain(node: Node, nodes: list[Node]) -> Domain | None:
@@ -104,12 +114,20 @@ def _find_domain(node: Node, nodes: list[Node]) -> Domain | None:
     if all(map(graphs.is_view, domain.moved)):
         return None
     in_memory = needed_in_memory(nodes)
-    pays = node in in_memory or any(graphs.is_reduction(moved) or graphs.is_scan(moved) for moved in domain.moved)
+    pays = node in in_memory or _has_kernel(domain)
     return domain if pays and not _would_part(domain, nodes, in_memory) else None
+
+
+def _has_kernel(domain: Domain) -> bool:
+    """Return True if a value above the slice has a kernel of its own: a reduction, or a sum that may be stored."""
+    paddings = [move for move in domain.moved.values() if move.pads is not None]
+    return len(paddings) > 1 or any(graphs.is_reduction(moved) or graphs.is_scan(moved) for moved in domain.moved)
 
 
 def _as_slice(node: Node) -> Slice | None:
     """Return a node that takes a part of one dimension, at places that the graph knows; else None."""
+    if node.target is aten.constant_pad_nd.default:
+        return _as_cut(node)
     if node.target not in (aten.select.int, aten.slice.Tensor):
         return None
     source, dim = node.args[0], graphs.argument(node, "dim")
@@ -124,8 +142,23 @@ def _as_slice(node: Node) -> Slice | None:
     return Slice(node, source, dim % graphs.tensor(source).dim(), bounds)
 
 
+def _as_cut(node: Node) -> Slice | None:
+    """Return what cuts off elements of one dimension, as the gradient of a padding does; else None."""
+    source, amounts = node.args[0], list(graphs.argument(node, "pad"))
+    cut = {n // 2 for n, amount in enumerate(amounts) if amount != 0}
+    if len(cut) != 1 or not all(isinstance(amount, int) and amount <= 0 for amount in amounts):
+        return None
+    (last,) = cut
+    dim = graphs.tensor(source).dim() - 1 - last
+    whole = graphs.tensor(source).shape[dim]
+    bounds = (-amounts[2 * last], whole + amounts[2 * last + 1], 1)
+    return Slice(node, source, dim, bounds) if isinstance(whole, int) else None
+
+
 def _depends_on_strides(node: Node) -> bool:
     """Return True if somebody sees that a slice has the strides of the whole: the user does, of the graph's results."""
+    if not graphs.is_view(node):
+        return False  # A copy has strides of its own, which _shrink compares.
     return any(graphs.sees_strides(user) or (graphs.is_view(user) and _depends_on_strides(user)) for user in node.users)
 
 
@@ -139,7 +172,7 @@ def _above(found: Slice, nodes: list[Node]) -> Domain:
         dims = needed.pop(node, None)
         move = None
         if dims is not None and len(dims) == 1 and inside.issuperset(node.users):
-            move = slice_propagation.move(node, next(iter(dims)), found.length, found.begins)
+            move = slice_propagation.move(node, next(iter(dims)), found.length, found.start)
         if move is None:
             continue
         inside.add(node)
@@ -173,18 +206,19 @@ def _shares_kernel(source: Node, domain: Domain, nodes: list[Node], in_memory: s
     return levels[domain.slice.source] in others
 
 
-def _shrink(graph: Graph, domain: Domain) -> None:
-    """Put copies that work on the slice beside the operations, and then in their place; else changes nothing."""
-    copies = _Copies(graph, domain)
-    try:
+def _shrink(graph: Graph, domain: Domain) -> bool:
+    """Return True if copies that work on the slice are in the operations' place; else changes nothing."""
+    copies, node = _Copies(graph, domain), domain.slice.node
+    with ExitStack() as undo:
+        undo.callback(copies.erase)
         last = copies.result()
-    except BaseException:
-        for node in reversed(copies.made):
-            graph.erase_node(node)
-        raise
-    domain.slice.node.replace_all_uses_with(last)
-    for node in [domain.slice.node, *reversed(domain.moved)]:
-        graph.erase_node(node)
+        if not graphs.is_view(node) and graphs.tensor(last).stride() != graphs.tensor(node).stride():
+            return False
+        undo.pop_all()
+    node.replace_all_uses_with(last)
+    for moved in [node, *reversed(domain.moved)]:
+        graph.erase_node(moved)
+    return True
 
 
 class _Copies:
@@ -207,8 +241,18 @@ class _Copies:
         with self.graph.inserting_before(self.slice.node):
             return self._call(aten.select.int, last, self.slice.dimension, 0)
 
+    def erase(self) -> None:
+        """Take the new nodes out of the graph."""
+        for node in reversed(self.made):
+            self.graph.erase_node(node)
+
     def _copy(self, node: Node, move: Move) -> Node:
         inputs = {source: self._input(source, dim) for source, dim in move.needs}
+        if move.pads is not None:
+            (source,) = inputs.values()
+            if not any(move.pads.amounts):
+                return source
+            return self._call(aten.constant_pad_nd.default, source, list(move.pads.amounts), move.pads.value)
         copy = self.graph.node_copy(node, lambda source: inputs.get(source, source))
         self.made.append(copy)
         copy.args = move.arguments(copy.args)
@@ -221,7 +265,7 @@ class _Copies:
             self.slices[source, dim] = self._call(aten.slice.Tensor, source, dim, *self.slice.bounds)
         return self.slices[source, dim]
 
-    def _call(self, target: Callable[..., object], *args: Node | int | None) -> Node:
+    def _call(self, target: Callable[..., object], *args: Argument) -> Node:
         self.made.append(self.graph.call_function(target, args))
         self.made[-1].meta = dict(self.slice.node.meta)
         return graphs.retrace(self.made[-1])

@@ -16,17 +16,30 @@ from ..inductor.graphs import aten
 #: Views that have the sizes of their result among their arguments.
 _SIZED = {aten.view.default, aten.reshape.default, aten._unsafe_view.default, aten.expand.default}
 
+#: What has its input in a larger tensor of one value.
+_PADDED = {aten.constant_pad_nd.default, aten.slice_scatter.default}
+
+
+@dataclass(frozen=True)
+class Pads:
+    """Hold the amounts of a padding, as `constant_pad_nd` has them, and the value; what is negative is cut off."""
+
+    amounts: tuple[int, ...]
+    value: complex
+
 
 @dataclass(frozen=True)
 class Move:
     """Say how a slice passes an operation.
 
     needs: its inputs, each with the dimension that is sliced, or None where all of it is needed;
-    size: (dimension, length) of the result where that is an argument of the operation.
+    size: (dimension, length) of the result where that is an argument of the operation;
+    pads: the slice itself, where it is its one input with a value before and behind it.
     """
 
     needs: tuple[tuple[Node, int | None], ...]
     size: tuple[int, int] | None = None
+    pads: Pads | None = None
 
     def arguments(self, args: tuple[Argument, ...]) -> tuple[Argument, ...]:
         """Return the operation's arguments, changed where they have the size of its result."""
@@ -38,15 +51,17 @@ class Move:
         return (args[0], sizes, *args[2:])
 
 
-def move(node: Node, dim: int | None, length: graphs.Size, begins: bool = False) -> Move | None:
+def move(node: Node, dim: int | None, length: graphs.Size, start: int | None = None) -> Move | None:
     """Return how a slice of a dimension passes an operation; None where it does not, or all of the result is needed.
 
-    begins: it has the first elements of the dimension, one after another.
+    start: the first of its elements, where they are one after another and that is known.
     """
     if dim is None:
         return None
+    if node.target in _PADDED:
+        return _through_padding(node, dim, start, length)
     if graphs.is_scan(node):
-        return Move(((node.args[0], dim),)) if begins or dim != _scanned(node) else None
+        return Move(((node.args[0], dim),)) if start == 0 or dim != _scanned(node) else None
     if node.target is operator.getitem:
         source = node.args[0]
         return Move(((source, dim),)) if graphs.is_reduction(source) else None
@@ -68,6 +83,60 @@ def _through_pointwise(node: Node, dim: int) -> Move | None:
             return None
         needs.append((source, own))
     return Move(tuple(needs))
+
+
+def _through_padding(node: Node, dim: int, start: int | None, length: graphs.Size) -> Move | None:
+    """Have a slice along a padded dimension be another padding of what is padded."""
+    padding = _padding(node, dim)
+    if padding is None or start is None or not isinstance(length, int):
+        return None
+    source, pads = padding
+    own = graphs.tensor(source).shape[dim]
+    if not isinstance(own, int):
+        return None
+    before = pads.amounts[_first_amount(node, dim)] - start
+    after = length - own - before
+    cut_off = max(0, -before) + max(0, -after)
+    return Move(((source, None),), pads=_padded(node, pads, dim, (before, after))) if cut_off < own else None
+
+
+def _first_amount(node: Node, dim: int) -> int:
+    """Return where the amounts of a dimension are among those of a padding."""
+    return 2 * (graphs.tensor(node).dim() - 1 - dim)
+
+
+def _padded(node: Node, pads: Pads, dim: int, amounts: tuple[int, int]) -> Pads:
+    at = _first_amount(node, dim)
+    return Pads((*pads.amounts[:at], *amounts, *pads.amounts[at + 2 :]), pads.value)
+
+
+def _padding(node: Node, dim: int) -> tuple[Node, Pads] | None:
+    """Return what an operation pads, and how, of which a slice along the dimension is another padding; else None."""
+    return _given_padding(node) if node.target is aten.constant_pad_nd.default else _scattered_padding(node, dim)
+
+
+def _given_padding(node: Node) -> tuple[Node, Pads] | None:
+    given = graphs.argument(node, "pad")
+    value = graphs.argument(node, "value")
+    if not all(isinstance(amount, int) for amount in given) or not isinstance(value, int | float | complex):
+        return None
+    zeros = [0] * (2 * graphs.tensor(node).dim() - len(given))
+    return node.args[0], Pads((*given, *zeros), value)
+
+
+def _scattered_padding(node: Node, dim: int) -> tuple[Node, Pads] | None:
+    """Return the padding that a slice in a tensor of one value is, along the dimension in which it lies."""
+    base, source = node.args[:2]
+    rank, value = graphs.tensor(node).dim(), graphs.filling(base)
+    start, step = (graphs.argument(node, name) for name in ("start", "step"))
+    same = graphs.tensor(source).dtype == graphs.tensor(node).dtype
+    if value is None or not same or graphs.argument(node, "dim") % rank != dim or step != 1:
+        return None
+    if start is not None and (not isinstance(start, int) or start < 0):
+        return None
+    none = Pads((0,) * (2 * rank), value)
+    # What is behind the source follows from the length of a slice.
+    return source, _padded(node, none, dim, (start or 0, 0))
 
 
 def _scanned(node: Node) -> int:

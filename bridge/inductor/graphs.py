@@ -198,6 +198,12 @@ def is_input(node: Node) -> bool:
     return node.op in ("placeholder", "get_attr")
 
 
+def filling(node: Node) -> float | None:
+    """Return the number that all elements of a node are; None where that is not known."""
+    value = node.args[1] if node.target is aten.full.default else None
+    return value if isinstance(value, (bool, int, float)) else None
+
+
 def is_result(node: Node) -> bool:
     """Return True if a node is what the graph returns its values by."""
     return node.op == "output"

@@ -116,9 +116,22 @@ def transmittance(x, residual, weight, w):
     return (opaque * light) @ w
 
 
+def gradients_of_shifted_rows(x, residual, weight, w):
+    """A convolution's by shifts of padded rows: each is scattered into zeros, and the padding's are cut off."""
+    zeros = x.new_zeros(B, S + 3, D)
+    shifted = [zeros.slice_scatter(x * weight * n, 1, n, S + n) for n in range(4)]
+    return F.pad(sum(shifted[1:], shifted[0]), (0, 0, -3, 0)) + residual
+
+
+def windows_of_padded_rows(x, residual, weight, w):
+    """The last rows of a sum of two paddings, of which the one has a constant there."""
+    both = F.pad(x, (0, 0, 2, 1), value=3.0) + F.pad(residual, (0, 0, 3, 0))
+    return both[:, 4:].exp() @ w
+
+
 SHRUNK = [
     last_token, class_token, some_tokens, second_to_last, heads_reshaped, transposed, probabilities, without_keepdim,
-    broadcast, two_parts, expanded, of_a_shared_sum, transmittance,
+    broadcast, two_parts, expanded, of_a_shared_sum, transmittance, gradients_of_shifted_rows, windows_of_padded_rows,
 ]  # fmt: skip
 every_shrunk = pytest.mark.parametrize("function", SHRUNK, ids=lambda f: f.__name__)
 
@@ -141,6 +154,19 @@ def test_symbolic_sizes(function):
     assert len(lines) == 1
     other = drawn((3, 9, D), (3, 9, D), (D,), (D, N))
     torch.testing.assert_close(module(*other), function(*other))
+
+
+def test_the_gradients_of_shifted_rows_are_one_kernel():
+    """A sum of them was stored in rows as long as all shifts need, and then a part of it was added to the last."""
+
+    def gradient(x, weight):
+        zeros = x.new_zeros(4, 1027, 512)
+        shifted = [zeros.slice_scatter(x * weight[n], 1, n, 1024 + n) for n in range(4)]
+        return F.pad(sum(shifted[1:], shifted[0]), (0, 0, -3, 0))
+
+    given = [torch.empty(4, 1024, 512), torch.empty(4, 512)]
+    kernels = [offline.compile_for_gpu(gradient, given, compile_fx=fx).n_kernels for fx in (None, bridge_backend)]
+    assert kernels == [2, 1]
 
 
 def test_every_operation_of_a_norm_works_on_one_row():

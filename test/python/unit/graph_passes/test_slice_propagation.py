@@ -8,7 +8,7 @@ import torch
 from torch.fx import Graph, Node
 from torch.fx.node import map_arg
 
-from bridge.graph_passes.slice_propagation import Move, move
+from bridge.graph_passes.slice_propagation import Move, Pads, move
 from bridge.inductor.graphs import aten
 
 
@@ -25,7 +25,8 @@ class Traced:
 
     def call(self, target, *args) -> Node:
         node = self.graph.call_function(target, args)
-        node.meta["val"] = target(*map_arg(args, lambda source: source.meta["val"]))
+
+        node.meta["val"] = target(*map_arg(args, lambda source: source.meta["val"])).to("meta")
         return node
 
 
@@ -55,9 +56,30 @@ def test_a_reduction_passes_the_dimensions_that_it_keeps(traced):
 def test_the_first_elements_pass_a_scan(traced, target):
     x = traced.tensor("x", 4, 6)
     scan = traced.call(target, x, -1)
-    assert move(scan, 0, 1) == move(scan, 0, 1, begins=True) == Move(((x, 0),))
-    assert move(scan, 1, 5, begins=True) == Move(((x, 1),))
+    assert move(scan, 0, 1) == move(scan, 0, 1, start=0) == Move(((x, 0),))
+    assert move(scan, 1, 5, start=0) == Move(((x, 1),))
     assert move(scan, 1, 5) is None
+
+
+def test_a_slice_of_what_is_padded_is_another_padding(traced):
+    x = traced.tensor("x", 4, 6)
+    padded = traced.call(aten.constant_pad_nd.default, x, [2, 1], 3.0)
+    assert move(padded, 1, 4, 1) == Move(((x, None),), pads=Pads((1, -3, 0, 0), 3.0))
+    assert move(padded, 1, 1, 8) is None, "nothing of the input is in the slice"
+    assert move(padded, 1, 4) is None, "it is not known where the slice begins"
+    assert move(padded, 1, sympy.Symbol("n"), 1) is None
+
+
+def test_a_slice_of_rows_scattered_into_a_constant_is_a_padding(traced):
+    rows = traced.tensor("rows", 4, 6)
+    zeros = traced.call(aten.full.default, [9, 6], 0.0)
+    scattered = traced.call(aten.slice_scatter.default, zeros, rows, 0, 3, 7)
+    assert move(scattered, 0, 5, 4) == Move(((rows, None),), pads=Pads((0, 0, -1, 2), 0.0))
+    assert move(scattered, 1, 2, 0) is None, "the other dimension is that of both"
+    among = traced.call(aten.slice_scatter.default, traced.tensor("others", 9, 6), rows, 0, 3, 7)
+    assert move(among, 0, 5, 4) is None
+    apart = traced.call(aten.slice_scatter.default, zeros, rows, 0, 1, 9, 2)
+    assert move(apart, 0, 5, 4) is None
 
 
 @pytest.mark.parametrize(
