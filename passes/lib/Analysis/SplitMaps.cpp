@@ -190,54 +190,82 @@ static SmallVector<AffineMap> solve(const LinearAccess &domain,
 // Sets of pieces
 //===----------------------------------------------------------------------===//
 
-/// Returns `count` translated copies of a map, `step` apart along dimension
-/// `axis` of the domain. The first begins at the domain's first iteration.
-static SmallVector<AffineMap> translate(AffineMap map, int64_t count,
-                                        int64_t step, unsigned axis) {
-  MLIRContext *ctx = map.getContext();
+/// Returns the constant of each result of a map.
+static SmallVector<int64_t> getStarts(AffineMap map) {
+  SmallVector<AffineExpr> zeros(map.getNumDims(),
+                                getAffineConstantExpr(0, map.getContext()));
+  return llvm::map_to_vector(map.getResults(), [&](AffineExpr result) {
+    AffineExpr start = simplifyAffineExpr(result.replaceDims(zeros), 0, 0);
+    return cast<AffineConstantExpr>(start).getValue();
+  });
+}
+
+/// Returns a map with `offsets` added to its results.
+static AffineMap shift(AffineMap map, ArrayRef<int64_t> offsets) {
   unsigned dims = map.getNumDims();
-  SmallVector<AffineExpr> zeros(dims, getAffineConstantExpr(0, ctx));
-  SmallVector<AffineExpr> atZero;
-  for (AffineExpr result : map.getResults())
-    atZero.push_back(
-        simplifyAffineExpr(result - result.replaceDims(zeros), dims, 0));
+  SmallVector<AffineExpr> results;
+  for (auto [result, offset] : llvm::zip_equal(map.getResults(), offsets))
+    results.push_back(simplifyAffineExpr(result + offset, dims, 0));
+  return AffineMap::get(dims, 0, results, map.getContext());
+}
+
+/// Returns `times` translated copies of maps, `step` apart along dimension
+/// `axis` of the domain. The first begin at the domain's first iteration.
+static SmallVector<AffineMap> translate(ArrayRef<AffineMap> maps, int64_t times,
+                                        int64_t step, unsigned axis) {
+  SmallVector<int64_t> offsets = getStarts(maps.front());
+  for (AffineMap map : maps)
+    for (auto [least, start] : llvm::zip_equal(offsets, getStarts(map)))
+      least = std::min(least, start);
+  for (int64_t &offset : offsets)
+    offset = -offset;
   SmallVector<AffineMap> pieces;
-  for (int64_t p = 0; p < count; ++p) {
-    SmallVector<AffineExpr> results = atZero;
-    results[axis] = simplifyAffineExpr(results[axis] + p * step, dims, 0);
-    pieces.push_back(AffineMap::get(dims, 0, results, ctx));
-  }
+  for (int64_t p = 0; p < times; ++p, offsets[axis] += step)
+    for (AffineMap map : maps)
+      pieces.push_back(shift(map, offsets));
   return pieces;
 }
 
-/// Returns the steps at which copies of a tile may be: 1 for interleaved ones,
-/// the tile's volume for contiguous ones, and what lies between where each row
-/// of the tile is followed by the same row of the others.
-static SmallVector<int64_t> getSteps(const InnerDomain &tile) {
+/// Returns the steps at which copies of `count` tiles may be: 1 for interleaved
+/// ones, their volume for contiguous ones, and what lies between where each row
+/// of the tiles is followed by the same row of the others.
+static SmallVector<int64_t> getSteps(const InnerDomain &tile, int64_t count) {
   SmallVector<int64_t> steps = {1};
+  int64_t volume = count;
   for (int64_t extent : llvm::reverse(tile.extents))
-    if (extent != 1)
-      steps.push_back(steps.back() * extent);
+    steps.push_back(volume *= extent);
   return SmallVector<int64_t>(llvm::reverse(steps));
 }
 
-/// Returns `found` if it partitions the domain, or else translated copies of
-/// one of its maps that do.
+/// Returns translated copies of maps that partition the domain, if there are.
+static SmallVector<AffineMap> completeBy(ArrayRef<AffineMap> maps,
+                                         const InnerDomain &domain,
+                                         const InnerDomain &tile) {
+  int64_t count = maps.size();
+  int64_t pieces = getBoxVolume(domain.extents) / getBoxVolume(tile.extents);
+  if (pieces % count != 0)
+    return {};
+  for (unsigned axis = 0, e = domain.extents.size(); axis < e; ++axis)
+    for (int64_t step : getSteps(tile, count)) {
+      auto copies = translate(maps, pieces / count, step, axis);
+      if (isPartition(copies, tile.extents, domain.extents))
+        return copies;
+    }
+  return {};
+}
+
+/// Returns `found` if it partitions the domain, or else translated copies that
+/// do: of one of its maps, or of all `together`.
 static SmallVector<AffineMap> complete(ArrayRef<AffineMap> found,
                                        const InnerDomain &domain,
-                                       const InnerDomain &tile) {
+                                       const InnerDomain &tile, bool together) {
   if (isPartition(found, tile.extents, domain.extents))
     return SmallVector<AffineMap>(found);
-  int64_t count = getBoxVolume(domain.extents) / getBoxVolume(tile.extents);
-  unsigned numAxes = domain.extents.size();
-  for (AffineMap map : found)
-    for (unsigned axis = 0; axis < numAxes; ++axis)
-      for (int64_t step : getSteps(tile)) {
-        SmallVector<AffineMap> pieces = translate(map, count, step, axis);
-        if (isPartition(pieces, tile.extents, domain.extents))
-          return pieces;
-      }
-  return {};
+  for (const AffineMap &map : found)
+    if (auto pieces = completeBy(map, domain, tile); !pieces.empty())
+      return pieces;
+  return together && found.size() > 1 ? completeBy(found, domain, tile)
+                                      : SmallVector<AffineMap>();
 }
 
 /// Returns the pieces that follow from `access` of the domain and the tiles'
@@ -245,26 +273,27 @@ static SmallVector<AffineMap> complete(ArrayRef<AffineMap> found,
 static SmallVector<AffineMap> solveAll(const LinearAccess &access,
                                        ArrayRef<LinearAccess> ofTiles,
                                        const InnerDomain &domain,
-                                       const InnerDomain &tile) {
+                                       const InnerDomain &tile, bool together) {
   AffineForOp outermost = domain.chain.front();
   int64_t count = getBoxVolume(domain.extents) / getBoxVolume(tile.extents);
   llvm::SetVector<AffineMap> found;
   for (const LinearAccess &other : ofTiles)
     found.insert_range(solve(access, other, domain.extents, tile.extents.size(),
                              count, outermost.getContext()));
-  return complete(found.getArrayRef(), domain, tile);
+  return complete(found.getArrayRef(), domain, tile, together);
 }
 
 SmallVector<AffineMap> bridge::getSplitMaps(const InnerDomain &domain,
-                                            ArrayRef<InnerDomain> tiles) {
+                                            ArrayRef<InnerDomain> tiles,
+                                            bool together) {
   llvm::DenseMap<Value, SmallVector<LinearAccess>> ofTiles;
   for (const InnerDomain &tile : tiles)
     for (auto &[memref, accesses] : getLinearAccesses(tile, domain.band))
       llvm::append_range(ofTiles[memref], accesses);
   for (auto &[memref, accesses] : getLinearAccesses(domain, domain.band))
     for (const LinearAccess &access : accesses) {
-      auto pieces =
-          solveAll(access, ofTiles.lookup(memref), domain, tiles.front());
+      auto pieces = solveAll(access, ofTiles.lookup(memref), domain,
+                             tiles.front(), together);
       if (!pieces.empty())
         return pieces;
     }

@@ -254,7 +254,7 @@ private:
       if (domain && (domains.empty() || domain->extents == domains[0].extents))
         domains.push_back(*domain);
     }
-    auto pieces = getSplitMaps(*fullDomain, domains);
+    auto pieces = getSplitMaps(*fullDomain, domains, parts);
     if (pieces.empty())
       return false;
     splitIndexSet(fullChain, domains.front().extents, pieces);

@@ -161,6 +161,12 @@ def all_heads_normed_and_rotated_in_part(x, weight, cos, sin):
     return torch.cat([rope(rotated, cos, sin), rest], -1).transpose(0, 1).contiguous()
 
 
+def neighbours_rotated_in_half_of_each_head(x, bias, weight, cos, sin):
+    """GLM-4.5: the first half of each head, in pairs of neighbours; attention wants the heads first."""
+    rotated, rest = rms((x + bias).unflatten(-1, (-1, 4 * cos.shape[-1])), weight).chunk(2, -1)
+    return torch.cat([interleaved_rope(rotated, cos, sin), rest], -1).transpose(0, 1).contiguous()
+
+
 def square_blocks(x):
     """As many rows in a block as there are blocks in a row."""
     blocks = x.unflatten(-1, (-1, 16)).unflatten(0, (-1, 16))
@@ -195,6 +201,8 @@ SKETCHES = [
            (*[(5, 2, 24)] * 2, (24,), (5, 4), (5, 4)), 3, 1),
     Sketch(all_heads_normed_and_rotated_in_part, ((S, 6144), (6144,), (S, 1, 64), (S, 1, 64)),
            ((5, 48), (48,), (5, 1, 8), (5, 1, 8)), 3, 1),
+    Sketch(neighbours_rotated_in_half_of_each_head, ((S, 12288), (12288,), (128,), (S, 1, 32), (S, 1, 32)),
+           ((5, 64), (64,), (16,), (5, 1, 4), (5, 1, 4)), 3, 1),
     Sketch(square_blocks, ((S, 256),), ((32, 256),), 2, 1),
     Sketch(last_row, ((S, D), (S, D), (D,), (D, 1024)), ((6, 64), (6, 64), (64,), (64, 32)), 1, 1),
 ]  # fmt: skip

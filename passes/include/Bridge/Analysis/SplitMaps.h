@@ -13,10 +13,12 @@ namespace bridge {
 /// The maps are solved from the access relations. Where both domains access one
 /// memref, at `domain(r)` and at `tile(j)`, a piece is the solution r = m(j) of
 /// domain(r) == tile(j). If the solutions cover a part of the domain only,
-/// translated copies of one are tried. Empty if no set of maps partitions the
-/// domain. `tiles` have equal extents; each may access a part of the domain.
+/// translated copies of one are tried, and with `together` those of all. Empty
+/// if no set of maps partitions the domain. `tiles` have equal extents; each
+/// may access a part of the domain.
 llvm::SmallVector<mlir::AffineMap>
-getSplitMaps(const InnerDomain &domain, llvm::ArrayRef<InnerDomain> tiles);
+getSplitMaps(const InnerDomain &domain, llvm::ArrayRef<InnerDomain> tiles,
+             bool together);
 
 /// Returns such pieces where `tile` accesses a part of the domain only: maps
 /// from more iterations than the tile has, as many as partition the domain. A

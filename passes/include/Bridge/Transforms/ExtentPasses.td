@@ -70,9 +70,9 @@ def SplitIndexSets : Pass<"bridge-split-index-sets", "::mlir::func::FuncOp"> {
            "The most iterations of an innermost loop with guards on its "
            "variable that is unrolled">,
     Option<"parts", "parts", "bool", /*default=*/"false",
-           "Also split by the pieces that a nest would access which works on "
-           "a part of the rows only; bridge-pad-extents gives it the lanes "
-           "that it lacks">,
+           "Also split by copies of all pieces that a nest accesses which works "
+           "on a part of the rows only, or by those that it would access with "
+           "more lanes, which bridge-pad-extents gives it">,
   ];
   let statistics = [
     Statistic<"numUnrolled", "num-unrolled", "Loops unrolled">,
