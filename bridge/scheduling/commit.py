@@ -38,7 +38,8 @@ class Commit:
     is enough; resized: buffers have other sizes than Inductor gave them, so that the whole graph's memory is asked;
     in_planes: gives sums over planes Inductor's loops again; waits: returns True for a kernel that gets no other loops
     alone yet, as others may join it; waiting: what these would cost with them, in bytes; crowded: the kernels of each
-    band that is refused for memory alone, and how that is said.
+    band that is refused for memory alone, and how that is said; parted: the positions of
+    bands that had only a part of a kernel.
     """
 
     nodes: dict[str, LoopNode]
@@ -54,6 +55,7 @@ class Commit:
     waits: Callable[[Kernel], bool] | None = None
     waiting: dict[Kernel, int] = field(default_factory=dict)
     crowded: list[tuple[list[Kernel], str]] = field(default_factory=list)
+    parted: set[int] = field(default_factory=set)
 
     def commit_all(self, bands: Iterable[LiftedBand], log: GroupLog) -> None:
         """Commit each band by itself; bands that are committed stay."""
@@ -98,6 +100,7 @@ class Commit:
         self.done.clear()
         self.refused.clear()
         self.waiting.clear()
+        self.parted.clear()
 
     def _commit(self, band: LiftedBand) -> Fused | None:
         positions = self._positions(band)
@@ -105,6 +108,7 @@ class Commit:
         if len(positions) == 1 and _has_loops_of(band, self.nodes) and not inductor.has_stages(replaced[0]):
             return None
         check_not_faulty({node.name for node in band.nodes})
+        self.parted |= set() if _is_whole(band, replaced) else positions
         _check_whole(band, replaced)
         _check_order(band, self.schedule, [*(set(fused.positions) for fused in self.done), positions])
         check = partial(self._check, positions, band)
@@ -146,9 +150,14 @@ class Commit:
             undo.pop_all()
 
 
+def _is_whole(band: LiftedBand, kernels: list[Kernel]) -> bool:
+    """Return True if a band has all nodes of its kernels."""
+    return {node.name for node in band.nodes} == {n.get_name() for k in kernels for n in inductor.loop_nodes(k)}
+
+
 def _check_whole(band: LiftedBand, kernels: list[Kernel]) -> None:
-    names = {node.name for node in band.nodes}
-    if names != {n.get_name() for kernel in kernels for n in inductor.loop_nodes(kernel)}:
+    if not _is_whole(band, kernels):
+        names = {node.name for node in band.nodes}
         raise Unsupported(Reason.not_liftable, f"{sorted(names)}: only a part of a kernel of Inductor's")
 
 

@@ -32,7 +32,7 @@ from .missing_guards import name_missing_guard
 from .mixed_rows import Parts, put_together, take_apart
 from .persistent_reductions import make_persistent_reductions
 from .planes import try_in_planes
-from .retry import groups_to_try_again, may_do_without_rows_of_segments
+from .retry import groups_to_try_again, kernels_of_parts, may_do_without_rows_of_segments
 from .transformation import lift, transform
 from .translation import (
     loop_bodies,
@@ -51,11 +51,12 @@ if TYPE_CHECKING:
 class _Later:
     """Hold kernels of which is decided when sums of columns have joined others.
 
-    waiting: those that may have other loops alone, and their cost with them, in bytes; crowded: those of bands for
-    which there is no memory, and how that is said.
+    waiting: those that may have other loops alone, and their cost with them, in bytes; parted: those of bands that had
+    only a part of one; crowded: those of bands for which there is no memory, and how that is said.
     """
 
     waiting: dict[Kernel, int] = field(default_factory=dict)
+    parted: list[Kernel] = field(default_factory=list)
     crowded: list[tuple[list[Kernel], str]] = field(default_factory=list)
 
 
@@ -115,6 +116,7 @@ def _fuse_groups(
         later.waiting |= commit.waiting
         later.crowded += commit.crowded
         again = try_step(partial(groups_to_try_again, commit, options, log), [], *group.names)
+        later.parted += [] if again else kernels_of_parts(commit)
         own = group.names.difference(*(other.names for other in again))
         seen.append((set() if _is_faulty(log) else own, log))
         pending = again + pending
@@ -129,7 +131,8 @@ def _join_columns(schedule: Schedule, later: _Later, options: Options, logs: Log
     for kernels, said in later.crowded:
         schedule = _fuse_with_sums(schedule, kernels, said, options, logs, terms)
     schedule = add_up_columns(schedule, logs, terms)
-    return _give_other_loops(schedule, later.waiting, options, logs, room)
+    alone = dict.fromkeys([*later.waiting, *later.parted])
+    return _give_other_loops(schedule, alone, options, logs, room)
 
 
 def _fuse_with_sums(

@@ -51,6 +51,15 @@ def groups_to_try_again(commit: Commit, options: Options, log: GroupLog) -> list
     return rest
 
 
+def kernels_of_parts(commit: Commit) -> list[Kernel]:
+    """Return the kernels of bands that had only a part of one, where nothing of the group was fused.
+
+    Inductor has nodes in that kernel which share next to nothing, and one of them has more in common with another
+    kernel.  Each kernel alone may still gain by other loops.
+    """
+    return [] if commit.done else [commit.schedule[position] for position in sorted(commit.parted)]
+
+
 def _groups_of_rows(commit: Commit, options: Options) -> list[Group]:
     """Return groups without the kernels that keep rows from being a band; none where kernels were fused.
 

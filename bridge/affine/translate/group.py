@@ -24,6 +24,7 @@ from .emit import Memref, NestEmitter
 from .loops import Factors, NodeLoops, cut_rows, shared_loops
 from .multiples import DIVISIONS, Multiples, find_multiples
 from .pieces import loops_in_pieces
+from .row_orders import OrderedLoops, loops_in_one_order
 from .tiles import loops_of_tiles
 from .trace import NestTrace, iteration_variable, trace_node
 
@@ -90,15 +91,23 @@ def with_shared_loops(sources: list[NodeSource], assume: bool = False) -> list[l
     assume: take a size for a multiple of what it is divided by, proven or not.
     """
     multiples = sizes_as_multiples(sources, assume)
-    factors, *divided = shared_loops(_loops_of_nodes(sources, multiples, make_prover().over(multiples.restore)))
+    nodes = _loops_of_nodes(sources, multiples, make_prover().over(multiples.restore))
+    factors, *divided = shared_loops(nodes)
     choices = [cut_rows(factors), factors, *divided]
     if any(inductor.has_steps(s.body) for s in sources):
         choices.insert(1, cut_rows(factors, interleaved=True))
     different = [choice for n, choice in enumerate(choices) if choice not in choices[:n]]
+    in_order = loops_in_one_order(nodes, different[0])
+    ordered = [[OrderedLoops(own) for own in choice] for choice in different]
     return [
-        [replace(s, loops=own, multiples=multiples) for s, own in zip(sources, choice, strict=True)]
-        for choice in different
+        [_with_loops(s, own, multiples) for s, own in zip(sources, choice, strict=True)]
+        for choice in ([] if in_order is None else [in_order]) + ordered
     ]
+
+
+def _with_loops(source: NodeSource, loops: OrderedLoops, multiples: Multiples) -> NodeSource:
+    """Return a node with other loops, in the new variables of the sizes."""
+    return replace(source, loops=loops.factors, order=loops.order, multiples=multiples)
 
 
 def in_tiles(sources: list[NodeSource]) -> list[NodeSource] | None:

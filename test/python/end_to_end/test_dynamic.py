@@ -295,6 +295,34 @@ def test_three_of_five_sums_were_stored_inside_the_loop_that_adds_them_up():
     close(result, means_of_fields(*[x.double() for x in inputs]))
 
 
+def turned(x, angles):
+    first, second = x.chunk(2, -1)
+    return x * angles.cos() + torch.cat([-second, first], -1) * angles.sin()
+
+
+def repeated_keys(q, k, weights, frequencies):
+    """Queries and keys of tokens, normed and turned; keys are repeated for four heads of queries."""
+    tokens, heads, width = k.shape
+    angles = torch.arange(tokens, device=q.device)[:, None] * torch.cat([frequencies, frequencies])
+    q, k = (turned(norm(x) * weight, angles[:, None]) for x, weight in ((q, weights[0]), (k, weights[1])))
+    return q, k.transpose(0, 1)[:, None].expand(heads, 4, tokens, width).reshape(4 * heads, tokens, width)
+
+
+@pytest.mark.parametrize("tokens", [37, 64])
+def test_repeated_keys_kept_the_loops_of_queries_from_a_symbolic_number_of_tokens(tokens):
+    """Inductor has the copies, head by head, in the kernel of the queries, token by token: it has halves of rows."""
+    generator = torch.Generator().manual_seed(0)
+    inputs = [torch.randn(size, generator=generator) for size in ((tokens, 8, 128), (tokens, 2, 128), (2, 128), 64)]
+    for x in inputs[:2]:
+        torch._dynamo.mark_dynamic(x, 0)
+    with bridge.config.patch(strict=True):
+        result, (code,) = run_emitted(repeated_keys, inputs, bridge_backend, dynamic=None)
+    expected = repeated_keys(*[x.double() for x in inputs])
+    for own, right in zip(result, expected, strict=True):
+        close(own, right)
+    assert code.count("r0_numel = 64") == 2 and "r0_numel = 128" not in code, bridge.report()
+
+
 def test_merged_moments_had_no_vectors_in_cpp(compiler):
     """The variance of a row of two parts: Inductor has a reduction for it, which only Triton's code generator takes."""
 

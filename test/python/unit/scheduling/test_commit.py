@@ -71,6 +71,9 @@ def test_a_band_with_a_part_of_a_kernel_is_refused(log):
     commit = Commit({}, Group([0, 1]), chain(), None)
     reason, detail = refusal(commit, band("a", kernels=[0, 1]), log)
     assert (reason, detail) == (Reason.not_liftable, "['a']: only a part of a kernel of Inductor's")
+    assert commit.parted
+    commit.take_back()
+    assert not commit.parted
 
 
 def test_kernels_around_another_that_waits_between_them_are_refused(log):

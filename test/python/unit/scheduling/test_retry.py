@@ -18,9 +18,9 @@ from bridge.reasons import Reason
 from bridge.scheduling import fuse
 from bridge.scheduling.commit import Commit
 from bridge.scheduling.group_log import GroupLog
-from bridge.scheduling.grouping import form_groups
+from bridge.scheduling.grouping import Group, form_groups
 from bridge.scheduling.results import Transformed
-from bridge.scheduling.retry import groups_to_try_again
+from bridge.scheduling.retry import groups_to_try_again, kernels_of_parts
 
 
 def gated(x, weight, bias):
@@ -226,3 +226,9 @@ def test_kernels_of_a_refused_band_are_tried_without_rows_of_segments():
     (other,) = found["first"]
     assert other.positions == found["positions"] and not other.rows_of_segments
     assert found["passes of the user's"] == found["second"] == []
+
+
+@pytest.mark.parametrize(("done", "expected"), [([], ["a", "c"]), (["fused"], [])])
+def test_kernels_of_which_a_band_had_a_part_are_tried_alone(done, expected):
+    commit = Commit({}, Group([0, 1, 2, 3]), ["a", "b", "c", "d"], None, done=done, parted={2, 0})
+    assert kernels_of_parts(commit) == expected
