@@ -6,9 +6,11 @@ stay apart are Inductor's again.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import ExitStack
 from functools import partial
+from typing import TypeAlias
 
 from .. import inductor
 from ..horizontal.column_costs import CLEAR_GAIN
@@ -23,6 +25,9 @@ from ..lowering.triton.profitability import traffic
 from ..reasons import Reason, Unsupported
 from .commit import Commit
 from .group_log import GroupLog
+
+#: A kernel's operations, and the bytes that it moves, by buffer.
+_Given: TypeAlias = tuple[AbstractSet[str], dict[str, int]]
 
 #: Parts of all sums for each multiprocessor, at least: Inductor does not split what has as many without it.
 PARTS_OF_PROCESSOR = 2
@@ -128,18 +133,26 @@ def _split(commit: Commit, sums: list[PlaneSum], undo: ExitStack) -> None:
     if commit.room is not None:
         undo.callback(setattr, commit.room, "levels", dict(commit.room.levels))
     nodes = {node.get_name() for one in sums for node in (one.part, one.total)}
+    kernels = [commit.schedule[position] for position in commit.group.positions]
+    given = [(inductor.operation_names(kernel), inductor.bytes_touched(kernel)) for kernel in kernels]
     for one in sums:
         split_at_planes(one, undo)
     changed = [rebuilt(k, undo) if inductor.operation_names(k) & nodes else k for k in commit.schedule]
-    commit.schedule, commit.check_gain, commit.resized = changed, partial(_check_gain, sums), True
+    commit.schedule, commit.check_gain, commit.resized = changed, partial(_check_gain, sums, given), True
 
 
-def _check_gain(sums: list[PlaneSum], kernel: Kernel, replaced: list[Kernel]) -> None:
-    """Raise Unsupported where a kernel saves little: rows that begin at any element are loaded in smaller accesses."""
-    names, before = inductor.operation_names(kernel), traffic([inductor.bytes_touched(k) for k in replaced])
+def _check_gain(sums: list[PlaneSum], given: Sequence[_Given], kernel: Kernel, replaced: list[Kernel]) -> None:
+    """Raise Unsupported where a kernel saves little: rows that begin at any element are loaded in smaller accesses.
+
+    given: the group's kernels as Inductor has them.  A sum in several stages reads less there than one over planes.
+    """
+    names = inductor.operation_names(kernel)
+    operations = set().union(*map(inductor.operation_names, replaced))
+    before = traffic([touched for own, touched in given if own & operations])
     own = [one for one in sums if one.part.get_name() in names]
     parts = sum(4 * size_hint(inductor.buffer_numel(one.buffer)) for one in own)
-    saved = saved_bytes(set(names), replaced) - 2 * parts
+    more = max(traffic([inductor.bytes_touched(k) for k in replaced]) - before, 0)
+    saved = saved_bytes(set(names), replaced) - more - 2 * parts
     if saved <= CLEAR_GAIN * before:
         detail = f"sums over planes save {saved / 2**20:.1f} of {before / 2**20:.1f} MB"
         raise Unsupported(Reason.not_profitable, f"{sorted(names)}: {detail}")
