@@ -399,8 +399,8 @@ def _rows_in_sector(dep: Dependency, rows: int, length: int) -> int:
     place = _places(dep, length)
     if _is_unseen(_line(place)):
         return 1
-    elements = SECTOR // buffer_dtype(dep.name).itemsize
-    return sum(abs(place(row) - place(0)) < elements for row in range(rows))
+    first, elements = place(0), SECTOR // buffer_dtype(dep.name).itemsize
+    return sum(abs(place(row) - first) < elements for row in range(rows))
 
 
 def _places(dep: Dependency, length: int) -> Callable[[int], int]:
@@ -424,7 +424,8 @@ def _is_unseen(line: int) -> bool:
 
 def _line(place: Callable[[int], int]) -> int:
     """Return how many of the first rows follow one another in memory."""
-    return next((row for row in range(1, LONGEST_LINE) if place(row) != place(0) + row), LONGEST_LINE)
+    first = place(0)
+    return next((row for row in range(1, LONGEST_LINE) if place(row) != first + row), LONGEST_LINE)
 
 
 def innermost_step(dep: Dependency) -> int:

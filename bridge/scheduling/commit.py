@@ -38,8 +38,8 @@ class Commit:
     is enough; resized: buffers have other sizes than Inductor gave them, so that the whole graph's memory is asked;
     in_planes: gives sums over planes Inductor's loops again; waits: returns True for a kernel that gets no other loops
     alone yet, as others may join it; waiting: what these would cost with them, in bytes; crowded: the kernels of each
-    band that is refused for memory alone, and how that is said; parted: the positions of
-    bands that had only a part of a kernel.
+    band that is refused for memory alone, and how that is said; parted: the positions of bands that had only a part of
+    a kernel.
     """
 
     nodes: dict[str, LoopNode]
@@ -108,8 +108,11 @@ class Commit:
         if len(positions) == 1 and _has_loops_of(band, self.nodes) and not inductor.has_stages(replaced[0]):
             return None
         check_not_faulty({node.name for node in band.nodes})
-        self.parted |= set() if _is_whole(band, replaced) else positions
-        _check_whole(band, replaced)
+        try:
+            _check_whole(band, replaced)
+        except Unsupported:
+            self.parted |= positions
+            raise
         _check_order(band, self.schedule, [*(set(fused.positions) for fused in self.done), positions])
         check = partial(self._check, positions, band)
         waits = len(positions) == 1 and self.waits is not None and self.waits(replaced[0])
@@ -150,14 +153,9 @@ class Commit:
             undo.pop_all()
 
 
-def _is_whole(band: LiftedBand, kernels: list[Kernel]) -> bool:
-    """Return True if a band has all nodes of its kernels."""
-    return {node.name for node in band.nodes} == {n.get_name() for k in kernels for n in inductor.loop_nodes(k)}
-
-
 def _check_whole(band: LiftedBand, kernels: list[Kernel]) -> None:
-    if not _is_whole(band, kernels):
-        names = {node.name for node in band.nodes}
+    names = {node.name for node in band.nodes}
+    if names != {n.get_name() for kernel in kernels for n in inductor.loop_nodes(kernel)}:
         raise Unsupported(Reason.not_liftable, f"{sorted(names)}: only a part of a kernel of Inductor's")
 
 

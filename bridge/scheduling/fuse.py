@@ -95,7 +95,7 @@ def fuse_schedule(schedule: Schedule, options: Options, report: Report) -> Sched
 def _fuse_groups(
     schedule: Schedule, options: Options, logs: Logs, room: Room | None, taken: list[Parts], later: _Later
 ) -> tuple[Schedule, list[tuple[set[str], GroupLog]]]:
-    """Return (the schedule with a kernel in the place of each band, (operations, none of a fault, and log) of groups).
+    """Return (the schedule with a kernel in the place of each band, operations and log of groups without a fault).
 
     taken: mix-order kernels, whose rows take part as kernels of their own; later: gets what sums of columns decide.
     """
@@ -118,7 +118,7 @@ def _fuse_groups(
         again = try_step(partial(groups_to_try_again, commit, options, log), [], *group.names)
         later.parted += [] if again else kernels_of_parts(commit)
         own = group.names.difference(*(other.names for other in again))
-        seen.append((set() if _is_faulty(log) else own, log))
+        seen += [] if _is_faulty(log) else [(own, log)]
         pending = again + pending
         if commit.done:
             schedule = _replace_or_undo(pending, commit, log)

@@ -1,8 +1,8 @@
-"""Lifts what the passes made of a function: each of its bands by itself."""
+"""Lift what the passes made of a function: each of its bands by itself."""
 
 from __future__ import annotations
 
-from functools import partial
+from contextlib import nullcontext
 
 from bridge.affine.equalities import compared_loads
 from bridge.affine.mlir_runtime import ir
@@ -24,11 +24,8 @@ def lift_function(
     # A band loop that names no nodes is what code motion took out of a band.
     bands = [root for root in roots if "bridge.band" in root.attributes and "bridge.nodes" in root.attributes]
     compared = compared_loads(function) if bands else frozenset()
-    lift = partial(lift_band, entry=entry, tables=tables, stores_of=stores_of, compared=compared)
-    if refuse is None:
-        return [lift(root) for root in bands]
     lifted = []
     for root in bands:
-        with attempt(note=refuse):
-            lifted.append(lift(root))
+        with nullcontext() if refuse is None else attempt(note=refuse):
+            lifted.append(lift_band(root, entry, tables, stores_of, compared))
     return lifted

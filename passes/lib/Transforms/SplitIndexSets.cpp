@@ -66,7 +66,8 @@ struct SplitIndexSets : bridge::impl::SplitIndexSetsBase<SplitIndexSets> {
   }
 
 private:
-  /// What became of a nest. Of those that stay whole, one may have no tile yet.
+  /// Says what became of a nest. Of those that stay whole, one may have no tile
+  /// yet.
   enum class Split { Done, NoTile, Never };
 
   /// Splits one of the nests `whole` that had no tile, and takes it out;

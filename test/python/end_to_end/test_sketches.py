@@ -168,7 +168,7 @@ def neighbours_rotated_in_half_of_each_head(x, bias, weight, cos, sin):
 
 
 def square_blocks(x):
-    """As many rows in a block as there are blocks in a row."""
+    """Have as many rows in a block as there are blocks in a row."""
     blocks = x.unflatten(-1, (-1, 16)).unflatten(0, (-1, 16))
     scale = blocks.abs().amax((1, 3), keepdim=True)
     return (blocks / scale).view(x.shape), scale

@@ -48,7 +48,7 @@ def log():
 
 
 def refusal(commit, lifted, log):
-    """What the log says after a commit of one band, which no other step refuses."""
+    """Return what the log says after a commit of one band, which no other step refuses."""
     others: list = []
     with boundary(strict=True, refuse=others.append):
         commit.commit_all([lifted], log)

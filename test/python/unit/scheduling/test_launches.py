@@ -22,7 +22,7 @@ def rotate(x, cos, sin):
 
 
 def decode(hidden, wq, wk, wv, cos, sin, keys, values, position):
-    """What a decoder does with one token before its attention; keys, values: (heads, ROOM, SIZE)."""
+    """Do what a decoder does with one token before its attention; keys, values: (heads, ROOM, SIZE)."""
     q, k, v = ((hidden @ w).view(1, -1, SIZE).transpose(0, 1) for w in (wq, wk, wv))
     keys.index_copy_(1, position, rotate(k, cos, sin))
     values.index_copy_(1, position, v)
@@ -41,7 +41,7 @@ def kernels(function, inputs, backend=None):
 
 
 def check(function, inputs, backend=bridge_backend):
-    """What the kernels return, and what they leave in their inputs, is as in eager mode."""
+    """Check that what the kernels return, and what they leave in their inputs, is as in eager mode."""
     ours, theirs = ([t.clone() for t in inputs] for _ in range(2))
     result, _ = run_emitted(function, ours, backend)
     expected = function(*theirs)
@@ -135,7 +135,7 @@ def rotate_some(x, cos, sin):
 
 
 def repeated_heads(queries, keys, frequencies):
-    """What GLM's attention is called with; queries, keys: (tokens, heads, 64)."""
+    """Return what GLM's attention is called with; queries, keys: (tokens, heads, 64)."""
     angles = torch.arange(len(keys))[:, None, None] * frequencies.repeat_interleave(2)
     queries, keys = (rotate_some(x, angles.cos(), angles.sin()) for x in (queries, keys))
     keys = keys.transpose(0, 1).contiguous()

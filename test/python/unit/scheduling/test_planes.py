@@ -66,6 +66,11 @@ def parts(commit):
     return [node for node in nodes if is_column_part(node)]
 
 
+def assert_untouched(commit):
+    """Check that no kernel came of a group, and that it is not asked for planes any more."""
+    assert not commit.done and commit.check_gain is None and not commit.resized
+
+
 def test_a_group_of_which_nothing_comes_is_as_it_was():
     def check(commit, log):
         (part,), schedule, levels = parts(commit), commit.schedule, dict(commit.room.levels)
@@ -79,7 +84,7 @@ def test_a_group_of_which_nothing_comes_is_as_it_was():
             assert commit.resized and commit.check_gain is not None
 
         planes.try_in_planes(commit, log, try_passes)
-        assert not commit.done
+        assert_untouched(commit)
         assert len(tried) == 1 and tried[0] != sizes
         assert (inductor.node_sizes(part), commit.schedule, commit.room.levels) == (sizes, schedule, levels)
         assert commit.group.positions == positions and commit.check_gain is None and not commit.resized
@@ -89,7 +94,12 @@ def test_a_group_of_which_nothing_comes_is_as_it_was():
 
 def test_a_group_without_sums_over_planes_is_not_tried_again(monkeypatch):
     monkeypatch.setattr(planes, "plane_sum", lambda part, rows: None)
-    look(lambda commit, log: planes.try_in_planes(commit, log, pytest.fail))
+
+    def check(commit, log):
+        planes.try_in_planes(commit, log, pytest.fail)
+        assert_untouched(commit)
+
+    look(check)
 
 
 def test_lines_are_tried_where_nothing_comes_of_pieces():
@@ -101,7 +111,7 @@ def test_lines_are_tried_where_nothing_comes_of_pieces():
             log.keep_apart(Reason.not_liftable, str(len(tried)))
 
         planes.try_in_planes(commit, log, try_passes)
-        assert not commit.done
+        assert_untouched(commit)
         images, channels, height, width = SHAPE
         assert tried[1:] == [[[images, channels, height], [width]]] and tried[0] != tried[1]
         assert [why for _, why in log.apart] == ["1", "2"]
@@ -118,7 +128,7 @@ def test_what_waits_for_sums_is_not_tried_with_their_parts():
 
         first, sums, *_ = [inductor.operation_names(commit.schedule[p]) for p in commit.group.positions]
         planes.try_in_planes(commit, log, try_passes)
-        assert not commit.done
+        assert_untouched(commit)
         assert tried == [[first, sums]]
 
     look(check, normed)
@@ -133,7 +143,7 @@ def test_a_sum_that_waits_for_another_is_tried_where_nothing_comes_of_that():
             tried.append((is_column_part(first), is_column_part(last)))
 
         planes.try_in_planes(commit, log, try_passes)
-        assert not commit.done
+        assert_untouched(commit)
         assert tried == [(True, False)], "alone, the first is in no kernel with another"
 
     look(check, in_turn)

@@ -20,7 +20,7 @@ SIZEVARS = SimpleNamespace(
 
 
 class Base:
-    """What an index becomes in a kernel: here itself."""
+    """Return what an index becomes in a kernel: here itself."""
 
     def __init__(self):
         self.range_tree_nodes, self.iter_vars_count = {}, itertools.count()
