@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
@@ -23,6 +23,7 @@ from ..triton.profitability import (
     traffic,
     traffic_of_one,
 )
+from .fewest_loops import in_fewest_loops
 from .long_rows import Rows, bytes_of_long_rows, keeps_long_rows, longest_rows, registers_of_thread
 from .loop_order import in_memory_order
 from .programs import Executed, executed, lost_bytes, programs_of, row_of_block, rows_of_block
@@ -55,7 +56,7 @@ def rewrite(
             band = _in_memory_order(band, nodes, undo)
             codegen.run_in_lanes(*place[:2])
         judged = [] if timing else kernels
-        kernel, decisions = _one_kernel([nodes[n.name] for n in band.nodes], judged)
+        kernel, decisions = _one_kernel(in_fewest_loops([nodes[n.name] for n in band.nodes]), judged)
         if judged:
             _check_profit(kernel, judged, band, before)
         decisions += _choose_blocks(kernel, band, before.unrolled, undo)
@@ -343,7 +344,7 @@ def _check_stores(kernel: Kernel) -> None:
         raise Unsupported(Reason.not_liftable, f"{sorted(kernel.get_operation_names())}: {detail}")
 
 
-def _one_kernel(nodes: list[LoopNode], kernels: list[Kernel]) -> tuple[Kernel, list[str]]:
+def _one_kernel(nodes: Sequence[LoopNode], kernels: list[Kernel]) -> tuple[Kernel, list[str]]:
     """Return (a kernel of the nodes, what was decided about it).
 
     Unsupported where Inductor has none, or one that is worse.
