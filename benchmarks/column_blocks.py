@@ -29,7 +29,7 @@ from pairs import Pair
 
 from bridge.bench.gpu_measurements import has_gpu
 from bridge.horizontal.column_sums import MOST_COLUMNS
-from bridge.lowering.triton.columns import rows_of_step, warps_of_row
+from bridge.lowering.triton.column_loads import rows_of_step, warps_of_row
 from bridge.offline._stubs import StubDriver, active_triton_driver
 from bridge.offline.arch import resolve_arch
 

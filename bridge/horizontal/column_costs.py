@@ -17,7 +17,8 @@ from ..inductor.columns import ColumnSum
 from ..inductor.protocols import Kernel, LoopNode
 from ..inductor.sizes import Extent, divided_up, of_each
 from ..lowering.lift.times import bytes_in_cache
-from ..lowering.triton.columns import MOST_PARTS, SUM_ELEMENTS, rows_of_step, stages_of_loop, sum_block, warps_of_row
+from ..lowering.triton.column_loads import rows_of_step, stages_of_loop, warps_of_row
+from ..lowering.triton.columns import MOST_PARTS, SUM_ELEMENTS, sum_block
 from ..lowering.triton.profitability import (
     ELEMENTS_OF_THREAD,
     INSTRUCTIONS_A_BYTE,

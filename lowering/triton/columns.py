@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import sympy
@@ -19,6 +19,17 @@ from ...inductor.layouts import buffer_dtype
 from ...inductor.protocols import Kernel, LoopNode
 from ...inductor.schedule import multiprocessors, shared_memory
 from ...inductor.sizes import Extent, divided_up, size_hint
+from .column_loads import (
+    Loaded,
+    all_stay,
+    lanes_differ,
+    loads_parameters_once,
+    mostly_rows,
+    programs_at_once,
+    rows_of_step,
+    staged_bytes,
+    too_few_loads,
+)
 from .profitability import power_of_2
 
 if TYPE_CHECKING:  # Importing this loads no Inductor: the classes are found where one is derived from them.
@@ -35,20 +46,6 @@ MOST_SUM_WARPS = 8
 #: Elements of such a block, at least: of fewer parts than 16, which sums of small groups have, it has more columns.
 FEWEST_SUM_ELEMENTS = 256
 
-#: Rows that Inductor's kernel has on their way at most, the one that it computes with among them: torch 2.13 and later.
-STAGES = 3
-
-#: Shared memory that the hardware keeps of each program's.
-RESERVED_BYTES = 1 << 10
-
-#: Warps that run at a time on a multiprocessor, each thread with 64 registers.
-RESIDENT_WARPS = 32
-
-#: Bytes of a column that the programs of a multiprocessor have on their way without rows ahead, where more do not help:
-#: `benchmarks/column_blocks.py` has 9 to 21% less time with rows ahead for 31 to 48 bytes (DiT, ConvNeXt, EVA02's wide
-#: rows), and 8 to 22% more for 58 to 93 (ConvNeXt, EVA02).
-BYTES_ON_THEIR_WAY = 50
-
 #: Elements of a block that goes over parts in a loop, where a symbol says how many there are: 16 for each thread of
 #: `MOST_SUM_WARPS`, which each of several sums keeps in registers.
 LOOP_ELEMENTS = 4096
@@ -64,14 +61,6 @@ ADDED = "{} + {}"
 
 #: Parts of one column, at most, so that a block can have them.
 MOST_PARTS = SUM_ELEMENTS // SUM_COLUMNS[-1]
-
-
-class Loaded(NamedTuple):
-    """Describe what is loaded for each lane: the bytes of an element; whether another row, or column, has another."""
-
-    size: int
-    of_row: bool
-    of_column: bool
 
 
 class Extents(NamedTuple):
@@ -145,24 +134,6 @@ def looped_sum_block(parts: int) -> tuple[tuple[int, int], int]:
     return (columns, max(columns * at_once // 512, 1)), at_once
 
 
-def warps_of_row(columns: int) -> int:
-    """Return the warps of a program, as Inductor's runtime chooses them for a row of so many columns."""
-    return min(max(power_of_2(columns) // 256, 1), 8)
-
-
-def rows_of_step(columns: int, block: int) -> int:
-    """Return how many rows of its block a program computes at a time, as Inductor's runtime chooses it."""
-    return min(max(block // 32, 4 if power_of_2(columns) <= 512 else 1), 16)
-
-
-def stages_of_loop(columns: int, block: int) -> int:
-    """Return how many rows of its block a program has on their way at most, as Inductor's runtime chooses it.
-
-    Of rows of more than 8192 elements, it has one fewer than this.
-    """
-    return min(max(block // rows_of_step(columns, block) // 4, 1), STAGES)
-
-
 @functools.cache
 def column_kernel(base: Any) -> type:
     """Return a class of kernels whose partial sums have nothing of what is not in the tile."""
@@ -213,14 +184,34 @@ class ColumnMixin(TritonKernel):
         """Return each variable that is loaded for each lane of a row."""
         return {}
 
+    @functools.cached_property
+    def bridge_parameters(self) -> list[Any]:
+        """Return the lines that load what is the same for all rows."""
+        return []
+
     def load(self, name: str, index: sympy.Expr) -> Any:
         """Return the variable of an element that is loaded."""
+        before = len(self.loads._lines)
         loaded = super().load(name, index)
         of = {tree.is_reduction for tree in self.range_trees if set(tree.var_list) & index.free_symbols}
+        if False not in of and not self.is_indirect_indexing(index) and "xmask" not in loaded.mask_vars:
+            self.bridge_parameters.extend(self.loads._lines[before:])
         # Under a mask of all lanes, each of them loads the element of its row.
         if True in of or list(getattr(loaded, "shape", None) or ()) == self.dense_size_list():
             self.bridge_loaded[str(loaded)] = Loaded(buffer_dtype(name).itemsize, False in of, True in of)
         return loaded
+
+    def _load_parameters_once(self) -> None:
+        """Have parameters loaded before the loop over rows, where a program keeps them.
+
+        Triton moves what is computed of them alone there as well; it moves no load out of a loop that stores.
+        """
+        extents, loads = self.bridge_extents, list(self.bridge_loaded.values())
+        if extents is None or not loads_parameters_once(loads, extents.columns, extents.block):
+            return
+        moved = set(map(id, self.bridge_parameters))
+        self.body.writelines(self.bridge_parameters)
+        self.loads._lines = [line for line in self.loads._lines if id(line) not in moved]
 
     def codegen_kernel(self, name: str | None = None) -> str:
         """Return the source; where 32 bits do not count its elements, nor may they count its partial sums.
@@ -263,6 +254,7 @@ class ColumnMixin(TritonKernel):
         """
         if self.compute:
             self._begin_in_group()
+            self._load_parameters_once()
             for one in self.bridge_accumulators:
                 self.body.writeline(f"{one.variable} = tl.full([1, R0_BLOCK], {one.neutral}, tl.float32)")
             for place, one in enumerate(self.bridge_extremes, len(self.saved_partial_accumulate)):
@@ -395,54 +387,6 @@ def _loads_rows_ahead(extents: Extents, loads: Sequence[Loaded], device: torch.d
     fits = all_stay(at_once, staged_bytes(extents.columns, loads), shared_memory(device))
     idle = rows_of_step(extents.columns, extents.block) > 1 or too_few_loads(at_once, loads)
     return fits and idle and mostly_rows(loads) and lanes_differ(loads)
-
-
-def staged_bytes(columns: int, loads: Iterable[Loaded]) -> int:
-    """Return the shared memory of a program with rows on their way: Triton keeps all that is loaded in their loop."""
-    return (STAGES - 1) * power_of_2(columns) * sum(load.size for load in loads)
-
-
-def programs_at_once(columns: int, blocks: int, processors: int) -> float:
-    """Return how many programs a multiprocessor runs at a time, at most: no more than there are."""
-    return min(RESIDENT_WARPS // warps_of_row(columns), blocks / processors)
-
-
-def all_stay(at_once: float, staged: int, shared: int) -> bool:
-    """Return True if as many programs run at once although each takes `staged` bytes of shared memory.
-
-    Rows on their way hide what a load takes, and so do other programs.  Those that have to wait for the first to end
-    take as long again.
-    """
-    return at_once <= shared // (staged + RESERVED_BYTES)
-
-
-def too_few_loads(at_once: float, loads: Iterable[Loaded]) -> bool:
-    """Return True if what programs load for the row that each computes does not keep memory busy.
-
-    Not for short rows, of which a program computes several at a time: those of 96 to 192 columns (ConvNeXt) take 2 to
-    10% less with rows ahead for up to 119 bytes, the norms of q and k 6 to 12%.
-    """
-    return at_once * sum(load.size for load in loads) <= BYTES_ON_THEIR_WAY
-
-
-def mostly_rows(loads: Sequence[Loaded]) -> bool:
-    """Return True if no more than three fifths of what is loaded are parameters of the columns.
-
-    They are loaded once where no row is on its way, and else with each row.  On an H100, a kernel with 16 bytes of
-    parameters to 4 of each row took 34.2 us with rows on their way and 16.6 without, one with 14 to 8 181 and 91; a
-    kernel with 4 bytes to 3 took 16.3 us and 23.6.
-    """
-    of_rows = sum(load.size for load in loads if load.of_row)
-    return 2 * sum(load.size for load in loads if not load.of_row) <= 3 * of_rows
-
-
-def lanes_differ(loads: Iterable[Loaded]) -> bool:
-    """Return True if nothing is loaded that is the same for all lanes of a row.
-
-    Copied ahead to shared memory, it is a transaction for each lane: a kernel of EVA02 with five such loads took 301 us
-    with rows on their way, and 30 without.
-    """
-    return all(load.of_column for load in loads)
 
 
 def _one_stage() -> contextlib.AbstractContextManager[object]:

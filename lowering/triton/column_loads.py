@@ -1,0 +1,115 @@
+"""What the loop over a block's rows loads, and when: with each row, before the rows that it computes, or once.
+
+A program of a kernel of rows and columns has a block of rows. Inductor's runtime chooses how many of them it computes
+at a time, and how many it has on their way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from .profitability import power_of_2
+
+#: Rows that Inductor's kernel has on their way at most, the one that it computes with among them: torch 2.13 and later.
+STAGES = 3
+
+#: Shared memory that the hardware keeps of each program's.
+RESERVED_BYTES = 1 << 10
+
+#: Warps that run at a time on a multiprocessor, each thread with 64 registers.
+RESIDENT_WARPS = 32
+
+#: Bytes of a column that the programs of a multiprocessor have on their way without rows ahead, where more do not help:
+#: `benchmarks/column_blocks.py` has 9 to 21% less time with rows ahead for 31 to 48 bytes (DiT, ConvNeXt, EVA02's wide
+#: rows), and 8 to 22% more for 58 to 93 (ConvNeXt, EVA02).
+BYTES_ON_THEIR_WAY = 50
+
+#: Registers of a thread for parameters that are loaded before the loop over rows.
+PARAMETER_REGISTERS = 64
+
+
+class Loaded(NamedTuple):
+    """Describe what is loaded for each lane: the bytes of an element; whether another row, or column, has another."""
+
+    size: int
+    of_row: bool
+    of_column: bool
+
+
+def warps_of_row(columns: int) -> int:
+    """Return the warps of a program, as Inductor's runtime chooses them for a row of so many columns."""
+    return min(max(power_of_2(columns) // 256, 1), 8)
+
+
+def rows_of_step(columns: int, block: int) -> int:
+    """Return how many rows of its block a program computes at a time, as Inductor's runtime chooses it."""
+    return min(max(block // 32, 4 if power_of_2(columns) <= 512 else 1), 16)
+
+
+def stages_of_loop(columns: int, block: int) -> int:
+    """Return how many rows of its block a program has on their way at most, as Inductor's runtime chooses it.
+
+    Of rows of more than 8192 elements, it has one fewer than this.
+    """
+    return min(max(block // rows_of_step(columns, block) // 4, 1), STAGES)
+
+
+def staged_bytes(columns: int, loads: Iterable[Loaded]) -> int:
+    """Return the shared memory of a program with rows on their way: Triton keeps all that is loaded in their loop."""
+    return (STAGES - 1) * power_of_2(columns) * sum(load.size for load in loads)
+
+
+def programs_at_once(columns: int, blocks: int, processors: int) -> float:
+    """Return how many programs a multiprocessor runs at a time, at most: no more than there are."""
+    return min(RESIDENT_WARPS // warps_of_row(columns), blocks / processors)
+
+
+def all_stay(at_once: float, staged: int, shared: int) -> bool:
+    """Return True if as many programs run at once although each takes `staged` bytes of shared memory.
+
+    Rows on their way hide what a load takes, and so do other programs.  Those that have to wait for the first to end
+    take as long again.
+    """
+    return at_once <= shared // (staged + RESERVED_BYTES)
+
+
+def too_few_loads(at_once: float, loads: Iterable[Loaded]) -> bool:
+    """Return True if what programs load for the row that each computes does not keep memory busy.
+
+    Not for short rows, of which a program computes several at a time: those of 96 to 192 columns (ConvNeXt) take 2 to
+    10% less with rows ahead for up to 119 bytes, the norms of q and k 6 to 12%.
+    """
+    return at_once * sum(load.size for load in loads) <= BYTES_ON_THEIR_WAY
+
+
+def mostly_rows(loads: Sequence[Loaded], rows: int = 1) -> bool:
+    """Return True if no more than three fifths of what is loaded for so many rows are parameters of the columns.
+
+    They are loaded once where no row is on its way and nothing is stored, and else with each row.  On an H100, a kernel
+    with 16 bytes of parameters to 4 of each row took 34.2 us with rows on their way and 16.6 without, one with 14 to 8
+    181 and 91; a kernel with 4 bytes to 3 took 16.3 us and 23.6.
+    """
+    of_rows = rows * sum(load.size for load in loads if load.of_row)
+    return 2 * sum(load.size for load in loads if not load.of_row) <= 3 * of_rows
+
+
+def loads_parameters_once(loads: Sequence[Loaded], columns: int, block: int) -> bool:
+    """Return True if a program keeps parameters that it would load with each of its steps over a block's rows.
+
+    Where they are most of what a step loads, and registers have room for them: on an H100, 32 bytes to 8 took 363 us
+    and 279 where loaded once, and 12 to 4 195 and 191.  Loaded once, 24 bytes to 16 took 199 us and 274, 2 to 6 117
+    and 138: registers that hold them are not there for rows.
+    """
+    parameters = sum(not load.of_row for load in loads)
+    registers = parameters * power_of_2(columns) // (32 * warps_of_row(columns))
+    return not mostly_rows(loads, rows_of_step(columns, block)) and registers <= PARAMETER_REGISTERS
+
+
+def lanes_differ(loads: Iterable[Loaded]) -> bool:
+    """Return True if nothing is loaded that is the same for all lanes of a row.
+
+    Copied ahead to shared memory, it is a transaction for each lane: a kernel of EVA02 with five such loads took 301 us
+    with rows on their way, and 30 without.
+    """
+    return all(load.of_column for load in loads)
