@@ -16,8 +16,8 @@ _LAYERS = ("num_hidden_layers", "n_layers", "n_layer", "num_layers")
 #: Layers that a model of transformers gets.
 _FEW = 2
 
-#: Classes of transformers that predict a next token.
-_DECODERS = ("ForCausalLM", "LMHeadModel")
+#: What classes of transformers read, by their heads; all others read tokens, and predict none.
+_KINDS = {"ForCausalLM": "decoder", "LMHeadModel": "decoder", "ForImageClassification": "image"}
 
 
 def asked_for(options: argparse.Namespace) -> list[Architecture]:
@@ -39,8 +39,7 @@ def named(name: str) -> Architecture:
     if library == "timm" and rest:
         return Architecture(name, "image", library, zoo.of_timm(rest))
     if library == "transformers" and head:
-        kind = "decoder" if head in _DECODERS else "encoder"
-        return Architecture(name, kind, library, partial(_by_default, stem, head))
+        return Architecture(name, _KINDS.get(head, "encoder"), library, partial(_by_default, stem, head))
     raise ValueError(f'"{name}" is neither of the zoo, nor timm/MODEL, nor transformers/STEM:HEAD')
 
 

@@ -19,7 +19,8 @@ def options(architectures: list[str], only: list[str]) -> argparse.Namespace:
 def test_names_stand_for_architectures_of_the_zoo_and_of_libraries():
     assert named("dit-xl") is zoo.VISION[-1]
     assert (named("timm/resnet10t").kind, named("timm/resnet10t").library) == ("image", "timm")
-    assert [named(f"transformers/{n}").kind for n in ("GPT2:LMHeadModel", "Bert:Model")] == ["decoder", "encoder"]
+    names = ("GPT2:LMHeadModel", "Bert:Model", "Dinov2:ForImageClassification")
+    assert [named(f"transformers/{name}").kind for name in names] == ["decoder", "encoder", "image"]
 
 
 @pytest.mark.parametrize("name", ["nothing", "timm/", "transformers/GPT2", "elsewhere/model"])
@@ -39,6 +40,13 @@ def test_a_model_of_transformers_has_two_layers_of_its_default_configuration():
     module = named("transformers/Bert:Model").outline(torch.bfloat16)
     assert len(module.encoder.layer) == module.config.num_hidden_layers == 2
     assert module.config.hidden_size == 768
+
+
+def test_images_of_transformers_have_the_size_of_the_configuration():
+    pytest.importorskip("transformers")
+    name = "transformers/Dinov2:ForImageClassification"
+    case = make_case(named(name), named(name).outline(torch.bfloat16), "vision", sizes=SMALL)
+    assert case.inputs[0].shape == (2, 3, 224, 224)
 
 
 def test_images_have_the_size_that_the_model_is_made_for():
