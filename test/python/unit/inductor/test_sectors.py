@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import pytest
+import sympy
 import torch
 from schedules import look_at_gpu_schedule
 
+from bridge import offline
+from bridge.backend import bridge
 from bridge.inductor import sectors
 
 ROWS, COLUMNS = 4096, 1024
@@ -40,6 +43,39 @@ def test_what_a_tile_has_no_neighbours_of_moves_with_its_sector(function, beside
 
     look_at_gpu_schedule(function, [torch.empty(ROWS, COLUMNS)], look)
     assert found == [beside]
+
+
+@pytest.mark.parametrize(
+    ("steps", "itemsize", "again"),
+    [
+        (((1, 1),), 4, 0),
+        (((1, 2),), 4, 0),  # one store is made of two
+        (((1, 3),), 4, 1000 * 4 * 2),
+        (((1, -6),), 2, 1000 * 2 * 5),
+        (((1, 8),), 4, 0),  # each is alone in its sector: `beside`
+        (((1, 3), (8, 1)), 4, 0),  # another loop of the tile has what is between
+    ],
+)
+def test_a_store_of_every_third_element_has_a_part_of_each_sector(steps, itemsize, again):
+    """Forces of atoms on each other: a kernel of 50 us in the place of two of 8 and 27 on an H100."""
+    store = sectors.Access("buf0", True, steps, sympy.Integer(0), 1000, itemsize)
+    assert store.in_parts == again
+    assert store._replace(stores=False).in_parts == 0
+
+
+def forces(places, mask):
+    apart = places[:, :, None] - places[:, None]
+    inverse = (1 / (apart.square().sum(-1) + 1e-3)) ** 3
+    return torch.where(mask, 4 * (inverse * inverse - inverse), 0.0).sum(-1)
+
+
+def test_coordinates_are_not_stored_one_by_one():
+    """The gradient has them side by side in its own kernel."""
+    inputs = [torch.zeros(64, 256, 3, requires_grad=True), torch.zeros(64, 256, 256, dtype=torch.bool)]
+    alone, ours = (
+        offline.compile_for_gpu(forces, inputs, compile_fx=compile_fx, backward=True) for compile_fx in (None, bridge)
+    )
+    assert ours.n_kernels == alone.n_kernels
 
 
 def test_rows_of_channels_are_far_apart_in_planes():
