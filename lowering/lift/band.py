@@ -34,6 +34,7 @@ from .lanes import (
     segment_length,
     stored_by_one_lane,
 )
+from .reduction_loops import reduced_beside_lanes, reduces, reduction_loops
 from .spread import spread_over_lanes
 
 #: A buffer: its name, and its strides in elements.
@@ -112,16 +113,16 @@ def lift_band(
     """
     names = [ir.StringAttr(n).value for n in ir.ArrayAttr(root.attributes["bridge.nodes"])]
     kernels = [ir.IntegerAttr(k).value for k in ir.ArrayAttr(root.attributes["bridge.kernels"])]
-    stores = _stores(root)
-    arguments = list(entry.arguments)
+    stores, arguments = _stores(root), list(entry.arguments)
     buffers = dict(zip(arguments, tables.buffers, strict=False))
     sizes = dict(zip(arguments[len(tables.buffers) :], tables.sizes, strict=True))
     by_node = {name: _stores_to(stores, stores_of[name], buffers) for name in names}
     _check_complete(by_node, stores_of, buffers)
-    nests = {name: _store_nest(name, own, tables) for name, own in by_node.items()}
+    beside = reduced_beside_lanes(stores)
+    nests = {name: _store_nest(name, own, tables, beside) for name, own in by_node.items()}
     # Found from the stores: code motion may have taken a reduction that no band variable touches out of the band.
     combinations = lane_combinations(root)
-    reductions = {loops[0] for s in stores if (loops := _reduction_loops([s]))}
+    reductions = {loops[0] for s in stores if (loops := reduction_loops([s], beside))}
     kept = {loop_around(combination) for combination in combinations if keeps_elements(combination)}
     kept |= set(spread_loops(root)) if ops_table.UNROLLED_REDUCTIONS in entry.owner.attributes else set()
     registers = row_registers(reductions | kept)
@@ -143,7 +144,7 @@ def lift_band(
         tables.seeds,
         compared,
         broadcasts,
-        chains=[chain for store in stores if (chain := _reduction_loops([store]))],
+        chains=[chain for store in stores if (chain := reduction_loops([store], beside))],
     )
     wide = spread_over_lanes(nests) if tables.simt_target and not reductions and not kept else nests
     nodes = [
@@ -169,9 +170,9 @@ def _broadcasts(
     return find_broadcasts(root, overwritten) if tables.simt_target else {}
 
 
-def _store_nest(name: str, stores: list[ir.Operation], tables: FunctionTables) -> StoreNest:
+def _store_nest(name: str, stores: list[ir.Operation], tables: FunctionTables, beside: set[ir.Operation]) -> StoreNest:
     """Return the loops around the stores of a node, which reduces nothing if Inductor's does not."""
-    nest = find_store_nest(name, stores, _reduction_loops(stores))
+    nest = find_store_nest(name, stores, reduction_loops(stores, beside))
     return stored_by_one_lane(nest) if name in tables.elementwise else nest
 
 
@@ -302,7 +303,7 @@ def _check_loops(name: str, stores: list[ir.Operation], nest: StoreNest, scope: 
     """Raise Unsupported for a node that a loop over the row cannot have, as a guarded store before its sum is there."""
     if any(depends_on(store.operands[0], scope.broadcasts) for store in stores):
         raise Unsupported(Reason.not_liftable, f"{name}: a row to broadcast segments of does not fit in registers")
-    if nest.reduction and any(nest.guards[store] and _reduces(store) for store in stores):
+    if nest.reduction and any(nest.guards[store] and reduces(store) for store in stores):
         raise Unsupported(Reason.not_liftable, f"{name}: a store under a guard of what may be reduced in a loop")
 
 
@@ -409,7 +410,7 @@ def _run(stores: list[ir.Operation], nest: StoreNest, environment: Environment, 
             lanes = _first_lanes(nest, evaluator, nest.guards[store]) if first is None else ""
             environment.ops.store(name, index, evaluator.guarded(store, value, masks, lanes))
             continue
-        write = environment.ops.store_reduction if nest.reduction and _reduces(store) else environment.ops.store
+        write = environment.ops.store_reduction if nest.reduction and reduces(store) else environment.ops.store
         write(name, index, value)
 
 
@@ -421,56 +422,6 @@ def _first_lanes(nest: StoreNest, evaluator: Evaluator, guards: Sequence[ir.Oper
     bound, is_equality = found[0]
     first = bound + evaluator.index(induction_variable(nest.lanes[0])) + 1
     return "" if is_equality or not first.is_Integer else f"{first}:{nest.count}"
-
-
-def _reduction_loops(stores: list[ir.Operation]) -> list[ir.Operation]:
-    """Return the loops of the reduction that the stored value depends on, outermost first; empty if there is none.
-
-    What the band iteration has reduced before all lanes have: a store in lanes does not reduce it.
-    """
-    for store in stores:
-        loop = _find_reduction(store.operands[0], set(), _band_around_lanes(store))
-        if loop is not None:
-            return _reduction_chain(loop)
-    return []
-
-
-def _band_around_lanes(store: ir.Operation) -> list[ir.Operation]:
-    """Return the loops of the band around a store in lanes; none around others."""
-    loops = loops_around(store)
-    band = [loop for loop in loops if "bridge.band" in loop.attributes]
-    return band if len(band) < len(loops) else []
-
-
-def _find_reduction(value: ir.Value, seen: set[ir.Value], outer: Sequence[ir.Operation] = ()) -> ir.Operation | None:
-    """Return a loop that a value depends on, and that stands right in none of `outer`; None if there is none."""
-    owner = value.owner
-    if isinstance(owner, ir.Block) or value in seen:
-        return None
-    seen.add(value)
-    operation = owner.operation if hasattr(owner, "operation") else owner
-    if operation.name == "affine.for":
-        return None if operation.parent.operation in outer else operation
-    for operand in operation.operands:
-        found = _find_reduction(operand, seen, outer)
-        if found is not None:
-            return found
-    return None
-
-
-def _reduction_chain(loop: ir.Operation) -> list[ir.Operation]:
-    """Return a loop and the loops inside it, outermost first."""
-    chain = [loop]
-    while True:
-        inner = [o.operation for o in chain[-1].regions[0].blocks[0].operations if o.operation.name == "affine.for"]
-        if not inner:
-            return chain
-        chain.append(inner[0])
-
-
-def _reduces(store: ir.Operation) -> bool:
-    """Return True if the stored value depends on a reduction."""
-    return _find_reduction(store.operands[0], set()) is not None
 
 
 def _extent(loop: ir.Operation, scope: _Scope) -> sympy.Expr:

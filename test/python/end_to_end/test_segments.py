@@ -84,6 +84,25 @@ def test_fewer_than_eight_segments_are_broadcast(function, shape, dtype):
     check(function, [torch.randn(shape, generator=torch.Generator().manual_seed(0)).to(dtype)], kernels=1)
 
 
+def sums_of_equal_elements(x, row):
+    """All elements of a segment are the row's sum, or all segments are the same row."""
+    total = wide(x).sigmoid().sum(-1, keepdim=True)
+    segments = [total[..., None] * s for s in (wide(x).new_ones(4, 16), wide(row)[:, None].expand(-1, 4, 16))]
+    return *(s.sum(-1) for s in segments), wide(x).softmax(-1) * total
+
+
+def test_each_segment_reduces_its_own_elements_where_all_segments_have_the_same():
+    check(sums_of_equal_elements, [torch.randn(3, 64), torch.randn(3, 16)], kernels=1)
+
+
+def sum_of_equal_elements(x):
+    return ((torch.nn.functional.softplus(x) + 1).log().sum() * x.new_ones(2, 15)).sum(1)
+
+
+def test_a_reduction_of_equal_elements_is_in_no_kernel_that_reduces_nothing():
+    check(sum_of_equal_elements, [torch.randn(4)], kernels=2)
+
+
 def groups_relative_to_the_peak(x):
     """Four groups of a row are normed, and then divided by the largest element, which Inductor finds in parts."""
     y = wide(x).unflatten(-1, (4, -1))

@@ -1,0 +1,83 @@
+"""Loops of reductions: found from the stores of what they reduce."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from bridge.affine.mlir_runtime import ir
+
+from .lanes import loops_around
+
+
+def reduced_beside_lanes(stores: Iterable[ir.Operation]) -> set[ir.Operation]:
+    """Return the loops whose results a band iteration stores outside of its lanes: all lanes have these."""
+    found: set[ir.Operation] = set()
+    for store in stores:
+        if not _is_in_lanes(store):
+            found |= _reductions(store.operands[0])
+    return found
+
+
+def reduction_loops(stores: Iterable[ir.Operation], beside: Collection[ir.Operation]) -> list[ir.Operation]:
+    """Return the loops of the reduction that the stored value depends on, outermost first; empty if there is none.
+
+    beside: what the band iteration has reduced before all lanes have; a store in lanes does not reduce it.  What code
+    motion has taken out of lanes that have the same elements is none of these: each of them reduces its own.
+    """
+    for store in stores:
+        loop = _find_reduction(store.operands[0], set(), beside if _is_in_lanes(store) else ())
+        if loop is not None:
+            return _chain(loop)
+    return []
+
+
+def reduces(store: ir.Operation) -> bool:
+    """Return True if the stored value depends on a reduction."""
+    return _find_reduction(store.operands[0], set(), ()) is not None
+
+
+def _is_in_lanes(store: ir.Operation) -> bool:
+    """Return True for a store in loops of a band and in others."""
+    in_band = ["bridge.band" in loop.attributes for loop in loops_around(store)]
+    return any(in_band) and not all(in_band)
+
+
+def _find_reduction(value: ir.Value, seen: set[ir.Value], beside: Collection[ir.Operation]) -> ir.Operation | None:
+    """Return a loop that a value depends on, and that is none of `beside`; None if there is none."""
+    operation = _operation(value)
+    if operation is None or value in seen:
+        return None
+    seen.add(value)
+    if operation.name == "affine.for":
+        return None if operation in beside else operation
+    for operand in operation.operands:
+        found = _find_reduction(operand, seen, beside)
+        if found is not None:
+            return found
+    return None
+
+
+def _reductions(value: ir.Value) -> set[ir.Operation]:
+    """Return all loops that a value depends on without one between."""
+    found: set[ir.Operation] = set()
+    while (loop := _find_reduction(value, set(), found)) is not None:
+        found.add(loop)
+    return found
+
+
+def _operation(value: ir.Value) -> ir.Operation | None:
+    """Return what computes a value; None for an argument."""
+    owner = value.owner
+    if isinstance(owner, ir.Block):
+        return None
+    return owner.operation if hasattr(owner, "operation") else owner
+
+
+def _chain(loop: ir.Operation) -> list[ir.Operation]:
+    """Return a loop and the loops inside it, outermost first."""
+    chain = [loop]
+    while True:
+        inner = [o.operation for o in chain[-1].regions[0].blocks[0].operations if o.operation.name == "affine.for"]
+        if not inner:
+            return chain
+        chain.append(inner[0])
