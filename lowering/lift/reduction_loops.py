@@ -27,7 +27,7 @@ def reduction_loops(stores: Iterable[ir.Operation], beside: Collection[ir.Operat
     for store in stores:
         loop = _find_reduction(store.operands[0], set(), beside if _is_in_lanes(store) else ())
         if loop is not None:
-            return _chain(loop)
+            return chain(loop)
     return []
 
 
@@ -73,11 +73,11 @@ def _operation(value: ir.Value) -> ir.Operation | None:
     return owner.operation if hasattr(owner, "operation") else owner
 
 
-def _chain(loop: ir.Operation) -> list[ir.Operation]:
+def chain(loop: ir.Operation) -> list[ir.Operation]:
     """Return a loop and the loops inside it, outermost first."""
-    chain = [loop]
+    loops = [loop]
     while True:
-        inner = [o.operation for o in chain[-1].regions[0].blocks[0].operations if o.operation.name == "affine.for"]
+        inner = [o.operation for o in loops[-1].regions[0].blocks[0].operations if o.operation.name == "affine.for"]
         if not inner:
-            return chain
-        chain.append(inner[0])
+            return loops
+        loops.append(inner[0])

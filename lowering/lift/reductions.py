@@ -7,6 +7,7 @@ for computing sample variances" (1979).
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from typing import TypeAlias
 
@@ -18,7 +19,9 @@ from bridge.affine import dtypes, ops_table
 from bridge.affine.mlir_runtime import ir
 from bridge.reasons import Reason, Unsupported
 
-from .environment import Ops, OpsValue, State, ValueEvaluator
+from .environment import Environment, Ops, OpsValue, State, ValueEvaluator
+from .lanes import known_extents
+from .reduction_loops import chain
 
 #: The values that one `bridge.combine` adds to the state.
 Step: TypeAlias = "list[ir.Value]"
@@ -29,6 +32,7 @@ StructuredLift: TypeAlias = "Callable[[ValueEvaluator, list[Step], ir.Operation]
 
 def lift_reduction(evaluator: ValueEvaluator, loop: ir.Operation, value: ir.Value) -> OpsValue:
     """Return the result of a loop with `iter_args` as `ops.reduction` over the loops' variables."""
+    _check_lanes(evaluator.env, loop)
     position = list(loop.results).index(value)
     innermost, position = _innermost(loop, position)
     yielded = list(terminator(innermost).operands)[position]
@@ -38,6 +42,17 @@ def lift_reduction(evaluator: ValueEvaluator, loop: ir.Operation, value: ir.Valu
         return _structured(evaluator, innermost, owner.operation if hasattr(owner, "operation") else owner, yielded)
     pieces = _pieces(yielded, innermost.regions[0].blocks[0].arguments[position + 1], name)
     return _single(evaluator, name, pieces, value)
+
+
+def _check_lanes(env: Environment, loop: ir.Operation) -> None:
+    """Raise Unsupported where a reduction is of more or fewer elements than the lanes have that it would be over."""
+    loops = chain(loop)
+    extents, lanes = known_extents(loops), env.segment or env.row
+    if not env.simt_target or lanes is None or len(extents) != len(loops):
+        return
+    count = math.prod(extents)
+    if lanes % count if env.once is not None else lanes != count:
+        raise Unsupported(Reason.not_liftable, f"a reduction of {count} elements over {lanes} lanes")
 
 
 def terminator(loop: ir.Operation) -> ir.Operation:

@@ -38,7 +38,26 @@ def test_pieces_are_combined_in_order_before_the_reduction():
 
 
 def test_a_segment_is_reduced_alone():
-    assert "bridge_segmented:sum:2, add(" in lifted(reduction(SUM_OF_PAIRS), segment=2)
+    assert "bridge_segmented:sum:4, add(" in lifted(reduction(SUM_OF_PAIRS), segment=4)
+
+
+AS_MANY = [{"row": 4}, {"segment": 4}, {"row": 8, "segment": 4}, {"row": 8, "once": 0}]
+
+
+@pytest.mark.parametrize("lanes", AS_MANY, ids=str)
+def test_lanes_reduce_as_many_elements_as_the_loop_has_iterations(lanes):
+    assert "sum" in lifted(reduction(SUM_OF_PAIRS), **lanes)
+
+
+OTHERS = [{"row": 8}, {"segment": 2}, {"row": 4, "segment": 8}, {"row": 6, "once": 0}]
+
+
+@pytest.mark.parametrize("lanes", OTHERS, ids=str)
+def test_more_or_fewer_lanes_than_iterations_reduce_something_else(lanes):
+    with pytest.raises(Unsupported, match="a reduction of 4 elements over") as refused:
+        lifted(reduction(SUM_OF_PAIRS), **lanes)
+    assert refused.value.reason is Reason.not_liftable
+    assert "sum" in lifted(reduction(SUM_OF_PAIRS), simt_target=False, **lanes)
 
 
 @pytest.mark.parametrize(
@@ -71,6 +90,6 @@ def test_moments_over_segments_are_refused():
       affine.yield %t#0, %t#1, %t#2 : f32, f32, f32"""
     assert lifted(reduction(body, 3)) == "reduction(torch.float32, torch.float32, welford_reduce, load(b0, 2*i0))"
     with pytest.raises(Unsupported, match="a merge of moments over segments"):
-        lifted(reduction(body, 3), segment=2)
+        lifted(reduction(body, 3), segment=4)
     with pytest.raises(Unsupported, match="a merge of moments over segments"):
         lifted(reduction(body, 3), once=sympy.Symbol("place"))
