@@ -125,8 +125,8 @@ def lift_band(
     reductions = {loops[0] for s in stores if (loops := reduction_loops([s], beside))}
     kept = {loop_around(combination) for combination in combinations if keeps_elements(combination)}
     kept |= set(spread_loops(root)) if ops_table.UNROLLED_REDUCTIONS in entry.owner.attributes else set()
-    registers = row_registers(reductions | kept)
-    row, once, broadcasts = _lanes_of_row(nests.values()), goes_once(root), _broadcasts(root, buffers, tables)
+    registers, row = row_registers(reductions | kept), _lanes_of_row(nests.values())
+    once, broadcasts = goes_once(root), _broadcasts(root, reductions, buffers, tables)
     in_registers = tables.simt_target and tables.keeps_row is not None and tables.keeps_row(registers)
     if in_registers and once and registers is not None and registers > LONGEST_IN_BLOCKS:
         in_registers = bool(kept or broadcasts) or any(_needs_registers(nest, row) for nest in nests.values())
@@ -163,11 +163,20 @@ def _state_registers(reductions: set[ir.Operation], kept: set[ir.Operation], com
 
 
 def _broadcasts(
-    root: ir.Operation, buffers: dict[ir.Value, StridedBuffer], tables: FunctionTables
+    root: ir.Operation,
+    reductions: set[ir.Operation],
+    buffers: dict[ir.Value, StridedBuffer],
+    tables: FunctionTables,
 ) -> dict[ir.Value, Broadcast]:
-    """Return the loads of what other lanes have reduced: none where there are no lanes."""
+    """Return the loads of what other lanes have: none where there are no lanes.
+
+    Unsupported where nothing is reduced: the lanes of a row may be in several programs then.
+    """
     overwritten = [memref for memref, (name, _) in buffers.items() if name in tables.new_contents]
-    return find_broadcasts(root, overwritten) if tables.simt_target else {}
+    found = find_broadcasts(root, overwritten) if tables.simt_target else {}
+    if found and not reductions:
+        raise Unsupported(Reason.not_liftable, "what another lane has is read in a row that nothing is reduced of")
+    return found
 
 
 def _store_nest(name: str, stores: list[ir.Operation], tables: FunctionTables, beside: set[ir.Operation]) -> StoreNest:

@@ -89,6 +89,13 @@ def a_part_of_a_cache(cache: Tensor, x: Tensor) -> Tensor:
     return cache.amax(-1)
 
 
+def differences_and_their_sum(x: Tensor, table: Tensor, weights: Tensor) -> Tensor:
+    """No loop reduces anything, as Inductor adds seven elements one by one: lanes cannot be told what others have."""
+    x[0] = weights[0]
+    x[1:] = table[(table.abs() * 2).long().clamp(max=6)].diff()
+    return (x * weights).sum()
+
+
 def _row(*extents: int) -> tuple[int, ...]:
     return extents or (ROWS, WIDTH)
 
@@ -117,6 +124,7 @@ PROGRAMS = [
     Program(rows_move, [_row(), _row()], 3),
     Program(twice, [_row(), _row()], 3),
     Program(a_part_of_a_cache, [_row(), _row()], 3),
+    Program(differences_and_their_sum, [_row(7), _row(7), _row(7)], 2),
 ]
 
 
