@@ -102,8 +102,8 @@ MUTANTS = [
         "short last row",
         "legality check",
         "bridge/affine/translate/access.py",
-        "        sizes[position] = sympy.Integer(-(-left // chain[position]))\n",
-        "        sizes[position] = sympy.Integer(-(-left // chain[position]) + 1)\n",
+        "        sizes[position] = _outer_size(left, chain[position], prover)\n",
+        "        sizes[position] = _outer_size(left, chain[position], prover) + 1\n",
     ),
     Mutant(
         "masked combiner",

@@ -166,85 +166,6 @@ def divide_constraint(expr: sympy.Expr, ranges: Ranges, known: Callable[[sympy.B
     return expr
 
 
-def whole_quotients(expr: sympy.Expr) -> sympy.Expr:
-    """Return an expression with multiples of a symbolic divisor taken out of quotients.
-
-    `(s*p + j) floordiv s` is `p + j floordiv s`, and `s*s floordiv s` is `s`; sympy does so for numbers only.
-    """
-
-    def taken_out(division: sympy.Expr) -> sympy.Expr:
-        """Return a quotient as the sum of what divides exactly and of the quotient of the rest."""
-        whole, rest = _whole_and_rest(*division.args)
-        return whole + FloorDiv(rest, division.args[1])
-
-    return expr.replace(lambda e: isinstance(e, FloorDiv) and not e.args[1].is_Integer, taken_out)
-
-
-def _whole_and_rest(value: sympy.Expr, divisor: sympy.Expr) -> tuple[sympy.Expr, sympy.Expr]:
-    """Return (quotient of the terms that a divisor divides exactly, sum of the other terms)."""
-    quotients = {term: exact_quotient(term, divisor) for term in sympy.Add.make_args(expand(value))}
-    whole = [quotient for quotient in quotients.values() if quotient is not None]
-    return sympy.Add(*whole), sympy.Add(*[term for term, quotient in quotients.items() if quotient is None])
-
-
-def drop_divisions(expr: sympy.Expr, ranges: Ranges, known: Callable[[sympy.Basic], bool]) -> sympy.Expr:
-    """Return an index without its divisions of what is smaller than the divisor.
-
-    For `p < 128*t`, `p mod 128*t` is `p`, and `p floordiv 128*t` is 0; `p + 128*t*q mod 128*t` is `p`, too.  By a
-    divisor that is symbolic no affine expression can divide; loops that were cut where indices divide them leave those
-    by numbers.
-    """
-
-    def below(value: sympy.Expr, divisor: sympy.Expr) -> bool:
-        """Return True if a value is proven to be at least 0, and below the divisor."""
-        span = bounds(value, ranges)
-        needed = () if span is None else (span[0], expand(divisor - 1 - span[1]))
-        return bool(needed) and all(bool(n >= 0) if n.is_Integer else known(sympy.Ge(n, 0)) for n in needed)
-
-    def quotient(value: sympy.Expr, divisor: sympy.Expr) -> sympy.Expr:
-        """Return a quotient without what is proven to be less than one."""
-        whole, rest = _whole_and_rest(value, divisor)
-        return whole + (ZERO if below(rest, divisor) else FloorDiv(rest, divisor))
-
-    def dropped(division: sympy.Expr) -> sympy.Expr:
-        """Return a quotient, or what a remainder is of, where that is proven to be it but for whole multiples."""
-        value, *by, divisor = division.args
-        if isinstance(division, FloorDiv):
-            return quotient(value, divisor)
-        whole = sympy.Mul(*by, divisor)
-        _, rest = _whole_and_rest(value, whole)
-        if not below(rest, whole):
-            return division
-        return rest if by in ([], [1]) else quotient(rest, by[0])
-
-    return expr.replace(lambda e: isinstance(e, (FloorDiv, ModularIndexing, Mod, PythonMod)), dropped)
-
-
-def solve_remainder(equation: sympy.Expr) -> tuple[sympy.Expr, int, int] | None:
-    """Return (variable, value, divisor) where an expression is zero exactly if variable = value modulo the divisor.
-
-    None of an expression that is no remainder by a number beside a number, or a remainder of several variables.
-
-    >>> i, j = sympy.symbols("bridge_iv0 bridge_iv1", integer=True)
-    >>> solve_remainder(3 - ModularIndexing(8 * i + j + 1, 1, 4))
-    (bridge_iv1, 2, 4)
-    """
-    remainders = equation.atoms(ModularIndexing, Mod, PythonMod)
-    if len(remainders) != 1:
-        return None
-    remainder = remainders.pop()
-    value, *by, divisor = remainder.args
-    others = (expand(remainder - equation), expand(remainder + equation))
-    wanted = next((other for other in others if other.is_Integer), None)
-    if wanted is None or by not in ([], [1]) or not divisor.is_Integer:
-        return None
-    _, rest = _whole_and_rest(value, divisor)
-    offset, variable = rest.as_coeff_Add()
-    if not variable.is_Symbol or not 0 <= wanted < divisor:
-        return None
-    return variable, int(wanted - offset) % int(divisor), int(divisor)
-
-
 def terms(expr: sympy.Expr) -> list[Term]:
     """Split into (coefficient, atom): atoms are variables or floordiv / mod of them, coefficients are sizes."""
     coefficients: dict[sympy.Expr, sympy.Expr] = {}
@@ -297,8 +218,8 @@ def _delinearise(
     found = {abs(c) for a in accesses if not a.is_dead for c, atom in a.terms if atom != 1}
     while True:
         chain = _stride_chain(found, prover, quotient)
-        sizes = [_outer_size(numel, chain[0]), *itertools.starmap(quotient, itertools.pairwise(chain))]
-        sizes = _sizes_of_last(numel, chain, sizes)
+        sizes = [_outer_size(numel, chain[0], prover), *itertools.starmap(quotient, itertools.pairwise(chain))]
+        sizes = _sizes_of_last(numel, chain, sizes, prover)
         view, culprit = _try_chain(View(buffer, chain, sizes), accesses, prover)
         if culprit <= 0:
             return view
@@ -351,30 +272,46 @@ def _try_chain(view: View, accesses: list[LinearAccess], prover: Prover) -> tupl
     return view, -1
 
 
-def _outer_size(numel: sympy.Expr, stride: sympy.Expr) -> sympy.Expr:
-    """Return numel / stride, rounded up where it is a number: the outermost extent takes no part in any address."""
+def _outer_size(numel: sympy.Expr, stride: sympy.Expr, prover: Prover) -> sympy.Expr:
+    """Return numel / stride, rounded up where that is known: the outermost extent takes no part in any address."""
     exact = exact_quotient(numel, stride)
     if exact is not None:
         return exact
+    whole = _rounded_up(numel, stride, prover)
+    if whole is not None:
+        return whole
     quotient = expand(sympy.cancel(numel / stride))
     constant = quotient.as_coeff_Add()[0]
     return quotient - constant + sympy.ceiling(constant)
 
 
-def _sizes_of_last(numel: sympy.Expr, chain: list[sympy.Expr], sizes: list[sympy.Expr]) -> list[sympy.Expr]:
-    """Return sizes of which the last index has all elements, where they are numbers.
+def _rounded_up(numel: sympy.Expr, stride: sympy.Expr, prover: Prover) -> sympy.Expr | None:
+    """Return how many strides a number of elements has that ends inside of the last; None where none is known to.
+
+    64 of 192 columns are `192*s*t - 128` elements, from the first to the last, if a batch has `t` rows of `s` tokens.
+    """
+    if stride.is_Integer:
+        return None
+    names = {division: sympy.Dummy() for division in (numel + stride).atoms(sympy.Function)}
+    found = {name: division for division, name in names.items()}
+    quotient, rest = (part.xreplace(found) for part in sympy.div(numel.xreplace(names), stride.xreplace(names)))
+    inside = prover.less_equal(rest, ZERO) and prover.less_equal(ONE - stride, rest)
+    return exact_quotient(quotient, ONE) if inside else None
+
+
+def _sizes_of_last(
+    numel: sympy.Expr, chain: list[sympy.Expr], sizes: list[sympy.Expr], prover: Prover
+) -> list[sympy.Expr]:
+    """Return sizes of which the last index has all elements, as far as these are known.
 
     A buffer may end inside of its last row, as columns of a wider one do: lanes without a guard would read behind it.
-    Sizes that are symbols no pass takes for known.
     """
     sizes, left = list(sizes), numel
     for position in range(1, len(sizes)):
         left = expand(left - (sizes[position - 1] - 1) * chain[position - 1])
-        if not (left.is_Integer and sizes[position].is_Integer and chain[position].is_Integer):
+        if prover.less_equal(sizes[position] * chain[position], left):
             break
-        if sizes[position] * chain[position] <= left:
-            break
-        sizes[position] = sympy.Integer(-(-left // chain[position]))
+        sizes[position] = _outer_size(left, chain[position], prover)
     return sizes
 
 

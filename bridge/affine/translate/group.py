@@ -17,8 +17,9 @@ from ...reasons import InvariantError, Reason, Unsupported
 from .. import dtypes
 from ..equalities import compared_loads, mark_compared_roundings
 from ..mlir_runtime import context, ir
-from .access import ZERO, LinearAccess, Prover, View, delinearise, drop_divisions, expand
+from .access import ZERO, LinearAccess, Prover, View, delinearise, expand
 from .affine_expr import SymbolTable
+from .divisions import drop_divisions
 from .elementwise import Elementwise
 from .emit import Memref, NestEmitter
 from .loops import Factors, NodeLoops, cut_rows, shared_loops

@@ -15,7 +15,8 @@ from dataclasses import dataclass, field, replace
 import sympy
 from torch.utils._sympy.functions import FloorDiv, Mod, ModularIndexing, PythonMod
 
-from .access import expand, whole_quotients
+from .access import expand
+from .divisions import whole_quotients
 
 #: The largest divisor whose remainders are looked at one by one.
 MAX_DIVISOR = 16

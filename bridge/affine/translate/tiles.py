@@ -22,7 +22,8 @@ from typing import NamedTuple
 import sympy
 
 from ... import inductor
-from .access import ONE, ZERO, Prover, drop_divisions, exact_quotient, expand, whole_quotients
+from .access import ONE, ZERO, Prover, exact_quotient, expand
+from .divisions import drop_divisions, whole_quotients
 from .loops import Factors, NodeLoops, digits
 from .trace import iteration_variable
 

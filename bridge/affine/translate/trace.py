@@ -17,7 +17,8 @@ import torch
 
 from ... import inductor
 from ...reasons import Reason, Unsupported
-from .access import LinearAccess, Ranges, bounds, divide_constraint, drop_divisions, expand, solve_remainder
+from .access import LinearAccess, Ranges, bounds, divide_constraint, expand
+from .divisions import drop_divisions, solve_remainder
 from .gather import Gather, Position, depends_on_data, make_gather, position_symbol
 from .loops import Factors, Sizes
 from .multiples import Multiples

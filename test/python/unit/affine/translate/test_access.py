@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import sympy
-from torch.utils._sympy.functions import FloorDiv, ModularIndexing, PythonMod
+from torch.utils._sympy.functions import FloorDiv, ModularIndexing
 
 from bridge.affine.translate.access import (
     LinearAccess,
@@ -13,10 +13,7 @@ from bridge.affine.translate.access import (
     bounds,
     delinearise,
     divide_constraint,
-    drop_divisions,
     exact_quotient,
-    solve_remainder,
-    whole_quotients,
 )
 from bridge.affine.translate.trace import NestTrace, guarded_ranges, iteration_variable
 from bridge.reasons import Reason, Unsupported
@@ -209,6 +206,37 @@ def test_columns_of_a_wider_buffer_end_inside_of_its_last_row(index, extents, nu
     assert view.sizes == sizes
 
 
+@pytest.mark.parametrize(
+    ("index", "extents", "numel", "sizes"),
+    [
+        (192 * (s1 * i + j) + 16 * k + r, {i: s0, j: s1, k: 4, r: 16}, 192 * s0 * s1 - 128, [s0, s1, 4, 16]),
+        ((s1 + 5) * i + j, {i: s0, j: s1}, (s1 + 5) * s0 - 5, [s0, s1]),
+        (4 * FloorDiv(s1, 2) * i + j, {i: s0, j: 2}, 4 * FloorDiv(s1, 2) * s0 - 2, [s0, 4 * FloorDiv(s1, 2) - 2]),
+    ],
+    ids=str,
+)
+def test_columns_of_a_wider_symbolic_buffer_had_no_number_of_rows(index, extents, numel, sizes):
+    """The last row of a batch is shorter than the stride of symbols: the number of rows was no whole one."""
+    one = access(sympy.expand(index), extents)
+    view = delinearise("buf0", [one], sympy.expand(numel), Prover(known_or_half, PROVER.hint))
+    assert view.sizes == [sympy.expand(size) for size in sizes]
+    for at in ({s0: 2, s1: 2}, {s0: 3, s1: 5}, {s0: 7, s1: 4}):
+        enumerate_access(view, one, at)
+
+
+def known_or_half(condition):
+    """Half of a size is one or more."""
+    half = sympy.Symbol("half", integer=True, positive=True)
+    return known(condition.replace(FloorDiv(s1, 2), half).subs(half, half + 1)) or known(condition)
+
+
+def test_rows_may_not_end_before_the_last_symbolic_one():
+    """A row that is missing is behind the end of the buffer."""
+    whole = {i: s0, j: s1, k: 16}
+    assert refused([access(192 * (s1 * i + j) + k, whole)], 192 * s0 * s1 - 192) == Reason.subscript_out_of_bounds
+    assert refused([access(192 * (s1 * i + j) + k, whole)], 192 * s0 * s1 - 177) == Reason.subscript_out_of_bounds
+
+
 def test_unrelated_symbolic_strides_are_one_dimension():
     """Neither of s0 and s1 divides the other, and the columns are not proven to stay in a row."""
     assert refused([access(s0 * i + j, {i: s1, j: s1})], s0 * s1) == Reason.subscript_out_of_bounds
@@ -398,93 +426,3 @@ def test_divided_constraint_admits_the_same_iterations():
                 assert (expr.subs(at) >= 0) == (divided.subs(at) >= 0)
     undecided = p * stride + 2 * j - stride
     assert divide_constraint(undecided, ranges, known) == undecided
-
-
-def test_remainders_of_what_is_smaller():
-    """Rows of a symbolic number of blocks, numbered by block and row: no remainder is left but by a number."""
-    ranges = {i: (sympy.Integer(0), s0 - 1), j: (sympy.Integer(0), sympy.Integer(127))}
-    row = 128 * i + j
-    assert drop_divisions(4096 * ModularIndexing(row, 1, 128 * s0) + k, ranges, known) == sympy.expand(4096 * row + k)
-    for kept in (ModularIndexing(row, 1, 127 * s0), ModularIndexing(row, 1, 64), FloorDiv(row, 3)):
-        assert drop_divisions(kept, ranges, known) == kept
-
-
-def test_quotients_of_what_is_below_their_divisor_are_zero():
-    """Rows that were cut where indices divide them: `row mod 128*s0 floordiv 2` needs the division by 2 alone."""
-    ranges = {i: (sympy.Integer(0), s0 - 1), j: (sympy.Integer(0), sympy.Integer(127))}
-    row = 128 * i + j
-    assert drop_divisions(FloorDiv(row, 128 * s0) + k, ranges, known) == k
-    assert drop_divisions(ModularIndexing(row, 2, 128 * s0), ranges, known) == FloorDiv(row, 2)
-    assert drop_divisions(ModularIndexing(j, 1, 128), ranges, known) == j
-    below_zero = FloorDiv(row - 1, 128 * s0)
-    assert drop_divisions(below_zero, ranges, known) == below_zero
-
-
-def test_multiples_of_a_symbolic_divisor_stayed_in_its_quotient():
-    """The head of an element, in a row that is cut into 4 heads of a symbolic length."""
-    ranges = {i: (sympy.Integer(0), sympy.Integer(3)), j: (sympy.Integer(0), s0 - 1)}
-    assert drop_divisions(FloorDiv(i * s0 + j, s0), ranges, known) == i
-    assert drop_divisions(ModularIndexing(i * s0 + j, s0, 4), ranges, known) == i
-    assert drop_divisions(FloorDiv(i * s0 + 2 * j, s0), ranges, known) == i + FloorDiv(2 * j, s0)
-
-
-def test_multiples_of_a_divisor_stayed_in_its_remainder():
-    """sympy takes them out of a sum, and not out of a product."""
-    ranges = {i: (sympy.Integer(0), sympy.Integer(3)), j: (sympy.Integer(0), s0 - 1)}
-    assert drop_divisions(ModularIndexing(4096 * i, 1, 4096), ranges, known) == 0
-    assert drop_divisions(ModularIndexing(i * s0 + j, 1, s0), ranges, known) == j
-    assert drop_divisions(ModularIndexing(2 * i * s0 + 2 * j, 2, s0), ranges, known) == j
-    for kept in (ModularIndexing(i * s0 + 2 * j, 1, s0), ModularIndexing(i * s0 + j - 1, 1, s0)):
-        assert drop_divisions(kept, ranges, known) == kept
-
-
-@pytest.mark.parametrize(
-    ("expr", "result"),
-    [
-        (FloorDiv(s0 * s0, s0), s0),
-        (FloorDiv(i, FloorDiv(s0 * s0, s0)), FloorDiv(i, s0)),
-        (FloorDiv(i * s0 * s0 + j + 1, s0), i * s0 + FloorDiv(j + 1, s0)),
-        (FloorDiv(j, s0), FloorDiv(j, s0)),
-        (FloorDiv(j, 2), FloorDiv(j, 2)),
-    ],
-    ids=str,
-)
-def test_whole_quotients(expr, result):
-    assert whole_quotients(expr) == result
-    at = {s0: 3, i: 2, j: 5}
-    assert expr.subs(at) == result.subs(at)
-
-
-@pytest.mark.parametrize(
-    ("equation", "solution"),
-    [
-        (ModularIndexing(i - 1, 1, 2), (i, 1, 2)),
-        (-ModularIndexing(i + 5, 1, 4), (i, 3, 4)),
-        (ModularIndexing(8 * i + j + 1, 1, 4) - 3, (j, 2, 4)),
-        (3 - PythonMod(j + 1, 4), (j, 2, 4)),
-    ],
-)
-def test_a_remainder_is_solved_for_its_variable(equation, solution):
-    """The solution holds for the same values as the equation."""
-    assert solve_remainder(equation) == solution
-    variable, value, divisor = solution
-    for at in range(2 * divisor):
-        assert (equation.xreplace({i: 3, j: 3} | {variable: at}) == 0) == (at % divisor == value)
-
-
-@pytest.mark.parametrize(
-    "equation",
-    [
-        i - 1,
-        ModularIndexing(i, 1, 4) - 4,
-        ModularIndexing(i, 1, 4) + j,
-        2 * ModularIndexing(i, 1, 4) - 2,
-        ModularIndexing(i, 2, 4),
-        ModularIndexing(i + j, 1, 4),
-        ModularIndexing(3 * i, 1, 4),
-        ModularIndexing(i, 1, s0),
-        ModularIndexing(i, 1, 4) - ModularIndexing(j, 1, 4),
-    ],
-)
-def test_other_equations_are_not_solved(equation):
-    assert solve_remainder(equation) is None
