@@ -9,6 +9,16 @@ from ...reasons import Reason, Unsupported
 from ..mlir_runtime import ir
 from .access import expand, is_iteration_atom
 
+#: Floor divisions and remainders.
+DIVISIONS = (FloorDiv, ModularIndexing, Mod, PythonMod)
+
+
+def check_divisors(expr: sympy.Expr) -> None:
+    """Raise Unsupported(non_affine_index) if something that varies with the iteration is divided by no number."""
+    for division in expr.atoms(*DIVISIONS):
+        if is_iteration_atom(division) and not all(d.is_Integer and d > 0 for d in division.args[1:]):
+            raise Unsupported(Reason.non_affine_index, f"{division} divides by what is no positive number")
+
 
 class SymbolTable:
     """Append size expressions as `index` arguments to the entry block of the function as they are met.
@@ -76,11 +86,10 @@ class AffineBuilder:
         """Convert a quotient or a remainder."""
         if not is_iteration_atom(expr):
             return self._symbol(expr)
-        if not isinstance(expr, (FloorDiv, Mod, PythonMod, ModularIndexing)):
+        if not isinstance(expr, DIVISIONS):
             raise Unsupported(Reason.non_affine_index, f"{expr} is not affine in the iteration variables")
+        check_divisors(expr)
         args = expr.args
-        if not all(d.is_Integer and d > 0 for d in args[1:]):
-            raise Unsupported(Reason.non_affine_index, f"{expr} divides by what is no positive number")
         if isinstance(expr, FloorDiv):
             return ir.AffineExpr.get_floor_div(self._convert(args[0]), int(args[1]))
         if isinstance(expr, (Mod, PythonMod)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,12 +18,12 @@ from .. import dtypes
 from ..equalities import compared_loads, mark_compared_roundings
 from ..mlir_runtime import context, ir
 from .access import ZERO, LinearAccess, Prover, View, delinearise, expand
-from .affine_expr import SymbolTable
+from .affine_expr import DIVISIONS, SymbolTable, check_divisors
 from .divisions import drop_divisions
 from .elementwise import Elementwise
 from .emit import Memref, NestEmitter
 from .loops import Factors, NodeLoops, cut_rows, shared_loops
-from .multiples import DIVISIONS, Multiples, find_multiples
+from .multiples import Multiples, find_multiples
 from .pieces import loops_in_pieces
 from .row_orders import OrderedLoops, loops_in_one_order
 from .tiles import loops_of_tiles
@@ -202,6 +202,7 @@ def translate_group(
     new_contents = _new_contents(traces)
     _share_unit_loop(traces)
     multiples = sources[0].multiples
+    _check_divisors(sources, traces, blame)
     memrefs = _memrefs(sources, traces, target, multiples, blame)
     with context(), ir.Location.name(name):
         module = ir.Module.create()
@@ -209,11 +210,8 @@ def translate_group(
         symbols = SymbolTable(function.regions[0].blocks[0])
         ops = Elementwise(target.rounds, target.emulates)
         for source, trace in zip(sources, traces, strict=True):
-            try:
+            with _blamed(blame, source.kernel):
                 _emit_nest(source, trace, NestEmitter(trace, memrefs, symbols, ops))
-            except Unsupported:
-                blame(source.kernel)
-                raise
         sizes = [multiples.restore(symbol) for symbol in symbols.values]
         _finish(function, _argument_labels(memrefs, sizes, target))
         if target.rounds:
@@ -224,6 +222,27 @@ def translate_group(
         memref.view.strides = [multiples.restore(stride) for stride in memref.view.strides]
     seeds = frozenset().union(*(trace.seeds for trace in traces))
     return Translation(module, traces, memrefs, sizes, multiples, keeps_roundings, new_contents, seeds)
+
+
+@contextlib.contextmanager
+def _blamed(blame: Callable[[int], None], kernel: int) -> Iterator[None]:
+    """Call `blame` with the number of a kernel where something refuses it."""
+    try:
+        yield
+    except Unsupported:
+        blame(kernel)
+        raise
+
+
+def _check_divisors(sources: list[NodeSource], traces: list[NestTrace], blame: Callable[[int], None]) -> None:
+    """Raise Unsupported, with the kernel blamed, for an index that divides by a symbol: no memref has it.
+
+    Such indices would leave buffers fewer dimensions, in which other kernels have symbolic strides.
+    """
+    for source, trace in zip(sources, traces, strict=True):
+        with _blamed(blame, source.kernel):
+            for index in (access.index for access in trace.accesses if not access.is_dead):
+                check_divisors(index)
 
 
 def _new_contents(traces: list[NestTrace]) -> dict[str, str]:

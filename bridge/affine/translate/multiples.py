@@ -13,15 +13,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 import sympy
-from torch.utils._sympy.functions import FloorDiv, Mod, ModularIndexing, PythonMod
+from torch.utils._sympy.functions import FloorDiv, Mod
 
 from .access import expand
+from .affine_expr import DIVISIONS
 from .divisions import whole_quotients
 
 #: The largest divisor whose remainders are looked at one by one.
 MAX_DIVISOR = 16
-
-DIVISIONS = (FloorDiv, ModularIndexing, Mod, PythonMod)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import sympy
 import torch
 from torch._inductor.loop_body import MemoryUsageType
 from torch._inductor.virtualized import V
-from torch.utils._sympy.functions import ModularIndexing
+from torch.utils._sympy.functions import FloorDiv, ModularIndexing
 from translated import ROWS
 
 from bridge.affine.translate.group import (
@@ -20,6 +20,7 @@ from bridge.affine.translate.group import (
     translate_group,
     with_shared_loops,
 )
+from bridge.reasons import Unsupported
 
 pytestmark = pytest.mark.usefixtures("graph")
 
@@ -68,3 +69,28 @@ def test_a_remainder_by_a_symbol_hid_how_loops_step():
     ]
     for _, choice in with_shared_loops(sources):
         assert choice.loops == [[count], [256, 8]]
+
+
+def test_rows_were_blamed_for_the_divisions_of_sums_of_columns():
+    """Parts of all rows of a batch divide by its symbols, and no memref with rows and tokens has their elements."""
+    count, tokens = (sympy.Symbol(name, integer=True, positive=True) for name in ("s0", "s1"))
+    part = FloorDiv(count * tokens + 8, 9)
+
+    def rows(indices, _):
+        ops = V.get_ops_handler()
+        ops.store("out", tokens * indices[0] + indices[1], ops.load("in0", tokens * indices[0] + indices[1]))
+
+    def parts(indices, _):
+        ops = V.get_ops_handler()
+        row = ModularIndexing(indices[0] * part + indices[1], 1, count * tokens)
+        ops.store("in1", indices[0] * part + indices[1], ops.load("out", row))
+
+    sources = [
+        NodeSource("op0", rows, ([count, tokens], []), 0),
+        NodeSource("op1", parts, ([sympy.Integer(9), part], []), 1),
+    ]
+    blamed: list[int] = []
+    target = GroupTarget(lambda name: torch.float32, lambda name: count * tokens, make_prover(), True)
+    with pytest.raises(Unsupported, match="divides by what is no positive number"):
+        translate_group("group", sources, trace_group(sources), target, blamed.append)
+    assert blamed == [1]
