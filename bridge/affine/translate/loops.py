@@ -14,6 +14,7 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 import sympy
 
@@ -24,6 +25,9 @@ Sizes = tuple[list[sympy.Expr], list[sympy.Expr]]
 
 #: For every loop of a node the extents of the loops that take its place.
 Factors = list[list[sympy.Expr]]
+
+#: The iterations of one loop or several in each other, and those of all that are inside of them.
+_Place: TypeAlias = tuple[sympy.Expr, sympy.Expr]
 
 #: The most parts that a row of symbolic length is cut into.
 MAX_PARTS = 16
@@ -254,6 +258,46 @@ def cut_rows(nodes: list[Factors], interleaved: bool = False) -> list[Factors]:
     symbolic = {extent for node in nodes for part in node for extent in part if not extent.is_Integer}
     parts = {extent: _parts(extent, symbolic)[:: -1 if interleaved else 1] for extent in symbolic}
     return [[_cut(loops, parts, first=not n) for n, loops in enumerate(node)] for node in nodes]
+
+
+def cut_in_place(nodes: list[Factors]) -> list[Factors]:
+    """Split every symbolic product of loops that another node has in its place, with as many elements inside of them.
+
+    Rows and columns of an image may be one loop of a node beside two of another, whatever is outside of them.
+
+    >>> h, w = sympy.symbols("h w", integer=True, positive=True)
+    >>> cut_in_place([[[8], [4], [h * w]], [[32], [h], [w]]])
+    [[[8], [4], [h, w]], [[32], [h], [w]]]
+    """
+    finest = dict(sorted((run for node in nodes for run in _runs(node)), key=lambda run: len(run[1])))
+    return [
+        [
+            list(itertools.chain(*(finest.get(place, [extent]) for extent, place in zip(part, own, strict=True))))
+            for part, own in zip(node, _places(node), strict=True)
+        ]
+        for node in nodes
+    ]
+
+
+def _runs(node: Factors) -> list[tuple[_Place, list[sympy.Expr]]]:
+    """Return the loops of a node that are in each other, two or more of a symbolic number of iterations, by place."""
+    loops, runs = list(itertools.chain(*node)), []
+    for start, end in itertools.combinations(range(len(loops) + 1), 2):
+        place = _place(loops[start:end], loops[end:])
+        if end - start > 1 and not place[0].is_Integer:
+            runs.append((place, loops[start:end]))
+    return runs
+
+
+def _places(node: Factors) -> list[list[_Place]]:
+    """Return the place of each loop of a node."""
+    loops = list(itertools.chain(*node))
+    places = (_place([extent], loops[number + 1 :]) for number, extent in enumerate(loops))
+    return [list(itertools.islice(places, len(part))) for part in node]
+
+
+def _place(loops: list[sympy.Expr], inside: list[sympy.Expr]) -> _Place:
+    return sympy.expand(math.prod(loops)), sympy.expand(math.prod(inside))
 
 
 def _parts(extent: sympy.Expr, symbolic: set[sympy.Expr]) -> list[sympy.Expr]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import pytest
@@ -9,7 +10,7 @@ import sympy
 from sympy import Symbol
 from torch.utils._sympy.functions import FloorDiv, ModularIndexing
 
-from bridge.affine.translate.loops import NodeLoops, cut_rows, shared_loops
+from bridge.affine.translate.loops import NodeLoops, cut_in_place, cut_rows, shared_loops
 
 
 class TestCutRows:
@@ -200,3 +201,27 @@ class TestRepeated:
     @pytest.mark.parametrize("cut, extent, buffer", [({2}, 48, "sum"), (set(), 32, "sum"), ({2}, 32, "another")])
     def test_other_loops_stay(self, cut, extent, buffer):
         assert self.first_choice(self.copies(cut, extent, buffer)) == [[8], [extent], [64]]
+
+
+class TestCutInPlace:
+    h, w, n = (Symbol(name, integer=True, positive=True) for name in ("h", "w", "n"))
+
+    def test_pixels_of_a_channel_were_other_loops_than_rows_and_columns(self):
+        """Groups of channels beside all channels: no loops of one node are those of the other cut further."""
+        groups, rows = [[2], [8], [8], [self.h * self.w]], [[2], [64], [self.h], [self.w]]
+        assert cut_in_place([groups, rows]) == [[[2], [8], [8], [self.h, self.w]], rows]
+
+    def test_in_the_finest_loops(self):
+        whole = [[self.n * self.h * self.w]]
+        nodes = [whole, [[self.n], [self.h * self.w]], [[self.n], [self.h, self.w]]]
+        assert [list(itertools.chain(*node)) for node in cut_in_place(nodes)] == 3 * [[self.n, self.h, self.w]]
+
+    @pytest.mark.parametrize("inside", [[[8]], [[w]], [[h * w]]])
+    def test_loops_in_other_places_stay(self, inside):
+        nodes = [[[2], [self.h * self.w]], [[2], [self.h], [self.w], *inside]]
+        assert cut_in_place(nodes) == nodes
+
+    def test_numbers_stay(self):
+        """The passes find those by themselves."""
+        nodes = [[[self.n], [sympy.Integer(64)]], [[self.n], *([extent] for extent in numbers(8, 8))]]
+        assert cut_in_place(nodes) == nodes
