@@ -150,9 +150,8 @@ def _as_cut(node: Node) -> Slice | None:
         return None
     (last,) = cut
     dim = graphs.tensor(source).dim() - 1 - last
-    whole = graphs.tensor(source).shape[dim]
-    bounds = (-amounts[2 * last], whole + amounts[2 * last + 1], 1)
-    return Slice(node, source, dim, bounds) if isinstance(whole, int) else None
+    bounds = (-amounts[2 * last], amounts[2 * last + 1] or None, 1)  # Negative ends are counted from the last one.
+    return Slice(node, source, dim, bounds)
 
 
 def _depends_on_strides(node: Node) -> bool:

@@ -88,16 +88,20 @@ def _through_pointwise(node: Node, dim: int) -> Move | None:
 def _through_padding(node: Node, dim: int, start: int | None, length: graphs.Size) -> Move | None:
     """Have a slice along a padded dimension be another padding of what is padded."""
     padding = _padding(node, dim)
-    if padding is None or start is None or not isinstance(length, int):
+    if padding is None or start is None:
         return None
     source, pads = padding
     own = graphs.tensor(source).shape[dim]
-    if not isinstance(own, int):
+    more = graphs.difference(length, own)
+    if more is None:
         return None
     before = pads.amounts[_first_amount(node, dim)] - start
-    after = length - own - before
+    after = more - before
     cut_off = max(0, -before) + max(0, -after)
-    return Move(((source, None),), pads=_padded(node, pads, dim, (before, after))) if cut_off < own else None
+    # What cuts off more than there is would be no padding; what is known to leave nothing needs none of its input.
+    if not graphs.known(cut_off <= own) or graphs.known(cut_off >= own):
+        return None
+    return Move(((source, None),), pads=_padded(node, pads, dim, (before, after)))
 
 
 def _first_amount(node: Node, dim: int) -> int:

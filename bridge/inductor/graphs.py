@@ -403,7 +403,13 @@ def reduces_all_seen(node: Node) -> bool:
 
 
 def _expression(size: Size) -> sympy.Expr:
-    return size.node.expr if isinstance(size, torch.SymInt) else sympy.Integer(size)
+    return size.node.expr if isinstance(size, torch.SymInt) else sympy.sympify(size)
+
+
+def difference(one: Size, other: Size) -> int | None:
+    """Return by how much a size is larger than another where that is one number for all sizes; else None."""
+    found = sympy.expand(_expression(one) - _expression(other))
+    return int(found) if found.is_Integer else None
 
 
 def keeps_dimensions(node: Node) -> bool:

@@ -123,6 +123,13 @@ def gradients_of_shifted_rows(x, residual, weight, w):
     return F.pad(sum(shifted[1:], shifted[0]), (0, 0, -3, 0)) + residual
 
 
+def gradients_of_symbolic_rows(x, residual, weight, w):
+    """Their sizes were no numbers, and so was how many are behind a shift; two are there, if any are several."""
+    zeros, rows = x.new_zeros(x.shape[0], x.shape[1] + 2, D), x.shape[1]
+    shifted = [zeros.slice_scatter(x * weight * n, 1, n, rows + n) for n in range(3)]
+    return F.pad(sum(shifted[1:], shifted[0]), (0, 0, -2, 0)) + residual
+
+
 def windows_of_padded_rows(x, residual, weight, w):
     """The last rows of a sum of two paddings, of which the one has a constant there."""
     both = F.pad(x, (0, 0, 2, 1), value=3.0) + F.pad(residual, (0, 0, 3, 0))
@@ -148,12 +155,15 @@ def test_is_shrunk_with_the_same_values(function):
     torch.testing.assert_close(module(*inputs()), function(*inputs()))
 
 
-@pytest.mark.parametrize("function", [second_to_last, class_token, transposed], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "function", [second_to_last, class_token, transposed, gradients_of_symbolic_rows], ids=lambda f: f.__name__
+)
 def test_symbolic_sizes(function):
     module, lines, _ = traced(function, inputs(), dynamic=True)
     assert len(lines) == 1
-    other = drawn((3, 9, D), (3, 9, D), (D,), (D, N))
-    torch.testing.assert_close(module(*other), function(*other))
+    for sizes in ((3, 9), (5, 2), (2, 64)):
+        other = drawn((*sizes, D), (*sizes, D), (D,), (D, N))
+        torch.testing.assert_close(module(*other), function(*other))
 
 
 def test_the_gradients_of_shifted_rows_are_one_kernel():

@@ -6,6 +6,7 @@ import pytest
 import sympy
 import torch
 from torch.fx import Graph, Node
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.fx.node import map_arg
 
 from bridge.graph_passes.slice_propagation import Move, Pads, move
@@ -68,6 +69,19 @@ def test_a_slice_of_what_is_padded_is_another_padding(traced):
     assert move(padded, 1, 1, 8) is None, "nothing of the input is in the slice"
     assert move(padded, 1, 4) is None, "it is not known where the slice begins"
     assert move(padded, 1, sympy.Symbol("n"), 1) is None
+
+
+def test_a_slice_of_a_symbolic_number_of_padded_rows_is_another_padding(traced):
+    """As many rows as are padded, and a number of them more: sizes are two or more."""
+    rows = ShapeEnv().create_unbacked_symint()
+    torch._check(rows >= 2)
+    x = traced.tensor("x", rows, 4)
+    padded = traced.graph.call_function(aten.constant_pad_nd.default, (x, [0, 0, 2, 0], 3.0))
+    padded.meta["val"] = torch.empty((rows + 2, 4), device="meta")
+    assert move(padded, 0, rows, 1) == Move(((x, None),), pads=Pads((0, 0, 1, -1), 3.0))
+    assert move(padded, 0, rows, 4) == Move(((x, None),), pads=Pads((0, 0, -2, 2), 3.0)), "all may be cut off"
+    assert move(padded, 0, rows, 5) is None, "there may be less than is cut off"
+    assert move(padded, 0, 2 * rows, 1) is None
 
 
 def test_a_slice_of_rows_scattered_into_a_constant_is_a_padding(traced):
