@@ -49,6 +49,43 @@ def test_a_backward_has_as_few_kernels_as_for_one_number_of_rows(name, kernels):
     assert decisions()
 
 
+def short_convolution(x, taps, weight):
+    before, after, rows = x.chunk(3, -1)
+    tokens, padded = x.shape[1], torch.nn.functional.pad(before * rows, (0, 0, 2, 0))
+    shifted = padded[:, :tokens] * taps[0] + padded[:, 1 : tokens + 1] * taps[1] + padded[:, 2 : tokens + 2] * taps[2]
+    return rms(after * shifted, weight)
+
+
+def modulated_groups(x, scale, weight, bias):
+    y = torch.nn.functional.group_norm(x, 8, weight, bias)
+    return torch.nn.functional.silu(y * (1 + scale[..., None, None]))
+
+
+@pytest.mark.parametrize(
+    ("function", "shapes"),
+    [
+        (short_convolution, [(31, 34, 1536), (3, 512), (512,)]),
+        (modulated_groups, [(2, 64, 30, 33), (2, 64), (64,), (64,)]),
+    ],
+)
+def test_two_symbols_kept_more_kernels_than_numbers(function, shapes):
+    """Of a batch and its tokens, or of rows and columns of pixels.
+
+    Sums of columns blamed the kernels of their rows, and paddings were stored; pixels were other loops for a group of
+    channels than for each of them.
+    """
+    found = []
+    for dynamic in (False, True):
+        inputs = [torch.randn(shape, dtype=torch.bfloat16).requires_grad_() for shape in shapes]
+        if dynamic and len(shapes[0]) == 4:
+            torch._dynamo.mark_dynamic(inputs[0], 3)
+        compile_fx = functools.partial(backend, options={"strict": True, "training": True})
+        kernels = [int(count(code)) for code in graphs(function, inputs, compile_fx, dynamic)]
+        found.append(sum(kernels))
+    numbers, symbolic = found
+    assert symbolic <= numbers
+
+
 @pytest.fixture
 def one_stage(few_processors, as_if_large, monkeypatch):
     """The same, where Inductor splits no sum."""
