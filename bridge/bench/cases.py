@@ -220,7 +220,13 @@ def _image_shape(module: nn.Module, sizes: Sizes) -> tuple[int, int, int, int]:
         return sizes.images, 3, *image
     if hasattr(module, "pretrained_cfg"):
         return sizes.images, *module.pretrained_cfg["input_size"]
-    return sizes.images, 3, *(module.config.image_size,) * 2
+    return sizes.images, 3, *_sides(module.config)
+
+
+def _sides(config: Any) -> tuple[int, ...]:
+    """Return (height, width) of the images that a model of transformers is made for: one number, or two."""
+    size = config.image_size if hasattr(config, "image_size") else config.vision_config.image_size
+    return (size, size) if isinstance(size, int) else tuple(size)
 
 
 def _noise(module: nn.Module, shape: tuple[int, ...]) -> torch.Tensor:

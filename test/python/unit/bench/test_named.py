@@ -42,10 +42,12 @@ def test_a_model_of_transformers_has_two_layers_of_its_default_configuration():
     assert module.config.hidden_size == 768
 
 
-def test_images_of_transformers_have_the_size_of_the_configuration():
+@pytest.mark.parametrize("stem", ["Dinov2", "PvtV2", "Siglip"])
+def test_images_of_transformers_have_the_size_of_the_configuration(stem):
+    """One says it with one number, one with two, and one of its part for images."""
     pytest.importorskip("transformers")
-    name = "transformers/Dinov2:ForImageClassification"
-    case = make_case(named(name), named(name).outline(torch.bfloat16), "vision", sizes=SMALL)
+    architecture = named(f"transformers/{stem}:ForImageClassification")
+    case = make_case(architecture, architecture.outline(torch.bfloat16), "vision", sizes=SMALL)
     assert case.inputs[0].shape == (2, 3, 224, 224)
 
 
