@@ -194,7 +194,8 @@ class ColumnMixin(TritonKernel):
         before = len(self.loads._lines)
         loaded = super().load(name, index)
         of = {tree.is_reduction for tree in self.range_trees if set(tree.var_list) & index.free_symbols}
-        if False not in of and not self.is_indirect_indexing(index) and "xmask" not in loaded.mask_vars:
+        masks = getattr(loaded, "mask_vars", ["xmask"])
+        if False not in of and not self.is_indirect_indexing(index) and "xmask" not in masks:
             self.bridge_parameters.extend(self.loads._lines[before:])
         # Under a mask of all lanes, each of them loads the element of its row.
         if True in of or list(getattr(loaded, "shape", None) or ()) == self.dense_size_list():
