@@ -223,10 +223,11 @@ def _image_shape(module: nn.Module, sizes: Sizes) -> tuple[int, int, int, int]:
     return sizes.images, 3, *_sides(module.config)
 
 
-def _sides(config: Any) -> tuple[int, ...]:
+def _sides(config: Any) -> tuple[int, int]:
     """Return (height, width) of the images that a model of transformers is made for: one number, or two."""
     size = config.image_size if hasattr(config, "image_size") else config.vision_config.image_size
-    return (size, size) if isinstance(size, int) else tuple(size)
+    height, width = (size, size) if isinstance(size, int) else size
+    return height, width
 
 
 def _noise(module: nn.Module, shape: tuple[int, ...]) -> torch.Tensor:
