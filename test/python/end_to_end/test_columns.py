@@ -8,6 +8,7 @@ import pytest
 import torch
 from column_tests import decisions
 from functions import norm
+from torch._inductor.utils import run_and_get_code
 from training import PATTERNS, adaln_residual, adaln_residual_images, count, graphs
 
 import bridge
@@ -143,6 +144,30 @@ def test_numbers_of_blocks_that_the_rows_do_not_fill(few_processors, rows, colum
         found = gradients(torch.compile(adaln_residual, backend="bridge", dynamic=False, options=options), inputs)
     assert len(decisions()) == 1
     for one, other in zip(found, exact, strict=True):
+        torch.testing.assert_close(one.double(), other, rtol=1e-5, atol=1e-5)
+
+
+def standardised(x, centre, spread, *others):
+    """Store a row beside a sum of its columns, and load seven parameters for each of them."""
+    slope, shift, weight, bias, share = others
+    h = (x - centre) / (spread * spread + 1).sqrt()
+    return torch.softmax(h * slope + shift, -1) * weight + bias, (h * share).sum(0)
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(75, 24), (96, 32)])
+def test_parameters_that_are_loaded_once_are_the_same_for_all_rows(few_processors, rows, columns):
+    """Also where a program has other rows than a block, and lanes without a column."""
+    generator = torch.Generator().manual_seed(0)
+    inputs = [torch.randn(shape, generator=generator) for shape in [(rows, columns), *[(columns,)] * 7]]
+    torch._dynamo.reset()
+    options = {"strict": True, "force_fusion": True}
+    compiled = torch.compile(standardised, backend="bridge", dynamic=False, options=options)
+    with interpreter(), torch.no_grad():
+        found, (code,) = run_and_get_code(compiled, *inputs)
+    assert len(decisions()) == 1, bridge.report()
+    once, _, with_rows = code.partition("for _ in tl.range(")
+    assert (once.count("tl.load("), with_rows.partition("tl.store(ws_ptr")[0].count("tl.load(")) == (7, 1)
+    for one, other in zip(found, standardised(*(tensor.double() for tensor in inputs)), strict=True):
         torch.testing.assert_close(one.double(), other, rtol=1e-5, atol=1e-5)
 
 
