@@ -1,4 +1,4 @@
-"""Loops of reductions: found from the stores of what they reduce."""
+"""Find loops of reductions, from the stores of what they reduce."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the loop over a block's rows loads, and when: with each row, before the rows that it computes, or once.
+"""Say what the loop over a block's rows loads, and when: with each row, before the rows that it computes, or once.
 
 A program of a kernel of rows and columns has a block of rows. Inductor's runtime chooses how many of them it computes
 at a time, and how many it has on their way.

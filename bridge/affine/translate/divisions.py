@@ -1,4 +1,4 @@
-"""Divisions in indices: exact ones by symbols, and those of what is smaller, go away; remainders are solved."""
+"""Take divisions out of indices: exact ones by symbols, and those of what is smaller; solve remainders."""
 
 from __future__ import annotations
 
