@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import sympy
-from torch.utils._sympy.functions import FloorDiv, Mod, ModularIndexing, PythonMod
+from torch.utils._sympy.functions import FloorDiv, Mod, PythonMod
 
 from ...reasons import Reason, Unsupported
 from ..mlir_runtime import ir
 from .access import expand, is_iteration_atom
-
-#: Floor divisions and remainders.
-DIVISIONS = (FloorDiv, ModularIndexing, Mod, PythonMod)
+from .divisions import DIVISIONS
 
 
 def check_divisors(expr: sympy.Expr) -> None:
     """Raise Unsupported(non_affine_index) if something that varies with the iteration is divided by no number."""
-    for division in expr.atoms(*DIVISIONS):
-        if is_iteration_atom(division) and not all(d.is_Integer and d > 0 for d in division.args[1:]):
-            raise Unsupported(Reason.non_affine_index, f"{division} divides by what is no positive number")
+    for division in filter(is_iteration_atom, expr.atoms(*DIVISIONS)):
+        _check_divisor(division)
+
+
+def _check_divisor(division: sympy.Expr) -> None:
+    if not all(d.is_Integer and d > 0 for d in division.args[1:]):
+        raise Unsupported(Reason.non_affine_index, f"{division} divides by what is no positive number")
 
 
 class SymbolTable:
@@ -88,7 +90,7 @@ class AffineBuilder:
             return self._symbol(expr)
         if not isinstance(expr, DIVISIONS):
             raise Unsupported(Reason.non_affine_index, f"{expr} is not affine in the iteration variables")
-        check_divisors(expr)
+        _check_divisor(expr)
         args = expr.args
         if isinstance(expr, FloorDiv):
             return ir.AffineExpr.get_floor_div(self._convert(args[0]), int(args[1]))

@@ -9,6 +9,9 @@ from torch.utils._sympy.functions import FloorDiv, Mod, ModularIndexing, PythonM
 
 from .access import ZERO, Ranges, bounds, exact_quotient, expand
 
+#: Floor divisions and remainders.
+DIVISIONS = (FloorDiv, ModularIndexing, Mod, PythonMod)
+
 
 def whole_quotients(expr: sympy.Expr) -> sympy.Expr:
     """Return an expression with multiples of a symbolic divisor taken out of quotients.
@@ -61,7 +64,7 @@ def drop_divisions(expr: sympy.Expr, ranges: Ranges, known: Callable[[sympy.Basi
             return division
         return rest if by in ([], [1]) else quotient(rest, by[0])
 
-    return expr.replace(lambda e: isinstance(e, (FloorDiv, ModularIndexing, Mod, PythonMod)), dropped)
+    return expr.replace(lambda e: isinstance(e, DIVISIONS), dropped)
 
 
 def solve_remainder(equation: sympy.Expr) -> tuple[sympy.Expr, int, int] | None:
@@ -73,7 +76,7 @@ def solve_remainder(equation: sympy.Expr) -> tuple[sympy.Expr, int, int] | None:
     >>> solve_remainder(3 - ModularIndexing(8 * i + j + 1, 1, 4))
     (bridge_iv1, 2, 4)
     """
-    remainders = equation.atoms(ModularIndexing, Mod, PythonMod)
+    remainders = equation.atoms(*DIVISIONS[1:])
     if len(remainders) != 1:
         return None
     remainder = remainders.pop()

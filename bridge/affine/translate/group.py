@@ -18,8 +18,8 @@ from .. import dtypes
 from ..equalities import compared_loads, mark_compared_roundings
 from ..mlir_runtime import context, ir
 from .access import ZERO, LinearAccess, Prover, View, delinearise, expand
-from .affine_expr import DIVISIONS, SymbolTable, check_divisors
-from .divisions import drop_divisions
+from .affine_expr import SymbolTable, check_divisors
+from .divisions import DIVISIONS, drop_divisions
 from .elementwise import Elementwise
 from .emit import Memref, NestEmitter
 from .loops import Factors, NodeLoops, cut_in_place, cut_rows, shared_loops

@@ -16,8 +16,7 @@ import sympy
 from torch.utils._sympy.functions import FloorDiv, Mod
 
 from .access import expand
-from .affine_expr import DIVISIONS
-from .divisions import whole_quotients
+from .divisions import DIVISIONS, whole_quotients
 
 #: The largest divisor whose remainders are looked at one by one.
 MAX_DIVISOR = 16
