@@ -17,7 +17,7 @@ from ..inductor.columns import ColumnSum
 from ..inductor.protocols import Kernel, LoopNode
 from ..inductor.sizes import Extent, divided_up, of_each
 from ..lowering.lift.times import bytes_in_cache
-from ..lowering.triton.column_loads import rows_of_step, stages_of_loop, warps_of_row
+from ..lowering.triton.column_loads import columns_of_thread, rows_of_step, stages_of_loop, warps_of_row
 from ..lowering.triton.columns import MOST_PARTS, SUM_ELEMENTS, sum_block
 from ..lowering.triton.profitability import (
     ELEMENTS_OF_THREAD,
@@ -148,7 +148,7 @@ def fastest_first(tile: Tile, blocks: Sequence[int], processors: int) -> list[in
     sums than others; those whose registers spill are left out, if there are others.
     """
     work, fewest = _work(tile.kernels, tile), rows_of_step(tile.width, SMALLEST_BLOCK)
-    elements = power_of_2(tile.width) / (32 * warps_of_row(tile.width))
+    elements = columns_of_thread(tile.width)
     steps = {block: rows_of_step(tile.width, block) for block in blocks}
     cost = partial(_cost_with_parts, tile, work, processors)
     few, most = (max(limit / (work.registers * elements), fewest) for limit in (MOST_THREAD_REGISTERS, MOST_REGISTERS))
@@ -312,7 +312,7 @@ def _work(kernels: Sequence[Kernel], tile: Tile) -> Work:
 def _scattered(nodes: Sequence[LoopNode], tile: Tile) -> float:
     """Return the instructions that could be executed for an element while scattered accesses are answered."""
     step = rows_of_step(tile.width, SMALLEST_BLOCK)
-    beside = min(step * power_of_2(tile.width) / (32 * warps_of_row(tile.width)), ELEMENTS_OF_THREAD)
+    beside = min(step * columns_of_thread(tile.width), ELEMENTS_OF_THREAD)
     bodies = [inductor.node_body(node) for node in nodes if not sums.is_column_part(node)]
     bodies += [one.tile for one in tile.sums if any(one.part is node for node in nodes)]
     return inductor.instructions_along_rows(bodies, tile.rows, tile.columns, beside, step)

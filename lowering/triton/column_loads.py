@@ -42,6 +42,11 @@ def warps_of_row(columns: int) -> int:
     return min(max(power_of_2(columns) // 256, 1), 8)
 
 
+def columns_of_thread(columns: int) -> float:
+    """Return how many elements of a row a thread of its program has."""
+    return power_of_2(columns) / (32 * warps_of_row(columns))
+
+
 def rows_of_step(columns: int, block: int) -> int:
     """Return how many rows of its block a program computes at a time, as Inductor's runtime chooses it."""
     return min(max(block // 32, 4 if power_of_2(columns) <= 512 else 1), 16)
@@ -102,7 +107,7 @@ def loads_parameters_once(loads: Sequence[Loaded], columns: int, block: int) -> 
     and 138: registers that hold them are not there for rows.
     """
     parameters = sum(not load.of_row for load in loads)
-    registers = parameters * power_of_2(columns) // (32 * warps_of_row(columns))
+    registers = int(parameters * columns_of_thread(columns))
     return not mostly_rows(loads, rows_of_step(columns, block)) and registers <= PARAMETER_REGISTERS
 
 
