@@ -210,6 +210,14 @@ def meant_rounding() -> dict[str, ir.Attribute]:
     return {ROUNDING_MODE: ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 0)}
 
 
+def defining_operation(value: ir.Value) -> ir.Operation | None:
+    """Return the operation that computes a value; None for an argument of a block."""
+    owner = value.owner
+    if isinstance(owner, ir.Block):
+        return None
+    return owner.operation if hasattr(owner, "operation") else owner
+
+
 def induction_variable(loop: ir.Operation) -> ir.Value:
     """Return the induction variable of a loop."""
     return loop.regions[0].blocks[0].arguments[0]

@@ -113,16 +113,16 @@ def lift_band(
     """
     names = [ir.StringAttr(n).value for n in ir.ArrayAttr(root.attributes["bridge.nodes"])]
     kernels = [ir.IntegerAttr(k).value for k in ir.ArrayAttr(root.attributes["bridge.kernels"])]
-    stores, arguments = _stores(root), list(entry.arguments)
-    buffers = dict(zip(arguments, tables.buffers, strict=False))
-    sizes = dict(zip(arguments[len(tables.buffers) :], tables.sizes, strict=True))
+    stores = _stores(root)
+    buffers, sizes = _arguments(entry, tables)
     by_node = {name: _stores_to(stores, stores_of[name], buffers) for name in names}
     _check_complete(by_node, stores_of, buffers)
     beside = reduced_beside_lanes(stores)
     nests = {name: _store_nest(name, own, tables, beside) for name, own in by_node.items()}
     # Found from the stores: code motion may have taken a reduction that no band variable touches out of the band.
     combinations = lane_combinations(root)
-    reductions = {loops[0] for s in stores if (loops := reduction_loops([s], beside))}
+    chains = [chain for store in stores if (chain := reduction_loops([store], beside))]
+    reductions = {chain[0] for chain in chains}
     kept = {loop_around(combination) for combination in combinations if keeps_elements(combination)}
     kept |= set(spread_loops(root)) if ops_table.UNROLLED_REDUCTIONS in entry.owner.attributes else set()
     registers, row = row_registers(reductions | kept), _lanes_of_row(nests.values())
@@ -144,7 +144,7 @@ def lift_band(
         tables.seeds,
         compared,
         broadcasts,
-        chains=[chain for store in stores if (chain := reduction_loops([store], beside))],
+        chains=chains,
     )
     wide = spread_over_lanes(nests) if tables.simt_target and not reductions and not kept else nests
     nodes = [
@@ -154,6 +154,15 @@ def lift_band(
     for name in names:
         _check_one_place(name, by_node[name], scope)
     return LiftedBand(nodes, kernels, registers, in_registers, _state_registers(reductions, kept, combinations), once)
+
+
+def _arguments(
+    entry: ir.Block, tables: FunctionTables
+) -> tuple[dict[ir.Value, StridedBuffer], dict[ir.Value, sympy.Expr]]:
+    """Return (the buffers, the sizes) that the arguments of a function are."""
+    arguments = list(entry.arguments)
+    buffers = dict(zip(arguments, tables.buffers, strict=False))
+    return buffers, dict(zip(arguments[len(tables.buffers) :], tables.sizes, strict=True))
 
 
 def _state_registers(reductions: set[ir.Operation], kept: set[ir.Operation], combinations: list[ir.Operation]) -> int:

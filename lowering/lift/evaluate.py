@@ -24,7 +24,7 @@ import torch
 from bridge import inductor
 from bridge.affine import dtypes, ops_table
 from bridge.affine.equalities import stores_where_read
-from bridge.affine.mlir_runtime import ir
+from bridge.affine.mlir_runtime import defining_operation, ir
 from bridge.reasons import Reason, Unsupported
 
 from .environment import Environment, OpsValue
@@ -454,10 +454,10 @@ def _unextended(value: ir.Value) -> ir.Value:
 
 def _owner(value: ir.Value) -> ir.Operation:
     """Return the defining operation of a value; Unsupported(not_liftable) for an argument of a block."""
-    owner = value.owner
-    if isinstance(owner, ir.Block):
+    operation = defining_operation(value)
+    if operation is None:
         raise Unsupported(Reason.not_liftable, "a value carried by a loop is used outside its combiner")
-    return owner.operation if hasattr(owner, "operation") else owner
+    return operation
 
 
 def _loads_stored(value: ir.Value) -> bool:

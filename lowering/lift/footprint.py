@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from bridge.affine import dtypes
-from bridge.affine.mlir_runtime import ir
+from bridge.affine.mlir_runtime import defining_operation, ir
 
 from ..triton.profitability import MAX_ROW_REGISTERS, power_of_2
 from .broadcasts import depends_on
@@ -169,6 +169,5 @@ def _origin(value: ir.Value, variables: dict[ir.Value, str]) -> tuple[str, bool]
     """Return (how a value is computed, whether from variables of the loops)."""
     if value in variables:
         return variables[value], True
-    if isinstance(value.owner, ir.Block):
-        return value.get_name(), False
-    return _place(value.owner.operation if hasattr(value.owner, "operation") else value.owner, variables)
+    operation = defining_operation(value)
+    return (value.get_name(), False) if operation is None else _place(operation, variables)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from bridge.affine.mlir_runtime import ir
+from bridge.affine.mlir_runtime import defining_operation, ir
 
 from .lanes import loops_around
 
@@ -44,7 +44,7 @@ def _is_in_lanes(store: ir.Operation) -> bool:
 
 def _find_reduction(value: ir.Value, seen: set[ir.Value], beside: Collection[ir.Operation]) -> ir.Operation | None:
     """Return a loop that a value depends on, and that is none of `beside`; None if there is none."""
-    operation = _operation(value)
+    operation = defining_operation(value)
     if operation is None or value in seen:
         return None
     seen.add(value)
@@ -63,14 +63,6 @@ def _reductions(value: ir.Value) -> set[ir.Operation]:
     while (loop := _find_reduction(value, set(), found)) is not None:
         found.add(loop)
     return found
-
-
-def _operation(value: ir.Value) -> ir.Operation | None:
-    """Return what computes a value; None for an argument."""
-    owner = value.owner
-    if isinstance(owner, ir.Block):
-        return None
-    return owner.operation if hasattr(owner, "operation") else owner
 
 
 def chain(loop: ir.Operation) -> list[ir.Operation]:

@@ -16,7 +16,7 @@ import torch
 
 from bridge import inductor
 from bridge.affine import dtypes, ops_table
-from bridge.affine.mlir_runtime import ir
+from bridge.affine.mlir_runtime import defining_operation, ir
 from bridge.reasons import Reason, Unsupported
 
 from .environment import Environment, Ops, OpsValue, State, ValueEvaluator
@@ -36,10 +36,10 @@ def lift_reduction(evaluator: ValueEvaluator, loop: ir.Operation, value: ir.Valu
     position = list(loop.results).index(value)
     innermost, position = _innermost(loop, position)
     yielded = list(terminator(innermost).operands)[position]
-    owner = yielded.owner
-    name = getattr(owner, "name", None)
-    if name == "bridge.combine":
-        return _structured(evaluator, innermost, owner.operation if hasattr(owner, "operation") else owner, yielded)
+    owner = defining_operation(yielded)
+    if owner is not None and owner.name == "bridge.combine":
+        return _structured(evaluator, innermost, owner, yielded)
+    name = None if owner is None else owner.name
     pieces = _pieces(yielded, innermost.regions[0].blocks[0].arguments[position + 1], name)
     return _single(evaluator, name, pieces, value)
 
@@ -64,10 +64,10 @@ def _innermost(loop: ir.Operation, position: int) -> tuple[ir.Operation, int]:
     """Follow the yields inward while a loop yields another loop's result."""
     while True:
         yielded = list(terminator(loop).operands)[position]
-        owner = yielded.owner
-        if getattr(owner, "name", None) != "affine.for":
+        inner = defining_operation(yielded)
+        if inner is None or inner.name != "affine.for":
             return loop, position
-        loop = owner.operation if hasattr(owner, "operation") else owner
+        loop = inner
         position = list(loop.results).index(yielded)
 
 
@@ -138,10 +138,10 @@ def _combine_chain(combine: ir.Operation, innermost: ir.Operation) -> list[Step]
         steps.append(operands[half:])
         if operands[0] in arguments:
             return steps[::-1]
-        owner = operands[0].owner
-        if isinstance(owner, ir.Block) or owner.name != "bridge.combine":
+        owner = defining_operation(operands[0])
+        if owner is None or owner.name != "bridge.combine":
             raise Unsupported(Reason.not_liftable, "the loop carries more than one kind of combination")
-        combine = owner.operation if hasattr(owner, "operation") else owner
+        combine = owner
 
 
 def _welford(evaluator: ValueEvaluator, steps: list[Step], innermost: ir.Operation) -> OpsValue:

@@ -11,7 +11,7 @@ import torch
 
 from bridge import inductor
 from bridge.affine import dtypes
-from bridge.affine.mlir_runtime import ir
+from bridge.affine.mlir_runtime import defining_operation, ir
 from bridge.reasons import Reason, Unsupported
 
 from .environment import Ops, OpsValue, State, ValueEvaluator
@@ -49,11 +49,11 @@ def _states(combine: ir.Operation, kind: str, dtype: torch.dtype) -> list[Step]:
 
 def _step_of_same_kind(state: Step, combine: ir.Operation) -> ir.Operation | None:
     """Return the `bridge.combine` whose results are a state, if it combines as another one does."""
-    owner = state[0].owner
-    if isinstance(owner, ir.Block) or owner.name != "bridge.combine":
+    owner = defining_operation(state[0])
+    if owner is None or owner.name != "bridge.combine":
         return None
     same = owner.attributes["kind"] == combine.attributes["kind"] and list(owner.results) == state
-    return (owner.operation if hasattr(owner, "operation") else owner) if same else None
+    return owner if same else None
 
 
 def _is_empty(state: Step, kind: str, dtype: torch.dtype) -> bool:
