@@ -48,7 +48,7 @@ def running_statistics(x: Tensor, mean: Tensor, variance: Tensor) -> Tensor:
 
 
 def waits_for_what_it_does_not_read(x: Tensor, y: Tensor) -> Tensor:
-    """What overwrites y comes after x, which was made of y, and reads only its sum."""
+    """Overwrite y after x, which was made of y, and read only the sum of x."""
     x.mul_(torch.sigmoid(y))
     return y.add_(x.sum(-1, keepdim=True))
 

@@ -104,7 +104,7 @@ def expanded(x, residual, weight, w):
 
 
 def of_a_shared_sum(x, residual, weight, w):
-    """As in a model: the sum is read before, and a library call lies between."""
+    """Read the sum before, and call a library between, as a model does."""
     x = x + rms(x + residual, weight) @ w @ w.T
     return rms(x, weight)[:, -1] @ w
 

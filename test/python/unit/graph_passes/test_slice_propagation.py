@@ -72,7 +72,7 @@ def test_a_slice_of_what_is_padded_is_another_padding(traced):
 
 
 def test_a_slice_of_a_symbolic_number_of_padded_rows_is_another_padding(traced):
-    """As many rows as are padded, and a number of them more: sizes are two or more."""
+    """Have as many rows as are padded, and a number of them more: sizes are two or more."""
     rows = ShapeEnv().create_unbacked_symint()
     torch._check(rows >= 2)
     x = traced.tensor("x", rows, 4)

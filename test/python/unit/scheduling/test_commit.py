@@ -123,7 +123,7 @@ def test_a_row_that_would_be_read_again_does_not_pay(log, registers, in_register
 @pytest.mark.parametrize("resized", [False, True])
 @pytest.mark.parametrize("checks_gain", [False, True])
 def test_the_whole_graphs_memory_is_asked_where_buffers_have_other_sizes(monkeypatch, resized, checks_gain):
-    """Whether a gain is asked is another question, and was answered by the same field."""
+    """Keep apart whether a gain is asked, which the same field had answered."""
     asked = []
     room = SimpleNamespace(most=8, check=lambda *_: asked.append("kernels"), check_all=lambda *_: asked.append("all"))
     monkeypatch.setattr("bridge.scheduling.commit.codegen.replace_kernels", lambda scheduler, given, *_: given)

@@ -358,7 +358,7 @@ def test_dead_access_is_nowhere():
 
 
 def test_one_index_under_two_guards_is_two_accesses():
-    """What a guard proves must not serve the access that it does not guard."""
+    """Keep what a guard proves from the access that it does not guard."""
     guarded, free = access(8 * i + j - 4, {i: 4, j: 12}, [j - 4]), access(8 * i + j - 4, {i: 4, j: 4}, [i - 1])
     view = delinearise("buf0", [guarded, free], sympy.Integer(32), PROVER)
     assert view.subscripts[guarded] == [i, j - 4]

@@ -48,7 +48,7 @@ def test_a_node_without_iteration_variables_gives_all_a_unit_loop():
 
 
 def test_a_remainder_by_a_symbol_hid_how_loops_step():
-    """What goes over pairs goes over 8 of each block of 16 that another has, whose rows are one loop."""
+    """Go over pairs as 8 of each block of 16 that another node has, whose rows are one loop."""
     count = sympy.Symbol("s0", integer=True, positive=True)
     rows, element = sympy.symbols("p0 p1", integer=True, nonnegative=True)
 
