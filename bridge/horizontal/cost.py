@@ -35,6 +35,10 @@ FRESH_BYTES = 32 << 20
 #: its warps at a time: on an H100, RoPE of 16 MB beside a norm gained 1 us, of 66 MB lost 0.6 us, of 260 MB 8 us.
 MIXED_BYTES = 32 << 20
 
+#: Bytes that a reduction of rows as long as a symbol says may move in a launch with others: Inductor tries several
+#: blocks for it alone, and a common launch has one.  On an H200 norms of heads with RoPE of 66 MB took 405 us with a
+#: copy, and 230 without (docs/results.md).
+TRIED_BYTES = 8 << 20
 
 #: Bytes that memory moves while a GPU begins and ends one warp of a program: on an H100 131,072 programs of 1024
 #: elements, in the 16 warps of a longer row beside them and not in 4, took 183 us longer, and two times 12,288 programs
@@ -53,7 +57,8 @@ ROW_OF_WARP, MOST_WARPS, PROGRAM = 256, 16, 1024
 class Part:
     """Hold a kernel, or an earlier launch of several, that may become a part of a launch.
 
-    moved: bytes by buffer; reduces: whether it reduces; rows: how many it reduces; row: their elements.
+    moved: bytes by buffer; reduces: whether it reduces; rows: how many it reduces; row: their elements; symbolic: if a
+    symbol says how many these are.
     """
 
     kernel: Kernel
@@ -61,6 +66,7 @@ class Part:
     reduces: bool
     rows: int = 1
     row: int = 1
+    symbolic: bool = False
 
     @property
     def total(self) -> int:
@@ -88,7 +94,8 @@ def measure(kernel: Kernel) -> Part:
     nodes = [node for part in inductor.launch_parts(kernel) for node in inductor.loop_nodes(part)]
     reduced = [sizes for sizes in map(inductor.node_sizes, nodes) if sizes[1]]
     rows, row = max(((_product(outer), _product(inner)) for outer, inner in reduced), default=(1, 1))
-    return Part(kernel, inductor.bytes_touched(kernel), inductor.reduces(kernel), rows, row)
+    symbolic = any(getattr(size, "free_symbols", None) for _, inner in reduced for size in inner)
+    return Part(kernel, inductor.bytes_touched(kernel), inductor.reduces(kernel), rows, row, symbolic)
 
 
 def _product(sizes: list[sympy.Expr]) -> int:
@@ -97,14 +104,11 @@ def _product(sizes: list[sympy.Expr]) -> int:
 
 def choose_worthwhile(parts: list[Part]) -> list[Part]:
     """Return the parts that gain by a common launch; Unsupported, with the numbers, if there are no two."""
-    near = [p for p in parts if not (p.reduces and _needs_many_rows(p.kernel))]
+    tried = [p for p in parts if p.reduces and p.symbolic and p.total > TRIED_BYTES]
+    near = [p for p in parts if p not in tried and not (p.reduces and _needs_many_rows(p.kernel))]
     reduces = any(part.reduces for part in near)
     chosen = [p for p in near if p.reduces or not reduces or p.total <= MIXED_BYTES]
-    chosen = [
-        p
-        for p in chosen
-        if p.total <= LARGE_BYTES or any(share_input(p.kernel, o.kernel) for o in chosen if o is not p)
-    ]
+    chosen = [p for p in chosen if p.total <= LARGE_BYTES or any(_share_much(p, o) for o in chosen if o is not p)]
     warps = max((part.warps for part in chosen if part.reduces), default=1)
     chosen = [part for part in chosen if not (part.reduces and _is_slowed(part, warps))]
     if len(chosen) < 2:
@@ -142,6 +146,12 @@ def describe_launch(parts: list[Part]) -> str:
 def share_input(one: Kernel, other: Kernel) -> bool:
     """Return True if both read a common buffer."""
     return bool(inductor.inputs_read(one) & inductor.inputs_read(other))
+
+
+def _share_much(one: Part, other: Part) -> bool:
+    """Return True if a fourth of what a kernel moves, at least, is read by another one, too: a scalar is not."""
+    common = inductor.inputs_read(one.kernel) & inductor.inputs_read(other.kernel)
+    return sum(one.moved.get(name, 0) for name in common) * 4 >= one.total
 
 
 def _list(parts: list[Part]) -> str:
