@@ -75,7 +75,7 @@ def _same_places(one: GroupedSum, node: LoopNode) -> bool:
     return any(
         tiles.places(body, name, *extents, one.loops) & tiles.places(other, name, *extents)
         for name in inductor.buffers_read(one.node) & used
-        if inductor.size_hint(inductor.buffer_numel(name)) >= inductor.size_hint(one.rows) * one.columns
+        if _is_of_size(name, inductor.size_hint(one.rows) * one.columns)
     )
 
 
@@ -122,7 +122,8 @@ def stages_of(kernel: Kernel, rows: Extent, columns: int) -> Stages | None:
     if find_obstacle(kernel) is not None:
         return None
     nodes = inductor.loop_nodes(kernel)
-    sums = [one for node in nodes for one in _of_numbers(node) if (one.rows, one.columns) == (rows, columns)]
+    known = [one for node in nodes for one in _of_numbers(node) if (one.rows, one.columns) == (rows, columns)]
+    sums = [one for one in known if _is_along_columns(one)]
     waiting = set().union(*(inductor.buffers_made(one.node) for one in sums))
     before: list[LoopNode] = []
     after: list[LoopNode] = []
@@ -132,6 +133,20 @@ def stages_of(kernel: Kernel, rows: Extent, columns: int) -> Stages | None:
         (before if in_tile else after).append(node)
         waiting |= set() if in_tile else inductor.buffers_made(node)
     return Stages(kernel, sums, before, after) if sums else None
+
+
+def _is_along_columns(one: GroupedSum) -> bool:
+    """Return True if neighbours of the columns of a sum are neighbours in memory, in a buffer of the tile's size.
+
+    What is reduced along the rows of a square has as many rows and columns the other way around.
+    """
+    body, size = inductor.node_body(one.node), inductor.size_hint(one.rows) * one.columns
+    large = {name for name in inductor.buffers_read(one.node) if _is_of_size(name, size)}
+    return any(tiles.places(body, name, one.rows, one.columns, one.loops) for name in large)
+
+
+def _is_of_size(name: str, elements: int) -> bool:
+    return inductor.size_hint(inductor.buffer_numel(name)) >= elements
 
 
 def _of_numbers(node: LoopNode) -> list[GroupedSum]:

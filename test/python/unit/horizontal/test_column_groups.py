@@ -73,6 +73,18 @@ def test_a_kernel_of_a_sum_alone_leaves_its_second_stage():
     look(of_the_same_rows, check)
 
 
+def test_extremes_of_rows_of_squares_are_none_of_columns():
+    """Chamfer distances: both kernels have 2048 elements for each of 16 * 2048 results; of one they are far apart."""
+    seen = []
+
+    def find(schedule):
+        found = [kernel for kernel in schedule if stages_of(kernel, 16 * 2048, 2048) is not None]
+        seen.append((len(schedule), [tiles_of_groups(kernel, schedule) for kernel in found]))
+
+    look_at_gpu_schedule(lambda x: (x.amin(-1), x.amin(-2)), [torch.empty(16, 2048, 2048)], find)
+    assert seen == [(2, [[(16 * 2048, 2048)]])]
+
+
 def test_both_stages_are_in_the_place_of_the_kernel():
     def check(schedule, found):
         (kernel,) = found
