@@ -33,6 +33,7 @@ torch._inductor.codecache
 torch._inductor.codegen.common
     CSE.generate(self, buffer, expr, *, bounds=, write=, assignment=, dtype=, shape=)
     CSE.newvar(self, bounds=, dtype=, shape=)
+    CSE.try_get(self, cache_key)
     CSEVariable: dtype shape
     DeferredLine(name, line)
     IndentedBuffer._lines
@@ -81,9 +82,9 @@ torch._inductor.codegen.simd_kernel_features
 torch._inductor.codegen.triton
     FixedTritonConfig(config)
     IndexingOptions.mask_vars
-    TritonKernel: _load_mask args body compute cse features inside_reduction loads min_elem_per_thread num_load
-        num_reduction num_store persistent_reduction post_loop_combine post_loop_store range_tree_nodes range_trees
-        stores tiling_scores
+    TritonKernel: _load_mask _load_other args body compute cse features inside_reduction loads min_elem_per_thread
+        num_load num_reduction num_store persistent_reduction post_loop_combine post_loop_store range_tree_nodes
+        range_trees stores tiling_scores
     -2.11: TritonKernel(tiling, min_elem_per_thread=, optimize_mask=, fixed_config=, hint_override=,
         is_combo_kernel=, **kwargs)
     2.13-: TritonKernel(tiling, min_elem_per_thread=, optimize_mask=, fixed_config=, hint_override=,
@@ -343,7 +344,7 @@ torch._inductor.utils
     reduction_num_outputs(reduction_type)
 torch._inductor.virtualized
     ops
-    V: choices debug fake_mode get_ops_handler graph local_buffer_context set_extern_kernel_nodes
+    V: choices debug fake_mode get_ops_handler graph kernel local_buffer_context set_extern_kernel_nodes
         set_graph_handler set_kernel_handler set_ops_handler
 torch._ops
     HigherOrderOperator

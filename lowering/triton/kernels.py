@@ -17,6 +17,7 @@ from ...inductor.layouts import buffer_dtype, buffer_numel
 from ...inductor.schedule import offset_in_storage, storage_of, written_storage
 from .loop_indices import LoopIndexMixin
 from .random_numbers import drawing_alike
+from .reused_loads import ReusedLoadMixin, noting_conjunctions
 from .row_tails import RowTailMixin
 from .strided_access import WIDE_LANE, LaneVariable, StridedPair, find_strided_pair
 
@@ -34,8 +35,8 @@ def lane_kernel(base: Any) -> type:
 
     The random number of a seed and an offset is the same in all of them.
     """
-    mixins = LoopIndexMixin, RowTailMixin, LaneMixin, StridedAccessMixin
-    return type("LaneKernel", (*mixins, base), {"overrides": drawing_alike(base.overrides)})
+    mixins = LoopIndexMixin, ReusedLoadMixin, RowTailMixin, LaneMixin, StridedAccessMixin
+    return type("LaneKernel", (*mixins, base), {"overrides": noting_conjunctions(drawing_alike(base.overrides))})
 
 
 def persistent_kernel(kernel: type, names: Iterable[str]) -> type:

@@ -66,7 +66,7 @@ class RowTailMixin(TritonKernel):
         if lanes is None:
             return
         guarded = hasattr(value, "bridge_lanes")
-        mine = RowPart(name, index, value, lanes, guarded and _is_shared(value), lines[-1])
+        mine = RowPart(name, index, value, lanes, guarded and is_shared(value), lines[-1])
         if other is not None and other.line is lines[before - 1] and self._store_row(other, mine):
             return
         if not guarded or mine.shared:
@@ -123,7 +123,7 @@ def _address(part: RowPart) -> sympy.Expr:
     return part.index + offset_in_storage(part.name)
 
 
-def _is_shared(value: CSEVariable) -> bool:
+def is_shared(value: CSEVariable) -> bool:
     """Return True if all lanes of a row have the same value."""
     shape = value.shape
     return shape is not None and (len(shape) == 0 or str(shape[-1]) == "1")
