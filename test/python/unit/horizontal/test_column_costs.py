@@ -82,13 +82,13 @@ def fastest(monkeypatch, one, work):
 @pytest.mark.parametrize(("columns", "sums", "best"), [(1024, 1, 8), (1024, 3, 16), (4096, 1, 16), (4096, 3, 16)])
 def test_few_programs_have_short_blocks_unless_what_they_leave_takes_longer(monkeypatch, columns, sums, best):
     """Of 2048 rows, 128 programs of 16 go through their rows one by one; 256 leave twice as many partial sums."""
-    work = Work(2048 * columns * 6, 0, 0, 4.5 + 1.5 * sums)
+    work = Work(2048 * columns * 6, 0, 0, 4.5 + 1.5 * sums, 0)
     assert fastest(monkeypatch, tile(2048, columns, sums), work) == best
 
 
 def test_programs_without_registers_begin_when_others_have_ended(monkeypatch):
     """Of 256 programs of rows of 2560 and 8 or 9 registers an element, 132 run at a time; of 128, all (Gemma 3)."""
-    one, few, many = tile(2048, 2560), Work(2048 * 2560 * 10, 0, 0, 4.0), Work(2048 * 2560 * 10, 0, 0, 8.5)
+    one, few, many = tile(2048, 2560), Work(2048 * 2560 * 10, 0, 0, 4.0, 0), Work(2048 * 2560 * 10, 0, 0, 8.5, 0)
     costs = [column_costs._cost_in_blocks(one, work, 132, 8) for work in (few, many)]
     assert costs[1] - costs[0] == 8 * column_costs.BYTES_OF_A_ROW / 2
     assert fastest(monkeypatch, one, many) == 16
@@ -97,28 +97,35 @@ def test_programs_without_registers_begin_when_others_have_ended(monkeypatch):
 def test_rows_that_do_not_fit_in_registers_are_not_computed_together(monkeypatch):
     """Blocks of 64 rows compute two at a time: 384 registers for a thread, of 255 (a chunk of 8192 x 4096)."""
     one = tile(8192, 4096)
-    assert fastest(monkeypatch, one, Work(1, 0, 0, 12.0)) < 64
+    assert fastest(monkeypatch, one, Work(1, 0, 0, 12.0, 0)) < 64
     assert fastest_first(one, [64], 132) == [64]
 
 
 def test_blocks_with_registers_for_few_programs_come_last(monkeypatch):
     """Of rows of 128, eight at a time take 208 registers (GLA): only where others leave more than there is room for."""
     one = tile(262144, 128)
-    monkeypatch.setattr(column_costs, "_work", lambda kernels, tile: Work(1, 0, 0, 6.5))
+    monkeypatch.setattr(column_costs, "_work", lambda kernels, tile: Work(1, 0, 0, 6.5, 0))
     assert fastest_first(one, [128, 256, 512], 132) == [128, 256], "512 rows are 16 at a time, and spill"
 
 
 def test_sines_take_as_many_warps_as_there_are_registers_for():
     """One program of 8 warps executes a third of them, in 92 us; without registers for 3, two do (OLMo 2)."""
     one, sines = tile(2048, 4096), 200e6
-    costs = [column_costs._cost_in_blocks(one, Work(0, sines, sines, each), 132, 8) for each in (9.0, 4.0)]
+    costs = [column_costs._cost_in_blocks(one, Work(0, sines, sines, each, 0), 132, 8) for each in (9.0, 4.0)]
     executed = [cost - in_turn for cost, in_turn in zip(costs, (16, 8), strict=True) for in_turn in [_waits(in_turn)]]
     assert executed[0] == pytest.approx(3 * sines / 7.1) and executed[1] < 0.6 * executed[0]
 
 
+def test_scattered_accesses_take_their_time_beside_memory():
+    """A moving mean along the rows: 121 us, where the bytes alone take less than the instructions."""
+    one = tile(21504, 512)
+    alone, scattered = (column_costs._cost_in_blocks(one, Work(1 << 28, 0, 0, 4.0, n), 132, 64) for n in (0, 71e6))
+    assert scattered - alone == pytest.approx(71e6 / 7.1)
+
+
 def test_few_warps_do_not_execute_all_that_a_multiprocessor_could():
     """Rows of 192 are those of one warp: three programs take longer than six, and as long as one (Swin, ConvNeXt)."""
-    one, work = tile(50176, 192), Work(1, 70e6, 0, 4.0)
+    one, work = tile(50176, 192), Work(1, 70e6, 0, 4.0, 0)
     steps = {64: 16, 128: 32, 512: 32}
     executed = [column_costs._cost_in_blocks(one, work, 132, block) - _steps(steps[block]) for block in steps]
     assert [each * 7.1 / 70e6 for each in executed] == pytest.approx([1, 5 / 2.97, 5 / 0.74], rel=0.02)
@@ -126,7 +133,7 @@ def test_few_warps_do_not_execute_all_that_a_multiprocessor_could():
 
 def test_multiprocessor_with_the_most_programs_ends_last():
     """Of 197 programs, some have two, and the others one."""
-    one, work = tile(12608, 768), Work(1, 70e6, 0, 1.0)
+    one, work = tile(12608, 768), Work(1, 70e6, 0, 1.0, 0)
     executed = column_costs._cost_in_blocks(one, work, 132, 64) - _steps(32)
     assert executed * 7.1 / 70e6 == pytest.approx(2 * 132 / 197)
 
@@ -134,7 +141,7 @@ def test_multiprocessor_with_the_most_programs_ends_last():
 def test_rows_of_a_step_share_what_is_around_their_elements(monkeypatch):
     """Of 512 rows, 16 are computed at a time, of 128 four (ConvNeXt's strips, which are across memory)."""
     monkeypatch.setattr(column_costs.inductor, "bytes_beside", lambda kernel, rows: 10**9 // rows)
-    assert fastest(monkeypatch, tile(200704, 96), Work(1, 0, 0, 0.1)) == 512
+    assert fastest(monkeypatch, tile(200704, 96), Work(1, 0, 0, 0.1, 0)) == 512
 
 
 def _steps(steps):
