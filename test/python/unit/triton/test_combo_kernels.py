@@ -20,6 +20,7 @@ from bridge.lowering.triton.combo_kernels import (
     is_short_inner_reduction,
     own_blocks,
     tiling_and_scores,
+    with_inlined,
 )
 
 
@@ -85,6 +86,14 @@ def test_another_code_generator_shares_no_launch():
     scheduler = SimpleNamespace(get_backend=lambda device: SimpleNamespace())
     said = cannot_share_launch(scheduler, torch.device("cpu"))
     assert said == "SimpleNamespace has no partition of program ids"
+
+
+def test_a_body_that_few_parts_share_is_no_function():
+    """EDM's losses: functions keep registers for those that call them."""
+    function = "@triton.jit(noinline=True)\ndef body_{0}(x):\n    pass\n"
+    calls = ["body_0(a)", "body_1(a)", "body_1(b)", *["body_2(a)"] * 3]
+    source = with_inlined("".join(map(function.format, range(3))) + "\n".join(calls))
+    assert re.findall(r"jit(.*)\ndef (\w+)", source) == [("", "body_0"), ("", "body_1"), ("(noinline=True)", "body_2")]
 
 
 def rotated(x, weight, cos, sin):

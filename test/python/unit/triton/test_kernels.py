@@ -11,6 +11,7 @@ import torch
 from bridge.affine import ops_table
 from bridge.lowering.triton.kernels import LaneMixin, StridedAccessMixin, lane_kernel, persistent_kernel
 from bridge.lowering.triton.loop_indices import LoopIndexMixin
+from bridge.lowering.triton.reused_loads import ReusedLoadMixin
 from bridge.lowering.triton.row_tails import RowTailMixin
 
 
@@ -50,9 +51,9 @@ def features(*names):
 
 
 def test_one_class_for_each_of_inductors():
-    kernel = lane_kernel(Base)
+    kernel, mixins = lane_kernel(Base), (LoopIndexMixin, ReusedLoadMixin, RowTailMixin, LaneMixin, StridedAccessMixin)
     assert kernel is lane_kernel(Base)
-    assert kernel.__mro__[1:6] == (LoopIndexMixin, RowTailMixin, LaneMixin, StridedAccessMixin, Base)
+    assert kernel.__mro__[1:7] == (*mixins, Base)
 
 
 @pytest.mark.parametrize(("name", "given"), [("op1", {"override_persistent_reduction": True}), ("op2", {})])
