@@ -22,7 +22,7 @@ from .affine_expr import SymbolTable, check_divisors
 from .divisions import DIVISIONS, drop_divisions
 from .elementwise import Elementwise
 from .emit import Memref, NestEmitter
-from .loops import Factors, NodeLoops, cut_in_place, cut_rows, shared_loops
+from .loops import Factors, NodeLoops, cut_anywhere, cut_in_place, cut_rows, shared_loops
 from .multiples import Multiples, find_multiples
 from .pieces import loops_in_pieces
 from .row_orders import OrderedLoops, loops_in_one_order
@@ -95,7 +95,7 @@ def with_shared_loops(sources: list[NodeSource], assume: bool = False) -> list[l
     nodes = _loops_of_nodes(sources, multiples, make_prover().over(multiples.restore))
     factors, *divided = shared_loops(nodes)
     choices = [cut_rows(factors), factors, *divided]
-    choices.append(cut_in_place(choices[0]))
+    choices += [cut_in_place(choices[0]), cut_anywhere(choices[0])]
     if any(inductor.has_steps(s.body) for s in sources):
         choices.insert(1, cut_rows(factors, interleaved=True))
     different = [choice for n, choice in enumerate(choices) if choice not in choices[:n]]

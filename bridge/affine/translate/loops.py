@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -269,10 +269,28 @@ def cut_in_place(nodes: list[Factors]) -> list[Factors]:
     >>> cut_in_place([[[8], [4], [h * w]], [[32], [h], [w]]])
     [[[8], [4], [h, w]], [[32], [h], [w]]]
     """
-    finest = dict(sorted((run for node in nodes for run in _runs(node)), key=lambda run: len(run[1])))
+    return _cut_by_runs(nodes, lambda place: place)
+
+
+def cut_anywhere(nodes: list[Factors]) -> list[Factors]:
+    """Split every symbolic product of loops that another node has, in whatever place.
+
+    A loop over tokens, with their channels inside, has the pixels of planes that another node has stored.
+
+    >>> h, w = sympy.symbols("h w", integer=True, positive=True)
+    >>> cut_anywhere([[[h * w], [32]], [[32], [h], [w]]])
+    [[[h, w], [32]], [[32], [h], [w]]]
+    """
+    return _cut_by_runs(nodes, lambda place: place[0])
+
+
+def _cut_by_runs(nodes: list[Factors], key: Callable[[_Place], Hashable]) -> list[Factors]:
+    """Split every symbolic product of loops that a node has in a place with the same key."""
+    runs = ((key(place), loops) for node in nodes for place, loops in _runs(node))
+    finest = dict(sorted(runs, key=lambda run: len(run[1])))
     return [
         [
-            list(itertools.chain(*(finest.get(place, [extent]) for extent, place in zip(part, own, strict=True))))
+            list(itertools.chain(*(finest.get(key(place), [extent]) for extent, place in zip(part, own, strict=True))))
             for part, own in zip(node, _places(node), strict=True)
         ]
         for node in nodes

@@ -10,7 +10,7 @@ import sympy
 from sympy import Symbol
 from torch.utils._sympy.functions import FloorDiv, ModularIndexing
 
-from bridge.affine.translate.loops import NodeLoops, cut_in_place, cut_rows, shared_loops
+from bridge.affine.translate.loops import NodeLoops, cut_anywhere, cut_in_place, cut_rows, shared_loops
 
 
 class TestCutRows:
@@ -220,6 +220,12 @@ class TestCutInPlace:
     def test_loops_in_other_places_stay(self, inside):
         nodes = [[[2], [self.h * self.w]], [[2], [self.h], [self.w], *inside]]
         assert cut_in_place(nodes) == nodes
+
+    def test_tokens_were_other_loops_than_the_pixels_of_planes(self):
+        """Channels are inside of tokens, and around pixels."""
+        tokens, planes = [[2], [self.h * self.w], [16]], [[2], [16], [self.h], [self.w]]
+        assert cut_in_place([tokens, planes]) == [tokens, planes]
+        assert cut_anywhere([tokens, planes]) == [[[2], [self.h, self.w], [16]], planes]
 
     def test_numbers_stay(self):
         """The passes find those by themselves."""
