@@ -26,11 +26,11 @@ MAX_DIVISOR = 16
 class Multiples:
     """Change variables: some sizes are each a number times a new variable.
 
-    wholes: `s -> k*t`, and what equals something of the new variables, `u -> t`; parts: `t -> (s, k)`; unproven:
-    conditions under which more sizes would be multiples.
+    wholes: `s -> k*t`, and what equals something of the new variables, `u -> t`, or a number, `s floordiv t -> k`;
+    parts: `t -> (s, k)`; unproven: conditions under which more sizes would be multiples.
     """
 
-    wholes: dict[sympy.Symbol, sympy.Expr] = field(default_factory=dict)
+    wholes: dict[sympy.Expr, sympy.Expr] = field(default_factory=dict)
     parts: dict[sympy.Symbol, tuple[sympy.Symbol, int]] = field(default_factory=dict)
     unproven: tuple[sympy.Eq, ...] = ()
 
@@ -70,9 +70,11 @@ def find_multiples(
     facts: relations that hold for every size; known(condition): whether one follows by other means;
     assume: take those that are not proven for multiples too.
     """
-    expressions = list(expressions)
+    expressions, facts = list(expressions), list(facts)
     divided = [expr for expr in map(sympy.sympify, expressions) if expr.has(*DIVISIONS)]
-    facts = [_by_quotients(fact) for fact in facts if isinstance(fact, sympy.Eq)] if divided else []
+    numbers = _known_quotients(facts) if divided else {}
+    facts = [_by_quotients(fact).xreplace(numbers) for fact in facts if isinstance(fact, sympy.Eq)] if divided else []
+    divided = [expr.xreplace(numbers) for expr in divided]
     found, divisors = None, _without_sign(expressions, known)
     unproven: dict[sympy.Basic, None] = {}
     while found is None or divisors != {s: k for s, k in found.parts.values()}:
@@ -86,7 +88,13 @@ def find_multiples(
             if proven or assume:
                 divisors[size] = math.lcm(divisors.get(size, 1), multiple * divisor)
     found = _multiples(divisors, tuple(unproven), known)
-    return replace(found, wholes={**_equal_sizes(facts, found), **found.wholes})
+    return replace(found, wholes={**numbers, **_equal_sizes(facts, found), **found.wholes})
+
+
+def _known_quotients(facts: Iterable[sympy.Basic]) -> dict[sympy.Expr, sympy.Integer]:
+    """Return the quotients of sizes that facts say are a number, as `s floordiv (s floordiv 7)` of `s` in windows."""
+    sides = [side for fact in facts if isinstance(fact, sympy.Eq) for side in (fact.args, fact.args[::-1])]
+    return {quotient: number for quotient, number in sides if isinstance(quotient, FloorDiv) and number.is_Integer}
 
 
 def _equal_sizes(facts: list[sympy.Basic], found: Multiples) -> dict[sympy.Symbol, sympy.Expr]:

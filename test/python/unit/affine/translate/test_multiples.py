@@ -90,6 +90,16 @@ class TestMultiples:
         assert found.rewrite(self.u) == t and found.restore(t) == FloorDiv(self.s, 2)
         assert found.rewrite(w) is w and found.rewrite(v) is v
 
+    def test_a_quotient_that_is_a_number(self):
+        """Of an image in windows of 7 lines, guards say that its lines are whole windows, and how many each has."""
+        lines = FloorDiv(self.s, FloorDiv(self.s, 7))
+        facts = [Eq(Mod(self.s, FloorDiv(self.s, 7)), 0), Eq(lines, 7)]
+        found = self.find([FloorDiv(self.s, 7), lines], facts)
+        (t,) = found.parts
+        assert found.rewrite(FloorDiv(self.s, 7) * lines) == 7 * t == found.rewrite(self.s)
+        assert not found.unproven
+        assert not self.find([FloorDiv(self.s, 7), lines], facts[1:]).parts
+
     def test_assumed(self):
         found = self.find([FloorDiv(self.s, 2)], assume=True)
         assert found.wholes and found.unproven
