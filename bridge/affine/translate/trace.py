@@ -327,11 +327,14 @@ def _condition(op: str, args: tuple[Any, ...]) -> Condition | None:
 def guarded_ranges(trace: NestTrace, guards: Condition) -> Ranges:
     """Return the ranges of the iteration variables, narrowed by guards of them, or of a remainder of one."""
     ranges = {v: (sympy.Integer(0), size - 1) for v, size in trace.iter_vars + trace.reduce_vars}
+    equations = [constraint for constraint in guards if -constraint in guards]
+    # A remainder narrows numbers, and what is narrowed by a symbolic extent may be none.
+    for equation in equations:
+        _narrow_by_remainder(ranges, equation)
     for constraint in guards:
         _narrow(ranges, constraint)
-    for constraint in guards:
-        if -constraint in guards:
-            _narrow_by_remainder(ranges, constraint)
+    for equation in equations:
+        _narrow_by_remainder(ranges, equation)
     return ranges
 
 

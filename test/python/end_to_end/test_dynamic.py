@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Any
 
@@ -279,6 +280,46 @@ def test_tokens_of_an_image_were_other_rows_than_its_pixels(size):
         result, (code,) = run_emitted(pixels, [x], bridge_backend, dynamic=True)
     assert code.count(".run(") == 1 and bridge.report().fused, bridge.report()
     close(result, pixels(x.double()))
+
+
+def tokens_of_planes(x, positions):
+    tokens = (x + positions).flatten(2).transpose(1, 2)
+    return norm(tokens), tokens
+
+
+def windows(x, residual, weight, bias):
+    y = x + residual
+    batch, height, width, channels = y.shape
+    cut = F.layer_norm(y, (channels,), weight, bias).view(batch, height // 7, 7, width // 7, 7, channels)
+    return cut.permute(0, 1, 3, 2, 4, 5).reshape(-1, 49, channels), y
+
+
+def every_other_line(x):
+    """The halves of each pixel in lines that take turns, as gradients of an image that was merged by two lines."""
+    batch, height, width, channels = x.shape
+    above, below = norm(x).chunk(2, -1)
+    lines = x.new_zeros(batch, 2 * height, width, channels // 2)
+    return lines.slice_scatter(above, 1, 0, None, 2) + lines.slice_scatter(below, 1, 1, None, 2)
+
+
+@pytest.mark.parametrize(
+    ("function", "shapes", "sides"),
+    [
+        (tokens_of_planes, [(2, 16, 5, 7), (1, 16, 5, 7)], (2, 3)),
+        (windows, [(2, 14, 21, 16), (2, 14, 21, 16), (16,), (16,)], (1, 2)),
+        (every_other_line, [(2, 5, 7, 16)], (1, 2)),
+    ],
+)
+def test_images_of_symbolic_sides_kept_more_kernels_than_those_of_numbers(function, shapes, sides):
+    """Planes of two loops beside tokens of one; windows whose guard says a quotient; remainders of a symbol's part."""
+    inputs = [torch.randn(shape, generator=torch.Generator().manual_seed(0)) for shape in shapes]
+    for x, side in itertools.product(inputs, sides):
+        if x.dim() > 1:
+            torch._dynamo.mark_dynamic(x, side)
+    with bridge.config.patch(strict=True):
+        result, (code,) = run_emitted(function, inputs, bridge_backend, dynamic=None)
+    assert code.count(".run(") == 1 and bridge.report().fused, bridge.report()
+    close(result, function(*[x.double() for x in inputs]))
 
 
 def means_of_fields(t, x, mean, scale, others):

@@ -103,6 +103,14 @@ def test_a_guard_of_a_remainder_narrows_the_ranges():
     assert trace(compute).accesses[0].ranges[i] == (1, 15)
 
 
+def test_a_symbolic_number_of_pairs_hid_the_remainder():
+    """Lines behind the first: `2*i + j >= 1` says of `j` what depends on how many `i` there are."""
+    pairs = sympy.Symbol("t", integer=True, positive=True)
+    nest = NestTrace("op0", [(i, pairs), (j, sympy.Integer(2))], [])
+    remainder = ModularIndexing(2 * i + j - 1, 1, 2)
+    assert guarded_ranges(nest, (2 * i + j - 1, remainder, -remainder)) == {i: (0, pairs - 1), j: (1, 1)}
+
+
 def test_a_reduction_with_several_results_has_components():
     def compute(ops, at):
         results = ops.reduction(torch.float32, torch.float32, "welford_reduce", ops.load("in", at[0][0] + at[1][0]))
