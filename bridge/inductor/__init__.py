@@ -51,6 +51,7 @@ from .loops import (
     forget_waiting,
     inductor_ops,
     keep_inputs,
+    keep_pieces,
     make_loop_body,
     merges_softmax_states,
     ops_handler_base,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import partial
 from typing import Any, TypeVar
@@ -14,7 +15,7 @@ import torch
 from .compiling import torch_release
 from .patches import joining_less
 from .protocols import LoopBody, LoopNode
-from .schedule import buffers_read
+from .schedule import buffers_read, written_storage
 
 _Made = TypeVar("_Made")
 
@@ -176,8 +177,30 @@ def _remove_from_users(node: LoopNode, read_before: Iterable[str], undo: context
 
 def keep_inputs(node: LoopNode, undo: contextlib.ExitStack) -> None:
     """Have a node's results overwrite nothing that it reads, until `undo` is closed."""
+    _keep(node, buffers_read(node), undo)
+
+
+def keep_pieces(nodes: Sequence[LoopNode], undo: contextlib.ExitStack) -> None:
+    """Have the nodes of a kernel overwrite no memory that they read by several names, until `undo` is closed.
+
+    A piece of a concatenation is overwritten where all nodes of the kernel read the same element; of those Inductor
+    sees the ones that read it by the piece's name, and not those that read the whole or another piece.
+    """
+    read = {name for node in nodes for name in buffers_read(node)}
+    names = Counter(map(_memory_of, read))
+    for node in nodes:
+        _keep(node, [name for name in buffers_read(node) if names[_memory_of(name)] > 1], undo)
+
+
+def _memory_of(name: str) -> str:
+    """Return the buffer whose memory a buffer is, or is a slice of."""
+    larger = written_storage(name)
+    return name if larger == name else _memory_of(larger)
+
+
+def _keep(node: LoopNode, names: Iterable[str], undo: contextlib.ExitStack) -> None:
     scheduler = node.scheduler
-    for name in buffers_read(node):
+    for name in names:
         buffer = scheduler.name_to_donated_buffer.get(name) or scheduler.name_to_buf.get(name)
         for user in [user for user in buffer.users if user.node is node] if buffer is not None else []:
             undo.callback(setattr, user, "can_inplace", user.can_inplace)

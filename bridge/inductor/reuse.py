@@ -10,14 +10,17 @@ torch 2.15 on their workspace is allocated anew for each, and is live beside wha
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import operator
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from . import loops
 from .memory import live_levels
 from .patches import replace_next_call
-from .protocols import Wrapper
+from .protocols import Kernel, Wrapper
+from .schedule import launch_parts, loop_nodes
 
 if TYPE_CHECKING:
     from torch._inductor.codegen.wrapper import EfficientPeakEstimate
@@ -32,6 +35,15 @@ def keep_below_peak() -> None:
 
     wrapper = V.graph.wrapper_code
     replace_next_call(wrapper, "memory_plan_reuse", functools.partial(_plan_reuse, wrapper))
+
+
+def keep_pieces(schedule: Sequence[Kernel]) -> None:
+    """Have no kernel of a graph overwrite memory that it reads by several names; Inductor's own may after Bridge's."""
+    for launch in schedule:
+        for kernel in launch_parts(launch):
+            with contextlib.ExitStack() as undo:
+                loops.keep_pieces(loop_nodes(kernel), undo)
+                undo.pop_all()
 
 
 def _plan_reuse(wrapper: Wrapper, plan: Callable[[], None]) -> None:

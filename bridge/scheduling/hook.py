@@ -285,6 +285,7 @@ def _changed(nodes: Schedule, options: Options, report: Report, earlier: int) ->
         changed = _transform(nodes, options, report)
         if restructured or changed != nodes:
             try_step(reuse.keep_below_peak, None)
+            try_step(partial(reuse.keep_pieces, changed), None)
         try_step(partial(keep_each_row, changed), None)
         try_step(partial(add_totals, report, nodes, changed, peak, earlier), None)
         try_step(partial(add_names, report, nodes), None)

@@ -133,6 +133,7 @@ def _set_bodies(band: LiftedBand, nodes: dict[str, LoopNode], undo: contextlib.E
             _keep_inputs(node, undo)
         body = inductor.make_loop_body(once or lifted.body, lifted.iter_sizes, lifted.reduce_sizes)
         inductor.set_loop_body(node, body, undo)
+    inductor.keep_pieces([nodes[lifted.name] for lifted in band.nodes], undo)
     if not inductor.generates_triton(inductor.device_of(nodes[band.nodes[0].name])):
         inductor.forget_waiting([nodes[lifted.name] for lifted in band.nodes], undo)
 

@@ -4,6 +4,7 @@ import contextlib
 from types import SimpleNamespace
 
 import torch
+from schedules import look_at_schedule
 from torch._inductor import config
 
 from bridge import inductor
@@ -86,6 +87,28 @@ def test_what_a_node_may_overwrite_is_kept_until_that_is_undone():
 
     with config.patch({inductor.HOOK: hook, "fx_graph_cache": False}):
         torch.compile(lambda x: x.sin().sum(0) + 1)(torch.randn(8, 8))
+    assert found == [True, False, True]
+
+
+def test_a_piece_is_kept_where_its_kernel_reads_the_whole_by_its_own_name():
+    """One program would write in the piece's place what others, which run later, have to read of the whole."""
+    found = []
+
+    def look(schedule):
+        windows, reader = [node for kernel in schedule for node in inductor.loop_nodes(kernel)][-2:]
+        (user,) = [user for user in reader.scheduler.name_to_buf["buf0"].users if user.node is reader]
+        for kernel in ([reader], [windows, reader]):
+            with contextlib.ExitStack() as undo:
+                inductor.keep_pieces(kernel, undo)
+                found.append(user.can_inplace)
+        found.append(user.can_inplace)
+
+    def piece_and_whole(x, y):
+        piece = x + x @ y
+        means = torch.cat([piece, x]).unfold(0, 5, 1).mean(-1)
+        return torch.tanh(piece - means[:8]), means
+
+    look_at_schedule(piece_and_whole, [torch.randn(8, 8), torch.randn(8, 8)], look)
     assert found == [True, False, True]
 
 
