@@ -158,12 +158,17 @@ class LaneMixin(TritonKernel):
             self.inside_reduction = is_inside
 
     def store(self, name: str, index: sympy.Expr, value: CSEVariable, mode: str | None = None) -> None:
-        """Store a value; a guarded one under the mask that it was given."""
+        """Store a value; a guarded one under the mask that it was given.
+
+        The mask has the tile's shape. Inductor gives a place that is a number the value's, so that has to be the same.
+        """
         value = self.bridge_stored(value)
         if id(value) not in self.bridge_guards:
             return super().store(name, index, value, mode)
+        tile = copy.copy(value)
+        tile.shape = tuple(self.dense_size_list())
         with self.mask_loads(self.bridge_guards[id(value)].mask, None):
-            return super().store(name, index, value, mode)
+            return super().store(name, index, tile, mode)
 
 
 def _least(dtype: torch.dtype) -> str:

@@ -6,6 +6,7 @@ import pytest
 import torch
 from programs import wide
 from rechecked import check
+from torch._inductor import config
 from torch.nn import functional
 
 import bridge
@@ -46,6 +47,12 @@ def gate_of_a_product(a, b, x, w):
 def scaled_by_what_decays(x, scale):
     scale.mul_(0.9)
     return x * scale[:, None]
+
+
+def largest_share(x):
+    """Compute one number of the sums over each channel, of which a deterministic kernel has all in its one row."""
+    sums = wide(x).sum((0, 2))
+    return (sums / sums.norm()).amax()
 
 
 def inputs(dtype):
@@ -93,6 +100,13 @@ def test_lengths_of_vectors_are_stored_beside_what_they_scale():
     ours = offline.compile_for_gpu(unit_vectors, [vectors], compile_fx=bridge_backend)
     assert ours.n_kernels == 1
     check(unit_vectors, [torch.randn(6, 5, 3)], kernels=1)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_the_first_lane_stores_one_number(dtype):
+    """The place of a number is no tile; the mask of the lane that stores it is one."""
+    with config.patch(deterministic=True):
+        check(largest_share, [torch.randn(3, 5, 187).to(dtype)], kernels=1)
 
 
 def test_the_first_lane_overwrites_nothing_that_others_load():

@@ -38,6 +38,9 @@ class Base:
         yield
         self.mask = before
 
+    def dense_size_list(self):
+        return ["XBLOCK", "R0_BLOCK"]
+
     def store(self, name, index, value, mode=None):
         self.stored.append((name, value.text, self.mask))
 
