@@ -79,8 +79,9 @@ ELEMENTS_OF_ROWS = 4096
 #: What share of the time is saved, at least, where as many launches are left: the bytes say it no better than that.
 CLEAR_GAIN = 1 / 8
 
-#: The same where there are fewer: RWKV-6's gradient of five mixtures was told 0.96 of its time, and took 1.05 of it.
-LEAST_GAIN = 1 / 20
+#: The same where there are fewer, of rows in slices, along which nothing is reduced: RWKV-6's gradient of five mixtures
+#: was told 0.96 of its time, and took 1.05 of it.
+GAIN_OF_SLICES = 1 / 20
 
 #: Rows of a block, at least, so that it can have several in a tile.
 SMALLEST_BLOCK = 4
@@ -211,11 +212,18 @@ def check_worthwhile(tile: Tile, rows: Kernel, adding: list[Kernel], block: int,
     saved = before - after - sum(map(cost_of, apart))
     effect = "save" if saved > 0 else "lose"
     detail = f"{launches} launches become {left}, which {effect} the time of {abs(saved) / 2**20:.1f} MB, with {size}"
-    if saved <= before * (LEAST_GAIN if launches > left else CLEAR_GAIN) and not force:
+    if saved <= before * _least_gain(tile, launches - left) and not force:
         unclear = ", too little to be sure of" if saved > 0 else ""
         raise Unsupported(Reason.not_profitable, f"{_names(tile)}: {detail}{unclear}")
     columns = f" and {tile.width} columns" if tile.slices > 1 else ""
     return f"rows and columns: blocks of {block} rows{columns}: {detail}"
+
+
+def _least_gain(tile: Tile, spared: int) -> float:
+    """Return what share of the time has to be saved, where so many launches are spared."""
+    if spared == 0:
+        return CLEAR_GAIN
+    return GAIN_OF_SLICES if tile.slices > 1 else 0
 
 
 def launches_by_torch(tile: Tile) -> int:
