@@ -36,6 +36,11 @@ FEWEST_ELEMENTS = 4
 #: Blocks that are enough: several for each multiprocessor of any GPU of today.
 ENOUGH_BLOCKS = 512
 
+#: Elements that are tried first for a thread, where it has as many alone, and there are many more blocks.  A norm of
+#: 12,808 rows of 1024 has one warp a row alone, and takes 15 us; beside one of 512 rows, which has eight, a thread had
+#: four elements, and it took 23 (an H200).
+USUAL_ELEMENTS, MANY_BLOCKS = 16, 2048
+
 
 class Configuration(Protocol):
     """Name what is asked of triton.Config."""
@@ -105,19 +110,20 @@ class Part:
         """Return what compiling takes, in lines for one element: a part of it does not depend on the elements."""
         return self.lines * (1 + max(1.0, self.each(config, warps)))
 
-    def grown(self, config: Configuration, warps: int) -> Configuration:
+    def grown(self, config: Configuration, warps: int, elements: int, blocks: int) -> Configuration:
         """Return a configuration for so many warps, with more rows where their threads would have too little to do.
+
+        elements: of a thread, as many as are wanted, if so many blocks are left.
 
         A part that keeps short rows has one warp and two rows alone, and 16 warps beside a part that loops: norms of
         12 heads took twice as long in them (391 us by Inductor's launches, 762 in one, on an H100).
         """
         reduces = any(prefix[0] == "r" for prefix in self.sizes)
-        wanted = min(FEWEST_ELEMENTS, self.each(config, config.num_warps))
         if not reduces or "XBLOCK" not in config.kwargs:
             return config
-        while self.each(config, warps) < wanted and self._programs(config) >= 2 * ENOUGH_BLOCKS:
-            blocks = {**config.kwargs, "XBLOCK": 2 * config.kwargs["XBLOCK"]}
-            config = Grown(blocks, config.num_warps, config.num_stages)
+        while self.each(config, warps) < elements and self._programs(config) >= 2 * blocks:
+            doubled = {**config.kwargs, "XBLOCK": 2 * config.kwargs["XBLOCK"]}
+            config = Grown(doubled, config.num_warps, config.num_stages)
         return config
 
     @property
@@ -139,14 +145,25 @@ def joint_configurations(parts: list[Part]) -> list[Joint]:
     """
     left = MOST_WORK * sum(part.work(config, config.num_warps) for part in parts for config in part.tried)
     joint: list[Joint] = []
-    for own, warps in itertools.chain(_with_most_warps(parts), _with_fewer_warps(parts)):
-        chosen = [part.grown(config, warps) for part, config in zip(parts, own, strict=True)]
+    tried = itertools.chain(_with_most_warps(parts), _with_fewer_warps(parts))
+    for usual, (own, warps) in itertools.product((True, False), tried):
+        chosen = [_grown(part, config, warps, usual) for part, config in zip(parts, own, strict=True)]
         work = sum(part.work(config, warps) for part, config in zip(parts, chosen, strict=True))
         candidate = _joint(chosen, warps)
         if work <= left and candidate not in joint:
             joint.append(candidate)
             left -= work
     return joint
+
+
+def _grown(part: Part, config: Configuration, warps: int, usual: bool) -> Configuration:
+    """Return a part's configuration for so many warps; usual: if more rows are wanted than threads need.
+
+    A thread has no more than it has alone.
+    """
+    alone = part.each(config, config.num_warps)
+    enough = part.grown(config, warps, min(FEWEST_ELEMENTS, alone), ENOUGH_BLOCKS)
+    return part.grown(enough, warps, min(USUAL_ELEMENTS, alone), MANY_BLOCKS) if usual else enough
 
 
 def _rows(parts: list[Part]) -> list[list[Configuration]]:

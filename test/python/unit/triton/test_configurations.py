@@ -114,3 +114,13 @@ def test_short_rows_stay_as_they_are_where_blocks_would_be_few():
     looped = Part([config(16, XBLOCK=1, R0_BLOCK=2048)], {"x": 512, "r0_": 49152}, 20)
     (joint,) = joint_configurations([short, looped])
     assert joint.blocks["XBLOCK_0"] == 2
+
+
+def test_many_rows_keep_what_a_thread_has_alone_beside_few_of_more_warps():
+    """Norms of 12,808 and of 512 rows of 1024: with one row in eight warps the first took 23 us, and 15 alone."""
+    many = Part([config(1, XBLOCK=1)], {"x": 16384, "r0_": 1024}, 60)
+    few = Part([config(8, XBLOCK=1)], {"x": 512, "r0_": 1024}, 60)
+    tried = [(j.blocks["XBLOCK_0"], j.blocks["XBLOCK_1"], j.warps) for j in joint_configurations([many, few])]
+    assert tried == [(4, 1, 8), (1, 1, 8)]
+    fewer = Part(many.configs, {"x": 2048, "r0_": 1024}, 60)
+    assert [j.blocks["XBLOCK_0"] for j in joint_configurations([fewer, few])] == [1], "2048 programs are not many"
