@@ -162,15 +162,15 @@ def shared_launch_kernel() -> type:
 def with_inlined(source: str) -> str:
     """Return the source of a kernel whose parts are functions (torch 2.15), with those inlined that few parts share.
 
-    A function has registers that it keeps for whoever calls it: EDM's losses had 37 a thread, and not 32, with which a
+    The kernel may have a name to be replaced by its own. A function has registers that it keeps for whoever calls it: EDM's losses had 37 a thread, and not 32, with which a
     multiprocessor has three blocks of 16 warps and not four (76 us, and 70 inlined, on an H200).
     """
 
     def marked(function: re.Match[str]) -> str:
-        calls = len(re.findall(rf"\b{function[1]}\(", source)) - 1  # it is defined, too
+        calls = source.count(f"{function[1]}(") - 1  # it is defined, too
         return function[0].replace("(noinline=True)", "") if calls <= MOST_INLINED else function[0]
 
-    return re.sub(r"@triton\.jit\(noinline=True\)\ndef (\w+)\(", marked, source)
+    return re.sub(r"@triton\.jit\(noinline=True\)\ndef ([^(]+)\(", marked, source)
 
 
 def _as_alone(argument: Any) -> Any:
