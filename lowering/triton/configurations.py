@@ -110,7 +110,7 @@ class Part:
         """Return what compiling takes, in lines for one element: a part of it does not depend on the elements."""
         return self.lines * (1 + max(1.0, self.each(config, warps)))
 
-    def grown(self, config: Configuration, warps: int, elements: int, blocks: int) -> Configuration:
+    def grown(self, config: Configuration, warps: int, elements: float, blocks: int) -> Configuration:
         """Return a configuration for so many warps, with more rows where their threads would have too little to do.
 
         elements: of a thread, as many as are wanted, if so many blocks are left.
