@@ -162,8 +162,9 @@ def shared_launch_kernel() -> type:
 def with_inlined(source: str) -> str:
     """Return the source of a kernel whose parts are functions (torch 2.15), with those inlined that few parts share.
 
-    The kernel may have a name to be replaced by its own. A function has registers that it keeps for whoever calls it: EDM's losses had 37 a thread, and not 32, with which a
-    multiprocessor has three blocks of 16 warps and not four (76 us, and 70 inlined, on an H200).
+    The kernel may have a name that is to be replaced by its own. A function has registers that it keeps for whoever
+    calls it: EDM's losses had 37 a thread, and not 32, with which a multiprocessor has three blocks of 16 warps and not
+    four (76 us, and 70 inlined, on an H200).
     """
 
     def marked(function: re.Match[str]) -> str:
