@@ -23,7 +23,7 @@ def of_the_same_rows(x, g):
 
 
 def of_other_rows(x, g):
-    """What is added up is in no other kernel."""
+    """Add up what is in no other kernel."""
     return norm(x), (g * g).sum(1)
 
 

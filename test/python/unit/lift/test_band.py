@@ -379,7 +379,7 @@ def test_views_that_are_not_affine():
 
 @pytest.mark.in_turn(2)
 def test_views_of_dynamic_sizes():
-    """What divides by a symbolic size, or needs to know how a size was rounded, is refused; all else comes back."""
+    """Refuse what divides by a symbolic size, or needs to know how a size was rounded; all else comes back."""
     refusals = ["subscript_out_of_bounds"] * 4 + ["non_affine_index"] * 5
     x, y = values(torch.float32, 6, 40), values(torch.float32, 6, 40, seed=1)
     check(views, [x, y], dynamic=True, refusals=refusals)

@@ -23,7 +23,7 @@ NORM = Part([config(1, XBLOCK=2)], {"x": 2048, "r0_": 512}, 15)
 
 
 def work(parts, chosen):
-    """What compiling takes for configurations that are each (configuration of every part, warps)."""
+    """Return what compiling takes for configurations that are each (configuration of every part, warps)."""
     return sum(
         part.work(config, warps) for configs, warps in chosen for part, config in zip(parts, configs, strict=True)
     )

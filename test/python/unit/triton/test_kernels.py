@@ -16,7 +16,7 @@ from bridge.lowering.triton.row_tails import RowTailMixin
 
 
 class Base:
-    """What is asked of Inductor's kernel: it notes its arguments, and its stores with the mask around them."""
+    """Stand in for Inductor's kernel: it notes its arguments, and its stores with the mask around them."""
 
     source = ""
     overrides = type("Overrides", (), {})

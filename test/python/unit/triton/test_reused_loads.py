@@ -8,6 +8,7 @@ from functools import partial
 import pytest
 import torch
 from emitted import run_emitted
+from programs import wide
 from rechecked import forced
 
 from bridge.lowering.triton.reused_loads import _literal
@@ -15,10 +16,6 @@ from bridge.lowering.triton.reused_loads import _literal
 
 def sample(*shape: int) -> torch.Tensor:
     return torch.randn(shape, generator=torch.Generator().manual_seed(len(shape))).clamp(-2, 2)
-
-
-def wide(x):
-    return x.float() if x.dtype.itemsize < 4 else x
 
 
 def normed(x, weight):
