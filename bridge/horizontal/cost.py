@@ -104,8 +104,7 @@ def _product(sizes: list[sympy.Expr]) -> int:
 
 def choose_worthwhile(parts: list[Part]) -> list[Part]:
     """Return the parts that gain by a common launch; Unsupported, with the numbers, if there are no two."""
-    tried = [p for p in parts if p.reduces and p.symbolic and p.total > TRIED_BYTES]
-    near = [p for p in parts if p not in tried and not (p.reduces and _needs_many_rows(p.kernel))]
+    near = [p for p in parts if not (p.reduces and (_is_tried_alone(p) or _needs_many_rows(p.kernel)))]
     reduces = any(part.reduces for part in near)
     chosen = [p for p in near if p.reduces or not reduces or p.total <= MIXED_BYTES]
     chosen = [p for p in chosen if p.total <= LARGE_BYTES or any(_share_much(p, o) for o in chosen if o is not p)]
@@ -121,6 +120,11 @@ def _is_slowed(part: Part, warps: int) -> bool:
     """Return True if many programs of short rows would have so many warps that they take several times as long."""
     alone, together = part.cost(part.warps), part.cost(warps)
     return together > MOST_SLOWED * alone and together - alone > LEAST_SLOWED
+
+
+def _is_tried_alone(part: Part) -> bool:
+    """Return True if a reduction needs the best of several blocks, of which a common launch has one."""
+    return part.symbolic and part.total > TRIED_BYTES
 
 
 def _needs_many_rows(kernel: Kernel) -> bool:

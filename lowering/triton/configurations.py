@@ -140,6 +140,8 @@ def _blocks(config: Configuration) -> dict[str, int]:
 def joint_configurations(parts: list[Part]) -> list[Joint]:
     """Return the n-th configuration of every part, with the most warps of them; then, while it lasts, with fewer.
 
+    And then these once more, with no more elements of a thread than it needs.
+
     All together take not much more work to compile than the parts alone would in theirs, and a thread never has more
     elements of a part than it might alone.  The first is always among them.
     """

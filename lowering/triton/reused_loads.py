@@ -137,18 +137,17 @@ class ReusedLoadMixin(TritonKernel):
             self.compute.writeline(f"{halves[0]}, {halves[1]} = {line}")
             self.bridge_pairs[row] = halves
         chosen = self.bridge_pairs[row][half]
-        line = f"tl.reshape(tl.join({chosen}, {chosen}), {tile})"
-        made = self.cse.generate(self.compute, line, dtype=row.dtype, shape=tuple(sizes))
-        made.mask_vars = set(row.mask_vars)
-        return made
+        return self._made_of(row, f"tl.reshape(tl.join({chosen}, {chosen}), {tile})")
 
     def _where_masked(self, value: CSEVariable) -> CSEVariable:
         """Return a value; where nothing chooses among lanes afterwards, with what a load has in those of its mask."""
         if self._load_other is None:
             return value
-        line = f"tl.where({self._load_mask}, {value}, {_literal(self._load_other)})"
-        shape = tuple(self.dense_size_list())
-        made = self.cse.generate(self.compute, line, dtype=value.dtype, shape=shape)
+        return self._made_of(value, f"tl.where({self._load_mask}, {value}, {_literal(self._load_other)})")
+
+    def _made_of(self, value: CSEVariable, line: str) -> CSEVariable:
+        """Return the variable of a tile that a line makes of a value."""
+        made = self.cse.generate(self.compute, line, dtype=value.dtype, shape=tuple(self.dense_size_list()))
         made.mask_vars = set(value.mask_vars)
         return made
 
