@@ -168,12 +168,12 @@ def _inside_groups(known: list[int], tile: Tile) -> list[int]:
 
     Of others, the last block of a group may have fewer rows. And the one that is a group, where that is no larger than
     the largest. Inductor's runtime has blocks of fewer than 64 rows in steps of 4, and larger ones in steps that grow;
-    of wide rows it has any number.
+    of wide rows it has any number.  A step is a dimension of a tile of Triton's, whose size is a power of two.
     """
-    group = tile.group
+    group, step = tile.group, rows_of_step(tile.width, tile.group)
     parts = [block for block in known if group % block == 0 and block < group]
     others = [block for block in range(SMALLEST_BLOCK, min(64, group), SMALLEST_BLOCK) if group % block == 0]
-    fits = 1 < group <= known[-1] and group % rows_of_step(tile.width, group) == 0
+    fits = 1 < group <= known[-1] and group % step == 0 and power_of_2(step) == step
     found = parts or [*sorted(others, key=lambda block: abs(block - known[0])), *_uneven(known, tile)]
     return [*found, group] if fits else found
 

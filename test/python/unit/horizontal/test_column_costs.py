@@ -59,10 +59,21 @@ def test_each_sum_begins_where_memory_is_aligned_for_any_number_of_rows(monkeypa
 
 @pytest.mark.parametrize(
     ("group", "columns", "blocks"),
-    [(256, 1152, [32, 64, 128, 256]), (16, 512, [8, 4, 16]), (10, 640, [10]), (10, 512, []), (37, 1152, [32, 37])],
+    [
+        (256, 1152, [32, 64, 128, 256]),
+        (16, 512, [8, 4, 16]),
+        (10, 640, [10]),
+        (10, 512, []),
+        (37, 1152, [32, 37]),
+        (160, 512, [32]),
+        (192, 1152, [32, 64]),
+    ],
 )
 def test_a_block_may_be_a_group(group, columns, blocks):
-    """Of narrow rows, four are computed at a time, which 10 are no multiple of."""
+    """Of narrow rows, four are computed at a time, which 10 are no multiple of; of blocks of 160 and 192, five and six.
+
+    Triton refused kernels of these: "arange's range must be a power of 2".
+    """
     kernel = SimpleNamespace(get_name=lambda: "op0")
     one = Tile(group * 512, columns, [kernel], [SimpleNamespace(rows=group * 512, groups=512)], [])
     known = [32, 64, 128, 256]
