@@ -325,7 +325,7 @@ def _reads_own(reader: LoopNode, writer: LoopNode | None, name: str, rows: Exten
 
 
 def _readers(schedule: Schedule, found: list[ColumnSum]) -> list[Kernel]:
-    """Return the kernels that add up the parts of sums, and those that read only what these make."""
+    """Return the kernels that add up the parts of sums, and those that read only what these make, at each element."""
     kernels = schedule[0].scheduler.name_to_fused_node
     adding = [kernels[one.total.get_name()] for one in found]
     wanted = [kernel for kernel in schedule if any(kernel is other for other in adding)]
@@ -335,9 +335,26 @@ def _readers(schedule: Schedule, found: list[ColumnSum]) -> list[Kernel]:
         awaited = inductor.buffers_awaited(kernel)
         if not awaited or not awaited <= made or any(kernel is other for other in wanted):
             continue
-        if find_obstacle(kernel) is None and any(_is_over_elements(kernel, size) for size in sizes):
+        over_elements = find_obstacle(kernel) is None and any(_is_over_elements(kernel, size) for size in sizes)
+        if over_elements and _reads_own_elements(kernel, awaited):
             wanted.append(kernel)
     return wanted
+
+
+def have_same_elements(kernels: Sequence[Kernel]) -> bool:
+    """Return True if each element of kernels is made of the same one of what others of them make."""
+    made = {kernel: inductor.buffers_made(kernel) for kernel in kernels}
+    return all(_reads_own_elements(k, set().union(*(made[one] for one in kernels if one is not k))) for k in kernels)
+
+
+def _reads_own_elements(kernel: Kernel, others: set[str]) -> bool:
+    """Return True if each element of a kernel is made of the same one of others' buffers: they may be one kernel."""
+    for node in inductor.loop_nodes(kernel):
+        for name in inductor.buffers_read(node) & others:
+            writer = kernel.scheduler.name_to_buf[name].defining_op
+            if writer is None or not tiles.agree_on_elements(writer, node, name):
+                return False
+    return True
 
 
 def _is_over_elements(kernel: Kernel, size: int) -> bool:

@@ -86,13 +86,35 @@ def agree(writer: LoopNode, reader: LoopBody, name: str, rows: Extent, columns: 
     return stored is not None and len(stored) == 1 and loaded == stored
 
 
+def agree_on_elements(writer: LoopNode, reader: LoopNode, name: str) -> bool:
+    """Return True if `reader` loads from a buffer, for each element that it goes over, what `writer` has stored for it.
+
+    Both go over as many elements, in the order of their loops, and may reduce several to each. False where that is not
+    known.
+    """
+    bodies = node_body(writer), node_body(reader)
+    elements, other = (as_extent(prod(body.sizes[0])) for body in bodies)
+    stores, loads = ("STORE", "STORE_REDUCTION"), ("LOAD",)
+    if not are_equal(elements, other):
+        return False
+    stored, loaded = (_addresses_by_element(*each, name) for each in zip(bodies, (stores, loads), strict=True))
+    return stored is not None and len(stored) == 1 and loaded == stored
+
+
+def _addresses_by_element(body: LoopBody, kinds: tuple[str, ...], name: str) -> set[sympy.Expr] | None:
+    """Return the addresses by element at which loops access a buffer; None where they are not known."""
+    elements, reduced = (as_extent(prod(sizes)) for sizes in body.sizes)
+    found = _addresses(body, name, kinds, elements, reduced)
+    return None if found is None or any(COLUMN in place.free_symbols for place in found) else found
+
+
 def _extents(body: LoopBody) -> list[sympy.Expr]:
     iterated, reduced = body.sizes
     return [*iterated, *reduced]
 
 
 def _addresses(
-    body: LoopBody, name: str, kinds: tuple[str, ...], rows: Extent, columns: int, outer: int | None = None
+    body: LoopBody, name: str, kinds: tuple[str, ...], rows: Extent, columns: Extent, outer: int | None = None
 ) -> set[sympy.Expr] | None:
     """Return the addresses by row and column at which a node accesses a buffer; None where they are not known."""
     key = "addresses", name, kinds, rows, columns, outer
@@ -100,7 +122,7 @@ def _addresses(
 
 
 def _found_addresses(
-    body: LoopBody, name: str, kinds: tuple[str, ...], rows: Extent, columns: int, outer: int | None
+    body: LoopBody, name: str, kinds: tuple[str, ...], rows: Extent, columns: Extent, outer: int | None
 ) -> set[sympy.Expr] | None:
     from torch._inductor.loop_body import MemoryUsageType
 
@@ -113,7 +135,7 @@ def _found_addresses(
     if any(entry.mode is not None for _, entry in entries):
         return None
     places = [sympy.sympify(index).subs(digits, simultaneous=True) for index in known]
-    ranges = {ROW: sympy.sympify(rows), COLUMN: sympy.Integer(columns)}
+    ranges = {ROW: sympy.sympify(rows), COLUMN: sympy.sympify(columns)}
     found = {simplified(place, ranges) for place in places}
     known_symbols = {ROW, COLUMN, *ranges[ROW].free_symbols}
     return found if all(place.free_symbols <= known_symbols for place in found) else None
@@ -135,7 +157,7 @@ def simplified(index: sympy.Expr, ranges: Mapping[sympy.Symbol, sympy.Expr]) -> 
 
 
 def loop_digits(
-    body: LoopBody, rows: Extent, columns: int, outer: int | None = None
+    body: LoopBody, rows: Extent, columns: Extent, outer: int | None = None
 ) -> dict[sympy.Symbol, sympy.Expr] | None:
     """Return the variables of loops by row and column; None where a loop does not end with a row."""
     last = len(body.iter_vars) if outer is None else outer
@@ -175,7 +197,7 @@ def with_loops(
     return remake_loop_body(run, sizes, body.sizes[1])
 
 
-def _digit(step: Extent, size: Extent, width: int, outermost: bool = False) -> sympy.Expr | None:
+def _digit(step: Extent, size: Extent, width: Extent, outermost: bool = False) -> sympy.Expr | None:
     """Return the digit of weight `step` of an element's number, which has `size` values."""
     if step % width == 0:
         return _digit_of_row(step // width, size, outermost)

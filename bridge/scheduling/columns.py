@@ -21,6 +21,7 @@ from ..horizontal.column_sums import (
     Tile,
     adds_up_columns,
     find_tile,
+    have_same_elements,
     in_blocks_of,
     in_slices,
     kernels_around,
@@ -458,7 +459,8 @@ def _fused_or_alone(kernels: list[Kernel]) -> list[tuple[Kernel | None, list[Ker
 
 
 def _fuse(kernels: list[Kernel]) -> Kernel | None:
-    return codegen.fuse_nodes([node for kernel in kernels for node in inductor.loop_nodes(kernel)])
+    nodes = [node for kernel in kernels for node in inductor.loop_nodes(kernel)]
+    return codegen.fuse_nodes(nodes) if have_same_elements(kernels) else None
 
 
 def _keep_parts(band: Kernel, left: dict[str, Extent], undo: contextlib.ExitStack) -> None:

@@ -57,3 +57,43 @@ def test_numbers_of_sums_without_rows(few_processors, as_if_large, shape, dtype)
     for one, other, theirs in zip(found, exact, eager, strict=True):
         error, allowed = ((each.double() - other).abs().max() for each in (one, theirs))
         assert one.dtype == dtype and error <= 2 * allowed + 1e-4
+
+
+def reversed_times(x, g):
+    h = torch.softmax(x, -1)
+    total = (h * g).sum(0)
+    return h, total.flip(-1) * total
+
+
+def reversed_of_another(x, g):
+    """The second sum and the product may be one kernel before."""
+    h = torch.softmax(x, -1)
+    return h, (h * x).sum(0).tanh() * (h * g).sum(0).flip(-1)
+
+
+def scales_of_groups(x, g):
+    """As many groups of rows as columns: with the two exchanged, the numbers of elements are the same."""
+    h = torch.softmax(x, -1)
+    scales = (h * g).sum(1)
+    return h, scales.t() * scales
+
+
+@pytest.mark.parametrize(
+    ("function", "shape"),
+    [
+        (reversed_times, (75, 24)),
+        (reversed_of_another, (75, 24)),
+        (scales_of_groups, (24, 160, 24)),
+    ],
+)
+def test_what_reads_a_sum_at_other_columns_is_not_in_its_kernel(few_processors, as_if_large, function, shape):
+    """It has as many elements, and had its own element for another: errors of twice the numbers."""
+    generator = torch.Generator().manual_seed(0)
+    inputs = [torch.randn(shape, generator=generator) for _ in range(2)]
+    torch._dynamo.reset()
+    options = {"strict": True, "force_fusion": True}
+    with interpreter():
+        found = torch.compile(function, backend="bridge", dynamic=False, options=options)(*inputs)
+    assert len(decisions()) == 1, bridge.report().details()
+    for one, exact in zip(found, function(*(tensor.double() for tensor in inputs)), strict=True):
+        torch.testing.assert_close(one.double(), exact, rtol=1e-5, atol=1e-5)

@@ -14,7 +14,7 @@ from schedules import look_at_gpu_schedule
 import bridge
 from bridge.backend import bridge as backend
 from bridge.horizontal import column_sums
-from bridge.horizontal.column_sums import adds_up_columns, find_tile, goes_over
+from bridge.horizontal.column_sums import adds_up_columns, find_tile, goes_over, have_same_elements
 from bridge.reasons import Reason, Unsupported
 from bridge.support.error_boundary import boundary
 
@@ -129,3 +129,20 @@ def test_what_adds_up_no_columns_has_no_tile():
     seen: list = []
     look_at_gpu_schedule(norm, [torch.empty(64, 1024)], look)
     assert seen
+
+
+def turned(x, g):
+    total = (x * g).sum(1)
+    return total * 2, total.flip(0), total.t()
+
+
+def test_kernels_that_read_a_sum_in_other_orders_have_not_its_elements():
+    """They may not be in its kernel; of the first stage they have nothing."""
+    seen: list = []
+
+    def look(schedule):
+        parts, total, readers = schedule
+        seen.extend(have_same_elements(kernels) for kernels in ([total, readers], [parts, readers]))
+
+    look_at_gpu_schedule(turned, [torch.randn(64, 512, 64)] * 2, look)
+    assert seen == [False, True]

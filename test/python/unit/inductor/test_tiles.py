@@ -95,3 +95,23 @@ def test_a_reader_of_other_elements_does_not_agree():
 
     look_at_gpu_schedule(of_result, [torch.randn(size, size)] * 2, look)
     assert sorted(seen) == [False, False, True]
+
+
+def of_sum(x, g):
+    total = (x * g).sum(1)
+    return total.tanh().sum(), total.flip(0), total.flip(1), total.t(), total * 2
+
+
+def test_a_reader_of_a_sums_other_elements_does_not_agree():
+    """Where there are as many of them: reversed, and with rows and columns exchanged; a sum of all has only one."""
+    seen: list = []
+
+    def look(schedule):
+        nodes = [node for kernel in schedule for node in inductor.loop_nodes(kernel)]
+        readers = {name: [n for n in nodes if name in inductor.buffers_read(n)] for name in ("buf0", "buf1")}
+        name = max(readers, key=lambda name: len(readers[name]))
+        total = nodes[0].scheduler.name_to_buf[name].defining_op
+        seen.extend(tiles.agree_on_elements(total, reader, name) for reader in readers[name])
+
+    look_at_gpu_schedule(of_sum, [torch.randn(64, 512, 64)] * 2, look)
+    assert sorted(seen) == [False, False, False, True]
