@@ -52,7 +52,7 @@ class Commit:
     check_gain: Callable[[Kernel, list[Kernel]], None] | None = None
     resized: bool = False
     in_planes: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
-    waits: Callable[[Kernel], bool] | None = None
+    waits: Callable[[Schedule, Kernel], bool] | None = None
     waiting: dict[Kernel, int] = field(default_factory=dict)
     crowded: list[tuple[list[Kernel], str]] = field(default_factory=list)
     parted: set[int] = field(default_factory=set)
@@ -115,7 +115,7 @@ class Commit:
             raise
         _check_order(band, self.schedule, [*(set(fused.positions) for fused in self.done), positions])
         check = partial(self._check, positions, band)
-        waits = len(positions) == 1 and self.waits is not None and self.waits(replaced[0])
+        waits = len(positions) == 1 and self.waits is not None and self.waits(self.schedule, replaced[0])
         kernel, decisions, undo = rewrite(band, self.nodes, [] if self.room is None else replaced, check)
         if waits:
             with undo:

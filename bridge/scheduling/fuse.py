@@ -111,7 +111,7 @@ def _fuse_groups(
         if log is None:
             continue
         logs.keep(log)
-        commit = Commit({}, group, schedule, room, taken, waits=partial(may_have_sums, schedule))
+        commit = Commit({}, group, schedule, room, taken, waits=may_have_sums)
         _try_group(commit, options, log)
         later.waiting |= commit.waiting
         later.crowded += commit.crowded

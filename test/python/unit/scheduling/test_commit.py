@@ -146,6 +146,18 @@ def test_what_is_taken_back_has_its_old_loops_and_may_be_tried_again():
     assert (undone, commit.done, commit.refused) == (["old loops"], [], [])
 
 
+def test_a_kernel_with_sums_over_planes_was_looked_for_in_the_schedule_without_them(log, monkeypatch):
+    """Those are in a schedule of their own, with kernels that were made for it."""
+    kernel = Kernel("a")
+    monkeypatch.setattr(commits, "rewrite", lambda *_: (kernel, (), contextlib.ExitStack()))
+    monkeypatch.setattr(commits, "cost_of", lambda kernel: 5)
+    monkeypatch.setattr(commits, "_has_loops_of", lambda *_: False)
+    commit = Commit({"a": kernel}, Group([0]), [Kernel("a")], None, waits=lambda schedule, _: schedule == [kernel])
+    commit.schedule = [kernel]
+    assert refusal(commit, band("a"), log) is None
+    assert commit.waiting == {kernel: 5}
+
+
 def test_a_kernel_that_waits_has_its_old_loops_and_says_what_it_would_cost(log, monkeypatch):
     undone: list = []
     undo = contextlib.ExitStack()
@@ -154,6 +166,6 @@ def test_a_kernel_that_waits_has_its_old_loops_and_says_what_it_would_cost(log, 
     monkeypatch.setattr(commits, "rewrite", lambda *_: (kernel, ("other loops",), undo))
     monkeypatch.setattr(commits, "cost_of", lambda kernel: 5)
     monkeypatch.setattr(commits, "_has_loops_of", lambda *_: False)
-    commit = Commit({"a": kernel}, Group([0]), [kernel], None, waits=lambda one: one is kernel)
+    commit = Commit({"a": kernel}, Group([0]), [kernel], None, waits=lambda _, one: one is kernel)
     assert refusal(commit, band("a"), log) is None
     assert (commit.waiting, undone, log.decisions) == ({kernel: 5}, ["old loops"], [])
