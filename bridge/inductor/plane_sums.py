@@ -37,7 +37,7 @@ from .loops import (
 )
 from .protocols import LoopBody, LoopNode
 from .schedule import buffers_read, node_body
-from .sizes import Extent, as_extent, coefficient, is_there, number_of_digits, size_hint
+from .sizes import Extent, as_extent, coefficient, is_there, known_divisor, number_of_digits, size_hint
 from .tiles import loaded_at
 
 
@@ -72,10 +72,18 @@ def plane_sum(part: LoopNode, rows: int) -> PlaneSum | None:
         return None
     total, name, body = stages
     outer = _loops_over_planes(body, part, rows)
-    if not outer:
+    if outer is None:
         return None
     planes = size_hint(prod(body.sizes[0]) * prod(body.sizes[1][:outer]))
-    return PlaneSum(part, total, name, body, outer, _pieces(body.sizes[1][outer:], -(-rows // planes)))
+    wanted = rows if outer else _wanted(part, body, rows)
+    pieces = _pieces(body.sizes[1][outer:], -(-wanted // planes))
+    enough = bool(outer) or (pieces != 1 and planes * size_hint(pieces) >= wanted)
+    return PlaneSum(part, total, name, body, outer, pieces) if enough else None
+
+
+def _wanted(part: LoopNode, body: LoopBody, rows: int) -> int:
+    """Return how many parts all sums are to have: not more than Inductor has split them into."""
+    return min(rows, size_hint(prod(body.sizes[0]) * part.node.get_layout().size[-1]))
 
 
 def _stages(part: LoopNode) -> tuple[LoopNode, str, LoopBody] | None:
@@ -115,54 +123,56 @@ def in_lines(one: PlaneSum) -> PlaneSum:
     Other kernels may reduce lines.  A plane is one part where it is a line itself.
     """
     size, *inside = one.body.sizes[1][one.outer :]
-    return replace(one, pieces=as_extent(size) if inside else 1)
+    whole = 1 if one.outer else one.pieces
+    return replace(one, pieces=as_extent(size) if inside else whole)
 
 
-def _loops_over_planes(body: LoopBody, part: LoopNode, rows: int) -> int:
-    """Return how many of the loops that reduce go over planes; 0 where the others do not go over one in memory.
+def _loops_over_planes(body: LoopBody, part: LoopNode, rows: int) -> int | None:
+    """Return how many of the loops that reduce go over planes; None where the others do not go over one in memory.
 
-    A plane is what is inside of the loops over sums, by the steps of all accesses to what has as many elements. Of a
-    single sum it is what is left when the outermost loops have so many iterations.
+    A plane is what is inside of the loops over sums, by the steps of all accesses to what has as many elements: where
+    no loop that reduces is outside of these, it is all of a sum. Of a single sum it is what is left when the outermost
+    loops have so many iterations, if they have, or else all of it.
     """
     iterated, reduced = body.sizes
     if not reduced or not all(is_there(as_extent(size)) for size in (*iterated, *reduced)):
-        return 0
+        return None
     if not iterated:
-        counts = [size_hint(prod(reduced[:loops])) for loops in range(1, len(reduced))]
-        return next((loops for loops, count in enumerate(counts, 1) if count >= rows), 0)
+        wanted, counts = _wanted(part, body, rows), (prod(reduced[:loops]) for loops in range(1, len(reduced)))
+        return next((loops for loops, count in enumerate(counts, 1) if size_hint(count) >= wanted), 0)
     elements = size_hint(prod(iterated) * prod(reduced))
     real = part.scheduler.mutation_real_name  # loops load from a buffer by its first name, whoever has written into it
     read = {real.get(name, name) for name in buffers_read(part)}
     large = [name for name in read if size_hint(buffer_numel(name)) >= elements]
     found = {_loops_outside(body, index) for name in large for index in loaded_at(body, name)}
-    return found.pop() if len(found) == 1 else 0
+    return found.pop() if len(found) == 1 else None
 
 
-def _loops_outside(body: LoopBody, index: sympy.Expr) -> int:
-    """Return how many loops that reduce have larger steps than each sum's, before others with smaller ones; else 0.
+def _loops_outside(body: LoopBody, index: sympy.Expr) -> int | None:
+    """Return how many loops that reduce have larger steps than each sum's, before others with smaller ones; else None.
 
     As it typically is: wherever the loops are divided, the sums are the same.
     """
     kept, steps = ([size_hint(coefficient(index, v)) for v in found] for found in (body.iter_vars, body.reduce_vars))
     if min(*kept, *steps) <= 0:
-        return 0
+        return None
     outer = sum(step > max(kept) for step in steps)
     inside = all(step < min(kept) for step in steps[outer:])
-    return outer if inside and outer < len(steps) else 0
+    return outer if inside and outer < len(steps) else None
 
 
 def _pieces(sizes: Sequence[sympy.Expr], wanted: int) -> Extent:
     """Return into how many equal pieces the outermost of some loops is cut: so many if it can be, else the most.
 
-    One that has as many iterations as a symbol says is cut into all of them, or not at all where nothing is inside.
+    One that has as many iterations as symbols say is cut by a number that divides these. Where no such number is large
+    enough it is cut into all of its iterations, if something is inside.
     """
     size, *inside = map(as_extent, sizes)
     if wanted <= 1:
         return 1
-    if not isinstance(size, int):
-        return size if inside else 1
-    divisors = sympy.divisors(size)
-    return next((pieces for pieces in divisors if pieces >= wanted), divisors[-1])
+    divisors = sympy.divisors(known_divisor(size))
+    most = divisors[-1] if isinstance(size, int) or not inside else size
+    return next((pieces for pieces in divisors if pieces >= wanted), most)
 
 
 def _same_order(body: LoopBody, whole: LoopBody, buffer: str) -> bool:

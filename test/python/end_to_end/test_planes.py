@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import functools
+import itertools
 
 import pytest
 import torch
+from torch._dynamo.utils import counters
 from torch._inductor.choices import InductorChoices
 
 import bridge
@@ -51,6 +53,16 @@ def tempered(x, g, s):
     p = (x * s).float().softmax(-1)
     h = (p * (g - (p * g).sum(-1, keepdim=True))).to(x.dtype)
     return h * s, (h * x).sum((0, 2, 3))
+
+
+def of_samples(x, g, s):
+    h = torch.tanh(x) * g
+    return h * s, (h * x).sum((1, 2, 3)), h.abs().amax((1, 2, 3))
+
+
+def of_all(x, g, s):
+    h = torch.tanh(x) * g
+    return 2 * h, (h * x).sum()
 
 
 def given(shape, dtype=torch.bfloat16, make=torch.empty):
@@ -160,3 +172,31 @@ def test_parts_that_are_lines_add_up_to_what_eager_has_in_float64(split_sums, mo
     monkeypatch.setattr(planes, "_sums_of", lines_of)
     check_against_float64(tempered, shape, dynamic=False)
     assert {one.pieces for sums in seen for one in sums} == {shape[2]}
+
+
+def of_symbols(shape):
+    """Return inputs for a shape, of which all sizes but the channels are symbols."""
+    inputs = given(shape, torch.float32, torch.randn)
+    for x, dim in itertools.product(inputs[:2], (0, 2, 3)):
+        torch._dynamo.mark_dynamic(x, dim)
+    return inputs
+
+
+@pytest.mark.one_in(2)
+@pytest.mark.parametrize(("function", "channels"), [(of_samples, 6), (of_all, 12)])
+def test_sums_of_whole_images_of_symbolic_sizes_had_a_kernel_of_their_own(split_sums, function, channels):
+    """Inductor's parts end at a product of symbols, rounded up; equal pieces of an image end with its planes."""
+    torch._dynamo.reset()
+    counters.clear()
+    with interpreter(), torch.no_grad():
+        compiled = torch.compile(function, backend="bridge", options={"strict": True, "force_fusion": True})
+        for inputs in map(of_symbols, ((2, channels, 11, 3), (3, channels, 4, 9), (10, channels, 5, 7))):
+            for one, other in zip(compiled(*inputs), function(*(x.double() for x in inputs)), strict=True):
+                torch.testing.assert_close(one.double(), other, rtol=1e-5, atol=1e-5)
+    assert counters["stats"]["unique_graphs"] == 1
+    assert bridge.report().kernels_after == 2 < bridge.report().kernels_before, bridge.report()
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_sums_of_whole_images_are_in_the_kernel_of_what_they_add_up(dynamic):
+    assert compiled(of_samples, (8, 64, 48, 48), dynamic).n_kernels == 2, bridge.report()

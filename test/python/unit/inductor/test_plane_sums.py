@@ -108,6 +108,49 @@ def test_a_single_sum_is_over_so_many_of_its_outermost_loops():
     look(torch.sum, check)
 
 
+def of_images(x):
+    return x.sum((1, 2, 3))
+
+
+@pytest.mark.parametrize("rows", [IMAGES + 1, 4 * IMAGES])
+def test_a_part_of_a_whole_image_is_a_piece_of_it(rows):
+    """There are as many as there are to be, and not many more than Inductor has: those took as much memory."""
+
+    def check(part):
+        wanted = min(rows, IMAGES * int(part.node.get_layout().size[-1]))
+        one = plane_sums.plane_sum(part, rows)
+        assert one.outer == 0 and one.pieces == one.parts > 1
+        divisors = [d for d in range(1, int(one.body.sizes[1][0]) + 1) if one.body.sizes[1][0] % d == 0]
+        assert one.pieces == next(d for d in divisors if IMAGES * d >= wanted)
+        assert plane_sums.in_lines(one).pieces != 1
+
+    look(of_images, check)
+
+
+def test_an_image_without_enough_pieces_is_no_plane():
+    """Inductor's parts are more: they end anywhere."""
+    seen = []
+    look(of_images, lambda part: seen.append(plane_sums.plane_sum(part, 10**6)))
+    assert seen == [None]
+
+
+def of_sizes_that_were_rounded_up(x):
+    """A single sum of a loop that as many parts as Inductor's do not divide."""
+    return x[:, :113].sum()
+
+
+@pytest.mark.parametrize("function", [torch.sum, of_sizes_that_were_rounded_up])
+def test_a_single_sum_has_as_many_parts_as_inductor_has_at_least(function):
+    seen = []
+
+    def check(part):
+        one, parts = plane_sums.plane_sum(part, 10**6), int(part.node.get_layout().size[-1])
+        seen.append(one is not None and one.parts >= parts)
+
+    look(function, check, shape=(256, 128, 128, 5))
+    assert seen == [True]
+
+
 def test_planes_of_what_a_call_has_overwritten():
     """Its new contents are a buffer without a layout: flex attention's sums over parts ended in an error there."""
 
