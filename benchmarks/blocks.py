@@ -84,8 +84,8 @@ def microseconds(
     """Return the time of a function, compiled with such blocks, and the blocks of the rule."""
     blocks: Blocks = {}
 
-    def choose(row: profitability.Row, lanes: int, there: int) -> tuple[int, int] | None:
-        blocks[row.registers, lanes] = profitability.rows_and_warps(row, lanes, there)
+    def choose(row: profitability.Row, lanes: int, there: int, elements: int) -> tuple[int, int] | None:
+        blocks[row.registers, lanes] = profitability.rows_and_warps(row, lanes, there, elements)
         return block or blocks[row.registers, lanes]
 
     torch._dynamo.reset()

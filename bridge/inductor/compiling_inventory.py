@@ -81,10 +81,10 @@ torch._inductor.codegen.simd_kernel_features
     2.14-: SIMDKernelFeatures.with_tiling_scores(self, tiling_scores)
 torch._inductor.codegen.triton
     FixedTritonConfig(config)
-    IndexingOptions.mask_vars
-    TritonKernel: _load_mask _load_other args body compute cse features inside_reduction loads min_elem_per_thread
-        num_load num_reduction num_store persistent_reduction post_loop_combine post_loop_store range_tree_nodes
-        range_trees stores tiling_scores
+    IndexingOptions: index index_str mask_vars
+    TritonKernel: _load_mask _load_other args body compute cse features inside_reduction is_combo_kernel loads
+        min_elem_per_thread num_load num_reduction num_store persistent_reduction post_loop_combine post_loop_store
+        range_tree_nodes range_trees stores tiling_scores
     -2.11: TritonKernel(tiling, min_elem_per_thread=, optimize_mask=, fixed_config=, hint_override=,
         is_combo_kernel=, **kwargs)
     2.13-: TritonKernel(tiling, min_elem_per_thread=, optimize_mask=, fixed_config=, hint_override=,
@@ -338,6 +338,7 @@ torch._inductor.sizevars
     SizeVarAllocator.statically_known_true(self, expr)
     join_dimensions(expr)
 torch._inductor.utils
+    DeferredLineBase: line
     Placeholder: DESCRIPTIVE_NAME KERNEL_NAME
     is_collective(node, op=)
     is_gpu(device)

@@ -91,8 +91,9 @@ def rows_of_block(band: LiftedBand, unrolled: bool, side_by_side: bool = False) 
     if not band.in_registers or band.registers is None:
         return 1
     row = row_of_block(band, unrolled)
-    lanes = power_of_2(max(prod(map(int, node.reduce_sizes)) for node in band.nodes))
-    block = rows_and_warps(row, lanes, programs_of(band, rows=1))
+    elements = max(prod(map(int, node.reduce_sizes)) for node in band.nodes)
+    lanes = power_of_2(elements)
+    block = rows_and_warps(row, lanes, programs_of(band, rows=1), elements)
     if block and side_by_side:
         larger = block_of_rows_side_by_side(block, max(lanes, row.registers))
         block = larger if larger[1] <= WARPS_OF_TWO else block

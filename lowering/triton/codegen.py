@@ -216,8 +216,10 @@ class BandMixin(ColumnScheduling):
             return looped_sum_block(size_hint(parts))
         if parts:
             return sum_block(parts), None
-        row, lanes = max(self.bridge_persistent_nodes[name] for name in fused), _lanes(tiling)
-        block = rows_and_warps(row, lanes, size_hint(tiling["x"]))
+        row = max(self.bridge_persistent_nodes[name] for name in fused)
+        lengths = [int(size) for prefix, size in tiling.items() if prefix.startswith("r")]
+        lanes = prod(map(power_of_2, lengths))
+        block = rows_and_warps(row, lanes, size_hint(tiling["x"]), prod(lengths))
         if block and side_by_side:
             block = block_of_rows_side_by_side(block, max(lanes, row.registers))
         return block, None
@@ -330,11 +332,6 @@ def _has_free_blocks(tiling: Mapping[str, object]) -> bool:
     tuned = config.max_autotune or config.max_autotune_pointwise or config.coordinate_descent_tuning
     special = triton.cooperative_reductions or triton.force_cooperative_reductions or triton.multi_kernel
     return "y" not in tiling and not tuned and not special and torch.version.hip is None
-
-
-def _lanes(tiling: Mapping[str, sympy.Expr]) -> int:
-    """Return the lanes that a persistent kernel has for a row."""
-    return prod(power_of_2(size) for prefix, size in tiling.items() if prefix.startswith("r"))
 
 
 class _Blocks(dict):

@@ -202,6 +202,11 @@ class ColumnMixin(TritonKernel):
             self.bridge_loaded[str(loaded)] = Loaded(buffer_dtype(name).itemsize, False in of, True in of)
         return loaded
 
+    def bridge_rows_of_tile(self) -> int:
+        """Return how many rows a program computes at a time."""
+        extents = self.bridge_extents
+        return super().bridge_rows_of_tile() if extents is None else rows_of_step(extents.columns, extents.block)
+
     def _load_parameters_once(self) -> None:
         """Have parameters loaded before the loop over rows, where a program keeps them.
 

@@ -15,6 +15,8 @@ from ...affine import dtypes, ops_table
 from ...inductor.compiling import torch_release
 from ...inductor.layouts import buffer_dtype, buffer_numel
 from ...inductor.schedule import offset_in_storage, storage_of, written_storage
+from .access_widths import AccessWidthMixin
+from .kept_rows import KeptRowsMixin
 from .loop_indices import LoopIndexMixin
 from .random_numbers import drawing_alike
 from .reused_loads import ReusedLoadMixin, noting_conjunctions
@@ -35,7 +37,7 @@ def lane_kernel(base: Any) -> type:
 
     The random number of a seed and an offset is the same in all of them.
     """
-    mixins = LoopIndexMixin, ReusedLoadMixin, RowTailMixin, LaneMixin, StridedAccessMixin
+    mixins = LoopIndexMixin, ReusedLoadMixin, RowTailMixin, LaneMixin, StridedAccessMixin, AccessWidthMixin
     return type("LaneKernel", (*mixins, base), {"overrides": noting_conjunctions(drawing_alike(base.overrides))})
 
 
@@ -54,7 +56,7 @@ class _Guard:
     node: object
 
 
-class LaneMixin(TritonKernel):
+class LaneMixin(KeptRowsMixin):
     """Let some lanes of a row store alone, and reductions be over segments."""
 
     #: Scheduler nodes whose rows are kept whole, for kernels that are made without asking for the choices.
@@ -202,14 +204,8 @@ class _WideAccess:
     shape: tuple[str, ...]
 
 
-class StridedAccessMixin(TritonKernel):
+class StridedAccessMixin(KeptRowsMixin):
     """Load and store persistent rows of Bridge's by pairs of elements."""
-
-    #: Whether it is a kernel that Bridge fused: others stay as they are.
-    bridge_fused = False
-
-    #: (rows of a block, warps) that Bridge has chosen for the kernel, alone or in a launch with others.
-    bridge_block: tuple[int, int] | None = None
 
     def __init__(self, *args: object, **kwargs: object) -> None:
         super().__init__(*args, **kwargs)
@@ -263,7 +259,7 @@ class StridedAccessMixin(TritonKernel):
 
     def _pair(self, name: str, index: sympy.Expr) -> StridedPair | None:
         """Return the access to a buffer's storage that has this one to every other element as a half."""
-        if not (self.bridge_fused and self.persistent_reduction and self.inside_reduction):
+        if not self.bridge_keeps_rows():
             return None
         rows = [tree for tree in self.range_trees if tree.is_reduction]
         if len(rows) != 1 or self._load_mask is not None or self.is_indirect_indexing(index):

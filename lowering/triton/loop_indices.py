@@ -11,19 +11,15 @@ from typing import TYPE_CHECKING
 
 import sympy
 
+from .kept_rows import KeptRowsMixin
+
 if TYPE_CHECKING:  # Importing this loads no Inductor.
     from torch._inductor.codegen.common import CSEVariable
     from torch._inductor.codegen.simd import IterationRangesEntry
-    from torch._inductor.codegen.triton import TritonKernel
-else:
-    TritonKernel = object
 
 
-class LoopIndexMixin(TritonKernel):
+class LoopIndexMixin(KeptRowsMixin):
     """Replace quotients and remainders of a loop by loops of the same tree, in kernels that Bridge fused."""
-
-    #: Whether it is a kernel that Bridge fused: others stay as they are.
-    bridge_fused = False
 
     def load(self, name: str, index: sympy.Expr) -> CSEVariable:
         """Return the variable of an element that is loaded; its policy of caching depends on its index, too."""

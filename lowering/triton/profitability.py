@@ -41,6 +41,12 @@ ELEMENTS_OF_A_LOAD = 8
 MOST_THREAD_REGISTERS = 16
 SHORTEST_ROWS = 256
 
+#: Share of a row's lanes that have elements, at least, so that each of its warps has something to do; and lanes that
+#: one warp has where they are fewer. Rows of 1030 elements have 2048 lanes: a norm of them took 32 us in eight warps on
+#: an H200, and 20 in one, two or four (docs/results.md, "Fewer warps").
+MOSTLY_FILLED = 2 / 3
+LANES_OF_ONE_WARP = 1024
+
 #: A longer row has a block for itself, with the warps of Inductor's heuristic.
 LONGEST_IN_BLOCKS = 2048
 
@@ -68,11 +74,12 @@ class Row(NamedTuple):
     unrolled: bool = False
 
 
-def rows_and_warps(row: Row, lanes: int, there: int) -> tuple[int, int] | None:
+def rows_and_warps(row: Row, lanes: int, there: int, elements: int) -> tuple[int, int] | None:
     """Return (rows a block, warps a block) for a persistent kernel of such rows.
 
-    lanes: elements of a row that one vector of the kernel has, a power of 2: fewer than the row's where its loop is
-    unrolled; there: rows that there are, about.  No two threads of a block have the same element.  None: Inductor's.
+    lanes: of a row in one vector of the kernel, a power of 2: fewer than the row's where its loop is unrolled;
+    elements: how many of them have one; there: rows that there are, about.  No two threads of a block have the same
+    element.  None: Inductor's.
     """
     registers = row.registers
     if row.keeps_states and registers > LONGEST_IN_BLOCKS:
@@ -87,7 +94,20 @@ def rows_and_warps(row: Row, lanes: int, there: int) -> tuple[int, int] | None:
     rows = max(1 << (fitting.bit_length() - 1), 32 * warps // lanes)
     if row.keeps_states or row.unrolled or (registers > SHORTEST_ROWS and there < rows * ENOUGH_BLOCKS):
         return rows, warps
-    return _with_loads(rows, warps, registers, lanes)
+    rows, warps = _with_loads(rows, warps, registers, lanes)
+    return (rows, warps) if there < rows * ENOUGH_BLOCKS else _with_fewer_warps(rows, warps, registers, lanes, elements)
+
+
+def _with_fewer_warps(rows: int, warps: int, registers: int, lanes: int, elements: int) -> tuple[int, int]:
+    """Return (rows, warps) of a block of which there are many, with no more warps than keep its rows.
+
+    Several warps of one row wait for each other when they reduce, and those of lanes without elements do nothing else.
+    """
+    if elements >= MOSTLY_FILLED * lanes:
+        return rows, max(1, min(warps, power_of_2(-(-rows * registers // (32 * MOST_THREAD_REGISTERS)))))
+    rows = min(rows, max(1, LANES_OF_ONE_WARP // lanes))
+    needed = max(rows * lanes // LANES_OF_ONE_WARP, -(-rows * registers // (64 * MOST_THREAD_REGISTERS)))
+    return rows, min(warps, power_of_2(max(1, needed)))
 
 
 def _with_loads(rows: int, warps: int, registers: int, lanes: int) -> tuple[int, int]:
@@ -115,7 +135,7 @@ def block_of_rows_side_by_side(block: tuple[int, int], taken: int) -> tuple[int,
     fitting = max(1, MOST_WARPS * 32 * ELEMENTS_OF_A_THREAD // taken)
     rows = max(block[0], min(ROWS_SIDE_BY_SIDE, 1 << (fitting.bit_length() - 1)))
     needed = power_of_2(-(-rows * taken // (32 * ELEMENTS_OF_A_THREAD)))
-    return rows, min(max(block[1], needed), MOST_WARPS)
+    return rows, min(max(block[1], BLOCK_WARPS, needed), MOST_WARPS)
 
 
 #: The same in the place of one, where each lane adds up several elements and has their loads in flight: with half as

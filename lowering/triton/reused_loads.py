@@ -16,14 +16,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import sympy
 
 from ...inductor.layouts import buffer_dtype
+from .kept_rows import KeptRowsMixin
 from .row_tails import is_shared
 
 if TYPE_CHECKING:  # Importing this loads no Inductor.
     from torch._inductor.codegen.common import CSEVariable
     from torch._inductor.codegen.simd import IterationRangesRoot
-    from torch._inductor.codegen.triton import TritonKernel
-else:
-    TritonKernel = object
 
 
 @functools.cache
@@ -53,11 +51,8 @@ class _Loaded(NamedTuple):
     masks: tuple[CSEVariable, ...]
 
 
-class ReusedLoadMixin(TritonKernel):
+class ReusedLoadMixin(KeptRowsMixin):
     """Load nothing twice that the lanes of a kept row have, in kernels that Bridge fused."""
-
-    #: Whether it is a kernel that Bridge fused: others stay as they are.
-    bridge_fused = False
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -86,8 +81,7 @@ class ReusedLoadMixin(TritonKernel):
 
     def load(self, name: str, index: sympy.Expr) -> CSEVariable:
         """Return the variable of an element that is loaded, or has been."""
-        kept = self.bridge_fused and self.persistent_reduction and self.inside_reduction
-        if not kept or self.is_indirect_indexing(index) or name in self.args.inplace_buffers:
+        if not self.bridge_keeps_rows() or self.is_indirect_indexing(index) or name in self.args.inplace_buffers:
             return super().load(name, index)
         known = self.bridge_kept_loads.setdefault(name, [])
         found = next((again for one in known if (again := self._again(one, name, index)) is not None), None)

@@ -14,12 +14,10 @@ import sympy
 from ...affine import ops_table
 from ...inductor.layouts import buffer_dtype
 from ...inductor.schedule import offset_in_storage, written_storage
+from .kept_rows import KeptRowsMixin
 
 if TYPE_CHECKING:  # Importing this loads no Inductor.
     from torch._inductor.codegen.common import CSEVariable
-    from torch._inductor.codegen.triton import TritonKernel
-else:
-    TritonKernel = object
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,14 +32,11 @@ class RowPart:
     line: object
 
 
-class RowTailMixin(TritonKernel):
+class RowTailMixin(KeptRowsMixin):
     """Store at once the parts of a row that follow each other in memory.
 
     Of a kernel that keeps the rows: their lanes are a power of two, so there are some for the second part.
     """
-
-    #: Whether it is a kernel that Bridge fused: others stay as they are.
-    bridge_fused = False
 
     def __init__(self, *args: object, **kwargs: object) -> None:
         super().__init__(*args, **kwargs)
@@ -74,8 +69,7 @@ class RowTailMixin(TritonKernel):
 
     def _part_lanes(self, name: str, index: sympy.Expr, value: CSEVariable) -> int | None:
         """Return how many first lanes of a row a store goes to, one element after the other; None where it does not."""
-        kept = self.bridge_fused and self.persistent_reduction and self.inside_reduction
-        if not kept or self._load_mask is not None:
+        if not self.bridge_keeps_rows() or self._load_mask is not None:
             return None
         rows = [tree for tree in self.range_trees if tree.is_reduction]
         if len(rows) != 1 or not rows[0].numel.is_Integer or self.is_indirect_indexing(index):

@@ -108,10 +108,10 @@ def rotated_both(q, k, weight, cos, sin):
     return rotated(q, weight, cos, sin), rotated(k, weight, cos, sin)
 
 
-def blocks_and_warps(function, *heads, tokens=512, **patches):
-    """Return what is tried for the one launch of a function of projections with so many heads of 256."""
-    shared = [torch.zeros(size, dtype=torch.bfloat16) for size in ((256,), (tokens, 1, 256), (tokens, 1, 256))]
-    inputs = [*(torch.zeros(tokens, number, 256, dtype=torch.bfloat16) for number in heads), *shared]
+def blocks_and_warps(function, *heads, tokens=512, width=256, **patches):
+    """Return what is tried for the one launch of a function of projections with so many heads."""
+    shared = [torch.zeros(size, dtype=torch.bfloat16) for size in ((width,), (tokens, 1, width), (tokens, 1, width))]
+    inputs = [*(torch.zeros(tokens, number, width, dtype=torch.bfloat16) for number in heads), *shared]
     torch._dynamo.reset()
     (kernel,) = offline.compile_for_gpu(function, inputs, compile_fx=bridge_backend, config_patches=patches).kernels
     alone = re.search(r"fixed_config\(\s*config=\{'XBLOCK': (\d+), 'num_warps': (\d+)", kernel.source)
@@ -135,8 +135,8 @@ def test_few_rows_in_a_launch_are_tried_in_blocks_of_inductors():
 
 
 def test_parts_of_a_launch_have_inductors_blocks_where_tuning_is_asked_for():
-    tuned = blocks_and_warps(rotated_both, 16, 8, max_autotune_pointwise=True)
-    assert tuned != blocks_and_warps(rotated_both, 16, 8)
+    tuned = blocks_and_warps(rotated_both, 16, 8, width=1024, max_autotune_pointwise=True)
+    assert tuned != blocks_and_warps(rotated_both, 16, 8, width=1024)
 
 
 def repeated(projected):

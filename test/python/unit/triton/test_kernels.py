@@ -9,6 +9,8 @@ import pytest
 import torch
 
 from bridge.affine import ops_table
+from bridge.lowering.triton.access_widths import AccessWidthMixin
+from bridge.lowering.triton.kept_rows import KeptRowsMixin
 from bridge.lowering.triton.kernels import LaneMixin, StridedAccessMixin, lane_kernel, persistent_kernel
 from bridge.lowering.triton.loop_indices import LoopIndexMixin
 from bridge.lowering.triton.reused_loads import ReusedLoadMixin
@@ -54,9 +56,10 @@ def features(*names):
 
 
 def test_one_class_for_each_of_inductors():
-    kernel, mixins = lane_kernel(Base), (LoopIndexMixin, ReusedLoadMixin, RowTailMixin, LaneMixin, StridedAccessMixin)
+    mixins = LoopIndexMixin, ReusedLoadMixin, RowTailMixin, LaneMixin, StridedAccessMixin, AccessWidthMixin
+    kernel = lane_kernel(Base)
     assert kernel is lane_kernel(Base)
-    assert kernel.__mro__[1:7] == (*mixins, Base)
+    assert kernel.__mro__[1:9] == (*mixins, KeptRowsMixin, Base)
 
 
 @pytest.mark.parametrize(("name", "given"), [("op1", {"override_persistent_reduction": True}), ("op2", {})])
