@@ -6,11 +6,13 @@ what is computed with its result.  This choice is all that Bridge changes in a k
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
 from .. import inductor
 from ..inductor import inspection
-from ..inductor.protocols import Kernel, Schedule
+from ..inductor.protocols import Kernel, LoopNode, Schedule
+from ..inductor.tiles import reduction_types
 from ..lowering.triton import codegen
 from ..lowering.triton.combo_kernels import SHORT_ROW
 from ..lowering.triton.profitability import fits_in_registers, power_of_2
@@ -18,6 +20,11 @@ from ..support.error_boundary import attempt
 
 #: Elements of the longest row that is kept: the longest whose gain was measured (docs/results.md).
 LONG_ROW = 16384
+
+#: The same where a loop takes little more than memory does: it adds up once, as an RMS norm, or has moments, as a
+#: layer norm. On an H200 RMS norms of 80 million elements took 92 -> 82 us in rows of 5000, 83 -> 82 in rows of 6000,
+#: 76 -> 83 in rows of 8192, 79 -> 101 in rows of 9000; layer norms 128 -> 97 in rows of 12000, 94 -> 131 of 16384.
+LONG_SUM, LONG_MOMENTS = 6144, 12288
 
 #: What a row loads again, at least, as a share of all that is loaded for its elements, which takes registers, too. With
 #: 2 bytes of 20 a gradient of pixels of 56 x 56 took 15 us longer than a loop's 130 on an H100.
@@ -67,7 +74,7 @@ def persistent_registers(kernel: Kernel) -> int:
     reductions = [sizes for sizes in map(inductor.node_sizes, nodes) if sizes[1]]
     lengths = {prod(reduced) for _, reduced in reductions}
     length = lengths.pop() if len(lengths) == 1 else 0
-    if not getattr(length, "is_Integer", False) or not SHORT_ROW < length <= LONG_ROW:
+    if not getattr(length, "is_Integer", False) or not SHORT_ROW < length <= _longest(nodes):
         return 0
     rows = inductor.size_hint(prod(reductions[0][0]))
     touched, own = inductor.bytes_touched(kernel), inductor.bytes_read_back(kernel)
@@ -82,6 +89,14 @@ def persistent_registers(kernel: Kernel) -> int:
     if LEAST_AGAIN * inductor.bytes_of_element(kernel) > _bytes_of(again):
         return 0
     return power_of_2(length) * _bytes_of(whole & inductor.buffers_read(kernel) | made) // 4
+
+
+def _longest(nodes: Sequence[LoopNode]) -> int:
+    """Return the elements of the longest row that is kept for what a kernel's nodes reduce."""
+    kinds = [kind for node in nodes for kind in reduction_types(node)]
+    if kinds == ["sum"]:
+        return LONG_SUM
+    return LONG_MOMENTS if "welford_reduce" in kinds else LONG_ROW
 
 
 def _bytes_of(names: set[str]) -> int:

@@ -79,6 +79,15 @@ def test_row_is_kept(fn, dynamic):
     assert not any(choice.startswith("op") for choice in bridge.report().choices), "the user's names"
 
 
+@pytest.mark.parametrize(
+    ("fn", "columns", "kept"),
+    [(norm, 6144, True), (norm, 6145, False), (layer_norm, 12288, True), (layer_norm, 12289, False)],
+)
+def test_long_rows_that_a_loop_reads_as_fast_as_memory_does(fn, columns, kept):
+    """RMS norms of 9000 elements took 101 us and not 79 on an H200, layer norms of 16384 131 and not 94."""
+    assert is_persistent(generate(fn, 2048, columns)) is kept
+
+
 def test_inductor_would_not():
     assert not is_persistent(offline.compile_for_gpu(norm, [torch.randn(4096, 4096)]))
 
