@@ -21,7 +21,7 @@ from patterns import LISTS, selected
 from bridge.backend import bridge
 from bridge.bench.gpu_measurements import replay_time
 from bridge.bench.red import exit_status
-from bridge.lowering.triton import codegen, profitability
+from bridge.lowering.triton import profitability
 
 
 def main() -> None:
@@ -83,14 +83,15 @@ def microseconds(
 ) -> tuple[float, Blocks]:
     """Return the time of a function, compiled with such blocks, and the blocks of the rule."""
     blocks: Blocks = {}
+    by_rule = profitability.rows_and_warps
 
     def choose(row: profitability.Row, lanes: int, there: int, elements: int) -> tuple[int, int] | None:
-        blocks[row.registers, lanes] = profitability.rows_and_warps(row, lanes, there, elements)
+        blocks[row.registers, lanes] = by_rule(row, lanes, there, elements)
         return block or blocks[row.registers, lanes]
 
     torch._dynamo.reset()
     uncached = torch.compiler.config.patch(force_disable_caches=True)
-    with mock.patch.object(codegen, "rows_and_warps", choose), uncached, torch.no_grad():
+    with mock.patch.object(profitability, "rows_and_warps", choose), uncached, torch.no_grad():
         function = compile_it()
         return replay_time([partial(function, *s) for s in sets], max(len(sets), 8), replays=10), blocks
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Mapping, Sequence
-from math import prod
 from typing import TYPE_CHECKING, Any
 
 import sympy
@@ -32,7 +31,7 @@ from .combo_kernels import (
     tiling_and_scores,
 )
 from .kernels import lane_kernel, persistent_kernel
-from .profitability import ELEMENTS_OF_THREAD, Row, block_of_rows_side_by_side, power_of_2, rows_and_warps
+from .profitability import ELEMENTS_OF_THREAD, Row, block_of_kept_rows, power_of_2
 
 if TYPE_CHECKING:  # Importing this loads no Inductor: `derive_code_generator` finds the class.
     from torch._inductor.codegen.triton import FixedTritonConfig, TritonKernel
@@ -192,7 +191,7 @@ class BandMixin(ColumnScheduling):
         if fused or parts:  # pairs and segments are of a row that one block has whole
             kernel_kwargs["override_cooperative_reduction"] = False
         block, at_once = None, None
-        if _has_free_blocks(kernel_args[0]) and (parts or fused):
+        if _has_free_blocks(kernel_args[0]) and (parts or fused or inner):
             side_by_side = not is_inner(kernel_features, kernel_kwargs.get("tiling_scores"))
             block, at_once = self._block(parts, fused, kernel_args[0], side_by_side)
         if block and not kernel_kwargs.get("is_combo_kernel"):
@@ -209,20 +208,16 @@ class BandMixin(ColumnScheduling):
     ) -> tuple[tuple[int, int] | None, int | None]:
         """Return ((rows, warps) of a block, elements of a row at a time, None for all) of a kernel.
 
-        parts: that it adds up; 0 for others, and then `fused` are nodes whose rows it keeps; side_by_side: rows, not
-        their elements, are contiguous.
+        parts: that it adds up; 0 for others, and then `fused` are nodes whose rows it keeps, if Bridge has fused it;
+        side_by_side: rows, not their elements, are contiguous.
         """
         if not isinstance(parts, int):
             return looped_sum_block(size_hint(parts))
         if parts:
             return sum_block(parts), None
-        row = max(self.bridge_persistent_nodes[name] for name in fused)
+        row = max((self.bridge_persistent_nodes[name] for name in fused), default=None)
         lengths = [int(size) for prefix, size in tiling.items() if prefix.startswith("r")]
-        lanes = prod(map(power_of_2, lengths))
-        block = rows_and_warps(row, lanes, size_hint(tiling["x"]), prod(lengths))
-        if block and side_by_side:
-            block = block_of_rows_side_by_side(block, max(lanes, row.registers))
-        return block, None
+        return block_of_kept_rows(row, lengths, size_hint(tiling["x"]), side_by_side), None
 
     def generate_kernel_code_from_nodes(self, nodes: Sequence[LoopNode], *args: object, **kwargs: object) -> str:
         """Generate what Inductor times; it makes a kernel without asking for the choices that are made for it."""

@@ -6,6 +6,7 @@ import pytest
 
 from bridge.lowering.triton.profitability import (
     Row,
+    block_of_long_row,
     block_of_rows_side_by_side,
     fits_in_registers,
     rows_and_warps,
@@ -117,6 +118,19 @@ def test_lanes_that_keep_states_have_warps_for_them(registers, lanes, chosen):
 def test_long_rows_of_sums_in_lanes_have_several_warps(registers, lanes, chosen):
     """A logsumexp of products in one warp spilled 978 words, and took 39 s to compile."""
     assert blocks(Row(registers, unrolled=True), lanes) == chosen
+
+
+@pytest.mark.parametrize(
+    ("lanes", "elements", "there", "chosen"),
+    [
+        (16384, 10000, MANY, (1, 8)),
+        (16384, 10923, MANY, None),  # more than two thirds
+        (8192, 5000, MANY, None),
+        (16384, 10000, 511, None),
+    ],
+)
+def test_long_rows_with_few_elements_have_fewer_warps(lanes, elements, there, chosen):
+    assert block_of_long_row(lanes, elements, there) == chosen
 
 
 def test_one_kernel_touches_each_buffer_once():
