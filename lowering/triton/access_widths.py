@@ -27,7 +27,6 @@ WIDEST_ACCESS, BYTES_AT_A_TIME = 16, 4
 #: alike") 2.5 times less were 13 to 20% of a kernel, 1.8 times 2%, and nothing where memory bounds it.
 LEAST_GAIN = 1.5
 
-
 #: Warps of a launch that kernels share, at most: those of a part alone may be fewer.
 SHARED_WARPS = 16
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
+from math import gcd, prod
 from typing import NamedTuple, SupportsInt
 
 from .configurations import ENOUGH_BLOCKS, FEWEST_ELEMENTS
@@ -104,8 +104,9 @@ def _with_fewer_warps(rows: int, warps: int, registers: int, lanes: int, element
     """Return (rows, warps) of a block of which there are many, with no more warps than keep its rows.
 
     Several warps of one row wait for each other when they reduce, and those of lanes without elements do nothing else.
+    A row is in one warp where that loads all of it at once.
     """
-    if elements >= MOSTLY_FILLED * lanes:
+    if elements >= MOSTLY_FILLED * lanes or lanes <= 32 * gcd(elements, ELEMENTS_OF_A_LOAD):
         return rows, max(1, min(warps, power_of_2(-(-rows * registers // (32 * MOST_THREAD_REGISTERS)))))
     rows = min(rows, max(1, LANES_OF_ONE_WARP // lanes))
     needed = max(rows * lanes // LANES_OF_ONE_WARP, -(-rows * registers // (64 * MOST_THREAD_REGISTERS)))

@@ -77,6 +77,8 @@ def test_a_thread_has_elements_of_a_whole_load(registers, lanes, chosen):
         (2048, 2048, 1030, (1, 2)),
         (512, 1024, 577, (1, 1)),
         (1536, 512, 300, (1, 2)),  # three tensors of float32
+        (64, 64, 40, (16, 2)),  # eight threads have a row: no warp is without elements
+        (64, 64, 33, (16, 1)),  # a warp loads 32 elements at once
     ],
 )
 def test_lanes_without_elements_have_no_warps(registers, lanes, elements, chosen):
