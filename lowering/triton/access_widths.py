@@ -52,8 +52,7 @@ def _taken(accesses: Iterable[Access], elements: int) -> float:
 
     In lines of cache for a warp: of an access whose threads are further apart than what each moves, it is more lines.
     """
-    lines = {one: max(1.0, elements * one.size / BYTES_AT_A_TIME) for one in accesses}
-    return sum(lines[one] / min(one.elements, elements) for one in accesses)
+    return sum(max(1.0, elements * one.size / BYTES_AT_A_TIME) / min(one.elements, elements) for one in accesses)
 
 
 def leaves_warps_idle(elements: int, length: int, warps: int) -> bool:
@@ -68,9 +67,9 @@ def leaves_warps_idle(elements: int, length: int, warps: int) -> bool:
 
 
 class _Load(NamedTuple):
-    """Hold a load: its address in Triton, and what it is."""
+    """Hold a load: its pointer in Triton, and what it is."""
 
-    address: str
+    pointer: str
     access: Access
 
 
@@ -103,20 +102,21 @@ class AccessWidthMixin(KeptRowsMixin):
             return
         elements = self._side_by_side(indexing.index, WIDEST_ACCESS // buffer_dtype(name).itemsize)
         if elements:
-            address = f"tl.load({self.args.input(name)} + ({indexing.index_str}), "
-            self.bridge_loads.add(_Load(address, Access(buffer_dtype(name).itemsize, elements)))
+            pointer = f"{self.args.input(name)} + ({indexing.index_str})"
+            self.bridge_loads.add(_Load(pointer, Access(buffer_dtype(name).itemsize, elements)))
 
     def _side_by_side(self, index: sympy.Expr, most: int) -> int:
         """Return how many elements one access may have at an index; 0 where lanes are not side by side."""
         from torch._inductor.virtualized import V
 
-        rows = [tree for tree in self.range_trees if tree.is_reduction]
-        nodes = [self.range_tree_nodes[variable] for variable in rows[0].var_list] if len(rows) == 1 else []
-        lanes = [node for node in nodes if node.divisor == 1 and node.symbol() in index.free_symbols]
-        rest = sympy.expand(index - lanes[0].symbol()) if len(lanes) == 1 else index
-        if len(lanes) != 1 or lanes[0].symbol() in rest.free_symbols or self.is_indirect_indexing(index):
+        row = self.bridge_row()
+        if row is None or self.is_indirect_indexing(index):
             return 0
-        multiples = [rest] if lanes[0].length == rows[0].numel else [rest, lanes[0].length]
+        lanes = [one for one in self.bridge_loops(row) if one.divisor == 1 and one.symbol() in index.free_symbols]
+        rest = sympy.expand(index - lanes[0].symbol()) if len(lanes) == 1 else index
+        if len(lanes) != 1 or lanes[0].symbol() in rest.free_symbols:
+            return 0
+        multiples = [rest] if lanes[0].length == row.numel else [rest, lanes[0].length]
         known = V.graph.sizevars.statically_known_multiple_of
         while most > 1 and not all(known(number, most) for number in multiples):
             most //= 2
@@ -126,27 +126,26 @@ class AccessWidthMixin(KeptRowsMixin):
         """Generate the body, with what Triton is told of its loads."""
         accesses = [load.access for load in self.bridge_loads]
         elements = elements_of_thread(accesses) if accesses else 0
-        wider = [load.address for load in self.bridge_loads if load.access.elements > elements]
+        wider = [load.pointer for load in self.bridge_loads if load.access.elements > elements]
         if wider and not self._leaves_warps_idle(elements):
-            for address in wider:
-                self._limit(address, elements)
+            for pointer in wider:
+                self._limit(pointer, elements)
         super().codegen_body()
 
     def _leaves_warps_idle(self, elements: int) -> bool:
         """Return True if short rows are better where threads have more elements than so many; others have blocks."""
-        if self.bridge_block is None:
+        row = self.bridge_row()
+        if row is None or self.bridge_block is None:
             return False
         warps = SHARED_WARPS if self.is_combo_kernel else self.bridge_block[1]
-        length = next(tree.numel for tree in self.range_trees if tree.is_reduction)
-        return leaves_warps_idle(elements, int(length), warps)
+        return leaves_warps_idle(elements, int(row.numel), warps)
 
-    def _limit(self, address: str, elements: int) -> None:
+    def _limit(self, pointer: str, elements: int) -> None:
         """Tell Triton that a load has so many elements side by side, and no more."""
-        pointer = address.removeprefix("tl.load(").removesuffix(", ")
         tile = ", ".join([*["1"] * (len(self.dense_size_list()) - 1), str(elements)])
-        limited = f"tl.load(tl.max_contiguous({pointer}, [{tile}]), "
+        load, limited = f"tl.load({pointer}, ", f"tl.load(tl.max_contiguous({pointer}, [{tile}]), "
         for lines in (self.body, self.loads, self.compute):
-            lines._lines = [_replaced(line, address, limited) for line in lines._lines]
+            lines._lines = [_replaced(line, load, limited) for line in lines._lines]
 
 
 def _replaced(line: Any, old: str, new: str) -> Any:

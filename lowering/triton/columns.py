@@ -30,13 +30,14 @@ from .column_loads import (
     staged_bytes,
     too_few_loads,
 )
+from .kept_rows import KeptRowsMixin
 from .profitability import power_of_2
 
 if TYPE_CHECKING:  # Importing this loads no Inductor: the classes are found where one is derived from them.
     from torch._inductor.codegen.simd_kernel_features import SIMDKernelFeatures
-    from torch._inductor.codegen.triton import TritonKernel, TritonScheduling
+    from torch._inductor.codegen.triton import TritonScheduling
 else:
-    TritonKernel = TritonScheduling = object
+    TritonScheduling = object
 
 #: Elements of a block that adds up parts, all of its columns at once; the columns, of which 8 are a sector of memory.
 SUM_ELEMENTS = 16384
@@ -152,7 +153,7 @@ class Accumulator(NamedTuple):
     result: str
 
 
-class ColumnMixin(TritonKernel):
+class ColumnMixin(KeptRowsMixin):
     """Add up whole tiles, and only rows that there are."""
 
     #: What programs have of the tile; set as soon as the kernel is made.

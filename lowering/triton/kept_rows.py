@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # Importing this loads no Inductor.
+    from torch._inductor.codegen.simd import IterationRangesEntry, IterationRangesRoot
     from torch._inductor.codegen.triton import TritonKernel
 else:
     TritonKernel = object
@@ -28,3 +29,12 @@ class KeptRowsMixin(TritonKernel):
     def bridge_keeps_rows(self) -> bool:
         """Return True if lanes have a whole row now, in a kernel that Bridge fused."""
         return self.bridge_fused and self.persistent_reduction and self.inside_reduction
+
+    def bridge_row(self) -> IterationRangesRoot | None:
+        """Return the dimension of the tile over which is reduced; None where there are several, or none."""
+        rows = [tree for tree in self.range_trees if tree.is_reduction]
+        return rows[0] if len(rows) == 1 else None
+
+    def bridge_loops(self, row: IterationRangesRoot) -> list[IterationRangesEntry]:
+        """Return the loops over a dimension of the tile."""
+        return [self.range_tree_nodes[variable] for variable in row.var_list]

@@ -261,13 +261,12 @@ class StridedAccessMixin(KeptRowsMixin):
         """Return the access to a buffer's storage that has this one to every other element as a half."""
         if not self.bridge_keeps_rows():
             return None
-        rows = [tree for tree in self.range_trees if tree.is_reduction]
-        if len(rows) != 1 or self._load_mask is not None or self.is_indirect_indexing(index):
+        row = self.bridge_row()
+        if row is None or self._load_mask is not None or self.is_indirect_indexing(index):
             return None
         if name in self.args.inplace_buffers or not _has_pairs(buffer_dtype(name)):
             return None
-        nodes = [self.range_tree_nodes[v] for v in rows[0].var_list]
-        variables = [LaneVariable(n.symbol(), n.divisor, n.length, rows[0].numel) for n in nodes]
+        variables = [LaneVariable(n.symbol(), n.divisor, n.length, row.numel) for n in self.bridge_loops(row)]
         return find_strided_pair(index + offset_in_storage(name), variables, _is_even)
 
     def _load_pair(self, name: str, index: sympy.Expr, pair: StridedPair) -> tuple[CSEVariable, CSEVariable]:

@@ -28,7 +28,8 @@ def power_of_2(size: SupportsInt) -> int:
 
 
 #: Registers of 32 bits of its row that each thread of a block holds: two loads of 16 bytes.  Blocks of so much are
-#: within 2% of the fastest in most measurements, and never 6% from it (docs/results.md).
+#: within 2% of the fastest on an H100 in most measurements, and never 6% from it (docs/results.md).  Where there are
+#: many, they have the same rows in fewer warps (`_with_fewer_warps`).
 THREAD_REGISTERS = 8
 BLOCK_WARPS = 4
 
@@ -45,7 +46,7 @@ SHORTEST_ROWS = 256
 
 #: Share of a row's lanes that have elements, at least, so that each of its warps has something to do; and lanes that
 #: one warp has where they are fewer. Rows of 1030 elements have 2048 lanes: a norm of them took 32 us in eight warps on
-#: an H200, and 20 in one, two or four (docs/results.md, "Fewer warps").
+#: an H200, and 20 or 21 in one, two or four (docs/results.md, "Fewer warps").
 MOSTLY_FILLED = 2 / 3
 LANES_OF_ONE_WARP = 1024
 
@@ -109,7 +110,7 @@ def _with_fewer_warps(rows: int, warps: int, registers: int, lanes: int, element
     if elements >= MOSTLY_FILLED * lanes or lanes <= 32 * gcd(elements, ELEMENTS_OF_A_LOAD):
         return rows, max(1, min(warps, power_of_2(-(-rows * registers // (32 * MOST_THREAD_REGISTERS)))))
     rows = min(rows, max(1, LANES_OF_ONE_WARP // lanes))
-    needed = max(rows * lanes // LANES_OF_ONE_WARP, -(-rows * registers // (64 * MOST_THREAD_REGISTERS)))
+    needed = max(rows * lanes // LANES_OF_ONE_WARP, -(-rows * registers // (2 * 32 * MOST_THREAD_REGISTERS)))
     return rows, min(warps, power_of_2(max(1, needed)))
 
 

@@ -21,7 +21,7 @@ from .row_tails import is_shared
 
 if TYPE_CHECKING:  # Importing this loads no Inductor.
     from torch._inductor.codegen.common import CSEVariable
-    from torch._inductor.codegen.simd import IterationRangesRoot
+    from torch._inductor.codegen.simd import IterationRangesEntry
 
 
 @functools.cache
@@ -107,13 +107,13 @@ class ReusedLoadMixin(KeptRowsMixin):
 
         whole: an index at which each lane loads its own element.
         """
-        rows = [tree for tree in self.range_trees if tree.is_reduction]
-        lanes = _lanes(rows[0], self.range_tree_nodes) if len(rows) == 1 else None
-        if lanes is None:
+        row = self.bridge_row()
+        lanes = None if row is None else _lanes(row.numel, self.bridge_loops(row))
+        if row is None or lanes is None:
             return None
         lane, pair = lanes
         own, asked = sympy.expand(whole - lane), sympy.expand(index - 2 * pair)
-        if (own.free_symbols | asked.free_symbols) & set(rows[0].var_list):
+        if (own.free_symbols | asked.free_symbols) & set(row.var_list):
             return None
         apart = sympy.expand(asked - own)
         return int(apart) if apart in (0, 1) else None
@@ -151,9 +151,8 @@ def _literal(number: float) -> str:
     return repr(number) if math.isfinite(number) else f'float("{number}")'
 
 
-def _lanes(row: IterationRangesRoot, nodes: Any) -> tuple[sympy.Symbol, sympy.Symbol] | None:
+def _lanes(numel: sympy.Expr, loops: list[IterationRangesEntry]) -> tuple[sympy.Symbol, sympy.Symbol] | None:
     """Return the loops of a row that count its lanes, and its pairs of lanes; None where it has none of these."""
-    entries = [nodes[variable] for variable in row.var_list]
-    lane = [one.symbol() for one in entries if one.divisor == 1 and one.length == row.numel]
-    pair = [one.symbol() for one in entries if one.divisor == 2 and one.length * 2 == row.numel]
+    lane = [one.symbol() for one in loops if one.divisor == 1 and one.length == numel]
+    pair = [one.symbol() for one in loops if one.divisor == 2 and one.length * 2 == numel]
     return (lane[0], pair[0]) if lane and pair else None

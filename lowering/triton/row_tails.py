@@ -71,15 +71,14 @@ class RowTailMixin(KeptRowsMixin):
         """Return how many first lanes of a row a store goes to, one element after the other; None where it does not."""
         if not self.bridge_keeps_rows() or self._load_mask is not None:
             return None
-        rows = [tree for tree in self.range_trees if tree.is_reduction]
-        if len(rows) != 1 or not rows[0].numel.is_Integer or self.is_indirect_indexing(index):
+        row = self.bridge_row()
+        if row is None or not row.numel.is_Integer or self.is_indirect_indexing(index):
             return None
-        nodes = [self.range_tree_nodes[v] for v in rows[0].var_list]
-        whole = [node.symbol() for node in nodes if node.divisor == 1 and node.length == rows[0].numel]
+        whole = [loop.symbol() for loop in self.bridge_loops(row) if loop.divisor == 1 and loop.length == row.numel]
         if len(whole) != 1 or sympy.diff(index, whole[0]) != 1 or not buffer_dtype(name).itemsize > 1:
             return None
-        lanes, numel = getattr(value, "bridge_lanes", (int(rows[0].numel),) * 2)
-        return lanes if numel == rows[0].numel else None
+        lanes, numel = getattr(value, "bridge_lanes", (int(row.numel),) * 2)
+        return lanes if numel == row.numel else None
 
     def _store_row(self, one: RowPart, other: RowPart) -> bool:
         """Store two parts at once, if one follows the other; they were stored last, one after the other."""

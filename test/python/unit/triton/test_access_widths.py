@@ -74,6 +74,11 @@ def two_scaled_norms(x, y, z):
     return scaled_norm(x, y), scaled_norm(z, y[: len(z)])
 
 
+def assert_scaled_norm(got, x, y):
+    expected = F.layer_norm(x.double(), x.shape[-1:]) * y.double().square().mean(-1, keepdim=True)
+    torch.testing.assert_close(got.double(), expected, rtol=1e-5, atol=1e-5)
+
+
 def sample(*shape, dtype=torch.bfloat16):
     return torch.randn(shape, generator=torch.Generator().manual_seed(shape[-1])).to(dtype)
 
@@ -91,16 +96,14 @@ def test_loads_of_rows_that_begin_anywhere(length, dtype, limit):
     got, codes = run_emitted(scaled_norm, given, forced)
     (code,) = codes
     assert [elements for _, _, elements in limits(code)] == ([limit] if limit else [])
-    expected = F.layer_norm(given[0].double(), (length,)) * given[1].double().square().mean(-1, keepdim=True)
-    torch.testing.assert_close(got.double(), expected, rtol=1e-5, atol=1e-5)
+    assert_scaled_norm(got, *given)
 
 
 def test_views_that_begin_anywhere():
     """Rows are aligned, and the view begins at the third element of the first."""
     given = [sample(6, 72)[:, 3:67], sample(6, 32)]
     got, _ = run_emitted(scaled_norm, given, forced)
-    expected = F.layer_norm(given[0].double(), (64,)) * given[1].double().square().mean(-1, keepdim=True)
-    torch.testing.assert_close(got.double(), expected, rtol=1e-5, atol=1e-5)
+    assert_scaled_norm(got, *given)
 
 
 def test_inductors_own_kernels_stay():
@@ -112,7 +115,7 @@ def test_inductors_own_kernels_stay():
 
 
 def test_short_rows_in_a_launch_with_others():
-    """Nobody knows how many warps it has: with 16, a row of 130 elements would be in four, two of them idle."""
+    """Expect 16 warps, as nobody knows how many: a row of 130 elements would be in four, two of them idle."""
     given = [sample(65536, 130), sample(65536, 64), sample(8192, 130)]
     ours = offline.compile_for_gpu(two_scaled_norms, given, compile_fx=bridge_backend)
     alone = offline.compile_for_gpu(scaled_norm, given[:2], compile_fx=bridge_backend)

@@ -92,7 +92,7 @@ def test_few_rows_have_all_warps(elements):
 
 
 def test_few_longer_rows_keep_their_threads():
-    """As in decoding: with more rows a block most multiprocessors would be idle."""
+    """Keep multiprocessors busy, as in decoding: with more rows a block most would be idle."""
     assert [blocks(Row(448), 64, there) for there in (40, 1023, 1024)] == [(2, 4), (2, 4), (8, 4)]
     assert [blocks(Row(2048), 1024, there) for there in (16, 512)] == [(1, 8), (1, 4)]
     assert blocks(Row(64), 64, 16) == (16, 4)
