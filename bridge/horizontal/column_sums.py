@@ -6,7 +6,7 @@ partial sum of its column: what a node stores, another may read in the same row 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import gcd
@@ -291,14 +291,17 @@ def _parts_agree(kernel: Kernel, rows: Extent, columns: int) -> bool:
     The sums get the loops of the tile, and what the kernel has beside them keeps its own: these may go over columns
     first. Unsupported for a sum that no kernel of rows can add up.
     """
-    written = inductor.buffers_made(kernel)
-    for part in _parts(kernel):
-        tile = sums.column_sum(part).tile
-        for name in inductor.buffers_read(part) & written:
-            writer = kernel.scheduler.name_to_buf[name].defining_op
-            if writer is None or not tiles.agree(writer, tile, name, rows, columns):
-                return False
-    return True
+    return all(
+        writer is not None and tiles.agree(writer, sums.column_sum(part).tile, name, rows, columns)
+        for part, writer, name in _reads(_parts(kernel), inductor.buffers_made(kernel))
+    )
+
+
+def _reads(readers: Iterable[LoopNode], names: set[str]) -> Iterator[tuple[LoopNode, LoopNode | None, str]]:
+    """Yield (reader, what defines the buffer, its name) for what nodes read of some buffers."""
+    for reader in readers:
+        for name in inductor.buffers_read(reader) & names:
+            yield reader, reader.scheduler.name_to_buf[name].defining_op, name
 
 
 def _lanes_agree(one: Kernel, other: Kernel, rows: Extent, columns: int) -> bool:
@@ -306,11 +309,7 @@ def _lanes_agree(one: Kernel, other: Kernel, rows: Extent, columns: int) -> bool
     written = inductor.buffers_made(one)
     if any(inductor.storage_of(name) in inductor.buffers_read(other) for name in written):
         return False
-    for reader in inductor.loop_nodes(other):
-        for name in inductor.buffers_read(reader) & written:
-            if not _reads_own(reader, one.scheduler.name_to_buf[name].defining_op, name, rows, columns):
-                return False
-    return True
+    return all(_reads_own(*read, rows, columns) for read in _reads(inductor.loop_nodes(other), written))
 
 
 def _reads_own(reader: LoopNode, writer: LoopNode | None, name: str, rows: Extent, columns: int) -> bool:
@@ -343,18 +342,16 @@ def _readers(schedule: Schedule, found: list[ColumnSum]) -> list[Kernel]:
 
 def have_same_elements(kernels: Sequence[Kernel]) -> bool:
     """Return True if each element of kernels is made of the same one of what others of them make."""
-    made = {kernel: inductor.buffers_made(kernel) for kernel in kernels}
-    return all(_reads_own_elements(k, set().union(*(made[one] for one in kernels if one is not k))) for k in kernels)
+    made = set().union(*map(inductor.buffers_made, kernels))
+    return all(_reads_own_elements(kernel, made - inductor.buffers_made(kernel)) for kernel in kernels)
 
 
 def _reads_own_elements(kernel: Kernel, others: set[str]) -> bool:
     """Return True if each element of a kernel is made of the same one of others' buffers: they may be one kernel."""
-    for node in inductor.loop_nodes(kernel):
-        for name in inductor.buffers_read(node) & others:
-            writer = kernel.scheduler.name_to_buf[name].defining_op
-            if writer is None or not tiles.agree_on_elements(writer, node, name):
-                return False
-    return True
+    return all(
+        writer is not None and tiles.agree_on_elements(writer, node, name)
+        for node, writer, name in _reads(inductor.loop_nodes(kernel), others)
+    )
 
 
 def _is_over_elements(kernel: Kernel, size: int) -> bool:

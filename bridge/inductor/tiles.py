@@ -82,8 +82,7 @@ def agree(writer: LoopNode, reader: LoopBody, name: str, rows: Extent, columns: 
     Both go over the tile, or its rows. False where that is not known.
     """
     stored = _addresses(node_body(writer), name, ("STORE", "STORE_REDUCTION"), rows, columns)
-    loaded = _addresses(reader, name, ("LOAD",), rows, columns)
-    return stored is not None and len(stored) == 1 and loaded == stored
+    return _is_one_place(stored, _addresses(reader, name, ("LOAD",), rows, columns))
 
 
 def agree_on_elements(writer: LoopNode, reader: LoopNode, name: str) -> bool:
@@ -97,7 +96,11 @@ def agree_on_elements(writer: LoopNode, reader: LoopNode, name: str) -> bool:
     stores, loads = ("STORE", "STORE_REDUCTION"), ("LOAD",)
     if not are_equal(elements, other):
         return False
-    stored, loaded = (_addresses_by_element(*each, name) for each in zip(bodies, (stores, loads), strict=True))
+    return _is_one_place(*(_addresses_by_element(*each, name) for each in zip(bodies, (stores, loads), strict=True)))
+
+
+def _is_one_place(stored: set[sympy.Expr] | None, loaded: set[sympy.Expr] | None) -> bool:
+    """Return True if what is loaded is at the one address at which it is stored."""
     return stored is not None and len(stored) == 1 and loaded == stored
 
 
