@@ -72,7 +72,7 @@ def reversed_of_another(x, g):
 
 
 def scales_of_groups(x, g):
-    """As many groups of rows as columns: with the two exchanged, the numbers of elements are the same."""
+    """Read sums with groups and columns exchanged: as there are as many of both, so are the numbers of elements."""
     h = torch.softmax(x, -1)
     scales = (h * g).sum(1)
     return h, scales.t() * scales

@@ -82,7 +82,7 @@ def product_and_columns(x, bias):
 
 
 def test_the_columns_of_a_kernel_that_goes_over_columns_first_are_of_their_own_rows():
-    """What stores the product keeps its loops; the sums got those of a tile, rows first, and another's product."""
+    """Keep the loops of what stores the product; the sums got those of a tile, rows first, and another's product."""
     given = [torch.randn(640, 16), torch.randn(8)]
     ours = functools.partial(backend, options={"strict": True, "force_fusion": True})
     found, _ = run_emitted(product_and_columns, given, ours)

@@ -103,7 +103,7 @@ def of_sum(x, g):
 
 
 def test_a_reader_of_a_sums_other_elements_does_not_agree():
-    """Where there are as many of them: reversed, and with rows and columns exchanged; a sum of all has only one."""
+    """Read as many elements reversed, and with rows and columns exchanged; a sum of all has only one."""
     seen: list = []
 
     def look(schedule):

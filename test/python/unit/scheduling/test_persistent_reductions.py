@@ -30,12 +30,12 @@ def softmax(x):
 
 
 def logsumexp_of_stored(x):
-    """What Inductor stores, as its operations are too many to repeat: a loop reads x once, and this in each pass."""
+    """Reduce what Inductor stores, as it is too much to repeat: a loop reads x once, and this in each pass."""
     return torch.logsumexp(F.mish(F.mish(F.mish(x * 3))) * F.gelu(x), -1)
 
 
 def norm_and_rotate(x):
-    """What olmo2 does with queries: the norm is over all heads, the rotation in each."""
+    """Do what olmo2 does with queries: the norm is over all heads, the rotation in each."""
     heads = norm(x).unflatten(-1, (-1, 128))
     first, second = heads.chunk(2, -1)
     return heads + torch.cat([-second, first], -1)
@@ -165,7 +165,7 @@ def test_numerics(fn):
 
 
 def norms_of_parts(x):
-    """What DeepSeek does with its compressed queries, keys and values."""
+    """Do what DeepSeek does with its compressed queries, keys and values."""
     first, second, rest = x.split([1536, 512, 64], -1)
     return norm(first), norm(second), rest.contiguous()
 
