@@ -369,7 +369,7 @@ torch.utils._config_module
 torch.utils._ordered_set
     OrderedSet
 torch.utils._sympy.functions
-    CeilDiv FloorDiv Max Min Mod ModularIndexing PythonMod
+    CeilDiv FloorDiv Identity Max Min Mod ModularIndexing PythonMod
 torch.utils.flop_counter
     flop_registry
 """

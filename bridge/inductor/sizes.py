@@ -11,7 +11,7 @@ from math import prod
 from typing import TypeAlias
 
 import sympy
-from torch.utils._sympy.functions import FloorDiv, ModularIndexing
+from torch.utils._sympy.functions import FloorDiv, Identity, ModularIndexing
 
 from .protocols import LoopBody
 
@@ -119,7 +119,7 @@ def step_along(index: sympy.Expr, variable: sympy.Symbol, variables: AbstractSet
         return abs(known)
     first = dict.fromkeys(index.free_symbols & variables, 0)
     step = index.subs({**first, variable: 1}) - index.subs(first)
-    return abs(size_hint(step.expand(identity=True)))
+    return abs(size_hint(step))
 
 
 def contiguous_run(loops: Iterable[tuple[int, int]]) -> int:
@@ -223,7 +223,15 @@ def size_hint(expr: sympy.Expr) -> int:
     sizevars = V.graph.sizevars
     hint = getattr(sizevars, "optimization_hint", None) or sizevars.size_hint
     try:
-        return int(hint(expr, fallback=UNKNOWN_SIZE))
+        return int(hint(_unwrapped(expr), fallback=UNKNOWN_SIZE))
     except ZeroDivisionError:
         # Of sizes that are assumed to be multiples of more than the typical ones: a divisor is 0 for these.
         return UNKNOWN_SIZE
+
+
+def _unwrapped(expr: sympy.Expr) -> sympy.Expr:
+    """Return an expression without `Identity`, which Inductor writes around indices of `cat`.
+
+    torch 2.11 finds no value for one around a number.
+    """
+    return expr.replace(Identity, lambda inner: inner) if expr.has(Identity) else expr

@@ -7,7 +7,7 @@ import sympy
 from torch._inductor.sizevars import SizeVarAllocator
 from torch._inductor.virtualized import V
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
-from torch.utils._sympy.functions import FloorDiv, ModularIndexing
+from torch.utils._sympy.functions import FloorDiv, Identity, ModularIndexing
 
 from bridge.inductor import sizes
 
@@ -75,6 +75,19 @@ def test_hint_of_an_unknown_size_is_typical():
         with V.set_graph_handler(SimpleNamespace(sizevars=SimpleNamespace(**{name: hint}))):
             assert sizes.size_hint(S) == 4096
             assert sizes.size_hint(sympy.Integer(12)) == 12
+
+
+def test_hint_of_an_index_that_inductor_wraps():
+    """An index of `cat` at a loop's first iteration is `Identity(0)`: torch 2.11 asserted that it has a symbol."""
+
+    def hint(expr, fallback):
+        assert not expr.has(Identity)
+        return fallback if expr.free_symbols else expr
+
+    with V.set_graph_handler(SimpleNamespace(sizevars=SimpleNamespace(optimization_hint=hint))):
+        assert sizes.size_hint(Identity(sympy.Integer(0))) == 0
+        assert sizes.size_hint(3 * Identity(S)) == 4096
+        assert sizes.step_along(7 * Identity(I // 2 + J), J, {I, J}) == 7
 
 
 def test_a_size_assumed_to_be_a_larger_multiple_divided_by_zero():
