@@ -34,7 +34,7 @@ from .lanes import (
     segment_length,
     stored_by_one_lane,
 )
-from .reduction_loops import reduced_beside_lanes, reduces, reduction_loops
+from .reduction_loops import reduced_beside_lanes, reduces, reduction_loops, waits_for_reduction
 from .spread import spread_over_lanes
 
 #: A buffer: its name, and its strides in elements.
@@ -323,6 +323,8 @@ def _check_loops(name: str, stores: list[ir.Operation], nest: StoreNest, scope: 
         raise Unsupported(Reason.not_liftable, f"{name}: a row to broadcast segments of does not fit in registers")
     if nest.reduction and any(nest.guards[store] and reduces(store) for store in stores):
         raise Unsupported(Reason.not_liftable, f"{name}: a store under a guard of what may be reduced in a loop")
+    if scope.looped and any(map(waits_for_reduction, stores)):
+        raise Unsupported(Reason.not_liftable, f"{name}: it needs what a loop reduces before that has ended")
 
 
 def _lift_whole(name: str, stores: list[ir.Operation], nest: StoreNest, scope: _Scope) -> LiftedNode:

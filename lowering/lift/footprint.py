@@ -11,6 +11,7 @@ from bridge.affine.mlir_runtime import defining_operation, ir
 from ..triton.profitability import MAX_ROW_REGISTERS, power_of_2
 from .broadcasts import depends_on
 from .lanes import constant_extent
+from .reduction_loops import outermost_reductions
 from .reductions import combine_kind, terminator
 
 
@@ -77,19 +78,17 @@ def goes_once(band: ir.Operation) -> bool:
 
     A loop over the row then reads it once, and does not have to keep it.
     """
-    reducing: list[ir.Operation] = []
     stores: list[ir.Operation] = []
     loads: list[ir.Operation] = []
 
     def visit(operation: ir.Operation) -> ir.WalkResult:
-        """Keep the outermost loops that carry values, and the accesses."""
-        if operation.name == "affine.for" and len(operation.results) and not len(loop_around(operation).results):
-            reducing.append(operation.operation)
+        """Keep the accesses."""
         if operation.name in ("affine.store", "affine.load"):
             (stores if operation.name == "affine.store" else loads).append(operation.operation)
         return ir.WalkResult.ADVANCE
 
     band.walk(visit, ir.WalkOrder.PRE_ORDER)
+    reducing = outermost_reductions(store.operands[0] for store in stores)
     results = {result for loop in reducing for result in loop.results}
     kept = {store.operands[1] for store in stores if depends_on(store.operands[0], results)}
     late = results | {load.results[0] for load in loads if load.operands[0] in kept}

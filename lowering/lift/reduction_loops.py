@@ -65,6 +65,38 @@ def _reductions(value: ir.Value) -> set[ir.Operation]:
     return found
 
 
+def outermost_reductions(values: Iterable[ir.Value]) -> set[ir.Operation]:
+    """Return all loops of reductions that values depend on, but those inside others, wherever the loops are.
+
+    Code motion takes a reduction that no variable of the band touches out of the band.
+    """
+    pending, seen = list(values), set[ir.Operation]()
+    while pending:
+        operation = defining_operation(pending.pop())
+        if operation is None or operation in seen:
+            continue
+        seen.add(operation)
+        pending += operation.operands
+        if operation.name == "affine.for":
+            pending += _yielded(operation)
+    loops = {operation for operation in seen if operation.name == "affine.for"}
+    return {loop for loop in loops if not any(around in loops for around in loops_around(loop))}
+
+
+def waits_for_reduction(store: ir.Operation) -> bool:
+    """Return True if a reduction's result is computed with to have what is stored, or the elements that are reduced."""
+    value = store.operands[0]
+    loop = defining_operation(value)
+    if loop is None or loop.name != "affine.for":
+        return bool(outermost_reductions([value]))
+    return any(loop not in loops_around(found) for found in outermost_reductions(_yielded(loop)))
+
+
+def _yielded(loop: ir.Operation) -> list[ir.Value]:
+    """Return the values that an iteration of a loop hands to the next one."""
+    return list(list(loop.regions[0].blocks[0].operations)[-1].operands)
+
+
 def chain(loop: ir.Operation) -> list[ir.Operation]:
     """Return a loop and the loops inside it, outermost first."""
     loops = [loop]

@@ -197,7 +197,7 @@ ONCE = """func.func @f(%x: memref<8x64xf32>, %y: memref<8x64xf32>, %out: memref<
       %b = arith.addf %a, OTHER : f32
       affine.store %b, %y[%r, %i] : memref<8x64xf32>
     }
-  } {bridge.band}
+  } {bridge.band, bridge.parallel}
   return }"""
 
 SECOND = """%o = affine.for %i = 0 to 64 iter_args(%t = %zero) -> (f32) {
@@ -226,3 +226,27 @@ def test_a_row_is_read_once_where_no_lane_and_no_reduction_waits_for_another(lat
         entry = module.body.operations[0].operation.regions[0].blocks[0]
         (band,) = (op.operation for op in entry.operations if op.operation.name == "affine.for")
         assert goes_once(band) is once
+
+
+def test_a_lane_waits_for_a_reduction_that_code_motion_took_out_of_the_band():
+    """Rows side by side are a band of one iteration; a long one was a loop that used its sum before it had ended."""
+    text = """func.func @f(%x: memref<64xf32>, %y: memref<64xf32>) {
+      %zero = arith.constant 0.0 : f32
+      %s = affine.for %i = 0 to 64 iter_args(%t = %zero) -> (f32) {
+        %a = affine.load %x[%i] : memref<64xf32>
+        %b = arith.addf %t, %a : f32
+        affine.yield %b : f32
+      }
+      affine.for %r = 0 to 1 {
+        affine.for %i = 0 to 64 {
+          %a = affine.load %x[%i] : memref<64xf32>
+          %b = arith.addf %a, %s : f32
+          affine.store %b, %y[%i] : memref<64xf32>
+        }
+      } {bridge.band, bridge.parallel}
+      return }"""
+    with context(), ir.Location.unknown():
+        module = ir.Module.parse(text)
+        entry = module.body.operations[0].operation.regions[0].blocks[0]
+        _, band = (op.operation for op in entry.operations if op.operation.name == "affine.for")
+        assert not goes_once(band)

@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import contextlib
 
+import pytest
+import torch
+from emitted import NO_STAGES, run_emitted
 from ssa_values import operations
 
 from bridge.affine.mlir_runtime import context, ir
-from bridge.lowering.lift.reduction_loops import reduced_beside_lanes, reduces, reduction_loops
+from bridge.backend import bridge
+from bridge.lowering.lift.reduction_loops import (
+    outermost_reductions,
+    reduced_beside_lanes,
+    reduces,
+    reduction_loops,
+    waits_for_reduction,
+)
 
 SUM = """%{name} = affine.for %k{name} = 0 to 16 iter_args(%a{name} = %v) -> (f32) {{
   %l{name} = affine.load %y[%k{name}] : memref<16xf32>
@@ -55,3 +65,60 @@ def test_a_store_without_a_reduction_has_none():
     with stores("%v", "lanes %v") as ((own, in_lanes), _):
         assert reduced_beside_lanes([own, in_lanes]) == set()
         assert reduction_loops([own, in_lanes], set()) == [] and not reduces(own)
+
+
+def test_a_store_waits_for_what_is_computed_with_before_it():
+    with stores("%s", "%u", "%v", "lanes %s") as (found, sums):
+        assert [waits_for_reduction(store) for store in found] == [False, True, False, False]
+        assert outermost_reductions([found[1].operands[0]]) == set(sums)
+
+
+def test_a_reduction_waits_for_the_one_whose_result_is_in_its_elements():
+    """As its own inner loops it does not."""
+    text = """func.func @f(%x: memref<4x16xf32>, %y: memref<2xf32>, %v: f32) { affine.for %i = 0 to 1 {
+      %s = affine.for %j = 0 to 4 iter_args(%a = %v) -> (f32) {
+        %t = affine.for %k = 0 to 16 iter_args(%b = %a) -> (f32) {
+          %l = affine.load %x[%j, %k] : memref<4x16xf32>
+          %n = arith.addf %b, %l : f32
+          affine.yield %n : f32 }
+        affine.yield %t : f32 }
+      %u = affine.for %k = 0 to 16 iter_args(%b = %v) -> (f32) {
+        %m = arith.mulf %b, %s : f32
+        affine.yield %m : f32 }
+      affine.store %s, %y[0] : memref<2xf32>
+      affine.store %u, %y[1] : memref<2xf32>
+    } {bridge.band, bridge.parallel} return }"""
+    with context(), ir.Location.unknown():
+        module = ir.Module.parse(text)
+        first, inner, second = (loop for loop in operations(module, "affine.for") if list(loop.results))
+        store, late = operations(module, "affine.store")
+        assert not waits_for_reduction(store) and waits_for_reduction(late)
+        assert outermost_reductions([late.operands[0]]) == {first, second} != {inner}
+
+
+def gradients_of_largest(largest, scale, x, w, g):
+    """Compute what a quantiser's backward does: the gradient of a maximum is shared by the elements that have it."""
+    y = x.to(scale.dtype) * scale * w
+    is_largest = largest == y.abs()
+    z = g / is_largest.sum(-1, keepdim=True) * is_largest * torch.sign(y)
+    gradient = x * (z * w * x).sum(-1, keepdim=True) + z * w
+    return gradient.to(x.dtype), (z * (x * scale)).sum(0).to(x.dtype)
+
+
+@pytest.mark.parametrize("columns", [1030, 20000])
+def test_three_rows_side_by_side_use_no_sum_before_its_loop_has_ended(columns):
+    """Triton: local variable 'tmp54' is not associated with a value; the sums are outside of the band of one row."""
+    torch.manual_seed(0)
+    x, w = (torch.randint(-9, 9, size).bfloat16() for size in ((3, columns), (columns,)))
+    scale, g = torch.tensor([[0.5], [1.0], [2.0]]), torch.randn(3, 1)
+    inputs = [(x * scale * w).abs().amax(-1, keepdim=True), scale, x, w, g]
+    options = {"force_fusion": True, "strict": True}
+    outputs, _ = run_emitted(
+        gradients_of_largest,
+        inputs,
+        lambda gm, inputs: bridge(gm, inputs, options=options),
+        split_reductions=False,
+        **NO_STAGES,
+    )
+    for got, want in zip(outputs, gradients_of_largest(*(t.double() for t in inputs)), strict=True):
+        torch.testing.assert_close(got.double(), want, rtol=2e-2, atol=2e-2)
