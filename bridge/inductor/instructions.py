@@ -34,6 +34,12 @@ WEIGHTS = {
     "floordiv": 27, "truncdiv": 27, "mod": 26, "remainder": 26, "rand": 50, "randn": 174, "randint64": 55,
 }  # fmt: skip
 
+#: Instructions of an access that each of a thread's elements has for itself, at an address that neighbours share: a
+#: fourth of the lanes that compute can access memory at a time, and each computes its address and its mask.  Channel
+#: attention, whose pads of a row's means were computed for each pixel, took 15.4 us on an H200 where 65 instructions
+#: an element take 14.6, and apart 9.3 (docs/results.md, "Accesses under a mask").
+ALONE = 10
+
 #: Operations whose code has a branch, for extreme arguments: of a thread's elements, no two are interleaved.
 SERIAL = {"sin", "cos", "tan"}
 
@@ -55,13 +61,15 @@ Value: TypeAlias = tuple[Hashable, ...]
 class Operation(NamedTuple):
     """Describe an operation: its name, its value, and the share of all elements for which it is computed.
 
-    apart: bytes between elements side by side, of an access that each of them has for itself.
+    apart: bytes between elements side by side, of an access that each of them has for itself; alone: each has one, and
+    they are at one address.
     """
 
     name: str
     value: Value
     share: float
     apart: float = 0
+    alone: bool = False
 
 
 def instructions(nodes: Sequence[LoopNode], beside: float = BESIDE) -> float:
@@ -75,7 +83,7 @@ def instructions(nodes: Sequence[LoopNode], beside: float = BESIDE) -> float:
 
 
 def _weight(one: Operation, beside: float) -> float:
-    return max(WEIGHTS.get(one.name, 1), instructions_of_access(one.apart, beside))
+    return max(WEIGHTS.get(one.name, 1), instructions_of_access(one.apart, beside), ALONE if one.alone else 0)
 
 
 def serial_instructions(nodes: Sequence[LoopNode]) -> list[float]:
@@ -151,7 +159,8 @@ def _operations(body: LoopBody, numbers: dict[Value, int]) -> Iterator[Operation
         for op, value in _numbered(block, part, indices, numbers):
             if op.op == "call_method" and op.target not in _FREE:
                 apart = _apart(value, places[variables[-1]], set(places.values())) if variables else 0
-                yield Operation(str(op.target), value, UNIFORM if op in same else 1.0, apart)
+                alone = op not in same and op.target in ("load", "store") and op.args[2].args[0] in uniform
+                yield Operation(str(op.target), value, UNIFORM if op in same else 1.0, apart, alone)
 
 
 def _apart(value: Value, last: sympy.Symbol, variables: AbstractSet[sympy.Symbol]) -> float:

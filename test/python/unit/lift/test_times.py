@@ -149,3 +149,20 @@ def test_a_window_of_values_is_not_computed_for_each_of_its_places(function, ker
     assert len(offline.compile_for_gpu(function, inputs, compile_fx=bridge_backend).launches) == kernels
     refused = [group.reason for group in bridge.report().groups if not group.fused]
     assert refused == ([Reason.not_profitable] if kernels == 2 else [])
+
+
+def weighted_by_neighbours(x, w):
+    """Weight each channel by its own mean and those of the channels beside it: channel attention of ECA."""
+    means = x.float().mean((2, 3))
+    weights = means * w[1] + F.pad(means, (1, -1)) * w[0] + F.pad(means, (-1, 1)) * w[2]
+    return (x * weights.sigmoid()[..., None, None]).to(x.dtype)
+
+
+def test_values_of_rows_under_a_mask_are_not_loaded_for_each_of_their_elements():
+    """Its pads, kept for the gradient, took 15.4 us in the kernel of all pixels on an H200, 9.3 in three kernels."""
+    inputs = torch.randn(32, 256, 28, 28, dtype=torch.bfloat16), torch.randn(3)
+    forward, _ = offline.compile_for_gpu(
+        weighted_by_neighbours, inputs, compile_fx=bridge_backend, backward=True
+    ).graphs
+    *_, last = forward.kernels
+    assert len(forward.kernels) == 3 and last.source.count("tl.store(") == 1
