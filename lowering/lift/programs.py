@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 #: is what their time gives: nine took 0.8 to 1.3 of the estimate.
 EMITTED = 0.75
 
-#: Warps of a block, at most, of which a multiprocessor has registers for two: ConvNeXt's norm of 256 channels takes 102
-#: to 123 a thread (cubins).
+#: Warps of a block, at most, of which a multiprocessor has registers for two: norms of 512 channels take 98 a thread
+#: (cubins).
 WARPS_OF_TWO = 8
 
 #: Elements of a program of Inductor's of few elements without a reduction.
@@ -93,9 +93,10 @@ def rows_of_block(band: LiftedBand, unrolled: bool, side_by_side: bool = False) 
     row = row_of_block(band, unrolled)
     elements = max(prod(map(int, node.reduce_sizes)) for node in band.nodes)
     lanes = power_of_2(elements)
-    block = rows_and_warps(row, lanes, programs_of(band, rows=1), elements)
+    there = programs_of(band, rows=1)
+    block = rows_and_warps(row, lanes, there, elements)
     if block and side_by_side:
-        larger = block_of_rows_side_by_side(block, max(lanes, row.registers))
+        larger = block_of_rows_side_by_side(block, lanes, row.registers, there)
         block = larger if larger[1] <= WARPS_OF_TWO else block
     return block[0] if block else 1
 

@@ -140,21 +140,34 @@ def block_of_long_row(lanes: int, elements: int, there: int) -> tuple[int, int] 
 
 
 #: Rows of a block, at least, where it is rows and not their elements that are side by side in memory: as many as a
-#: sector has, 32 bytes of 16-bit numbers, twice; the elements that a thread has then, at most, while there are warps.
+#: sector has, 32 bytes of 16-bit numbers, twice; while a thread of the most warps has no more than so many elements.
 ROWS_SIDE_BY_SIDE = 32
 ELEMENTS_OF_A_THREAD = 32
 
+#: Such a block has the fewest warps that its rows have room in, and at least so many: a thread has the values of eight
+#: rows, which it computes for each of its elements anew if it has one of each row only.  Longer rows have so many
+#: registers a thread.  On an H200 33 functions took 0.87 of their time with 32 elements a thread and at least four
+#: warps (docs/results.md, "Warps of rows side by side").
+FEWEST_WARPS = 2
+REGISTERS_OF_A_LONG_ROW = 64
 
-def block_of_rows_side_by_side(block: tuple[int, int], taken: int) -> tuple[int, int]:
+#: Lanes of a short row: where there are many, a block has twice as many, and a thread more tiles of them in registers.
+SHORT_ROW_LANES, REGISTERS_OF_A_SHORT_ROW = 64, 128
+
+
+def block_of_rows_side_by_side(block: tuple[int, int], lanes: int, registers: int, there: int) -> tuple[int, int]:
     """Return (rows a block, warps a block) for rows of which a sector of memory has an element each.
 
-    block: the same for rows whose elements are contiguous; taken: lanes of a row, or registers where it takes more.
-    With few rows a block most of each sector that is loaded is another block's.
+    block: the same for rows whose elements are contiguous; lanes, registers: of a row; there: rows that there are,
+    about.  With few rows a block most of each sector that is loaded is another block's.
     """
+    taken, many = max(lanes, registers), 2 * ROWS_SIDE_BY_SIDE
+    short = lanes <= SHORT_ROW_LANES and there >= many * ENOUGH_BLOCKS
     fitting = max(1, MOST_WARPS * 32 * ELEMENTS_OF_A_THREAD // taken)
-    rows = max(block[0], min(ROWS_SIDE_BY_SIDE, 1 << (fitting.bit_length() - 1)))
-    needed = power_of_2(-(-rows * taken // (32 * ELEMENTS_OF_A_THREAD)))
-    return rows, min(max(block[1], BLOCK_WARPS, needed), MOST_WARPS)
+    rows = max(block[0], min(many if short else ROWS_SIDE_BY_SIDE, 1 << (fitting.bit_length() - 1)))
+    most = REGISTERS_OF_A_SHORT_ROW if short else REGISTERS_OF_A_LONG_ROW
+    least = max(FEWEST_WARPS, rows * lanes // (32 * ELEMENTS_OF_A_THREAD)) if short else max(block[1], BLOCK_WARPS)
+    return rows, min(max(least, power_of_2(-(-rows * taken // (32 * most)))), MOST_WARPS)
 
 
 def block_of_kept_rows(
@@ -169,7 +182,7 @@ def block_of_kept_rows(
     if row is None:
         return None if side_by_side else block_of_long_row(lanes, elements, there)
     block = rows_and_warps(row, lanes, there, elements)
-    return block_of_rows_side_by_side(block, max(lanes, row.registers)) if block and side_by_side else block
+    return block_of_rows_side_by_side(block, lanes, row.registers, there) if block and side_by_side else block
 
 
 #: The same in the place of one, where each lane adds up several elements and has their loads in flight: with half as

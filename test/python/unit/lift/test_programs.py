@@ -72,7 +72,7 @@ def test_rows_side_by_side_have_larger_blocks():
     band = band_of(64, registers=128, lanes=256)
     assert [programs.rows_of_block(band, False, side_by_side) for side_by_side in (False, True)] == [8, 32]
     assert programs.programs_of(band, 32) == 2
-    band = band_of(64, registers=256, lanes=512)  # a multiprocessor has room for one block of 32
+    band.state_registers = 32768  # a multiprocessor has room for one block of their warps
     assert programs.rows_of_block(band, False, True) == programs.rows_of_block(band, False)
 
 

@@ -37,7 +37,7 @@ def compiled(function, *shapes, dtype=torch.float32):
 
 
 def test_what_follows_a_refused_band_is_fused():
-    kernels, report = compiled(gated, (512, 4096), (4096,), (4096,))
+    kernels, report = compiled(gated, (1024, 4096), (4096,), (4096,))
     assert kernels == 3, report
     refused, *_, last = report.groups
     assert not refused.fused and refused.reason is Reason.not_profitable and last.fused

@@ -146,17 +146,24 @@ def test_no_kernels_move_nothing():
 
 
 @pytest.mark.parametrize(
-    ("block", "lanes", "chosen"),
+    ("block", "lanes", "registers", "chosen"),
     [
-        ((2, 4), 512, (32, 16)),
-        ((2, 1), 64, (32, 4)),
-        ((4, 4), 256, (32, 8)),
-        ((16, 4), 64, (32, 4)),
-        ((1, 8), 1024, (16, 16)),  # 32 rows would be 64 elements a thread
-        ((128, 4), 8, (128, 4)),
-        ((1, 8), 1536, (8, 16)),  # of registers: rows and warps are powers of two
-        ((1, 16), 65536, (1, 16)),
+        ((2, 4), 512, 256, (32, 8)),
+        ((4, 4), 256, 256, (32, 4)),
+        ((4, 4), 256, 512, (32, 8)),
+        ((1, 8), 1024, 512, (16, 8)),  # 32 rows would be 64 elements a thread of 16 warps
+        ((1, 8), 1024, 1536, (8, 8)),  # rows and warps are powers of two
+        ((1, 16), 65536, 65536, (1, 16)),
+        ((2, 1), 64, 64, (64, 4)),
+        ((16, 4), 64, 192, (64, 4)),
+        ((16, 4), 32, 96, (64, 2)),
+        ((64, 4), 16, 16, (64, 2)),
+        ((128, 4), 8, 8, (128, 2)),
     ],
 )
-def test_rows_side_by_side_have_a_sector_in_one_block(block, lanes, chosen):
-    assert block_of_rows_side_by_side(block, lanes) == chosen
+def test_rows_side_by_side_have_a_sector_in_one_block(block, lanes, registers, chosen):
+    assert block_of_rows_side_by_side(block, lanes, registers, MANY) == chosen
+
+
+def test_few_rows_side_by_side_have_smaller_blocks():
+    assert block_of_rows_side_by_side((16, 4), 32, 96, 4096) == (32, 4)
