@@ -127,11 +127,23 @@ def _term_bounds(coefficient: sympy.Expr, atom: sympy.Expr, ranges: Ranges) -> S
     span = atom_bounds(atom, ranges)
     if span is None:
         return None
-    if coefficient.is_nonnegative:
+    factored = _factored(coefficient)
+    if factored.is_nonnegative:
         return coefficient * span[0], coefficient * span[1]
-    if coefficient.is_nonpositive:
+    if factored.is_nonpositive:
         return coefficient * span[1], coefficient * span[0]
     return None
+
+
+@functools.cache
+def _factored(coefficient: sympy.Expr) -> sympy.Expr:
+    """Return a coefficient whose sign sympy finds if it finds that of each factor: not of `s*t - t`, as it is."""
+    return sympy.factor(coefficient) if coefficient.is_Add and coefficient.is_nonnegative is None else coefficient
+
+
+def _magnitude(coefficient: sympy.Expr) -> sympy.Expr:
+    """Return the absolute value of a coefficient, without a function where the sign is known."""
+    return expand(abs(_factored(coefficient)))
 
 
 def atom_bounds(atom: sympy.Expr, ranges: Ranges) -> Span | None:
@@ -152,7 +164,7 @@ def divide_constraint(expr: sympy.Expr, ranges: Ranges, known: Callable[[sympy.B
     `t - 1 - t*p - j >= 0` with `0 <= j < t` says that `p <= 0`.
     """
     parts = terms(expr)
-    strides = {abs(c) for c, atom in parts if atom != 1 and not c.is_Integer}
+    strides = {_magnitude(c) for c, atom in parts if atom != 1 and not c.is_Integer}
     for stride in sorted(strides, key=str):
         quotients = [(exact_quotient(c, stride), c, atom) for c, atom in parts]
         upper = [(q, atom) for q, c, atom in quotients if q is not None and atom != 1]
@@ -215,7 +227,7 @@ def _delinearise(
     buffer: str, accesses: list[LinearAccess], numel: sympy.Expr, prover: Prover, quotient: Quotient
 ) -> View | None:
     """Return the finest view by strides with a `quotient` by each other; None if an access is not proven in bounds."""
-    found = {abs(c) for a in accesses if not a.is_dead for c, atom in a.terms if atom != 1}
+    found = {_magnitude(c) for a in accesses if not a.is_dead for c, atom in a.terms if atom != 1}
     while True:
         chain = _stride_chain(found, prover, quotient)
         sizes = [_outer_size(numel, chain[0], prover), *itertools.starmap(quotient, itertools.pairwise(chain))]

@@ -29,9 +29,24 @@ def whole_quotients(expr: sympy.Expr) -> sympy.Expr:
 
 def _whole_and_rest(value: sympy.Expr, divisor: sympy.Expr) -> tuple[sympy.Expr, sympy.Expr]:
     """Return (quotient of the terms that a divisor divides exactly, sum of the other terms)."""
-    quotients = {term: exact_quotient(term, divisor) for term in sympy.Add.make_args(expand(value))}
+    quotients = {part: exact_quotient(part, divisor) for part in _parts(expand(value), divisor)}
     whole = [quotient for quotient in quotients.values() if quotient is not None]
-    return sympy.Add(*whole), sympy.Add(*[term for term, quotient in quotients.items() if quotient is None])
+    return sympy.Add(*whole), sympy.Add(*[part for part, quotient in quotients.items() if quotient is None])
+
+
+def _parts(value: sympy.Expr, divisor: sympy.Expr) -> list[sympy.Expr]:
+    """Return the parts of an expanded sum that a divisor divides or not: terms, which a sum divides only together.
+
+    Of `s*p - p + j` they are `s*p - p` and `j` by `s - 1`.
+    """
+    terms = sympy.Add.make_args(value)
+    if not divisor.is_Add:
+        return list(terms)
+    parts: dict[sympy.Expr, list[sympy.Expr]] = {}
+    for term in terms:
+        factor, _ = term.as_independent(*divisor.free_symbols, as_Add=False)
+        parts.setdefault(factor.as_coeff_Mul()[1], []).append(term)
+    return [sympy.Add(*part) for part in parts.values()]
 
 
 def drop_divisions(expr: sympy.Expr, ranges: Ranges, known: Callable[[sympy.Basic], bool]) -> sympy.Expr:

@@ -178,6 +178,15 @@ def test_symbolic_flip():
     assert strides_of([access(8 * s0 - 1 - 8 * i - j, {i: s0, j: 8})], 8 * s0) == [8, 1]
 
 
+def test_the_sign_of_a_stride_that_is_a_sum_of_products_was_not_known():
+    """Tokens without the last of each sequence: `s0*s1 - s1` elements, whose sign is that of its two factors."""
+    shorter = sympy.expand((s0 - 1) * s1)
+    assert strides_of([access(shorter * i + s1 * j + k, {i: 4, j: s0 - 1, k: s1})], 4 * shorter) == [shorter, s1, 1]
+    flipped = (s0 - 1) * s1 * (4 - i) - 1 - s1 * j - k
+    assert strides_of([access(flipped, {i: 4, j: s0 - 1, k: s1})], 4 * shorter) == [shorter, s1, 1]
+    refused([access(shorter * i + s1 * j + k, {i: 4, j: s0, k: s1})], 4 * shorter)
+
+
 def test_symbolic_padding():
     """A row stride that is a sum is one stride."""
     padded = access(sympy.expand((s0 + 5) * i) + j, {i: s1, j: s0 + 5})

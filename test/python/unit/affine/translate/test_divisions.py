@@ -47,6 +47,20 @@ def test_multiples_of_a_symbolic_divisor_stayed_in_its_quotient():
     assert drop_divisions(FloorDiv(i * s0 + 2 * j, s0), ranges, known) == i + FloorDiv(2 * j, s0)
 
 
+def test_multiples_of_a_sum_stayed_in_its_quotient():
+    """Tokens without the last of each sequence, `s0 - 1` of them: no term alone is a multiple."""
+    ranges = {i: (sympy.Integer(0), sympy.Integer(3)), j: (sympy.Integer(0), s0 - 2)}
+    token = sympy.expand(i * (s0 - 1) + j)
+    assert drop_divisions(FloorDiv(token, s0 - 1), ranges, known) == i
+    assert drop_divisions(ModularIndexing(token, 1, s0 - 1), ranges, known) == j
+    whole = whole_quotients(FloorDiv(sympy.expand(5 * k * (s0**2 - 1)), s0 - 1))
+    assert sympy.expand(whole) == sympy.expand(5 * k * (s0 + 1))
+    assert whole_quotients(FloorDiv(s0 * i - j, s0 - 1)) == FloorDiv(s0 * i - j, s0 - 1)
+    assert drop_divisions(FloorDiv(token + 1, s0 - 1), ranges, known) == i + FloorDiv(j + 1, s0 - 1)
+    for kept in (FloorDiv(i * s0 + j, s0 - 1), ModularIndexing(token, 1, s0)):
+        assert drop_divisions(kept, ranges, known) == kept
+
+
 def test_multiples_of_a_divisor_stayed_in_its_remainder():
     """sympy takes them out of a sum, and not out of a product."""
     ranges = {i: (sympy.Integer(0), sympy.Integer(3)), j: (sympy.Integer(0), s0 - 1)}
