@@ -134,10 +134,18 @@ def _loop_state_with(node: LoopNode, body: LoopBody) -> dict[str, object]:
 
     node._body, node._sizes = body, body.sizes
     device = node.get_device()
-    node.group = (device, node.scheduler.get_backend(device).group_fn(body.sizes))
+    node.group = (device, _factored(node.scheduler.get_backend(device).group_fn(body.sizes)))
     normalize = not config.loop_ordering_after_fusion or not is_gpu(device.type)
     node.refresh_dependencies(normalize=normalize, need_clear_tiling_cache=True)
     return {name: getattr(node, name) for name in _LOOP_STATE if name != "_loop_state_gen"}
+
+
+def _factored(group: Sequence[sympy.Expr]) -> tuple[sympy.Expr, ...]:
+    """Return the iterations of a node's loops, and those of what it reduces, as products.
+
+    Inductor multiplies the two of a reduction and compares: `(s - 1) * t * n` is not `(s*t - t) * n` for it.
+    """
+    return tuple(sympy.factor(size) if isinstance(size, sympy.Add) else size for size in group)
 
 
 def _restore_loop_state(node: LoopNode, state: dict[str, object]) -> None:

@@ -3,7 +3,9 @@
 import contextlib
 from types import SimpleNamespace
 
+import sympy
 import torch
+from emitted import run_emitted
 from schedules import look_at_schedule
 from torch._inductor import config
 
@@ -49,6 +51,25 @@ def test_loops_that_are_taken_back_leave_no_users():
     with config.patch({inductor.HOOK: hook, "fx_graph_cache": False}):
         torch.compile(f)(torch.randn(8, 8), torch.randn(4, 16))
     assert found == [True]
+
+
+def test_iterations_that_are_sums_were_others_than_those_of_the_same_product():
+    """Inductor asks whether the elements of rows are the rows times their length, term by term."""
+    found = []
+
+    def hook(schedule):
+        reduction = next(n for kernel in schedule for n in inductor.loop_nodes(kernel) if n.is_reduction())
+        with contextlib.ExitStack() as undo:
+            inductor.set_loop_body(reduction, inductor.node_body(reduction), undo)
+            _, (rows, length) = reduction.group
+            found.append((isinstance(rows, sympy.Mul), rows * length == sympy.factor(sympy.expand(rows * length))))
+        return schedule
+
+    def f(x):
+        return x[:, :-1].flatten(0, 1).sin().sum(-1)
+
+    run_emitted(f, [torch.randn(4, 8, 16)], dynamic=True, **{inductor.HOOK: hook, "fx_graph_cache": False})
+    assert found == [(True, True)]
 
 
 def test_loops_that_read_a_buffer_no_more_are_no_users_of_it():
