@@ -216,14 +216,15 @@ UNKNOWN_SIZE = 4096
 
 def size_hint(expr: sympy.Expr) -> int:
     """Return a typical value of a size expression, for ordering and cost only, never for legality."""
-    if isinstance(expr, (int, sympy.Integer)):
-        return int(expr)
+    plain = expr if isinstance(expr, int) else _unwrapped(expr)
+    if isinstance(plain, (int, sympy.Integer)):
+        return int(plain)
     from torch._inductor.virtualized import V
 
     sizevars = V.graph.sizevars
     hint = getattr(sizevars, "optimization_hint", None) or sizevars.size_hint
     try:
-        return int(hint(_unwrapped(expr), fallback=UNKNOWN_SIZE))
+        return int(hint(plain, fallback=UNKNOWN_SIZE))
     except ZeroDivisionError:
         # Of sizes that are assumed to be multiples of more than the typical ones: a divisor is 0 for these.
         return UNKNOWN_SIZE
