@@ -11,8 +11,8 @@ from bridge.affine.mlir_runtime import defining_operation, ir
 from ..triton.profitability import MAX_ROW_REGISTERS, power_of_2
 from .broadcasts import depends_on
 from .lanes import constant_extent
-from .reduction_loops import outermost_reductions
-from .reductions import combine_kind, terminator
+from .reduction_loops import outermost_reductions, terminator
+from .reductions import combine_kind
 
 
 def row_registers(reductions: Iterable[ir.Operation]) -> int | None:

@@ -78,7 +78,7 @@ def outermost_reductions(values: Iterable[ir.Value]) -> set[ir.Operation]:
         seen.add(operation)
         pending += operation.operands
         if operation.name == "affine.for":
-            pending += _yielded(operation)
+            pending += terminator(operation).operands
     loops = {operation for operation in seen if operation.name == "affine.for"}
     return {loop for loop in loops if not any(around in loops for around in loops_around(loop))}
 
@@ -89,12 +89,12 @@ def waits_for_reduction(store: ir.Operation) -> bool:
     loop = defining_operation(value)
     if loop is None or loop.name != "affine.for":
         return bool(outermost_reductions([value]))
-    return any(loop not in loops_around(found) for found in outermost_reductions(_yielded(loop)))
+    return any(loop not in loops_around(found) for found in outermost_reductions(terminator(loop).operands))
 
 
-def _yielded(loop: ir.Operation) -> list[ir.Value]:
-    """Return the values that an iteration of a loop hands to the next one."""
-    return list(list(loop.regions[0].blocks[0].operations)[-1].operands)
+def terminator(loop: ir.Operation) -> ir.Operation:
+    """Return the yield of a loop."""
+    return list(loop.regions[0].blocks[0].operations)[-1].operation
 
 
 def chain(loop: ir.Operation) -> list[ir.Operation]:

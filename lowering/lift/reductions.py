@@ -21,7 +21,7 @@ from bridge.reasons import Reason, Unsupported
 
 from .environment import Environment, Ops, OpsValue, State, ValueEvaluator
 from .lanes import known_extents
-from .reduction_loops import chain
+from .reduction_loops import chain, terminator
 
 #: The values that one `bridge.combine` adds to the state.
 Step: TypeAlias = "list[ir.Value]"
@@ -53,11 +53,6 @@ def _check_lanes(env: Environment, loop: ir.Operation) -> None:
     count = math.prod(extents)
     if lanes % count if env.once is not None else lanes != count:
         raise Unsupported(Reason.not_liftable, f"a reduction of {count} elements over {lanes} lanes")
-
-
-def terminator(loop: ir.Operation) -> ir.Operation:
-    """Return the yield of a loop."""
-    return list(loop.regions[0].blocks[0].operations)[-1].operation
 
 
 def _innermost(loop: ir.Operation, position: int) -> tuple[ir.Operation, int]:
