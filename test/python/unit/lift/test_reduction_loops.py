@@ -74,7 +74,7 @@ def test_a_store_waits_for_what_is_computed_with_before_it():
 
 
 def test_a_reduction_waits_for_the_one_whose_result_is_in_its_elements():
-    """As its own inner loops it does not."""
+    """Find that it does not wait for its own inner loops."""
     text = """func.func @f(%x: memref<4x16xf32>, %y: memref<2xf32>, %v: f32) { affine.for %i = 0 to 1 {
       %s = affine.for %j = 0 to 4 iter_args(%a = %v) -> (f32) {
         %t = affine.for %k = 0 to 16 iter_args(%b = %a) -> (f32) {

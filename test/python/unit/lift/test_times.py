@@ -82,7 +82,7 @@ def test_threads_with_much_in_registers_take_longer_for_their_instructions(gpu, 
 
 
 def test_instructions_behind_memory_do_not_count(gpu):
-    """What moves more than those apart is judged by its bytes, elsewhere."""
+    """Leave what moves more than those apart to where it is judged by its bytes."""
     assert times.computed_again(kernel_of({"x": 90 << 20}, "", 80 << 20), 2, 0) is None
 
 

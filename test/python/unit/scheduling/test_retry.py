@@ -46,7 +46,7 @@ def test_what_follows_a_refused_band_is_fused():
 
 
 def test_little_is_not_tried_again():
-    """What could be saved is less than a launch: nobody waits for the passes a second time."""
+    """Save the passes a second time where less than a launch could be gained."""
     _, report = compiled(gated, (256, 64), (64,), (64,))
     assert len(report.groups) == 1, report
 
@@ -205,7 +205,7 @@ def test_a_kernel_that_has_no_nest_of_loops_kept_its_group_apart(function, shape
 
 
 def test_kernels_of_a_refused_band_are_tried_without_rows_of_segments():
-    """Where another band of the group was fused; not by the user's own passes, nor a second time."""
+    """Try them where another band of the group was fused; not by the user's own passes, nor a second time."""
     found = {}
 
     def look(schedule):
