@@ -41,20 +41,20 @@ def _hexadecimal(turn: str) -> int:
 
 
 def pytest_configure(config):
-    """Have the C++ compiler optimize nothing, in half of the time, but where all tests are run."""
+    """Tell the C++ compiler not to optimise, which halves its time; where all tests are run it optimises."""
     if not config.getoption("--all"):
         os.environ.setdefault("TORCHINDUCTOR_DEBUG_COMPILE", "1")
 
 
 def pytest_collection_finish(session):
-    """Have Python's collector look at what tests make, and not again and again at what torch's modules hold."""
+    """Keep Python's collector from walking again and again what torch's modules hold: it looks at what tests make."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
 
 
 def pytest_collection_modifyitems(config, items):
-    """Leaves out the parameters whose turn it is not, and what is `slow`."""
+    """Leave out the parameters whose turn it is not, and the tests marked `slow`."""
     if config.getoption("--all"):
         return
     few = tuple(Path(path).resolve() for path in config.getoption("--few"))
@@ -65,16 +65,16 @@ def pytest_collection_modifyitems(config, items):
 
 @pytest.fixture(scope="session", autouse=True)
 def faster_cpp(tmp_path_factory):
-    """Have the C++ compiler do less for each kernel, also in processes that tests start."""
+    """Make the C++ compiler do less for each kernel, also in processes that tests start."""
     with mock.patch.dict(os.environ, faster_compiler.make(tmp_path_factory.mktemp("compiler"))):
         yield
 
 
 @pytest.fixture(autouse=True)
 def no_internal_error(request):
-    """A test that ends with an internal error of Bridge's fails, unless it is marked: `expects_internal_error`.
+    """Fail a test that ends with an internal error of Bridge, unless it is marked `expects_internal_error`.
 
-    What one test provokes no other test knows of.
+    Errors of one test are kept from all others.
     """
     last = bridge.report()
     with mock.patch.object(reports, "_bugs", []):
@@ -88,7 +88,7 @@ def no_internal_error(request):
 
 @pytest.fixture(scope="session")
 def backend():
-    """Makes backend="bridge" known where the package is a source tree that is not installed."""
+    """Register backend="bridge" where the package is a source tree that is not installed."""
     import torch._dynamo
 
     if "bridge" not in torch._dynamo.list_backends(exclude_tags=()):
@@ -99,7 +99,7 @@ def backend():
 
 @pytest.fixture(scope="session")
 def inductor_cache(tmp_path_factory):
-    """Inductor's cache folder for all tests of the process."""
+    """Set Inductor's cache folder for all tests of the process, and return it."""
     previous = os.environ.get("TORCHINDUCTOR_CACHE_DIR")
     folder = tmp_path_factory.mktemp("inductor")
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(folder)
@@ -111,7 +111,7 @@ def inductor_cache(tmp_path_factory):
 
 @pytest.fixture
 def compiler(backend, inductor_cache, monkeypatch):
-    """torch.compile in a state as of a new process: nothing compiled, no counters, no graph caches."""
+    """Return torch.compile in a state as of a new process: nothing compiled, no counters, no graph caches."""
     import torch._functorch.config
     import torch._inductor.config
 
@@ -134,13 +134,13 @@ def compiler(backend, inductor_cache, monkeypatch):
 
 @pytest.fixture
 def counters():
-    """Dynamo's counters of Bridge."""
+    """Return a function that reads Dynamo's counters of Bridge."""
     return lambda: dict(torch._dynamo.utils.counters["bridge"])
 
 
 @pytest.fixture(scope="session")
 def python(inductor_cache):
-    """Runs Python code in a process of its own and returns what it printed."""
+    """Return a function that runs Python code in a new process and returns what it printed."""
 
     def run(code: str, **variables: str) -> str:
         command = [sys.executable, "-c", textwrap.dedent(code)]
@@ -155,7 +155,8 @@ def python(inductor_cache):
 
 @pytest.fixture
 def fork(inductor_cache):
-    """Runs Python code as `python` does, in a process that has torch already, with the settings of this one."""
+    """Return a function that runs code as `python` does, in a fork of a process with torch, under this one's settings.
+    """
 
     def run(code: str, **variables: str) -> str:
         status, out, err = forked.start(code, processes.environment(**variables)).ended(300)
