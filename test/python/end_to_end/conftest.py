@@ -14,7 +14,7 @@ from bridge.horizontal import column_costs
 
 @pytest.fixture(autouse=True)
 def no_wrong_claim():
-    """Kernels, launches and bytes of all reports are those of the code, and no report contradicts itself."""
+    """Check that all reports claim the kernels, launches and bytes of the code, and do not contradict themselves."""
     last = bridge.report()
     with emitted_meanwhile() as found:
         yield
@@ -26,7 +26,7 @@ def no_wrong_claim():
 
 @pytest.fixture
 def few_processors(monkeypatch):
-    """Has a GPU of so few multiprocessors that a hundred rows are enough for it, and Inductor split sums of columns."""
+    """Make Inductor split sums of columns, on a GPU so small that a hundred rows are enough for it."""
     monkeypatch.setattr(inductor, "multiprocessors", lambda device: 4)
     split = staticmethod(lambda device, rows, columns, inner_reduction: 1 if inner_reduction else 9)
     monkeypatch.setattr(InductorChoices, "reduction_split_factor", split)
@@ -34,13 +34,13 @@ def few_processors(monkeypatch):
 
 @pytest.fixture
 def few_processors_one_stage(few_processors, monkeypatch):
-    """The same, where Inductor finds columns enough in all sequences to split no sum."""
+    """Set up `few_processors`, but let Inductor split no sum, as where all sequences together have columns enough."""
     split = staticmethod(lambda device, rows, columns, inner_reduction: 1)
     monkeypatch.setattr(InductorChoices, "reduction_split_factor", split)
 
 
 @pytest.fixture
 def as_if_large(monkeypatch):
-    """Has few short rows cost what many long ones do: memory is busy, and blocks have one row."""
+    """Give few short rows the cost of many long ones: memory is busy, and blocks have one row."""
     monkeypatch.setattr(column_costs, "BYTES_OF_A_ROW", 0)
     monkeypatch.setattr(column_costs, "ELEMENTS_OF_ROWS", 1)

@@ -42,7 +42,7 @@ def generate(fn, backend=None):
 
 
 def atomics_and_scans(result):
-    """What of a wrapper's kernels must be neither doubled nor lost."""
+    """Count the atomic additions and scans in a wrapper's kernels: a fusion must neither double nor lose them."""
     source = "\n".join(kernel.source for kernel in result.kernels)
     return Counter({word: source.count(word) for word in ("tl.atomic_add(", "associative_scan(")})
 

@@ -49,7 +49,7 @@ def test_all_is_run_and_what_pip_says_is_not_in_between(run):
 
 
 def test_the_newest_torch_is_installed_while_the_tests_run(run, tmp_path):
-    """Each waits for the other: one after the other they would not end."""
+    """Check that the installation and the tests run at once: each waits for the other, so in turn they never end."""
     one, other = tmp_path / "one", tmp_path / "other"
     status, _ = run(INSTALL=f"touch {one}; {_until(other)}", TEST=f"touch {other}; {_until(one)}")
     assert status == 0
@@ -73,7 +73,10 @@ def test_tests_that_fail_are_red(run, target):
 
 
 def test_tests_that_fail_end_the_installation(run, tmp_path):
-    """Once it has begun: `timeout` leaves its process running that is told to end in the moment that it starts it."""
+    """Check that failing tests end an installation that has begun.
+
+    It must have begun: `timeout` does not end a process when it is told to end while it starts that process.
+    """
     begun, written = tmp_path / "begun", tmp_path / "late"
     install = f"touch {begun}; sleep 1; touch {written}"
     assert run(INSTALL=install, TEST=f"{_until(begun)}; exit 2") == (2, "make test\n")
@@ -82,7 +85,10 @@ def test_tests_that_fail_end_the_installation(run, tmp_path):
 
 
 def test_processes_of_the_tests_find_torch_compiled():
-    """Where the environment forbids Python to keep what it compiles, each process took 15 s longer to import torch."""
+    """Check that make lets Python keep its compiled files, also where the environment forbids it.
+
+    Without them each process took 15 s longer to import torch.
+    """
     recipe = 'shown: ; @echo "[$$PYTHONDONTWRITEBYTECODE]"'
     environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
     command = ["make", "-s", "--no-print-directory", "--eval", recipe, "shown"]

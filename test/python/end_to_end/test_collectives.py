@@ -28,7 +28,7 @@ CALL = re.compile(r"_c10d_functional\.(\w+)\.default\(")
 
 @pytest.fixture(scope="module")
 def group():
-    """A group of two of which this process is one; nothing is sent."""
+    """Yield a group of two processes, of which this process is one; nothing is sent."""
     from torch.testing._internal.distributed.fake_pg import FakeStore
 
     dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=2)
@@ -43,7 +43,7 @@ def collectives():
 
 
 def sharded_mlp(x, up, down, residual):
-    """A layer's second half in tensor parallelism, and the next layer's norm with its rows in 8 bits."""
+    """Compute the second half of a layer in tensor parallelism, then the next layer's norm with its rows in 8 bits."""
     y = collectives().all_reduce(torch.relu(x @ up) @ down, "sum", dist.group.WORLD)
     residual = residual + y
     first, second = norm(residual.float()).to(x.dtype).chunk(2, -1)
@@ -53,7 +53,7 @@ def sharded_mlp(x, up, down, residual):
 
 
 def three_collectives(x, y, z):
-    """Each of the three between two kernels that Bridge fuses."""
+    """Call each of the three collectives between two kernels that Bridge fuses."""
     reduced = collectives().all_reduce(gate(x), "sum", dist.group.WORLD)
     scattered = collectives().reduce_scatter_tensor(gate(y), "sum", 0, dist.group.WORLD)
     gathered = collectives().all_gather_tensor(gate(z), 0, dist.group.WORLD)
@@ -61,7 +61,7 @@ def three_collectives(x, y, z):
 
 
 def crossed(x, y):
-    """The second collective waits for nothing: a kernel of what is around both would change their order."""
+    """Call two collectives of which the second does not wait: a kernel of the code around both would reorder them."""
     mean = x.pow(2).mean(-1, keepdim=True)
     first = collectives().all_reduce(mean, "sum", dist.group.WORLD)
     second = collectives().all_reduce(y, "sum", dist.group.WORLD)
@@ -77,7 +77,7 @@ INPUTS = {
 
 
 def wrapper(fn, compile_fx=None):
-    """The wrapper for a GPU that is not there."""
+    """Return the wrapper for a GPU, compiled where there is none."""
     inputs = [torch.randn(size, dtype=torch.bfloat16) for size in INPUTS[fn]]
     return offline.compile_for_gpu(fn, inputs, compile_fx=compile_fx).code
 
@@ -90,7 +90,7 @@ def test_collectives_stay_in_their_order(fn, group):
 
 
 def test_no_group_crosses_a_collective(group):
-    """What is before one and what is after it are in no group together, and each side is fused."""
+    """Check that no group has kernels from both sides of a collective, and that each side is fused."""
     wrapper(three_collectives, bridge_backend)
     report = bridge.report()
     assert len(report.fused) == 6
@@ -98,7 +98,7 @@ def test_no_group_crosses_a_collective(group):
 
 
 def test_what_follows_a_collective_is_an_ordinary_group(group):
-    """One kernel of the residual, the norm, the gate and the quantisation; Inductor has two."""
+    """Check that the residual, the norm, the gate and the quantisation are one kernel; Inductor has two."""
     codes = [wrapper(sharded_mlp, compile_fx) for compile_fx in (bridge_backend, None)]
     followed = [code[code.rindex("_c10d_functional.wait_tensor.default(") :] for code in codes]
     assert [code.count(".run(") for code in followed] == [1, 2]
@@ -106,7 +106,7 @@ def test_what_follows_a_collective_is_an_ordinary_group(group):
 
 @pytest.mark.in_turn(3)
 def test_two_processes(inductor_cache):
-    """Each rank's results with Bridge are those of eager."""
+    """Check that each rank's results with Bridge are those of eager."""
     code = """
         from torch.distributed import _functional_collectives as collectives
         from functions import gate

@@ -14,18 +14,21 @@ FORCED = {"training": True, "strict": True, "force_fusion": True}
 
 
 def rotated(x, cosine, sine):
-    """Rotary embeddings of heads, whose tokens lie one after the other."""
+    """Apply rotary embeddings to heads; the tokens of a head are adjacent in memory."""
     first, second = x.chunk(2, -1)
     return x * cosine + torch.cat([-second, first], -1) * sine
 
 
 def normed_heads(x, weight, cosine, sine):
-    """The queries of an attention that is a product of matrices, so that its gradients have the tokens of each head."""
+    """Compute the queries of an attention that is a matrix product; their gradients have the tokens of each head."""
     return rotated(rms(x, weight).transpose(1, 2), cosine, sine).contiguous()
 
 
 def test_what_rotates_gradients_back_is_in_the_kernel_of_their_norm():
-    """It stored the gradient of each head as float32, and the kernel of the norm went over all heads of a token."""
+    """Check that the rotation of gradients, which goes by heads, is in the kernel of their norm, which goes by tokens.
+
+    The rotation stored the gradient of each head as float32, and the norm's kernel went over all heads of a token.
+    """
     x = torch.empty(4, 2048, 32, 128, dtype=torch.bfloat16, requires_grad=True)
     weight = torch.empty(128, dtype=torch.bfloat16, requires_grad=True)
     angles = [torch.empty(2048, 128) for _ in range(2)]
@@ -35,14 +38,14 @@ def test_what_rotates_gradients_back_is_in_the_kernel_of_their_norm():
 
 
 def turned_heads(gradient, x):
-    """What is rolled is stored with the tokens of a head, and added up, as `x` is stored, with the heads of a token."""
+    """Store a rolled tensor with the tokens of each head, and add it up with the heads of each token, as `x` is."""
     stored = torch.sin(torch.roll(gradient, 1, -1))
     turned = stored.transpose(1, 2) * x
     return stored, turned * turned.sum(-1, keepdim=True), turned.flatten(0, 2).sum(0)
 
 
 def test_numbers_of_rows_in_another_order(few_processors, as_if_large):
-    """Of as many tokens as it was compiled for, and of as many as there are heads: no block is whole."""
+    """Check results for the number of tokens compiled for, and for as many tokens as heads: no block is full."""
     torch._dynamo.reset()
     counters.clear()
     with interpreter(), torch.no_grad():

@@ -17,22 +17,22 @@ from bridge.offline.interpret import interpreter
 
 
 def biased(scores, bias):
-    """Attention whose bias all sequences of the batch have in common."""
+    """Compute attention with a bias that all sequences of the batch share."""
     return torch.softmax(scores + bias, -1)
 
 
 def scaled_bias(scores, pair, mask):
-    """The attention of pairs (AlphaFold), with a mask that wants no gradient."""
+    """Compute the attention of pairs (AlphaFold), with a mask that needs no gradient."""
     return torch.softmax(scores * 0.125 + pair + mask.detach(), -1)
 
 
 def bounded(scores, bias):
-    """The gradient of the bias goes on after the sum, in the same kernel."""
+    """Compute attention with a bounded bias: its gradient is computed further after the sum, in the same kernel."""
     return torch.softmax(scores + torch.tanh(bias), -1)
 
 
 def placed(x, position):
-    """A norm of tokens with an embedding of their place."""
+    """Compute a norm of tokens with an embedding of their position."""
     return torch.nn.functional.layer_norm(x + position, x.shape[-1:])
 
 
@@ -45,7 +45,7 @@ def placed(x, position):
     ],
 )
 def test_the_sum_over_a_batch_ends_in_the_kernel_of_its_rows(function, shapes, block):
-    """It read the whole gradient once more, in a kernel of its own."""
+    """Check that the sum over a batch is in the kernel of its rows: apart, it read the whole gradient once more."""
     inputs = [leaf(*shape) for shape in (*shapes, (16384, 16384))]
     _, backward = graphs(functools.partial(beside_product, function), inputs, TRAINING)
     assert count(backward) == "1", bridge.report().details()
@@ -56,13 +56,13 @@ def test_the_sum_over_a_batch_ends_in_the_kernel_of_its_rows(function, shapes, b
 
 
 def convolved(x, weight, bias):
-    """A causal convolution of each channel, with four weights that lie side by side."""
+    """Compute a causal convolution of each channel; its four weights are adjacent in memory."""
     padded = torch.nn.functional.pad(x, (0, 0, 3, 0))
     return torch.nn.functional.silu(sum(padded[:, i : i + x.shape[1]] * weight[:, i] for i in range(4)) + bias)
 
 
 def normalised_pixels(x, weight, bias):
-    """A layer norm over channels that lie in planes."""
+    """Compute a layer norm over channels that are stored in planes."""
     centred = x - x.mean(1, keepdim=True)
     scaled = centred / torch.sqrt(centred.pow(2).mean(1, keepdim=True) + 1e-6)
     return scaled * weight[:, None, None] + bias[:, None, None]
@@ -76,7 +76,10 @@ def normalised_pixels(x, weight, bias):
     ],
 )
 def test_rows_with_scattered_accesses_stay_apart(function, shapes):
-    """Each row of a block waited for them again: 100 us more on an H100 in the place of 530, and 47 in that of 86."""
+    """Check that sums stay apart from rows with scattered accesses.
+
+    Each row of a block waited for such accesses again: on an H100 100 us more than 530, and 47 more than 86.
+    """
     graphs(functools.partial(beside_product, function), [leaf(*shape) for shape in (*shapes, (8192, 8192))], TRAINING)
     assert not decisions()
     refused = [detail for group in bridge.report().groups for _, detail in group.apart]

@@ -16,7 +16,7 @@ from bridge.offline.interpret import interpreter
 
 
 def tanh_backward(x, g):
-    """Arithmetic takes longer than memory."""
+    """Compute a gradient whose arithmetic takes longer than its memory accesses, and its sums of columns."""
     t = (0.8 * (x + 0.04 * x * x * x)).tanh()
     h = g * (0.5 * (1 + t) + 0.5 * x * (1 - t * t) * (0.8 + 0.1 * x * x))
     return h, h.sum(0)
@@ -24,7 +24,10 @@ def tanh_backward(x, g):
 
 @pytest.mark.parametrize(("columns", "width"), [(3072, 1024), (4096, 1024), (4608, 512), (1152, None)])
 def test_rows_that_are_not_reduced_are_in_slices_without_idle_lanes(columns, width):
-    """Beside two products, which need more memory than the partial sums."""
+    """Check that programs take slices of rows that are not reduced, of a width that leaves no lane idle.
+
+    Two products beside them need more memory than the partial sums.
+    """
 
     def beside(x, g, y):
         return *tanh_backward(x, g), (y @ y) @ y
@@ -37,7 +40,7 @@ def test_rows_that_are_not_reduced_are_in_slices_without_idle_lanes(columns, wid
 
 
 def biased(x, w, b):
-    """The gradients of w and b are sums of columns, and no row is reduced."""
+    """Apply a scale and a bias, whose gradients are sums of columns; no row is reduced."""
     return torch.nn.functional.gelu(x * w + b)
 
 
@@ -50,7 +53,10 @@ def gradients(function, inputs):
 @pytest.mark.parametrize("rows", [96, 100])
 @pytest.mark.parametrize("columns", [48, 40])
 def test_slices_add_up_what_whole_rows_do(few_processors, as_if_large, monkeypatch, rows, columns):
-    """Narrow ones, as Inductor adds up more columns for so few multiprocessors in one stage."""
+    """Check that slices give the sums that whole rows do.
+
+    The slices are narrow, as for so few multiprocessors Inductor adds up more columns in one stage.
+    """
     monkeypatch.setattr(column_slices, "NARROWEST", 8)
     inputs = torch.randn(rows, columns), torch.randn(columns), torch.randn(columns)
     torch._dynamo.reset()

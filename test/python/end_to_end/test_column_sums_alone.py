@@ -15,18 +15,21 @@ from bridge.offline.interpret import interpreter
 
 
 def of_images_and_all(x, g):
-    """Gradients of a scale and of a response of each image (ConvNeXt V2): Inductor splits one, and the other not."""
+    """Compute gradients of a scale and of a response of each image (ConvNeXt V2): Inductor splits only one sum."""
     return (g * x).sum((0, 1)), (x.float() * g * x).sum(1).to(x.dtype)
 
 
 def of_images(x, g):
-    """One sum alone reads nothing that another does."""
+    """Compute one sum alone, which shares no reads with another."""
     return (x.float() * g * x).sum(1)
 
 
 @pytest.mark.parametrize(("function", "before", "after"), [(of_images_and_all, 3, 3), (of_images, 1, 1)])
 def test_sums_of_columns_are_one_kernel_without_one_of_rows(function, before, after):
-    """Both read the tile, 147 MB, as no kernel stored rows of it beside them; the peak of memory is elsewhere."""
+    """Check that two sums over one tile become one kernel where no kernel stores rows of the tile.
+
+    Both read the tile, 147 MB; the graph's peak of memory is elsewhere.
+    """
 
     def beside(x, g, y):
         return function(x, g), y @ y @ y
@@ -66,13 +69,13 @@ def reversed_times(x, g):
 
 
 def reversed_of_another(x, g):
-    """The second sum and the product may be one kernel before."""
+    """Multiply a sum of columns by the reverse of another; the second sum and the product may be one kernel already."""
     h = torch.softmax(x, -1)
     return h, (h * x).sum(0).tanh() * (h * g).sum(0).flip(-1)
 
 
 def scales_of_groups(x, g):
-    """Read sums with groups and columns exchanged: as there are as many of both, so are the numbers of elements."""
+    """Multiply sums by themselves with groups and columns exchanged, of which there are equally many."""
     h = torch.softmax(x, -1)
     scales = (h * g).sum(1)
     return h, scales.t() * scales
@@ -87,7 +90,10 @@ def scales_of_groups(x, g):
     ],
 )
 def test_what_reads_a_sum_at_other_columns_is_not_in_its_kernel(few_processors, as_if_large, function, shape):
-    """It has as many elements, and had its own element for another: errors of twice the numbers."""
+    """Check that a node that reads a sum at other columns is not in the sum's kernel.
+
+    It has as many elements as the sum, so each lane took its own element for another: errors of twice the numbers.
+    """
     generator = torch.Generator().manual_seed(0)
     inputs = [torch.randn(shape, generator=generator) for _ in range(2)]
     torch._dynamo.reset()

@@ -20,17 +20,17 @@ from bridge.scheduling import columns
 
 
 def dynamic_tanh(x, scale, weight, bias, up):
-    """DyT before a gate: the gradient of x is in one kernel with the sum of all elements for `scale`."""
+    """Apply DyT before a gate: the gradient of x is in one kernel with the sum of all elements for `scale`."""
     return (torch.tanh(scale * x) * weight + bias) * torch.nn.functional.silu(up)
 
 
 def dynamic_erf(x, scale, shift, weight, bias):
-    """Derf: two such sums."""
+    """Apply Derf, whose gradients have two sums of all elements."""
     return torch.erf(scale * x + shift) * weight + bias
 
 
 def affine(x, scale, bias):
-    """The loops of the sum are over all elements, in no rows."""
+    """Scale and shift all elements: the loops of the gradient's sum go over all elements, without rows."""
     return x * scale + bias
 
 
@@ -43,7 +43,10 @@ def affine(x, scale, bias):
     ],
 )
 def test_a_sum_of_all_elements_is_in_the_kernel_of_its_rows(function, shapes, kernels):
-    """Its parts, as Inductor has them, are no rows: all that the gradients are made of was read twice."""
+    """Check that a sum of all elements is in the kernel of its rows.
+
+    Inductor divides it into parts that are no rows, so all inputs of the gradients were read twice.
+    """
     inputs = [leaf(*shape) for shape in (*shapes, (16384, 16384))]
     _, backward = graphs(functools.partial(beside_product, function), inputs, TRAINING)
     assert count(backward) == kernels, bridge.report().details()
@@ -59,7 +62,7 @@ def gradients(function, inputs):
 
 @pytest.fixture
 def every_sum_is_split(few_processors, monkeypatch):
-    """Has Inductor split sums of all elements too, in parts that the gradients beside them go over in its kernel."""
+    """Make Inductor split sums of all elements too, in parts that its kernel shares with the gradients beside them."""
     split = staticmethod(lambda device, rows, columns, inner_reduction: 8 if columns == 1 or not inner_reduction else 1)
     monkeypatch.setattr(InductorChoices, "reduction_split_factor", split)
 

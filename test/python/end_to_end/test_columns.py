@@ -26,7 +26,7 @@ def compiled_for(**options):
     "name", ["a, b = rms(x).chunk(2); silu(a) * b", "AdaLN, h = x + gate * y", "ln(x + dropout(y))"]
 )
 def test_a_backward_is_a_kernel_of_rows_and_one_that_adds_up(name):
-    """With what Inductor's mix-order kernel leaves apart: a gate before it, another sum, the sums' own epilogues."""
+    """Check that a backward is a kernel of rows, with what Inductor's mix-order kernel leaves, and one that adds up."""
     function, make = PATTERNS[name]
     forward, backward = graphs(function, make(), compiled_for(training=True))
     assert (count(forward), count(backward)) == ("1", "2"), bridge.report()
@@ -35,7 +35,7 @@ def test_a_backward_is_a_kernel_of_rows_and_one_that_adds_up(name):
 
 
 def test_a_sum_beside_a_result_that_overwrites_what_was_saved_needs_no_room():
-    """GELU's gradient has the memory of what the forward saved, in one kernel with the sum or apart."""
+    """Check that a sum needs no memory beside GELU's gradient, which overwrites what the forward saved."""
     function, make = PATTERNS["gelu(x @ w + b)"]
     _, backward = graphs(function, make(), compiled_for(training=True))
     assert count(backward) == "2", bridge.report()
@@ -44,7 +44,7 @@ def test_a_sum_beside_a_result_that_overwrites_what_was_saved_needs_no_room():
 
 @pytest.mark.parametrize("name", ["layer norm, 2048 rows", "LayerScale"])
 def test_partial_sums_need_room_in_memory(name):
-    """The graph's peak is at the kernel of rows, and Inductor adds up without a workspace."""
+    """Check that partial sums are refused at the graph's peak of memory, where Inductor adds up without a workspace."""
     function, make = PATTERNS[name]
     _, backward = graphs(function, make(), compiled_for(training=True))
     assert count(backward) in ("3", "4")
@@ -58,21 +58,21 @@ def apart():
 
 
 def tanh_backward(x, g):
-    """Arithmetic takes longer than memory."""
+    """Compute a gradient whose arithmetic takes longer than its memory accesses, and its sums of columns."""
     t = (0.8 * (x + 0.04 * x * x * x)).tanh()
     h = g * (0.5 * (1 + t) + 0.5 * x * (1 - t * t) * (0.8 + 0.1 * x * x))
     return h, h.sum(0)
 
 
 def tanh_backward_scaled(x, g):
-    """A row is reduced, too, and a program has it whole."""
+    """Compute the same with a factor from a reduced row, so that a program holds the whole row."""
     h = tanh_backward(x, g * x.float().abs().mean(-1, keepdim=True).to(x.dtype))[0]
     return h, h.sum(0)
 
 
 @pytest.mark.parametrize("columns", [4096, 4608])
 def test_lanes_beyond_a_row_compute_too(columns):
-    """A row of 4608 has 8192 lanes; a diffusion transformer's feed-forward took longer so than in two kernels."""
+    """Check that the cost counts lanes beyond a row's end (4608 has 8192): a feed-forward took longer fused."""
     torch._dynamo.reset()
     inputs = [torch.empty(16384, columns, dtype=torch.bfloat16) for _ in range(2)]
     offline.compile_for_gpu(tanh_backward_scaled, inputs, compile_fx=compiled_for())
@@ -81,7 +81,7 @@ def test_lanes_beyond_a_row_compute_too(columns):
 
 
 def of_result(x, g, w):
-    """The columns are those of what the kernel of rows writes."""
+    """Add up the columns of a product with what the kernel of rows writes."""
     h = norm(x, w)
     return h, (h * g).sum(0)
 
@@ -99,7 +99,7 @@ def of_column_before(x, g, w):
 @pytest.mark.parametrize(("function", "fused"), [(of_result, True), (of_row_before, False), (of_column_before, False)])
 @pytest.mark.parametrize("rows", [2048, 1024])
 def test_only_what_its_own_row_and_column_wrote_is_added_up(function, fused, rows):
-    """A square tile has as many rows as columns, of which neither may be taken for the other."""
+    """Check that rows of a square tile are not taken for its columns: a sum is fused if it reads its own ones."""
     inputs = torch.randn(rows, 2048), torch.randn(rows, 2048), torch.randn(2048)
     torch._dynamo.reset()
     found = offline.compile_for_gpu(function, inputs, compile_fx=compiled_for(force_fusion=True))
@@ -133,7 +133,7 @@ def gradients(function, inputs):
 
 @pytest.mark.parametrize(("rows", "columns"), [(75, 24), (96, 32)])
 def test_numbers_of_blocks_that_the_rows_do_not_fill(few_processors, rows, columns):
-    """In float32, where Inductor's order of additions is as good as another; x + gate * y has three sums of columns."""
+    """Check float32 results of x + gate * y, with three sums of columns, for rows that do not fill the last block."""
     generator = torch.Generator().manual_seed(0)
     shapes = [(rows, columns)] * 2 + [(columns,)] * 3
     inputs = [torch.randn(shape, generator=generator) for shape in shapes]
@@ -148,7 +148,7 @@ def test_numbers_of_blocks_that_the_rows_do_not_fill(few_processors, rows, colum
 
 
 def standardised(x, centre, spread, *others):
-    """Store a row beside a sum of its columns, and load seven parameters for each of them."""
+    """Store a row, with four parameters of each element, beside a sum of its columns, with three."""
     slope, shift, weight, bias, share = others
     h = (x - centre) / (spread * spread + 1).sqrt()
     return torch.softmax(h * slope + shift, -1) * weight + bias, (h * share).sum(0)
@@ -156,7 +156,7 @@ def standardised(x, centre, spread, *others):
 
 @pytest.mark.parametrize(("rows", "columns"), [(75, 24), (96, 32)])
 def test_parameters_that_are_loaded_once_are_the_same_for_all_rows(few_processors, rows, columns):
-    """Also where a program has other rows than a block, and lanes without a column."""
+    """Check that parameters are loaded once for all rows, also where blocks are not full and lanes have no column."""
     generator = torch.Generator().manual_seed(0)
     inputs = [torch.randn(shape, generator=generator) for shape in [(rows, columns), *[(columns,)] * 7]]
     torch._dynamo.reset()
@@ -172,7 +172,7 @@ def test_parameters_that_are_loaded_once_are_the_same_for_all_rows(few_processor
 
 
 def all_the_same_in_a_row(x, s):
-    """Add up what is one value for each row, and ends where the rows do: exp(0) is not 0."""
+    """Add up columns of a value that is the same in a whole row, where lanes beyond it would add exp(0), not 0."""
     y = torch.softmax(x, -1)
     return y, (torch.exp(s).expand_as(x) + 0 * x).sum(0), (y + 1).sum(0)
 
@@ -189,7 +189,7 @@ def test_a_sum_of_broadcast_rows_ends_with_the_last(few_processors):
 
 
 def with_scales(x):
-    """Copies in float8 with a scale for each row and for each column, the second transposed in memory."""
+    """Return copies in float8 with a scale for each row and for each column; the second one is transposed in memory."""
     wide = x.float()
     rows = wide.abs().amax(-1, keepdim=True).clamp(min=1e-12) / 448
     columns = wide.abs().amax(0, keepdim=True).clamp(min=1e-12) / 448
@@ -203,7 +203,7 @@ def with_scales_after_gate(a, b):
 
 @pytest.mark.parametrize(("function", "inputs"), [(with_scales, 1), (with_scales_after_gate, 2)])
 def test_scales_of_rows_and_of_columns_are_found_in_one_kernel(function, inputs):
-    """Leave the columns' scales, and the copy with them, in tiles of two dimensions: no longer by rows."""
+    """Check that the columns' scales and their copy stay in tiles of two dimensions, apart from the rows' kernel."""
     torch._dynamo.reset()
     given = [torch.empty(8192, 4096, dtype=torch.bfloat16) for _ in range(inputs)]
     found = offline.compile_for_gpu(function, given, compile_fx=compiled_for(), dynamic=False)
@@ -216,7 +216,7 @@ def test_scales_of_rows_and_of_columns_are_found_in_one_kernel(function, inputs)
 
 
 def scale_of_columns(x):
-    """Without the second copy, only the columns' scales are left."""
+    """Return the first copy and both scales: without the second copy, only the columns' scales are left."""
     return with_scales(x)[0], with_scales(x)[1], with_scales(x)[3]
 
 
@@ -225,7 +225,7 @@ def scale_of_columns_beside(x, y):
 
 
 def test_scales_of_columns_are_one_kernel_more():
-    """Divide it where two products need more memory than the parts of the columns' scales."""
+    """Check that a kernel is divided only where two products need more memory than the parts of the columns' scales."""
     torch._dynamo.reset()
     given = [torch.empty(8192, columns, dtype=torch.bfloat16) for columns in (4096, 8192)]
     theirs = offline.compile_for_gpu(scale_of_columns_beside, given, dynamic=False).n_kernels
@@ -239,7 +239,7 @@ def test_scales_of_columns_are_one_kernel_more():
 
 
 def test_a_kernel_with_many_rows_in_a_block_stays_whole():
-    """Its blocks store whole sectors of the transposed copy, so that the copy needs no tiles of its own."""
+    """Check that a kernel with many rows in a block is not divided: it stores whole sectors of the transposed copy."""
     torch._dynamo.reset()
     given = [torch.empty(65536, 256, dtype=torch.bfloat16)]
     offline.compile_for_gpu(with_scales, given, compile_fx=compiled_for(), dynamic=False)
@@ -248,7 +248,7 @@ def test_a_kernel_with_many_rows_in_a_block_stays_whole():
 
 
 def same(one, other):
-    """True if all bits are equal, but those of what is not a number."""
+    """Return True if all bits are equal, except those of NaN."""
     number = ~other.float().isnan()
     bits = [tensor.view(torch.uint8 if tensor.itemsize == 1 else torch.int32)[number] for tensor in (one, other)]
     return one.shape == other.shape and torch.equal(one.float().isnan(), ~number) and torch.equal(*bits)
@@ -260,7 +260,7 @@ def kept(x, y):
 
 
 def test_columns_of_elements_that_equal_others_are_those_of_memory(few_processors):
-    """A kernel of rows and columns would compare what it has not rounded yet."""
+    """Check that elements are compared as rounded in memory, not as a kernel of rows and columns has them."""
     x = torch.randn(96, 64, generator=torch.Generator().manual_seed(0)).to(torch.bfloat16)
     torch._dynamo.reset()
     with interpreter(), torch.no_grad():
@@ -274,7 +274,7 @@ def test_columns_of_elements_that_equal_others_are_those_of_memory(few_processor
 @pytest.mark.parametrize(("rows", "columns"), [(75, 120), (96, 64)])
 @pytest.mark.parametrize("special", [None, float("nan"), float("-inf")])
 def test_copies_in_float8_are_those_of_eager(few_processors, as_if_large, rows, columns, special):
-    """Bit for bit, where rows do not fill the last block and lanes not their row, and where a row has no number."""
+    """Check that copies in float8 equal eager's bit for bit, with rows and lanes beyond the end, NaN or -inf."""
     x = torch.randn(rows, columns, generator=torch.Generator().manual_seed(0))
     x[:, 3] = -x[:, 3].abs()  # the largest is none of the elements, but of their absolute values
     if special is not None:
@@ -295,7 +295,7 @@ def extremes(x):
 
 @pytest.mark.parametrize("special", [None, float("nan")])
 def test_rows_that_are_not_there_are_no_extremes(few_processors, special):
-    """All maxima are below 0, and minima above it; a column with what is not a number has no other extreme."""
+    """Check that absent rows add nothing to maxima below 0 or minima above it, and that NaN is its column's extreme."""
     x = torch.randn(75, 24, generator=torch.Generator().manual_seed(0)) - 100
     if special is not None:
         x[70, 5] = special
@@ -316,13 +316,13 @@ def modulated_inputs(sequences, tokens, width, dtype=torch.float32):
 
 
 def beside_product(*inputs):
-    """The peak of memory is elsewhere."""
+    """Compute AdaLN of images beside products, where the peak of memory is."""
     *others, a, b = inputs
     return *adaln_residual_images(*others), (a @ b) @ b
 
 
 def test_sums_over_tokens_are_in_the_kernel_of_the_tokens():
-    """The gradients of gate, scale and shift, of which each sequence has its own, are added up beside the norm's."""
+    """Check that the gradients of each sequence's gate, scale and shift are sums in the kernel of the norm's tokens."""
     inputs = [tensor.requires_grad_() for tensor in modulated_inputs(64, 256, 1152, torch.bfloat16)]
     inputs += [torch.empty(8192, 8192, dtype=torch.bfloat16, requires_grad=True) for _ in range(2)]
     theirs = graphs(beside_product, inputs, torch._inductor.compile_fx.compile_fx)
@@ -334,13 +334,16 @@ def test_sums_over_tokens_are_in_the_kernel_of_the_tokens():
 
 
 def scaled_branch_norm(x, branch, scale, weight, bias):
-    """LayerScale, and the norm of the next block."""
+    """Compute LayerScale and the norm of the next block."""
     h = x + branch * scale
     return h, torch.nn.functional.layer_norm(h, h.shape[-1:], weight, bias)
 
 
 def test_the_report_has_the_partial_sums_of_kernels_that_are_gone_in_its_peak():
-    """It said `peak memory 100.0 MB -> 102.0 MB`: what Inductor's own kernels leave was in no estimate."""
+    """Check that the reported peak has the partial sums of replaced kernels of Inductor.
+
+    The report said `peak memory 100.0 MB -> 102.0 MB`, as no estimate had them.
+    """
     shapes = [(4, 2048, 2048)] * 2 + [(2048,)] * 3
     inputs = [torch.empty(shape, dtype=torch.bfloat16, requires_grad=True) for shape in shapes]
     graphs(scaled_branch_norm, inputs, compiled_for(training=True))
@@ -368,7 +371,7 @@ def assert_gradients_of_images(found, inputs):
     ("sequences", "tokens", "width", "block"), [(3, 32, 24, 16), (3, 40, 640, 8), (3, 60, 36, 20), (5, 60, 36, 60)]
 )
 def test_numbers_of_sums_inside_sequences(few_processors_one_stage, as_if_large, sequences, tokens, width, block):
-    """Blocks of rows end with each sequence, whose length may be no power of two, or are whole ones."""
+    """Check sums inside sequences of any length: blocks of rows end with each sequence or hold whole sequences."""
     inputs = modulated_inputs(sequences, tokens, width)
     found = forced_gradients(inputs)
     (decision,) = decisions()
@@ -380,7 +383,7 @@ def test_numbers_of_sums_inside_sequences(few_processors_one_stage, as_if_large,
 def test_numbers_of_sums_inside_sequences_that_inductor_has_split(
     few_processors, as_if_large, sequences, tokens, width, block
 ):
-    """Have the blocks' parts in both stages of Inductor's, where sequences and columns are too few for a GPU."""
+    """Check the same where Inductor adds up few sequences and columns in two stages; the parts are in both."""
     inputs = modulated_inputs(sequences, tokens, width)
     found = forced_gradients(inputs)
     (decision,) = decisions()
@@ -389,7 +392,7 @@ def test_numbers_of_sums_inside_sequences_that_inductor_has_split(
 
 
 def test_few_sequences_are_in_the_kernel_of_the_tokens():
-    """The gradient of a gate is a sum over the tokens of two sequences, of which Inductor has two stages."""
+    """Check that a sum over the tokens of two sequences, in two stages of Inductor, is in the kernel of the tokens."""
     x, y = (torch.empty(2, 8192, 3072, dtype=torch.bfloat16, requires_grad=True) for _ in range(2))
     inputs = [x, y, torch.empty(2, 3072, dtype=torch.bfloat16, requires_grad=True)]
     inputs += [torch.empty(16384, 16384, dtype=torch.bfloat16, requires_grad=True)]
@@ -404,7 +407,7 @@ def test_few_sequences_are_in_the_kernel_of_the_tokens():
 
 
 def test_the_last_block_of_a_sequence_has_fewer_rows(few_processors_one_stage):
-    """A sequence of 37 tokens has no blocks of as many rows but of one; what two sequences have in common is no sum."""
+    """Check that the last block of a sequence may be shorter (37 is prime), and that no block adds up two sequences."""
     inputs = modulated_inputs(4, 37, 24)
     found = forced_gradients(inputs)
     (decision,) = decisions()
@@ -417,18 +420,18 @@ def scaled(o):
 
 
 def weight_of_heads(o, w, g):
-    """The output of gated linear attention: a norm of each head with a weight of its own, and a gate."""
+    """Compute the output of gated linear attention: a norm of each head with a weight of its own, and a gate."""
     return ((scaled(o.float()) * w * torch.nn.functional.silu(g.float())).to(o.dtype),)
 
 
 def weight_of_channels(o, w, g):
-    """The same, where the weight knows of no heads (Mamba 2)."""
+    """Compute the same with a weight that has no dimension of heads (Mamba 2)."""
     y = scaled((o * torch.nn.functional.silu(g)).float().unflatten(-1, (3, -1))).flatten(-2)
     return ((y * w).to(o.dtype),)
 
 
 def two_weights_of_heads(o, w, g):
-    """With a sum of what the norm's kernel has made."""
+    """Compute the same, and a sum over what the norm's kernel computes."""
     y = scaled(o) * w
     return y * torch.tanh(g), y.sum((0, 1))
 
@@ -443,7 +446,7 @@ def two_weights_of_heads(o, w, g):
     ],
 )
 def test_numbers_of_weights_of_segments(few_processors, as_if_large, function, shape, weight):
-    """Rows that are segments of those whose columns are added up go from segment to segment, each with its sums."""
+    """Check results where rows are segments of those whose columns are added up: each segment has its own sums."""
     generator = torch.Generator().manual_seed(0)
     inputs = [torch.randn(shape, generator=generator) for shape in (shape, weight, shape)]
     exact = gradients(function, [tensor.double() for tensor in inputs])
@@ -464,7 +467,7 @@ def test_numbers_of_weights_of_segments(few_processors, as_if_large, function, s
     ],
 )
 def test_weights_of_segments_are_in_the_kernel_of_the_segments(function, shape, weight):
-    """Of the norm's gradient, the weight's in two stages, Bridge makes two kernels, the peak being elsewhere."""
+    """Check that the gradient of segments' weights, in two stages of Inductor, joins the kernel of the segments."""
     inputs = [torch.empty(size, dtype=torch.bfloat16, requires_grad=True) for size in (shape, weight, shape)]
     inputs += [torch.empty(16384, 16384, dtype=torch.bfloat16, requires_grad=True)]
 
@@ -478,7 +481,7 @@ def test_weights_of_segments_are_in_the_kernel_of_the_segments(function, shape, 
 
 
 def test_weights_of_segments_leave_no_more_than_there_is_room_for():
-    """Blocks of 128 rows would leave 1 MB, and Inductor's first stage leaves 0.5."""
+    """Check that partial sums of segments fit into the room: blocks of 128 rows need 1 MB, Inductor's stage 0.5 MB."""
     sizes = (4, 2048, 32, 128), (32, 128), (4, 2048, 32, 128)
     inputs = [torch.empty(size, dtype=torch.bfloat16, requires_grad=True) for size in sizes]
     _, backward = graphs(weight_of_heads, inputs, compiled_for(training=True))

@@ -41,7 +41,10 @@ def refused():
     ],
 )
 def test_a_backward_has_as_few_kernels_as_for_one_number_of_rows(name, kernels):
-    """With what Inductor's mix-order kernel leaves apart, and with groups and segments of rows."""
+    """Check that a backward has as few kernels for a symbolic number of rows as for a fixed one.
+
+    The cases have what Inductor's mix-order kernel leaves apart, and groups and segments of rows.
+    """
     function, make = PATTERNS[name]
     compile_fx = functools.partial(backend, options={"strict": True, "training": True})
     found = [count(code) for code in graphs(function, make(), compile_fx, dynamic=True)]
@@ -69,10 +72,10 @@ def modulated_groups(x, scale, weight, bias):
     ],
 )
 def test_two_symbols_kept_more_kernels_than_numbers(function, shapes):
-    """Of a batch and its tokens, or of rows and columns of pixels.
+    """Check that two symbolic sizes, of batch and tokens or of rows and columns of pixels, need no more kernels.
 
-    Sums of columns blamed the kernels of their rows, and paddings were stored; pixels were other loops for a group of
-    channels than for each of them.
+    Sums of columns blamed the kernels of their rows, and paddings were stored; a group of channels had other loops over
+    pixels than one channel.
     """
     found = []
     for dynamic in (False, True):
@@ -88,7 +91,7 @@ def test_two_symbols_kept_more_kernels_than_numbers(function, shapes):
 
 @pytest.fixture
 def one_stage(few_processors, as_if_large, monkeypatch):
-    """The same, where Inductor splits no sum."""
+    """Set up `few_processors` and `as_if_large`, and let Inductor split no sum."""
     split = staticmethod(lambda device, rows, columns, inner_reduction: 1)
     monkeypatch.setattr(InductorChoices, "reduction_split_factor", split)
 
@@ -125,7 +128,7 @@ def check_sizes(function, shapes, sizes, place=0):
 
 
 def extremes(x):
-    """All maxima are below 0, and minima above it."""
+    """Return maxima below 0 and minima above 0 of columns, beside a softmax."""
     y = torch.softmax(x - 100, -1)
     return y, (x - 100).amax(0), ((x - 100) * -y).amin(0), x.sum(0)
 
@@ -144,9 +147,9 @@ def split_heads(x, q_weight, k_weight):
     ],
 )
 def test_numbers_of_rows_that_were_not_compiled_for(few_processors, as_if_large, function, shapes):
-    """Fewer than a block, one block, no multiple of it, and so many that they are added up in a loop of several steps.
+    """Check numbers of rows that were not compiled for: fewer than a block, one block, no multiple of it, and many.
 
-    For 75 rows, a loop has 16 parts at a time.
+    Many rows are added up in a loop of several steps; for 75 rows, a step has 16 parts.
     """
     check_sizes(function, shapes, [75, 2, 8, 300])
     assert decisions(), bridge.report().details()
@@ -168,7 +171,7 @@ def test_rows_that_are_not_there_are_no_extremes(few_processors, as_if_large):
 
 
 def weight_of_heads(o, w, g):
-    """A norm of each head with a weight of its own, and a gate."""
+    """Compute a norm of each head with a weight of its own, and a gate."""
     scaled = o * torch.rsqrt(o.pow(2).mean(-1, keepdim=True) + 1e-5)
     return scaled * w * torch.nn.functional.silu(g)
 
@@ -177,7 +180,7 @@ def weight_of_heads(o, w, g):
     ("place", "sizes", "shape"), [(0, [3, 2, 7], (None, 40, 3, 24)), (1, [40, 33, 7], (3, None, 3, 24))]
 )
 def test_numbers_of_weights_of_segments(few_processors, as_if_large, place, sizes, shape):
-    """Of each head there are so many rows for each of some sequences: blocks end with those of each head."""
+    """Check weights of heads for symbolic numbers of sequences or tokens: blocks end with the rows of each head."""
     check_sizes(weight_of_heads, [shape, (3, 24), shape], sizes, place)
     assert decisions(), bridge.report().details()
 
@@ -186,14 +189,20 @@ def test_numbers_of_weights_of_segments(few_processors, as_if_large, place, size
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize(("tokens", "width", "block"), [(32, 24, 16), (40, 640, 8), (60, 36, 20)])
 def test_numbers_of_sums_inside_so_many_sequences(one_stage, tokens, width, block):
-    """Each of them has as many parts, whatever their number: what adds these up holds them all."""
+    """Check sums inside a symbolic number of sequences.
+
+    Each sequence has the same number of parts, so the kernel that adds them up holds all of them.
+    """
     check_sizes(adaln_residual_images, [(None, tokens, width)] * 2 + [(None, width)] * 3, [3, 2, 7])
     (decision,) = decisions()
     assert f"blocks of {block} rows" in decision
 
 
 def test_numbers_of_sums_inside_sequences_of_so_many_tokens(one_stage):
-    """No block but of one row ends with each sequence, whatever its length: the last one has fewer rows."""
+    """Check sums inside sequences of a symbolic length: the last block of each has fewer rows.
+
+    Only blocks of one row would end with a sequence of any length.
+    """
     check_sizes(adaln_residual_images, [(3, None, 24)] * 2 + [(3, 24)] * 3, [40, 32, 33, 7, 75], place=1)
     (decision,) = decisions()
     assert "blocks of 32 rows" in decision
@@ -204,7 +213,10 @@ def biased(x, w, b):
 
 
 def test_numbers_of_slices_of_rows_that_were_not_compiled_for(few_processors, as_if_large, monkeypatch):
-    """No row is reduced. The last block of rows, which has fewer of them, has as many slices as others."""
+    """Check slices of rows that are not reduced, for numbers of rows that were not compiled for.
+
+    The last block has fewer rows, and as many slices as others.
+    """
     monkeypatch.setattr(column_slices, "NARROWEST", 8)
     check_sizes(biased, [(None, 40), (40,), (40,)], [100, 96, 7, 33])
     (decision,) = decisions()
@@ -218,7 +230,10 @@ def one_try(monkeypatch):
 
 
 def test_sums_of_columns_that_memory_is_not_aligned_for_stay_apart(few_processors, as_if_large, one_try):
-    """The second of two sums of 6 columns would begin at a multiple of 16 bytes for even numbers of blocks alone."""
+    """Check that sums of 6 columns stay apart, as memory is not aligned for them.
+
+    The second of two sums would begin at a multiple of 16 bytes only for even numbers of blocks.
+    """
     check_sizes(adaln_residual, [(None, 6)] * 2 + [(6,)] * 3, [75, 96])
     assert not decisions()
     assert any(reason is Reason.not_liftable and "multiple of 16 bytes" in why for reason, why in refused())
@@ -241,7 +256,10 @@ def test_no_guard_is_added_for_it(few_processors, as_if_large, monkeypatch):
 
 
 def test_partial_sums_of_more_than_32_bits(monkeypatch):
-    """The number of a program times the columns was in 32 bits, whatever the kernel counts its elements in."""
+    """Check that a program's number times the columns is computed in 64 bits where elements are counted so.
+
+    It was in 32 bits, whatever the kernel counts its elements in.
+    """
     from torch._inductor.codegen.simd import SIMDScheduling
 
     monkeypatch.setattr(SIMDScheduling, "can_use_32bit_indexing", staticmethod(lambda numel, buffers: False))
@@ -253,11 +271,14 @@ def test_partial_sums_of_more_than_32_bits(monkeypatch):
 
 
 def gelu_of_sequences(x, weight, gate):
-    """The gate's gradient is the only sum of its kernel."""
+    """Compute a gated GELU; the gate's gradient is the only sum of its kernel."""
     return torch.nn.functional.gelu(x * weight) * gate
 
 
 def test_a_second_stage_that_is_a_kernel_of_before_is_not_tried_again(few_processors, as_if_large, one_try):
-    """It was an internal error: a kernel of one node is that node, whose first stage had left it."""
+    """Check that a second stage that was a kernel by itself is not tried again.
+
+    It was an internal error: a kernel of one node is that node, whose first stage had left it.
+    """
     check_sizes(gelu_of_sequences, [(None, 8, 24), (24,), (None, 1, 24)], [12, 2])
     assert decisions(), bridge.report().details()

@@ -19,7 +19,7 @@ from bridge.scheduling import hook
 
 
 def state():
-    """Return what a compilation of Bridge's changes meanwhile, and gives back."""
+    """Return what a compilation of Bridge changes and has to restore."""
     from torch._inductor import config
     from torch._inductor.codegen import common, simd, triton
 
@@ -29,11 +29,11 @@ def state():
 
 
 class Interruption(KeyboardInterrupt):
-    """No error of a program's: nothing catches it."""
+    """Stand for an interruption that no handler of errors catches."""
 
 
 def raise_in(monkeypatch, stage, error):
-    """Has the stage of the next compilations raise."""
+    """Make a stage raise in the next compilations."""
 
     def fail(*args, **kwargs):
         raise error
@@ -75,7 +75,7 @@ def assert_fuses(compiler):
 @pytest.mark.parametrize("stage", STAGES[1:-1], ids=lambda stage: stage.rpartition(".")[2])
 @pytest.mark.parametrize("error", [Unsupported(Reason.not_liftable, "a test"), ValueError("a test")], ids=type)
 def test_what_fails_in_the_middle_gives_inductors_code(stage, error, compiler, monkeypatch):
-    """A refusal anywhere, and a bug of ours in production."""
+    """Check that a refusal in any stage, and outside of strict mode a bug of Bridge too, gives Inductor's code."""
     before = state()
     monkeypatch.setenv("BRIDGE_STRICT", "0")
     with pytest.MonkeyPatch.context() as patch:
@@ -88,7 +88,7 @@ def test_what_fails_in_the_middle_gives_inductors_code(stage, error, compiler, m
 
 
 def test_threads_compile_and_run_at_once(compiler):
-    """Each has a function of its own; they end in any order."""
+    """Check that threads with a function each may compile and run at once, and end in any order."""
     functions = [lambda x, k=k: tuple(t * k for t in rows(x)) for k in range(1, 4)]
     start = threading.Barrier(len(functions))
 
@@ -134,7 +134,7 @@ with torch.no_grad():
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_fork_after_compile(fork):
-    """The child runs what is compiled, and compiles more: MLIR has been loaded before it was born."""
+    """Check that a forked process runs what is compiled and compiles more, though MLIR was loaded before the fork."""
     assert fork(FORK).strip() == "0"
 
 
@@ -152,7 +152,7 @@ print(len(bridge.report().fused))
 
 @pytest.mark.in_turn(3)
 def test_compile_workers(python, tmp_path):
-    """Inductor's own processes, which know nothing of Bridge, compile its kernels."""
+    """Check that Inductor's own processes, which know nothing of Bridge, compile its kernels."""
     variables = {"TORCHINDUCTOR_COMPILE_THREADS": "2", "TORCHINDUCTOR_CACHE_DIR": str(tmp_path)}
     assert python(WORKERS, **variables).strip() == "1"
 
@@ -194,7 +194,10 @@ registry._BACKENDS["bridge"] = EntryPoint("bridge", TARGET, "torch_dynamo_backen
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize("attempt", range(3))
 def test_threads_ask_for_the_backend_at_once(python, attempt):
-    """The first compilations of a process, in sixteen threads: torch registers what an entry point names only once."""
+    """Check the first compilations of a process in sixteen threads at once.
+
+    Torch registers only once what an entry point names.
+    """
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     (target,) = re.findall(r"torch_dynamo_backends\"?\]\nbridge = \"(.*)\"", text)
     assert python(f"TARGET = {target!r}\n" + ENTRY_POINT + FIRST).strip() == "[]"
@@ -238,7 +241,7 @@ for function, shapes in inputs.items():
 
 @pytest.mark.in_turn(3)
 def test_ranks_have_the_same_code(python):
-    """Each compiles for itself, with its own order of sets and dictionaries of strings."""
+    """Check that ranks, which compile for themselves, emit the same code for any order of sets of strings."""
     codes = [python(RANK, PYTHONHASHSEED=str(seed)) for seed in (1, 2)]
     one, other = (re.sub(r"# kernel path: .*", "", code) for code in codes)
     assert "def triton_" in one and one == other

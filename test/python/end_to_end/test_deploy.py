@@ -15,7 +15,7 @@ import bridge
 
 
 class Rows(torch.nn.Module):
-    """A weight that the package carries, and rows whose number is the caller's."""
+    """Hold a weight that the package carries, and compute rows whose number the caller chooses."""
 
     def __init__(self):
         super().__init__()
@@ -27,7 +27,7 @@ class Rows(torch.nn.Module):
 
 @pytest.fixture(scope="module")
 def package(inductor_cache, tmp_path_factory):
-    """(module, path of its package, report): for any number of rows, and of columns that is even."""
+    """Return (module, path of its package, report) for any number of rows."""
     module = Rows().eval()
     dimensions = {0: torch.export.Dim("rows", min=2, max=4096)}
     exported = torch.export.export(module, (sample(),), dynamic_shapes=(dimensions,))
@@ -64,7 +64,7 @@ class TestPackage:
 
 
 def test_exported_width_that_is_even(compiler):
-    """The exported program asserts what a split needs, so a dynamic width is fused."""
+    """Check that a dynamic width is fused where the exported program asserts what a split needs."""
 
     class Halves(torch.nn.Module):
         def forward(self, x):
@@ -107,7 +107,7 @@ print(json.dumps([hits > 0, bridge.report().graphs, len(bridge.report().fused), 
 
 @pytest.mark.in_turn(2)
 def test_cache_artifacts(fork, tmp_path):
-    """What one machine has compiled another loads, and neither compiles it again nor loads MLIR."""
+    """Check that a second machine loads what the first has compiled: it does not compile again, nor load MLIR."""
     path = str(tmp_path / "artifacts")
     caches = [str(tmp_path / name) for name in ("first", "second")]
     first = fork(SAVE.format(load=False, path=path), TORCHINDUCTOR_CACHE_DIR=caches[0])

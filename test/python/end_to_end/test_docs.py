@@ -62,7 +62,7 @@ def test_bridge_opt_commands_work(command):
 
 @pytest.mark.in_turn(2)
 def test_commands_of_the_tools_work(compiler, monkeypatch, tmp_path, capsys):
-    """In their order, in a folder that has what they name; the README's are among them."""
+    """Check that the documented commands work in their order, the README's among them."""
     (tmp_path / "build").mkdir()
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     monkeypatch.chdir(tmp_path)
@@ -171,7 +171,7 @@ def test_generated_reference_is_current(name):
 
 
 def test_results_are_those_of_the_json_files(monkeypatch):
-    """`python benchmarks/results.py` would change nothing."""
+    """Check that `python benchmarks/results.py` would change nothing."""
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
     results = importlib.import_module("results")
     pages = [page.read_text() for page in results.PAGES]

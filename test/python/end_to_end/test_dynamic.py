@@ -77,7 +77,7 @@ def half_of_heads(x):
 
 
 def rotated_checked(x):
-    """The other half of a row, under guards."""
+    """Rotate the halves of a normed row, whose width is checked to be even: the other half is read under guards."""
     torch._check(x.shape[-1] % 2 == 0)
     y = norm(x)
     first, second = y.chunk(2, -1)
@@ -86,7 +86,7 @@ def rotated_checked(x):
 
 
 def heads_in_turn(x):
-    """Tokens of one head after those of another, normalised, then two groups of three heads side by side."""
+    """Normalise tokens stored head by head, then place two groups of three heads side by side."""
     tokens = x.shape[0]
     y = norm(x.permute(1, 2, 0, 3).reshape(6, tokens, 16))
     return y.reshape(2, 3 * tokens, 16).transpose(0, 1).reshape(-1, 32)
@@ -94,7 +94,7 @@ def heads_in_turn(x):
 
 @dataclass(frozen=True)
 class Case:
-    """A function with the sizes that it is compiled for and those that it is called with after that.
+    """Hold a function with the sizes that it is compiled for and those that it is called with after that.
 
     dims: dynamic dimensions of the input; kernels: of Bridge's for a GPU, None where that depends on torch's release;
     on_cpu: whether C++ is tested, too.
@@ -141,14 +141,14 @@ CASES = [
 
 
 def close(actual, expected):
-    """To float64's result; the last bits are lost in reductions that were reassociated."""
+    """Compare with float64's result; reductions in another order change the last bits."""
     actual, expected = ((t,) if isinstance(t, torch.Tensor) else t for t in (actual, expected))
     for one, other in zip(actual, expected, strict=True):
         torch.testing.assert_close(one.double(), other, rtol=1e-4, atol=1e-5)
 
 
 def launches(case, backend):
-    """(kernels emitted for a GPU, result for the size that it was compiled for), run by Triton's interpreter."""
+    """Return (kernels emitted for a GPU, result for the size that it was compiled for), run by Triton's interpreter."""
     result, (code,) = run_emitted(case.function, case.inputs()[:1], backend, dynamic=None)
     return code.count(".run("), result
 
@@ -174,7 +174,10 @@ def two_batches(x):
 
 
 def test_loops_that_inductor_could_not_split():
-    """Of symbols it cannot prove that its merged loops over a half, `8 * (s // 2)`, are 8 rows of the kernel's."""
+    """Check that loops are refused that Inductor's codegen cannot split.
+
+    Of symbols it cannot prove that its merged loops over a half, `8 * (s // 2)`, are 8 rows of the kernel.
+    """
     x = torch.randn(2, 8, 104, generator=torch.Generator().manual_seed(0))
     torch._dynamo.mark_dynamic(x, 2)
     result, _ = run_emitted(two_batches, [x], bridge_backend, dynamic=None)
@@ -184,7 +187,7 @@ def test_loops_that_inductor_could_not_split():
 
 @pytest.fixture
 def added_guards(monkeypatch):
-    """The guards on sizes that Bridge's pass has added, one list a graph."""
+    """Return a list to which each graph adds the guards on sizes that Bridge's pass has added."""
     from torch._inductor.virtualized import V
 
     added: list[Any] = []
@@ -216,7 +219,7 @@ def test_cpu_one_graph_serves_all_sizes(case, compiler, added_guards):
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("dim", [1, 2])
 def test_automatic_dynamic_shapes(dim, compiler, added_guards):
-    """The first size is compiled for itself, the second for all: then there is nothing left to compile."""
+    """Check that the first size is compiled for itself and the second for all sizes: nothing is compiled after that."""
     compiled = compiler(gate, backend="bridge")
     for extent in (4, 6, 8, 10):
         x = torch.randn([extent if n == dim else 12 for n in range(3)])
@@ -228,7 +231,7 @@ def test_automatic_dynamic_shapes(dim, compiler, added_guards):
 
 @pytest.mark.parametrize("function, condition", [(half, "% 2 == 0"), (half_of_heads, "% 8 == 0")])
 def test_missing_guard_is_named(function, condition):
-    """Name what the row's length would have to be, and no guard says that it is."""
+    """Check that the refusal names the missing condition on the row's length, and `torch._check`."""
     case = Case(function, (1,), WIDTHS)
     assert launches(case, bridge_backend)[0] == 2
     (group,) = bridge.report().groups
@@ -237,7 +240,7 @@ def test_missing_guard_is_named(function, condition):
 
 
 def test_proven_again():
-    """isl, which shares no code with the passes, has the same opinion about rows of symbolic length."""
+    """Check that isl, which shares no code with the passes, also proves fusions with rows of symbolic length."""
     pytest.importorskip("islpy")
 
     def backend(gm, inputs):
@@ -251,7 +254,10 @@ def test_proven_again():
 
 @pytest.mark.parametrize("said", [False, True])
 def test_weight_of_half_a_row_kept_the_kernels_apart(said):
-    """Its length is a symbol of its own, which only a guard relates to the row's."""
+    """Check that a weight of half a row is fused with the row.
+
+    Its length is a symbol of its own, which only a guard relates to the row's.
+    """
 
     def weighted(x, w):
         torch._check(not said or x.shape[-1] % 2 == 0)
@@ -274,7 +280,10 @@ def pixels(x):
 
 @pytest.mark.parametrize("size", [(2, 5, 7, 16), (2, 6, 6, 16)], ids=["rectangle", "square"])
 def test_tokens_of_an_image_were_other_rows_than_its_pixels(size):
-    """The norm goes over `height * width` tokens in one loop, and what reads it over rows and columns."""
+    """Check that the tokens of an image and its pixels are the same rows.
+
+    The norm goes over `height * width` tokens in one loop, and its reader goes over rows and columns.
+    """
     x = torch.randn(size, generator=torch.Generator().manual_seed(0))
     with bridge.config.patch(strict=True):
         result, (code,) = run_emitted(pixels, [x], bridge_backend, dynamic=True)
@@ -295,7 +304,7 @@ def windows(x, residual, weight, bias):
 
 
 def every_other_line(x):
-    """The halves of each pixel in lines that take turns, as gradients of an image that was merged by two lines."""
+    """Write the halves of each pixel to alternating lines, as in the gradient of merging an image's lines by two."""
     batch, height, width, channels = x.shape
     above, below = norm(x).chunk(2, -1)
     lines = x.new_zeros(batch, 2 * height, width, channels // 2)
@@ -311,7 +320,11 @@ def every_other_line(x):
     ],
 )
 def test_images_of_symbolic_sides_kept_more_kernels_than_those_of_numbers(function, shapes, sides):
-    """Planes of two loops beside tokens of one; windows whose guard says a quotient; remainders of a symbol's part."""
+    """Check that images with symbolic sides need one kernel, as those with fixed sides do.
+
+    The cases: planes in two loops beside tokens in one; windows whose guard is on a quotient; remainders by a part of a
+    symbol.
+    """
     inputs = [torch.randn(shape, generator=torch.Generator().manual_seed(0)) for shape in shapes]
     for x, side in itertools.product(inputs, sides):
         if x.dim() > 1:
@@ -328,7 +341,10 @@ def means_of_fields(t, x, mean, scale, others):
 
 
 def test_three_of_five_sums_were_stored_inside_the_loop_that_adds_them_up():
-    """Three columns of five store their sums under a guard; the row, of a symbolic length, may be read in a loop."""
+    """Check that sums which only three columns of five store under a guard are stored after the loop that adds them up.
+
+    The row has a symbolic length, and may be read in a loop.
+    """
     generator = torch.Generator().manual_seed(0)
     inputs = [torch.randn(size, generator=generator) for size in ((6, 9), (6, 9), 3, 3, 2)]
     with bridge.config.patch(strict=True):
@@ -342,7 +358,7 @@ def turned(x, angles):
 
 
 def repeated_keys(q, k, weights, frequencies):
-    """Queries and keys of tokens, normed and turned; keys are repeated for four heads of queries."""
+    """Compute the normed and turned queries and keys of tokens; keys are repeated for four heads of queries."""
     tokens, heads, width = k.shape
     angles = torch.arange(tokens, device=q.device)[:, None] * torch.cat([frequencies, frequencies])
     q, k = (turned(norm(x) * weight, angles[:, None]) for x, weight in ((q, weights[0]), (k, weights[1])))
@@ -351,7 +367,10 @@ def repeated_keys(q, k, weights, frequencies):
 
 @pytest.mark.parametrize("tokens", [37, 64])
 def test_repeated_keys_kept_the_loops_of_queries_from_a_symbolic_number_of_tokens(tokens):
-    """Inductor has the copies, head by head, in the kernel of the queries, token by token: it has halves of rows."""
+    """Check that queries keep loops over half rows, with a symbolic number of tokens, beside copies of the keys.
+
+    Inductor puts the copies, which go head by head, into the kernel of the queries, which goes token by token.
+    """
     generator = torch.Generator().manual_seed(0)
     inputs = [torch.randn(size, generator=generator) for size in ((tokens, 8, 128), (tokens, 2, 128), (2, 128), 64)]
     for x in inputs[:2]:
@@ -372,7 +391,10 @@ def without_the_last(x):
 
 @pytest.mark.parametrize(("batches", "tokens"), [(3, 5), (4, 3)])
 def test_tokens_but_the_last_of_a_symbolic_number_had_kernels_of_their_own(batches, tokens):
-    """A row is token `i mod (s - 1)` of sequence `i floordiv (s - 1)`, and rows of `s*t - t` elements have a sign."""
+    """Check that a symbolic number of tokens without the last of each sequence needs one kernel.
+
+    A row is token `i mod (s - 1)` of sequence `i floordiv (s - 1)`; the sign of `s*t - t` elements must be known.
+    """
     x = torch.randn(batches, tokens, 64, generator=torch.Generator().manual_seed(0))
     for axis in (0, 1):
         torch._dynamo.mark_dynamic(x, axis)
@@ -384,7 +406,10 @@ def test_tokens_but_the_last_of_a_symbolic_number_had_kernels_of_their_own(batch
 
 
 def test_merged_moments_had_no_vectors_in_cpp(compiler):
-    """The variance of a row of two parts: Inductor has a reduction for it, which only Triton's code generator takes."""
+    """Check that C++ refuses the variance of a row of two parts, and that Triton fuses it.
+
+    Inductor merges the parts by a reduction of moments, for which its C++ has no vectors.
+    """
 
     def halves(x):
         first, second = (x / (1 + x.var(-1, keepdim=True))).chunk(2, -1)
@@ -399,7 +424,7 @@ def test_merged_moments_had_no_vectors_in_cpp(compiler):
 
 
 def test_what_no_guard_would_help_is_not_blamed_on_guards():
-    """A row that starts in the middle of another."""
+    """Check that the refusal of a row that starts inside another one is not blamed on missing guards."""
 
     def shifted(x):
         y = norm(x)
@@ -411,7 +436,7 @@ def test_what_no_guard_would_help_is_not_blamed_on_guards():
 
 
 def test_lengths_that_do_not_divide_are_compiled_anew(compiler):
-    """The guard that Inductor has for two halves of one shape holds for Bridge's kernel, too."""
+    """Check that an odd length is compiled anew: Inductor's guard that two halves are equal holds for Bridge, too."""
     case = Case(gate, (1,), ((5, 96), (5, 50)))
     compiled = compiler(case.function, backend="bridge")
     for x in case.inputs():

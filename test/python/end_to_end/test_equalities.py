@@ -12,21 +12,21 @@ BITS_16 = [torch.bfloat16, torch.float16]
 
 
 def loud(x):
-    """Give each row the mean and the deviation of others, after a floor under the loudest element: as of a spectrum."""
+    """Normalise rows whose elements are at least the largest of all less 0.8, as in a spectrum."""
     level = torch.log10(x.clamp(min=1e-3))
     level = torch.maximum(level, level.amax() - 0.8)
     return (level - level.mean(-1, keepdim=True)) / (level.std(-1, keepdim=True) + 0.01)
 
 
 def scaled(x):
-    """Divide by the largest element, and take the mean of each row away."""
+    """Divide by the largest element, and subtract the mean of each row."""
     level = torch.tanh(x * 3)
     level = level / level.abs().amax()
     return level - level.mean(-1, keepdim=True)
 
 
 def shares(x):
-    """Give the largest part of a softmax of four numbers, and the mean of their places, weighted by the parts.
+    """Return the largest part of a softmax of four numbers, and the mean of their places, weighted by the parts.
 
     All four are of one iteration in C++, where the backward computes the parts again.
     """
@@ -57,7 +57,7 @@ def error_of_gradient(function, dtype):
 @pytest.mark.parametrize("dtype", BITS_16)
 @pytest.mark.parametrize("function", [loud, scaled])
 def test_the_gradient_of_an_extreme_finds_it_in_triton(function, dtype):
-    """The backward compares each element with the extreme, and divides by how many equal it.
+    """Check that the backward finds the elements that equal an extreme, and divides by their number.
 
     Inductor's own gradient of `scaled` is NaN: one of its kernels computes the elements again, without rounding.
     """
@@ -72,19 +72,22 @@ def test_the_gradient_of_an_extreme_finds_it_in_cpp(dtype):
 
 @pytest.mark.parametrize("dtype", BITS_16)
 def test_what_cpp_rounds_and_extends_again_equals_what_is_in_memory(dtype):
-    """The backward computes the parts again, where Inductor would leave out a rounding that is undone at once."""
+    """Check that C++ rounds parts that the backward computes again and compares with memory.
+
+    Inductor would leave out a rounding that is undone at once.
+    """
     assert error_of_gradient(shares, dtype) < 0.02
 
 
 def firsts(x, kept):
-    """Give the first number of each row that is kept, and the largest of them."""
+    """Return the first number of each row that is kept, and the largest of them."""
     first = (kept.cumsum(-1) == 1) & kept
     return (x * first).sum(-1), x.masked_fill(~kept, -9.0).amax(-1)
 
 
 @pytest.mark.parametrize("dtype", BITS_16)
 def test_the_result_of_a_reduction_is_compared_as_cpp_has_stored_it(dtype):
-    """A rounding inside of its loop would be one of what is not there yet."""
+    """Check that C++ compares a reduction's result as stored: it is rounded after the loop, not inside of it."""
     torch._dynamo.reset()
     generator = torch.Generator().manual_seed(0)
     x = torch.randn(2, 32, generator=generator).to(dtype)

@@ -43,7 +43,7 @@ def test_runs(name, compiler, monkeypatch, tmp_path, capsys):
 
 @pytest.mark.skipif(not PLUGIN.exists(), reason="built without BRIDGE_BUILD_EXAMPLES")
 def test_bridge_opt_loads_the_pass_of_a_plugin():
-    """It is registered with the MLIR of bridge-opt, not with a copy that the plug-in brings."""
+    """Check that a plug-in's pass is registered with the MLIR of bridge-opt, not with a copy from the plug-in."""
     body = "%c = arith.constant 2.0 : f32\n%y = arith.divf %x, %c : f32\nreturn %y : f32"
     text = f"func.func @f(%x: f32) -> f32 {{\n{body}\n}}"
     passes = "--pass-pipeline=builtin.module(func.func(exact-reciprocals))"
@@ -54,7 +54,10 @@ def test_bridge_opt_loads_the_pass_of_a_plugin():
 
 @pytest.mark.parametrize("option", ["--load-pass-plugin=libmissing.so", "--load-dialect-plugin", "--load-pass-plugin"])
 def test_bridge_opt_says_in_a_line_that_a_plugin_cannot_be_loaded(option):
-    """MLIR's option aborted, with a stack of addresses."""
+    """Check that bridge-opt reports a plug-in that it cannot load in one line.
+
+    MLIR's option aborted, with a stack of addresses.
+    """
     done = bridge_opt(*([option] if "=" in option else [option, __file__]), stdin="module {}")
     (line,) = done.stderr.splitlines()
     assert done.returncode == 1 and done.stdout == ""
@@ -64,7 +67,10 @@ def test_bridge_opt_says_in_a_line_that_a_plugin_cannot_be_loaded(option):
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.ipynb")), ids=lambda path: path.stem)
 def test_notebook_has_what_its_cells_print(path, compiler):
-    """Generated code is that of one version of torch: cells tagged `varies` print something, whatever it is."""
+    """Check that a notebook holds what its cells print.
+
+    Generated code differs between versions of torch: cells tagged `varies` need only print something.
+    """
     for cell, printed in run_cells(json.loads(path.read_text())):
         if "varies" in cell["metadata"].get("tags", ()):
             assert printed and shown_by(cell)

@@ -28,7 +28,7 @@ from bridge.scheduling import hook
 
 @pytest.fixture
 def compile_checked(compiler):
-    """Compiles twice, compares with eager, and returns the report and Bridge's warnings."""
+    """Return a function that compiles twice, compares with eager, and returns the report and Bridge's warnings."""
 
     def run(function=rows, *inputs, times=2, **options):
         inputs = inputs or (sample(),)
@@ -46,7 +46,7 @@ def compile_checked(compiler):
 
 @pytest.fixture
 def unloaded(monkeypatch):
-    """Have it be as if no group had been translated yet: the plug-in and the context are to be loaded."""
+    """Reset the state to that before the first translation: the plug-in and the context are not loaded yet."""
     monkeypatch.setattr(mlir_runtime, "_contexts", threading.local())
     monkeypatch.setattr(mlir_runtime, "load_plugin", functools.cache(mlir_runtime.load_plugin.__wrapped__))
 
@@ -63,7 +63,7 @@ def assert_fell_back(outcome, reason: Reason, times: int = 1):
 
 
 class TestCodegen:
-    """Inductor cannot generate code for what Bridge has fused: the graph is compiled again without Bridge."""
+    """Test that a graph is compiled again without Bridge where Inductor cannot generate code for a fused group."""
 
     @pytest.fixture(autouse=True)
     def no_code(self, monkeypatch):
@@ -85,7 +85,7 @@ class TestCodegen:
 
     @pytest.mark.expects_internal_error
     def test_withdrawn_fusion_counts_as_internal_error(self, compile_checked, counters):
-        """In the report and in Dynamo's counters: what is withdrawn is a bug, and nothing of it is fused."""
+        """Check that a withdrawn fusion counts as an internal error in the report and in Dynamo's counters."""
         report, _ = compile_checked(times=1, strict=False)
         expected = {"groups_seen": 1, "groups_fused": 0, "graphs_withdrawn": 1, "refused.internal_error": 2}
         assert report.counters == expected and counters() == expected
@@ -109,7 +109,7 @@ WITH_FORWARD = "force_non_lazy_backward_lowering"
 
 
 class TestLowering:
-    """Inductor cannot lower a graph, and could the second time: torch has learned of its sizes by then."""
+    """Test graphs that Inductor cannot lower at first, but at the second attempt: torch has learned of their sizes."""
 
     @pytest.fixture(autouse=True)
     def fails_once(self, monkeypatch):
@@ -132,7 +132,7 @@ class TestLowering:
 
     @pytest.mark.skipif(not hasattr(functorch, WITH_FORWARD), reason="this torch compiles a backward graph by itself")
     def test_error_of_a_backward_graph_is_not_blamed_on_the_forward_graph(self, counters):
-        """Which Bridge has scheduled, as that of a Swin block: torch 2.13 cannot lower remainders of its sizes."""
+        """Check that a backward's error, as of a Swin block in torch 2.13, is not blamed on the scheduled forward."""
 
         def function(x):
             return *rows(x), x.sinh()
@@ -152,7 +152,7 @@ class TestLowering:
 
 
 class TestGraph:
-    """A graph with something that Bridge does not know, beside a group that it can fuse."""
+    """Test graphs that have something unknown to Bridge beside a group that it can fuse."""
 
     def test_complex_numbers(self, compile_checked):
         def function(x, z):
@@ -221,7 +221,7 @@ class TestPlugin:
         assert_fell_back(compile_checked(), Reason.plugin_version_mismatch)
 
     def test_of_another_build(self, compile_checked, unloaded, monkeypatch, tmp_path):
-        """Of the same version, but the numbers of its enums are others."""
+        """Check that a plug-in of another build is refused: its version is equal, but its enums have other numbers."""
         folder = shutil.copytree(mlir_runtime.plugin_folder(), tmp_path / "native", ignore=lambda *_: ["bin", "docs"])
         with (folder / "_bridge_enum_gen.py").open("a") as file:
             file.write("# changed\n")
@@ -365,7 +365,7 @@ class TestDump:
 
 
 class TestBudget:
-    """Limits on nodes, accesses and dependence checks: they are the same on every machine."""
+    """Test the limits on nodes, accesses and dependence checks, which are the same on every machine."""
 
     @pytest.mark.parametrize("limit", ["max_nodes", "max_accesses"])
     def test_of_the_group(self, compile_checked, limit):
@@ -461,7 +461,7 @@ STEPS = {
 
 
 class TestBug:
-    """Test what a bug of ours would raise, in each step of the way."""
+    """Test an internal error of Bridge in each step of a compilation."""
 
     @pytest.fixture
     def broken(self, request, monkeypatch):

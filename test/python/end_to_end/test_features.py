@@ -67,7 +67,7 @@ def _(x):
 
 class TestUsersTritonKernels:
     def test_fusion_on_both_sides(self):
-        """The buffer that the kernel writes has another name for those who read it."""
+        """Check that kernels before and after a custom kernel fuse; its buffer has another name for its readers."""
 
         def fn(x):
             return gate(twice(gate(x)))
@@ -77,7 +77,7 @@ class TestUsersTritonKernels:
         assert len(bridge.report().fused) >= 2
 
     def test_reader_of_what_is_overwritten(self):
-        """A kernel before and one after the write read one buffer."""
+        """Check that a kernel before and one after a write to a buffer, which both read, stay on their sides of it."""
 
         def fn(x):
             y = gate(x)
@@ -189,7 +189,7 @@ BETWEEN = [
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("between, reason", BETWEEN, ids=lambda value: getattr(value, "__name__", ""))
 def test_gpu_results(between, reason):
-    """The emitted kernels, interpreted; test_beside.py counts them."""
+    """Check results of the emitted kernels in Triton's interpreter; test_beside.py counts the kernels."""
 
     def fn(x):
         return gate(between(gate(x)))
@@ -292,11 +292,11 @@ def test_two_devices_in_one_graph(compiler):
 
 
 class _Emitted(Exception):
-    """Raised in the place of running what was emitted."""
+    """Stand for the end of a compilation: it is raised instead of running the emitted code."""
 
 
 def emitted_for_rows(rows, dynamic):
-    """The one kernel for that many rows of 2^13 elements, which are not there."""
+    """Return the code of the one kernel for that many rows of 2^13 elements, without allocating them."""
     codes: list[Any] = []
 
     def emit(gm, inputs):
@@ -317,12 +317,12 @@ def emitted_for_rows(rows, dynamic):
 @pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
 @pytest.mark.parametrize("rows, wide", [(1 << 15, False), (1 << 20, True)], ids=["2^28 elements", "2^33 elements"])
 def test_index_type(rows, wide, dynamic):
-    """64-bit addresses where 32 bits do not reach."""
+    """Check that addresses have 64 bits where 32 do not suffice, and only there."""
     assert ("tl.program_id(0).to(tl.int64)" in emitted_for_rows(rows, dynamic)) == wide
 
 
 def test_index_type_of_a_small_result():
-    """Few rows of an input whose rows are far apart."""
+    """Check that addresses have 64 bits for few rows that are far apart in memory, though the result is small."""
     with FakeTensorMode(allow_non_fake_inputs=True):
         x = torch.empty(1 << 20, 8192, dtype=torch.bfloat16)[:: 1 << 18]
     (kernel,) = offline.compile_for_gpu(gate, [x], compile_fx=bridge_backend).kernels

@@ -22,7 +22,10 @@ SLOW = {"tiny Swin": pytest.mark.slow}
 @pytest.mark.skipif(torch_release() < (2, 13), reason="its kernels are others")
 @pytest.mark.parametrize("name", [pytest.param(n, marks=SLOW.get(n, ())) for n in first_screens.PROGRAMS])
 def test_screen(name):
-    """`make docs` writes it; torch 2.15 says of other operations that they made a node of `mse_loss_backward`."""
+    """Check that a screen shown in the docs, which `make docs` writes, is what the program prints now.
+
+    Torch 2.15 names other operations as the origin of a node of `mse_loss_backward`.
+    """
     pytest.importorskip("transformers")
     shown = first_screens.without_times(first_screens.written(first_screens.PAGE.read_text())[name])
     now = first_screens.without_times(first_screens.screen(name))
@@ -31,7 +34,7 @@ def test_screen(name):
 
 
 def without_operations(screen: str) -> str:
-    """Leaves out what a kernel computes, and from which lines: it stands before the bytes."""
+    """Return a screen without what each kernel computes and from which lines, which stands before the bytes."""
     return re.sub(r"(\(graph \d+ group\d+\): ).*?(; [\d.]+ [KM]B)", r"\1\2", screen)
 
 

@@ -28,7 +28,7 @@ def launches(codes):
 @pytest.mark.one_in(2)
 @every_lookup
 def test_gpu(lookup):
-    """The emitted kernels, interpreted, and how many there are."""
+    """Check results and number of the emitted kernels, in Triton's interpreter."""
     with bridge.config.patch(strict=True, recheck=True):
         results, codes = run_emitted(lookup.function, lookup.inputs, bridge_backend)
     assert_eager(results, lookup, lookup.inputs)
@@ -46,7 +46,7 @@ def test_cpu(lookup, compiler):
 
 @pytest.mark.parametrize("lookup, positions", [(LOOKUPS[0], 1), (LOOKUPS[-1], 2)])
 def test_positions_are_checked(lookup, positions, compiler):
-    """As Inductor does, in C++ as in Triton."""
+    """Check that positions are asserted to be in bounds, as Inductor asserts them, in C++ as in Triton."""
     kernels = offline.compile_for_gpu(lookup.function, lookup.inputs, compile_fx=bridge_backend).kernels
     assert sum(kernel.source.count("tl.device_assert") for kernel in kernels) == positions
     outside = [t if t.is_floating_point() else t + 1000 for t in lookup.inputs]
@@ -55,7 +55,7 @@ def test_positions_are_checked(lookup, positions, compiler):
 
 
 def of_another_row(x):
-    """A row needs the sum of any other, which the same kernel would make."""
+    """Read the sum of any other row for each row: one kernel would still have to compute that sum."""
     index = x.argmax(-1) % x.shape[0]
     first, second = (x * x.sum(-1)[index][:, None]).chunk(2, -1)
     return first * second
@@ -71,7 +71,7 @@ def test_a_lookup_in_what_the_kernels_write_stays_apart():
 
 
 def test_symbolic_rows():
-    """Their number is the size that positions are compared with."""
+    """Check a symbolic number of rows, which positions are compared with."""
     lookup = LOOKUPS[-1]
     results, codes = run_emitted(lookup.function, lookup.inputs, bridge_backend, dynamic=True)
     assert_eager(results, lookup, lookup.inputs)

@@ -24,7 +24,10 @@ def compiled(graph, **options):
 @pytest.mark.parametrize("limit", [4, 8])
 @pytest.mark.parametrize("graph", [chain(12), fan(12)], ids=["chain", "fan"])
 def test_no_group_is_larger_than_allowed(graph, limit):
-    """But for a single kernel of Inductor's that is: it is left alone.  Launches are shared without translation."""
+    """Check that no group has more nodes than allowed, but for a single kernel of Inductor, which is left as it is.
+
+    Launches that share a kernel are not translated, and not counted here.
+    """
     _, report = compiled(graph, max_nodes=limit)
     translated = [group for group in report.groups if "translate" in group.seconds]
     sizes = [len(group.nodes) for group in translated if group.kernels_before > 1]
@@ -47,14 +50,17 @@ def test_groups_grow_as_the_graph():
 
 @pytest.mark.in_turn(2)
 def test_recomputation_along_a_chain_has_an_end():
-    """Each link reads two lanes of the one before: without a limit, 16 links would be computed 2 ** 16 times."""
+    """Check that recomputation along a chain is limited.
+
+    Each link reads two lanes of the one before: without a limit, 16 links would be computed 2 ** 16 times.
+    """
     kernels, report = compiled(chain(16))
     assert 1 < kernels < 16
     assert any(reason == "budget_exceeded" for group in report.groups for reason, *_ in group.remarks)
 
 
 def steps(count):
-    """(function, its inputs): steps that each read the two before them, all kept, and the last one read in reverse."""
+    """Return (function, inputs) of steps that each read the two before them; the last one is read in reverse, too."""
 
     def function(x, w):
         before, last, kept = x, x * w, []
@@ -67,7 +73,10 @@ def steps(count):
 
 
 def test_steps_with_two_ways_back_are_each_asked_about_once():
-    """Asked about on every way, 28 steps were 2 ** 20 questions, and the helper process gave no answer."""
+    """Check that a step that can be reached in two ways is asked about once.
+
+    Asked about on every way, 28 steps were 2 ** 20 questions, and the helper process gave no answer.
+    """
     _, report = compiled(steps(28), isolate=True)
     assert [group.reason for group in report.groups] == [Reason.budget_exceeded]
 

@@ -54,7 +54,7 @@ def waits_for_what_it_does_not_read(x: Tensor, y: Tensor) -> Tensor:
 
 
 def a_new_tensor(x: Tensor, y: Tensor) -> Tensor:
-    """Inductor makes it, and overwrites it."""
+    """Scatter into a new tensor that Inductor allocates and then overwrites."""
     return torch.softmax(torch.as_strided_scatter(x * 2, y + 1, y.shape, y.stride()), -1)
 
 
@@ -90,14 +90,17 @@ def a_part_of_a_cache(cache: Tensor, x: Tensor) -> Tensor:
 
 
 def differences_and_their_sum(x: Tensor, table: Tensor, weights: Tensor) -> Tensor:
-    """No loop reduces anything, as Inductor adds seven elements one by one: lanes cannot be told what others have."""
+    """Write differences of a table and add up their products, of which Inductor adds seven one by one.
+
+    Without a reduction, nothing says which lane holds the elements of others.
+    """
     x[0] = weights[0]
     x[1:] = table[(table.abs() * 2).long().clamp(max=6)].diff()
     return (x * weights).sum()
 
 
 def windows_of_rows(x: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
-    """Bridge has Inductor compute fewer windows, in a kernel that also reads a piece of what they are taken from."""
+    """Average windows of rows; Bridge computes fewer windows, in a kernel that also reads a part of their input."""
     rows = x + x @ weight
     means = torch.cat([rows[:, 1:3] * 2, rows, x], 1).unfold(1, 5, 1).mean(-1)[:, : x.shape[1]]
     gated = rms(torch.tanh(rows - means))
@@ -112,7 +115,7 @@ def _season_and_trend(x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def moving_averages(x: Tensor, y: Tensor, weight: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
-    """A kernel of Bridge's making reads what a moving average is taken of, and the rows, which are a piece of it."""
+    """Compute moving averages: one kernel of Bridge reads what an average is taken of, and the rows, a part of it."""
     season, trend = _season_and_trend(y + x @ weight)
     hidden = F.gelu(F.layer_norm(season, season.shape[-1:], scale) @ weight)
     season, later = _season_and_trend(season + hidden @ weight)
@@ -126,7 +129,7 @@ def _row(*extents: int) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Program:
-    """kernels: at most, for a GPU."""
+    """Hold a function, the shapes of its inputs, and the largest number of kernels allowed for a GPU."""
 
     function: Callable
     shapes: list[tuple[int, ...]]
@@ -185,7 +188,10 @@ TOKENS, WEIGHT = (1, 9, 48), (48, 48)
     ids=lambda p: p.function.__name__,
 )
 def test_a_piece_is_kept_until_all_programs_have_read_the_whole(program, compiler):
-    """Inductor asks only who reads the piece by its own name before a result gets its place."""
+    """Check that a part of a buffer keeps its memory until all programs have read the whole buffer.
+
+    Before it gives that memory to a result, Inductor asks only for readers that name the part itself.
+    """
     inputs = program.inputs(torch.float32)
     results, codes = run_emitted(program.function, inputs, backend_bridge)
     assert _error(_all(results, inputs), _expected(program, torch.float32)) < 1e-6
@@ -193,7 +199,7 @@ def test_a_piece_is_kept_until_all_programs_have_read_the_whole(program, compile
 
 
 def test_all_threads_have_read_before_the_first_one_overwrites(compiler):
-    """Lanes are not threads: two accesses of a lane may be two threads'."""
+    """Check that a barrier follows the reads: two accesses of a lane may be made by two threads."""
     _, (code,) = run_emitted(residual, PROGRAMS[0].inputs(torch.float32), backend_bridge)
     stored = code[: code.index("tl.store(out_ptr3")]
     assert "tl.debug_barrier()" in stored[stored.rindex("tl.load") :]

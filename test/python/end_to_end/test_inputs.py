@@ -22,7 +22,7 @@ def sample(*shape, dtype=torch.float32):
 
 @dataclass(frozen=True)
 class Case:
-    """A function of tensors; it may write into them. kernels: of Bridge's for a GPU, None where it fuses nothing."""
+    """Hold a function, which may overwrite its inputs, and its kernels for a GPU (None where it is not fused)."""
 
     function: Callable
     inputs: Callable[[], list[torch.Tensor]]
@@ -35,7 +35,7 @@ def write_into_input(x):
 
 
 def write_into_alias(x, y):
-    """The two share their storage."""
+    """Overwrite x, which shares its storage with y, and then read y."""
     x.add_(1)
     return gate(y)
 
@@ -64,7 +64,7 @@ def flipped(x):
 
 
 def other_rows(x):
-    """A row of the result is of another row of the input."""
+    """Compute each row of the result from another row of the input."""
     first, second = norm(x).flip(0).chunk(2, -1)
     return first * second
 
@@ -103,7 +103,7 @@ def of_eighths(x):
 
 
 def largest(x):
-    """Integer arithmetic is exact, whatever the order."""
+    """Subtract the maximum of each row and add its sum, in integers, which are exact in any order."""
     y = x - x.amax(-1, keepdim=True) + x.sum(-1, keepdim=True)
     first, second = y.chunk(2, -1)
     return first * second
@@ -114,7 +114,7 @@ def whole_bytes(*shape):
 
 
 def unsigned_of_one_column(x, y):
-    """Folded to a zero minus `y`, which is unsigned: 1 - 2 is 255."""
+    """Subtract `y` from a column less its own maximum: Inductor folds it to `0 - y`, unsigned, where 1 - 2 is 255."""
     first, second = norm(((x - x.amax(-1, keepdim=True)) - y).float()).chunk(2, -1)
     return torch.cat([second, first * 2], -1)
 
@@ -162,19 +162,19 @@ CASES = {
 
 
 def outcome(function, inputs):
-    """(results, the inputs afterwards) as one list; floating point in float64."""
+    """Return results and then the inputs after the call as one list; floating point in float64."""
     results = function(*inputs)
     results = [results] if isinstance(results, torch.Tensor) else list(results)
     return [t.double() if t.is_floating_point() else t.clone() for t in [*results, *inputs]]
 
 
 def expected_of(case):
-    """Computed in float64 from the very values of the inputs."""
+    """Return the outcome of a case in float64, computed from the very values of its inputs."""
     return outcome(case.function, widened(case.inputs()))
 
 
 def widened(tensors):
-    """float32 tensors in float64, with storages that are shared as theirs are; others as they are."""
+    """Return float32 tensors in float64, with storages that are shared as theirs are; others as they are."""
     storages: dict[Any, Any] = {}
     for t in tensors:
         whole = torch.empty(0, dtype=t.dtype).set_(t.untyped_storage())
@@ -193,7 +193,7 @@ def assert_same(actual, expected):
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", [name for name in CASES if name not in NOT_EMITTED])
 def test_gpu(name):
-    """The emitted kernels, interpreted."""
+    """Check results and number of the emitted kernels, in Triton's interpreter."""
     case = CASES[name]
     inputs = case.inputs()
     results, codes = run_emitted(case.function, inputs, bridge_backend)
@@ -227,7 +227,10 @@ def test_cpu(name, compiler):
 
 
 def test_columns_of_a_wider_tensor_are_not_read_behind_its_end():
-    """Lanes beyond their length read what is behind them in the wider row, which the last row has not."""
+    """Check that columns of a wider tensor are not read beyond its end.
+
+    Lanes beyond their length read what follows in the wider row, and after the last row nothing follows.
+    """
 
     def less_maximum(x, part):
         maximum = x.amax(-1, keepdim=True)

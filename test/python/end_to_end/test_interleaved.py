@@ -20,7 +20,7 @@ def normed(x):
 
 
 def times(value, tables):
-    """A product of so many loads that Inductor stores it before it is read."""
+    """Multiply by so many loads that Inductor stores the product before it is read."""
     first, second, third, fourth = map(wide, tables)
     return value * (first + second * third - fourth)
 
@@ -32,7 +32,7 @@ def stored_in_turn(out, kinds):
 
 
 def rotated(x, *tables):
-    """Pairs of each head are rotated after a norm over all heads, as diffusers does for Wan and LTX."""
+    """Rotate the pairs of each head after a norm over all heads, as diffusers does for Wan and LTX."""
     h = normed(x)
     first, second = h.unflatten(-1, (-1, 2)).unbind(-1)
     cos, sin = ([t[..., part::2] for t in tables] for part in (0, 1))
@@ -41,7 +41,7 @@ def rotated(x, *tables):
 
 
 def rotated_backwards(x, *tables):
-    """The odd ones are stored before the even ones."""
+    """Store the odd elements before the even ones."""
     h = normed(x)
     first, second = h.unflatten(-1, (-1, 2)).unbind(-1)
     cos = [t[..., 0::2] for t in tables]
@@ -58,7 +58,7 @@ def in_fours(x, *tables):
 
 
 def some_of_four(x, *tables):
-    """Two of the four kinds are never stored."""
+    """Store two of four kinds of elements; the other two stay ones."""
     first, second, *_ = normed(x).unflatten(-1, (-1, 4)).unbind(-1)
     out = torch.ones_like(normed(x))
     out[..., 1::4] = times(first, [t[..., 0::4] for t in tables])
@@ -84,14 +84,14 @@ def test_the_number_of_rows_may_be_a_symbol():
 
 
 def turned_pairs(x, cos, sin):
-    """Neighbours are rotated and stacked, and heads come before tokens in memory."""
+    """Rotate neighbours, stack them, and place heads before tokens in memory."""
     first, second = x.unflatten(-1, (-1, 2)).unbind(-1)
     pairs = torch.stack([first * cos - second * sin, first * sin + second * cos], -1)
     return pairs.flatten(-2).transpose(1, 2).contiguous()
 
 
 def query_and_key(x, cos, sin, of_query, of_key):
-    """Two parts of a fused projection: the norm of each head, and its rotation."""
+    """Compute two parts of a fused projection: the norm of each head, and its rotation."""
     query, key, _ = x.chunk(3, 2)
     norms = [F.rms_norm(wide(part), x.shape[-1:]) * by for part, by in ((query, of_query), (key, of_key))]
     return tuple(turned_pairs(part, cos[:, None], sin[:, None]) for part in norms)
@@ -99,6 +99,9 @@ def query_and_key(x, cos, sin, of_query, of_key):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 def test_interleaved_pairs_are_one_kernel_with_their_transposed_copies(dtype):
-    """From torch 2.15 on the pieces that are stacked are stored, and copied in a loop over pairs."""
+    """Check that interleaved pairs and their transposed copies are one kernel.
+
+    From torch 2.15 on the stacked pieces are stored, and copied in a loop over pairs.
+    """
     inputs = [sample(2, 8, 6, 16), sample(8, 8), sample(8, 8) + 1, sample(16), sample(16) + 1]
     check(query_and_key, [tensor.to(dtype) for tensor in inputs], kernels=1)

@@ -82,7 +82,10 @@ def check_launches(case, launches: int) -> None:
 @pytest.mark.one_in(12)
 @pytest.mark.parametrize("case", [c for c in CASES if names(c) not in ONLY_COUNTED], ids=names, indirect=True)
 def test_model(case):
-    """In float32, errors are those of the order of summation; a wrong element would be a thousand times more."""
+    """Check a model's results in float32, its launches, and what the report claims of them.
+
+    Errors are those of the order of summation; a wrong element would make them a thousand times larger.
+    """
     with torch.no_grad():
         expected = case.run().clone()
     case.rewind()

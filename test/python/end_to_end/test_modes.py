@@ -33,7 +33,7 @@ SWITCHES = [
 
 
 def layer(x, residual, q, k):
-    """A fusion, a shared launch, a buffer that lives long, rows and columns reduced, and a concatenation."""
+    """Compute a fusion, a shared launch, a long-lived buffer, reductions of rows and columns, and a concatenation."""
     y = x + residual
     gated = gate(y)
     turned = [torch.cat([-h[..., 32:], h[..., :32]], -1) + h for h in map(norm, (q, k))]
@@ -58,7 +58,7 @@ def close(actual, expected):
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize("switches", SWITCHES, ids=lambda s: ",".join(s) or "defaults")
 def test_gpu(switches):
-    """The emitted kernels, interpreted; never more than without Bridge."""
+    """Check results of the emitted kernels in Triton's interpreter, and that they are not more than without Bridge."""
     skip_unknown(switches)
     theirs = offline.compile_for_gpu(layer, inputs(), config_patches=switches).n_kernels
     results, (code,) = run_emitted(layer, inputs(), bridge_backend, **switches)
@@ -74,7 +74,7 @@ def rows(x):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_cpu_modes(mode, compiler):
-    """What has no meaning on a CPU degrades as it does without Bridge."""
+    """Check that modes without a meaning on a CPU degrade as they do without Bridge."""
     x = inputs()[0]
     compiled = compiler(rows, backend="bridge", mode=mode)
     for _ in range(3):
@@ -94,7 +94,7 @@ def test_cpu_switches(switches, compiler):
 
 
 def test_freezing_with_constants(compiler):
-    """The weights are constants of the graph then."""
+    """Check a fusion with freezing, where the weights are constants of the graph."""
 
     class Module(torch.nn.Module):
         def __init__(self):
@@ -127,7 +127,7 @@ TEMPLATES = {
 
 @pytest.mark.in_turn(3)
 def test_template_keeps_its_epilogue(monkeypatch):
-    """What Inductor fuses with a matrix product stays there, as it is, and what is left is fused."""
+    """Check that the epilogue that Inductor fuses with a matrix product stays as it is, and the rest is fused."""
 
     def order_of_choices(*_args, **_kwargs):
         return lambda choices, *_args, **_kwargs: {choice: float(i) for i, choice in enumerate(choices, 1)}
@@ -147,7 +147,7 @@ def test_template_keeps_its_epilogue(monkeypatch):
 class TestGPU:
     @pytest.mark.parametrize("mode", MODES)
     def test_modes(self, mode, compiler):
-        """CUDA graphs record Bridge's kernels, and replay them for new values."""
+        """Check that CUDA graphs record Bridge's kernels, and replay them for new values."""
         compiled = compiler(rows, backend="bridge", mode=mode)
         for seed in range(4):
             x = torch.randn(64, 512, generator=torch.Generator().manual_seed(seed))

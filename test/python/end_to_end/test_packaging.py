@@ -57,7 +57,10 @@ def test_the_sdist_has_what_cmake_and_the_package_are_made_of():
 
 @pytest.mark.parametrize("group", ["vllm.general_plugins", "sglang.srt.plugins"])
 def test_the_metadata_names_a_function_that_exists(group):
-    """Servers know a plug-in by this alone: where none is found nothing acts, and nothing says so."""
+    """Check that the metadata names a function that exists.
+
+    Servers find a plug-in only by this: with a wrong name nothing is registered, and no message says so.
+    """
     text = (ROOT / "pyproject.toml").read_text()
     ((module, function),) = re.findall(
         rf'^\[project\.entry-points\."?{group}"?\]\nbridge = "(.+):(.+)"$', text, re.MULTILINE

@@ -66,9 +66,9 @@ def compile_offline(pattern: Pattern, dynamic: bool, backend=None) -> offline.Of
 @pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
 @every_pattern
 def test_gpu_kernels(pattern, dynamic):
-    """As many as the list says: fewer are progress, to be written down there, and more a regression.
+    """Check that each pattern has as many kernels as its list says, and that the report claims what is in the code.
 
-    The report says of them, and of their buffers, what is in the code.
+    Fewer are progress, to be written down there, and more a regression.
     """
     if dynamic and not pattern.dynamic:
         pytest.skip("its rows are static")
@@ -95,7 +95,7 @@ def outputs(result) -> list[torch.Tensor]:
 
 
 def results(pattern: Pattern, backend, sets: list[list[torch.Tensor]]) -> list[list[torch.Tensor]]:
-    """The outputs for every set of inputs, of one compilation."""
+    """Return the outputs for every set of inputs, of one compilation."""
     torch._dynamo.reset()
     compiled = torch.compile(fresh_entry(pattern.function), backend=backend, dynamic=False)
     with torch.no_grad():
@@ -103,7 +103,7 @@ def results(pattern: Pattern, backend, sets: list[list[torch.Tensor]]) -> list[l
 
 
 def levels(tensor: torch.Tensor) -> torch.Tensor:
-    """Quantised values as integers whose difference counts steps."""
+    """Return quantised values as integers whose difference counts steps."""
     if not tensor.is_floating_point():
         return tensor.long()
     bits = tensor.view(torch.int8).long()
@@ -111,14 +111,14 @@ def levels(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def assert_ties_at_most(ours: torch.Tensor, theirs: torch.Tensor) -> None:
-    """Quantised values are the same but where rounding was a tie, up to the last bits of the value."""
+    """Check that quantised values are equal but where rounding was a tie, up to the last bits of the value."""
     steps = (levels(ours) - levels(theirs)).abs()
     assert steps.max() <= 1
     assert (steps != 0).double().mean() <= 0.01
 
 
 def assert_error_is_inductors(ours: tuple, theirs: tuple, references: tuple, dtype: torch.dtype) -> None:
-    """One output, in every draw: the geometric mean of the errors' ratios is at most 1.05, within its spread."""
+    """Check one output over all draws: the geometric mean of the ratios of errors is about 1.05 at most."""
     negligible, ratios = 1e-3 * torch.finfo(dtype).eps, []
     for our, their, expected in zip(ours, theirs, references, strict=True):
         error_ours, error_theirs = error(our, expected), error(their, expected)
@@ -128,9 +128,9 @@ def assert_error_is_inductors(ours: tuple, theirs: tuple, references: tuple, dty
 
 
 def spread(results: tuple[torch.Tensor, ...]) -> float:
-    """How far a ratio of two equally good float32 results is from 1 by luck: a row has one error, its statistic's.
+    """Return how far the ratio of errors of two equally good float32 results is from 1 by chance.
 
-    In 16 bits the rounding of each element drowns it.
+    A row has one error, that of its statistic; in 16 bits the rounding of each element is larger.
     """
     if results[0].itemsize < 4:
         return 0.0
@@ -154,7 +154,7 @@ def check_numerics(pattern: Pattern, dtype: torch.dtype, rows: int | None = None
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32], ids=str)
 @every_pattern
 def test_gpu_numerics(pattern, dtype):
-    """The code that is emitted for the GPU, run by Triton's interpreter."""
+    """Check the numerics of the code emitted for a GPU, in Triton's interpreter."""
     with emitted_for("sm_90", []):
         check_numerics(pattern, dtype)
 
@@ -162,14 +162,17 @@ def test_gpu_numerics(pattern, dtype):
 @pytest.mark.one_in(6)
 @every_pattern
 def test_cpu_numerics(pattern, compiler):
-    """The C++ code, over so many rows that luck is no excuse."""
+    """Check the numerics of the C++ code, over so many rows that chance does not explain a larger error."""
     check_numerics(pattern, torch.float32, rows=CPU_ROWS.get(pattern.name, 1024))
 
 
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize("pattern", [p for p in TESTED if p.loads_once], ids=lambda pattern: pattern.name)
 def test_gpu_loads_no_element_twice(pattern):
-    """At full width, where a kernel that had no room for a row in registers would load it again."""
+    """Check at full width that no element is loaded twice.
+
+    A kernel without room for a row in registers would load the row again.
+    """
     if pattern.name == "rmsnorm_fp8_blocks" and torch_release() >= (2, 15):
         pytest.skip("one kernel of Inductor's, in stages, which loads its row twice")
     small = pattern.name in LOADS_AT_SMALL_SIZE

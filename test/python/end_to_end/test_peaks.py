@@ -31,7 +31,7 @@ from bridge.support.fresh_code import fresh_entry
 
 @dataclass(frozen=True)
 class Peaks:
-    """Bytes, of the graph that needs the most: as Inductor estimates it, and as the emitted code allocates them."""
+    """Hold the bytes of the graph that needs the most: Inductor's estimate, and what the emitted code allocates."""
 
     estimated: int
     allocated: int
@@ -39,7 +39,7 @@ class Peaks:
 
 @contextlib.contextmanager
 def _watched(schedules: dict[Any, int]) -> Iterator[None]:
-    """Notes the peak of each graph's last order, which is the one that is run."""
+    """Record the peak of each graph's last order, which is the one that is run."""
     reorder = memory.reorder_for_peak_memory
 
     def reordered(nodes: list[Any], *args: Any, **kwargs: Any) -> list[Any]:
@@ -62,7 +62,10 @@ def peaks_of(function, inputs, backend=bridge_backend, **options) -> Peaks:
 
 
 def assert_not_above_inductors(function, inputs, keeps_more=False):
-    """keeps_more: freed buffers are kept for later up to Inductor's estimate, more of them than Inductor has."""
+    """Check that Bridge's peaks, estimated and allocated, are not above Inductor's.
+
+    keeps_more: freed buffers are kept for later up to Inductor's estimate, more of them than Inductor keeps.
+    """
     theirs, ours = peaks_of(function, inputs, None), peaks_of(function, inputs)
     assert ours.estimated <= theirs.estimated
     assert ours.allocated <= (theirs.estimated if keeps_more else theirs.allocated)
@@ -75,7 +78,7 @@ def test_patterns(pattern):
 
 
 def training_peaks_of(function, inputs, backend) -> list[Peaks]:
-    """Of the forward graph and of the backward graph."""
+    """Return the peaks of the forward graph and of the backward graph."""
     schedules: dict[Any, int] = {}
     torch._dynamo.reset()
     with _watched(schedules), bridge.config.patch({"training": True}), compiling_for_gpu() as codes:
@@ -85,26 +88,26 @@ def training_peaks_of(function, inputs, backend) -> list[Peaks]:
 
 
 def both_ways(a, b):
-    """InfoNCE: each gradient of a row of unit length overwrites the product that it is made of."""
+    """Compute InfoNCE: each gradient of a row of unit length overwrites the product that it is made of."""
     logits, labels = F.normalize(a, dim=-1) @ F.normalize(b, dim=-1).T / 0.07, torch.arange(a.shape[0], device=a.device)
     return (F.cross_entropy(logits, labels) + F.cross_entropy(logits.T, labels)) / 2
 
 
 def decorrelated(a, b):
-    """Barlow twins."""
+    """Compute the loss of Barlow Twins."""
     a, b = ((t - t.mean(0)) / (t.std(0) + 1e-5) for t in (a, b))
     products = a.T @ b / a.shape[0]
     return (products.diagonal() - 1).square().sum() + products.square().sum()
 
 
 def centred_targets(a, b):
-    """The loss of DINO, with one set of prototypes."""
+    """Compute the loss of DINO, with one set of prototypes."""
     targets = ((a.detach() - a.detach().mean(0)) / 0.04).softmax(-1)
     return -(targets * F.log_softmax(F.normalize(b @ a.T @ a, dim=-1) / 0.1, -1)).sum(-1).mean()
 
 
 def by_pairs(a, b):
-    """The loss of SigLIP."""
+    """Compute the loss of SigLIP."""
     logits = F.normalize(a, dim=-1) @ F.normalize(b, dim=-1).T * 10 - 10
     return -F.logsigmoid((2 * torch.eye(a.shape[0], device=a.device) - 1) * logits).sum()
 
@@ -128,14 +131,17 @@ def test_gradients_that_overwrite_products_share_a_launch_without_more_memory(lo
 
 
 def gates_of_products(x, ascend, descend):
-    """All products come first, and then what is made of each; Inductor puts each beside its product."""
+    """Compute all products first, and then gate each of them; Inductor puts each gate beside its product."""
     products = [(x + n) @ ascend for n in range(3)]
     halves = [F.layer_norm(product, product.shape[-1:]).chunk(2, -1) for product in products]
     return [(a * b) @ descend for a, b in halves]
 
 
 def test_decisions_are_taken_in_the_order_that_the_kernels_will_have(monkeypatch):
-    """In the order of before, t5gemma2 needed 3% more: nothing new is above a peak that is too high."""
+    """Check that decisions are taken in the order that the kernels will have.
+
+    In the order of before, t5gemma2 needed 3% more: against a peak that is too high, no change looks worse.
+    """
     seen = []
 
     def of(schedule):
@@ -154,7 +160,7 @@ def test_decisions_are_taken_in_the_order_that_the_kernels_will_have(monkeypatch
 
 
 def blocks(x, ascend, descend):
-    """Two layers without gates: their wide values overwrite what they are computed from."""
+    """Compute two layers without gates: their wide values overwrite their inputs."""
     for _ in range(2):
         x = x + F.linear(F.layer_norm(x, x.shape[-1:]), ascend[:256])
         x = x + F.linear(F.gelu(F.linear(F.layer_norm(x, x.shape[-1:]), ascend)), descend)
@@ -168,12 +174,15 @@ def wide(dtype):
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_what_is_spared_is_not_kept_for_later(dtype):
-    """StarCoder2 had 116 MB allocated and not 80, as freed buffers were kept up to the estimated peak."""
+    """Check that memory below Inductor's estimated peak is not used to keep freed buffers for later.
+
+    StarCoder2 had 116 MB allocated instead of 80.
+    """
     assert_not_above_inductors(blocks, wide(dtype))
 
 
 def own_masks(x, project, ascend, descend):
-    """Two layers whose attention is the peak: the wide values beside it overwrite what they are computed from."""
+    """Compute two layers whose attention is the peak: the wide values beside it overwrite their inputs."""
     for _ in range(2):
         n = torch.arange(x.shape[1], device=x.device)
         mask = (n[:, None] >= n).expand(x.shape[0], 1, -1, -1)
@@ -185,8 +194,11 @@ def own_masks(x, project, ascend, descend):
 
 
 def test_a_launch_is_not_shared_below_a_peak_that_is_not_there():
-    """GPT-NeoX had 152 MB and not 144: the second layer's mask was made with the first's, which Inductor's estimate
-    of the wide values, twice what they have, made room for."""
+    """Check that a launch is not shared because of a peak that is overestimated.
+
+    GPT-NeoX had 152 MB and not 144: the second layer's mask was made with the first's, as Inductor's estimate counted
+    the wide values twice and so left room for it.
+    """
     shapes = (1, 256, 256), (256, 768), (256, 1024), (1024, 256)
     assert_not_above_inductors(own_masks, [torch.zeros(shape, dtype=torch.bfloat16) for shape in shapes])
 
@@ -198,7 +210,7 @@ def test_sums_in_memory_spare_some():
 
 
 def sum_of_inputs(x, a, b, w):
-    """The inputs stay where they are: with their sum in memory there is one tensor more."""
+    """Add up inputs that stay in memory: storing their sum takes one tensor more."""
     s = x + a + b
     return torch.relu(s + F.layer_norm(s, s.shape[-1:]) @ w @ w)
 
@@ -212,7 +224,7 @@ def test_a_store_that_raises_the_peak_is_taken_back():
 
 
 def most_of_all_but_a_token(x, token, registers, weight, w):
-    """A norm of all tokens overwrites its input, and one of fewer tokens cannot."""
+    """Normalise all tokens, and then use all but one: a norm of all overwrites its input, and one of fewer cannot."""
     tokens = torch.cat([*(t.expand(x.shape[0], -1, -1) for t in (token, registers)), x * 2], 1)
     return F.gelu(F.layer_norm(tokens @ w + tokens, x.shape[-1:], weight, weight))[:, 1:].amax(1) @ w
 
@@ -225,7 +237,7 @@ def test_a_smaller_domain_that_cannot_overwrite_its_input_is_taken_back():
 
 
 def test_a_trial_leaves_no_trace():
-    """No counts of Inductor's, and the passes of its hooks see nothing of it."""
+    """Check that a trial changes none of Inductor's counts, and that the passes of its hooks are not called for it."""
     from torch._inductor import config, metrics
 
     schedules: list[Any] = []
@@ -254,7 +266,7 @@ MODELS = ["llama3-8b", "gpt-neox-7b", "olmo2-7b", "bert-large", "vit-base", SWIN
 @pytest.mark.one_in(6)
 @pytest.mark.parametrize("name", MODELS)
 def test_models(name):
-    """Of the zoo, small."""
+    """Check peaks for small models of the zoo."""
     (architecture,) = zoo.selected([name])
     if not architecture.available:
         pytest.skip(f"{architecture.library} is not installed")

@@ -17,19 +17,19 @@ from bridge.backend import bridge as bridge_backend
 
 
 def softmax_of_pairs(x):
-    """Differential attention: pairs of heads are next to each other, and tokens between them and the row."""
+    """Compute differential attention: pairs of heads are adjacent, with the tokens between the pair and the row."""
     first, second = wide(x).softmax(-1).unflatten(1, (-1, 2)).unbind(2)
     return first - 0.3 * second
 
 
 def softmax_of_halves(x):
-    """Heads of the first half with those of the second."""
+    """Combine each head of the first half with the one of the second half."""
     first, second = wide(x).softmax(-1).chunk(2, 1)
     return first - 0.3 * second
 
 
 def sum_of_norms(x):
-    """A norm of each of several streams, and their sum."""
+    """Add up the norms of several streams."""
     return functional.rms_norm(wide(x), x.shape[-1:]).sum(1)
 
 
@@ -39,13 +39,13 @@ def gated_norms(x):
 
 
 def softmax_of_columns(x):
-    """The reduced elements are not next to each other."""
+    """Combine two softmaxes whose reduced elements are not adjacent in memory."""
     first, second = wide(x).softmax(-2).unbind(-1)
     return first - 0.3 * second
 
 
 def gate_of_normed_heads(x):
-    """Heads lie side by side in a row; the gate has those of the first half with those of the second."""
+    """Normalise the heads of a row, then gate those of the first half with those of the second."""
     heads = functional.rms_norm(wide(x).unflatten(-1, (-1, 8)), (8,))
     gate, up = heads.flatten(-2).chunk(2, -1)
     return functional.silu(gate) * up
@@ -57,7 +57,7 @@ def four_parts_of_softmax(x):
 
 
 def halves_of_blocks_with_their_scales(x):
-    """As int4 is packed: an element with the one half a row further on, each by the scale of its own block."""
+    """Pack halves of a row as int4 is packed: an element, in its block's scale, with the one half a row away."""
     blocks = wide(x).unflatten(-1, (-1, 8))
     scale = blocks.abs().amax(-1, keepdim=True) / 7
     low, high = (blocks / scale).flatten(-2).chunk(2, -1)
@@ -65,20 +65,20 @@ def halves_of_blocks_with_their_scales(x):
 
 
 def gate_of_normed_groups(x):
-    """What is reduced has other loops than the images that are gated."""
+    """Gate images by normed groups of channels: the reduction has other loops than the gate."""
     first, second = functional.group_norm(wide(x), 4).chunk(2, 1)
     return first * torch.sigmoid(second)
 
 
 def gate_of_normed_heads_and_their_row(x):
-    """The norm has a kernel that could be alone: it stores the whole row, too."""
+    """Gate normed heads and store the whole row too, so that the norm has a kernel that could be alone."""
     normed = functional.layer_norm(wide(x).unflatten(-1, (-1, 8)), (8,)).flatten(-2)
     gate, up = normed.chunk(2, -1)
     return functional.silu(gate) * up, normed + wide(x)
 
 
 def gradient_of_a_mixture(x):
-    """The gradient of a softmax over experts reads what is reduced for all of them, and for its own one."""
+    """Compute the gradient of a softmax over experts: it reads what is reduced for all experts, and for its own."""
     h = wide(x)
     token, experts = h[:, 0], h[:, 1:]
     weights = experts[..., 0].softmax(-1)
@@ -87,7 +87,7 @@ def gradient_of_a_mixture(x):
 
 
 def gradient_of_normed_weights(x):
-    """As of a router that divides the weights of experts by their sum; no lane waits for what is reduced."""
+    """Compute the gradient of a router that divides weights of experts by their sum; no lane waits for a reduction."""
     h = wide(x)
     token, experts = h[:, 0], h[:, 1:]
     weights = torch.sigmoid(experts[..., 1])
@@ -129,7 +129,10 @@ def test_what_one_iteration_reads_is_reduced_in_it(function, shape, dtype):
 
 @pytest.mark.parametrize("function", [softmax_of_pairs, softmax_of_halves, gated_norms, sum_of_norms])
 def test_results_that_are_a_symbolic_number_of_tokens_apart_are_reduced_in_one_iteration(function):
-    """The step from one head's results to the next's had to be a number."""
+    """Check that one iteration reduces results that are a symbolic number of tokens apart.
+
+    The step from one head's results to the next's had to be a number.
+    """
     (x,) = given((2, 4, 5, 16), torch.float32)
     torch._dynamo.mark_dynamic(x, 2)
     check(function, [x], kernels=1, dynamic=None)
@@ -148,12 +151,15 @@ def test_the_report_says_nothing_of_what_was_tried_before():
 
 @pytest.mark.parametrize("streams", [2, 9])
 def test_more_than_eight_results_are_not_one_iteration(streams):
-    """The code of a kernel has its loops once for each."""
+    """Check that more than eight results are not reduced in one iteration, as a kernel repeats its loops for each."""
     assert kernels(sum_of_norms, (4096, streams, 512)) == (1 if streams <= 8 else 2)
 
 
 def test_results_that_no_lane_waits_for_stay_in_registers_beside_what_one_lane_stores():
-    """The kernel of a row that a loop reads once had no lane to store what is computed from the sums of the row."""
+    """Check that results which no lane waits for stay in registers beside what one lane stores.
+
+    A kernel that reads a row in one loop had no lane to store what is computed from the row's sums.
+    """
     assert kernels(gradient_of_normed_weights, (4096, 4, 1024)) == 1
 
 
@@ -162,12 +168,15 @@ def test_results_that_no_lane_waits_for_stay_in_registers_beside_what_one_lane_s
     [(gradient_of_a_mixture, (8192, 5, 32), 7), (gradient_of_normed_weights, (8192, 4, 1024), 9)],
 )
 def test_an_element_that_two_nodes_index_by_other_loops_is_loaded_once(function, shape, loads):
-    """One had a loop of all lanes, the other one of tokens and one of lanes: two forms of an index, and two loads."""
+    """Check that an element that two nodes index in different loops is loaded once.
+
+    One had a loop of all lanes, the other one of tokens and one of lanes: two forms of an index, and two loads.
+    """
     x = torch.empty(shape, dtype=torch.bfloat16)
     (kernel,) = offline.compile_for_gpu(function, [x], compile_fx=bridge_backend).kernels
     assert kernel.source.count("tl.load(") == loads
 
 
 def test_rows_that_do_not_fit_in_registers_stay_apart():
-    """Each of the two would be read again."""
+    """Check that two rows that do not fit in registers stay apart: fused, each would be read again."""
     assert kernels(softmax_of_pairs, (1, 2, 128, 65536)) > 1

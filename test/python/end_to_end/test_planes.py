@@ -20,7 +20,7 @@ from bridge.scheduling import planes
 
 
 def scaled(x, g, s):
-    """The gradients of relu(x) * s, for its input and its scale."""
+    """Compute the gradients of relu(x) * s, for its input and its scale."""
     h = torch.where(x > 0, g, 0.01 * g)
     return h * s, (h * x).sum((0, 2, 3))
 
@@ -32,9 +32,9 @@ def padded(x, g, s):
 
 
 def normed(x, g, s):
-    """The gradients of a batch norm of x, and of its scale.
+    """Compute the gradients of a batch norm of x, and of its scale.
 
-    What waits for the sums reads what they add up, which is stored, as it is computed from five elements.
+    The readers of the sums read what is summed from memory: it is stored, as it is computed from five elements.
     """
     h = torch.where(x > s[:, :1], g, g * s[:, 1:2]) * s
     total, slope = h.sum((0, 2, 3), keepdim=True), (h * x).sum((0, 2, 3), keepdim=True)
@@ -42,14 +42,14 @@ def normed(x, g, s):
 
 
 def in_turn(x, g, s):
-    """The second sum waits for the first, which is a kernel alone."""
+    """Compute a sum that waits for another one, which is a kernel alone."""
     mean = x.sum((0, 2, 3), keepdim=True) / x[:, :1].numel()
     h = torch.tanh(x - mean) * g
     return h * s, (h * x).sum((0, 2, 3))
 
 
 def tempered(x, g, s):
-    """The gradients of a softmax of x * s, for its input and for a temperature of each channel."""
+    """Compute the gradients of a softmax of x * s, for its input and for a temperature of each channel."""
     p = (x * s).float().softmax(-1)
     h = (p * (g - (p * g).sum(-1, keepdim=True))).to(x.dtype)
     return h * s, (h * x).sum((0, 2, 3))
@@ -70,7 +70,7 @@ def given(shape, dtype=torch.bfloat16, make=torch.empty):
 
 
 def beside(function, x, g, s, y):
-    """Beside two products, which need more memory than the partial sums."""
+    """Compute a function beside two products, which need more memory than the partial sums."""
     return *function(x, g, s), (y @ y) @ y
 
 
@@ -84,7 +84,7 @@ def compiled(function, shape, dynamic=False):
 @pytest.mark.parametrize("shape", [(32, 64, 112, 112), (16, 64, 113, 113), (8, 24, 256, 256)])
 @pytest.mark.parametrize("function", [scaled, padded])
 def test_channel_sums_are_in_the_kernel_of_what_they_add_up(function, shape):
-    """Apart there are three: what goes over planes, the first stage, and the second."""
+    """Check that sums of channels are in the kernel of what they add up: two kernels, and three without Bridge."""
     assert compiled(function, shape).n_kernels == 2, bridge.report()
     (group,) = bridge.report().groups
     assert group.bytes_after < 0.7 * group.bytes_before
@@ -92,7 +92,7 @@ def test_channel_sums_are_in_the_kernel_of_what_they_add_up(function, shape):
 
 @pytest.mark.parametrize(("function", "kernels"), [(normed, 3), (in_turn, 4)])
 def test_what_waits_for_sums_does_not_keep_them_from_what_they_add_up(function, kernels):
-    """Check kernels that wait, over the same planes: in one kernel with the sums they would need what comes later."""
+    """Check that kernels that wait for sums over the same planes do not keep the sums from the kernel that they sum."""
     assert compiled(function, (32, 64, 112, 112)).n_kernels == kernels, bridge.report()
     (group,) = bridge.report().groups
     assert group.bytes_after < 0.8 * group.bytes_before
@@ -100,7 +100,10 @@ def test_what_waits_for_sums_does_not_keep_them_from_what_they_add_up(function, 
 
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_lines_of_planes_may_be_the_rows_of_a_softmax(dynamic):
-    """A piece of a plane was so many rows, which registers do not keep: three kernels, of which two read all rows."""
+    """Check that lines of planes may be the rows of a softmax.
+
+    The rows of a piece of a plane did not fit into registers: three kernels, of which two read all rows.
+    """
     assert compiled(tempered, (4, 16, 1024, 1024), dynamic).n_kernels == 2, bridge.report()
     (group,) = bridge.report().groups
     assert group.bytes_after < 0.7 * group.bytes_before
@@ -108,7 +111,7 @@ def test_lines_of_planes_may_be_the_rows_of_a_softmax(dynamic):
 
 
 def test_a_plane_of_any_length_is_read_once():
-    """No lane waits for the sum, and no row has to stay in registers."""
+    """Check that a plane of any length is read once: no lane waits for the sum, so no row stays in registers."""
     found = compiled(scaled, (8, 24, 256, 256))
     (loop,) = (kernel for kernel in found.kernels if "tl.range" in kernel.source)
     assert loop.source.count("tl.load(in_ptr0") == 1
@@ -116,7 +119,7 @@ def test_a_plane_of_any_length_is_read_once():
 
 
 def test_parts_of_sums_need_room_in_memory():
-    """Without the products the graph's peak is at the kernel that leaves the parts."""
+    """Check that parts of sums are refused for their memory: without the products they are at the graph's peak."""
     torch._dynamo.reset()
     compile_fx = functools.partial(backend, options={"strict": True})
     assert offline.compile_for_gpu(scaled, given((32, 64, 112, 112)), compile_fx=compile_fx).n_kernels == 3
@@ -126,7 +129,7 @@ def test_parts_of_sums_need_room_in_memory():
 
 @pytest.fixture
 def split_sums(monkeypatch):
-    """Has a GPU of few multiprocessors, for which Inductor splits each long sum into nine parts."""
+    """Make Inductor split each long sum into nine parts, as for a GPU of few multiprocessors."""
     monkeypatch.setattr(inductor, "multiprocessors", lambda device: 4)
     split = staticmethod(lambda device, rows, columns, inner_reduction: 9 if rows > 100 else 1)
     monkeypatch.setattr(InductorChoices, "reduction_split_factor", split)
@@ -153,7 +156,7 @@ def check_against_float64(function, shape, dynamic):
 @pytest.mark.parametrize("shape", [(5, 3, 7, 11), (2, 2, 6, 10), (3, 4, 16, 16)])
 @pytest.mark.parametrize("function", [scaled, padded, normed, tempered])
 def test_parts_of_planes_add_up_to_what_eager_has_in_float64(split_sums, function, shape, dynamic):
-    """Two images of two channels have planes in pieces."""
+    """Check that parts of planes add up to eager's sums in float64; of (2, 2, 6, 10) the planes are divided."""
     check_against_float64(function, shape, dynamic)
 
 
@@ -185,7 +188,10 @@ def of_symbols(shape):
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize(("function", "channels"), [(of_samples, 6), (of_all, 12)])
 def test_sums_of_whole_images_of_symbolic_sizes_had_a_kernel_of_their_own(split_sums, function, channels):
-    """Inductor's parts end at a product of symbols, rounded up; equal pieces of an image end with its planes."""
+    """Check that sums of whole images of symbolic sizes need no kernel of their own.
+
+    Inductor's parts end at a product of symbols, rounded up; equal pieces of an image end with its planes.
+    """
     torch._dynamo.reset()
     counters.clear()
     with interpreter(), torch.no_grad():

@@ -69,7 +69,10 @@ def rechecked(graph, inputs):
     + [(name, True, kernels) for name, kernels in KERNELS_OF_SYMBOLIC_ROWS.items()],
 )
 def test_kernels(name, dynamic, kernels):
-    """As many as the lists say, proven by isl too: fewer are progress, to be written down, and more a regression."""
+    """Check that each pattern has as many kernels as the lists say, and that isl proves the fusions.
+
+    Fewer are progress, to be written down, and more a regression.
+    """
     function, make = PATTERNS[name]
     with recorded() as recording:
         assert count(function, make(ROWS), rechecked, dynamic) == kernels
@@ -80,7 +83,10 @@ def test_kernels(name, dynamic, kernels):
 @pytest.mark.skipif(torch_release() < (2, 15), reason="Inductor makes no stages there")
 @pytest.mark.parametrize(("columns", "own"), [(4096, True), (14336, False), (32768, False)])
 def test_a_kernel_of_stages_becomes_one_of_rows_in_registers(columns, own):
-    """Of Inductor's stages one kernel has a norm and the scales of its blocks; a long row is not kept, and stays."""
+    """Check that a kernel of stages, a norm and the scales of its blocks, becomes one that keeps rows in registers.
+
+    A row that is too long for that stays in Inductor's kernel.
+    """
     (blocks,) = (pattern for pattern in ENGINE if pattern.name == "rmsnorm_fp8_blocks")
     with recorded() as recording:
         assert (
@@ -101,7 +107,7 @@ def test_a_kernel_of_stages_joins_others():
 
 @pytest.mark.parametrize("name", ["silu(a) * b, NVFP4, scale of the tensor", "residual, RMSNorm, NVFP4"])
 def test_extents_that_are_factors_by_chance(name, monkeypatch):
-    """Of 4 x 32 x 4 x 4 scales in tiles, rows and blocks may be products, in the wrong order."""
+    """Check extents that are products by chance: 4 x 32 x 4 x 4 scales may be rows and blocks in a wrong order."""
     monkeypatch.setattr(quantisation, "COLUMNS", 64)
     function, make = PATTERNS[name]
     assert count(function, make(128), rechecked) == 1
@@ -120,7 +126,7 @@ def gated_nvfp4_pairs(a, b):
 
 
 def largest_in_tiles(a, b):
-    """Blocks as parts of their largest number, and these numbers in tiles."""
+    """Divide blocks by their largest number, and return these numbers in tiles."""
     blocks = (a.relu() * b).unflatten(-1, (-1, 16))
     largest = blocks.abs().amax(-1)
     return blocks / largest.unsqueeze(-1), swizzled(largest)
@@ -151,7 +157,7 @@ def gated_mxfp8_both_ways_in_place(a, b):
 
 
 def nvfp4_of_rows(x, y):
-    """The row's largest number is exact, and what a sum of squares would be is not."""
+    """Quantise rows divided by their largest number, which is exact, as a sum of squares would not be."""
     h = x + y
     return nvfp4(h / h.abs().amax(-1, keepdim=True), layout=lambda scales: scales)
 
@@ -175,7 +181,7 @@ def bits(tensor: torch.Tensor) -> torch.Tensor:
     ids=lambda value: getattr(value, "__name__", ""),
 )
 def test_every_bit_is_eagers(function, size):
-    """Each step is rounded as eager rounds it in float32: products, quotients and conversions, in one kernel."""
+    """Check that each product, quotient and conversion is rounded as by eager in float32, in one kernel."""
     inputs = [matrix(*size), matrix(*size).flip(0)]
     expected = function(*inputs)
     actual, codes = run_emitted(function, inputs, bridge)
@@ -187,7 +193,7 @@ def test_every_bit_is_eagers(function, size):
 
 @pytest.mark.parametrize("function", [gated_mxfp8_both_ways, gated_mxfp8_both_ways_in_place, shorter_along_rows])
 def test_scales_of_symbolic_columns_stayed_apart(function):
-    """A copy that is transposed has columns as long as there are rows: steps through it are symbols."""
+    """Check that scales of symbolic columns are in one kernel: steps through the transposed copy are symbols."""
     inputs = [matrix(64, 96), matrix(64, 96).flip(0)]
     expected = function(*inputs)
     mark_rows(inputs)
@@ -215,9 +221,9 @@ SIZES = [(256, 384), (200, 136)]
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("sizes", SIZES, ids=["whole", "padded"])
 def test_scales_in_tiles_of_symbolic_rows_stayed_apart(sizes):
-    """Of 128 rows of a tile, 4 x 32, the number of tiles is a symbol; one graph serves all sizes.
+    """Check that scales in tiles of 128 rows (4 x 32) fuse for a symbolic number of tiles, in one graph for all sizes.
 
-    Inductor copies tiles of so few columns, in a kernel of its own.
+    Inductor copies tiles of so few columns in a kernel of its own.
     """
     codes: list[str] = []
     torch._dynamo.reset()
@@ -241,7 +247,7 @@ def test_scales_in_tiles_of_symbolic_rows_in_cpp(sizes, compiler):
 
 
 def test_codes_of_a_norm_are_eagers():
-    """The sum of squares is added in another order, so that scales may differ in their last bit."""
+    """Check that codes of a norm are eager's; its squares are added in another order, so scales are only close."""
     inputs = [matrix(8, 64), matrix(1, 64)[0]]
     (code, scale, low), codes = run_emitted(lambda x, weight: norm_int4(x, weight, size=16), inputs, bridge)
     expected_code, expected_scale, expected_low = norm_int4(inputs[0], inputs[1], size=16)

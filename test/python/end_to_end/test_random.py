@@ -102,7 +102,7 @@ def inputs(function, rows=6, columns=64, dtype=torch.float32):
 
 
 class Drawn(TorchFunctionMode):
-    """Eager with the numbers of a compiled program in the place of its own; without any, it notes what it is asked."""
+    """Run eager code with given random numbers instead of its own; without any, record which are asked for."""
 
     def __init__(self, numbers=None):
         super().__init__()
@@ -120,7 +120,7 @@ class Drawn(TorchFunctionMode):
 
 
 def drawn(function, arguments):
-    """The numbers that Inductor draws for a function, which are of their places alone: nothing else is computed."""
+    """Return the numbers that Inductor draws for a function; they depend only on their places, not on the rest."""
     with Drawn() as calls:
         function(*(t.double() for t in arguments))
 
@@ -139,7 +139,7 @@ def tensors(result):
 
 
 def check(function, arguments, backend=bridge_backend, dynamic=False):
-    """Against eager in float64 with Inductor's numbers: another number of one element would show."""
+    """Compare with eager in float64 that uses Inductor's numbers: one other number would show."""
     torch._dynamo.reset()
     numbers = drawn(function, arguments)
     torch._dynamo.reset()
@@ -180,7 +180,7 @@ def test_numbers_are_inductors_in_triton(function):
 @pytest.mark.one_in(3)
 @every_function
 def test_the_passes_change_no_number(function):
-    """Executed as translated and as transformed; isl proves what the passes made."""
+    """Check that the IR executes the same as translated and as transformed, and that isl proves the transformation."""
     with bridge.config.patch(recheck=True, strict=True):
         found = validate.record(function, inputs(function), dynamic=False)
     assert found.groups or function is residual  # which is one kernel of Inductor's
@@ -188,12 +188,12 @@ def test_the_passes_change_no_number(function):
 
 
 def weighted(result):
-    """A loss whose gradients differ from element to element."""
+    """Return a loss whose gradients differ from element to element."""
     return sum((t * t.detach().cos()).sum() for t in tensors(result) if t.is_floating_point())
 
 
 def check_training(function):
-    """Gradients are those of float64 with the forward's numbers, so that the backward has the same ones."""
+    """Check that gradients are those of float64 with the forward's numbers, so the backward has drawn the same."""
     arguments = inputs(function)
     torch._dynamo.reset()
     numbers = drawn(function, arguments)
@@ -221,14 +221,14 @@ def test_the_backward_has_the_forwards_numbers(function):
 
 
 def test_dynamic_shapes():
-    """The offset of an element is a product of a size and a variable, which no affine map has."""
+    """Check random numbers in dynamic shapes: an element's offset is a size times a variable, which is not affine."""
     with offline.interpreter():
         check(dropped_then_gated, inputs(dropped_then_gated), dynamic=True)
     assert bridge.report().fused
 
 
 def test_kernels_of_one_launch_have_places_of_their_own_in_the_seeds():
-    """Two kernels with a seed each: neither takes the other's."""
+    """Check that two kernels with a seed each, in one launch, take each its own seed."""
 
     def queries_and_keys(x, y):
         return dropped_then_gated(x), dropped_then_gated(y)
@@ -243,7 +243,7 @@ def test_kernels_of_one_launch_have_places_of_their_own_in_the_seeds():
 
 
 def test_a_checkpoint_draws_its_mask_again():
-    """What is zero in the result has no gradient, and what is not has that of eager."""
+    """Check that a checkpoint draws its mask again: zeros have no gradient, and other elements that of eager."""
 
     def checkpointed(x):
         return checkpoint(lambda x: drop(gated(norm(x))), x, use_reentrant=False)

@@ -41,7 +41,7 @@ def compile_example(example: Example) -> None:
 @pytest.mark.filterwarnings("ignore:bridge leaves a graph")
 @pytest.mark.parametrize("reason", EXAMPLES, ids=lambda reason: reason.name)
 def test_the_example_has_the_reason(reason, compiler):
-    """As the report says it of a kernel or a group, or of the passes that tried it."""
+    """Check that the report names the reason for its example, for a kernel, a group, or the passes that tried it."""
     compile_example(EXAMPLES[reason])
     report = bridge.report()
     tried = {remark[0] for group in report.groups for remark in group.remarks}

@@ -19,7 +19,7 @@ def heads(x, w):
 
 
 def each_twice_and_transposed(x, w):
-    """Queries and keys of a gated delta rule."""
+    """Compute queries and keys of a gated delta rule: each head is repeated and transposed."""
     return heads(x, w).repeat_interleave(2, 2).transpose(1, 2).float()
 
 
@@ -38,7 +38,10 @@ def test_one_kernel_with_the_norm(function):
 
 
 def test_all_copies_are_stored_of_rows_that_are_stored_themselves():
-    """Three of four were not: the mask of the rows' own store was that of their copies' as well."""
+    """Check that all copies of rows are stored beside the rows themselves.
+
+    Three of four were not: the mask of the rows' own store was used for those of the copies.
+    """
 
     def function(x):
         rows = F.normalize(x.view(2, 8, 6, 4), dim=-1)

@@ -39,7 +39,7 @@ def test_gpu_one_kernel_where_inductor_has_two(dtype, columns, dynamic):
 
 
 def test_gpu_loads_each_element_once():
-    """Both halves of x and residual, two halves of the weight: six loads, none of them again in the epilogue."""
+    """Check six loads: halves of x, of residual and of the weight, and none of them again in the epilogue."""
     (kernel,) = compile_offline(torch.bfloat16, 8192, False, bridge_backend).kernels
     loads = offline.count_loads(kernel)
     assert sorted(loads.values()) == [2, 2, 2]
@@ -58,7 +58,10 @@ def test_gpu_looped_kernel_on_request():
 
 
 def test_gpu_rows_that_registers_cannot_hold_stay_apart():
-    """One kernel would read them twice as Inductor's two do; measured in docs/results.md."""
+    """Check that rows that registers cannot hold stay apart.
+
+    One kernel would read them twice as Inductor's two do; measured in docs/results.md.
+    """
     row = torch.zeros(65536, dtype=torch.bfloat16)
     inputs = [row.expand(1024, -1).contiguous(), row.expand(1024, -1).contiguous(), row]
     assert offline.compile_for_gpu(swiglu_norm, inputs, compile_fx=bridge_backend, dynamic=False).n_kernels == 2
@@ -75,7 +78,7 @@ def test_gpu_cubin_without_spills(columns):
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_gpu_kernel_computes_the_function(dtype):
-    """The Triton kernel itself, run by Triton's interpreter."""
+    """Check the results of the Triton kernel itself, in Triton's interpreter."""
     inputs = make_inputs(7, 256, dtype)
     ours = offline.run_interpreted(swiglu_norm, inputs, backend=bridge_backend)
     theirs = offline.run_interpreted(swiglu_norm, inputs)
@@ -84,7 +87,7 @@ def test_gpu_kernel_computes_the_function(dtype):
 
 
 def compile_cpu(backend, dtype, dynamic=False):
-    """(compiled function, its code); dynamic: for any number of rows."""
+    """Return (compiled function, its code); dynamic: for any number of rows."""
     torch._dynamo.reset()
     inputs = make_inputs(16, 8192, dtype)
     if dynamic:
@@ -99,7 +102,10 @@ def compile_cpu(backend, dtype, dynamic=False):
 @pytest.mark.one_in(4)
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_cpu_one_fused_nest_and_numerics(dtype):
-    """Errors are compared over several row counts: one row's error is the luck of a last bit in its mean."""
+    """Check that the CPU has one fused nest, and errors over several numbers of rows.
+
+    The error of one row depends on the last bit of its mean.
+    """
     fused, code = compile_cpu(bridge_backend, dtype, dynamic=True)
     assert bridge.report().groups[0].fused
     assert len(re.findall(r"for\(int64_t x0=", code)) == 1
@@ -114,13 +120,13 @@ def test_cpu_one_fused_nest_and_numerics(dtype):
 
 
 def test_cpu_reduction_is_split():
-    """The fused nest's reduction runs over half a row, both halves at once."""
+    """Check that the fused nest's reduction runs over half a row, both halves at once."""
     _, code = compile_cpu(bridge_backend, torch.float32)
     assert "8192L" not in next(line for line in code.splitlines() if "for(int64_t x1" in line)
 
 
 def test_stages_stay_counted():
-    """Deterministic counters of one compilation: what was looked at, tried and proven."""
+    """Check the counters of one compilation, which are deterministic: what was seen, fused and measured."""
     compile_offline(torch.bfloat16, 4096, False, bridge_backend)
     report = bridge.report()
     assert report.counters["groups_seen"] == 1

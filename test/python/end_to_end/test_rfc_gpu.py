@@ -14,7 +14,7 @@ DTYPES = [torch.bfloat16, torch.float16, torch.float32]
 
 
 def triton_kernels(backend, inputs, dynamic: bool) -> tuple[torch.Tensor, int]:
-    """(result, number of Triton kernels launched by the generated wrapper)."""
+    """Return (result, number of Triton kernels launched by the generated wrapper)."""
     from torch._inductor.utils import run_and_get_code
 
     torch._dynamo.reset()
@@ -41,7 +41,7 @@ def test_one_kernel_where_inductor_has_two(dtype, columns, dynamic):
 @pytest.mark.parametrize("columns", [4096, 5120, 8192])
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_error_is_at_most_inductors(dtype, columns, rows):
-    """Over several draws: with few rows one draw is the luck of the last bit in a row's mean, either way."""
+    """Check errors over several draws: with few rows, one draw depends on the last bit of a row's mean."""
     from bridge.backend import bridge
 
     draws = [make_inputs(rows, columns, dtype, "cuda", seed) for seed in range(16)]

@@ -13,25 +13,25 @@ from rechecked import check, rechecked
 
 
 def scales_of_scales(x):
-    """A scale of each segment, as a share of the row's largest one."""
+    """Return scales of segments as shares of the row's largest one."""
     scale = wide(x).abs().amax(-1, keepdim=True)
     largest = scale.amax(1, keepdim=True)
     return wide(x) / (scale + largest), scale / largest, largest
 
 
 def gated_by_norms(x):
-    """The largest and the sum of exponentials of all segments' squares."""
+    """Weigh segments by a softmax of their mean squares."""
     return wide(x) * wide(x).pow(2).mean(-1).softmax(-1)[..., None]
 
 
 def norm_of_norms(x):
-    """Each segment is normed, and then the row of all of them."""
+    """Normalise each segment, and then the row of all of them."""
     y = wide(x) * torch.rsqrt(wide(x).pow(2).mean(-1, keepdim=True) + 1e-6)
     return y * torch.rsqrt((y + 1).pow(2).mean((1, 2), keepdim=True))
 
 
 def relative_to_moments(x):
-    """The moments of the segments' sums, of which an element has to be counted once."""
+    """Scale by the moments of the segments' sums: each sum must be counted once, though several lanes hold it."""
     total = wide(x).sum(-1)
     variance, mean = torch.var_mean(total, -1, keepdim=True)
     return wide(x) * ((total - mean) * torch.rsqrt(variance + 1))[..., None]
@@ -43,19 +43,19 @@ def product_of_means(x):
 
 
 def number_of_positive_segments(x):
-    """Integers are added, and truth values are asked for one that is true."""
+    """Count positive segments, in integers, and ask whether there is any, in truth values."""
     positive = wide(x).sum(-1) > 0
     return wide(x) * positive.sum(-1)[:, None, None] + positive.any(-1)[:, None, None], positive
 
 
 def relative_to_the_first(x):
-    """All lanes need what the first segment reduced."""
+    """Divide by the sum of the first segment, which all lanes need."""
     total = wide(x).abs().sum(-1, keepdim=True)
     return wide(x) / total[:, :1], (total[:, -1] / total[:, 0])[:, 0]
 
 
 def segments_of_segments(x):
-    """Two levels of segments before the row."""
+    """Reduce two levels of segments before the row."""
     y = wide(x).unflatten(-1, (-1, 4))
     inner = y.sum(-1)
     middle = inner.pow(2).sum(-1)
@@ -71,7 +71,7 @@ FUNCTIONS += [number_of_positive_segments, relative_to_the_first]
 @pytest.mark.parametrize("shape", [(6, 8, 16), (5, 9, 32)], ids=str)
 @pytest.mark.parametrize("function", [*FUNCTIONS, segments_of_segments], ids=lambda function: function.__name__)
 def test_segments_then_the_row_are_one_kernel(function, shape, dtype):
-    """Rows of 9 segments have idle lanes, too."""
+    """Check that segments and then the row are one kernel; rows of 9 segments have idle lanes, too."""
     check(function, [torch.randn(shape, generator=torch.Generator().manual_seed(0)).to(dtype)], kernels=1)
 
 
@@ -80,12 +80,12 @@ def test_segments_then_the_row_are_one_kernel(function, shape, dtype):
 @pytest.mark.parametrize("shape", [(6, 2, 32), (5, 7, 16)], ids=str)
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__name__)
 def test_fewer_than_eight_segments_are_broadcast(function, shape, dtype):
-    """Inductor adds them one by one, in each lane."""
+    """Check that fewer than eight segments, which Inductor adds one by one in each lane, are one kernel."""
     check(function, [torch.randn(shape, generator=torch.Generator().manual_seed(0)).to(dtype)], kernels=1)
 
 
 def sums_of_equal_elements(x, row):
-    """All elements of a segment are the row's sum, or all segments are the same row."""
+    """Add up segments whose elements all equal the row's sum, and segments that are all the same row."""
     total = wide(x).sigmoid().sum(-1, keepdim=True)
     segments = [total[..., None] * s for s in (wide(x).new_ones(4, 16), wide(row)[:, None].expand(-1, 4, 16))]
     return *(s.sum(-1) for s in segments), wide(x).softmax(-1) * total
@@ -104,7 +104,7 @@ def test_a_reduction_of_equal_elements_is_in_no_kernel_that_reduces_nothing():
 
 
 def groups_relative_to_the_peak(x):
-    """Four groups of a row are normed, and then divided by the largest element, which Inductor finds in parts."""
+    """Normalise four groups of a row, and divide by its largest element, which Inductor finds in parts."""
     y = wide(x).unflatten(-1, (4, -1))
     y = (y * torch.rsqrt(y.pow(2).mean(-1, keepdim=True) + 1e-6)).flatten(1)
     return y / y.abs().amax(-1, keepdim=True)
@@ -116,7 +116,7 @@ def test_segments_may_be_parts_of_longer_segments():
 
 @pytest.mark.parametrize("segments", [8, 4])
 def test_an_infinite_segment_stays_what_it_is(segments):
-    """Lanes that add nothing are left out, and not multiplied by zero."""
+    """Check that infinite and NaN segments keep their value: idle lanes are left out, and not multiplied by zero."""
     x = torch.randn(4, segments, 16, generator=torch.Generator().manual_seed(0))
     x[0, 3, 5], x[1, 2, 0] = float("inf"), float("nan")
     outputs, _ = run_emitted(relative_to_moments, [x], rechecked, **NO_STAGES)
@@ -131,13 +131,13 @@ def test_the_number_of_rows_may_be_a_symbol(segments):
 
 
 def best_segment(x):
-    """The number of a segment, which is no number of a lane."""
+    """Return the number of the largest segment, which is not the number of a lane."""
     total = wide(x).sum(-1)
     return total, total.argmax(-1)
 
 
 def best_of_two(x):
-    """Inductor compares two segments one by one, and has no number of a lane."""
+    """Return the number of the larger of two segments, which Inductor compares without numbers of lanes."""
     total = wide(x).sum(-1)
     return total, total.argmax(-1), wide(x) / wide(x).abs().sum(-1).flip(-1)[..., None]
 
@@ -149,7 +149,7 @@ def test_another_segment_out_of_two_is_broadcast(dtype):
 
 
 def relative_to_the_others(x):
-    """Every segment needs what the one at the other end reduced."""
+    """Divide each segment by the sum of the one at the opposite place."""
     total = wide(x).abs().sum(-1)
     return wide(x) / total.flip(-1)[..., None], total.sum(-1)
 

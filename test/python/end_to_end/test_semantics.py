@@ -25,7 +25,7 @@ def halves(x):
 
 
 def reduced(kind):
-    """The reduction beside work on halves of the row: Bridge splits it and combines the parts."""
+    """Return a function of the reduction beside work on halves of the row: Bridge splits it and combines the parts."""
 
     def fn(x):
         value = getattr(x, kind)(-1, keepdim=True)
@@ -36,7 +36,7 @@ def reduced(kind):
 
 
 def rows_of_edges():
-    """Rows with one NaN or several, in either half, or both; ties; infinities; signed zeros."""
+    """Return rows with one NaN or several, in either half, or both; ties; infinities; signed zeros."""
     x = torch.arange(8 * WIDTH, dtype=torch.float32).reshape(8, WIDTH).sin()
     x[1, 3] = math.nan
     x[2, 40] = math.nan
@@ -54,7 +54,7 @@ def rows_of_edges():
 @pytest.mark.parametrize("persistent", [True, False], ids=["persistent", "looped"])
 @pytest.mark.parametrize("kind", ["amax", "amin", "argmax", "argmin"])
 def test_nan_and_ties_on_gpu(kind, persistent):
-    """A NaN wins, the first of equals wins: the index is that of the whole row."""
+    """Check that NaN wins, and the first of equals, and that the index is that of the whole row."""
 
     def backend(gm, inputs):
         return bridge_backend(gm, inputs, options={"persistent": persistent})
@@ -69,7 +69,7 @@ def test_nan_and_ties_on_gpu(kind, persistent):
 
 @pytest.mark.parametrize("kind", ["amax", "argmin", "logsumexp"])
 def test_rows_in_a_loop(kind):
-    """Of a length that is symbolic: what merges results of reductions stays apart, it came before them in the loop."""
+    """Check reductions over a symbolic length: the merge of partial results must not come before them in the loop."""
     x = rows_of_edges()[4:6]
     torch._dynamo.mark_dynamic(x, 1)
     (value, larger), _ = run_emitted(reduced(kind), [x], bridge_backend, dynamic=None)
@@ -112,7 +112,10 @@ def test_predicates_of_nan():
 
 
 def test_a_row_of_two_elements_is_unrolled_to_the_end():
-    """Of the loop over pairs one iteration was left, which Inductor takes for a reduction, and asserts that it is."""
+    """Check that a row of two elements compiles: one iteration was left of the loop over pairs.
+
+    Inductor takes such a loop for a reduction, and asserts that it is one.
+    """
 
     def fn(x):
         y = x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-3)
@@ -128,7 +131,10 @@ def test_a_row_of_two_elements_is_unrolled_to_the_end():
 
 
 def test_a_reduction_of_a_constant_has_no_loop_left():
-    """No integer is infinite; Inductor's scheduler asks a node in which kind of loops it is, and may not be misled."""
+    """Check a reduction of a constant (no integer is infinite), which has no loop.
+
+    Inductor's scheduler asks each node for its kind of loops, and must get the right one.
+    """
 
     def fn(x):
         row = torch.isinf(x)
@@ -155,7 +161,7 @@ def gated(x):
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
 @pytest.mark.parametrize("emulate", [False, True], ids=["wide", "emulated"])
 def test_rounding_of_intermediates(emulate, dtype):
-    """Bit for bit Inductor's, with and without rounding after each operation; the sums here are exact."""
+    """Check that bits equal Inductor's, with and without rounding after each operation; sums here are exact."""
     x = (torch.randint(-8, 8, (6, WIDTH), generator=torch.Generator().manual_seed(0)) / 4).to(dtype)
     theirs, _ = run_emitted(gated, [x], emulate_precision_casts=emulate)
     ours, (code,) = run_emitted(gated, [x], bridge_backend, emulate_precision_casts=emulate)
@@ -164,7 +170,7 @@ def test_rounding_of_intermediates(emulate, dtype):
 
 
 def test_emulated_rounding_is_eagers():
-    """And with it, what eager computes operation by operation."""
+    """Check that emulated rounding gives what eager computes operation by operation."""
     x = (torch.randint(-8, 8, (6, WIDTH), generator=torch.Generator().manual_seed(1)) / 4).to(torch.bfloat16)
     ours, _ = run_emitted(gated, [x], bridge_backend, emulate_precision_casts=True)
     wide, _ = run_emitted(gated, [x], bridge_backend)
@@ -174,7 +180,7 @@ def test_emulated_rounding_is_eagers():
 
 
 def computed_again(x):
-    """Has a factor that 16 bits hold: emulating, torch 2.15 rounds constants as well, which eager does not."""
+    """Compute with a factor that 16 bits hold: emulating, torch 2.15 rounds constants as well, which eager does not."""
     y = torch.tanh(x) * 1.125
     first, second = halves(y)
     return y, first - second * first, y.amax(-1)
@@ -182,7 +188,7 @@ def computed_again(x):
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
 def test_emulated_rounding_is_that_of_a_value_computed_again(dtype):
-    """Other lanes read what a store has rounded: eager's bits, which Inductor has, and Bridge has only if it rounds."""
+    """Check that a recomputed value is rounded as its stored copy: other lanes read eager's bits."""
     x = torch.randn(8, 40, generator=torch.Generator().manual_seed(0)).to(dtype)
     ours, (code,) = run_emitted(computed_again, [x], bridge_backend, emulate_precision_casts=True)
     assert bridge.report().fused and code.count(".run(") == 1
@@ -195,7 +201,10 @@ def narrowed(x):
 
 
 def test_a_rounding_of_the_programs_is_that_of_a_value_computed_again():
-    """Only the rounding to 16 bits that a buffer does may be left out: this one the program asks for."""
+    """Check that a recomputed value keeps a rounding that the program asks for.
+
+    Only the rounding to 16 bits by a buffer may be left out.
+    """
     x = torch.randn(8, 40, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     ours, (code,) = run_emitted(narrowed, [x], bridge_backend)
     assert bridge.report().fused and code.count(".run(") == 1
@@ -210,7 +219,10 @@ def stored_and_read_in_part(x):
 
 
 def test_a_stored_value_is_read_as_before_its_rounding_everywhere():
-    """The maximum that softmax subtracts was of values from before the rounding, what it subtracts it from rounded."""
+    """Check that all readers of a stored value read it before its rounding.
+
+    The maximum that softmax subtracts was of unrounded values, and the minuend rounded.
+    """
     x = torch.randn(32, 60, generator=torch.Generator().manual_seed(0)).to(torch.bfloat16)
     (*_, ours), _ = run_emitted(stored_and_read_in_part, [x], bridge_backend)
     assert bridge.report().fused
@@ -227,14 +239,14 @@ OTHER = {torch.bfloat16: torch.float16, torch.float16: torch.bfloat16}
 
 
 def only_stored(x):
-    """Halves that are moved as they are, beside others that are computed with: to float32, and to the other 16 bits."""
+    """Move halves unchanged, to float32 and to the other 16 bits, beside halves that are computed with."""
     return halves_turned(x.float()), halves_turned(x.to(OTHER[x.dtype])), x.float().sum(-1), halves_turned(x)
 
 
 @pytest.mark.one_in(5)
 @pytest.mark.parametrize("simdlen", [None, 256, 1], ids=["widest", "avx2", "scalar"])
 def test_a_load_that_is_only_stored_is_converted(simdlen, compiler):
-    """C++ converts no load whose only use is a store: its bits were those of the other type."""
+    """Check that C++ converts a load whose only use is a store: its bits were those of the other type."""
     inputs = [torch.randn(9 + n, WIDTH).to(dtype) for n, dtype in enumerate(OTHER)]
     compiled = compiler(lambda xs: [only_stored(x) for x in xs], backend="bridge", options={"cpp.simdlen": simdlen})
     assert all(map(torch.equal, _flat(compiled(inputs)), _flat([only_stored(x) for x in inputs])))
@@ -247,7 +259,7 @@ def _flat(results):
 
 
 def flags_apart(x):
-    """Flags of two loads, of which every other element is stored beside a constant."""
+    """Store flags of two loads to every other row, beside constants."""
     flags = x ^ x.any(-2, keepdim=True)
     out = flags.new_zeros(*x.shape[:-2], 2 * x.shape[-2], x.shape[-1])
     out[..., ::2, :] = flags
@@ -256,7 +268,10 @@ def flags_apart(x):
 
 @pytest.mark.parametrize("simdlen", [None, 256, 1], ids=["widest", "avx2", "scalar"])
 def test_flags_under_a_mask_are_vectors_of_one_kind(simdlen, compiler):
-    """C++ has flags of integers as vectors of another kind than a constant; Inductor expects those of floats."""
+    """Check that C++ has flags under a mask in vectors of one kind.
+
+    Flags of integers and a constant had vectors of different kinds; Inductor expects those of floats.
+    """
     x = torch.rand(4, 20, 27, generator=torch.Generator().manual_seed(0)) > 0.9
     compiled = compiler(flags_apart, backend="bridge", options={"cpp.simdlen": simdlen})
     assert torch.equal(compiled(x), flags_apart(x)) and bridge.report().fused
@@ -272,7 +287,7 @@ def several_uses(x, w):
 
 @pytest.mark.in_turn(2)
 def test_values_of_a_row_are_read_as_precisely_as_by_inductor(compiler):
-    """Nodes that have one loop in C++ hand on float32: in loops of their own they would read what was rounded."""
+    """Check that nodes in one C++ loop pass on float32: in loops of their own they would read rounded values."""
     inputs = [
         [torch.randn(32, WIDTH, generator=torch.Generator().manual_seed(seed + n)).half() for n in range(2)]
         for seed in range(0, 16, 2)
@@ -307,7 +322,7 @@ def test_indirect_indices(index, compiler):
 
 @pytest.mark.parametrize("index", [[0, 1, 10], [0, -11, 1]], ids=["above", "below"])
 def test_index_out_of_bounds_is_noticed(index, compiler):
-    """The check that Inductor puts into its kernel stays in it."""
+    """Check that Inductor's check of indices stays in the kernel."""
     # In one thread: OpenMP ends a process in which another raises.
     compiled = compiler(looked_up, backend="bridge", options={"cpp.threads": 1})
     with pytest.raises(Exception, match="index out of bounds"):
@@ -321,7 +336,10 @@ def largest_scattered(x, source):
 
 @pytest.mark.in_turn(2)
 def test_a_kernel_waits_for_none_that_comes_after_it(compiler):
-    """Inductor forgets in C++ that a node of the derivative reads the counts after they are added up."""
+    """Check that C++ keeps the order of a node of the derivative after the kernel that adds up its counts.
+
+    Inductor forgets in C++ that it reads them.
+    """
     x, source = torch.randn(10, 5, requires_grad=True), torch.randn(10, 2, requires_grad=True)
     compiled = compiler(largest_scattered, backend="bridge", options={"strict": True})
     with torch.enable_grad():

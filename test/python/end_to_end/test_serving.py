@@ -12,7 +12,7 @@ import bridge
 
 @pytest.fixture
 def piece(compiler):
-    """A graph as vLLM cuts it out of Dynamo's, with a symbolic number of tokens; and an input of it."""
+    """Return a graph as vLLM cuts it out of Dynamo's, with a symbolic number of tokens, and its inputs."""
     x = sample()
     torch._dynamo.mark_dynamic(x, 0)
     found = []
@@ -27,7 +27,7 @@ def piece(compiler):
 
 @pytest.mark.parametrize("aot", [False, True], ids=["artifact", "bundled"])
 def test_standalone_compile(piece, aot):
-    """vLLM's compiler of piecewise graphs: for any number of tokens."""
+    """Check vLLM's compilation of piecewise graphs, for any number of tokens."""
     graph, inputs = piece
     fake = [node.meta["example_value"] for node in graph.graph.nodes if node.op == "placeholder"]
     with bridge.enabled() as report:
@@ -39,7 +39,7 @@ def test_standalone_compile(piece, aot):
 
 
 def test_standalone_compile_of_one_size(compiler):
-    """As for a size of vLLM's `compile_sizes`."""
+    """Check compilation for one size, as of vLLM's `compile_sizes`."""
     graph = make_fx(rows)(sample())
     with bridge.enabled() as report:
         compiled = torch._inductor.standalone_compile(graph, [sample()], dynamic_shapes="from_example_inputs")
@@ -48,7 +48,7 @@ def test_standalone_compile_of_one_size(compiler):
 
 
 def test_a_compilation_as_sglang_asks_for_it(compiler):
-    """Whole layers, with the mode and the options that SGLang sets, and combo kernels."""
+    """Check whole layers with the mode and the options that SGLang sets, and with combo kernels."""
     layer = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.RMSNorm(64))
     options = {"combo_kernels": True, "benchmark_combo_kernel": False, "coordinate_descent_tuning": True}
     with torch._inductor.config.patch(options), bridge.enabled() as report:

@@ -43,49 +43,49 @@ def repeated(x, times):
 
 
 def residual_chain(x, weight, *projections):
-    """Class 1: the j-th norm would read j addends; every other sum is stored (test_store_reread.py)."""
+    """Sketch class 1: the j-th norm would read j addends; every other sum is stored (test_store_reread.py)."""
     for projection in projections:
         x = x + rms(x, weight) @ projection
     return rms(x, weight)
 
 
 def partial_rotation(q, k, v, cos, sin):
-    """Class 2: GPT-NeoX turns a part of each head, and attention wants both parts in one buffer."""
+    """Sketch class 2: GPT-NeoX turns a part of each head, and attention wants both parts in one buffer."""
     width = cos.shape[-1]
     q, k = (torch.cat([rope(t[..., :width], cos, sin), t[..., width:]], -1) for t in (q, k))
     return (q @ k.transpose(-1, -2)).softmax(-1) @ v
 
 
 def norm_into_windows(x, weight, bias, projection):
-    """Class 3: LayerNorm, roll, partition into windows of seven."""
+    """Sketch class 3: LayerNorm, roll, partition into windows of seven."""
     h = F.layer_norm(x, x.shape[-1:], weight, bias).roll((-3, -3), (1, 2))
     h = h.unflatten(1, (-1, 7)).unflatten(3, (-1, 7)).transpose(2, 3)
     return h.reshape(-1, x.shape[-1]) @ projection
 
 
 def from_windows(windows, side):
-    """A batch of square images cut into windows of seven: the images."""
+    """Return the square images that a batch of windows of seven was cut from."""
     return windows.unflatten(0, (-1, side // 7, side // 7)).transpose(2, 3).reshape(-1, side, side, windows.shape[-1])
 
 
 def rolled_norm(x, weight, bias):
-    """Class 3, where the rows have another order and the loops the same extents."""
+    """Sketch class 3 where the rows have another order and the loops the same extents."""
     return F.layer_norm(x, x.shape[-1:], weight, bias).roll((3, 3), (1, 2))
 
 
 def windows_into_windows(x, windows, weight, bias, projection):
-    """Class 3, a block later: the normed sum is rolled and cut anew, and what was added came in windows."""
+    """Sketch class 3 a block later: the normed sum is rolled and cut anew, and an addend came in windows."""
     return norm_into_windows(x + from_windows(windows, x.shape[1]), weight, bias, projection)
 
 
 def windows_of_a_stored_sum(x, windows, weight, bias, projection):
-    """Class 3, where the sum is needed once more after the attention."""
+    """Sketch class 3 where the sum is needed once more after the attention."""
     total = x + from_windows(windows, x.shape[1])
     return total, norm_into_windows(total, weight, bias, projection)
 
 
 def merged_patches(x, y, z, windows, more, weight, bias, projection):
-    """2 x 2 tokens side by side in one, of a sum that Inductor stores for its four readers."""
+    """Merge 2 x 2 tokens side by side into one, of a sum that Inductor stores for its four readers."""
     side = round(x.shape[1] ** 0.5)
     rolled = from_windows(more, side).roll((3, 3), (1, 2))
     h = x + y + z + from_windows(windows, side).flatten(1, 2) + rolled.flatten(1, 2)
@@ -95,7 +95,7 @@ def merged_patches(x, y, z, windows, more, weight, bias, projection):
 
 
 def padded_windows(x, weight, bias, projection, shift):
-    """Class 4: as class 3, for a side that seven does not divide: padded before, and cut after a projection."""
+    """Sketch class 4: windows as in class 3, for a side that is no multiple of seven, padded and later cut."""
     side, padding = x.shape[1], -x.shape[1] % 7
     h = F.pad(F.layer_norm(x, x.shape[-1:], weight, bias), (0, 0, 0, padding, 0, padding))
     windows = h.unflatten(1, (-1, 7)).unflatten(3, (-1, 7)).transpose(2, 3)
@@ -104,14 +104,14 @@ def padded_windows(x, weight, bias, projection, shift):
 
 
 def padded_softmax(scores, bias, values):
-    """Class 5: rows and columns padded to a multiple of eight."""
+    """Sketch class 5: rows and columns padded to a multiple of eight."""
     padding = -scores.shape[-1] % 8
     wide = (scores + bias).double() if scores.dtype == torch.float64 else (scores + bias).float()
     return torch.bmm(F.pad(wide.softmax(-1).to(scores.dtype), (0, padding, 0, padding)), values)
 
 
 def rotated_and_repeated(x, wq, wk, wv, gq, gk, cos, sin):
-    """Class 7: the norm of each head, its rotation, and key and value heads repeated for the query heads."""
+    """Sketch class 7: the norm of each head, its rotation, and key and value heads repeated for the query heads."""
     size = gq.shape[0]
     q, k, v = rope(rms(heads(x @ wq, size), gq), cos, sin), rope(rms(heads(x @ wk, size), gk), cos, sin), x @ wv
     times = q.shape[0] // k.shape[0]
@@ -119,19 +119,19 @@ def rotated_and_repeated(x, wq, wk, wv, gq, gk, cos, sin):
 
 
 def latent_split(x, projection, weight, cos, sin):
-    """Class 9: two slices of one row, one normed and one rotated."""
+    """Sketch class 9: two slices of one row, one normed and one rotated."""
     latent, position = (x @ projection).split([weight.shape[0], 2 * cos.shape[-1]], -1)
     return rms(latent, weight), interleaved_rope(position, cos, sin)
 
 
 def last_row(x, residual, weight, projection):
-    """Class 11: the norm of all rows, of which the last one is used, and computed (test_shrink_domains.py)."""
+    """Sketch class 11: of the norm of all rows only the last is used, and computed (test_shrink_domains.py)."""
     return rms(x + residual, weight)[-1:] @ projection
 
 
 @dataclass(frozen=True)
 class Sketch:
-    """A function, its inputs' shapes at full and small size, and its launches: Inductor's and Bridge's."""
+    """Hold a function, its inputs' shapes at full and small size, and its launches: Inductor's and Bridge's."""
 
     function: Callable
     full: tuple[tuple[int, ...], ...]
@@ -141,14 +141,14 @@ class Sketch:
 
 
 def rotated_neighbours_of_a_part(x, residual, weight, cos, sin):
-    """Class 2 as well: neighbours, of the first elements of a row; what is behind them stays."""
+    """Sketch class 2 with neighbours among the first elements of a row rotated; the rest of the row stays."""
     h = x + residual
     n, width = rms(h, weight), 2 * cos.shape[-1]
     return torch.cat([interleaved_rope(n[..., :width], cos, sin), n[..., width:]], -1), h
 
 
 def rotated_neighbours_at_the_end(x, residual, weight, cos, sin):
-    """The same for the last elements, of heads."""
+    """Sketch class 2 with neighbours among the last elements of heads rotated."""
     h = x + residual
     n, width = rms(h, weight), 2 * cos.shape[-1]
     rotated = interleaved_rope(n[..., -width:], cos[:, None], sin[:, None])
@@ -156,19 +156,19 @@ def rotated_neighbours_at_the_end(x, residual, weight, cos, sin):
 
 
 def all_heads_normed_and_rotated_in_part(x, weight, cos, sin):
-    """MiniMax-M2: a norm of the whole row, and then the first half of each head is rotated."""
+    """Normalise the whole row and then rotate the first half of each head, as MiniMax-M2 does."""
     rotated, rest = rms(x, weight).unflatten(-1, (-1, 2 * cos.shape[-1])).chunk(2, -1)
     return torch.cat([rope(rotated, cos, sin), rest], -1).transpose(0, 1).contiguous()
 
 
 def neighbours_rotated_in_half_of_each_head(x, bias, weight, cos, sin):
-    """GLM-4.5: the first half of each head, in pairs of neighbours; attention wants the heads first."""
+    """Rotate the first half of each head in pairs of neighbours, heads first, as GLM-4.5 does."""
     rotated, rest = rms((x + bias).unflatten(-1, (-1, 4 * cos.shape[-1])), weight).chunk(2, -1)
     return torch.cat([interleaved_rope(rotated, cos, sin), rest], -1).transpose(0, 1).contiguous()
 
 
 def square_blocks(x):
-    """Have as many rows in a block as there are blocks in a row."""
+    """Scale square blocks, of which there are as many in a row as one block has rows."""
     blocks = x.unflatten(-1, (-1, 16)).unflatten(0, (-1, 16))
     scale = blocks.abs().amax((1, 3), keepdim=True)
     return (blocks / scale).view(x.shape), scale
@@ -221,7 +221,7 @@ def test_launches(sketch):
 @pytest.mark.one_in(4)
 @every_sketch
 def test_numerics(sketch):
-    """The code for a GPU, run by Triton's interpreter, against float64."""
+    """Check the code for a GPU, run by Triton's interpreter, against float64."""
     generator = torch.Generator().manual_seed(0)
     inputs = [torch.randn(shape, generator=generator) for shape in sketch.small]
     results, _ = run_emitted(sketch.function, inputs, bridge_backend)

@@ -16,13 +16,13 @@ from bridge.reasons import Reason
 
 
 def streams(x, gates):
-    """Each of the streams gets the sum of all, which is one row."""
+    """Add the sum of all streams, which is one row, to each of them."""
     mixed = (wide(x) * wide(gates).softmax(-1)[..., None]).sum(1, keepdim=True)
     return x + mixed
 
 
 def streams_and_sum(x, gates):
-    """The sum is returned, and stored once."""
+    """Add the sum of all streams to each, and return the sum, which is stored once."""
     mixed = (wide(x) * wide(gates).softmax(-1)[..., None]).sum(1, keepdim=True)
     return x + mixed, mixed
 
@@ -38,7 +38,7 @@ def unit_vectors(x):
 
 
 def gate_of_a_product(a, b, x, w):
-    """The product is read by the gate alone, which Inductor stores in its place; a later one needs more memory."""
+    """Gate by a product that nothing else reads, so that Inductor overwrites it; a later product needs more memory."""
     gate = torch.sigmoid(a @ b)
     gated = x * gate[..., None]
     return gate, gated, (gated.flatten(1) @ w).amax(-1)
@@ -50,7 +50,7 @@ def scaled_by_what_decays(x, scale):
 
 
 def largest_share(x):
-    """Compute one number of the sums over each channel, of which a deterministic kernel has all in its one row."""
+    """Compute one number of all channels' sums; a deterministic kernel has all of them in its one row."""
     sums = wide(x).sum((0, 2))
     return (sums / sums.norm()).amax()
 
@@ -94,7 +94,7 @@ def test_the_scale_of_a_channel_is_in_the_kernel_that_pools_it():
 
 
 def test_lengths_of_vectors_are_stored_beside_what_they_scale():
-    """Each of the three lanes of a vector computes the length, and one stores it."""
+    """Check that a vector's length is stored in the kernel that scales by it: three lanes compute it, one stores it."""
     vectors = torch.empty((65536, 64, 3), dtype=torch.bfloat16)
     assert offline.compile_for_gpu(unit_vectors, [vectors]).n_kernels == 2
     ours = offline.compile_for_gpu(unit_vectors, [vectors], compile_fx=bridge_backend)
@@ -104,13 +104,16 @@ def test_lengths_of_vectors_are_stored_beside_what_they_scale():
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 def test_the_first_lane_stores_one_number(dtype):
-    """The place of a number is no tile; the mask of the lane that stores it is one."""
+    """Check that one number is stored by the first lane: its address is no tile, and its mask is one."""
     with config.patch(deterministic=True):
         check(largest_share, [torch.randn(3, 5, 187).to(dtype)], kernels=1)
 
 
 def test_the_first_lane_overwrites_nothing_that_others_load():
-    """Lanes of one row are in several programs: where the first has stored, a later one would load its result."""
+    """Check that the first lane does not overwrite what others load.
+
+    Lanes of one row are in several programs: a later one would load the result instead.
+    """
     given = [torch.empty(size) for size in ((4096, 512), (512, 4096), (4096, 4096, 3), (12288, 32768))]
     theirs = offline.compile_for_gpu(gate_of_a_product, given)
     ours = offline.compile_for_gpu(gate_of_a_product, given, compile_fx=bridge_backend)

@@ -18,29 +18,29 @@ from bridge.backend import bridge as bridge_backend
 
 
 def normed_variance(x, _):
-    """Variances over an ensemble, by their row's root mean square."""
+    """Divide variances over an ensemble by their row's root mean square."""
     y = wide(x).var(1)
     return y * torch.rsqrt(y.pow(2).mean(-1, keepdim=True) + 1e-6)
 
 
 def spread(x, _):
-    """The standard deviation over a minibatch."""
+    """Average the standard deviations over a minibatch."""
     return wide(x).std(1, correction=0).mean(-1)
 
 
 def pooled(x, _):
-    """Mean and variance over frames, then a norm."""
+    """Compute mean and variance over frames, then a norm."""
     variance, mean = torch.var_mean(wide(x), 1, correction=0)
     return functional.layer_norm(mean * torch.rsqrt(variance + 1e-3), x.shape[-1:])
 
 
 def mixed(x, row):
-    """A mean weighted by a softmax over components, then an error of the row."""
+    """Compute a mean weighted by a softmax over components, then the row's squared error."""
     return ((wide(x).softmax(1) * wide(x)).sum(1) - wide(row)).pow(2).sum(-1)
 
 
 def chosen(x, row):
-    """Which expert each channel has, and what the row has of one of them."""
+    """Return the expert of each channel, and the row's sum over the channels of one expert."""
     choice = x.argmax(1)
     return choice, torch.where(choice == 2, wide(row), 0).sum(-1)
 
@@ -50,14 +50,14 @@ def lowest(x, row):
 
 
 def mixture(x, row):
-    """The likelihood of a row under a mixture: terms of components, a logsumexp of them, and the sum."""
+    """Compute the likelihood of a row under a mixture: terms of components, a logsumexp of them, and the sum."""
     z = wide(row)[:, None] - wide(x)
     terms = functional.log_softmax(wide(x), 1) - torch.log1p(z * z)
     return torch.logsumexp(terms, 1).sum(-1)
 
 
 def weights_and_norm(x, row):
-    """The softmax is stored, too."""
+    """Weigh by a softmax, which is stored too, and normalise the row."""
     weights = torch.tanh(wide(x)).softmax(1)
     y = (weights * wide(row)[:, None]).sum(1)
     return weights, y * torch.rsqrt(y.pow(2).mean(-1, keepdim=True) + 1e-6)
@@ -76,12 +76,12 @@ def inputs(shape, dtype):
 @pytest.mark.parametrize("shape", [(6, 9, 32), (5, 16, 40)], ids=str)
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__name__)
 def test_states_in_lanes_then_the_row_are_one_kernel(function, shape, dtype):
-    """Rows of 40 elements have idle lanes, too."""
+    """Check that states in lanes and then the row are one kernel; rows of 40 elements have idle lanes, too."""
     check(function, inputs(shape, dtype), kernels=1)
 
 
 def edges(components=8, width=32):
-    """Lanes with a NaN or several, ties, infinities of both signs and of one alone, in rows of their own."""
+    """Return rows with one NaN in a lane or several, ties, infinities of both signs, or one infinity alone."""
     x = torch.arange(7 * components * width, dtype=torch.float32).reshape(7, components, width).sin()
     x[1, 3] = math.nan
     x[2, 5], x[2, 2] = math.nan, math.nan
@@ -116,7 +116,7 @@ def variance_and_row(x):
 @pytest.mark.parametrize("backend", ["eager code", "C++"])
 @pytest.mark.parametrize("function", [argmax_and_row, argmin_and_row, softmax_and_row, variance_and_row])
 def test_edges_are_those_of_eager(function, backend):
-    """NaN is the largest and the least, the first of equals wins, and of -inf alone a softmax is NaN."""
+    """Check edges against eager: NaN is the largest and the least, the first of equals wins, softmax of -inf is NaN."""
     x = edges()
     if backend == "C++":
         found = torch.compile(function, backend=bridge_backend, dynamic=False)(x)
@@ -142,7 +142,7 @@ def error(found, exact):
 
 @pytest.mark.in_turn(4)
 def test_rounding_errors_are_not_above_those_without_bridge():
-    """Of elements far from zero, where a sum of squares would cancel."""
+    """Check rounding errors for elements far from zero, where a sum of squares would cancel."""
     x, row = inputs((16, 16, 64), torch.float32)
     x += 1000
     ratios = []
@@ -154,14 +154,14 @@ def test_rounding_errors_are_not_above_those_without_bridge():
 
 
 def counts(function, *sizes):
-    """Kernels without and with Bridge."""
+    """Return the numbers of kernels without and with Bridge."""
     given = [torch.empty(size) for size in sizes]
     theirs = offline.compile_for_gpu(function, given)
     return theirs.n_kernels, offline.compile_for_gpu(function, given, compile_fx=bridge_backend).n_kernels
 
 
 def test_so_many_states_stay_in_a_loop():
-    """All that a lane loads is in registers at a time."""
+    """Check that 33 elements stay in a loop: all that a lane loads is in registers at the same time."""
     assert counts(normed_variance, (4096, 32, 64), (4096, 64)) == (2, 1)
     (group,) = bridge.report().groups
     assert group.bytes_after < group.bytes_before
@@ -169,17 +169,17 @@ def test_so_many_states_stay_in_a_loop():
 
 
 def spilled(function, *sizes):
-    """Words that threads of the one kernel spill."""
+    """Return how many words the threads of the one kernel spill."""
     (kernel,) = offline.compile_for_gpu(function, [torch.empty(s) for s in sizes], compile_fx=bridge_backend).kernels
     return [cubin.spills for cubin in offline.compile_kernel(kernel)]
 
 
 @pytest.mark.parametrize("function", [mixture, weights_and_norm, mixed, pooled], ids=lambda f: f.__name__)
 def test_no_thread_of_a_long_row_spills(function):
-    """One warp had all lanes, and spilled 322 words."""
+    """Check that threads of a long row do not spill; as one warp with all lanes they spilled 322 words."""
     assert spilled(function, (2048, 8, 1024), (2048, 1024)) == [0]
 
 
 def test_a_row_of_so_much_stays_in_its_loops():
-    """More than what a block keeps."""
+    """Check that a row that is more than a block keeps stays in its loops."""
     assert counts(normed_variance, (512, 16, 4096), (512, 4096)) == (2, 2)

@@ -24,23 +24,23 @@ def normed_peak(x, _):
 
 
 def weighted_then_kept(x, weights):
-    """The sum is stored, and divided by its row's peak."""
+    """Store the weighted sum, and divide it by its row's peak."""
     total = 1 + (wide(x) * wide(weights)[..., None]).sum(1)
     return total, total / total.abs().amax(-1, keepdim=True)
 
 
 def interactions(x, _):
-    """A factorisation machine: two sums of one kernel, and then the row."""
+    """Compute a factorisation machine: two sums of one kernel, and then the row."""
     return (wide(x).sum(1).pow(2) - wide(x).pow(2).sum(1)).sum(-1)
 
 
 def pooled_by_scores(x, scores):
-    """The scores' softmax is over a row of another length, and all lanes read it."""
+    """Pool by a softmax of scores, a row of another length that all lanes read."""
     return functional.normalize((wide(x) * wide(scores).softmax(-1)[..., None]).sum(1), dim=-1)
 
 
 def sum_of_windows(x, _):
-    """Two loops are reduced over."""
+    """Reduce over two loops, then normalise."""
     return normed_sum(wide(x).unflatten(1, (3, -1)).sum(1), None)
 
 
@@ -57,7 +57,7 @@ def inputs(shape, dtype):
 @pytest.mark.parametrize("shape", [(6, 9, 32), (5, 12, 40)], ids=str)
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__name__)
 def test_sums_in_lanes_then_the_row_are_one_kernel(function, shape, dtype):
-    """Rows of 40 elements have idle lanes, too."""
+    """Check that sums in lanes and then the row are one kernel; rows of 40 elements have idle lanes, too."""
     check(function, inputs(shape, dtype), kernels=1)
 
 
@@ -69,7 +69,7 @@ def test_the_number_of_rows_may_be_a_symbol():
 
 
 def counts(function, *sizes):
-    """Kernels without and with Bridge, of bfloat16."""
+    """Return the numbers of kernels without and with Bridge, for bfloat16."""
     given = [torch.empty(size, dtype=torch.bfloat16) for size in sizes]
     theirs = offline.compile_for_gpu(function, given)
     return theirs.n_kernels, offline.compile_for_gpu(function, given, compile_fx=bridge_backend).n_kernels
@@ -81,7 +81,10 @@ def test_so_many_loads_stay_in_a_loop():
 
 
 def test_few_rows_of_much_are_left_to_more_programs():
-    """On an H100 one block took 5.3 us for what two kernels do in 3.9, and 2.1 us for 8 x 2048 (3.9)."""
+    """Check that few rows with long sums are left to more programs.
+
+    On an H100 one block took 5.3 us for what two kernels do in 3.9, and 2.1 us for 8 x 2048 (3.9).
+    """
     assert counts(normed_sum, (1, 64, 4096), (1, 64)) == (2, 2)
     (group,) = bridge.report().groups
     assert group.reason is Reason.not_profitable and "1 programs lose the time" in group.detail
@@ -89,7 +92,7 @@ def test_few_rows_of_much_are_left_to_more_programs():
 
 
 def test_what_is_refused_with_sums_in_lanes_is_tried_without():
-    """The norm and the gate of its halves are one kernel, whether or not the sum before them joins it."""
+    """Check that a refused group is tried again without its sums in lanes: norm and gate fuse either way."""
 
     def gated(x, _):
         gate, up = normed_sum(x, None).chunk(2, -1)

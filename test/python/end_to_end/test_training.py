@@ -23,7 +23,7 @@ def softmax(x, weight):
 
 
 def written(x, weight):
-    """A mutation of an intermediate that the backward needs the old value of."""
+    """Overwrite a part of an intermediate whose old value the backward needs."""
     y = norm(x, weight)
     z = y.clone()
     z[:, :4] = 0
@@ -79,7 +79,7 @@ def test_graphs_are_inductors_with_the_option_off(compiler):
 
 
 def test_one_function_for_both(compiler):
-    """Inference is fused, training with the option off is not, whichever comes first."""
+    """Check that inference is fused, and training with the option off is not, whichever comes first."""
     compiled = compiler(swiglu, backend="bridge", options={"training": False})
     counters = torch._dynamo.utils.counters["bridge"]
     gradients(compiled)
@@ -92,7 +92,7 @@ def test_one_function_for_both(compiler):
 
 @pytest.mark.in_turn(2)
 def test_dropout_draws_the_same_in_both_directions(compiler):
-    """What is zero in the result has no gradient: the backward uses the forward's random numbers."""
+    """Check that the backward uses the forward's random numbers: what is zero in the result has no gradient."""
     x, weight = leaves()
     compiled = compiler(dropped, backend="bridge")
     with torch.enable_grad():
@@ -108,7 +108,7 @@ def test_dropout_draws_the_same_in_both_directions(compiler):
 
 
 def test_checkpoint_and_accumulation(compiler):
-    """Recomputation in the backward, and gradients that add up over two calls."""
+    """Check recomputation in the backward, and gradients that add up over two calls."""
     from torch.utils.checkpoint import checkpoint
 
     def checkpointed(x, weight):
@@ -142,7 +142,7 @@ def test_dynamic_rows(compiler):
     "name", ["q, k, v: split, norms, RoPE", "MLA kv: split, norm, RoPE, cat", "AdaLN, h = x + gate * y"]
 )
 def test_kernels_of_both_directions(name):
-    """For a GPU, of benchmarks/training.py: less than Inductor's in both, and as the report and its groups say.
+    """Check that both directions of benchmarks/training.py have fewer kernels, as the report and its groups say.
 
     A sum that PyTorch adds up after a mix-order kernel was counted as one of Inductor's kernels.
     """

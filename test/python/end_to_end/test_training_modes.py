@@ -54,7 +54,7 @@ def test_autocast(compiler):
 
 
 def test_a_graph_that_is_kept(compiler):
-    """As Inductor asks for it, without buffers that the backward may reuse."""
+    """Check a backward graph that is kept and run twice: its buffers are not donated."""
     compiled, inputs = compiler(layer, backend="bridge", options=TRAINING), leaves()
     with torch._functorch.config.patch(donated_buffer=False), torch.enable_grad():
         loss = compiled(*inputs).square().sum()
@@ -85,7 +85,7 @@ def test_compiled_autograd(compiler):
 
 
 def test_the_step_of_an_optimiser(compiler):
-    """Parameters and both moments are overwritten, three times, as eager does it in float64."""
+    """Check that three steps overwrite parameters and both moments as eager does in float64."""
     ours, exact = (
         [t.detach().to(dtype).requires_grad_() for t in leaves()] for dtype in (torch.float32, torch.float64)
     )
@@ -106,7 +106,7 @@ def test_the_step_of_an_optimiser(compiler):
     "wrapped", ["torch.nn.parallel.DistributedDataParallel(model)", "torch.distributed.fsdp.fully_shard(model)"]
 )
 def test_two_ranks(wrapped):
-    """Each rank has the mean of both ranks' gradients, which float64 has without any communication."""
+    """Check that each rank has the mean of both ranks' gradients, which float64 has without communication."""
     code = f"""
         import copy
         import torch._inductor.config

@@ -19,7 +19,7 @@ from bridge.offline.interpret import interpreter
 
 
 def two_norms(x, weights, *, window):
-    """The image after the first norm, and windows of the second one."""
+    """Return the image after the first norm, and windows of the second one."""
     first = F.layer_norm(x.permute(0, 2, 3, 1), weights.shape[1:], weights[0], weights[1])
     second = F.layer_norm(first, weights.shape[1:], weights[2], weights[3])
     images, height, width, channels = second.shape
@@ -40,7 +40,10 @@ def compiled(function, inputs, **options):
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
 @pytest.mark.parametrize(("size", "window"), [(56, 7), (64, 8)])
 def test_two_norms_and_windows_are_one_kernel_over_the_images_lines(dtype, size, window):
-    """In the windows' order each program would load and store single pixels of a plane."""
+    """Check that two norms and windows are one kernel in the order of the image's lines.
+
+    In the windows' order each program would load and store single pixels of a plane.
+    """
     found = compiled(functools.partial(two_norms, window=window), given((64, 96, size, size), dtype, torch.empty))
     (kernel,) = found.kernels
     (group,) = bridge.report().groups
@@ -51,13 +54,13 @@ def test_two_norms_and_windows_are_one_kernel_over_the_images_lines(dtype, size,
 
 @pytest.fixture
 def whole_rows(monkeypatch):
-    """Has Inductor split no rows, as it does those of few pixels."""
+    """Keep Inductor from splitting rows, as it does for few pixels."""
     whole = staticmethod(lambda device, rows, columns, inner_reduction: 1)
     monkeypatch.setattr(InductorChoices, "reduction_split_factor", whole)
 
 
 def in_windows(x, *, window):
-    """The image over the squares of its channels, and windows of it."""
+    """Divide an image by the squares of its channels; return it and windows of it."""
     y = x / x.square().sum(1, keepdim=True)
     images, channels, height, width = y.shape
     cut = y.view(images, channels, height // window, window, width // window, window)
@@ -79,7 +82,7 @@ def test_windows_have_the_numbers_of_eager_in_float64(whole_rows, shape, window)
 
 
 def backwards(sizes, accesses):
-    """An order of rows that nobody needs."""
+    """Return a reversed order of loops, which no code needs."""
     return LoopOrder(tuple((loop,) for loop in reversed(range(len(sizes)))), tuple(sizes))
 
 
