@@ -17,8 +17,11 @@ _CALL = re.compile(r"\s*(buf\d+) = (?:torch\.ops|extern_kernels)\.")
 
 @dataclass
 class _Memory:
-    """storages: by name, the first name of the storage that it stands for; sizes: bytes by that first name; results:
-    of library calls, before a line says their sizes."""
+    """Hold what a wrapper has allocated.
+
+    storages: by name, the first name of its storage; sizes: bytes by that first name; results: of library calls whose
+    sizes no line has given yet.
+    """
 
     storages: dict[str, str] = field(default_factory=dict)
     sizes: dict[str, int] = field(default_factory=dict)
@@ -26,7 +29,7 @@ class _Memory:
     peak: int = 0
 
     def define(self, line: str, dtype_of: Callable[[str], torch.dtype]) -> None:
-        """Notes what a line gives a name to."""
+        """Record what a line gives a name to."""
         made, checked, alias = _ALLOCATION.match(line), _RESULT.match(line), _ALIAS.match(line)
         if made:
             self.allocate(made[1], _bytes(made[2], made[3], getattr(torch, made[4])))
@@ -53,7 +56,10 @@ class _Memory:
 
 
 def allocated(code: str, dtype_of: Callable[[str], torch.dtype]) -> int:
-    """Bytes at the peak of a wrapper's call, without the graph's inputs; dtype_of: of what library calls give."""
+    """Return the bytes at the peak of a wrapper's call, without the graph's inputs.
+
+    dtype_of: gives the dtype of a library call's result.
+    """
     memory = _Memory()
     for line in code[code.index("def call(") :].splitlines():
         memory.define(line, dtype_of)

@@ -7,7 +7,7 @@ from functions import rows, sample
 
 
 def compile_and_run(backend="inductor", function=rows):
-    """Compiles anew, from the graph on, and returns the counters of Bridge that this adds."""
+    """Compile anew, from the graph on, and return the counters of Bridge that this adds."""
     from torch._dynamo.utils import counters
 
     before = counters["bridge"].copy()
@@ -21,7 +21,7 @@ FUSED = {"groups_seen": 1, "groups_fused": 1}
 
 
 class UsersPass:
-    """A pass that somebody else has put into the hook."""
+    """Stand for a pass that a user has put into the hook."""
 
     def __init__(self, error=None):
         self.calls = 0

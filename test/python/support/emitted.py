@@ -62,14 +62,14 @@ def _in_order(weight, bias=None, *, stride, padding, dilation, transposed, outpu
 
 
 def on_cpu(code: str) -> str:
-    """A wrapper's source, for the CPU."""
+    """Return a wrapper's source, changed to run on the CPU."""
     for pattern, replacement in _MOVES:
         code = re.sub(pattern, replacement, code)
     return _OPERATORS + code
 
 
 class _Interpreted:
-    """The module that holds a generated wrapper; it is loaded at the first call."""
+    """Hold the module of a generated wrapper, which is loaded at the first call."""
 
     runner = None
     _module: Any
@@ -86,7 +86,7 @@ class _Interpreted:
 
 @contextlib.contextmanager
 def emitted_for(arch: str, codes: list[str]) -> Iterator[None]:
-    """`torch.compile` on CPU tensors emits what it would for that GPU, and interprets it; sources go to `codes`."""
+    """Make `torch.compile` on CPU tensors emit what it would for that GPU, and interpret it; sources go to `codes`."""
     original = _stubs._capture_module
 
     def capture(codes: list[str], graph: Any) -> _Interpreted:
@@ -114,7 +114,7 @@ def run_emitted(
     dynamic: bool | None = False,
     **config: Any,
 ) -> tuple[Any, list[str]]:
-    """(outputs, sources of the wrappers); `config` patches Inductor's."""
+    """Return (outputs, sources of the wrappers); `config` patches Inductor's."""
     codes: list[str] = []
     torch._dynamo.reset()
     with emitted_for("sm_90", codes), torch._inductor.config.patch(config):

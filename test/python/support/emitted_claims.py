@@ -14,23 +14,23 @@ from bridge.offline import parse_wrapper
 
 
 def launches(code: str) -> int:
-    """Launches of generated kernels in a wrapper, Triton's and C++; no library calls, templates and users' kernels."""
+    """Count launches of generated kernels, Triton's and C++, without library calls, templates and users' kernels."""
     return len(_loops(code)) + len(re.findall(r"^ +cpp_fused\w*\(", code, re.MULTILINE))
 
 
 def _loops(code: str) -> list[str]:
-    """Triton kernels that are launched and made of loops, by their names; one of several that the first call tries."""
+    """Return the names of launched Triton kernels that have loops; of several that the first call tries, one."""
     return [name for name in parse_wrapper(code).launches if re.match(r"triton_(?!tem_)|multi_kernel_", name)]
 
 
 def _only_tried(code: str) -> set[str]:
-    """Kernels beside the first of those that one launch chooses from (`multi_kernel`)."""
+    """Return kernels beside the first of those that one launch chooses from (`multi_kernel`)."""
     lists = re.findall(r"= async_compile\.multi_kernel\('\w+', \[(.*?)\]", code, re.DOTALL)
     return {name for names in lists for name in re.findall(r"\w+", names)[1:]}
 
 
 def loop_nests(code: str) -> int:
-    """Loop nests of the C++ functions in a wrapper: Inductor has all kernels that follow each other in one function."""
+    """Count loop nests in a wrapper's C++ functions; Inductor puts consecutive kernels into one function."""
     return code.count("\n    {\n")
 
 
@@ -45,16 +45,17 @@ def _calls_of(name: str, code: str) -> int:
 
 
 def most_kernels(code: str) -> float:
-    """Kernels that a wrapper may be said to have: of C++ as many as loop nests, as one function has several kernels.
+    """Return the most kernels that a wrapper may be said to have: for C++ as many as loop nests.
 
-    A kernel may have several nests, too, or none of its own in a block, and a parallel region several kernels.
+    One C++ function has several kernels. A kernel may have several nests, too, or none of its own in a block, and a
+    parallel region several kernels.
     """
     nests = len(_loops(code)) + sum(loop_nests(body) * _calls_of(name, code) for name, body in _functions(code))
     return math.inf if "#pragma omp parallel" in code else max(nests, launches(code))
 
 
 def wrong_claims(report: Report, codes: Iterable[str], kernels: Iterable[Kernel] = ()) -> list[str]:
-    """Return what a report says otherwise than the wrappers of its graphs.
+    """Return what a report claims that differs from the wrappers of its graphs.
 
     kernels: with their nodes, where they were recorded; then the kernels of the groups are compared, too.
     """
@@ -69,7 +70,7 @@ def wrong_claims(report: Report, codes: Iterable[str], kernels: Iterable[Kernel]
 
 
 def contradictions(report: Report) -> list[str]:
-    """Return what a report contradicts itself in: totals are those of the groups, and none counts twice."""
+    """Return contradictions inside a report: totals that are not those of the groups, and nodes in two groups."""
     wrong = []
     saved = sum(group.kernels_before - group.kernels_after for group in report.groups)
     if report.kernels_before - report.kernels_after != saved:
@@ -94,7 +95,7 @@ def _contradictions(group) -> Iterator[str]:
 
 
 def _of_group(group, kernels: list[Kernel], device: str) -> list[str]:
-    """Kernels of the group in the code: its own launches, and those of other groups that its kernels run in.
+    """Return a line if a group claims other kernels than it has: its own launches, and shared ones.
 
     A C++ function may have several kernels in it.
     """
@@ -111,7 +112,7 @@ def _of_group(group, kernels: list[Kernel], device: str) -> list[str]:
 
 
 def _wrong_bytes(report: Report, codes: list[str], kernels: list[Kernel]) -> list[str]:
-    """Return what groups say to move otherwise than the launches of their kernels have buffers.
+    """Return claims of groups whose bytes are not those of the buffers of their launches.
 
     A combo kernel of Inductor's may be several launches, each of which is recorded with the nodes of all.
     """
@@ -129,7 +130,7 @@ def _wrong_bytes(report: Report, codes: list[str], kernels: list[Kernel]) -> lis
 
 
 def _of_launch(report: Report, kernel: Kernel, passed: set[str], roots: dict[str, str], sizes: dict[str, int]):
-    """A launch all of whose kernels are in groups has their buffers as arguments, and no byte more is moved."""
+    """Yield a line where a launch whose kernels are all in groups moves other buffers, or more bytes, than claimed."""
     groups = [group for group in report.groups if group.graph == kernel.graph]
     parts = [part for group in groups for part in group.kernels_now if set(part.nodes) & set(kernel.nodes)]
     if {node for part in parts for node in part.nodes} != set(kernel.nodes):
@@ -148,7 +149,7 @@ _MEMORY, _WORKSPACE = r"buf\d+(_parts)?|workspace_\d+", "workspace_"
 
 
 def _calls(code: str) -> list[set[str]]:
-    """Buffers that each launch is passed; inputs of a backward are named after operations."""
+    """Return the buffers that each launch is passed; inputs of a backward are named after operations."""
     inputs = re.findall(r"\w+", " ".join(re.findall(r"^ +(.+) = args$", code, re.MULTILINE)))
     calls = re.findall(r"^ +\w+\.run\((.*)\)$", code, re.MULTILINE)
     names = [re.findall(r"\w+", call) for call in calls]
@@ -156,7 +157,7 @@ def _calls(code: str) -> list[set[str]]:
 
 
 def _roots(code: str) -> dict[str, str]:
-    """For a buffer in the memory of another, that one."""
+    """Return, for each buffer in the memory of another, that other one."""
     roots: dict[str, str] = {}
     for name, of in re.findall(r"^ +(\w+) = (?:reinterpret_tensor\()?(\w+)[;,].*$", code, re.MULTILINE):
         roots[name] = roots.get(of, of)
@@ -164,7 +165,7 @@ def _roots(code: str) -> dict[str, str]:
 
 
 def _sizes(code: str) -> dict[str, int]:
-    """Bytes of the buffers that a wrapper allocates, where their shapes are numbers."""
+    """Return the bytes of the buffers that a wrapper allocates, where their shapes are numbers."""
     found = {}
     for name, shape, dtype in re.findall(r"(\w+) = empty_strided\w*\(\(([\d, ]*)\), .*?, torch\.(\w+)\)", code):
         found[name] = math.prod(map(int, re.findall(r"\d+", shape))) * getattr(torch, dtype).itemsize

@@ -101,7 +101,7 @@ func.func private @NAME(%a: T, %i: I, %b: T, %j: I) -> (T, I) {
 
 
 def _drawn(draw: Callable[..., torch.Tensor], seed: torch.Tensor, offset: torch.Tensor, *bounds: Any) -> torch.Tensor:
-    """A random number of a seed and an offset; any function of them will do that both sides of a comparison have."""
+    """Return a random number of a seed and an offset; any function will do that both compared sides use."""
     generator = torch.Generator().manual_seed((int(seed) << 32 ^ int(offset)) % (1 << 63))
     return draw(*map(int, bounds), (), generator=generator)
 
@@ -122,7 +122,7 @@ _TORCH_NAMES = {
 
 
 def execute(text: str, buffers: list[torch.Tensor], sizes: list[int]) -> None:
-    """Runs the one function of a module: `buffers` are its memrefs, contiguous, and change in place.
+    """Run the one function of a module: `buffers` are its memrefs, contiguous, and change in place.
 
     sizes: its arguments of type index, in order.
     """
@@ -146,7 +146,7 @@ def execute(text: str, buffers: list[torch.Tensor], sizes: list[int]) -> None:
 
 
 def _descriptor(buffer: torch.Tensor) -> ctypes.Structure:
-    """MLIR's strided memref descriptor of a contiguous tensor."""
+    """Return MLIR's strided memref descriptor of a contiguous tensor."""
     assert buffer.is_contiguous()
     rank = buffer.dim()
     fields = [("allocated", ctypes.c_int64), ("aligned", ctypes.c_int64), ("offset", ctypes.c_int64)]
@@ -159,7 +159,7 @@ def _descriptor(buffer: torch.Tensor) -> ctypes.Structure:
 
 
 def _store_flags_in_bytes(function: Any) -> None:
-    """Buffers of i1 become buffers of i8, since LLVM stores no single bits."""
+    """Turn buffers of i1 into buffers of i8, since LLVM stores no single bits."""
     block = function.regions[0].blocks[0]
     arguments = list(block.arguments)
     allocated = [op.results[0] for op in block.operations if op.operation.name == "memref.alloc"]
@@ -170,7 +170,7 @@ def _store_flags_in_bytes(function: Any) -> None:
 
 
 def _hold_bytes(buffer: Any) -> None:
-    """Changes a memref of i1, and the views of it."""
+    """Change the type of a memref of i1, and of the views of it."""
     flags = re.compile(r"([x<])i1\b")
     if not flags.search(str(buffer.type)):
         return
@@ -197,7 +197,7 @@ def _access_byte(access: Any) -> None:
 
 
 class _Calls:
-    """Puts calls in the place of what upstream cannot lower; values go to Python as double or int64."""
+    """Replace what upstream cannot lower by calls; values go to Python as double or int64."""
 
     def __init__(self, module: Any):
         self.module = module
@@ -233,7 +233,7 @@ class _Calls:
         self._call_python(operation, f"special_{name}", compute, operands, result)
 
     def _gather(self, operation: Any) -> None:
-        """A load from the buffer as one dimension, which nobody else has of it."""
+        """Replace a gather by a load from the buffer as one dimension, a view that nothing else has of it."""
         memref, place, *rest = list(operation.operands)
         values, sizes, strides = (rest[n * len(rest) // 3 : (n + 1) * len(rest) // 3] for n in range(3))
         with ir.InsertionPoint(operation):
@@ -293,13 +293,13 @@ def _index(name: str, *operands: Any) -> Any:
 
 
 def _inside(position: Any, size: Any) -> Any:
-    """A position, from the end if it is negative; random buffers hold other numbers, too, and go around again."""
+    """Return a position inside of a size, counted from the end if negative; random buffers may hold any number."""
     remainder = _index("arith.remsi", position, size)
     return _index("arith.remsi", _index("arith.addi", remainder, size), size)
 
 
 def _flat(memref: Any) -> Any:
-    """A memref as one dimension, of as many elements as an index can count."""
+    """Return a memref as one dimension, of as many elements as an index can count."""
     element = ir.MemRefType(memref.type).element_type
     extent = (1 << 62) - 1
     flat = ir.Type.parse(f"memref<{extent}x{element}, strided<[1]>>")
@@ -322,7 +322,7 @@ def _is_f8(dtype: torch.dtype) -> bool:
 
 
 def _wide(dtype: torch.dtype) -> str:
-    """The type in which a value goes to Python: LLVM has no float of 8 bits, which go as they are."""
+    """Return the type in which a value goes to Python: LLVM has no float of 8 bits, which go as integers."""
     return "f64" if dtypes.kind(dtype) == "float" and not _is_f8(dtype) else "i64"
 
 

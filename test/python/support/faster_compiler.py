@@ -23,7 +23,7 @@ exec {linker} "$@"
 
 
 def make(folder: Path) -> dict[str, str]:
-    """Write it into a folder, and return the variables with which it is found, also by processes that tests start."""
+    """Write the faster compiler into a folder, and return the variables by which tests and their processes find it."""
     compiler, linker = shutil.which(os.environ.get("CXX", "g++")), shutil.which("ld.gold") or shutil.which("ld")
     if compiler is None or linker is None:
         return {}
@@ -43,7 +43,7 @@ def make(folder: Path) -> dict[str, str]:
 
 
 def _links(folder: Path, environment: dict[str, str]) -> bool:
-    """Return True if a library of C++ is made: a linker that is not the compiler's may not find what belongs to it."""
+    """Return True if the compiler, with the faster linker, can link a C++ library: it may not find its own files."""
     compiler = environment.get("CXX", "g++")
     command = [compiler, "-shared", "-fPIC", "-x", "c++", "-", "-o", folder / "linked.so", "-fopenmp"]
     linked = subprocess.run(command, input=b"#include <string>", env=environment, capture_output=True, check=False)
@@ -64,5 +64,5 @@ def _script(file: Path, text: str) -> None:
 
 
 def _first(folder: Path, variable: str) -> str:
-    """Return the folders that a variable names, and before them another one."""
+    """Return the folders that a variable names, with another one before them."""
     return os.pathsep.join([str(folder), *filter(None, [os.environ.get(variable)])])

@@ -29,7 +29,7 @@ _PRELOADED = [
 
 @dataclass
 class Forked:
-    """A process that runs, and the folder of what it prints."""
+    """Hold a process that runs, and the folder of what it prints."""
 
     process: BaseProcess
     folder: tempfile.TemporaryDirectory
@@ -47,7 +47,7 @@ class Forked:
 
 
 def start(code: str, environment: dict[str, str]) -> Forked:
-    """Run code in such a process, with that environment."""
+    """Start a forked process that runs code with that environment."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(_PRELOADED)
     folder = tempfile.TemporaryDirectory()

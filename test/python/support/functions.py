@@ -19,7 +19,7 @@ def weighted_norm(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
 
 
 def gate(x: torch.Tensor) -> torch.Tensor:
-    """Return a gated RMSNorm: two kernels of Inductor's, one of Bridge's; half as wide."""
+    """Return a gated RMSNorm, half as wide as the input: two kernels with Inductor, one with Bridge."""
     first, second = norm(x).chunk(2, -1)
     return F.silu(first) * second
 

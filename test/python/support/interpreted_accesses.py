@@ -21,7 +21,7 @@ _APART = 1 << 40
 
 @dataclass
 class Argument:
-    """A tensor that a launch is given: its elements as it touches them, by element offset from its first one."""
+    """Hold a tensor that a launch is given, and the offsets of elements that it touches, from the first one."""
 
     tensor: torch.Tensor
     base: int
@@ -30,19 +30,19 @@ class Argument:
 
     @property
     def elements(self) -> int:
-        """How many elements there are from the first to the end of the storage."""
+        """Count the elements from the tensor's first one to the end of its storage."""
         storage = self.tensor.untyped_storage().nbytes() // self.tensor.element_size()
         return storage - self.tensor.storage_offset()
 
     def outside(self) -> np.ndarray:
-        """The offsets of touched elements that it does not have."""
+        """Return the offsets of touched elements that are outside of the tensor's storage."""
         offsets = np.concatenate([*self.loaded, *self.stored, np.empty(0, np.int64)])
         return offsets[(offsets < 0) | (offsets >= self.elements)]
 
 
 @dataclass
 class Launch:
-    """One launch of a kernel, by the names of its parameters."""
+    """Hold one launch of a kernel, with its arguments by the names of the parameters."""
 
     kernel: str
     arguments: dict[str, Argument] = field(default_factory=dict)
@@ -54,7 +54,7 @@ class Accesses:
     atomics: int = 0
 
     def outside(self) -> list[str]:
-        """The parameters through which an element outside of their buffer is touched."""
+        """Return the parameters through which an element outside of their buffer is touched."""
         return [
             f"{launch.kernel} {name}: element {offset} of {argument.elements}"
             for launch in self.launches
@@ -63,7 +63,7 @@ class Accesses:
         ]
 
     def touched(self, tensor: torch.Tensor, kind: str) -> np.ndarray:
-        """Offsets, in elements of `tensor`, that are `loaded` or `stored`; each as often as that happens."""
+        """Return offsets, in elements of `tensor`, that are `loaded` or `stored`; each as often as that happens."""
         first = tensor.data_ptr()
         found: list[np.ndarray] = [np.empty(0, np.int64)]
         for argument in (a for launch in self.launches for a in launch.arguments.values()):
@@ -74,7 +74,7 @@ class Accesses:
 
 
 class _Recorder:
-    """Stands in for what the interpreter launches, converts, loads and stores with."""
+    """Stand in for what the interpreter launches, converts, loads and stores with."""
 
     def __init__(self):
         self.found, self.builder = Accesses(), interpreter.interpreter_builder
@@ -99,7 +99,7 @@ class _Recorder:
         return value
 
     def real(self, pointers, mask, kind):
-        """The pointers that the unmasked lanes are to use, and the mask of those that are inside the argument."""
+        """Return the pointers for the unmasked lanes, and the mask of those that are inside the argument."""
         lanes = np.broadcast_to(mask.data, pointers.data.shape).astype(bool)
         addresses = pointers.data[lanes]
         if addresses.size == 0:
@@ -136,7 +136,7 @@ def _atomic(*_):
 
 @contextlib.contextmanager
 def recorded_accesses(whole: bool = False) -> Iterator[Accesses]:
-    """Records what the kernels that are interpreted within load and store.
+    """Record what the kernels that are interpreted within load and store.
 
     whole: they may add with atomic operations, too, and the programs of a launch run from the last to the first: what
     depends on their order has other results then.

@@ -14,7 +14,7 @@ from triton.runtime import interpreter
 
 @dataclass
 class Loads:
-    """The addresses that each program loads, (launch, program) -> one array for each load that it executes."""
+    """Hold the addresses that each program loads, (launch, program) -> one array for each load that it executes."""
 
     programs: dict[tuple, list[np.ndarray]] = field(default_factory=dict)
 
@@ -23,15 +23,15 @@ class Loads:
         self.programs.setdefault(program, []).append(np.unique(addresses))
 
     def most_often(self, tensor: torch.Tensor) -> int:
-        """How often one program loads the element of a tensor that it loads most often."""
+        """Return how often one program loads the element of a tensor that it loads most often."""
         return max((int(counts.max()) for counts in self._counts(tensor) if counts.size), default=0)
 
     def elements(self, tensor: torch.Tensor) -> int:
-        """How many elements of a tensor are loaded, each counted again for every time."""
+        """Count the loads of a tensor's elements; an element counts each time that it is loaded."""
         return sum(int(counts.sum()) for counts in self._counts(tensor))
 
     def _counts(self, tensor: torch.Tensor) -> Iterator[np.ndarray]:
-        """For each program, how often it loads each element of the tensor that it loads at all."""
+        """Yield, for each program, how often it loads each element of the tensor that it loads at all."""
         first = tensor.data_ptr()
         last = first + tensor.untyped_storage().nbytes()
         for loads in self.programs.values():
@@ -41,7 +41,7 @@ class Loads:
 
 @contextlib.contextmanager
 def recorded_loads() -> Iterator[Loads]:
-    """Records every load of the kernels that are interpreted within."""
+    """Record every load of the kernels that are interpreted within."""
     loads, builder, launches = Loads(), interpreter.interpreter_builder, [0]
     load, launch = builder.create_masked_load, builder.set_grid_dim
 

@@ -24,19 +24,19 @@ def rotate(x, cos, sin):
 
 
 def embedded(ids, table, weight):
-    """A row of the table is normed, its halves gate each other."""
+    """Normalise a row of the table, whose halves gate each other."""
     first, second = rms(table[ids], weight).chunk(2, -1)
     return F.silu(first) * second
 
 
 def turned(x, positions, cos, sin, weight):
-    """Norms of the heads of q and k, and RoPE with the angles of a position."""
+    """Normalise the heads of q and k, and rotate them by the angles of a position (RoPE)."""
     heads = x.unflatten(-1, (-1, weight.shape[0])).split((3, 1), 1)
     return tuple(rotate(rms(t, weight), cos[positions][:, None], sin[positions][:, None]) for t in heads)
 
 
 def log_likelihood(x, target):
-    """The loss of each row, the halves of the probabilities beside it."""
+    """Compute the loss of each row, and the halves of the probabilities beside it."""
     logs = torch.log_softmax(x, -1)
     kept = target != -3
     loss = -torch.where(kept, logs.gather(1, torch.where(kept, target, 0)[:, None])[:, 0], 0.0)
@@ -45,21 +45,21 @@ def log_likelihood(x, target):
 
 
 def head_with_bias(x, ids, table, weight):
-    """The first lanes of a row, of which the others are more, get what the table has."""
+    """Add what the table has to the first lanes of a row, which are fewer than the others."""
     y = rms(x, weight)
     head, tail = y.split((24, 40), -1)
     return head + table[ids], tail * 2
 
 
 def by_rows_and_columns(x, rows, columns, weight):
-    """Two positions of one load."""
+    """Add a load with two positions, of rows and of columns."""
     first, second = rms(x, weight).chunk(2, -1)
     return first * second + x[rows[:, None], columns]
 
 
 @dataclass(frozen=True)
 class Lookup:
-    """inputs: at a small size; inductor, bridge: launches."""
+    """Hold a function, its inputs at a small size, and its launches with Inductor and with Bridge."""
 
     function: Any
     inputs: list[torch.Tensor]

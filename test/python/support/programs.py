@@ -137,7 +137,7 @@ def wide(x: torch.Tensor) -> torch.Tensor:
 
 @dataclass(frozen=True)
 class Program:
-    """Lines of a function's body as (names, expression), shapes of its inputs, names of its outputs.
+    """Hold lines of a function's body as (names, expression), shapes of its inputs, names of its outputs.
 
     other_shapes: where the width is symbolic, shapes of the inputs of a second call; their ranks are the same.
     multiple: what the program says that the width of `x` is a multiple of; 1 if it says nothing.
@@ -155,7 +155,7 @@ class Program:
 
     @property
     def symbolic(self) -> bool:
-        """Whether any size is."""
+        """Return True if any size is symbolic."""
         return self.dynamic or bool(self.other_shapes)
 
     @property
@@ -180,11 +180,11 @@ class Program:
         return tensors
 
     def calls(self) -> list[list[torch.Tensor]]:
-        """The inputs of each call."""
+        """Return the inputs of each call."""
         return [self.inputs(), *([self._random(self.other_shapes)] if self.other_shapes else [])]
 
     def results(self, function: Callable) -> tuple[torch.Tensor, ...]:
-        """What a function that may stand for the program returns, of all calls."""
+        """Return the results of all calls of a function that may stand for the program."""
         return tuple(result for inputs in self.calls() for result in function(*inputs))
 
     @property
@@ -205,16 +205,16 @@ class Program:
 
 
 def mark_rows(tensors: list[torch.Tensor], rows: int) -> None:
-    """Makes the rows symbolic, in every input that has them."""
+    """Mark the rows as symbolic in every input that has them."""
     for tensor in tensors:
         if tensor.dim() > 1 and tensor.shape[0] == rows:
             torch._dynamo.mark_dynamic(tensor, 0)
 
 
 def mark_widths(tensors: list[torch.Tensor], others: list[tuple[int, ...]]) -> None:
-    """Makes symbolic what is another size in other calls.
+    """Mark sizes that differ in other calls as symbolic.
 
-    Some operations want a number, which is no fault: hence "maybe".
+    Some operations need a number, which is no fault: hence "maybe".
     """
     for tensor, other in zip(tensors, others, strict=True):
         for dim in range(tensor.dim()):
@@ -224,7 +224,7 @@ def mark_widths(tensors: list[torch.Tensor], others: list[tuple[int, ...]]) -> N
 
 @dataclass
 class Writer:
-    """Writes a program line by line; every line is evaluated at once, which gives the shapes.
+    """Write a program line by line; every line is evaluated at once, which gives the shapes.
 
     worlds: the values by name, once for each width that the program is for.
     """
@@ -239,7 +239,7 @@ class Writer:
         return self.worlds[0]
 
     def shapes(self, name: str) -> list[tuple[int, ...]]:
-        """A value's, one a world."""
+        """Return the shapes of a value, one for each world."""
         return [tuple(world[name].shape) for world in self.worlds]
 
     def input(self, name: str, shapes: list[tuple[int, ...]]) -> str:
@@ -249,7 +249,7 @@ class Writer:
         return name
 
     def line(self, template: str, **names: str) -> list[str]:
-        """The names of what the template's expression gives; none if it does not apply to these shapes."""
+        """Add a line and return the names of its results; none if the template does not apply to these shapes."""
         expression = template.format(**names, **self._numbers(names["a"]))
         results = [_evaluated(expression, world) for world in self.worlds]
         count = len(results[0])
@@ -263,7 +263,7 @@ class Writer:
         return new
 
     def one(self, templates: tuple[str, ...], a: str, **names: str) -> str:
-        """One of the templates applied to `a`; `a` itself where it does not apply."""
+        """Add one of the templates applied to `a` and return its name; `a` itself where it does not apply."""
         return (self.line(self.rng.choice(templates), a=a, **names) or [a])[0]
 
     def _numbers(self, a: str) -> dict[str, Any]:
@@ -276,14 +276,14 @@ class Writer:
         return {"n": n, "h": n // 2, "k": k, "l": last, "p": self.rng.choice((0, 3)), "q": self.rng.choice((4, 7))}
 
     def _sizes(self, a: str) -> dict[str, Any]:
-        """The same for all worlds, as expressions."""
+        """Return sizes of `a` and where to cut it, as expressions, which are the same for all worlds."""
         n = f"{a}.shape[-1]"
         cut, last = (f"({text.format(n=n)})" for text in self.rng.choice(CUTS))
         return {"n": n, "h": f"{n} // 2", "k": cut, "l": last, "p": self.rng.choice((0, 3)), "q": 4}
 
 
 def _evaluated(expression: str, values: dict[str, torch.Tensor]) -> Sequence[torch.Tensor]:
-    """What an expression gives; nothing if it does not apply."""
+    """Return the results of an expression; none if it does not apply."""
     try:
         result = eval(expression, {"torch": torch, "F": F, "wide": wide}, values)
     except (RuntimeError, IndexError, ValueError):
@@ -306,7 +306,7 @@ def _input_shape(rng: random.Random) -> tuple[int, ...]:
 
 
 def _symbolic_widths(rng: random.Random) -> tuple[int, int, int]:
-    """(what the program says that the width is a multiple of, the width, another)
+    """Return (what the program says that the width is a multiple of, the width, another).
 
     A program that says nothing may need it all the same, or be called with an odd number.
     """
@@ -317,7 +317,7 @@ def _symbolic_widths(rng: random.Random) -> tuple[int, int, int]:
 
 
 def _begin(w: Writer, shapes: list[tuple[int, ...]]) -> tuple[str, list[str]]:
-    """(the row to go on with, outputs so far): an input, maybe a residual, maybe returned."""
+    """Return (the row to go on with, outputs so far): an input, maybe with a residual, maybe returned."""
     row, kept = w.input("x", shapes), []
     if w.rng.random() < 0.4:
         row = w.one(("{a} + {r}",), row, r=w.input("r", shapes))
@@ -327,7 +327,7 @@ def _begin(w: Writer, shapes: list[tuple[int, ...]]) -> tuple[str, list[str]]:
 
 
 def _work(w: Writer, row: str, steps: int) -> str:
-    """Reductions and arithmetic that keep the shape."""
+    """Add reductions and arithmetic that keep the shape."""
     for _ in range(steps):
         kind = w.rng.random()
         if kind < 0.45:
@@ -342,7 +342,7 @@ def _work(w: Writer, row: str, steps: int) -> str:
 
 
 def _with_input(w: Writer, row: str) -> str:
-    """A weight, a bias, or a rotation's table."""
+    """Add a weight, a bias, or a table of a rotation."""
     choices = [_broadcastable(shape) for shape in w.shapes(row)]
     chosen, name = w.rng.choice(range(len(choices[0]))), f"w{len(w.inputs)}"
     w.input(name, [shapes[chosen] for shapes in choices])
@@ -355,7 +355,7 @@ def _broadcastable(shape: tuple[int, ...]) -> list[tuple[int, ...]]:
 
 
 def _rotate(w: Writer, row: str) -> str:
-    """row * cos + rotated(row) * sin"""
+    """Compute row * cos + rotated(row) * sin."""
     cos, sin = (w.input(f"w{len(w.inputs)}", w.shapes(row)) for _ in range(2))
     turned = w.one(REARRANGE[:7], row)
     if w.shapes(turned) != w.shapes(row):
@@ -364,7 +364,7 @@ def _rotate(w: Writer, row: str) -> str:
 
 
 def _parts(w: Writer, row: str) -> list[str]:
-    """What the row falls into, combined or not."""
+    """Divide the row into parts, combined or not."""
     kind = w.rng.random()
     if kind < 0.25:
         return [w.one(REARRANGE, row)]
@@ -384,7 +384,7 @@ def _combined(w: Writer, parts: list[str]) -> list[str]:
 
 
 def _finish(w: Writer, parts: list[str]) -> list[str]:
-    """Every part goes its own way."""
+    """Continue each part in a way of its own, and return the outputs."""
     done = []
     for part in parts:
         kind = w.rng.random()
@@ -401,13 +401,13 @@ def _finish(w: Writer, parts: list[str]) -> list[str]:
 
 
 def _look_up(w: Writer, name: str) -> str:
-    """A value with what a table has for each row or element, and a reduction of both."""
+    """Combine a value with what a table has for each row or element, and with a reduction of both."""
     table = w.input(f"w{len(w.inputs)}", [(16, shape[-1]) for shape in w.shapes(name)])
     return w.one(("{a} + 0.5", "{a} * {a}.mean(-1, keepdim=True)"), w.one(LOOK_UP, name, t=table))
 
 
 def generate(seed: int, symbolic_widths: bool = False, padded_rows: bool = False, lookups: bool = False) -> Program:
-    """The program of a seed, and of the kind that is asked for."""
+    """Return the program of a seed, and of the kind that is asked for."""
     rng = random.Random(seed)
     torch.manual_seed(seed)
     shape, multiple = _input_shape(rng), 1
@@ -428,7 +428,7 @@ def generate(seed: int, symbolic_widths: bool = False, padded_rows: bool = False
 
 
 def _write(w: Writer, shapes: list[tuple[int, ...]]) -> list[str]:
-    """The outputs of a program for an input of these shapes."""
+    """Return the outputs of a program for an input of these shapes."""
     row, outputs = _begin(w, shapes)
     row = _work(w, w.one(ROW, row) if w.rng.random() < 0.7 else row, w.rng.randint(0, 2))
     if w.rng.random() < 0.15:
@@ -446,7 +446,7 @@ def _computed(w: Writer, name: str) -> bool:
 
 
 def pruned(program: Program) -> Program:
-    """Without the lines and inputs that no output needs."""
+    """Return a program without the lines and inputs that no output needs."""
     needed, lines = set(program.outputs), []
     for names, expression in reversed(program.lines):
         if needed & set(names.split(", ")):
@@ -471,7 +471,7 @@ def runs(program: Program) -> bool:
 
 
 def smaller_programs(program: Program) -> Iterator[Program]:
-    """With one output less, or one line replaced by something that it uses."""
+    """Yield programs with one output less, or with one line replaced by something that it uses."""
     if program.dynamic:
         yield replace(program, dynamic=False)
     if program.other_shapes:
@@ -487,7 +487,7 @@ def smaller_programs(program: Program) -> Iterator[Program]:
 
 
 def _without(program: Program, number: int, source: str) -> Program:
-    """Without a line, whose value `source` takes the place of."""
+    """Return a program without a line, whose value is replaced by `source`."""
     name = program.lines[number][0]
 
     def renamed(text: str) -> str:

@@ -11,12 +11,12 @@ from bridge.backend import bridge
 
 
 def rechecked(graph, inputs):
-    """The backend, which raises errors of its own, and where isl proves something else than MLIR."""
+    """Compile strictly: Bridge's own errors are raised, and so is a difference between the proofs of isl and MLIR."""
     return bridge(graph, inputs, options={"strict": True, "recheck": True})
 
 
 def forced(graph, inputs):
-    """Compile the same, whatever it costs: rows are few where kernels are interpreted."""
+    """Compile with `recheck` and with every legal fusion forced: interpreted kernels have few rows."""
     return bridge(graph, inputs, options={"strict": True, "recheck": True, "force_fusion": True})
 
 

@@ -11,7 +11,7 @@ from bridge.affine.mlir_runtime import context, ir
 
 
 def accessed(text: str, sizes: list[int]) -> dict[tuple[int, str], np.ndarray]:
-    """(position of the memref, `loaded` or `stored`) -> row-major offsets, one for each time.
+    """Return (position of the memref, `loaded` or `stored`) -> row-major offsets, one for each time.
 
     sizes: values of the function's arguments of type index.
     """
@@ -48,7 +48,7 @@ class _Relations:
         self.found.setdefault((self.arguments.index(memref), kind), []).append(offsets[executed])
 
     def _iterations(self, access: Any) -> tuple[dict[Any, np.ndarray], np.ndarray]:
-        """Values of the induction variables around an access, and where its guards let it execute."""
+        """Return the values of the induction variables around an access, and where its guards let it execute."""
         around: list[Any] = []
         block = access.block
         while block.owner.operation.name in ("affine.for", "affine.if"):
@@ -73,7 +73,7 @@ class _Relations:
         return np.logical_and.reduce(self._results(guard.attributes["condition"], list(guard.operands), values))
 
     def _results(self, attribute: Any, operands: list[Any], values: dict) -> list[Any]:
-        """The results of a map, or what the constraints of a set say."""
+        """Return the results of a map, or the values that a set constrains."""
         dims, symbols, body = _ATTRIBUTE.match(str(attribute)).groups()
         names = re.findall(r"\w+", f"{dims} {symbols or ''}")
         scope = dict(zip(names, [self._index(operand, values) for operand in operands], strict=True))

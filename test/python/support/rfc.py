@@ -6,7 +6,7 @@ import torch
 
 
 def swiglu_norm(x, residual, weight, eps=1e-6):
-    """RMSNorm + residual + chunk + SwiGLU; x, residual: (M, N), weight: (N,)."""
+    """Compute RMSNorm + residual + chunk + SwiGLU; x, residual: (M, N), weight: (N,)."""
     x = x + residual
     variance = x.pow(2).mean(-1, keepdim=True)
     x_normed = x * torch.rsqrt(variance + eps) * weight
@@ -21,6 +21,6 @@ def make_inputs(rows: int, columns: int, dtype: torch.dtype, device: str = "cpu"
 
 
 def errors_against_float64(inputs: list[torch.Tensor], *results: torch.Tensor) -> list[float]:
-    """Relative Frobenius error of each result against eager in float64."""
+    """Return the relative Frobenius error of each result against eager in float64."""
     reference = swiglu_norm(*[t.double() for t in inputs])
     return [((r.double() - reference).norm() / reference.norm()).item() for r in results]

@@ -18,9 +18,10 @@ _FUNCTIONS = 16**3
 
 @dataclass(frozen=True)
 class Sample:
-    """One in `thin` parameters, and at least one of each function whose turn it is: one in `few_of` below some paths.
+    """Choose one in `thin` parameters, and at least one of each function whose turn it is.
 
-    A long list of parameters has a turn in two at the least. Where nothing is thinned it is the turn of every function.
+    Below the paths `few` it is the turn of one function in `few_of`. A long list of parameters has a turn in two at the
+    least. Where nothing is thinned it is the turn of every function.
     """
 
     turn: int = 0

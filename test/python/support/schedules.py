@@ -34,12 +34,12 @@ def scheduled(function, *shapes):
 
 
 def products(x):
-    """Two products; each tensor of 32 by 32 has 4096 bytes."""
+    """Compute two products; each tensor of 32 by 32 has 4096 bytes."""
     return (x @ x) @ x
 
 
 class Seen(Exception):
-    """Ends a compilation when its schedule has been looked at."""
+    """End a compilation when its schedule has been looked at."""
 
 
 def look_at_schedule(function, inputs, look, dynamic=None):

@@ -12,7 +12,7 @@ from bridge.lowering.lift.evaluate import Evaluator
 
 
 class Terms:
-    """Calls of Inductor's `ops` as text."""
+    """Stand in for Inductor's `ops`: calls become text."""
 
     def __getattr__(self, name):
         return lambda *args, **kwargs: f"{name}({', '.join(map(str, (*args, *kwargs.values())))})"
@@ -22,7 +22,7 @@ class Terms:
 
 
 def operations(module, name):
-    """The operations of that name, in order."""
+    """Return the operations of that name, in order."""
     found = []
 
     def visit(operation):
@@ -36,7 +36,10 @@ def operations(module, name):
 
 @contextlib.contextmanager
 def evaluating(text, **settings):
-    """(evaluator, module): memrefs are b0, b1 and so on, of rows of 8 elements; loop variables i0, i1 and so on."""
+    """Yield (evaluator, module) of a text.
+
+    Memrefs are b0, b1 and so on, of rows of 8 elements; loop variables i0, i1 and so on.
+    """
     with context(), ir.Location.unknown():
         module = ir.Module.parse(text)
         (function,) = operations(module, "func.func")

@@ -30,7 +30,7 @@ def translate(body, buffers, sizes, rounds):
 
 
 def lift(translation, triton=True):
-    """The function's one nest as a LoopBody."""
+    """Return the function's one nest as a LoopBody."""
     stores = {t.name: {a.buffer for a in t.accesses if a.is_write} for t in translation.traces}
     buffers = [(name, m.view.strides) for name, m in translation.memrefs.items()]
     with translation.module.context:
@@ -42,7 +42,7 @@ def lift(translation, triton=True):
 
 
 def stored_values(translation):
-    """Every store of the canonicalized module as a term: what is computed, in whatever order."""
+    """Return every store of the canonicalized module as a term: what is computed, in any order."""
     run_pipeline(translation.module, CANONICAL, Dump(None, "group"))
     stores = []
 
@@ -57,7 +57,7 @@ def stored_values(translation):
 
 
 def term(operation):
-    """An operation with its attributes, types, operands, and what its regions yield."""
+    """Return an operation with its attributes, types, operands, and what its regions yield."""
     operation = getattr(operation, "operation", operation)
     attributes = sorted(f"{a} = {operation.attributes[a]}" for a in operation.attributes)
     yields = [term(list(region.blocks[0].operations)[-1]) for region in operation.regions if region.blocks]
@@ -73,7 +73,7 @@ def values_of(operation):
 
 
 def argument_name(argument):
-    """A buffer's name, or the depth and position of a loop's argument."""
+    """Return a buffer's name, or the depth and position of a loop's argument."""
     owner, depth = argument.owner.owner.operation, 0
     if owner.name == "func.func":
         return str(owner.attributes["arg_attrs"][argument.arg_number])
@@ -96,7 +96,7 @@ def check(body, buffers, sizes=((ROWS, COLUMNS), ()), triton=True):
 
 
 def reason_of(body, buffers, sizes=((ROWS, COLUMNS), ())):
-    """The refusal's reason; None where the body is translated and comes back."""
+    """Return the refusal's reason; None where the body is translated and comes back."""
     try:
         check(body, buffers, sizes)
     except Unsupported as refusal:
@@ -105,7 +105,7 @@ def reason_of(body, buffers, sizes=((ROWS, COLUMNS), ())):
 
 
 def pointwise(compute, count=0):
-    """A body that stores what `compute(ops, values, indices)` gives for `count` loaded values."""
+    """Return a body that stores what `compute(ops, values, indices)` gives for `count` loaded values."""
 
     def body(indices, _):
         ops = V.get_ops_handler()

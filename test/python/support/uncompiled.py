@@ -12,9 +12,9 @@ from torch._inductor.async_compile import AsyncCompile
 
 @contextlib.contextmanager
 def without_cpp() -> Iterator[None]:
-    """Have Inductor's C++ kernels do nothing: what is compiled within has results of the right form, and no numbers.
+    """Make Inductor's C++ kernels do nothing: results have the right form, and no numbers.
 
-    No cache may have a graph with them.
+    No cache may keep a graph with such kernels.
     """
     nothing = mock.Mock(return_value=lambda *args: None)
     with (

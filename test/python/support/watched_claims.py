@@ -32,7 +32,7 @@ class Emitted:
     lost: bool = False
 
     def wrong_claims(self) -> list[str]:
-        """What the report says otherwise; a subgraph has a schedule, and is in the wrapper of the graph around it."""
+        """Return the wrong claims of the report; code of a subgraph is in the wrapper of the graph around it."""
         if self.lost:
             return []
         return wrong_claims(self.report, self.codes, self.kernels if len(self.codes) == self.report.graphs else ())
@@ -46,13 +46,16 @@ class _Graph:
     kernels: list[tuple[str, list[str], str]] = field(default_factory=list)
 
     def begin(self, emitted: Emitted, anew: bool) -> None:
-        """Have a schedule; anew: of the graph itself, whose code may have been generated in vain before."""
+        """Set the report that a schedule belongs to.
+
+        anew: it is the schedule of the graph itself, whose code may have been generated before and dropped.
+        """
         self.emitted = emitted
         if anew:
             self.kernels.clear()
 
     def add(self, code: str | None) -> None:
-        """Add it to what its report has, if it has one."""
+        """Add the graph's code and kernels to what its report has, if it has a report."""
         if self.emitted is None:
             return
         if code is None:
@@ -65,7 +68,7 @@ class _Graph:
 
 @contextlib.contextmanager
 def emitted_meanwhile() -> Iterator[list[Emitted]]:
-    """Collects what is emitted in the block, of each report apart."""
+    """Collect what is emitted in the block, for each report apart."""
     found: list[Emitted] = []
     current = threading.local()
     changed, codegen = hook._changed, GraphLowering.codegen
