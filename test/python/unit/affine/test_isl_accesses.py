@@ -44,7 +44,7 @@ func.func @f(%n: index, %out: memref<64xf32>) {
 
 @pytest.fixture
 def read():
-    """Reads the function of a module, which lives as long as the test."""
+    """Return a reader of the function of a module, which lives as long as the test."""
     modules = []
 
     def accesses(text):

@@ -46,7 +46,7 @@ func.func @f(%n: index, %in: memref<64xf32>, %out: memref<64xf32>) {
 
 @pytest.fixture
 def read():
-    """Reads the function of a module, which lives as long as the test, and finds copies in it."""
+    """Return a function that reads accesses of a module, which lives as long as the test, and finds unrolled copies."""
     modules = []
 
     def found(text):
@@ -71,7 +71,7 @@ def test_a_load_is_in_the_copies_that_its_value_goes_into(read):
 
 
 def test_other_loops_are_not_unrolled(read):
-    """Neither stores that another number of iterations tells apart, nor a loop whose extent is a size."""
+    """Check that stores of other numbers of iterations, and a loop of symbolic extent, do not count as unrolled."""
     found = read(OTHERS)
     assert len(found) == 6
     assert {(access.unrolled, access.factor, access.copies) for access in found} == {(None, 1, (0,))}

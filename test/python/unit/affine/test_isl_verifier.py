@@ -182,7 +182,7 @@ def test_two_stores_to_one_element_are_found():
 
 
 def test_guards_and_their_other_branch():
-    """The two branches share the elements: each is written once."""
+    """Check that two branches that share the elements are accepted: each element is written once."""
     text = TWICE.replace("      affine.store %x, %t[%i, %j] : memref<8x16xf32>\n      affine.if", "      affine.if")
     text = text.replace(
         "      }\n", "      } else {\n        affine.store %x, %t[%i, %j] : memref<8x16xf32>\n      }\n", 1
@@ -289,7 +289,10 @@ def verify_overwritten(first, second):
 
 
 def test_a_sum_of_halves_that_are_overwritten_is_certified():
-    """Both halves are one lane's; the stores of halves looked like what was unrolled, and the sum did not."""
+    """Check that a sum of halves that are overwritten is certified: both halves are in one lane.
+
+    The stores of halves looked like unrolled ones, and the sum did not.
+    """
     assert verify_overwritten("%i, %j", "%i, %j + 8")[-1] == "lanes: 4 pairs of a store and a load, each in one lane"
 
 
@@ -323,7 +326,10 @@ def verify_mixed(other):
 
 
 def test_halves_that_read_each_other_before_both_are_overwritten_are_certified():
-    """An iteration that stores both halves was taken for two lanes, of which one overwrites what the other reads."""
+    """Check that an iteration that reads and overwrites both halves is certified as one lane.
+
+    It was taken for two lanes, of which one overwrites what the other reads.
+    """
     assert verify_mixed("%i, %j + 8")[-1] == "lanes: 8 pairs of a store and a load, each in one lane"
 
 
@@ -348,7 +354,7 @@ def residual_layer_norm(x, residual):
 
 
 def test_residual_and_layer_norm_is_certified_on_a_cpu(compiler):
-    """C++ computes several elements of a row for one value of the row.
+    """Check that a residual and a layer norm are certified for C++, which computes several elements for a row's value.
 
     Whether it is emitted then is another question: the loops of halves come apart in Inductor's C++.
     """

@@ -35,7 +35,7 @@ isolation.serve(Connection(int(sys.argv[1])))
 
 @pytest.fixture(autouse=True)
 def helper(compiler, monkeypatch):
-    """No helper of another test's, nor for another test; the patience that a test needs."""
+    """End the helper process of another test, set strict mode, and end the helper of this test."""
     monkeypatch.setenv("BRIDGE_STRICT", "1")
     _end()
     yield
@@ -50,7 +50,7 @@ def _end():
 
 
 def compile_isolated(times: int = 1, **options) -> tuple[bridge.Report, list[str]]:
-    """Compiles, compares with eager, and returns the report and Bridge's warnings."""
+    """Compile, compare with eager, and return the report and Bridge's warnings."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for _ in range(times):
@@ -65,7 +65,7 @@ def sabotage(monkeypatch, code: str) -> None:
 
 
 def offline_report(function, **options) -> bridge.Report:
-    """Nothing is compiled by a C++ compiler, or run."""
+    """Return the report of a compilation for a GPU: no C++ compiler is called, and nothing is run."""
 
     def backend(gm, inputs):
         return bridge_backend(gm, inputs, options=options)

@@ -68,7 +68,10 @@ def test_ir_that_does_not_verify_is_a_bug():
 
 
 def test_a_plugin_is_looked_for_in_the_current_folder(tmp_path, monkeypatch):
-    """The system's loader takes a name without a folder for a library that is installed."""
+    """Check that a plug-in's name without a folder is looked for in the current folder first.
+
+    The system's loader takes such a name for an installed library.
+    """
     loaded: list[str] = []
     monkeypatch.setattr(mlir_runtime, "_load_pass_plugin", loaded.append)
     monkeypatch.chdir(tmp_path)
@@ -78,7 +81,10 @@ def test_a_plugin_is_looked_for_in_the_current_folder(tmp_path, monkeypatch):
 
 
 def test_mlir_finds_its_own_llvm_where_python_loads_libraries_for_all_to_see(monkeypatch):
-    """Triton 3.9, loaded so, ended the process: `LLVM ERROR: Option 'default' already exists!`."""
+    """Check that MLIR is loaded with RTLD_DEEPBIND, also where Python loads libraries globally.
+
+    Triton 3.9, loaded so, ended the process: `LLVM ERROR: Option 'default' already exists!`.
+    """
     seen, before = [], sys.getdlopenflags()
     monkeypatch.setattr(mlir_runtime.importlib, "import_module", lambda name: seen.append((name, sys.getdlopenflags())))
     try:

@@ -75,7 +75,7 @@ def modules_of(file):
 
 
 def accesses_of(module):
-    """Returns the loads and stores of a module by their place."""
+    """Return the loads and stores of a module by their place."""
     found = {}
 
     def visit(operation):
@@ -88,7 +88,7 @@ def accesses_of(module):
 
 
 def element_of(access, iteration):
-    """Returns the subscripts of an access in an iteration of the loops around it, all of which are to be given."""
+    """Return the subscripts of an access in an iteration of the loops around it, all of which are to be given."""
     variables: list = []
     parent = access.parent
     while parent.operation.name != "func.func":
@@ -101,7 +101,7 @@ def element_of(access, iteration):
 
 
 def test_examples_name_iterations_of_the_loops_before_the_passes(parse):
-    """Read at the named iteration, the subscripts that were given are the element: whatever the passes made of them."""
+    """Check that a named iteration accesses the element that it names, whatever the passes made of the loops."""
     checked = 0
     for module in modules_of(ROOT / "test" / "lit" / "original-iterations.mlir"):
         before = ir.Module.parse(module.operation.get_asm(enable_debug_info=True))

@@ -44,7 +44,7 @@ def test_a_refusal_is_raised_as_it_was():
 
 
 def test_a_refusal_while_a_node_is_lowered_is_raised_as_it_was():
-    """Inductor makes an error of its own of the first, with the words only."""
+    """Check that a refusal during lowering is raised as it was: Inductor keeps only its words in its own error."""
     refusal = Unsupported(Reason.not_liftable, "a store under a guard")
     try:
         try:

@@ -56,7 +56,7 @@ class TestCompileAffine:
         torch.testing.assert_close(result, torch.tanh(gate) * up)
 
     def test_ir_of_another_origin(self, compiler):
-        """Written by hand, tiled by an upstream pass: two outputs, of which one is used again."""
+        """Check IR written by hand and tiled by an upstream pass: two outputs, of which one is used again."""
         text = """
         func.func @scaled(%x: memref<32x48xf32>, %rows: memref<32xf32>, %out: memref<32x48xf32>) {
           %zero = arith.constant 0.0 : f32
@@ -87,7 +87,7 @@ class TestCompileAffine:
         assert [a.name for a in compile_affine(text, outputs=["arg2"]).outputs] == ["arg2"]
 
     def test_a_guard_keeps_an_access_inside(self, compiler):
-        """Columns from the third on, and zeros where there is none."""
+        """Check that a guard keeps an access in bounds: columns from the third on, and zeros beyond the last."""
         shifted = LOAD.replace("%j]", "%j + 2]")
         guarded = f"""%v = affine.if affine_set<(d0) : (-d0 + 5 >= 0)>(%j) -> f32 {{
           {shifted.replace("%v", "%w")} affine.yield %w : f32 }} else {{

@@ -61,7 +61,7 @@ def test_other_functions_are_refused(body, reason):
 
 @pytest.mark.parametrize("bounds", ["0 to 0", "5 to 5", "3 to 1"])
 def test_a_loop_without_iterations_is_refused(bounds):
-    """Torch failed with `Invalid ranges [0:-1]`."""
+    """Check that a loop without iterations is refused: torch failed with `Invalid ranges [0:-1]`."""
     empty = read_function(function(copy("x", "out").replace("0 to 4", bounds)))
     with pytest.raises(Unsupported, match="a loop without iterations"):
         empty.lift(["a", "b", "c"], True, lambda registers: False)
@@ -116,7 +116,7 @@ def test_an_access_that_is_always_inside_is_read(text):
 
 @pytest.mark.parametrize("pipeline", [None, "builtin.module(func.func(affine-loop-tile{tile-size=2}))"])
 def test_a_refusal_names_the_iterations_of_the_module_as_it_was_given(pipeline):
-    """Normalised, the loop over 2, 5, 8 goes from 0 to 2; tiled, there are two loops more."""
+    """Check that a refusal names iterations of the given module, not of the normalised or tiled loops."""
     outside = rows(LOAD + STORE, loop="%j = 2 to 10 step 3")
     with pytest.raises(Unsupported, match=re.escape("iteration (3, 8) reads element [3, 8] of argument 0")):
         read_function(outside, pipeline=pipeline)

@@ -24,7 +24,10 @@ SMALLEST = {s0: 2, s1: 2}
 
 
 def known(condition):
-    """Sizes are 2 or more: a polynomial is nonnegative if it is one in (s - 2) with nonnegative coefficients."""
+    """Return True if a condition holds for sizes of 2 or more.
+
+    A polynomial is nonnegative if it is one in (s - 2) with nonnegative coefficients.
+    """
     if condition in (sympy.true, sympy.false):
         return bool(condition)
     shifted = sympy.expand(condition.lhs.subs({s: s + low for s, low in SMALLEST.items()}))
@@ -35,14 +38,14 @@ PROVER = Prover(known, lambda expr: int(expr.subs({s0: 1 << 13, s1: 1 << 7})))
 
 
 def access(index, extents, guards=()):
-    """An access over loops of the given extents, under constraints `expr >= 0`."""
+    """Return an access over loops of the given extents, under constraints `expr >= 0`."""
     trace = NestTrace("op0", [(v, sympy.sympify(e)) for v, e in extents.items()], [])
     ranges = guarded_ranges(trace, tuple(guards))
     return LinearAccess("buf0", sympy.expand(sympy.sympify(index)), ranges, is_write=False, guards=tuple(guards))
 
 
 def strides_of(accesses, numel):
-    """The chain of strides found; every access is checked by enumeration for several sizes."""
+    """Return the strides that are found, after a check of every access by enumeration for several sizes."""
     view = delinearise("buf0", accesses, sympy.sympify(numel), PROVER)
     for sizes in ({s0: 2, s1: 2}, {s0: 3, s1: 5}, {s0: 7, s1: 4}):
         for one in accesses:
@@ -51,7 +54,7 @@ def strides_of(accesses, numel):
 
 
 def enumerate_access(view, one, sizes):
-    """Addresses are what the index says, and every subscript but the outermost is one digit of the address."""
+    """Check that addresses are what the index says, and that all subscripts but the outermost are digits of them."""
     strides = [int(s.subs(sizes)) for s in view.strides]
     extents = [int(s.subs(sizes)) for s in view.sizes[1:]]
     index, subscripts = one.index.subs(sizes), [s.subs(sizes) for s in view.subscripts[one]]
@@ -65,7 +68,7 @@ def enumerate_access(view, one, sizes):
 
 
 def sample(one, variables, sizes):
-    """Corners and neighbours of the box, as far as the guards admit them: affine subscripts are extreme there."""
+    """Return corners and neighbours of the box that the guards admit: affine subscripts are extreme there."""
     ranges = [[int(sympy.sympify(b).subs(sizes)) for b in one.ranges[v]] for v in variables]
     values = [sorted({low, min(low + 1, high), (low + high) // 2, high}) for low, high in ranges]
     points = itertools.product(*values)
@@ -89,7 +92,7 @@ def test_one_element():
 
 
 def test_constant_offset_stays_in_the_row():
-    """The halves of a row are two intervals of one dimension."""
+    """Check that the halves of a row are two intervals of one dimension."""
     halves = [access(8192 * i + j + c, {i: 16, j: 4096}) for c in (0, 4096)]
     assert strides_of(halves, 16 * 8192) == [8192, 1]
 
@@ -100,7 +103,7 @@ def test_constant_offset_of_whole_rows():
 
 
 def test_offset_that_crosses_rows():
-    """j + 5 leaves the row, so there are no rows."""
+    """Check that an offset that leaves the row gives no dimension of rows."""
     assert strides_of([access(8 * i + j + 5, {i: 2, j: 8})], 32) == [1]
 
 
@@ -112,7 +115,7 @@ def test_flip():
 
 
 def test_interleaved():
-    """Even and odd elements are two values of one subscript."""
+    """Check that even and odd elements are two values of one subscript."""
     pairs = [access(64 * i + 2 * j, {i: 4, j: 32}), access(64 * i + 2 * j + 1, {i: 4, j: 32})]
     assert strides_of(pairs, 256) == [64, 2, 1]
     view = delinearise("buf0", pairs, sympy.Integer(256), PROVER)
@@ -131,7 +134,7 @@ def test_heads():
 
 
 def test_merged_rows():
-    """One loop over all rows, and one for each of batch and sequence."""
+    """Check one loop over all rows beside one for each of batch and sequence."""
     merged = access(8192 * i + j, {i: 1024, j: 8192})
     split = access(4194304 * i + 8192 * k + j, {i: 2, k: 512, j: 8192})
     assert strides_of([merged, split], 1024 * 8192) == [8192, 1]
@@ -144,19 +147,19 @@ def test_transposed_and_plain():
 
 
 def test_strides_that_do_not_divide():
-    """4 does not divide 6, so it is no stride; 6 is one only if `4 * j` stays below it."""
+    """Check that a stride must divide: 4 does not divide 6, and 6 is one only if `4 * j` stays below it."""
     assert strides_of([access(6 * i + 4 * j, {i: 3, j: 2})], 18) == [6, 1]
     assert strides_of([access(6 * i + 4 * j, {i: 3, j: 3})], 24) == [1]
 
 
 def test_overlapping_windows():
-    """Windows of 6 every 3: an element has one address only if windows are no dimension; rows are."""
+    """Check that overlapping windows (6 every 3) are no dimension, and rows are: an element has one address."""
     assert strides_of([access(40 * i + 3 * j + k, {i: 6, j: 12, k: 6})], 240) == [40, 1]
     assert strides_of([access(3 * j + k, {j: 12, k: 3})], 36) == [3, 1]
 
 
 def test_expanded():
-    """Stride 0: the variable is in no subscript."""
+    """Check that a variable of stride 0 is in no subscript."""
     view = delinearise("buf0", [access(j, {i: 4, j: 8})], sympy.Integer(8), PROVER)
     assert list(view.subscripts.values()) == [[j]]
 
@@ -179,7 +182,7 @@ def test_symbolic_flip():
 
 
 def test_the_sign_of_a_stride_that_is_a_sum_of_products_was_not_known():
-    """Tokens without the last of each sequence: `s0*s1 - s1` elements, whose sign is that of its two factors."""
+    """Check strides of tokens without the last of each sequence: `s0*s1 - s1` has the sign of its two factors."""
     shorter = sympy.expand((s0 - 1) * s1)
     assert strides_of([access(shorter * i + s1 * j + k, {i: 4, j: s0 - 1, k: s1})], 4 * shorter) == [shorter, s1, 1]
     flipped = (s0 - 1) * s1 * (4 - i) - 1 - s1 * j - k
@@ -188,7 +191,7 @@ def test_the_sign_of_a_stride_that_is_a_sum_of_products_was_not_known():
 
 
 def test_symbolic_padding():
-    """A row stride that is a sum is one stride."""
+    """Check that a row stride that is a sum of symbols is one stride."""
     padded = access(sympy.expand((s0 + 5) * i) + j, {i: s1, j: s0 + 5})
     assert strides_of([padded], sympy.expand((s0 + 5) * s1)) == [s0 + 5, 1]
     inner = access(sympy.expand((s0 + 5) * i) + j + 2, {i: s1, j: s0})
@@ -196,7 +199,7 @@ def test_symbolic_padding():
 
 
 def test_a_short_last_row_is_no_row_where_another_is_whole():
-    """No pass may take a row for as long as others are: a lane without a guard would read behind the last."""
+    """Check that rows are no dimension if the last is short: a lane without a guard would read beyond the end."""
     assert strides_of([access(8 * i + j, {i: 3, j: 8}), access(24 + j, {j: 5})], 29) == [1]
 
 
@@ -210,7 +213,10 @@ def test_a_short_last_row_is_no_row_where_another_is_whole():
     ],
 )
 def test_columns_of_a_wider_buffer_end_inside_of_its_last_row(index, extents, numel, sizes):
-    """Their rows are as long as the last, which was taken for one of the wider buffer, and read beyond its end."""
+    """Check that columns of a wider buffer are rows of their own length.
+
+    The last row was taken for one of the wider buffer, and read beyond its end.
+    """
     view = delinearise("buf0", [access(index, extents)], sympy.sympify(numel), PROVER)
     assert view.sizes == sizes
 
@@ -225,7 +231,10 @@ def test_columns_of_a_wider_buffer_end_inside_of_its_last_row(index, extents, nu
     ids=str,
 )
 def test_columns_of_a_wider_symbolic_buffer_had_no_number_of_rows(index, extents, numel, sizes):
-    """The last row of a batch is shorter than the stride of symbols: the number of rows was no whole one."""
+    """Check that columns of a wider buffer with symbolic sizes have a number of rows.
+
+    The last row of a batch is shorter than the stride, so the number of rows was not a whole one.
+    """
     one = access(sympy.expand(index), extents)
     view = delinearise("buf0", [one], sympy.expand(numel), Prover(known_or_half, PROVER.hint))
     assert view.sizes == [sympy.expand(size) for size in sizes]
@@ -234,25 +243,25 @@ def test_columns_of_a_wider_symbolic_buffer_had_no_number_of_rows(index, extents
 
 
 def known_or_half(condition):
-    """Half of a size is one or more."""
+    """Return True if a condition holds, given that half of a size is one or more."""
     half = sympy.Symbol("half", integer=True, positive=True)
     return known(condition.replace(FloorDiv(s1, 2), half).subs(half, half + 1)) or known(condition)
 
 
 def test_rows_may_not_end_before_the_last_symbolic_one():
-    """A row that is missing is behind the end of the buffer."""
+    """Check that an access to a missing row, beyond the end of the buffer, is refused."""
     whole = {i: s0, j: s1, k: 16}
     assert refused([access(192 * (s1 * i + j) + k, whole)], 192 * s0 * s1 - 192) == Reason.subscript_out_of_bounds
     assert refused([access(192 * (s1 * i + j) + k, whole)], 192 * s0 * s1 - 177) == Reason.subscript_out_of_bounds
 
 
 def test_unrelated_symbolic_strides_are_one_dimension():
-    """Neither of s0 and s1 divides the other, and the columns are not proven to stay in a row."""
+    """Check that s0 and s1, of which none divides the other, make no rows: columns are not proven to stay in one."""
     assert refused([access(s0 * i + j, {i: s1, j: s1})], s0 * s1) == Reason.subscript_out_of_bounds
 
 
 def test_smallest_symbolic_size():
-    """s0 >= 2, so one column more than s0 - 1 is in bounds, and two more than that are not."""
+    """Check that s0 >= 2 is used: one column beyond s0 - 1 is in bounds, and two beyond are not."""
     assert strides_of([access(s0 * i + 1, {i: 4})], 4 * s0) == [s0, 1]
     assert refused([access(s0 * i + 2, {i: 4})], 4 * s0) == Reason.subscript_out_of_bounds
 
@@ -274,7 +283,7 @@ def test_out_of_bounds_is_refused(index, extents, numel):
 
 
 def test_floordiv_and_mod():
-    """Transposed blocks of a row; `j mod 8` has eight values wherever j ends."""
+    """Check transposed blocks of a row; `j mod 8` has eight values wherever j ends."""
     index = 64 * i + 8 * ModularIndexing(j, 1, 8) + FloorDiv(j, 8)
     assert strides_of([access(index, {i: 4, j: 64})], 256) == [64, 8, 1]
     assert refused([access(index, {i: 4, j: 72})], 256) == Reason.subscript_out_of_bounds
@@ -291,7 +300,7 @@ def test_what_is_not_affine_is_refused(index):
 
 
 def test_guards_narrow_the_box():
-    """A padded row: the load is one column left of the store, where that is not outside."""
+    """Check a padded row: a load left of the store is in bounds only under a guard."""
     extents = {i: 4, j: 11}
     index = 8 * i + j - 2
     assert refused([access(index, extents)], 32) == Reason.subscript_out_of_bounds
@@ -302,21 +311,21 @@ def test_guards_narrow_the_box():
 
 
 def test_guards_on_windows_that_move_by_two():
-    """The first window of 3 begins in the padding, in both directions."""
+    """Check windows of 3 that move by 2, of which the first begins in the padding, in both directions."""
     index, extents = 224 * i + 2 * j - 113, {i: 56, j: 56}
     assert strides_of([access(index, extents, [2 * i - 1, 2 * j - 1])], 112 * 112) == [224, 2, 1]
     assert refused([access(index, extents, [2 * j - 1])], 112 * 112) == Reason.subscript_out_of_bounds
 
 
 def test_guards_on_sums():
-    """i + j >= 3 bounds j from below by 3 less i's largest value."""
+    """Check that i + j >= 3 bounds j from below by 3 less i's largest value."""
     one = access(j, {i: 3, j: 8}, [i + j - 3])
     assert one.ranges[j] == (1, 7)
     assert one.ranges[i] == (0, 2)
 
 
 def test_guards_on_subscripts():
-    """Windows of 2 over 3 rows: the second of the last window is guarded, and only by its sum."""
+    """Check windows of 2 over 3 rows: only a guard on a sum keeps the second row of the last window in bounds."""
     rows, index, extents = access(8 * i + k, {i: 3, k: 8}), 8 * (2 * i + j) + k, {i: 2, j: 2, k: 8}
     assert strides_of([rows, access(index, extents, [2 - 2 * i - j])], 24) == [8, 1]
     assert strides_of([rows, access(index - 8, extents, [2 * i + j - 1])], 24) == [8, 1]
@@ -328,9 +337,9 @@ def test_guards_on_subscripts():
     ("step", "guard"), [(-8, lambda token: token - 1), (8, lambda token: 5 - token), (-16, lambda token: token - 2)]
 )
 def test_a_shift_inside_of_sequences_stays_inside_of_all_tokens(step, guard):
-    """Sequences have 7 tokens, and the parts of a sum over 42 of them are 3: a guard asks for the place in a sequence.
+    """Check that a guard on the place in a sequence of 7 tokens keeps the index over all 42 tokens in bounds.
 
-    It does not say the place among all tokens, by which memory is addressed.
+    The parts of the sum have 3 tokens each, so the place is a remainder of parts and tokens.
     """
     extents, inside = {i: 14, j: 3, k: 8}, ModularIndexing(3 * i + j, 1, 7)
     rows, shifted = access(24 * i + 8 * j + k, extents), 24 * i + 8 * j + k + step
@@ -348,7 +357,7 @@ def test_a_shift_inside_of_a_symbolic_number_of_sequences():
 
 
 def test_padded_strides():
-    """Squares of 3 x 3 every 10 elements: 3 does not divide 10, and rows of 3 are needed where windows are guarded."""
+    """Check squares of 3 x 3 every 10 elements: rows of 3 are found where guarded windows need them."""
     squares, windows = {i: 2, j: 3, k: 3}, {i: 2, j: 2, k: 2, r: 3}
     plain, index = access(10 * i + 3 * j + k, squares), 10 * i + 3 * (2 * j + k) + r
     guarded = access(index, windows, [2 - 2 * j - k])
@@ -360,14 +369,14 @@ def test_padded_strides():
 
 
 def test_dead_access_is_nowhere():
-    """Under a guard that no iteration passes; what is beside it keeps its subscripts."""
+    """Check that an access under a guard that no iteration passes gets subscripts 0, and others keep theirs."""
     live, dead = access(8 * i + j, {i: 4, j: 8}), access(8 * i + 3 * j + 99, {i: 4, j: 8}, [j - 5, 4 - j])
     view = delinearise("buf0", [live, dead], sympy.Integer(32), PROVER)
     assert view.subscripts[live] == [i, j] and view.subscripts[dead] == [0, 0]
 
 
 def test_one_index_under_two_guards_is_two_accesses():
-    """Keep what a guard proves from the access that it does not guard."""
+    """Check that an index under two guards is two accesses: what one guard proves does not hold for the other."""
     guarded, free = access(8 * i + j - 4, {i: 4, j: 12}, [j - 4]), access(8 * i + j - 4, {i: 4, j: 4}, [i - 1])
     view = delinearise("buf0", [guarded, free], sympy.Integer(32), PROVER)
     assert view.subscripts[guarded] == [i, j - 4]
@@ -377,7 +386,7 @@ def test_one_index_under_two_guards_is_two_accesses():
 
 
 def test_every_pair_of_small_accesses():
-    """Exhaustive: two accesses meet in an address exactly where they meet in their subscripts."""
+    """Check exhaustively that two small accesses have equal addresses exactly where they have equal subscripts."""
     forms = [4 * i + j, 4 * j + i, 8 * i + 2 * j + 1, 15 - 4 * i - j, 6 * i + j, 2 * i + j + 3, 4 * i - j + 3]
     for first, second in itertools.combinations_with_replacement(forms, 2):
         accesses = [access(first, {i: 2, j: 4}), access(second, {i: 2, j: 3})]
@@ -419,7 +428,7 @@ def test_exact_quotient(value, divisor, quotient):
 
 
 def test_divided_constraint_admits_the_same_iterations():
-    """By enumeration, for all strides and rows that are small."""
+    """Check by enumeration, for small strides and rows, that a divided constraint admits the same iterations."""
     stride = sympy.Symbol("t", integer=True, positive=True)
     p, j = iteration_variable(0), iteration_variable(1)
     ranges = {p: (sympy.Integer(0), sympy.Integer(3)), j: (sympy.Integer(0), stride - 1)}

@@ -12,7 +12,10 @@ s0 = sympy.Symbol("s0", integer=True, positive=True)
 
 
 def known(condition):
-    """Sizes are 2 or more: a polynomial is nonnegative if it is one in (s - 2) with nonnegative coefficients."""
+    """Return True if a condition holds for sizes of 2 or more.
+
+    A polynomial is nonnegative if it is one in (s - 2) with nonnegative coefficients.
+    """
     if condition in (sympy.true, sympy.false):
         return bool(condition)
     shifted = sympy.expand(condition.lhs.subs(s0, s0 + 2))
@@ -20,7 +23,7 @@ def known(condition):
 
 
 def test_remainders_of_what_is_smaller():
-    """Rows of a symbolic number of blocks, numbered by block and row: no remainder is left but by a number."""
+    """Check that remainders of smaller numbers are dropped, for rows numbered by block and row; others are kept."""
     ranges = {i: (sympy.Integer(0), s0 - 1), j: (sympy.Integer(0), sympy.Integer(127))}
     row = 128 * i + j
     assert drop_divisions(4096 * ModularIndexing(row, 1, 128 * s0) + k, ranges, known) == sympy.expand(4096 * row + k)
@@ -29,7 +32,7 @@ def test_remainders_of_what_is_smaller():
 
 
 def test_quotients_of_what_is_below_their_divisor_are_zero():
-    """Rows that were cut where indices divide them: `row mod 128*s0 floordiv 2` needs the division by 2 alone."""
+    """Check that quotients below their divisor are zero: `row mod 128*s0 floordiv 2` needs only the division by 2."""
     ranges = {i: (sympy.Integer(0), s0 - 1), j: (sympy.Integer(0), sympy.Integer(127))}
     row = 128 * i + j
     assert drop_divisions(FloorDiv(row, 128 * s0) + k, ranges, known) == k
@@ -40,7 +43,7 @@ def test_quotients_of_what_is_below_their_divisor_are_zero():
 
 
 def test_multiples_of_a_symbolic_divisor_stayed_in_its_quotient():
-    """The head of an element, in a row that is cut into 4 heads of a symbolic length."""
+    """Check that multiples of a symbolic divisor leave its quotient, as in a row of 4 heads of symbolic length."""
     ranges = {i: (sympy.Integer(0), sympy.Integer(3)), j: (sympy.Integer(0), s0 - 1)}
     assert drop_divisions(FloorDiv(i * s0 + j, s0), ranges, known) == i
     assert drop_divisions(ModularIndexing(i * s0 + j, s0, 4), ranges, known) == i
@@ -48,7 +51,7 @@ def test_multiples_of_a_symbolic_divisor_stayed_in_its_quotient():
 
 
 def test_multiples_of_a_sum_stayed_in_its_quotient():
-    """Tokens without the last of each sequence, `s0 - 1` of them: no term alone is a multiple."""
+    """Check that multiples of a sum leave its quotient, as for `s0 - 1` tokens: no term alone is a multiple."""
     ranges = {i: (sympy.Integer(0), sympy.Integer(3)), j: (sympy.Integer(0), s0 - 2)}
     token = sympy.expand(i * (s0 - 1) + j)
     assert drop_divisions(FloorDiv(token, s0 - 1), ranges, known) == i
@@ -62,7 +65,7 @@ def test_multiples_of_a_sum_stayed_in_its_quotient():
 
 
 def test_multiples_of_a_divisor_stayed_in_its_remainder():
-    """sympy takes them out of a sum, and not out of a product."""
+    """Check that multiples of a divisor leave its remainder: sympy takes them out of a sum, but not of a product."""
     ranges = {i: (sympy.Integer(0), sympy.Integer(3)), j: (sympy.Integer(0), s0 - 1)}
     assert drop_divisions(ModularIndexing(4096 * i, 1, 4096), ranges, known) == 0
     assert drop_divisions(ModularIndexing(i * s0 + j, 1, s0), ranges, known) == j
@@ -98,7 +101,7 @@ def test_whole_quotients(expr, result):
     ],
 )
 def test_a_remainder_is_solved_for_its_variable(equation, solution):
-    """The solution holds for the same values as the equation."""
+    """Check that the solution of a remainder holds for the same values as the equation."""
     assert solve_remainder(equation) == solution
     variable, value, divisor = solution
     for at in range(2 * divisor):

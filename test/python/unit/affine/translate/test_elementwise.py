@@ -18,12 +18,12 @@ pytestmark = pytest.mark.usefixtures("graph")
 
 
 def call(name, *arguments, **keywords):
-    """A body that applies one operation to in0."""
+    """Return a body that applies one operation to in0."""
     return pointwise(lambda ops, values, _: getattr(ops, name)(values[0], *arguments, **keywords), 1)
 
 
 def index_value(index, dtype):
-    """A body that stores an expression of the iteration variables."""
+    """Return a body that stores an expression of the iteration variables."""
     return pointwise(lambda ops, _, indices: ops.index_expr(index(*indices), dtype))
 
 
@@ -89,13 +89,13 @@ def has_meaning(name, dtype):
 
 
 def result_dtype(name, dtype):
-    """The dtype that Inductor's own propagation gives the result."""
+    """Return the dtype that Inductor's own propagation gives the result."""
 
     return getattr(DtypePropagationOpsHandler(), name)(*[SimpleNamespace(dtype=dtype) for _ in range(arity(name))])
 
 
 def test_every_operation_is_known():
-    """A new operation of Inductor's must get a translation or a refusal."""
+    """Check that each operation of Inductor has a translation or a refusal, also new ones."""
     structural = STRUCTURAL & set(public_operations())
     assert set(public_operations()) == set(ELEMENTWISE) | structural | (set(REFUSED) & set(public_operations()))
     assert len(ELEMENTWISE) > 100
@@ -134,7 +134,7 @@ def test_where(dtype):
 
 
 def test_promotion():
-    """Of mixed operands and of Python numbers; the wide unsigned dtypes have no promotion."""
+    """Check the promotion of mixed operands and Python numbers; the wide unsigned dtypes have no promotion."""
     add = pointwise(lambda ops, values, _: ops.add(*values), 2)
     for pair in ([torch.int8, torch.float32], [torch.uint8, torch.int8], [torch.bool, torch.int64]):
         check(add, {"in0": pair[0], "in1": pair[1], "out": torch.promote_types(*pair)})
@@ -169,7 +169,7 @@ def test_constant(dtype):
 
 @pytest.mark.parametrize("number", [0.1, 1e-5, 1 / 3, 16777217.0, 3.4e38, 0.7978845608028654])
 def test_constants_keep_their_spelling(number):
-    """A lifted float32 constant is the shortest decimal, and the same float32."""
+    """Check that a lifted float32 constant is the shortest decimal, and the same float32."""
     body = pointwise(lambda ops, _, __: ops.constant(number, torch.float32))
     text = lift(translate(body, buffers_of(torch.float32, torch.float32), ((ROWS, COLUMNS), ()), False)).debug_str()
     (found,) = (line for line in text.splitlines() if "ops.constant" in line)
@@ -192,7 +192,7 @@ def test_to_dtype(source):
 
 
 def test_rounding_to_16_bits():
-    """Between two operations: C++ has the conversions, Triton none unless compute types are off."""
+    """Check roundings between two operations: C++ has the conversions, Triton only with compute types off."""
 
     def module(rounds, compute):
         def chain(ops, values, _):
@@ -239,7 +239,7 @@ def test_to_dtype_bitcast_between_widths_is_refused():
 
 
 def test_powers_of_two_are_bits_and_no_numbers():
-    """Inductor's kernels have them as bytes, which a conversion would take for integers."""
+    """Check that float8_e8m0fnu is refused: kernels have it as bytes, which a conversion would take for integers."""
     scales = torch.float8_e8m0fnu
     for source, target in ((torch.float32, scales), (scales, torch.float32)):
         assert reason_of(call("to_dtype", target, source), buffers_of(source, target)) == Reason.unsupported_dtype
@@ -257,7 +257,7 @@ def test_index_expr(dtype):
 
 
 def draw(name, *bounds):
-    """A body that stores random numbers of the second seed."""
+    """Return a body that stores random numbers of the second seed."""
 
     def number(ops, _, indices):
         offset = ops.index_expr(indices[0] * COLUMNS + indices[1], torch.int32)
@@ -272,7 +272,7 @@ def draw(name, *bounds):
     [("rand", (), torch.float32), ("randn", (), torch.float32), ("randint64", (-3, 1 << 40), torch.int64)],
 )
 def test_random_numbers(name, bounds, dtype):
-    """Draw after the lift by the same seed and offset, and leave the seed's place to an argument."""
+    """Check that lifted code draws with the same seed and offset; the seed's place is an argument."""
     buffers = {"out": dtype, "seeds": torch.int64}
     check(draw(name, *bounds), buffers)
     lifted = lift(translate(draw(name, *bounds), buffers, ((ROWS, COLUMNS), ()), True)).debug_str()
@@ -282,7 +282,7 @@ def test_random_numbers(name, bounds, dtype):
 
 @pytest.mark.skipif(not hasattr(OpsHandler, "value_expr"), reason="from torch 2.13 on")
 def test_value_expr():
-    """An index that is computed with; Inductor finds out again which indices those are."""
+    """Check an index that is computed with; Inductor finds out again which indices those are."""
     check(
         pointwise(lambda ops, _, indices: ops.value_expr(indices[1], torch.int64)), buffers_of(torch.int64, torch.int64)
     )
@@ -301,7 +301,10 @@ def test_index_expr_that_is_the_larger_of_two(dtype):
 
 @pytest.mark.parametrize("again, keeps", [(False, False), (True, True)])
 def test_a_value_that_is_extended_twice_has_no_rounding(again, keeps):
-    """Beside a number that is rounded to float32: a product in float32 that is extended may be that number again."""
+    """Check that a value extended twice has no rounding, beside a number that is rounded to float32.
+
+    An extended product in float32 may be that number again; then its rounding is kept.
+    """
     buffers = {"in0": torch.bfloat16, "in1": torch.float64, "out": torch.float64}
 
     def compute(ops, values, _):

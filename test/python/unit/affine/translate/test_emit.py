@@ -12,7 +12,7 @@ pytestmark = pytest.mark.usefixtures("graph")
 
 
 def shifted_load(ops, indices, other, flag=None):
-    """The row above, and `other` in the first row."""
+    """Return the row above, and `other` in the first row."""
     at = (indices[0] - 1) * COLUMNS + indices[1]
     inside = ops.ge(ops.index_expr(indices[0], torch.int64), ops.constant(1, torch.int64))
     mask = inside if flag is None else ops.and_(inside, flag)
@@ -41,7 +41,7 @@ def test_masked_by_other_conditions():
 
 
 def test_mask_of_a_narrow_index_is_refused():
-    """An int8 index wraps around, so its comparison says nothing of the iteration."""
+    """Check that a mask of an int8 index is refused: it wraps around, so it says nothing of the iteration."""
 
     def compute(ops, _, indices):
         index = ops.index_expr(indices[0] * 16, torch.int8)
@@ -52,9 +52,9 @@ def test_mask_of_a_narrow_index_is_refused():
 
 
 def test_masked_region_with_operations_of_another_dtype():
-    """The dtype of the result is that of the region's last operation, whatever it is made of.
+    """Check that a masked result has the dtype of the region's last operation, whatever its operands have.
 
-    For Triton what comes back is no region: all lanes compute, and choose.
+    Triton's lift returns no region: all lanes compute, and choose.
     """
 
     def compute(ops, _, indices):
@@ -89,7 +89,7 @@ def test_store_with_a_mode_is_refused():
 
 @pytest.mark.parametrize("size, reason", [(16, None), (15, Reason.side_effect)])
 def test_check_bounds(size, reason):
-    """A check that always holds is dropped, one that may fail is an effect."""
+    """Check that a bounds check that always holds is dropped, and one that may fail is an effect."""
 
     def compute(ops, values, indices):
         ops.check_bounds(indices[0], sympy.Integer(size), True, True)

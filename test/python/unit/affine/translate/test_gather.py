@@ -30,7 +30,7 @@ def buffers(table=torch.float32, ids=torch.int64):
 
 
 def gathered(place, check_size=True, wraps=True):
-    """A body that loads from a table at `place(position, indices)`, where a buffer of integers has the position."""
+    """Return a body that loads from a table at `place(position, indices)`; a buffer of integers has the position."""
 
     def compute(ops, _, indices):
         value = ops.load("ids", indices[0] * COLUMNS + indices[1])

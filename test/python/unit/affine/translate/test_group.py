@@ -26,7 +26,7 @@ pytestmark = pytest.mark.usefixtures("graph")
 
 
 def test_a_node_without_iteration_variables_gives_all_a_unit_loop():
-    """Bands are shared loop by loop, so every nest of the group needs the loop that one of them lacks."""
+    """Check that a node without iteration variables gives every nest of its group a unit loop, as bands share loops."""
 
     def rows(indices, _):
         ops = V.get_ops_handler()
@@ -48,7 +48,10 @@ def test_a_node_without_iteration_variables_gives_all_a_unit_loop():
 
 
 def test_a_remainder_by_a_symbol_hid_how_loops_step():
-    """Go over pairs as 8 of each block of 16 that another node has, whose rows are one loop."""
+    """Check that loops over pairs are cut into 8 for each block of 16 of another node, whose rows are one loop.
+
+    A remainder by a symbol hid how the loops step.
+    """
     count = sympy.Symbol("s0", integer=True, positive=True)
     rows, element = sympy.symbols("p0 p1", integer=True, nonnegative=True)
 
@@ -72,7 +75,10 @@ def test_a_remainder_by_a_symbol_hid_how_loops_step():
 
 
 def test_rows_were_blamed_for_the_divisions_of_sums_of_columns():
-    """Parts of all rows of a batch divide by its symbols, and no memref with rows and tokens has their elements."""
+    """Check that a division by symbols in sums of columns is blamed on the sums, not on the rows.
+
+    Parts of all rows of a batch divide by its symbols, and no memref with rows and tokens has their elements.
+    """
     count, tokens = (sympy.Symbol(name, integer=True, positive=True) for name in ("s0", "s1"))
     part = FloorDiv(count * tokens + 8, 9)
 

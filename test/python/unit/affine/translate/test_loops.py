@@ -42,7 +42,7 @@ def divided_loops(nodes):
 
 
 class TestSharedLoops:
-    """Of a row of 64 numbers in blocks of 16: the largest of each block, and one byte for each pair."""
+    """Test loops of a row of 64 numbers in blocks of 16: the largest of each block, and one byte for each pair."""
 
     blocks = NodeLoops(numbers(8, 4), numbers(16), 0, [set(), set()], [("x", numbers(64, 16, 1))])
 
@@ -50,17 +50,17 @@ class TestSharedLoops:
         return NodeLoops(numbers(8, 32), [], 1, list(cuts), [("x", numbers(*strides)) for strides in accesses])
 
     def test_steps_end_with_the_blocks_that_others_go_over(self):
-        """A block is 8 pairs; a row is 4 blocks."""
+        """Check that pairs are cut where blocks end: a block is 8 pairs, and a row is 4 blocks."""
         blocks, pairs = divided_loops([self.blocks, self.pairs((64, 2))])
         assert blocks == [[8], [4], [16]]
         assert pairs == [[8], [4, 8]]
 
     def test_steps_beside_smaller_ones_stay_whole(self):
-        """Its other loop goes over the elements between."""
+        """Check that steps beside smaller ones are not cut: the node's other loop goes over the elements between."""
         assert divided_loops([self.blocks, self.pairs((1, 2))])[1] == [[8], [32]]
 
     def test_steps_in_other_blocks_stay_whole(self):
-        """Blocks of 16 have no whole number of steps over three elements."""
+        """Check that steps over three elements are not cut by blocks of 16, which are no multiple of them."""
         assert divided_loops([self.blocks, self.pairs((96, 3))])[1] == [[8], [32]]
 
     def test_blocks_of_other_buffers_are_none(self):
@@ -68,11 +68,11 @@ class TestSharedLoops:
         assert divided_loops([self.blocks, other])[1] == [[8], [32]]
 
     def test_loops_are_cut_where_they_are_divided(self):
-        """There is no other node to take loops from."""
+        """Check that loops are cut where their own indices divide them, without another node."""
         assert divided_loops([self.pairs((32, 1), cuts=(set(), {4, 16}))]) == [[[8], [2, 4, 4]]]
 
     def test_loops_are_cut_where_sizes_divide_them(self):
-        """Repeated heads of s tokens: of another node's loops no affine expression would divide by s."""
+        """Check that a loop over repeated heads of s tokens is cut by s, which no affine expression divides by."""
         s = sympy.Symbol("s", integer=True, positive=True)
         heads = NodeLoops([32 * s], numbers(128), 0, [{s, 4 * s}], [("x", numbers(0, 1))])
         tokens = NodeLoops(
@@ -83,7 +83,7 @@ class TestSharedLoops:
             assert other == [[s], [32], [128]]
 
     def test_rows_that_are_cut_are_cut_in_all_nodes(self):
-        """Positions of 8 sequences of 512: halves of what is made of their rows would have another band."""
+        """Check that rows cut in one node are cut in all: 8 sequences of 512 positions must share one band."""
         rows = NodeLoops(numbers(4096), numbers(1024), 0, [{512}], [("pos", numbers(0, 1))])
         halves = NodeLoops(numbers(4096, 512), [], 1, [set(), set()], [("out", numbers(512, 1))])
         assert divided_loops([rows, halves]) == [[[8, 512], [1024]], [[8, 512], [512]]]
@@ -92,7 +92,8 @@ class TestSharedLoops:
         assert divided_loops([self.pairs((32, 1), cuts=(set(), {3}))]) == [[[8], [32]]]
 
     def test_loops_in_another_order_are_no_factors(self):
-        """Rows 32 k + j of a tile: 32 * 4 is the number of rows by chance, and a row is 4 * 4 blocks."""
+        """Check that loops in another order are no factors: of rows 32 k + j of a tile, 128 is 32 * 4 only by chance.
+        """
         rows = NodeLoops(
             numbers(128, 16),
             numbers(16),
@@ -107,7 +108,7 @@ class TestSharedLoops:
         assert divided_loops([rows, ordered])[0] == [[4, 32], [4, 4], [16]]
 
     def test_order_in_what_others_share_says_nothing(self):
-        """Tiles are copied in the order of memory, and read in another: of 4 blocks a row is 32 * 4 by chance."""
+        """Check that the order of a copy of tiles does not decide: 4 blocks of a row are 32 * 4 rows by chance."""
         t = Symbol("t", integer=True, positive=True)
         rows = NodeLoops([128 * t, sympy.Integer(4)], numbers(16), 0, [set(), set()], [("max", numbers(4, 1, 0))])
         accesses = [("max", numbers(512, 4, 128, 1)), ("tiles", numbers(512, 16, 4, 1))]
@@ -118,7 +119,7 @@ class TestSharedLoops:
         assert copied == [[t, 32, 4, 4]]
 
     def test_steps_beside_a_division_stay_whole(self):
-        """The loop that an index divides goes between the rows, though it has no stride."""
+        """Check that a loop is not cut beside one that an index divides: it goes between the rows, without a stride."""
         i, j = (Symbol(name, integer=True, nonnegative=True) for name in "ij")
         index = 16 * i + 4 * FloorDiv(j, 4) + ModularIndexing(j, 1, 4)
         copy = NodeLoops(numbers(64, 16), [], 1, [set(), {4}], [("x", numbers(16, 0))], [i, j], [("x", index)])
@@ -135,7 +136,7 @@ class TestSharedLoops:
 
 
 class TestSymbolicRows:
-    """Tokens of an image, `h*w` in one loop, beside loops over its rows, its columns and their channels."""
+    """Test tokens of an image, `h*w` in one loop, beside loops over its rows, its columns and their channels."""
 
     b, h, w, c = (Symbol(name, integer=True, positive=True) for name in "bhwc")
 
@@ -158,7 +159,7 @@ class TestSymbolicRows:
 
 
 class TestInterleaved:
-    """Even elements of a row of 128 are of another kind than odd ones; each kind is made from 64 that are stored."""
+    """Test a row of 128 whose even and odd elements are of two kinds, each made from 64 stored elements."""
 
     kinds = NodeLoops(numbers(8, 64), [], 0, [set(), set()], [("kind", numbers(64, 1))], stored={"kind"})
 
@@ -181,7 +182,7 @@ class TestInterleaved:
 
 
 class TestRepeated:
-    """Rows of 16 heads are reduced; of each head there are two copies in what is stored of them."""
+    """Test 16 reduced heads, with two copies of each in what is stored of them."""
 
     sums = NodeLoops(numbers(8, 16), numbers(64), 0, [set(), set()], [("sum", numbers(16, 1, 0))], stored={"sum"})
 
@@ -207,7 +208,7 @@ class TestCutInPlace:
     h, w, n = (Symbol(name, integer=True, positive=True) for name in ("h", "w", "n"))
 
     def test_pixels_of_a_channel_were_other_loops_than_rows_and_columns(self):
-        """Groups of channels beside all channels: no loops of one node are those of the other cut further."""
+        """Check that pixels of one loop are cut into rows and columns in place, beside groups of channels."""
         groups, rows = [[2], [8], [8], [self.h * self.w]], [[2], [64], [self.h], [self.w]]
         assert cut_in_place([groups, rows]) == [[[2], [8], [8], [self.h, self.w]], rows]
 
@@ -222,12 +223,13 @@ class TestCutInPlace:
         assert cut_in_place(nodes) == nodes
 
     def test_tokens_were_other_loops_than_the_pixels_of_planes(self):
-        """Channels are inside of tokens, and around pixels."""
+        """Check that tokens are cut into rows and columns of planes, with channels inside of one and around the other.
+        """
         tokens, planes = [[2], [self.h * self.w], [16]], [[2], [16], [self.h], [self.w]]
         assert cut_in_place([tokens, planes]) == [tokens, planes]
         assert cut_anywhere([tokens, planes]) == [[[2], [self.h, self.w], [16]], planes]
 
     def test_numbers_stay(self):
-        """The passes find those by themselves."""
+        """Check that loops whose extents are numbers are not cut: the passes find those by themselves."""
         nodes = [[[self.n], [sympy.Integer(64)]], [[self.n], *([extent] for extent in numbers(8, 8))]]
         assert cut_in_place(nodes) == nodes

@@ -32,7 +32,7 @@ class TestMultiples:
     @pytest.mark.parametrize("k", [16, 128, 4096])
     @pytest.mark.parametrize("padded", [False, True])
     def test_all_remainders_that_contradict_a_guard(self, k, padded):
-        """A view of rows as blocks of 128: one guard is about a division by so many."""
+        """Check that a size is found to be a multiple of k from a guard about rows in blocks of 128."""
         part = FloorDiv(self.s + k - 1, k) if padded else FloorDiv(self.s, k)
         found = self.find([part], [Eq(4096 * self.s, 4096 * k * part)])
         (t,) = found.parts
@@ -41,7 +41,7 @@ class TestMultiples:
 
     @pytest.mark.parametrize("multiple", [0, 1, 64, 2048])
     def test_no_guard_against_one_of_many_remainders(self, multiple):
-        """s == multiple + 128 * (s // 128) holds for a remainder other than 0, or for some number of 64ths."""
+        """Check that a guard against one remainder of many proves no multiple."""
         fact = Eq(self.s, multiple + 128 * FloorDiv(self.s, 128)) if multiple < 64 else Eq(Mod(self.s, 64), 0)
         found = self.find([FloorDiv(self.s, 128)], [fact])
         assert [k for _, k in found.parts.values()] == ([128] if multiple == 0 else [])
@@ -67,7 +67,7 @@ class TestMultiples:
         assert not found.parts and found.unproven == (Eq(Mod(self.s, 2), 0),)
 
     def test_division_of_a_part(self):
-        """A fourth of the row, in halves."""
+        """Check that a fourth of a row in halves makes the row a multiple of 8."""
         fourth = FloorDiv(self.s, 4)
         facts = [Eq(Mod(self.s, 4), 0), Eq(FloorDiv(fourth + 1, 2), fourth - FloorDiv(fourth + 1, 2))]
         found = self.find([fourth, FloorDiv(fourth + 1, 2)], facts)
@@ -82,7 +82,7 @@ class TestMultiples:
         assert found.restore(Ge(2 * t - v, 1)) == Ge(self.s - FloorDiv(self.u, 2), 1)
 
     def test_equal_sizes(self):
-        """u is half a row, v that and one more, w a row of which nothing is divided."""
+        """Check sizes that equal a part: u is half a row, v that and one more, w a row of which nothing is divided."""
         v, w = (Symbol(name, integer=True, positive=True) for name in ("v", "w"))
         facts = [Eq(Mod(self.s, 2), 0), Eq(FloorDiv(self.s + 1, 2), self.u), Eq(v, self.u + 1), Eq(w, 2 * v)]
         found = self.find([FloorDiv(self.s, 2)], facts)
@@ -91,7 +91,7 @@ class TestMultiples:
         assert found.rewrite(w) is w and found.rewrite(v) is v
 
     def test_a_quotient_that_is_a_number(self):
-        """Of an image in windows of 7 lines, guards say that its lines are whole windows, and how many each has."""
+        """Check a quotient that is a number: guards say that an image has whole windows, of 7 lines."""
         lines = FloorDiv(self.s, FloorDiv(self.s, 7))
         facts = [Eq(Mod(self.s, FloorDiv(self.s, 7)), 0), Eq(lines, 7)]
         found = self.find([FloorDiv(self.s, 7), lines], facts)
@@ -106,7 +106,7 @@ class TestMultiples:
 
 
 def test_a_square_divided_by_its_side_was_no_size():
-    """Inductor divides `s*s` rows of a square by `s`, and the loops had another extent than those of the square."""
+    """Check that a square divided by its side is the side: Inductor divides `s*s` rows by `s`."""
     side = sympy.Symbol("s7", integer=True, positive=True)
     assert Multiples().rewrite(FloorDiv(side * side, side)) == side
     halves = find_multiples([FloorDiv(side, 2)], [sympy.Eq(Mod(side, 2), 0)], lambda condition: False)

@@ -28,7 +28,7 @@ ROWS = NodeLoops(
 
 
 def reading(*offsets, stride=10, kernel=1):
-    """A node over 3 heads, 5 tokens and a row, which reads the sums of some heads in each iteration."""
+    """Return a node over 3 heads, 5 tokens and a row, which reads the sums of some heads in each iteration."""
     return NodeLoops(
         numbers(3, 5, 32),
         [],
@@ -64,13 +64,13 @@ def test_a_flattened_loop_is_cut_by_its_factors():
 
 
 def reading_own(*own, extent=6):
-    """A node over 5 tokens and heads, which reads all sums of its token, and those of its own head at `own`."""
+    """Return a node over 5 tokens and heads, which reads all sums of its token, and its own head's at `own`."""
     indices = [("sums", p + 5 * head) for head in range(6)] + [("sums", index) for index in own]
     return NodeLoops(numbers(5, extent), [], 1, indices=indices, variables=[p, q])
 
 
 def test_what_reads_the_results_and_its_own_one_is_unrolled_as_well():
-    """The gradient of a softmax over experts had the one of them that its iteration is for, and was not cut."""
+    """Check that a node that reads all results and its own one is cut, as the gradient of a softmax over experts."""
     rows, reader = cut(ROWS, reading_own(p + 5 * q), rows=([[6], [5], [32]], [[5], [6]]))
     assert rows == ([[6], [5], [32]], 0)
     assert reader == ([[5], [6]], 1)
@@ -100,7 +100,7 @@ def test_a_loop_over_results_that_has_factors_is_not_unrolled():
 
 @pytest.mark.parametrize("offsets", [(0,), (0, 5, 15), (0, 7), (0, q), tuple(range(0, 50, 5))], ids=str)
 def test_other_offsets_are_no_pieces(offsets):
-    """One alone, unequal steps, no whole number of heads or tokens, what varies, and too many."""
+    """Check that other offsets are no pieces: one alone, unequal steps, no whole heads, what varies, and too many."""
     assert cut(ROWS, reading(*offsets)) is None
 
 
@@ -108,7 +108,7 @@ t = sympy.Symbol("t", integer=True, positive=True)
 
 
 def cut_of_tokens(*offsets, tokens=t):
-    """Rows of 6 heads and as many tokens as a symbol says, and what reads the sums of some heads of 3."""
+    """Return the loops of 6 heads with a symbolic number of tokens, and of a reader of the sums of some of 3 heads."""
     strides = [("x", [32 * tokens, *numbers(32, 1)]), ("sums", [tokens, *numbers(1, 0)])]
     rows = replace(ROWS, iteration=[sympy.Integer(6), tokens], strides=strides)
     factors = [[[sympy.Integer(6)], [tokens], numbers(32)], [numbers(3), [tokens], numbers(32)]]
@@ -121,13 +121,13 @@ def cut_of_tokens(*offsets, tokens=t):
     ids=str,
 )
 def test_results_that_are_a_symbolic_number_of_tokens_apart_are_pieces(offsets, heads, unrolled):
-    """Heads that are stored one after the other stayed apart where the number of tokens was a symbol."""
+    """Check that results a symbolic number of tokens apart are pieces, as of heads stored one after the other."""
     assert cut_of_tokens(*offsets)[0] == ([heads, [t], [32]], unrolled)
 
 
 @pytest.mark.parametrize("offsets", [(0, t, 3 * t), (0, 1, t), (0, t + 1), (0, t * q)], ids=str)
 def test_other_symbolic_offsets_are_no_pieces(offsets):
-    """Unequal steps, several sizes, no whole number of tokens, and what varies."""
+    """Check that other symbolic offsets are no pieces: unequal steps, several sizes, no whole tokens, what varies."""
     assert cut_of_tokens(*offsets) is None
 
 
@@ -157,7 +157,7 @@ def test_nodes_of_one_kernel_are_cut_alike():
 
 @pytest.mark.parametrize("inside", [[], [32], [8, 4]], ids=str)
 def test_nodes_of_one_kernel_may_differ_inside_of_what_is_cut(inside):
-    """A kernel that stored a scale of each block beside what it reduced was not cut, as its loops are fewer."""
+    """Check that nodes of one kernel may differ inside of what is cut, as where it also stores scales of blocks."""
     stored = replace(ROWS, iteration=numbers(6, 5, *inside), reduction=[], stored={"scales"}, strides=[])
     rows = [[numbers(6), numbers(5), numbers(32)], [numbers(6), numbers(5), *([n] for n in numbers(*inside))]]
     found = loops_in_pieces([ROWS, stored, reading(0, 5)], [*rows, [[3], [5], [32]]])
@@ -165,7 +165,7 @@ def test_nodes_of_one_kernel_may_differ_inside_of_what_is_cut(inside):
 
 
 class Sum:
-    """A body that reduces a row of 8 elements under a guard, and stores the sum."""
+    """Reduce a row of 8 elements under a guard, and store the sum."""
 
     def __call__(self, rows, columns):
         ops = V.get_ops_handler()
@@ -177,7 +177,10 @@ class Sum:
 
 
 def test_an_unrolled_loop_is_emitted_once_for_each_number(graph):
-    """Its variable is a number in subscripts and in guards; what does not depend on it is loaded in each copy."""
+    """Check that an unrolled loop is emitted once for each number, with that number in subscripts and guards.
+
+    What does not depend on it is loaded in each copy.
+    """
     source = NodeSource("op0", Sum(), (numbers(4), numbers(8)), 0, loops=[numbers(2, 2), numbers(8)], unrolled=1)
     (trace,) = trace_group([source])
     assert trace.unrolled == (iteration_variable(1), 2)

@@ -97,7 +97,7 @@ def symmetric(x):
 @pytest.mark.parametrize("dynamic", [False, True])
 @pytest.mark.parametrize("function", [causal, causal_in_floats, symmetric])
 def test_distances_of_tokens_kept_the_kernels_apart(function, dynamic):
-    """Biases of attention: the softmax and what follows it refused `Max(0, i - j)` as an index that is not affine."""
+    """Check that biases by the distance of tokens fuse: `Max(0, i - j)` was refused as an index that is not affine."""
     x = torch.randn(3, 12, 12, generator=torch.Generator().manual_seed(0))
     with bridge.config.patch(strict=True):
         result, codes = run_emitted(function, [x], bridge_backend, dynamic=dynamic)
@@ -122,14 +122,14 @@ def test_distances_of_tokens_kept_the_kernels_apart(function, dynamic):
     ids=str,
 )
 def test_an_extreme_that_the_ranges_decide_is_one_of_its_two(expr, wanted):
-    """Windows that do not overlap: each element's own is the only one."""
+    """Check that an extreme that the ranges decide is replaced, as for windows that do not overlap."""
     zero = sympy.Integer(0)
     ranges = {i: (zero, sympy.Integer(127)), j: (zero, sympy.Integer(9))}
     assert without_decided(expr, ranges, lambda condition: condition is sympy.true) == wanted
 
 
 def test_the_gradient_of_averages_of_windows_is_fused():
-    """Its index, `min(i, min(4, i + 1) - 1)`, was refused: what it computes was stored for the kernels around."""
+    """Check that the gradient of averages of windows fuses: its index, `min(i, min(4, i + 1) - 1)`, was refused."""
 
     def gradient(given, x):
         return torch.ops.aten.avg_pool2d_backward(given, x, [2, 2], [2, 2], [0, 0], False, True, None)

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.usefixtures("graph")
 
 
 def reduction(kind, dtype, source, outputs=1):
-    """A body that reduces the rows of in0 (three operands for welford_combine) to `out`."""
+    """Return a body that reduces the rows of in0 (three operands for welford_combine) to `out`."""
 
     def body(indices, reduce_indices):
         ops = V.get_ops_handler()

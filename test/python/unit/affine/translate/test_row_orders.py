@@ -30,7 +30,10 @@ QUERIES = node(S, 32, 128, stored="q")
 
 
 def test_copies_of_keys_go_over_tokens_first():
-    """Inductor has one loop over the heads, their copies and the tokens; a remainder by 64 cuts no row."""
+    """Check that copies of keys go over tokens first; Inductor has heads, copies and tokens in one loop.
+
+    A remainder by 64 cuts no row.
+    """
     keys = node(32 * S, 128, cuts=[{S, 4 * S}, {64}], stored="k")
     choice = [factors([S], [32], [128]), factors([8, 4, S], [2, 64])]
     assert of([QUERIES, keys], choice) == [
@@ -49,7 +52,7 @@ def test_loops_of_their_own_are_put_in_order_as_well():
 
 
 def test_what_is_reduced_is_no_row():
-    """The sums go over the same numbers as the tokens, and each of theirs is of all tokens."""
+    """Check that a reduced loop is no row, though the sums go over as many numbers as the tokens."""
     sums = node(S, reduction=[32], stored="r")
     keys = node(8, 4, S, stored="k")
     assert of([sums, keys], [factors([S], [32]), factors([8], [4], [S])]) is None

@@ -21,7 +21,7 @@ def node(iteration, reduction, stored, **indices):
 
 
 def along_rows(length, rows=64):
-    """Of rows of 96 numbers: the largest of each block, and the numbers by it."""
+    """Return nodes of rows of 96 numbers: the largest of each block, and the numbers by it."""
     blocks = 96 // length
     element, block = 96 * P0 + length * P1 + P2, blocks * P0 + P1
     return [
@@ -31,7 +31,7 @@ def along_rows(length, rows=64):
 
 
 def along_columns(length, rows=64):
-    """The same along its columns, the numbers transposed."""
+    """Return the same along the columns, with the numbers transposed."""
     element, block = 96 * length * P0 + P1 + 96 * P2, 96 * P0 + P1
     return [
         node([rows / sympy.Integer(length), 96], [length], "c", x=element, c=block),
@@ -44,7 +44,7 @@ N = sympy.Symbol("n", integer=True, positive=True)
 
 
 def known(condition):
-    """It is 1 or more: a polynomial of it is nonnegative if one of `n - 1` has nonnegative coefficients."""
+    """Return True if a condition holds for n >= 1: a polynomial of n - 1 has nonnegative coefficients."""
     if condition in (sympy.true, sympy.false):
         return bool(condition)
     return all(c >= 0 for c in sympy.expand(condition.lhs.subs(N, N + 1)).as_coefficients_dict().values())
@@ -59,7 +59,7 @@ def loops(nodes):
 
 
 def test_rows_or_columns_of_a_block_and_then_what_is_reduced():
-    """Blocks are 2 x 3; the loop after these is over rows where rows are reduced, and over columns else."""
+    """Check that loops are rows or columns of 2 x 3 blocks, and then rows where rows are reduced, or columns."""
     assert loops([*along_rows(32), *along_columns(32)]) == [
         ([[2, 32], [3], [32]], [0, 2, 1]),
         ([[2, 32], [3], [32]], [0, 2, 1, 3]),
@@ -69,7 +69,7 @@ def test_rows_or_columns_of_a_block_and_then_what_is_reduced():
 
 
 def test_blocks_are_square():
-    """Of 32 x 32; along rows, each has two segments of 16."""
+    """Check that blocks are square (32 x 32); along rows, each has two segments of 16."""
     rows, by_rows, columns, by_columns = loops([*along_rows(16), *along_columns(32)])
     assert rows == ([[2, 2, 16], [3, 2], [16]], [0, 3, 1, 2, 4])
     assert by_rows == ([[2, 2, 16], [3, 2], [16]], [0, 3, 1, 2, 4, 5])
@@ -85,7 +85,7 @@ def test_a_number_of_rows_that_is_a_symbol():
 
 
 def test_a_copy_with_columns_of_symbolic_length():
-    """What reads it goes over as many, one after the other or as one loop, and is cut where their blocks end."""
+    """Check a copy with columns of symbolic length: its readers, in two loops or one, are cut where blocks end."""
     nodes = [*along_rows(32, 32 * N), *along_columns(32, 32 * N)]
     reader = node([96, 32 * N], [], "w", z=32 * N * P0 + ModularIndexing(P1, 1, 32 * N), w=32 * N * P0 + P1)
     flat = node([96 * 32 * N], [], "v", z=P0, v=96 * ModularIndexing(P0, 1, 32 * N) + FloorDiv(P0, 32 * N))
@@ -95,14 +95,14 @@ def test_a_copy_with_columns_of_symbolic_length():
 
 
 def test_one_loop_over_rows_of_symbolic_number():
-    """It stores columns after columns: its index multiplies a remainder by their length."""
+    """Check one loop over a symbolic number of rows that stores columns: its index multiplies a remainder."""
     transposed = 32 * N * ModularIndexing(P0, 1, 96) + FloorDiv(P0, 96)
     flat = node([32 * N * 96], [], "w", x=P0, c=96 * FloorDiv(P0, 96 * 32) + ModularIndexing(P0, 1, 96), w=transposed)
     assert loops([*along_rows(32, 32 * N), *along_columns(32, 32 * N), flat])[-1] == ([[N, 32, 3, 32]], [0, 2, 3, 1])
 
 
 def test_one_loop_over_all_elements():
-    """Its index says by divisions which is whose: it is the product of two."""
+    """Check one loop over all elements, whose index tells rows and columns by divisions."""
     whole = ModularIndexing(P0, 1, 96)
     flat = node([64 * 96], [], "w", x=P0, c=96 * FloorDiv(P0, 96 * 32) + whole, w=P0)
     assert loops([*along_rows(32), *along_columns(32), flat])[-1] == ([[2, 32, 3, 32]], [0, 2, 3, 1])
@@ -124,6 +124,6 @@ def test_nothing_is_changed_where_a_node_is_over_something_else():
 
 
 def test_nothing_is_changed_where_a_block_is_too_large():
-    """Blocks of 1024 x 1024 fit in no registers."""
+    """Check that blocks of 1024 x 1024, which fit in no registers, change nothing."""
     assert loops([*along_rows(32, 2048), *along_columns(128, 2048)]) is not None
     assert loops([*along_rows(32, 2048), *along_columns(1024, 2048)]) is None

@@ -21,7 +21,7 @@ ROWS, COLUMNS = sympy.Integer(16), sympy.Integer(48)
 
 
 def trace(compute, iteration=(ROWS,), reduction=(), factors=None):
-    """The trace of a body that stores what `compute(ops, indices)` gives."""
+    """Return the trace of a body that stores what `compute(ops, indices)` gives."""
 
     def body(*indices):
         ops = V.get_ops_handler()
@@ -85,13 +85,13 @@ def test_a_masked_block_narrows_the_ranges_in_it_only():
     ids=str,
 )
 def test_a_guard_of_multiples_narrows_the_ranges(guard, first, last):
-    """Windows of a pooling that moves by 2, of which the first begins in the padding; blocks of pairs."""
+    """Check guards of multiples, as of a pooling that moves by 2 from the padding, and of blocks of pairs."""
     nest = NestTrace("op0", [(i, ROWS), (j, sympy.Integer(4))], [])
     assert guarded_ranges(nest, (guard,))[i] == (first, last)
 
 
 def test_a_guard_of_a_remainder_narrows_the_ranges():
-    """Of 8 pairs it is the second of each that has an even number before it, and the division has no rest."""
+    """Check that a guard of a remainder selects the second of each pair, so that the division has no rest."""
 
     def compute(ops, at):
         remainder = ops.index_expr(ModularIndexing(at[0][0] - 1, 1, 2), torch.int64)
@@ -104,7 +104,7 @@ def test_a_guard_of_a_remainder_narrows_the_ranges():
 
 
 def test_a_symbolic_number_of_pairs_hid_the_remainder():
-    """Lines behind the first: `2*i + j >= 1` says of `j` what depends on how many `i` there are."""
+    """Check that a guard narrows the range of `j` where the number of pairs `i` is symbolic: `2*i + j >= 1`."""
     pairs = sympy.Symbol("t", integer=True, positive=True)
     nest = NestTrace("op0", [(i, pairs), (j, sympy.Integer(2))], [])
     remainder = ModularIndexing(2 * i + j - 1, 1, 2)
@@ -160,7 +160,7 @@ def test_an_extreme_and_its_index_are_two_reductions_of_which_what_is_used_stays
 
 
 def test_an_extreme_without_its_index_is_a_plain_one():
-    """Its value may bring an index, which decides nothing."""
+    """Check that an extreme without its index is a plain one: its value may have an index, which decides nothing."""
 
     def extreme(ops, indices):
         value = ops.load("in", indices[1][0])
@@ -184,7 +184,7 @@ def smallest_and_halves(x):
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("function", [largest_and_halves, smallest_and_halves])
 def test_extremes_along_a_dimension_are_fused(function):
-    """From torch 2.15 on they have reductions of their own, and every group with one was left alone."""
+    """Check that extremes along a dimension fuse: torch 2.15 has own reductions for them, which were refused."""
     torch.manual_seed(0)
     x = torch.randn(5, 1024)
     x[0, 3] = float("nan")
