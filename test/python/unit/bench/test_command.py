@@ -22,7 +22,7 @@ from bridge.reports import Report
 
 
 def test_subcommand(capsys):
-    """As `bridge.cli` finds it: a module of `bridge.commands`."""
+    """Check the subcommand as `bridge.cli` finds it: a module of `bridge.commands`."""
     from bridge.commands import bench
 
     parser = argparse.ArgumentParser(prog=bench.NAME)
@@ -33,7 +33,7 @@ def test_subcommand(capsys):
 
 @pytest.mark.parametrize("given", [["bench", "--only", "bench"], ["--only", "bench"]])
 def test_results_name_their_command_once(given):
-    """`bridge bench` finds its name among its arguments, a script in its place does not."""
+    """Check that results name their command once: `bridge bench` has its name among its arguments, a script has not."""
     assert command._command(given) == "bridge bench --only bench"
 
 
@@ -44,7 +44,7 @@ def test_needs_a_gpu(capsys, monkeypatch):
 
 
 class _Graph:
-    """What stands for a CUDA graph: the call itself."""
+    """Stand for a CUDA graph: replaying it is the call itself."""
 
     def __init__(self, call):
         self.replay = call
@@ -56,13 +56,13 @@ def _small_case(architecture, module, mode, batch, sizes):
 
 @pytest.fixture
 def no_compiler(monkeypatch):
-    """For tests of what is said of a run: nothing is compiled."""
+    """Disable compilation, for tests of what is said of a run."""
     monkeypatch.setattr(torch, "compile", lambda call, **options: call)
 
 
 @pytest.fixture
 def no_gpu(monkeypatch, compiler):
-    """A machine whose GPU is the CPU, whose models are small, and whose compilers only trace."""
+    """Set up a machine whose GPU is the CPU, whose models are small, and whose compilers only trace."""
     clock = iter(range(10**6))
 
     def build(architecture, dtype, device, small=False):
@@ -150,7 +150,7 @@ def test_conditions_are_those_of_the_command_line(no_gpu, monkeypatch, words):
 
 @pytest.mark.in_turn(2)
 def test_decoding_may_be_repeated(no_gpu, tmp_path):
-    """Each step writes the cache at the next position; a run rewinds it often enough for the cache to suffice."""
+    """Check that decoding may be repeated: each step fills the cache further, and a run rewinds it in time."""
     pytest.importorskip("transformers")
     words = ["--only", "gemma3", "--modes", "decode", "--batches", "2", "--out", str(tmp_path)]
     assert command.main(words) == 0

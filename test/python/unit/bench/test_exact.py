@@ -10,7 +10,7 @@ WEIGHT = torch.full((4,), 0.1)
 
 
 def test_every_operation_is_in_float64():
-    """Also on what is no argument, and where the function asks for another dtype."""
+    """Check that every operation is in float64, also on captured tensors, and where another dtype is asked for."""
 
     def function(x):
         half = (x.to(torch.bfloat16) * WEIGHT).float()

@@ -12,7 +12,7 @@ from bridge.bench import gpu_measurements
 
 
 def tuned_kernel(folder, name, body, launcher):
-    """What torch's runtime has for a kernel that was called."""
+    """Return what torch's runtime holds for a kernel that was called."""
     path = folder / f"{name}.py"
     path.write_text(f"def {name}(x):\n    {body}\n")
     kernel = object.__new__(CachingAutotuner)
@@ -21,7 +21,7 @@ def tuned_kernel(folder, name, body, launcher):
 
 
 def test_a_kernel_of_both_has_one_configuration(monkeypatch, tmp_path):
-    """Whatever number it has in its name; what only one of them has keeps its own."""
+    """Check that a kernel of both compilers gets one configuration, whatever its name's number; others keep theirs."""
 
     def loaded(*kernels):
         modules = [SimpleNamespace(kernel=kernel, other=0) for kernel in kernels]
@@ -35,7 +35,7 @@ def test_a_kernel_of_both_has_one_configuration(monkeypatch, tmp_path):
 
 
 def test_replays_alternate(monkeypatch):
-    """Nobody is always the last; what is reported is a median, for one call, after the warm-up."""
+    """Check that replays alternate, so that none is always last, and that medians of one call are reported."""
     order = []
 
     def event_times(replay, count):

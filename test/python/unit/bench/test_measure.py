@@ -15,7 +15,7 @@ from bridge.reports import Report
 
 
 def compiled(name="", **values):
-    """What is known of a case that one compiler has compiled."""
+    """Return what is known of a case that one compiler has compiled."""
     values = {"seconds": [3.0, 1.0, 2.0], "error": 0.0, "launches": [], "shared_kernels": 0, "peak_bytes": 0, **values}
     return measure._Compiled(graph=SimpleNamespace(replay=name), kept=None, **{"report": Report(), **values})
 
@@ -88,7 +88,7 @@ def test_slow_cases_have_fewer_rounds(monkeypatch):
 
 @pytest.mark.parametrize(("device", "waits"), [("cpu", 0), ("cuda", 1)])
 def test_only_kernels_of_gpus_wait_for_the_processes_that_compile_them(monkeypatch, device, waits):
-    """On a busy machine they take minutes, and nothing of a CPU needs them."""
+    """Check that only GPU kernels wait for the compile processes: on a busy machine these take minutes."""
     asked: list = []
     monkeypatch.setattr(torch, "randn", lambda *_, device: None)
     monkeypatch.setattr(torch, "compile", lambda *_, backend: lambda x: None)

@@ -44,7 +44,7 @@ def test_a_model_of_transformers_has_two_layers_of_its_default_configuration():
 
 @pytest.mark.parametrize("stem", ["Dinov2", "PvtV2", "Siglip"])
 def test_images_of_transformers_have_the_size_of_the_configuration(stem):
-    """One says it with one number, one with two, and one of its part for images."""
+    """Check that images have the configuration's size, which is one number, two, or one of its image part."""
     pytest.importorskip("transformers")
     architecture = named(f"transformers/{stem}:ForImageClassification")
     case = make_case(architecture, architecture.outline(torch.bfloat16), "vision", sizes=SMALL)

@@ -11,7 +11,7 @@ from bridge.support import recorder
 
 
 def test_both_compilers_are_counted(compiler):
-    """The README's function: a row of 1024 read twice by Inductor's two kernels, once by Bridge's."""
+    """Check kernels and bytes of both compilers: Inductor reads a row of 1024 twice in two kernels, Bridge once."""
     before, (x,) = recorder.recorder(), example_inputs()
     found = {}
     for name, backend in (("inductor", None), ("bridge", bridge)):

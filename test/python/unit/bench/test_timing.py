@@ -127,7 +127,7 @@ def test_a_machine_times_what_it_has(monkeypatch, there, target, known):
 
 
 def test_a_function_is_run_before_anything_is_prepared(monkeypatch):
-    """What is wrong with it is said at once."""
+    """Check that a function is run before anything is prepared, so that its error is reported at once."""
     told: list = []
     monkeypatch.setattr(timing, "measure", lambda *_, **__: told.append("measured"))
     plan = timing.plan_for("cpu", prepare=lambda: told.append("prepared"))

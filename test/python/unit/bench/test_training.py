@@ -12,7 +12,7 @@ from bridge.bench.zoo import Architecture
 
 
 class Scaled(nn.Module):
-    """One weight in each of two rows, and one that no result depends on."""
+    """Hold one weight for each of two columns, and one that no result depends on."""
 
     def __init__(self):
         super().__init__()

@@ -11,7 +11,7 @@ from bridge.bench.zoo import ZOO, Architecture, selected
 
 
 class Scaled(nn.Module):
-    """A model with a last layer of zeros."""
+    """Stand for a model whose last layer is zeros."""
 
     def __init__(self, width: int, classes: int):
         super().__init__()

@@ -157,7 +157,7 @@ def test_a_module_of_a_package_imports_relatively(package):
 
 
 def test_a_module_without_relative_imports_needs_no_package(package):
-    """Its package may ask for what is not there, or have a name that is another's by now."""
+    """Check that a module without relative imports is loaded alone: its package may fail, or have another's name."""
     (package / "__init__.py").write_text("import what_is_not_there\n")
     (package / "model.py").write_text("def f(x): return x\n")
     assert load(f"{package / 'model.py'}:f", "2").function.__module__ == "model"

@@ -12,7 +12,7 @@ from bridge.commands._progress import Progress
 
 
 class Terminal(io.StringIO):
-    """Says that it is one."""
+    """Stand for a stream that is a terminal."""
 
     def isatty(self):
         return True
@@ -44,7 +44,7 @@ def test_nothing_else_does():
 
 
 def test_a_log_has_a_line_for_each_step_that_lasts():
-    """Beside other work `bridge time` took minutes, and its log said nothing."""
+    """Check that a log has a line for each step that lasts: beside other work `bridge time` took minutes silently."""
     stream = io.StringIO()
     with Progress(stream, lines=True) as progress:
         for step in ("compiling", "measuring"):

@@ -72,7 +72,7 @@ def test_a_forked_child_may_end(script):
 
 
 def test_a_thread_that_ends_the_process_ends_it_red(monkeypatch, capsys):
-    """An exception would end the thread alone."""
+    """Check that a thread that ends the process ends it with status 2: an exception would end only the thread."""
     ended: list[int] = []
     monkeypatch.setattr(_user_code, "_end_process", ended.append)
 

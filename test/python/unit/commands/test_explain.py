@@ -18,7 +18,7 @@ from bridge.diagnostics import explaining
 
 
 class Explanation:
-    """Two kernels."""
+    """Stand for an explanation with two kernels."""
 
     name, graphs, kernels_after = "gated", 1, 2
     faults: ClassVar[list[tuple[str, str]]] = []
@@ -36,7 +36,7 @@ class Explanation:
 
 @pytest.fixture
 def given(monkeypatch):
-    """The keywords that the compilation is asked with."""
+    """Return the keywords that the compilation is asked with."""
     given = SimpleNamespace()
     monkeypatch.setattr(explaining, "explain", lambda f, *a, **k: given.__dict__.update(f=f, **k) or Explanation())
     return given
@@ -64,7 +64,7 @@ def test_more_kernels_than_expected_are_a_failure(given, limit, status, capsys):
 
 
 def test_a_fault_is_a_failure(given, monkeypatch, capsys):
-    """A pipeline that MLIR cannot read ended with status 0."""
+    """Check that a fault makes the command fail: a pipeline that MLIR cannot read ended with status 0."""
     monkeypatch.setattr(Explanation, "faults", [("pass_failed", "no such pass")])
     assert run("--expect-kernels", "9") == 1
     assert capsys.readouterr().err == "bridge: [pass_failed] no such pass\n"
@@ -99,7 +99,7 @@ def test_what_is_not_there_cannot_be_measured(given, monkeypatch):
 
 
 class TestScripts:
-    """A script of which nothing is compiled: what ends it decides."""
+    """Test scripts in which nothing is compiled: how they end decides the status."""
 
     @pytest.fixture
     def script(self, tmp_path, monkeypatch):

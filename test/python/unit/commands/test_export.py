@@ -15,7 +15,7 @@ MODULE = "module {\n}\n"
 
 @pytest.fixture
 def given(monkeypatch):
-    """The keywords that the compilation is asked with."""
+    """Return the keywords that the compilation is asked with."""
     given: dict = {}
 
     def record(function, *arguments, **keywords):

@@ -22,7 +22,7 @@ from bridge.scheduling import hook
 
 @dataclass
 class Timing:
-    """What a measurement gives here: what was asked for."""
+    """Stand for a measurement whose result is what was asked for."""
 
     name: str
     device: str
@@ -37,7 +37,7 @@ class Timing:
 
 @pytest.fixture
 def given(monkeypatch):
-    """What is measured, with what plan."""
+    """Record what is measured, with what plan."""
     given: list = []
 
     def time_function(function, arguments, name, device, plan, backward=False):
@@ -96,7 +96,7 @@ def test_the_graphs_of_a_script_are_measured(given, capsys, tmp_path, compiler):
 
 
 def test_the_graphs_of_a_script_share_the_seconds(given, tmp_path, compiler, monkeypatch):
-    """Thirty graphs of half a minute each had no end."""
+    """Check that the graphs of a script share the seconds: thirty graphs had half a minute each."""
     told: list = []
     monkeypatch.setattr(time.Progress, "__call__", lambda self, *state: told.append(state))
     script = tmp_path / "script.py"
@@ -115,7 +115,10 @@ def test_a_script_without_a_graph_is_an_error(given, tmp_path, text, error):
 
 
 def test_the_compilers_are_started_once_and_when_the_function_has_run(given):
-    """A wrong name, or a wrong shape, was said after half a minute."""
+    """Check that the compilers are started once, after the function has run.
+
+    A wrong name, or a wrong shape, was reported after half a minute.
+    """
     with pytest.raises(ValueError, match="has no function"):
         run(f"{explained.__file__}:nosuch")
     assert given == []
@@ -127,7 +130,10 @@ def test_the_compilers_are_started_once_and_when_the_function_has_run(given):
 
 
 def test_on_a_cpu_no_process_is_started_that_compiles_for_gpus(given, monkeypatch):
-    """The end of the process waited for them, for minutes on a busy machine."""
+    """Check that on a CPU no process is started that compiles for GPUs.
+
+    The end of the process waited for them, for minutes on a busy machine.
+    """
     monkeypatch.delenv("TORCH_WARM_POOL", raising=False)
     started: list = []
     monkeypatch.setattr(async_compile.AsyncCompile, "warm_pool", lambda: started.append(1))
@@ -160,7 +166,7 @@ def test_an_internal_error_is_a_failure(given, capsys):
 
 
 def test_a_fault_is_a_failure(given, capsys, monkeypatch):
-    """Inductor was compared with itself where a pass had failed, and the command succeeded."""
+    """Check that a fault makes the command fail: after a failed pass, Inductor was compared with itself."""
     monkeypatch.setattr(Timing, "faults", ["pass_failed"])
     assert run(f"{explained.__file__}:gated") == 1
     assert "bridge: [pass_failed] A pass" in capsys.readouterr().err

@@ -34,7 +34,7 @@ POINTS = {"points": [{"shape_hash": "0", "models": {}, "inputs": [[[8, 4096], "f
 
 @pytest.fixture
 def corpus(tmp_path, monkeypatch) -> Corpus:
-    """Two patterns: one that Bridge fuses, and one that no compiler takes."""
+    """Return a corpus of two patterns: one that Bridge fuses, and one that no compiler accepts."""
     for name, source in {"norm_1": NORM, "bad_2": NORM.replace("x.pow(2)", "x.unknown()")}.items():
         folder = tmp_path / "repros" / "canonical" / name
         folder.mkdir(parents=True)

@@ -17,7 +17,7 @@ from bridge.reports import Report
 
 @pytest.fixture
 def stub_gpu(monkeypatch):
-    """A machine whose CUDA graphs run on the CPU."""
+    """Set up a machine whose CUDA graphs run on the CPU."""
 
     def captured(call):
         return SimpleNamespace(replay=call), None

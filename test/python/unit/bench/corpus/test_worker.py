@@ -14,7 +14,7 @@ from bridge.bench.corpus import compiled, measured, worker
 
 @pytest.fixture
 def output():
-    """Gives the file descriptor 1 back, which a worker redirects."""
+    """Restore the file descriptor 1, which a worker redirects."""
     kept = os.dup(1)
     yield
     os.dup2(kept, 1)
