@@ -21,7 +21,7 @@ NATIVE = Path(bridge.__file__).parent / "_native"
 
 @pytest.fixture
 def dumped(compiler, tmp_path):
-    """Compiles `rows` with a dump and options and returns the folder of its only group."""
+    """Return a function that compiles `rows` with a dump and options and returns the folder of its only group."""
 
     def compile_and_run(folder=tmp_path / "dump", **options):
         compiled = torch.compile(rows, backend="bridge", options={"dump_dir": str(folder), **options})
@@ -32,7 +32,7 @@ def dumped(compiler, tmp_path):
 
 
 def replay(folder: Path, *arguments: str) -> subprocess.CompletedProcess:
-    """Runs replay.sh with the bridge-opt and the LLVM that belong to this Python."""
+    """Run replay.sh with the bridge-opt and the LLVM that belong to this Python."""
     libraries = [Path(sysconfig.get_path("platlib")) / "llvm" / "lib", os.environ.get("LD_LIBRARY_PATH", "")]
     path = f"{NATIVE / 'bin'}{os.pathsep}{os.environ['PATH']}"
     environment = {**os.environ, "PATH": path, "LD_LIBRARY_PATH": os.pathsep.join(map(str, libraries))}

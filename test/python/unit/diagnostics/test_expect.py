@@ -18,7 +18,7 @@ GPU = {"backend_target": "cuda:sm_90"}
 
 
 def shared(x, y):
-    """One launch for both is legal; beside a large reduction Bridge judges that it does not pay."""
+    """Compute what one launch may legally share; beside a large reduction Bridge judges that it does not pay."""
     return F.layer_norm(x, x.shape[-1:]), y * 2 + x[:1, :1]
 
 

@@ -96,7 +96,10 @@ class TestRefused:
             assert {first.node, second.node} <= {s.name for s in group.statements}
 
     def test_a_collision_names_rows_as_the_statements_have_them(self):
-        """The passes give the sums of 64 rows the loops over (8, 8) of the reader of the columns."""
+        """Check that a collision names rows as the statements have them.
+
+        The passes give the sums of 64 rows the loops over (8, 8) of the reader of the columns.
+        """
         (group,) = explain(two_orders, *example_inputs()).groups
         assert [space(s) for s in group.statements] == ["[64] reduces [1024]", "[8, 8, 1024]"]
         (refusal,) = [r for r in group.refusals if r.accesses]
@@ -164,7 +167,7 @@ class TestRefused:
 
 
 def group_stage(explanation) -> str:
-    """The loops as they were when bands were merged."""
+    """Return the loops as they were when bands were merged."""
     stages = explanation.groups[0].stages
     before = [text for name, text in stages.items() if name.endswith(".mlir")]
     return next(text for name, text in reversed(stages.items()) if name == "fused.mlir") or before[-1]
@@ -210,7 +213,10 @@ def scaled(x, weight):
 
 @pytest.mark.parametrize("backend", ["inductor", "bridge"])
 def test_a_backward_for_a_gpu_was_left_out(backend, compiler):
-    """What runs is eager mode, which compiles no backward of Inductor's; it counts where the program runs it."""
+    """Check that a backward is compiled for the GPU too, and counts where the program runs it.
+
+    What runs is eager mode, for which Inductor would compile no backward.
+    """
     x, weight = torch.randn(64, 128, requires_grad=True), torch.ones(128, requires_grad=True)
     with torch.enable_grad(), compiling("cuda:sm_90", {}) as recording:
         loss = torch.compile(scaled, backend=backend)(x, weight).sum()
@@ -235,7 +241,7 @@ def test_groups_of_several_reports_have_names_of_their_own():
 
 
 def test_decisions_have_no_places_of_the_machine():
-    """Leave them to what was refused on the way, which has the user's lines."""
+    """Check that decisions have no `loc(...)`; what was refused on the way has the user's lines."""
 
     def of_halves(x):
         first, second = x.chunk(2, -1)
@@ -248,7 +254,10 @@ def test_decisions_have_no_places_of_the_machine():
 
 
 def test_a_function_is_explained_with_its_backward():
-    """Kernels of both graphs; without inputs that want a gradient, all of them do."""
+    """Check that a function is explained with its backward: kernels of both graphs.
+
+    If no input wants a gradient, all are made to.
+    """
     inputs = torch.zeros(4096, 2048, dtype=torch.bfloat16)
     assert explain(gated, inputs).graphs == 1
     both = explain(gated, inputs, backward=True)

@@ -29,7 +29,7 @@ def kernel(node: str, *buffers: str, launch: str = "") -> KernelReport:
 
 
 def merged(name: str, megabytes: int) -> GroupReport:
-    """Two kernels that became one, which saves so many megabytes."""
+    """Return two kernels that became one, which saves so many megabytes."""
     before, after = [kernel("op0", "a", "b"), kernel("op1", "b", "c")], [kernel("op0", "a", "c")]
     figures = {"bytes_before": (2 + megabytes) * MB, "bytes_after": 2 * MB, "done": Done(2, 1)}
     return GroupReport(name, ["op0", "op1"], 2, 1, True, kernels=before, kernels_now=after, **figures)
@@ -51,7 +51,7 @@ NAMES = {
 
 
 def text_of(given: Report) -> str:
-    """The first screen as one line."""
+    """Return the first screen as one line."""
     return " ".join(report_text(given).split())
 
 
@@ -121,12 +121,15 @@ def test_measured_times_take_the_place_of_expected_ones():
     ],
 )
 def test_a_time_is_said_with_its_change(times, words):
-    """What was slower with Bridge had "nothing gained"."""
+    """Check that a time is reported with its change: a slower one was called "nothing gained"."""
     assert words in " ".join(str(describe([report()], measured=times)).split())
 
 
 def test_a_gain_that_the_figures_do_not_have_is_not_denied():
-    """On a CPU a kernel with other loops had "nothing gained" beside a time that was measured to be less."""
+    """Check that a gain without fewer bytes or launches is not denied.
+
+    On a CPU a kernel with other loops had "nothing gained" beside a time that was measured to be less.
+    """
     entry = replace(merged("group0", 1), kernels_before=1, bytes_before=MB, bytes_after=MB, done=Done(restructured=1))
     given = report(entry, device="cpu", kernels_before=1, kernels_after=1, bytes_before=20 * MB)
     said = text_of(given)
@@ -164,7 +167,7 @@ def test_a_pair_is_said_once_with_the_reason_that_is_nearest():
 
 
 def refused(detail: str, *nodes: str) -> GroupReport:
-    """Kernels of a node each, that stayed apart for what a detail says."""
+    """Return kernels of a node each, which stayed apart for the reason in a detail."""
     kernels = [kernel(node, "a", f"of {node}") for node in nodes]
     said = [(Reason.not_profitable, detail)]
     return GroupReport(
@@ -187,20 +190,29 @@ FIGURES = {"bytes_before": 4 * MB, "bytes_after": 4 * MB}
     ],
 )
 def test_what_is_said_of_a_kernel_or_of_others_is_not_the_reason_of_a_pair(detail, reason):
-    """Of two kernels with a dependence through all rows the screen said that they could be one."""
+    """Check that a refusal of one kernel, or of others, is not given as the reason of a pair.
+
+    Of two kernels with a dependence through all rows the screen said that they could be one.
+    """
     (pair,) = describe([report(refused(detail, "op0", "op1"))]).apart
     assert pair.reason == reason
 
 
 def test_what_cannot_be_generated_is_said_with_its_detail():
-    """That another target may be able to says nothing of what is wrong with this one."""
+    """Check that what cannot be generated is shown with its detail.
+
+    That another target may be able to generate it does not say what is wrong here.
+    """
     entry = replace(refused("", "op0", "op1"), reason=Reason.not_liftable, detail="['op1']: only a part of a kernel")
     (pair,) = describe([report(replace(entry, apart=[]))]).apart
     assert pair.reason == "not_liftable" and pair.why.endswith("(`mul`: only a part of a kernel)")
 
 
 def test_what_waits_for_the_one_and_is_awaited_by_the_other_is_the_reason():
-    """The rows before and after a scale of the whole tensor were said to have different lengths."""
+    """Check that a kernel between two others is the reason why they are apart.
+
+    The rows before and after a scale of the whole tensor were said to have different lengths.
+    """
     sizes = dict.fromkeys("axys", MB)
     chain = [("op0", {"a", "x"}, "x"), ("op1", {"x", "s"}, "s"), ("op2", {"a", "s", "y"}, "y")]
     kernels = [KernelReport([node], {b: sizes[b] for b in used}, {own}, node) for node, used, own in chain]
@@ -232,7 +244,10 @@ def test_no_screen_has_names_of_the_scheduler(detail, words):
 
 
 def test_without_kernels_there_are_no_expected_times():
-    """A graph of library calls alone was `0 kernels; 0 B moved; 0.0 us expected at best on this CPU`."""
+    """Check that a graph without kernels has no expected times.
+
+    One with only library calls was `0 kernels; 0 B moved; 0.0 us expected at best on this CPU`.
+    """
     nothing = Report(graphs=1, device="", library_calls=2)
     assert text_of(nothing) == "bridge: no kernel is generated; Bridge took 0.0 s. 2 library calls are not counted."
     assert "no kernel is generated; 2.0 us measured" in str(describe([nothing], measured=(2e-6, 2e-6)))

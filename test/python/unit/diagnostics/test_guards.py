@@ -7,7 +7,7 @@ from bridge.options import DEFAULT_PIPELINE
 
 
 def two_loops(first: str, second: str, arguments: str) -> str:
-    """Two loops over rows, of which the second reads what the first writes."""
+    """Return two loops over rows, of which the second reads what the first writes."""
     return f"""
     func.func @f(%in: memref<?x16xf32>, %t: memref<?x16xf32>, %out: memref<?x16xf32>, {arguments}) {{
       affine.for %i = 0 to {first} {{
@@ -54,13 +54,19 @@ def test_a_product_is_fixed_by_its_symbol():
 
 
 def test_what_the_passes_fuse_for_all_sizes_needs_no_guard():
-    """A group whose one kernel Triton could not have was said to fuse with a size, at which it did not."""
+    """Check that a fusion for all sizes needs no guard.
+
+    A group whose one kernel Triton could not have was said to fuse with a size, at which it did not.
+    """
     module = two_loops("%n", "%n", '%n: index {bridge.size = "n"}')
     assert find_guards(module, {"n": 64}, DEFAULT_PIPELINE) == []
 
 
 def test_a_loop_of_one_iteration_is_no_kernel():
-    """A scale of a whole tensor was said to fuse with a number of rows: in one program, which no lowering makes."""
+    """Check that a loop of one iteration counts as no kernel.
+
+    A scale of a whole tensor was said to fuse with one row: in one program, which no lowering makes.
+    """
     module = two_loops("%n", "64", '%n: index {bridge.size = "n"}')
     assert find_guards(module, {"n": 64}, DEFAULT_PIPELINE) == ["n == 64"]
     once = module.replace("affine.for %i = 0 to 64", "affine.for %i = 0 to 1")

@@ -39,7 +39,7 @@ class TestFile:
         )
 
     def test_groups_come_by_gain_and_the_first_is_shown(self, explanation, page):
-        """In order of the graphs the one with a gain would be the last."""
+        """Check that groups come by gain, with the first shown: in the order of the graphs, the best would be last."""
         saved = [group.seconds_before - group.seconds_after for group in explanation.groups]
         assert saved == sorted(saved, reverse=True) and saved[0] > saved[1]
         shown = re.findall(r'<section class="group" data-group="(\d)"( hidden)?>', page.read_text())
@@ -51,7 +51,7 @@ class TestFile:
         assert opening in page.read_text()
 
     def test_kernels_of_two_graphs_are_told_apart(self, explanation):
-        """Both have nodes named op0."""
+        """Check that kernels of two graphs are told apart, though both have nodes named op0."""
         fused, apart = explanation.groups
         assert len(fused.kernels) == 1 and len(apart.kernels) == 2
         assert not {k.name for k in fused.kernels} & {k.name for k in apart.kernels}

@@ -17,7 +17,7 @@ def test_roofline_is_the_larger_of_both():
 
 
 def test_a_buffer_that_only_the_next_kernel_reads_is_read_from_memory():
-    """It was counted where it is written, and not where it is read."""
+    """Check that a buffer that only the next kernel reads counts where it is read, not only where it is written."""
     (group,) = explain(next_row, torch.zeros(512, 1024), registers=False).groups
     row_values = sum(512 * 4 for s in group.statements for name in (*s.reads, *s.writes) if group.buffers.get(name))
     inputs = len({s.kernel for s in group.statements}) * 512 * 1024 * 4

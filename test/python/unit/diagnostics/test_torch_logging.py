@@ -31,7 +31,7 @@ torch._logging._init_logs()
 
 
 def said(folder: Path, **variables: str) -> str:
-    """What a process with such an environment says on stderr."""
+    """Return what a process with such an environment writes to stderr."""
     command = [sys.executable, "-c", PROGRAM]
     done = subprocess.run(
         command,
@@ -48,7 +48,7 @@ def said(folder: Path, **variables: str) -> str:
 
 @pytest.fixture(scope="module")
 def everything(tmp_path_factory):
-    """(stderr, folder) of a process in which all of it is on."""
+    """Return (stderr, folder) of a process in which all logs and traces are on."""
     folder = tmp_path_factory.mktemp("everything")
     logs, trace = {"TORCH_LOGS": "+bridge,bridge_ir"}, {"TORCH_TRACE": str(folder / "trace")}
     return said(folder, TORCH_COMPILE_DEBUG="1", **logs, **trace), folder
@@ -88,7 +88,7 @@ def test_debug_folder_has_the_stages_beside_inductors(everything):
 
 
 def test_set_logs(fork):
-    """Whatever other tests have compiled: the import registers the artifact, where torch is there before it."""
+    """Check that `set_logs` knows the artifact: importing Bridge registers it, where torch is imported before."""
     program = """
     import torch, bridge
     torch._logging.set_logs(modules={"bridge_ir": True})
@@ -107,7 +107,10 @@ def test_naming_the_package_in_torch_logs_loads_little(python):
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("first", ["bridge", "bridge.config", "bridge.cli", "bridge.commands.explain", "torch"])
 def test_torch_logs_knows_the_artifact_whichever_is_imported_first(python, first):
-    """A ValueError about the names ended the import of torch where Bridge had been imported before it."""
+    """Check that TORCH_LOGS works, whichever is imported first.
+
+    Imported after Bridge, torch ended with a ValueError about the names.
+    """
     program = f"""
     import {first}
     import torch
@@ -125,7 +128,7 @@ def test_compile_times_and_counters(compiler, counters):
 
 
 def test_an_error_that_is_raised_is_not_logged_as_well(caplog):
-    """torch logs a traceback of 40 lines for a shape that does not fit."""
+    """Check that an error that is raised is not logged too: torch logs 40 lines for a shape that does not fit."""
     logger = logging.getLogger("torch._subclasses.fake_tensor")
     with without_errors():
         logger.error("a traceback")
