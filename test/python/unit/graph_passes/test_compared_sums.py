@@ -20,7 +20,7 @@ SHAPE = (4, 6, 8)
 
 
 def gated_and_largest(x, w):
-    """Two norms of one row, the first in two halves; the gradient of the maximum compares what the second computes."""
+    """Compute two norms of one row, the first in halves; the maximum's gradient compares what the second computes."""
     gate, up = F.layer_norm(x, SHAPE[-1:], w).chunk(2, -1)
     return torch.sigmoid(gate) * up, F.instance_norm(x).amax(-1)
 
@@ -32,7 +32,10 @@ def gradients(function, *inputs):
 
 
 def test_the_gradient_of_the_maximum_of_a_norm_is_finite():
-    """The forward added up the row in halves, and the backward in one piece: no element was equal to the maximum."""
+    """Check that the gradient of a norm's maximum is finite.
+
+    The forward added up the row in halves, and the backward in one piece: no element equalled the maximum.
+    """
     generator = torch.Generator().manual_seed(0)
     inputs = torch.randn(SHAPE, generator=generator), torch.randn(SHAPE[-1], generator=generator)
     torch._dynamo.reset()
@@ -47,7 +50,7 @@ def test_the_gradient_of_the_maximum_of_a_norm_is_finite():
 
 @pytest.fixture
 def left(monkeypatch):
-    """The sums that are left to Inductor, of each graph: what they are, by name."""
+    """Return a list of the sums that are left to Inductor, for each graph: what they are, by name."""
     found: list[list[str]] = []
     given = graph_passes.mark_compared_sums
 
@@ -76,7 +79,10 @@ def softmax_of_a_product(x):
 
 
 def test_a_backward_with_many_gradients_is_told_from_a_forward(left):
-    """With more gradients than results a backward was taken for a forward, and its sums were not left to Inductor."""
+    """Check that a backward with more gradients than results is recognised.
+
+    It was taken for a forward, and its sums were not left to Inductor.
+    """
 
     def scaled(x, w, b, c):
         return F.instance_norm(x * w + b).amax(-1) * c

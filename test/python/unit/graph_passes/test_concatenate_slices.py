@@ -29,7 +29,7 @@ def inputs(dtype=torch.float32):
 
 
 def traced(function, dynamic=False):
-    """The graph as Inductor has it after functionalization, with the pass, and what that said."""
+    """Return the graph, changed by the pass after functionalization, and the lines that the pass reported."""
     functional = torch.func.functionalize(function)
     mode = "symbolic" if dynamic else "fake"
     module = make_fx(functional, decomposition_table=select_decomp_table(), tracing_mode=mode)(*inputs())
@@ -62,7 +62,7 @@ def last_half_first(x, cos, sin):
 
 
 def three_slices(x, cos, sin):
-    """The last one is as it was, and the tensor was filled with zeros."""
+    """Fill three slices of a tensor of zeros; the last one is copied unchanged."""
     out = torch.zeros_like(x)
     out[..., :4] = x[..., 4:8] * cos[:, :4]
     out[..., 4:8] = x[..., :4] * sin[:, :4]
@@ -71,7 +71,7 @@ def three_slices(x, cos, sin):
 
 
 def over_a_copy(x, cos, sin):
-    """Nothing of the copy is left."""
+    """Overwrite all of a copy."""
     out = x.clone()
     out[:, :1] = x[:, :1] + 1
     out[:, 1:] = x[:, 1:] * 2
@@ -86,7 +86,7 @@ def another_type(x, cos, sin):
 
 
 def pieces_of_other_types(x, cos, sin):
-    """A slice_scatter that is called as such converts what it is given: the concatenation was float32, or bfloat16."""
+    """Scatter slices of other types: slice_scatter converts them, and the concatenation was float32, or bfloat16."""
     out = torch.zeros(x.shape, dtype=torch.int32)
     out = torch.slice_scatter(out, x[..., 8:] * 100, -1, 0, 8)
     return torch.slice_scatter(out, x[..., :8].to(torch.bfloat16) * 100, -1, 8, 16)
@@ -146,7 +146,7 @@ def two_dimensions(x, cos, sin):
 
 
 def interleaved(x, cos, sin):
-    """Inductor has these in one kernel by itself."""
+    """Store even and odd elements, which Inductor has in one kernel by itself."""
     out = torch.empty_like(x)
     out[..., ::2] = x[..., 1::2] * cos
     out[..., 1::2] = x[..., ::2] * sin
@@ -154,7 +154,7 @@ def interleaved(x, cos, sin):
 
 
 def made_by_a_library(x, cos, sin):
-    """Each product's memory is free as soon as it is copied."""
+    """Store two products, whose memory is free as soon as each is copied."""
     out = torch.empty_like(x)
     out[:, :1] = x[:, :1] @ x.new_ones(D, D)
     out[:, 1:] = x[:, 1:] @ x.new_ones(D, D)
@@ -210,7 +210,7 @@ def test_an_error_leaves_the_graph(monkeypatch):
 
 
 class TestCompiled:
-    """From here on as a user compiles it."""
+    """Test the pass as a user compiles it."""
 
     @pytest.mark.parametrize("dynamic", [False, True])
     @pytest.mark.parametrize("function", [halves, three_slices], ids=lambda f: f.__name__)
@@ -227,14 +227,14 @@ class TestCompiled:
 
     @every_filled
     def test_numerics_of_cpp(self, function, compiler):
-        """Bit for bit what is stored without it; where C++ would be more kernels, it is taken back."""
+        """Check that C++ stores the same bits as without the pass, which is undone if C++ would have more kernels."""
         options = [{"concatenate_slices": on} for on in (False, True)]
         results = [compiler(function, backend="bridge", options=chosen)(*inputs()) for chosen in options]
         assert torch.equal(*results)
 
     @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
     def test_numerics_of_triton(self, dtype):
-        """Bit for bit what is stored without it."""
+        """Check that Triton stores the same bits as without the pass."""
         without = partial(bridge_backend, options={"concatenate_slices": False})
         results = [run_emitted(halves, inputs(dtype), backend)[0] for backend in (bridge_backend, without)]
         assert torch.equal(*results)

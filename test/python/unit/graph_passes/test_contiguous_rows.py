@@ -24,7 +24,7 @@ def tokens(image, weight):
 
 
 def transformer(image, weight, *weights):
-    """Tokens of patches, whose channels come first in memory, and a sum of residuals for each weight."""
+    """Compute tokens of patches, whose channels come first in memory, and a sum of residuals for each weight."""
     x = tokens(image, weight)
     for projection in weights:
         x = x + F.linear(F.layer_norm(x, x.shape[-1:]), projection)
@@ -45,7 +45,7 @@ def inputs(layers, dtype=torch.float32):
 
 @contextlib.contextmanager
 def looked_at(seen):
-    """Have the lines of the pass, and the strides of what it may choose those of, in `seen` for each forward."""
+    """Record in `seen`, for each forward, the lines of the pass and the strides that it may choose."""
     given = graph_passes.PASSES["contiguous_rows"]
 
     def watched(graph):
@@ -61,7 +61,7 @@ def looked_at(seen):
 
 
 def saved(function, tensors, **options):
-    """(lines of the pass, strides of the values that are saved)."""
+    """Return (lines of the pass, strides of the values that are saved)."""
     torch._dynamo.reset()
     seen: list[tuple[list[str], set]] = []
     with looked_at(seen), bridge.config.patch(options), without_cpp():
@@ -92,13 +92,13 @@ def test_should_be_as_eager_without_the_option():
 
 
 def test_should_not_change_one_norm():
-    """The tokens would be loaded across memory once either way."""
+    """Check that one norm changes nothing: the tokens would be loaded across memory once either way."""
     lines, _ = saved(lambda *args: F.layer_norm(tokens(*args) * 2, (CHANNELS,)).pow(2).mean(), inputs(0))
     assert lines == []
 
 
 def test_should_not_change_heads_whose_elements_are_contiguous():
-    """Queries lie as the projection left them, heads beside each other: no row lies across memory."""
+    """Check that heads with contiguous elements change nothing: no row is across memory."""
 
     def rotated(image, weight, other):
         x = tokens(image, weight).contiguous()
@@ -111,19 +111,22 @@ def test_should_not_change_heads_whose_elements_are_contiguous():
 
 
 def reduced_and_read(image, weight, other):
-    """A value that lies as convolutions want it, of which two kernels reduce rows."""
+    """Compute a value with the strides of convolutions, whose rows two kernels reduce."""
     x = torch.sin(tokens(image, weight))
     read = F.conv2d(x.transpose(1, 2).unflatten(2, (3, 3)), other[:, :, None, None])
     return read.pow(2).mean() + (x.amax(-1) * F.softmax(x, -1)[..., 0]).mean()
 
 
 def test_should_not_change_what_convolutions_read():
-    """A kernel less would load across memory for the rows, and two more: for the sine, and the second convolution."""
+    """Check that values that convolutions read keep their strides.
+
+    One kernel less would load across memory, but two more would: of the sine and the second convolution.
+    """
     assert saved(reduced_and_read, inputs(1))[0] == []
 
 
 def test_should_not_change_what_the_user_sees():
-    """The result has eager's strides, whatever lies in memory before."""
+    """Check that the result has eager's strides, whatever strides the values before it have."""
     tensors = inputs(3)
     torch._dynamo.reset()
     with without_cpp():
@@ -140,7 +143,7 @@ def test_should_not_look_at_inference():
 
 
 def test_should_leave_what_a_users_operator_sees():
-    """An operator of the user's may compute another result of other strides."""
+    """Check that an operator of the user sees the strides of eager: its result may depend on them."""
 
     @torch.library.custom_op("bridge_test::by_stride", mutates_args=())
     def by_stride(x: torch.Tensor) -> torch.Tensor:
@@ -172,7 +175,7 @@ def test_gradients_are_as_near_as_inductors(dtype, dynamic):
 
 
 def kernels(**options):
-    """Numbers of launches, forward and backward, of rows that take more than one program each where they lie across."""
+    """Return the numbers of launches, forward and backward, for rows that take several programs each across memory."""
     image = torch.randn(8, 3, 56, 56, dtype=torch.bfloat16)
     shapes = [(1152, 3, PATCH, PATCH), *[(1152, 1152)] * 3]
     weights = [torch.randn(shape, dtype=torch.bfloat16).requires_grad_() for shape in shapes]

@@ -17,7 +17,7 @@ def changed():
 
 
 def placed(shape, *diagonal, fill=0.0, dtype=torch.float32):
-    """A function that places values in a diagonal of a constant; its inputs."""
+    """Return a function that places values in a diagonal of a constant, and its inputs."""
 
     def function(x, values):
         return torch.full_like(x, fill).diagonal_scatter(values, *diagonal) + 2 * x
@@ -44,7 +44,7 @@ def test_one_kernel_with_the_same_values(shape, diagonal, fill):
 
 @pytest.mark.parametrize("shape, diagonal", [((3, 5, 7), (0, 2, 0)), ((4, 3, 5, 6), (0, 1, 3))], ids=str)
 def test_other_strides_of_the_result_stay(shape, diagonal):
-    """The source is transposed, and so would its comparison be."""
+    """Check that a result with other strides is not changed: its comparison would be transposed, too."""
     function, given = placed(shape, *diagonal, dtype=torch.bfloat16)
     ours, _ = run_emitted(function, given, bridge_backend)
     assert changed() == 0
@@ -60,7 +60,10 @@ def test_a_diagonal_beside_the_longest_stays():
 
 @pytest.mark.parametrize("dtype", [torch.uint32, torch.float8_e4m3fn], ids=str)
 def test_numbers_that_torch_does_not_promote_have_no_comparison_in_cpp(dtype, compiler):
-    """There was no code for it, and the graph was compiled a second time."""
+    """Check that dtypes that torch does not promote are not compared.
+
+    C++ had no code for it, and the graph was compiled a second time.
+    """
 
     def function(values):
         return torch.diagonal_scatter(torch.zeros(8, 8, dtype=dtype), (values + 1).to(dtype)).to(torch.float32) * 2
@@ -72,7 +75,7 @@ def test_numbers_that_torch_does_not_promote_have_no_comparison_in_cpp(dtype, co
 
 
 def test_a_tensor_is_stored_into():
-    """Only its diagonal is moved, where a comparison would move all of it."""
+    """Check that a diagonal of a tensor is stored: a comparison would move all of the tensor."""
 
     def function(x, values):
         return x.exp().diagonal_scatter(values)
@@ -93,7 +96,7 @@ def test_an_unknown_number_of_diagonals():
 
 
 def redundancy(c):
-    """The loss of Barlow Twins: its gradient adds a diagonal to what is as large as the matrix."""
+    """Compute the loss of Barlow Twins: its gradient adds a diagonal to what is as large as the matrix."""
     diagonal, wide = torch.diagonal(c).float(), c.float()
     return (diagonal - 1).pow(2).sum() + 0.005 * (wide.pow(2).sum() - diagonal.pow(2).sum())
 

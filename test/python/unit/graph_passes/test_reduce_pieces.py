@@ -32,7 +32,7 @@ def changed():
 
 
 def mixture(*logits):
-    """The middle of a Jensen-Shannon divergence."""
+    """Compute the middle of a Jensen-Shannon divergence."""
     pieces = [F.log_softmax(piece.float(), -1) - math.log(len(logits)) for piece in logits]
     return torch.logsumexp(torch.stack(pieces), 0)
 
@@ -65,7 +65,7 @@ CASES = [
 
 
 def case(function, dynamic=False):
-    """A function, its inputs, and whether their sizes are symbols."""
+    """Return a parameter: a function, its inputs, and whether their sizes are symbols."""
     given = next(given for one, given in CASES if one is function)
     return pytest.param(function, given, dynamic, id=f"{function.__name__}{'_dynamic' * dynamic}")
 
@@ -84,7 +84,7 @@ def test_values(function, given, dynamic):
 
 @pytest.mark.parametrize("function, given, _", [case(mixture), case(weighted_layers)])
 def test_no_concatenation_in_memory(function, given, _):
-    """Inductor stores all of them: for pieces that are made of reductions, or more than eight."""
+    """Check that no concatenation is in memory; Inductor stores one of reductions, or of more than eight pieces."""
     large = [torch.empty(tensor.shape[0] * (1 if tensor.shape[0] > N else 500), 2048) for tensor in given]
     with recorded() as record:
         offline.compile_for_gpu(function, large, compile_fx=bridge_backend)
@@ -102,14 +102,17 @@ def test_nan_is_the_largest_and_the_smallest():
 
 
 def test_numbers_of_16_bits_are_rounded_once():
-    """256 and 1 are 256 in bfloat16, so that nothing but 256 would come of adding one after the other."""
+    """Check that bfloat16 pieces are rounded once: 256 and 1 are 256, so adding one by one would stay 256."""
     pieces = [torch.full((N, V), 256.0, dtype=torch.bfloat16), *[torch.ones(N, V, dtype=torch.bfloat16)] * 12]
     ours, _ = run_emitted(lambda *given: torch.stack(given).sum(0), pieces, bridge_backend)
     assert changed() == 1 and torch.equal(ours, torch.full((N, V), 268.0, dtype=torch.bfloat16))
 
 
 def test_what_others_read_is_not_rounded_for_a_piece_of_several_elements():
-    """One lane would load all numbers of a row, and so would the sum that is in its kernel then."""
+    """Check that a value that others read is not rounded for a piece of several elements.
+
+    One lane would load all numbers of a row, and so would the sum that is in its kernel then.
+    """
 
     def function(x, weight):
         groups = x.unflatten(-1, (2, -1))
@@ -178,7 +181,7 @@ def fill(x: torch.Tensor) -> None:
 
 
 def test_a_piece_that_is_changed_before_it_is_reduced():
-    """A stack has what was in its pieces."""
+    """Check a piece that is changed before the stack is reduced: the stack has the old value."""
 
     def function(a, b):
         stacked = torch.stack([a, b])

@@ -70,7 +70,7 @@ def targets(graph: Graph) -> list[str]:
 
 
 def test_layers_that_are_alike_are_one_region():
-    """Of twelve, the first and the last have other neighbours."""
+    """Check that layers that are alike are one region; of twelve, the first and the last have other neighbours."""
     before, after = with_sigmoids(traced(*layered(12)))
     found = changed_regions(before, after)
     assert found is not None and 1 <= len(found) <= 3
@@ -112,7 +112,7 @@ def test_a_value_that_is_to_be_stored_is_a_change():
 
 
 def test_values_that_one_node_gives_stay_together(monkeypatch):
-    """Inductor has no graph that returns the values of one operation as one."""
+    """Check that the values of one node stay together: no graph of Inductor returns several as one."""
     monkeypatch.setattr(home, "HOPS", 1)
     monkeypatch.setattr(home, "LARGEST_PART", 1)
 
@@ -131,7 +131,10 @@ def test_values_that_one_node_gives_stay_together(monkeypatch):
 
 @pytest.mark.in_turn(2)
 def test_a_trial_of_a_deep_model_lowers_a_part_of_it(compiler, monkeypatch):
-    """CrossViT took Bridge 25 s of a compilation, nearly all for two trials of the whole graph."""
+    """Check that a trial of a deep model lowers a part of it.
+
+    CrossViT took Bridge 25 s of a compilation, nearly all for two trials of the whole graph.
+    """
     seen, whole = [], []
     estimate = trial.Trials.estimate
 
@@ -158,7 +161,7 @@ def test_a_trial_of_a_deep_model_lowers_a_part_of_it(compiler, monkeypatch):
 
 
 def test_an_input_that_others_read_is_not_freed_in_a_region(monkeypatch):
-    """Inductor takes inputs that are named so for arguments of the graph."""
+    """Check that an input that others read has an argument's name in a region: Inductor does not free arguments."""
     monkeypatch.setattr(home, "HOPS", 1)
     monkeypatch.setattr(home, "LARGEST_PART", 1)
 
@@ -172,7 +175,10 @@ def test_an_input_that_others_read_is_not_freed_in_a_region(monkeypatch):
 
 
 def test_symbols_of_sizes_are_inputs_of_a_region(monkeypatch):
-    """Inductor has no code for an input of `(s + 1) // 2` rows where nothing has `s`: the trial ended in an error."""
+    """Check that symbols of sizes are inputs of a region.
+
+    Without `s`, Inductor has no code for an input of `(s + 1) // 2` rows: the trial ended in an error.
+    """
     monkeypatch.setattr(home, "HOPS", 1)
     monkeypatch.setattr(home, "LARGEST_PART", 1)
 
@@ -220,9 +226,10 @@ def chained(layers: int):
 
 
 def test_a_change_behind_a_chain_of_sums_needs_no_trial_of_the_whole(compiler, monkeypatch):
-    """Inductor put norms of all layers in one kernel: nothing in the region was between them. All was tried again.
+    """Check that a change behind a chain of sums needs no trial of the whole graph.
 
-    The norms before the last product are in no kernel with the changes, so that they are not in the region now.
+    Inductor put norms of all layers in one kernel: nothing in the region was between them. All was tried again. The
+    norms before the last product are in no kernel with the changes, so that they are not in the region now.
     """
     seen, whole = [], []
     estimate = trial.Trials.estimate
@@ -299,7 +306,7 @@ def test_what_comes_before_a_product_that_all_changes_wait_for_is_an_input(monke
 
 
 def test_a_region_has_what_is_before_changes_that_read_more_of_it(monkeypatch):
-    """An input of the region that nothing read so late before is in memory for longer."""
+    """Check that a region has what is before changes that read more: its inputs could be in memory for longer."""
     monkeypatch.setattr(home, "LARGEST_PART", 1)
     (region,) = changed_regions(*with_sigmoids_of_more(traced(residual, [torch.randn(8, 8)] * 2)))
     assert all(part.find_nodes(op="call_function", target=aten.cos.default) for part in region[:2])
@@ -316,7 +323,10 @@ def test_a_region_of_a_value_to_be_stored_has_what_is_before_it(monkeypatch):
 
 
 def test_all_values_of_what_comes_before_the_changes_do(monkeypatch):
-    """The weights of OLMoE's experts wait for no product, and their numbers do: its whole graph was tried twice."""
+    """Check that all values before the changes are outside of a region.
+
+    The weights of OLMoE's experts wait for no product, and their numbers do: the whole graph was tried twice.
+    """
     monkeypatch.setattr(home, "LARGEST_PART", 1)
 
     def function(x, weight):
@@ -343,7 +353,10 @@ def branched(x, weight):
 
 
 def test_what_comes_after_a_product_that_waits_for_all_changes_is_outside(monkeypatch):
-    """The rotary embeddings of DeepSeek-V3's layers share a cosine: a region had those of all layers in it."""
+    """Check that what comes after a product that waits for all changes is outside.
+
+    The rotary embeddings of DeepSeek-V3's layers share a cosine: a region had those of all layers in it.
+    """
     monkeypatch.setattr(home, "LARGEST_PART", 1)
     (region,) = changed_regions(*with_sigmoids(traced(branched, [torch.randn(8, 8)] * 2)))
     for part in region[:2]:
@@ -353,7 +366,10 @@ def test_what_comes_after_a_product_that_waits_for_all_changes_is_outside(monkey
 
 
 def test_a_region_has_what_is_after_changes_that_read_more(monkeypatch):
-    """What they read now may be in a kernel with them, and no more with what comes after them."""
+    """Check that a region has what is after changes that read more.
+
+    What they read may now be in a kernel with them, and no longer with what comes after them.
+    """
     monkeypatch.setattr(home, "LARGEST_PART", 1)
     (region,) = changed_regions(*with_sigmoids_of_more(traced(branched, [torch.randn(8, 8)] * 2)))
     assert all("aten.sin.default" in targets(part) for part in region[:2])
@@ -373,7 +389,10 @@ def test_the_values_of_a_call_that_waits_for_the_changes_are_in_their_region(mon
 
 
 def test_what_puts_a_result_in_the_place_of_an_input_is_outside(monkeypatch):
-    """The static caches of a model that decodes are written so: all of DeepSeek-V3 was tried twice."""
+    """Check that copies of results into inputs are outside of a region.
+
+    The static caches of a decoding model are written so: all of DeepSeek-V3 was tried twice.
+    """
     monkeypatch.setattr(home, "LARGEST_PART", 1)
 
     def function(x, y):
@@ -417,7 +436,10 @@ def part(more: int, times: int = 1, apart: bool = True, memory: int = 0) -> Regi
     ],
 )
 def test_kernels_are_counted_over_all_parts(parts, worse):
-    """The last norm of HYV4 takes 2 kernels more for one row, and its layers 2 less: all of it was tried again."""
+    """Check that kernels are counted over all parts.
+
+    The last norm of HYV4 takes 2 kernels more for one row, and its layers 2 less: all of it was tried again.
+    """
     assert _worse_in_parts(["shrink_domains"], parts, Estimated()) == worse
 
 

@@ -17,7 +17,7 @@ ROWS, COLUMNS = 32, 48
 
 @pytest.fixture
 def found(monkeypatch):
-    """What is found in each forward that is compiled."""
+    """Return a list of what is found in each forward that is compiled."""
     seen: list[graph_passes.SavedValue] = []
     given = graph_passes.saved_values
 

@@ -77,7 +77,7 @@ def test_one_kernel_with_the_same_values(function, index, source, result, dtype)
 @pytest.mark.parametrize("function", [added, placed_in_ones])
 @pytest.mark.parametrize("zero", [0.0, -0.0])
 def test_the_sign_of_a_zero_that_is_added(function, zero):
-    """A sum of 0.0 and -0.0 is 0.0, and was -0.0; what is placed keeps its sign."""
+    """Check the sign of zeros: a sum of 0.0 and -0.0 is 0.0 (it was -0.0), and a placed zero keeps its sign."""
     x, ids, values = inputs()
     given = [torch.full_like(x, -0.0), ids, torch.full_like(values, zero)]
     ours, _ = run_emitted(function, given, bridge_backend)
@@ -113,7 +113,7 @@ def test_other_scatters_stay(function, index, source):
 
 @pytest.mark.parametrize("function", [added, placed_in_ones])
 def test_complex_numbers_stay_in_library_calls(function):
-    """A comparison was a kernel beside a call, where Inductor has one call alone."""
+    """Check that complex numbers stay in a library call, as a comparison was a kernel beside a call."""
     given = inputs(dtype=torch.complex64)
     ours, _ = run_emitted(function, given, bridge_backend)
     assert changed() == 0
@@ -121,7 +121,7 @@ def test_complex_numbers_stay_in_library_calls(function):
 
 
 def test_a_row_of_unknown_length():
-    """The number of columns is an input of the comparison."""
+    """Check a row of symbolic length: the number of columns is an input of the comparison."""
     given = inputs()
     torch._dynamo.mark_dynamic(given[0], 1)
     ours, codes = run_emitted(added, given, bridge_backend, dynamic=None)
@@ -131,7 +131,7 @@ def test_a_row_of_unknown_length():
 
 @pytest.mark.parametrize("function, dimension", [(added, 0), (added_down, 1), (placed_in_ones, 0)])
 def test_rows_without_an_index(function, dimension):
-    """The last rows, or columns, of the constant stay as they are."""
+    """Check that the last rows, or columns, that have no index keep the constant."""
     index = (ROWS - 2, 1) if dimension == 0 else (1, COLUMNS - 3)
     given = inputs(index, index)
     ours, codes = run_emitted(function, given, bridge_backend)
@@ -147,7 +147,10 @@ def added_to_chosen(x, ids, values):
 
 @pytest.mark.parametrize("rows, chosen", [(6, 5), (7, 7)])
 def test_rows_of_one_symbol_chosen_by_another(rows, chosen):
-    """No guard says that there are as many labels as logits: a gather asks for no more, and its gradient scattered."""
+    """Check rows of one symbol that are chosen by another.
+
+    No guard says that there are as many labels as logits: a gather needs no more, and its gradient scattered.
+    """
     given = inputs((chosen, 1), (chosen, 1), (rows, COLUMNS))
     for tensor in given:
         torch._dynamo.mark_dynamic(tensor, 0)
@@ -157,7 +160,7 @@ def test_rows_of_one_symbol_chosen_by_another(rows, chosen):
 
 
 def test_fewer_chosen_rows_add_no_guard():
-    """What is chosen of two rows is chosen of as many as there are, by the code for fewer."""
+    """Check that fewer chosen rows add no guard: the code for fewer works for as many as there are."""
     torch._dynamo.reset()
     compilations = []
 
@@ -176,7 +179,7 @@ def test_fewer_chosen_rows_add_no_guard():
 
 
 def test_other_strides_of_the_result_stay():
-    """The index is transposed, and so would its comparison be: the caller gets the strides of the zeros."""
+    """Check that a result with other strides is not changed: with a transposed index, the comparison would be, too."""
 
     def returned(ids, values):
         zeros = torch.zeros(ROWS, 5, 8, device=values.device)
@@ -192,13 +195,13 @@ def test_other_strides_of_the_result_stay():
 
 
 def chosen_loss(x, ids):
-    """A loss of the chosen logits, whose gradient is a scatter."""
+    """Compute a loss of the chosen logits, whose gradient is a scatter."""
     wide = x.float()
     return (wide.logsumexp(-1) - wide.gather(1, ids[:, None])[:, 0]).mean()
 
 
 def chosen_log_probability(x, ids):
-    """A loss of some of the logits: where both lengths are symbols, these are of as many rows or more."""
+    """Compute a loss of chosen logits; where both lengths are symbols, no more rows are chosen than there are."""
     return x.float().log_softmax(-1).gather(1, ids[:, None]).mean()
 
 
@@ -216,7 +219,7 @@ def test_the_gradient_of_chosen_logits_is_one_kernel():
 
 
 def test_the_gradient_of_logits_that_a_symbol_chooses_is_one_kernel():
-    """Inputs and labels are marked each for itself, and nothing says that there are as many."""
+    """Check that the gradient of chosen logits is one kernel, also where inputs and labels are separate symbols."""
     ours = [losses(bridge_backend, function=chosen_log_probability, symbols=symbols)[1] for symbols in (False, True)]
     assert ours == [1, 1]
     assert changed() == 1

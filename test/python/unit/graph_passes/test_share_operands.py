@@ -26,7 +26,7 @@ def heads(x):
 
 
 def attention(x, *weights):
-    """Inductor does not pad what a result of the function is near to."""
+    """Compute attention whose library calls are not next to the result, as Inductor pads nothing there."""
     tokens = windows(x)
     query, *key_and_value = [heads(F.linear(tokens, weight, x[0, 0, 0])) for weight in weights]
     return F.scaled_dot_product_attention(query, key_and_value[0], key_and_value[-1])
@@ -39,7 +39,7 @@ def inputs(count, channels=72, batch=2, dtype=torch.bfloat16):
 
 
 def stored(function, tensors, **options):
-    """(tensors that kernels store, values that got one buffer)."""
+    """Return (tensors that kernels store, values that got one buffer)."""
     torch._dynamo.reset()
     with bridge.config.patch(options):
         result = offline.compile_for_gpu(function, tensors, compile_fx=bridge_backend)
@@ -81,7 +81,7 @@ def test_numerics(function, weights):
 
 
 def other_order(x, left, right):
-    """The calls read two orders of the elements."""
+    """Compute attention whose calls read the elements in two orders."""
     tokens = windows(x)
     turned = tokens.transpose(0, 1).reshape(tokens.shape)
     query, key = (heads(F.linear(t, w, x[0, 0, 0])) for t, w in ((tokens, left), (turned, right)))
@@ -133,7 +133,7 @@ def also_read_by_a_kernel(x, more, weight):
 
 
 def of_any_length(function, dtype=torch.float32, **options):
-    """(kernels, values that got one buffer), with symbolic numbers of tokens."""
+    """Return (kernels, values that got one buffer), with symbolic numbers of tokens."""
     torch._dynamo.reset()
     tensors = [torch.randn(shape).to(dtype) for shape in ((4, 8, 16), (4, 6, 16), (16, 16))]
     for tensor in tensors[:2]:

@@ -29,7 +29,7 @@ def fake_mode(graph) -> FakeTensorMode:
 
 
 def traced(function, inputs, dynamic=False):
-    """The graph as Inductor has it after its decompositions, and shrunk, with what was said about it."""
+    """Return the graph after decompositions and the pass, the lines that the pass reported, and the elements before."""
     mode = "symbolic" if dynamic else "fake"
     module = make_fx(function, decomposition_table=select_decomp_table(), tracing_mode=mode)(*inputs)
     module.graph.eliminate_dead_code()
@@ -42,7 +42,7 @@ def traced(function, inputs, dynamic=False):
 
 
 def computed(graph) -> int:
-    """Elements of the results that are not in memory already."""
+    """Count the elements of results that have to be computed."""
     kinds = (graphs.is_pointwise, graphs.is_reduction, graphs.is_scan)
     work = [node for node in graph.nodes if any(kind(node) for kind in kinds)]
     return sum(value.numel() for node in work if (value := graphs.tensor(node)) is not None)
@@ -90,12 +90,12 @@ def without_keepdim(x, residual, weight, w):
 
 
 def broadcast(x, residual, weight, w):
-    """The middle dimension of one input has one element, and another input has not got it."""
+    """Compute with an input whose middle dimension has one element, and one that lacks that dimension."""
     return (x * residual.mean(1, keepdim=True) * weight).sigmoid()[:, 2:4] @ w
 
 
 def two_parts(x, residual, weight, w):
-    """A part of a part."""
+    """Take a part of a part."""
     return rms(x + residual, weight)[:1][:, -1] @ w
 
 
@@ -104,34 +104,34 @@ def expanded(x, residual, weight, w):
 
 
 def of_a_shared_sum(x, residual, weight, w):
-    """Read the sum before, and call a library between, as a model does."""
+    """Compute a part of a norm of a sum that another norm, before a library call, reads as well."""
     x = x + rms(x + residual, weight) @ w @ w.T
     return rms(x, weight)[:, -1] @ w
 
 
 def transmittance(x, residual, weight, w):
-    """NeRF's light that gets to each of a ray's samples: the scan has one that no sample needs."""
+    """Compute NeRF's light that reaches each sample of a ray: the scan has one element that no sample needs."""
     opaque = (x + residual).sigmoid()
     light = torch.cat([torch.ones_like(opaque[..., :1]), 1 - opaque], -1).cumprod(-1)[..., :-1]
     return (opaque * light) @ w
 
 
 def gradients_of_shifted_rows(x, residual, weight, w):
-    """A convolution's by shifts of padded rows: each is scattered into zeros, and the padding's are cut off."""
+    """Compute a convolution's gradient by shifts: rows are scattered into zeros, and the padding is cut off."""
     zeros = x.new_zeros(B, S + 3, D)
     shifted = [zeros.slice_scatter(x * weight * n, 1, n, S + n) for n in range(4)]
     return F.pad(sum(shifted[1:], shifted[0]), (0, 0, -3, 0)) + residual
 
 
 def gradients_of_symbolic_rows(x, residual, weight, w):
-    """Their sizes were no numbers, and so was how many are behind a shift; two are there, if any are several."""
+    """Compute the same for symbolic sizes, where the rows behind a shift are no number; two or more are assumed."""
     zeros, rows = x.new_zeros(x.shape[0], x.shape[1] + 2, D), x.shape[1]
     shifted = [zeros.slice_scatter(x * weight * n, 1, n, rows + n) for n in range(3)]
     return F.pad(sum(shifted[1:], shifted[0]), (0, 0, -2, 0)) + residual
 
 
 def windows_of_padded_rows(x, residual, weight, w):
-    """The last rows of a sum of two paddings, of which the one has a constant there."""
+    """Compute the last rows of a sum of two paddings, of which one has a constant there."""
     both = F.pad(x, (0, 0, 2, 1), value=3.0) + F.pad(residual, (0, 0, 3, 0))
     return both[:, 4:].exp() @ w
 
@@ -167,7 +167,10 @@ def test_symbolic_sizes(function):
 
 
 def test_the_gradients_of_shifted_rows_are_one_kernel():
-    """A sum of them was stored in rows as long as all shifts need, and then a part of it was added to the last."""
+    """Check that the gradients of shifted rows are one kernel.
+
+    A sum of them was stored in rows as long as all shifts need, and then a part of it was added to the last.
+    """
 
     def gradient(x, weight):
         zeros = x.new_zeros(4, 1027, 512)
@@ -186,7 +189,10 @@ def test_every_operation_of_a_norm_works_on_one_row():
 
 @pytest.mark.parametrize("repeat", [lambda t: t, lambda t: t.expand(1, D)], ids=["pointwise", "expand"])
 def test_an_empty_part_of_a_dimension_of_one_is_empty_above(repeat):
-    """An input that has one element there is not repeated, where the result has no more; another may be empty."""
+    """Check that an empty part of a dimension of one is empty above.
+
+    An input with one element there is not repeated where the result has one, too; another may be empty.
+    """
 
     def nothing(x, residual, weight, w):
         row = (repeat(x[0, :1].exp()) * residual[0, :1]).softmax(-1)
@@ -220,17 +226,17 @@ def random(x, residual, weight, w):
 
 
 def of_the_reduced_dimension(x, residual, weight, w):
-    """The statistic needs the whole row, and would be a kernel of its own."""
+    """Take a part of the reduced dimension: the statistic needs the whole row, and would be a kernel of its own."""
     return rms(x + residual, weight)[..., :4] @ w[:4]
 
 
 def both_halves(x, residual, weight, w):
-    """One kernel has both norms; apart they would be two."""
+    """Compute two norms that share one kernel; shrunk, they would be two."""
     return rms(x, weight)[:, -1] @ w, rms(x, residual[0, 0]) @ w
 
 
 def inlined(x, residual, weight, w):
-    """Inductor computes a part of a pointwise value by itself."""
+    """Take a part of a pointwise value, which Inductor computes by itself."""
     return (x + residual)[:, -1].exp() * weight
 
 
@@ -240,7 +246,7 @@ def at_a_place_unknown(x, residual, weight, w):
 
 
 def result(x, residual, weight, w):
-    """Its strides are seen: they are those of the whole."""
+    """Return a part of a result, whose strides, those of the whole, the caller sees."""
     return rms(x + residual, weight)[:, -1]
 
 
@@ -250,7 +256,7 @@ def strides_are_seen(x, residual, weight, w):
 
 @torch.library.custom_op("bridge_test::flat", mutates_args=())
 def flat(x: torch.Tensor) -> torch.Tensor:
-    """The user's operators may look at strides."""
+    """Copy in an operator of the user, which may look at strides."""
     return x.clone()
 
 
@@ -264,7 +270,7 @@ def users_operator(x, residual, weight, w):
 
 
 def flattened(x, residual, weight, w):
-    """A row of the flat value is no index of any dimension above."""
+    """Take a row of a flat value, which is no index of any dimension above."""
     return rms(x + residual, weight).reshape(B * S, D)[-1:] @ w
 
 
@@ -282,14 +288,14 @@ def test_stays_as_it_is(function):
 
 
 def test_moves_as_far_as_it_can():
-    """Only what lies below the reshape; the sum, which then lies above it, is computed where it is needed."""
+    """Check that a slice moves as far as it can: here only above the reshape, and sums are computed where needed."""
     module, lines, before = traced(flattened, inputs())
     torch.testing.assert_close(module(*inputs()), flattened(*inputs()))
     assert (computed(module.graph) < before) == bool(lines)
 
 
 def drawn_program(seed):
-    """Operations of all kinds above slices, the same at every call."""
+    """Return a program of operations of all kinds above slices, the same at every call."""
     steps = {
         "pointwise": lambda x, draw: torch.sigmoid(x),
         "broadcast": lambda x, draw: x - x.mean(draw.randrange(x.dim()), keepdim=True),
@@ -341,7 +347,7 @@ def test_a_tensor_that_is_changed_later_is_read_before():
 
 
 def test_an_error_leaves_the_graph(monkeypatch):
-    """Of which half was changed."""
+    """Check that an error leaves the graph as it was, though half of it was changed."""
     calls = []
 
     def broken(node):
@@ -360,7 +366,7 @@ def test_an_error_leaves_the_graph(monkeypatch):
 
 
 class TestCompiled:
-    """From here on as a user compiles it."""
+    """Test the pass as a user compiles it."""
 
     def test_the_kernel_stores_one_row(self):
         given = [t.bfloat16() for t in drawn((2048, 512), (2048, 512), (512,), (512, 64))]
@@ -377,7 +383,10 @@ class TestCompiled:
     @pytest.mark.parametrize("dynamic", [False, True])
     @pytest.mark.parametrize("norm", [rms, lambda x, weight: F.layer_norm(x, (40,), weight)], ids=["rms", "layer_norm"])
     def test_rows_of_concatenated_tokens_take_no_kernel_more(self, norm, dynamic):
-        """All of them are normed by the kernel that puts them together; a part of them would be by another."""
+        """Check that a part of concatenated tokens takes no kernel more.
+
+        The kernel that concatenates normalises all of them; a part would be in another.
+        """
 
         def patches(x, token, registers, weight, w):
             extra = [t.expand(x.shape[0], -1, -1) for t in (token, registers)]

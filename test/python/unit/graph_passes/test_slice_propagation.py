@@ -14,7 +14,7 @@ from bridge.inductor.graphs import aten
 
 
 class Traced:
-    """A graph of tensors that have shapes and no values."""
+    """Build a graph of tensors that have shapes and no values."""
 
     def __init__(self):
         self.graph = Graph()
@@ -72,7 +72,7 @@ def test_a_slice_of_what_is_padded_is_another_padding(traced):
 
 
 def test_a_slice_of_a_symbolic_number_of_padded_rows_is_another_padding(traced):
-    """Have as many rows as are padded, and a number of them more: sizes are two or more."""
+    """Check that a slice of symbolic padded rows is another padding; sizes are two or more."""
     rows = ShapeEnv().create_unbacked_symint()
     torch._check(rows >= 2)
     x = traced.tensor("x", rows, 4)
@@ -119,7 +119,10 @@ def test_views(traced, target, args, dim, own):
     "target, args", [(aten.squeeze.default, ()), (aten.squeeze.dim, (-3,)), (aten.squeeze.dims, ([0, 2],))], ids=str
 )
 def test_a_slice_of_one_would_be_squeezed(traced, target, args):
-    """A dimension of 4 is kept, and its slice was dropped: "internal_error" where it was read."""
+    """Check that a slice of one element is not taken through a squeeze.
+
+    A dimension of 4 is kept, and its slice was dropped: "internal_error" where it was read.
+    """
     x = traced.tensor("x", 4, 6, 1)
     squeezed = traced.call(target, x, *args)
     assert move(squeezed, 0, 1) is None
@@ -127,19 +130,22 @@ def test_a_slice_of_one_would_be_squeezed(traced, target, args):
 
 
 def test_an_empty_slice_would_not_be_squeezed(traced):
-    """Of two dimensions of 1 either may be the one that is left."""
+    """Check that an empty slice is not squeezed: of two dimensions of 1 either may be the one that is left."""
     ones = traced.tensor("ones", 1, 1, 4)
     assert move(traced.call(aten.squeeze.dim, ones, 0), 0, 0) is None
 
 
 def test_a_view_of_an_empty_batch_may_have_any_dimension(traced):
-    """No elements are before either dimension of 3: the slice was taken of the first, and the shape was another."""
+    """Check that a slice of an empty batch is refused: either dimension of 3 could be meant; the shape was wrong."""
     batch = traced.tensor("batch", 0, 3, 3)
     assert move(traced.call(aten.unsqueeze.default, batch, 1), 3, 1) is None
 
 
 def test_an_empty_slice_of_a_new_dimension_is_none_of_another_of_one(traced):
-    """`x.unsqueeze(1)[:, :0]` emptied the dimension of one that x has, and the shape was another."""
+    """Check that an empty slice of a new dimension is not taken of another of size one.
+
+    `x.unsqueeze(1)[:, :0]` emptied the dimension of one that x has, and the shape was another.
+    """
     ones = traced.tensor("ones", 5, 1, 3)
     added = traced.call(aten.unsqueeze.default, ones, 1)
     assert move(added, 1, 0) is None

@@ -19,7 +19,7 @@ from bridge.support.fresh_code import fresh_entry
 
 
 def compiled(function, *shapes, dtype=torch.float32, **options):
-    """(what is emitted for a GPU, what was counted) for zeros."""
+    """Return (what is emitted for a GPU, how many values were stored) for inputs of zeros."""
     torch._dynamo.reset()
     torch._dynamo.utils.counters.clear()
     inputs = [torch.zeros(shape, dtype=dtype) for shape in shapes]
@@ -29,7 +29,7 @@ def compiled(function, *shapes, dtype=torch.float32, **options):
 
 
 def tensors_moved(result) -> int:
-    """Tensors that kernels read and tensors that they write, over all launches."""
+    """Count the tensors that kernels read and that they write, over all launches."""
     kernels = {kernel.name: kernel for kernel in result.kernels}
     launched = [kernels[name] for name in result.launches]
     return sum(len(offline.count_loads(kernel)) + len(offline.count_stores(kernel)) for kernel in launched)
@@ -40,7 +40,7 @@ WIDE, SQUARE, ROW = (S, D), (D, D), (D,)
 
 
 def product(x, weight):
-    """A library call whose result no torch has the next library call add: of plain sums 2.15 makes `addmm` on GPUs."""
+    """Return a library call's result that no other call adds: of plain sums torch 2.15 makes `addmm` on GPUs."""
     return torch.relu(x @ weight)
 
 
@@ -51,7 +51,7 @@ def chain(x, weight, *projections):
 
 
 def pairs(x, weight, *projections):
-    """A parallel block: two addends at once."""
+    """Compute parallel blocks, which add two addends at once."""
     for left, right in zip(projections[::2], projections[1::2], strict=True):
         h = rms(x, weight)
         x = x + product(h, left) + product(h, right)
@@ -59,14 +59,14 @@ def pairs(x, weight, *projections):
 
 
 def scaled(x, weight, *projections):
-    """The rows that scale an addend are small, and do not count; neither does a view."""
+    """Scale addends by small rows, which do not count, as views do not."""
     for projection in projections:
         x = x + ((rms(x, weight) @ projection) * weight).view(x.shape)
     return rms(x, weight)
 
 
 def last_row(x, weight, *projections):
-    """What generates one token of a prompt: the last kernel needs a row of the sum."""
+    """Compute one token after a prompt: the last kernel needs a row of the sum."""
     for projection in projections:
         x = x + product(rms(x, weight), projection)
     return rms(x[-1:], weight)
@@ -94,7 +94,10 @@ def plain_sums(x, weight, *projections):
 
 
 def test_sums_are_in_memory_whether_a_library_adds_or_a_kernel():
-    """A kernel then reads a weight and three tensors at most: an input and two products, or a sum and its addends."""
+    """Check that sums are in memory, added by a library or by a kernel, so no kernel reads more than four tensors.
+
+    These are a weight, and an input and two products, or a sum and its addends.
+    """
     result, _ = compiled(plain_sums, WIDE, ROW, *[SQUARE] * 5)
     assert max(len(offline.count_loads(kernel)) for kernel in result.kernels) <= 4
 
@@ -109,13 +112,13 @@ def two_tensors(x, a, b, w):
 
 
 def one_is_an_input(x, a, b, w):
-    """It lives as long as its owner wants."""
+    """Add to an input, which lives as long as its owner wants."""
     s = x + product(a, w)
     return rms(s + product(rms(s, w[0]), w), w[1])
 
 
 def gates(x, a, b, w):
-    """One kernel has both readers."""
+    """Read a sum twice in one kernel."""
     s = x + a + b
     return torch.relu(s) @ w, (torch.sigmoid(s) * s) @ w
 
@@ -141,14 +144,14 @@ def goes_to_a_library(x, a, b, w):
 
 
 def other_order(x, a, b, w):
-    """The first kernel goes over columns: storing the sum would be a kernel more."""
+    """Read a sum by columns first, so that storing it would take a kernel more."""
     s = x + a + b
     columns = s * torch.rsqrt(s.pow(2).mean(0, keepdim=True))
     return s + (columns.t() @ columns)[:1]
 
 
 def needed_anyhow(x, a, b, w):
-    """The second kernel reads two of the three all the same."""
+    """Read a sum again in a kernel that reads two of its three addends anyway."""
     s = x + a + b
     m = product(rms(s, w[0]), w)
     return product(rms(s + m, w[1]), w) + product(rms(x * a * m, w[2]), w)
@@ -187,7 +190,7 @@ def test_a_sum_that_inductor_keeps_in_float32_is_not_stored_in_16_bits(function,
 
 
 def largest(x, a, b, w):
-    """Of three tensors in memory: no digits are lost."""
+    """Compute the largest of three tensors, of which rounding loses no digits."""
     s = torch.maximum(torch.maximum(x, a @ w), b @ w)
     return rms(s + product(rms(s, w[0]), w), w[1])
 
@@ -204,14 +207,14 @@ def test_what_16_bits_hold_exactly_is_stored(function, stored):
 
 
 def test_a_sum_that_inductor_rounds_is_stored():
-    """With `emulate_precision_casts` each kernel rounds as it computes the sum again."""
+    """Check that a sum is stored with `emulate_precision_casts`, where each kernel that computes it again rounds."""
     with torch._inductor.config.patch(emulate_precision_casts=True):
         _, count = compiled(chain, WIDE, ROW, *[SQUARE] * 4, dtype=torch.bfloat16)
     assert count == 2
 
 
 def blocks(x, *weights):
-    """Issue 15, fault 8."""
+    """Compute a chain of residual blocks (issue 15, fault 8)."""
     for weight in weights:
         x = x + F.linear(F.layer_norm(x, x.shape[-1:]), weight)
     return x
@@ -219,7 +222,7 @@ def blocks(x, *weights):
 
 @pytest.mark.in_turn(2)
 def test_error_of_a_chain_of_residuals_is_inductors(compiler):
-    """The geometric mean over seeds; with bfloat16 sums in memory it was 1.5 times Inductor's."""
+    """Check that the mean error of residual chains is Inductor's; with bfloat16 sums in memory it was 1.5 times."""
     generators = [torch.Generator().manual_seed(seed) for seed in range(2)]
     drawn = [[torch.randn(2, 16, 64, generator=g), *torch.randn(6, 64, 64, generator=g) / 16] for g in generators]
     inputs = [[tensor.bfloat16() for tensor in tensors] for tensors in drawn]
@@ -249,7 +252,10 @@ def second_half(x, weight, *projections):
 
 
 def test_no_sum_has_a_kernel_of_its_own_where_inductor_does_not_see_its_rows():
-    """Where it takes `s*t - t*(s//2)` elements for none of `s - s//2` rows of `t`, no norm's reduction stores them."""
+    """Check that no sum takes a kernel where Inductor does not recognise its rows.
+
+    It does not see that `s*t - t*(s//2)` elements are `s - s//2` rows of `t`, so no norm stores them.
+    """
     kernels = []
     for stores in (True, False):
         torch._dynamo.reset()
