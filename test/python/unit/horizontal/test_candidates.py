@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("only_tensors")
 
 
 def kernel(name, reads=(), rows=8, reduced=(), awaits=(), device=CPU, mutations=(), mode=None):
-    """A kernel as the sets see it: one node, with the buffer that has its name."""
+    """Return a kernel as the sets see it: one node, with the buffer that has its name."""
     output = SimpleNamespace(get_mutations=lambda: mutations, get_aliases=list)
     one = SimpleNamespace(_sizes=((rows,), reduced), read_writes=SimpleNamespace())
     one.read_writes.reads = [SimpleNamespace(name=buffer) for buffer in reads]
@@ -35,7 +35,7 @@ def kernel(name, reads=(), rows=8, reduced=(), awaits=(), device=CPU, mutations=
 
 @pytest.fixture(autouse=True)
 def stand_ins_are_loops(monkeypatch):
-    """Inductor's own classes are not needed for kernels here; a kernel moves 1 KB, one named `large` too much."""
+    """Replace Inductor's questions: all kernels are loops and move 1 KB, and one named `large` moves too much."""
     monkeypatch.setattr(inductor, "is_loop_kernel", lambda kernel: True)
     size = {"large": FRESH_BYTES + 1}
     monkeypatch.setattr(inductor, "bytes_touched", lambda kernel: {"x": size.get(kernel.get_name(), 1 << 10)})

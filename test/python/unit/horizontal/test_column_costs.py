@@ -41,7 +41,7 @@ def test_too_few_rows_are_refused():
 
 
 def test_each_sum_begins_where_memory_is_aligned():
-    """2047 blocks of one column would end within 16 bytes."""
+    """Check that each sum begins where memory is aligned: 2047 blocks of one column would end within 16 bytes."""
     assert blocks_to_try(tile(2047 * 16, 1), 132)
     with pytest.raises(Unsupported):
         blocks_to_try(tile(2047 * 16 - 1, 1, 2), 2047 * 4)
@@ -70,8 +70,9 @@ def test_each_sum_begins_where_memory_is_aligned_for_any_number_of_rows(monkeypa
     ],
 )
 def test_a_block_may_be_a_group(group, columns, blocks):
-    """Of narrow rows, four are computed at a time, which 10 are no multiple of; of blocks of 160 and 192, five and six.
+    """Check that a block may be a group, if it is a multiple of the rows computed at a time, a power of two.
 
+    Of narrow rows, four are computed at a time, which 10 are no multiple of; of blocks of 160 and 192, five and six.
     Triton refused kernels of these: "arange's range must be a power of 2".
     """
     kernel = SimpleNamespace(get_name=lambda: "op0")
@@ -92,13 +93,19 @@ def fastest(monkeypatch, one, work):
 
 @pytest.mark.parametrize(("columns", "sums", "best"), [(1024, 1, 8), (1024, 3, 16), (4096, 1, 16), (4096, 3, 16)])
 def test_few_programs_have_short_blocks_unless_what_they_leave_takes_longer(monkeypatch, columns, sums, best):
-    """Of 2048 rows, 128 programs of 16 go through their rows one by one; 256 leave twice as many partial sums."""
+    """Check that few programs have short blocks unless their partial sums take longer.
+
+    Of 2048 rows, 128 programs of 16 go through their rows one by one; 256 leave twice as many partial sums.
+    """
     work = Work(2048 * columns * 6, 0, 0, 4.5 + 1.5 * sums, 0)
     assert fastest(monkeypatch, tile(2048, columns, sums), work) == best
 
 
 def test_programs_without_registers_begin_when_others_have_ended(monkeypatch):
-    """Of 256 programs of rows of 2560 and 8 or 9 registers an element, 132 run at a time; of 128, all (Gemma 3)."""
+    """Check that programs beyond the registers cost a second round.
+
+    Of 256 programs of rows of 2560 and 8 or 9 registers an element, 132 run at a time; of 128, all (Gemma 3).
+    """
     one, few, many = tile(2048, 2560), Work(2048 * 2560 * 10, 0, 0, 4.0, 0), Work(2048 * 2560 * 10, 0, 0, 8.5, 0)
     costs = [column_costs._cost_in_blocks(one, work, 132, 8) for work in (few, many)]
     assert costs[1] - costs[0] == 8 * column_costs.BYTES_OF_A_ROW / 2
@@ -106,21 +113,30 @@ def test_programs_without_registers_begin_when_others_have_ended(monkeypatch):
 
 
 def test_rows_that_do_not_fit_in_registers_are_not_computed_together(monkeypatch):
-    """Blocks of 64 rows compute two at a time: 384 registers for a thread, of 255 (a chunk of 8192 x 4096)."""
+    """Check that rows that do not fit in registers are not computed together.
+
+    Blocks of 64 rows compute two at a time: 384 registers for a thread, of 255 (a chunk of 8192 x 4096).
+    """
     one = tile(8192, 4096)
     assert fastest(monkeypatch, one, Work(1, 0, 0, 12.0, 0)) < 64
     assert fastest_first(one, [64], 132) == [64]
 
 
 def test_blocks_with_registers_for_few_programs_come_last(monkeypatch):
-    """Of rows of 128, eight at a time take 208 registers (GLA): only where others leave more than there is room for."""
+    """Check that blocks with registers for few programs come last, for cases with no room for more partial sums.
+
+    Of rows of 128, eight at a time take 208 registers (GLA).
+    """
     one = tile(262144, 128)
     monkeypatch.setattr(column_costs, "_work", lambda kernels, tile: Work(1, 0, 0, 6.5, 0))
     assert fastest_first(one, [128, 256, 512], 132) == [128, 256], "512 rows are 16 at a time, and spill"
 
 
 def test_sines_take_as_many_warps_as_there_are_registers_for():
-    """One program of 8 warps executes a third of them, in 92 us; without registers for 3, two do (OLMo 2)."""
+    """Check that sines cost more with registers for one program, of 8 warps, than for two (OLMo 2).
+
+    One executes a third of what a multiprocessor could, in 92 us.
+    """
     one, sines = tile(2048, 4096), 200e6
     costs = [column_costs._cost_in_blocks(one, Work(0, sines, sines, each, 0), 132, 8) for each in (9.0, 4.0)]
     executed = [cost - in_turn for cost, in_turn in zip(costs, (16, 8), strict=True) for in_turn in [_waits(in_turn)]]
@@ -128,14 +144,17 @@ def test_sines_take_as_many_warps_as_there_are_registers_for():
 
 
 def test_scattered_accesses_take_their_time_beside_memory():
-    """A moving mean along the rows: 121 us, where the bytes alone take less than the instructions."""
+    """Check that scattered accesses add their time: a moving mean along the rows took 121 us, more than its bytes."""
     one = tile(21504, 512)
     alone, scattered = (column_costs._cost_in_blocks(one, Work(1 << 28, 0, 0, 4.0, n), 132, 64) for n in (0, 71e6))
     assert scattered - alone == pytest.approx(71e6 / 7.1)
 
 
 def test_few_warps_do_not_execute_all_that_a_multiprocessor_could():
-    """Rows of 192 are those of one warp: three programs take longer than six, and as long as one (Swin, ConvNeXt)."""
+    """Check that few warps cost more: rows of 192 are one warp each (Swin, ConvNeXt).
+
+    Three programs take longer than six, and as long as one.
+    """
     one, work = tile(50176, 192), Work(1, 70e6, 0, 4.0, 0)
     steps = {64: 16, 128: 32, 512: 32}
     executed = [column_costs._cost_in_blocks(one, work, 132, block) - _steps(steps[block]) for block in steps]
@@ -143,14 +162,17 @@ def test_few_warps_do_not_execute_all_that_a_multiprocessor_could():
 
 
 def test_multiprocessor_with_the_most_programs_ends_last():
-    """Of 197 programs, some have two, and the others one."""
+    """Check that the multiprocessor with the most programs counts: of 197 programs, some have two."""
     one, work = tile(12608, 768), Work(1, 70e6, 0, 1.0, 0)
     executed = column_costs._cost_in_blocks(one, work, 132, 64) - _steps(32)
     assert executed * 7.1 / 70e6 == pytest.approx(2 * 132 / 197)
 
 
 def test_rows_of_a_step_share_what_is_around_their_elements(monkeypatch):
-    """Of 512 rows, 16 are computed at a time, of 128 four (ConvNeXt's strips, which are across memory)."""
+    """Check that rows of a step share what is around their elements.
+
+    Of 512 rows, 16 are computed at a time, of 128 four (ConvNeXt's strips, which are across memory).
+    """
     monkeypatch.setattr(column_costs.inductor, "bytes_beside", lambda kernel, rows: 10**9 // rows)
     assert fastest(monkeypatch, tile(200704, 96), Work(1, 0, 0, 0.1, 0)) == 512
 
@@ -164,7 +186,7 @@ def _waits(rows):
 
 
 def test_a_kernel_costs_no_more_than_with_the_other_loops_that_it_may_get(monkeypatch):
-    """One that computes for long takes half as long in loops over the halves of a row."""
+    """Check that a kernel costs no more than with the other loops that it may get, as over the halves of a row."""
     one = tile(8192)
     monkeypatch.setattr(column_costs.mixed, "is_mixed", lambda kernel: False)
     monkeypatch.setattr(column_costs, "bytes_in_cache", lambda kernel, others: 0)

@@ -23,12 +23,12 @@ def of_the_same_rows(x, g):
 
 
 def of_other_rows(x, g):
-    """Add up what is in no other kernel."""
+    """Add up columns of an input that no other kernel reads."""
     return norm(x), (g * g).sum(1)
 
 
 def across(x, g):
-    """Rows of the norm are columns of what is added up."""
+    """Normalise rows that are columns of what is added up."""
     return norm(x), (x * g).sum(2)
 
 
@@ -74,7 +74,10 @@ def test_a_kernel_of_a_sum_alone_leaves_its_second_stage():
 
 
 def test_extremes_of_rows_of_squares_are_none_of_columns():
-    """Chamfer distances: both kernels have 2048 elements for each of 16 * 2048 results; of one they are far apart."""
+    """Check that extremes of rows of squares are not taken for extremes of columns.
+
+    Of Chamfer distances both kernels have 2048 elements for each of 16 * 2048 results; in one they are far apart.
+    """
     seen = []
 
     def find(schedule):
@@ -96,13 +99,16 @@ def test_both_stages_are_in_the_place_of_the_kernel():
 
 
 def of_segments(x, g):
-    """A norm of heads, sums over the tokens of all heads, and a copy."""
+    """Compute a norm of heads, sums over the tokens of all heads, and a copy."""
     heads = x.unflatten(-1, (32, 128))
     return heads * torch.rsqrt(heads.pow(2).mean(-1, keepdim=True) + 1e-6), (x * g).sum(0), x[:512] @ g[:512].T
 
 
 def test_kernels_of_segments_have_the_order_of_a_sum_of_whole_rows():
-    """Those that can, until it is undone; a library call cannot, nor a sum of other columns."""
+    """Check that kernels of segments get the order of a sum of whole rows, until it is undone.
+
+    A library call cannot, nor a sum of other columns.
+    """
     seen = []
 
     def check(schedule):

@@ -17,7 +17,7 @@ BATCH, HEADS, TOKENS = 4, 8, 2048
 
 
 def of_heads(x, y):
-    """The rows of all tokens of a head are stored, and those of all heads of a token are added up."""
+    """Store the rows of all tokens of a head, and add up those of all heads of a token."""
     stored = torch.sin(torch.roll(x, 1, -1)).contiguous()
     turned = stored.transpose(1, 2) * y
     return stored, turned * turned.sum(-1, keepdim=True), turned.flatten(0, 2).sum(0)
@@ -53,7 +53,7 @@ def test_rows_of_heads_are_turned_until_it_is_undone():
 
 
 def in_order(x, y):
-    """Both go over the same rows one after the other."""
+    """Store and add up the same rows in the same order."""
     stored = torch.sin(torch.roll(x, 1, -1))
     turned = stored * y.view_as(stored)
     return stored, turned * turned.sum(-1, keepdim=True), turned.flatten(0, 2).sum(0)
@@ -61,7 +61,7 @@ def in_order(x, y):
 
 @pytest.mark.parametrize(("width", "function"), [(8, of_heads), (128, in_order)])
 def test_what_is_narrow_or_in_order_is_not_turned(width, function):
-    """Rows of 32 bytes that are far apart would have memory give twice as many."""
+    """Check that narrow rows, and rows in order, are not turned: of 32 bytes far apart, memory reads twice as many."""
 
     def check(kernels, schedule):
         assert [pair for kernel in kernels for pair in orders_of_writers(kernel, schedule)] == []

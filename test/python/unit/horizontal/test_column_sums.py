@@ -25,7 +25,7 @@ def sums(x, g, w):
 
 
 def test_the_kernels_of_a_tile():
-    """The sum of all elements is none of columns."""
+    """Check the kernels of a tile, which do not include a sum of all elements."""
     seen: list = []
 
     def look(schedule):
@@ -62,7 +62,10 @@ def scaled(x, g, *scales):
 
 
 def test_numbers_of_rows_take_no_register_of_each_lane(monkeypatch):
-    """A block of DiT reads nine tensors and the statistics of its rows: its sums of columns stayed apart."""
+    """Check that inputs with one number for a row do not count as registers of each lane.
+
+    A block of DiT reads nine tensors and the statistics of its rows: its sums of columns stayed apart.
+    """
     monkeypatch.setattr(column_sums, "MOST_LOADED", 2)
     tiles: list = []
 
@@ -82,7 +85,10 @@ def product_and_columns(x, bias):
 
 
 def test_the_columns_of_a_kernel_that_goes_over_columns_first_are_of_their_own_rows():
-    """Keep the loops of what stores the product; the sums got those of a tile, rows first, and another's product."""
+    """Check that a kernel that goes over columns first keeps the loops of its own product.
+
+    The sums got those of a tile, rows first, and another's product.
+    """
     given = [torch.randn(640, 16), torch.randn(8)]
     ours = functools.partial(backend, options={"strict": True, "force_fusion": True})
     found, _ = run_emitted(product_and_columns, given, ours)
@@ -93,7 +99,10 @@ def test_the_columns_of_a_kernel_that_goes_over_columns_first_are_of_their_own_r
 
 @pytest.mark.parametrize(("tokens", "fits"), [(65, False), (64, True)])
 def test_rows_that_end_within_a_loop_of_heads_are_of_no_tile(tokens, fits):
-    """Rows of 2 images and 65 tokens are no multiple of the 4 heads that are gone over first: there was no code."""
+    """Check that rows that end within a loop of heads are in no tile.
+
+    2 images of 65 tokens are no multiple of the 4 heads in the outer loop: there was no code.
+    """
     seen: list[bool] = []
 
     def look(schedule):
@@ -105,7 +114,10 @@ def test_rows_that_end_within_a_loop_of_heads_are_of_no_tile(tokens, fits):
 
 @pytest.mark.parametrize(("block", "ended"), [(8, 1), (4, 0)])
 def test_kernels_of_nothing_but_sums_of_a_block_are_ended_by_it(monkeypatch, block, ended):
-    """A kernel that has more to do than one of them adds up its parts, and goes on with the sums."""
+    """Check that kernels of nothing but a block's sums are ended by the block.
+
+    A kernel that has more to do adds up its parts, and goes on with the sums.
+    """
     monkeypatch.setattr(column_sums.sums, "is_ended_by_block", lambda one, block: block == 8)
     monkeypatch.setattr(column_sums.inductor, "loop_nodes", lambda kernel: kernel)
     monkeypatch.setattr(column_sums.inductor, "operation_names", lambda kernel: {node.get_name() for node in kernel})
@@ -118,7 +130,10 @@ def test_kernels_of_nothing_but_sums_of_a_block_are_ended_by_it(monkeypatch, blo
 
 
 def test_what_adds_up_no_columns_has_no_tile():
-    """A kernel of sums in one stage that got no loops of a tile was an error, no refusal."""
+    """Check that a kernel without sums of columns has no tile.
+
+    Sums in one stage that got no loops of a tile were an error, not a refusal.
+    """
 
     def look(schedule):
         with pytest.raises(Unsupported) as error:
@@ -137,7 +152,10 @@ def turned(x, g):
 
 
 def test_kernels_that_read_a_sum_in_other_orders_have_not_its_elements():
-    """They may not be in its kernel; of the first stage they have nothing."""
+    """Check that kernels that read a sum in another order do not have its elements, and may not join its kernel.
+
+    Of the first stage they have nothing.
+    """
     seen: list = []
 
     def look(schedule):

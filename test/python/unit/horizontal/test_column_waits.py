@@ -12,12 +12,12 @@ from bridge.horizontal.column_waits import Divided, find_divisions
 
 
 def both(x):
-    """The kernel of both copies waits for the columns' largest elements, and the rows' copy alone does not."""
+    """Scale by rows and by columns: only the second copy waits for the columns' largest elements."""
     return x / x.abs().amax(-1, keepdim=True), (x / x.abs().amax(0)).t().contiguous()
 
 
 def rows_of_columns(x):
-    """Nothing of the second kernel can begin before the columns are known."""
+    """Scale columns and then rows: nothing of the second kernel can begin before the columns are known."""
     y = x / x.abs().amax(0)
     return y / y.abs().amax(-1, keepdim=True)
 

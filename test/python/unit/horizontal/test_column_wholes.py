@@ -15,13 +15,16 @@ from bridge.horizontal.column_wholes import Wholes, find_with_wholes, wholes_of
 
 
 def scaled(x, g, scale):
-    """What is stored is in one kernel with the sum of all elements."""
+    """Store a product in one kernel with the sum of all elements."""
     return g * scale, (g * x).sum(), (g * x).sum(0)
 
 
 @pytest.mark.parametrize(("columns", "pieces"), [(4096, [8192]), (1024, [32768]), (4095, [])])
 def test_a_sum_of_all_elements_has_a_part_for_each_row(columns, pieces):
-    """Inductor has one loop over all of them, which ends in rows of any tile with as many elements."""
+    """Check that a sum of all elements has a part for each row.
+
+    Inductor has one loop over all of them, which ends in rows of any tile with as many elements.
+    """
     seen: list = []
 
     def look(schedule):
@@ -33,7 +36,10 @@ def test_a_sum_of_all_elements_has_a_part_for_each_row(columns, pieces):
 
 
 def test_loops_are_those_of_the_tile_while_it_is_tried():
-    """What is stored had the loops of Inductor's parts, so that nothing it computes was seen to be another's too."""
+    """Check that nodes have the loops of the tile while it is tried, and Inductor's afterwards.
+
+    With the loops of Inductor's parts, no value of theirs was seen to be another node's, too.
+    """
     seen: list = []
 
     def look(schedule):

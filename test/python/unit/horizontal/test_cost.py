@@ -36,7 +36,7 @@ pytestmark = pytest.mark.usefixtures("only_tensors")
 
 @pytest.fixture(autouse=True)
 def along_rows(monkeypatch):
-    """Reductions of kernels that have no loops here."""
+    """Make Inductor's question about reductions across rows false for kernels without loops."""
     monkeypatch.setattr(inductor, "reduces_across_rows", lambda kernel: False)
 
 
@@ -59,14 +59,20 @@ def test_large_kernels_share_a_launch_where_they_share_an_input():
 
 
 def test_large_kernels_that_share_a_scalar_stay_alone():
-    """EDM's losses of 300 MB read its sigma of a batch, and took 4 percent longer in one launch."""
+    """Check that large kernels that share a scalar stay alone.
+
+    EDM's losses of 300 MB read its sigma of a batch, and took 4 percent longer in one launch.
+    """
     with pytest.raises(Unsupported) as refusal:
         choose_worthwhile([part(name, LARGE_BYTES + 1, name * 2, "scalar", reduces=True) for name in "ab"])
     assert refusal.value.reason is Reason.not_profitable
 
 
 def test_a_long_reduction_of_symbolic_rows_stays_alone():
-    """Norms of heads, whose number is a symbol, beside a copy of the values: 405 us, and 230 apart."""
+    """Check that a long reduction of symbolic rows stays alone.
+
+    Norms of heads, whose number is a symbol, beside a copy of the values: 405 us, and 230 apart.
+    """
     parts = [part("norms", TRIED_BYTES + 1, reduces=True, symbolic=True), part("copy", MIXED_BYTES)]
     with pytest.raises(Unsupported) as refusal:
         choose_worthwhile(parts)
@@ -94,7 +100,10 @@ def test_a_reduction_over_memory_that_is_far_apart_stays_alone(monkeypatch):
 
 
 def test_a_reduction_that_steps_over_other_rows_stays_alone(monkeypatch):
-    """ConViT's softmax over positions that have nine heads each, beside one over contiguous rows."""
+    """Check that a reduction that steps over other rows stays alone.
+
+    So it was with ConViT's softmax over positions of nine heads each, beside one over contiguous rows.
+    """
     monkeypatch.setattr(inductor, "bytes_beside_rows", lambda kernel, rows: 0)
     monkeypatch.setattr(inductor, "reduces_across_rows", lambda kernel: kernel.get_name() == "heads")
     parts = [part(name, 1 << 20, reduces=True) for name in ("heads", "rows", "others")]
@@ -104,7 +113,10 @@ def test_a_reduction_that_steps_over_other_rows_stays_alone(monkeypatch):
 
 
 def test_many_short_rows_do_not_get_the_warps_of_a_long_one():
-    """Sums of 131,072 rows of 1024 beside 512 rows of 65,536 took 183 us longer in the one launch."""
+    """Check that many short rows do not get the warps of a long one.
+
+    Sums of 131,072 rows of 1024 beside 512 rows of 65,536 took 183 us longer in the one launch.
+    """
     long = part("long", 80 << 20, reduces=True, rows=512, row=65536)
     short = part("short", 128 << 20, reduces=True, rows=131072, row=1024)
     assert (long.warps, short.warps) == (16, 4)
@@ -117,7 +129,10 @@ def test_many_short_rows_do_not_get_the_warps_of_a_long_one():
 
 
 def test_norms_of_heads_share_a_launch_without_the_norm_of_a_row():
-    """In the warps of a row of 3072, those of the heads of q and k took 26 us longer than their 39."""
+    """Check that norms of heads share a launch without the norm of a row.
+
+    In the warps of a row of 3072, those of the heads of q and k took 26 us longer than their 39.
+    """
     rows = part("rows", 96 << 20, "x", reduces=True, rows=4096, row=3072)
     heads = [part(name, 48 << 20, "x", reduces=True, rows=98304, row=128) for name in ("q", "k")]
     with pytest.raises(Unsupported, match="less than is lost"):

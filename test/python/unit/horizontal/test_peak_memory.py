@@ -18,7 +18,7 @@ from bridge.support.error_boundary import boundary
 
 
 def launches(function, *inputs):
-    """Of Inductor and of Bridge."""
+    """Return the numbers of launches with Inductor and with Bridge."""
     with torch.no_grad():
         return tuple(offline.compile_for_gpu(function, inputs, compile_fx=b).n_kernels for b in (None, bridge_backend))
 
@@ -28,20 +28,23 @@ def products(x, u, v, w):
 
 
 def wide_product_between(x, u, v, w):
-    """What the last product needs would be there, and wait, while the product of the wide rows needs the most."""
+    """Compute a wide product between: the last product's input would be made early, and be there at the peak."""
     return torch.relu(x @ torch.sin(u) @ w) @ w.T @ torch.cos(v)
 
 
 @pytest.mark.parametrize(("function", "expected"), [(products, (2, 1)), (wide_product_between, (3, 3))])
 @pytest.mark.parametrize("rows", [1024, 16])
 def test_no_launch_raises_the_peak(function, expected, rows):
-    """However little that is: `rows` has it from 2 MB to 512 B."""
+    """Check that no launch raises the peak, however little that is: with `rows` from 2 MB to 512 B."""
     shapes = [(rows, rows)] * 3 + [(rows, 4 * rows)]
     assert launches(function, *map(torch.randn, shapes)) == expected, bridge.report()
 
 
 def test_a_kernel_without_room_leaves_its_set_and_finds_one_that_feeds_the_same():
-    """Of four alike two have a launch before the peak; the third has to wait for it, and has one with the fourth."""
+    """Check that a kernel without room leaves its set and joins another one.
+
+    Of four alike two have a launch before the peak; the third has to wait for it, and has one with the fourth.
+    """
 
     def function(x, u, v, z, w):
         y = torch.relu(x @ torch.sin(u) @ torch.cos(v) @ w) @ w.T
@@ -63,13 +66,16 @@ def test_a_kernel_without_room_leaves_its_set_and_finds_one_that_feeds_the_same(
     ],
 )
 def test_a_seed_that_lives_longer_is_no_block_of_the_allocators(monkeypatch, most, above, counted, allowed):
-    """Dropout, a norm and a rotation of halves stayed apart for 8 bytes beside a result that overwrites its input."""
+    """Check that a seed that lives longer does not count, as it is less than a block of the allocator's.
+
+    Dropout, a norm and a rotation of halves stayed apart for 8 bytes beside a result that overwrites its input.
+    """
     monkeypatch.setattr(peak_memory, "peak_bytes", lambda schedule, in_place: counted)
     assert Room(most, {}, counted=200)._means_nothing(above, []) is allowed
 
 
 def test_what_a_kernel_makes_for_itself_has_no_memory(monkeypatch):
-    """Nor does what it writes into an input: a counter of eight bytes needs no room in a launch with others."""
+    """Check that what a kernel makes for itself has no memory, nor what it writes into an input, here a counter."""
     results = []
 
     def recorded(schedule, in_place=True):
@@ -113,7 +119,10 @@ def test_results_are_there_from_the_launch_on():
 
 @pytest.mark.parametrize(("more", "fits"), [(2, True), (511, True), (512, False)])
 def test_less_than_a_block_of_the_allocators_parts_no_launch(more, fits):
-    """Gradients of two scales had a launch each, as they would have been there together: 2 bytes more at the peak."""
+    """Check that less than a block of the allocator's does not prevent a launch.
+
+    Gradients of two scales had a launch each, as together they were 2 bytes more at the peak.
+    """
     levels, made = ({name: 100 * size for name, size in one.items()} for one in (LEVELS, MADE))
     levels["wide"] = 1000 + more
     live = Liveness(dict(levels), dict(made), 1200, Liveness(dict(levels), dict(made), 1200))

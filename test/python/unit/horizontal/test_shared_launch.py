@@ -37,7 +37,7 @@ def three_ropes(q, k, other, cos, sin):
 
 
 def make_split(latent, rank, positions):
-    """Two norms and a copy of the parts of one row."""
+    """Return a function of two norms and a copy of the parts of one row."""
 
     def split(x, w1, w2):
         q, kv = x.split([latent, rank + positions], -1)
@@ -62,7 +62,7 @@ def tensors(*shapes, dtype=torch.bfloat16):
 
 
 def pattern(name, rows=4096, heads=32, kv_heads=8, width=128, split=(1536, 512, 64), dtype=torch.bfloat16):
-    """(function, inputs) of a pattern."""
+    """Return (function, inputs) of a pattern."""
     table, weight = (rows, 1, width), (width,)
     q, k = (rows, heads, width), (rows, kv_heads, width)
     if name == "rope_qk":
@@ -78,7 +78,7 @@ def pattern(name, rows=4096, heads=32, kv_heads=8, width=128, split=(1536, 512, 
 
 
 def shared_launches(gm, inputs):
-    """The backend without its fusion of loops."""
+    """Compile with the backend, without its fusion of loops."""
     return bridge_backend(gm, inputs, options={"pipeline": NO_FUSION})
 
 
@@ -88,12 +88,12 @@ def forced_launches(gm, inputs):
 
 
 def generate(fn, inputs, *, backend=shared_launches, **arguments):
-    """Code for a GPU; backend None is Inductor's."""
+    """Compile for a GPU, with Inductor's backend if that is None."""
     return offline.compile_for_gpu(fn, inputs, compile_fx=backend, **arguments)
 
 
 def everything(schedule, names):
-    """Stands for a proof that all kernels of the graph are independent, which may be wrong."""
+    """Stand for a proof that all kernels of the graph are independent, which may be wrong."""
     return [list(range(len(schedule)))]
 
 
@@ -126,20 +126,20 @@ def test_one_launch_where_inductor_has_several(name, sizes):
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", BEFORE)
 def test_fusion_of_loops_goes_first(name):
-    """Share a launch by what it leaves apart."""
+    """Check that loops are fused first, and that kernels left apart share a launch."""
     assert generate(*pattern(name), backend=None).n_kernels == BEFORE[name]
     assert generate(*pattern(name), backend=bridge_backend).n_kernels == 1, bridge.report()
 
 
 def test_fused_kernels_and_a_copy():
-    """The norms fuse with their rotations; the value's copy shares no element with them, only the launch."""
+    """Check that two fused norms with rotations and a copy, which shares no element with them, are one launch."""
     (kernel,) = generate(*pattern("qkv"), backend=bridge_backend).kernels
     assert any("one launch for 3 kernels, 2 saved" in line for line in decisions())
     assert kernel.source.count("elif pid <") == 2
 
 
 def test_norms_of_different_inputs():
-    """They share no buffer, so that no group has both."""
+    """Check that norms without a common buffer, which are in no group together, share a launch."""
 
     def norms(q, k, wq, wk):
         return rms(q, wq), rms(k, wk)
@@ -152,7 +152,7 @@ def test_norms_of_different_inputs():
 
 @pytest.mark.parametrize("width", [64, 256])
 def test_norms_of_other_rows_stay_apart(width):
-    """Another reduction wants another configuration."""
+    """Check that norms of other rows stay apart, as another reduction needs another configuration."""
 
     def norms(q, k, wq, wk):
         return rms(q, wq), rms(k, wk)
@@ -177,7 +177,7 @@ def test_dynamic_rows(name):
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", BEFORE)
 def test_cubins_without_spills(name):
-    """The configuration that is tried first, and one of every part's own."""
+    """Check that the first configuration does not spill, and that each part has a block size of its own."""
     (kernel,) = generate(*pattern(name)).kernels
     cubins = offline.compile_kernel(kernel)
     assert cubins[0].spills == 0
@@ -188,7 +188,7 @@ def test_cubins_without_spills(name):
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", ["norm_rope_qk", "rope_qk", "three_ropes"])
 def test_as_many_registers_as_alone(name, monkeypatch):
-    """Joined, the kernel takes the registers of the largest part and a few for the dispatch."""
+    """Check that a shared kernel takes the registers of its largest part and a few for the dispatch."""
     fn, inputs = pattern(name)
     (joined,) = generate(fn, inputs).kernels
     monkeypatch.setattr("bridge.scheduling.launches.sets_of_group", lambda schedule, names: [])
@@ -211,7 +211,7 @@ def warps(cubin):
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", ["norm_rope_qk", "split"])
 def test_parts_keep_their_choice_of_a_persistent_reduction(name):
-    """A row in a constant, or a loop, as in the kernels that Inductor makes; Bridge's own choice is off."""
+    """Check that parts keep Inductor's choice, a row in registers or in a loop; Bridge's own choice is off."""
     fn, inputs = pattern(name)
     alone = generate(fn, inputs, backend=None).kernels
     with bridge.config.patch(unfused_rows=False):
@@ -227,7 +227,10 @@ def keeps_its_row(source: str, part: int) -> bool:
 
 
 def test_looped_part_becomes_persistent_beside_one_that_is():
-    """It would have the registers of the other, and not use them: 58 us looped, 40 us persistent on an H100."""
+    """Check that a looped part becomes persistent beside one that is, as it has the registers of the other.
+
+    On an H100 it took 58 us looped, and 40 us persistent.
+    """
     split, inputs = pattern("qkv")
 
     def fn(x, wq, *rest):
@@ -242,7 +245,10 @@ def test_looped_part_becomes_persistent_beside_one_that_is():
 
 @pytest.mark.parametrize(("columns", "loops"), [(5000, 0), (20000, 4)])
 def test_long_rows_are_kept_as_in_a_kernel_alone(columns, loops):
-    """Two norms of rows that Inductor would not keep in registers: ln 4096 and 2048 x 1280 25 -> 16 us on an H100."""
+    """Check that long rows are kept in registers, as in a kernel alone, though Inductor would not keep them.
+
+    With two norms, ln 4096 and 2048 x 1280, 25 us became 16 us on an H100.
+    """
 
     def norms(x, y, w):
         return rms(x, w), rms(y, w)
@@ -267,7 +273,7 @@ def errors(outputs, fn, inputs):
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32], ids=str)
 @pytest.mark.parametrize("name", BEFORE)
 def test_computes_the_function(name, dtype):
-    """The generated kernel itself, in Triton's interpreter, on every output."""
+    """Check every output of the generated kernel, in Triton's interpreter."""
     fn, inputs = pattern(name, rows=6, heads=3, kv_heads=2, width=16, split=(96, 32, 4), dtype=dtype)
     ours = offline.run_interpreted(fn, inputs, backend=forced_launches)
     assert any("one launch for" in line for line in decisions())
@@ -281,7 +287,10 @@ def turned(a, b, c, other):
 
 
 def test_a_tile_of_three_dimensions_is_one_of_two_in_a_launch():
-    """Inductor gives this kernel three where it stands alone; a partition of program ids has no third."""
+    """Check that a tile of three dimensions, as Inductor has it alone, is one of two in a launch.
+
+    A partition of program ids has no third dimension.
+    """
     inputs = tensors((32, 64, 32), (32, 32, 64), (32, 64, 32), (64, 32), dtype=torch.float32)
     assert [("ZBLOCK" in kernel.source) for kernel in generate(turned, inputs, backend=None).kernels] == [True, False]
     (kernel,) = generate(turned, inputs).kernels
@@ -322,7 +331,7 @@ def test_configurations_that_a_partition_cannot_have(option):
 
 
 def test_kernels_that_wait_for_each_other(monkeypatch):
-    """A wrong proof is noticed: the set is checked against what each kernel waits for."""
+    """Check that a wrong proof is noticed: sets are checked against what each kernel waits for."""
 
     def chain(x, w):
         return rms(x, w).view(64, 32, 128).transpose(0, 1).contiguous() * 2, rms(x * 2, w).sum(0)
@@ -336,7 +345,10 @@ def test_kernels_that_wait_for_each_other(monkeypatch):
 
 
 def test_overwriting_kernel_that_waits_stays_apart(monkeypatch):
-    """The copy into an input needs what the rotation before it computes; test_launches.py has those that do not."""
+    """Check that an overwriting kernel that waits for another stays apart.
+
+    The copy into an input needs the rotation before it; test_launches.py has those that do not.
+    """
 
     def update(q, k, cos, sin):
         q.copy_(rotate(q, cos, sin))
@@ -353,7 +365,7 @@ def test_overwriting_kernel_that_waits_stays_apart(monkeypatch):
 
 
 def test_cpp_loops_stay_apart():
-    """Only Triton kernels have program ids."""
+    """Check that C++ loops stay apart: only Triton kernels have program ids."""
     torch._dynamo.reset()
     fn, inputs = pattern("rope_qk", rows=8)
     with torch.no_grad():
@@ -401,7 +413,7 @@ def norm_one_rope_other(q, k, weight, cos, sin):
 
 @pytest.mark.parametrize(("rows", "kernels"), [(4096, 2), (1024, 1)])
 def test_large_pointwise_kernel_beside_a_reduction(rows, kernels):
-    """It would run with the registers of the reduction; that pays as long as it is small."""
+    """Check that a large pointwise kernel stays apart from a reduction, whose registers it would have."""
     _, (q, k, cos, sin) = pattern("rope_qk", rows=rows)
     assert generate(norm_one_rope_other, [q, k, *tensors(128), cos, sin]).n_kernels == kernels
     assert any("not_profitable" in line for line in decisions()) == (kernels == 2)
@@ -415,7 +427,7 @@ def test_too_many_buffers(only_tensors, monkeypatch):
 
 
 def test_reach_goes_through_fused_kernels(monkeypatch):
-    """A kernel waits for what any of its operations needs, which operations' ancestors do not say."""
+    """Check that reach goes through fused kernels, which wait for what any of their operations needs."""
     waits = [set(), {"a"}, {"b1"}]
     made = [{"a"}, {"b0", "b1"}, {"c"}]
     monkeypatch.setattr(inductor, "buffers_awaited", lambda kernel: waits[kernel])
@@ -424,7 +436,7 @@ def test_reach_goes_through_fused_kernels(monkeypatch):
 
 
 def test_the_warps_of_a_norm_are_not_those_of_rope_beside_it():
-    """RoPE in blocks of 4096 elements, in the one warp that the norm wants, took 20 s to compile, and spilled."""
+    """Check that RoPE does not get the one warp of a norm beside it: in blocks of 4096 it took 20 s, and spilled."""
 
     def norm_beside_rope(x, weight, cos, sin):
         latent, positions = x.split([512, 64], -1)
