@@ -16,7 +16,7 @@ def column_sums(x):
 
 
 def standardised(x):
-    """A norm of columns: Inductor's last loop goes along memory, and in one nest with the sums it goes across."""
+    """Normalise columns: Inductor's last loop goes along memory, and in one nest with the sums across it."""
     y = x - x.mean(0)
     return y * torch.rsqrt(y.square().mean(0) + 1e-5)
 
@@ -66,14 +66,17 @@ def test_what_is_accessed_in_another_order(shape, unordered):
 
 
 def biased_windows(scores, bias, mask):
-    """Attention weights of images in windows, with a bias for each head and a mask for each window."""
+    """Compute attention weights of images in windows, with a bias for each head and a mask for each window."""
     _, heads, tokens, _ = scores.shape
     biased = (scores + torch.sigmoid(bias)).view(-1, len(mask), heads, tokens, tokens) + mask[None, :, None]
     return torch.softmax(biased.view(scores.shape).float(), -1).to(scores.dtype)
 
 
 def test_short_rows_are_gone_over_in_the_order_of_memory(compiler):
-    """They took 2.6 of the time in the order of heads: each was 64 KB behind the last one."""
+    """Check that short rows are gone over in the order of memory.
+
+    In the order of heads each was 64 KB behind the last one, and they took 2.6 of the time.
+    """
     shapes = (64, 8, 64, 64), (8, 64, 64), (16, 64, 64)
     with without_cpp():
         compiler(biased_windows, backend="bridge")(*(torch.randn(shape).bfloat16() for shape in shapes))
@@ -82,13 +85,16 @@ def test_short_rows_are_gone_over_in_the_order_of_memory(compiler):
 
 
 def stored_and_transposed(a, b, places, weight):
-    """Sums of residuals, which are returned, and what a norm of channels makes of them."""
+    """Return sums of residuals, and the transposed norm of their channels."""
     total = a + b + places
     return total, (total.transpose(-1, -2) * weight).contiguous()
 
 
 def test_loops_of_a_transposed_store_do_not_take_over_what_went_along_memory(compiler):
-    """The nest took 2.3 of the time: all that was loaded and stored went across memory in it."""
+    """Check that the loops of a transposed store do not replace those along memory.
+
+    The nest took 2.3 of the time: all its loads and stores went across memory.
+    """
     with without_cpp():
         compiler(stored_and_transposed, backend="bridge")(
             *(torch.randn(shape) for shape in ((56, 63, 128), (56, 63, 128), (63, 128), (128, 1)))
@@ -99,7 +105,10 @@ def test_loops_of_a_transposed_store_do_not_take_over_what_went_along_memory(com
 
 @pytest.mark.parametrize(("shape", "fused"), [((128, 1000), True), ((512, 1000), False), ((64, 1024), False)])
 def test_loops_do_not_go_across_more_than_the_cache_holds(shape, fused, compiler):
-    """It took 1.4 to 1.5 of the time: columns that are not in the cache any more were gone through several times."""
+    """Check that loops do not go across more memory than the cache holds.
+
+    It took 1.4 to 1.5 of the time: columns that the cache had lost were gone through several times.
+    """
     with without_cpp():
         compiler(standardised, backend="bridge")(torch.randn(shape))
     (group,) = bridge.report().groups

@@ -106,7 +106,10 @@ def first_stage(rows, kept, sizes, strides):
 
 
 def test_rows_may_be_a_symbol_of_which_there_is_one():
-    """A size that no guard is about may be 0; columns are a number, of which groups of a symbol have as many each."""
+    """Check that the number of rows may be a symbol, unless it can be 0; columns must be a number.
+
+    A size that no guard is about may be 0. Groups of a symbolic number have as many columns each.
+    """
     rows, none = sympy.Symbol("s0", integer=True, positive=True), sympy.Symbol("u0", integer=True, nonnegative=True)
     sixteen = sympy.Integer(16)
     with V.set_graph_handler(SimpleNamespace(sizevars=SizeVarAllocator(ShapeEnv()))):

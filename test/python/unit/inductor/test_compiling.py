@@ -14,7 +14,7 @@ from bridge.inductor import compiling, inventory
 
 @pytest.fixture
 def differences(monkeypatch):
-    """What a newer torch is said to have in another form, and the releases that were asked about."""
+    """Return what a newer torch is said to have in another form, and the releases that were asked about."""
     found: list[str] = []
     asked: list[tuple[int, int]] = []
     monkeypatch.setattr(inventory, "moved", lambda release: asked.append(release) or found)

@@ -17,7 +17,7 @@ from bridge.lowering.lift import commit
 
 
 def sum_and_product(x, y):
-    """A sum of planes, whose loops have no vectors, and a product with each of its rows, which has them in one."""
+    """Add up planes, in loops without vectors, and multiply, in loops over each row with vectors."""
     return (x.sum(dim=-1) + 1) @ y
 
 
@@ -28,7 +28,10 @@ def planes(size):
 
 @pytest.mark.parametrize("size", [20, 32])
 def test_cpp_loops_that_come_apart_are_not_claimed(size, compiler):
-    """Inductor's C++ code generator gives up on common loops where it splits one of them for one member only."""
+    """Check that C++ loops that come apart are not claimed.
+
+    Inductor's code generator gives up on common loops where it splits one of them for one member only.
+    """
     _, (inductors,) = run_and_get_code(compiler(sum_and_product, backend="inductor"), *planes(size))
     torch._dynamo.reset()
     with recorded() as recording:
@@ -45,7 +48,7 @@ def _cpp_functions(code):
 
 
 def test_cpp_trial_leaves_no_trace(compiler, monkeypatch):
-    """Where the loops stay together, the code is that of a compilation that did not try."""
+    """Check that a C++ trial changes no code where the loops stay together."""
     codes, tried = [], []
 
     def tries(kernel):
@@ -78,7 +81,10 @@ LAYOUTS = {
 @pytest.mark.parametrize("simdlen", [None, 256, 1], ids=["widest", "avx2", "scalar"])
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_a_buffer_of_one_row_is_not_for_several(layout, simdlen, compiler):
-    """Inductor keeps one row of a value between loops whose vectors go over several: each would be the last one."""
+    """Check that a buffer of one row between loops is not used for several rows.
+
+    Inductor keeps one row there, and vectors over several rows would each get the last one.
+    """
     x = LAYOUTS[layout]()
     options = {"cpp.simdlen": simdlen}
     compiled = compiler(softmax_turned, backend="bridge", options=options)
@@ -95,7 +101,7 @@ def _with_gradient(function, x):
 
 
 def normed_channels(x, weight, bias):
-    """Of the gradients of a group norm, sums of each channel and image are in the order of both, channels outside."""
+    """Compute a group norm whose gradient has sums of each channel and image, channels outside."""
     y = torch.nn.functional.group_norm(x, 2, weight, bias)
     z = torch.nn.functional.silu(y)
     first, second = z.chunk(2, 1)
@@ -104,7 +110,10 @@ def normed_channels(x, weight, bias):
 
 
 def test_cpp_vectors_end_with_the_loop_that_stores_them(compiler):
-    """Four channels outside of two images: a vector of 16 sums was stored, beyond the end of the buffer."""
+    """Check that C++ vectors end with the loop that stores them.
+
+    Four channels outside of two images: a vector of 16 sums was stored, beyond the end of the buffer.
+    """
     shape = torch.randn(2, 4, 2, 32).half().contiguous(memory_format=torch.channels_last)
     inputs = [shape, *(torch.randn(4).half() for _ in range(2))]
     inputs = [each.detach().requires_grad_() for each in inputs]
@@ -133,7 +142,7 @@ PRODUCTS = {
 @pytest.mark.parametrize("name", PRODUCTS)
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_a_vector_of_products_that_two_nodes_store_is_declared_once(name, dtype, compiler):
-    """Bridge made two kernels of equal products one, and Inductor's C++ code for it declared what both store twice."""
+    """Check that a vector of equal products that two nodes store is declared once in C++."""
     x = torch.rand(65, 32).to(dtype) / 16 + 1
     results = compiler(PRODUCTS[name], backend="bridge")(x)
     references = PRODUCTS[name](x.double())

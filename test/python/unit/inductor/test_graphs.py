@@ -17,7 +17,7 @@ aten = torch.ops.aten
 
 @pytest.fixture
 def call():
-    """Adds a call of an operator on one input of 4 by 6 elements to a graph."""
+    """Return a function that adds a call of an operator on one input of 4 by 6 elements to a graph."""
     graph = FxGraph()
     x = graph.placeholder("x")
     x.meta["val"] = torch.empty(4, 6, device="meta")
@@ -69,13 +69,13 @@ def test_place_names_the_last_frame(call):
 
 
 def test_a_cell_of_a_notebook_is_called_so():
-    """The screen had the number that ipykernel gives to a cell: 2738416257.py:3."""
+    """Check that a cell of a notebook is named so: ipykernel gave it a number, 2738416257.py:3."""
     assert graphs.short_place("/tmp/ipykernel_812/2738416257.py", 3) == "cell:3"
     assert graphs.short_place("/a/model.py", 3) == "model.py:3"
 
 
 def test_layers_are_named_by_their_list_and_number(call):
-    """Those of the outermost list, in the order of the graph, each once; what is in no layer has none."""
+    """Check that layers are those of the outermost list, in the graph's order, each once; others have none."""
     for *modules, _ in (
         ("L['self'].layers.1", "L['self'].layers.1.experts.7", ""),
         ("L['self'].norm", ""),
@@ -132,7 +132,10 @@ def test_numbers_that_code_selects_between(dtype, device, selected):
 
 
 def test_a_symbol_has_a_size_that_is_nothing_else():
-    """The first that has it: sizes may be `(s + 1) // 2` and `s`, and a graph may lack the latter."""
+    """Check that a symbol is found as a size that is only that symbol; a graph may lack one.
+
+    Sizes may be `(s + 1) // 2` and `s`.
+    """
     function = make_fx(lambda x: x.chunk(2)[0] + 1, tracing_mode="symbolic")
     nodes = list(function(torch.randn(8, 6)).graph.nodes)
     last = next(node for node in nodes if node.target is aten.add.Tensor)

@@ -30,7 +30,7 @@ def products(x, g):
 
 
 def reducing(schedule):
-    """The nodes that reduce something."""
+    """Return the nodes that reduce something."""
     nodes = [node for kernel in schedule for node in inductor.loop_nodes(kernel)]
     return [node for node in nodes if inductor.node_sizes(node)[1]]
 
@@ -83,7 +83,10 @@ def test_a_sum_has_two_stages_until_they_are_undone():
 
 
 def test_a_stage_that_was_undone_is_the_same_again():
-    """Its node and the loops of both stages are made once, and what was given to them is undone."""
+    """Check that a stage that was undone is the same when it is added again.
+
+    Its node and the loops of both stages are made once, and what was given to them is undone.
+    """
 
     def stage(one):
         with contextlib.ExitStack() as undo:
@@ -106,7 +109,10 @@ def test_a_stage_that_was_undone_is_the_same_again():
 
 
 def test_symbolic_columns_are_refused_and_tokens_are_not():
-    """To the norm, tokens are columns; the sums over them have as many rows as images and tokens together."""
+    """Check that symbolic columns are refused and symbolic tokens are not.
+
+    To the norm, tokens are columns; the sums over them have as many rows as images and tokens together.
+    """
     seen: list[object] = []
 
     def refused(schedule):
@@ -127,7 +133,10 @@ def test_symbolic_columns_are_refused_and_tokens_are_not():
 
 
 def test_a_block_that_is_a_group_leaves_no_parts_until_it_is_undone():
-    """The second stage copies then, and a kernel of rows that has it among its nodes stores the sums."""
+    """Check that a block that is a group leaves no parts until that is undone.
+
+    The second stage copies then, and a kernel of rows that has it among its nodes stores the sums.
+    """
 
     def check(node):
         (one,) = grouped_sums.grouped_sums(node)

@@ -16,7 +16,7 @@ SHAPE = (8, 16)
 
 @pytest.fixture
 def held(monkeypatch):
-    """The names that estimates of memory are told, the last time for each graph."""
+    """Return a list of the names that estimates of memory get, the last time for each graph."""
     found: list[frozenset[str]] = []
 
     def noted():
@@ -34,7 +34,7 @@ def returned(x, w):
 
 
 def part_returned(x, w):
-    """Return a view of it."""
+    """Return a part of what the backward of the product needs."""
     kept = (x * w).sin()
     return kept[:4], kept @ w.t()
 

@@ -32,7 +32,7 @@ class UsersPass(custom_graph_pass.CustomGraphPass):
 
 @pytest.fixture
 def run(compiler):
-    """Compiles a function that has nothing to change, anew."""
+    """Return a function that compiles, anew, a function that has nothing to change."""
 
     def compile_and_run(backend="bridge", **options):
         torch._dynamo.reset()
@@ -43,7 +43,7 @@ def run(compiler):
 
 @pytest.fixture
 def ours(monkeypatch):
-    """Has a pass of Bridge's say when it ran; gives all that ran."""
+    """Replace Bridge's passes by one that records when it ran; return the list of all that ran."""
     ran: list = []
 
     def one(graph):
@@ -155,7 +155,7 @@ class TestCache:
 
 
 class Kept:
-    """What a configuration keeps; it notes with what it is called."""
+    """Stand for what a configuration keeps, and record its calls."""
 
     def __init__(self, active=True):
         self.calls, self.is_active = [], active
@@ -172,7 +172,7 @@ class Kept:
 
 
 def kept_passes(**how):
-    """The passes of a configuration; the base of the one over the graph is another's class."""
+    """Return the passes of a configuration; the base of the one over the graph is another's class."""
     return inductor.kept_pass(Kept(**how)), inductor.kept_graph_pass(Kept(**how), UsersPass)
 
 

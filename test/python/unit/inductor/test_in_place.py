@@ -44,7 +44,10 @@ def test_a_node_that_reads_other_elements_too_overwrites_nothing():
 
 
 def test_what_a_kernel_reads_at_two_indices_is_kept():
-    """A launch was shared for memory that it did not spare: OLMo 2 has a head's rotated half beside the head."""
+    """Check that what a kernel reads at two indices is not overwritten.
+
+    A launch was shared for memory that it did not spare: OLMo 2 reads a head and its rotated half.
+    """
 
     def rows_by_columns(x):
         return (y := x @ x) * y.permute(1, 0).exp().sum(-1, keepdim=True)
@@ -83,7 +86,10 @@ def of_graphs(function, *inputs):
 
 
 def test_what_one_kernel_makes_and_reads_has_no_memory_to_be_overwritten():
-    """The sums so far are in registers; a report had a peak below the size of the result."""
+    """Check that what one kernel makes and reads has no memory to overwrite.
+
+    The sums so far are in registers; a report had a peak below the size of the result.
+    """
     ((schedule, overwriting, _),) = of_graphs(lambda x: torch.cumsum(x, -1) + 1, torch.empty(X))
     assert [len(kernel.get_nodes()) for kernel in schedule] == [2]
     assert overwriting == [0]
@@ -95,7 +101,7 @@ def test_nothing_is_overwritten_where_inductor_is_told_so():
 
 
 def test_a_value_that_the_forward_saved_is_overwritten_by_the_backward():
-    """Autograd gives it away; the gradient of the result it keeps."""
+    """Check that the backward overwrites a value that the forward saved, and not the gradient of the result."""
     inputs = [torch.zeros(X, requires_grad=True) for _ in range(2)]
     graphs = of_graphs(lambda x, y: torch.sigmoid(x @ y).sin(), *inputs)
     assert [overwriting for _, overwriting, _ in graphs] == [[0, 0], [SIZE, 0, 0]]

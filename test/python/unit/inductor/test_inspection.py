@@ -14,21 +14,21 @@ CPU = torch.device("cpu")
 
 
 def test_loop_nests_of_a_kernel_that_shares_outer_loops_only():
-    """Of a library call there is none."""
+    """Check the numbers of loop nests of kernels: several that share only outer loops, and none of a library call."""
     kernel, shared, library = (Kernel("op", _scheduler(), template) for template in (False, False, True))
     shared.get_outer_nodes = lambda: [kernel, kernel]
     assert [inspection.loop_nests(k) for k in (kernel, shared, library)] == [1, 2, 0]
 
 
 class Generator:
-    """Stands for a code generator of torch's."""
+    """Stand for a code generator of torch's."""
 
     def define_kernel(self, source, nodes, context):
         return f"kernel_{context}"
 
 
 class Kernel(inductor_scheduler.SchedulerNode):
-    """A scheduler node that nothing was lowered for."""
+    """Stand for a scheduler node that nothing was lowered for."""
 
     def __init__(self, name, scheduler, template=False):
         self.name, self.scheduler, self.template = name, scheduler, template
@@ -54,7 +54,10 @@ def _scheduler():
 
 
 def test_watched_kernel_is_told_with_its_name_in_the_source():
-    """An explanation had no kernels where somebody else had asked for them, too."""
+    """Check that each watcher of a kernel is told, with the kernel's name in the source.
+
+    An explanation had no kernels where somebody else had asked for them, too.
+    """
     told, scheduler = [], _scheduler()
     kernel = Kernel("op0", scheduler)
     for _ in range(2):
@@ -85,7 +88,7 @@ def test_shapes_of_buffers_and_of_constants():
 
 
 def node_of(*origins):
-    """A scheduler node that computes nodes of a graph; each is (target, files and lines of its stack trace)."""
+    """Return a scheduler node that computes nodes of a graph; each is (target, files and lines of its stack trace)."""
     graph, made = torch.fx.Graph(), []
     for target, *places in origins:
         made.append(graph.call_function(target, ()))
@@ -114,7 +117,10 @@ def test_a_line_of_torchs_own_is_not_the_users():
 
 
 def test_a_line_of_bridges_own_is_nobodys():
-    """A function that was made by exec has no line; the screen had that of Bridge which calls it."""
+    """Check that a line of Bridge's own is no user's line.
+
+    A function that was made by exec has no line; the screen had that of Bridge which calls it.
+    """
     bridges = inspection.__file__
     node = node_of((aten.mul.Tensor, ("/a/m.py", 4), (bridges, 9)), (aten.mean.dim, (bridges, 9)))
     assert inspection.node_locations(node) == [("/a/m.py", 4)]
@@ -145,7 +151,10 @@ def test_what_is_copied_for_a_library_is_called_its_inputs(monkeypatch):
 
 
 def test_a_copy_of_an_input_in_another_layout_has_a_name():
-    """The screen of a training graph called the inputs of its first convolution op0 and op1."""
+    """Check that a copy of an input in another layout has a name.
+
+    The screen of a training graph called the inputs of its first convolution op0 and op1.
+    """
     origins = {torch.fx.Graph().placeholder("primals_1")}
     node = SimpleNamespace(node=SimpleNamespace(get_origins=lambda: origins))
     assert inspection.node_name(node) == (("copy of an input",), None)

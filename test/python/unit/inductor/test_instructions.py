@@ -56,7 +56,7 @@ def test_what_a_kernel_makes_is_not_loaded():
 
 
 def test_a_value_that_is_used_twice_is_looked_at_once():
-    """Each square has the one before it twice: written out, the last one has 2**60 factors."""
+    """Check that a value that is used twice counts once: each of 60 squares has the one before it twice."""
 
     def powers(x):
         for _ in range(60):
@@ -67,7 +67,10 @@ def test_a_value_that_is_used_twice_is_looked_at_once():
 
 
 def test_a_part_under_a_mask_is_computed_for_all():
-    """Triton executes all lanes: a pool over four joined parts was taken for half as many, and was slower."""
+    """Check that a part under a mask counts for all lanes, as Triton executes all.
+
+    A pool over four joined parts was taken for half as many, and was slower.
+    """
 
     assert of(lambda x: F.pad(x.tanh(), (0, 8)), (64, 32))[0] > LOAD + WEIGHTS["tanh"] + STORE
 
@@ -78,7 +81,10 @@ def asked_for(function, *sizes):
 
 
 def test_what_is_loaded_under_two_masks_is_loaded_twice():
-    """Triton has a load for each mask, of a column's scale as well: for 64 rows of 32 and 8 numbers of 4 bytes."""
+    """Check that a load under two masks counts twice, as Triton has one for each.
+
+    The scale of a column counts as well: for 64 rows of 32 and 8 numbers of 4 bytes.
+    """
 
     def padded(x, scale):
         return F.pad(x * scale, (0, 8)) + F.pad(x * scale, (8, 0))
@@ -88,13 +94,13 @@ def test_what_is_loaded_under_two_masks_is_loaded_twice():
 
 
 def test_what_neighbours_share_is_computed_once_for_them():
-    """A row's own value is loaded, and added to, once for the elements of a thread; a column's for each."""
+    """Check that a value of a row counts once for the elements of a thread, and a value of a column for each."""
     assert of(lambda x, row: x * (row + 1), (64, 32), (64, 1))[0] == LOAD + 1 + STORE + UNIFORM * (LOAD + 1)
     assert of(lambda x, column: x * (column + 1), (64, 32), (32,))[0] == LOAD + 1 + STORE + LOAD + 1
 
 
 def test_what_neighbours_share_under_a_mask_is_loaded_for_each():
-    """Triton does not see it there: a root of each row's own value was computed by all of its lanes."""
+    """Check that a row's value under a mask counts for each lane: Triton does not see there that they share it."""
 
     def shifted(x, row):
         return F.pad(x * row.rsqrt(), (0, 0, 1, 0))
@@ -112,7 +118,10 @@ def test_bytes_of_an_element_are_those_of_all_that_it_loads():
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize(("name", "way"), [("exp", 0), ("tanh", 0), ("sin", 1)])
 def test_weights_are_what_the_compiler_makes(name, way):
-    """way: 0 for all of the code, 1 for the shortest way through it."""
+    """Check that weights are what the compiler emits.
+
+    way: 0 for all of the code, 1 for the shortest way through it.
+    """
     command = [sys.executable, str(ROOT / "benchmarks" / "instructions.py"), name]
     text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     (line,) = [line for line in text.splitlines() if line.startswith(f"{name}:")]

@@ -76,7 +76,7 @@ def sources() -> list[Path]:
 
 
 def imported(tree: ast.Module) -> dict[str, str]:
-    """Names in a file -> what of torch they are."""
+    """Return names in a file -> what of torch they are."""
     found: dict[str, str] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and not node.level and (node.module or "").split(".")[0] == "torch":
@@ -87,7 +87,7 @@ def imported(tree: ast.Module) -> dict[str, str]:
 
 
 def used(tree: ast.Module) -> Iterator[str]:
-    """Dotted names of torch's that a file uses, each as far as it is written."""
+    """Yield dotted names of torch that a file uses, each as far as it is written."""
     names = imported(tree)
     yield from names.values()
     for node in ast.walk(tree):
@@ -111,7 +111,7 @@ def is_module(name: str) -> bool:
 
 
 def is_listed(name: str) -> bool:
-    """Whether the inventory has a name, or the beginning of it that is no module, or members of it."""
+    """Return True if the inventory has a name, or the beginning of it that is no module, or members of it."""
     parts = name.split(".")
     beginnings = {".".join(parts[:end]) for end in range(2, len(parts) + 1)}
     return bool(beginnings & LISTED) or any(other.startswith(f"{name}.") for other in LISTED)
@@ -137,7 +137,7 @@ DOCUMENTED = {"__name__", "get_device_properties", "shared_memory_per_multiproce
 
 
 def asked_about(tree: ast.Module) -> Iterator[str]:
-    """Names that a file asks an object for that may not have them; without Bridge's own."""
+    """Yield names that a file asks an object for that may not have them; without Bridge's own."""
     calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name))
     asking = (call.args[1] for call in calls if call.func.id in {"getattr", "hasattr"})
     names = (str(name.value) for name in asking if isinstance(name, ast.Constant))
@@ -145,7 +145,10 @@ def asked_about(tree: ast.Module) -> Iterator[str]:
 
 
 def test_every_name_that_may_be_missing_is_in_the_inventory():
-    """Where a newer torch has another name for it, `getattr` and `hasattr` say nothing."""
+    """Check that every name that may be missing is in the inventory.
+
+    Where a newer torch has another name for it, `getattr` and `hasattr` give no error.
+    """
     rooms = [ROOT / "bridge" / "inductor", ROOT / "lowering" / "triton", ROOT / "bridge/diagnostics/torch_logging.py"]
     files = [file for file in sources() if any(room == file or room in file.parents for room in rooms)]
     names = {name for file in files for name in asked_about(ast.parse(file.read_text()))}
@@ -178,7 +181,7 @@ def test_every_method_in_the_place_of_one_of_torchs_is_in_the_inventory(mixin, b
 
 @pytest.fixture
 def table(monkeypatch):
-    """Has the inventory be of other names."""
+    """Return a function that replaces the names of the inventory."""
     return lambda text: monkeypatch.setattr(inventory, "COMPILING", text)
 
 

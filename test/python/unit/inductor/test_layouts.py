@@ -11,7 +11,10 @@ from bridge.inductor import inspection, layouts, schedule
 
 
 def test_what_a_kernel_writes_in_place_is_as_large_as_its_storage():
-    """Of a diagonal Inductor has the sizes of the view, and the strides of the whole: a step over columns ended."""
+    """Check that a buffer written in place is as large as its storage.
+
+    Of a diagonal Inductor has the sizes of the view, and the strides of the whole: a step over columns failed.
+    """
 
     def diagonal(x, y):
         return torch.diagonal_scatter(x * 2, y)
@@ -26,7 +29,10 @@ def double(x: torch.Tensor) -> None:
 
 
 def test_what_a_call_has_overwritten_is_as_large_as_it_was():
-    """Its new contents are a buffer of their own, without a layout: asking for their size was an error."""
+    """Check that what a call has overwritten is as large as it was.
+
+    Its new contents are a buffer of their own, without a layout: asking for their size was an error.
+    """
 
     def overwritten(x):
         x = x + 1
@@ -55,7 +61,7 @@ def _added_in_order(x, rows):
 
 @pytest.mark.parametrize("function", [_prod_by_call, _added_in_order])
 def test_what_a_call_of_torch_has_overwritten_is_as_large_as_it_was(function):
-    """Such a call stands for its new contents itself, without a layout: sums of them were an error."""
+    """Check the same for calls of torch, which stand for their new contents themselves: sums of these were an error."""
 
     def look(kernels):
         read = {name for kernel in kernels for name in schedule.buffers_read(kernel)}
@@ -85,7 +91,10 @@ def _read_off_a_tensor(x, ids):
 
 @pytest.mark.parametrize("function", [_found_by_one_call, _read_off_a_tensor])
 def test_a_kernel_reads_no_size_that_it_waits_for(function):
-    """A size that a call finds has no layout: a sum over so many rows was an error."""
+    """Check that a kernel does not read a size that it waits for.
+
+    A size that a call finds has no layout: a sum over so many rows was an error.
+    """
 
     def look(kernels):
         seen.extend(schedule.buffers_read(kernel) for kernel in kernels if schedule.is_loop_kernel(kernel))

@@ -20,7 +20,7 @@ def softmax(x):
 
 @pytest.mark.parametrize(("function", "passes"), [(of_row, 1), (softmax, 3)])
 def test_a_loop_loads_its_rows_in_each_pass(function, passes):
-    """x has 10,240 bytes; what is computed of a reduction's result for each row loads less."""
+    """Check that a loop loads its rows in each pass: x has 10,240 bytes, and the results of reductions fewer."""
     with scheduled(function, (10, 256)) as graph:
         kernels = graph.scheduler.nodes
         loaded = [loads.bytes_loaded_in_passes(kernel) for kernel in kernels]
@@ -29,7 +29,10 @@ def test_a_loop_loads_its_rows_in_each_pass(function, passes):
 
 @pytest.mark.parametrize(("function", "sizes"), [(of_row, []), (softmax, [10240])])
 def test_a_loop_reads_back_what_it_makes_of_a_row(function, sizes):
-    """Where a later pass needs it, and nothing else does; what a reduction gives is a number for each row."""
+    """Check that a loop reads back what it makes of a row only where a later pass needs it.
+
+    The result of a reduction is a number for each row.
+    """
     with scheduled(function, (10, 256)) as graph:
         (kernel,) = graph.scheduler.nodes
         read = loads.bytes_read_back(kernel)
@@ -42,7 +45,10 @@ def two_sums(x):
 
 @pytest.mark.parametrize(("function", "again"), [(of_row, False), (two_sums, False), (softmax, True)])
 def test_a_buffer_is_loaded_again_in_another_pass(function, again):
-    """Two reductions of one pass load it once; what a reduction gives for each row is loaded after it, as a number."""
+    """Check that a buffer is loaded again in another pass, and once for two reductions of one pass.
+
+    What a reduction gives for each row is loaded after it, as a number.
+    """
     with scheduled(function, (10, 256)) as graph:
         found = set().union(*map(loads.buffers_loaded_again, graph.scheduler.nodes))
         large = {name for name in found if loads.elements_of_buffer(name) > 10}
@@ -50,7 +56,7 @@ def test_a_buffer_is_loaded_again_in_another_pass(function, again):
 
 
 def of_few(x, mask):
-    """The mask is one for all batches: of a flat loop its index has divisions, and its 40 bytes seemed to be 10,240."""
+    """Mask with one mask for all batches: a flat index divides, and its 40 bytes seemed to be 10,240."""
     return torch.where(mask, x, 0.0).sum((0, 2, 3))
 
 

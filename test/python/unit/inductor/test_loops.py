@@ -14,7 +14,7 @@ from bridge.inductor.loops import made_once
 
 
 def _users(node):
-    """Names of all users of all buffers, in order."""
+    """Return the names of all users of all buffers, in order."""
     scheduler = node.scheduler
     return {name: [user.get_name() for user in buffer.users] for name, buffer in scheduler.name_to_buf.items()}
 
@@ -25,7 +25,10 @@ def _loops(node):
 
 
 def test_loops_that_are_taken_back_leave_no_users():
-    """A kernel would store a value of its own for a user in another kernel that does not read it any more."""
+    """Check that loops that are taken back leave no users of buffers.
+
+    A kernel would store a value for a user in another kernel that does not read it any more.
+    """
     found = []
 
     def hook(schedule):
@@ -54,7 +57,7 @@ def test_loops_that_are_taken_back_leave_no_users():
 
 
 def test_iterations_that_are_sums_were_others_than_those_of_the_same_product():
-    """Inductor asks whether the elements of rows are the rows times their length, term by term."""
+    """Check that the number of iterations is a product: Inductor compares it with rows times length, term by term."""
     found = []
 
     def hook(schedule):
@@ -73,7 +76,10 @@ def test_iterations_that_are_sums_were_others_than_those_of_the_same_product():
 
 
 def test_loops_that_read_a_buffer_no_more_are_no_users_of_it():
-    """Inductor's C++ asks the loops of each user where they read a buffer, and has none where they do not."""
+    """Check that a node whose new loops do not read a buffer is no user of it.
+
+    Inductor's C++ asks the loops of each user where they read a buffer, and has none where they do not.
+    """
     found = []
 
     def hook(schedule):
@@ -112,7 +118,10 @@ def test_what_a_node_may_overwrite_is_kept_until_that_is_undone():
 
 
 def test_a_piece_is_kept_where_its_kernel_reads_the_whole_by_its_own_name():
-    """One program would write in the piece's place what others, which run later, have to read of the whole."""
+    """Check that a part of a buffer is kept where its kernel reads the whole by the whole's name.
+
+    One program would write in the part's place what others, which run later, have to read of the whole.
+    """
     found = []
 
     def look(schedule):

@@ -9,7 +9,7 @@ from bridge.inductor import memory
 
 
 def two(x, y):
-    """Two results of 16 KB, each of them read by a product that makes 512 bytes of it."""
+    """Compute two results of 16 KB, each of them read by a product that makes 512 bytes of it."""
     one, other = x @ y, (x + 1) @ y
     return one @ x, other @ x
 
@@ -50,7 +50,7 @@ def test_an_order_of_inductors_is_taken_back_where_it_needs_too_much(above):
 
 
 def test_the_order_of_collectives_stays_inductors(monkeypatch):
-    """It is for overlap, and comes after the order for the least peak."""
+    """Check that collectives keep Inductor's order, which is for overlap and comes after that for the least peak."""
     monkeypatch.setattr(utils, "is_collective", lambda node: True)
     with config.patch(reorder_for_peak_memory=False), scheduled(two, (64, 2), (2, 64)) as graph:
         taken = graph.scheduler.nodes
@@ -61,7 +61,10 @@ def test_the_order_of_collectives_stays_inductors(monkeypatch):
 
 
 def test_sizes_are_inductors_own_after_its_order_was_looked_at():
-    """Each part of a cat has memory of its own by Inductor's estimate, which decides what is kept for later."""
+    """Check that sizes are Inductor's own again after its order was looked at.
+
+    Each part of a cat has memory of its own by Inductor's estimate, which decides what is kept for later.
+    """
 
     def joined(x, y):
         return torch.cat((x @ y, x.exp()), -1).sin(), (x + 1) @ y
@@ -88,7 +91,7 @@ def test_an_order_of_other_kernels_is_left_as_it_is():
 
 
 def test_parts_of_a_cat_have_the_memory_of_the_whole():
-    """4096 bytes for x, 8192 for the cat from its first part on; each part has none of its own."""
+    """Check that parts of a cat have the memory of the whole: 4096 bytes for x, 8192 for the cat."""
 
     def joined(x):
         return torch.cat((x @ x, x.exp()), -1).sin()
@@ -102,12 +105,15 @@ def test_parts_of_a_cat_have_the_memory_of_the_whole():
 
 
 def test_an_input_that_is_read_in_pieces_is_no_smaller():
-    """A kernel with the halves of a row read each half, and the input had the size of the last one."""
+    """Check that an input that is read in parts is not smaller.
+
+    A kernel read each half of a row, and the input had the size of the last half.
+    """
     with scheduled(lambda x: x[:, :2] + x[:, 2:], (4, 4)) as graph:
         assert memory.live_bytes(graph.scheduler.nodes) == [(64 + 32, 32)]
 
 
 def test_an_input_that_is_read_several_times_an_element_is_no_larger():
-    """x has 64 bytes, and a loop of 256 iterations reads it."""
+    """Check that an input that is read several times an element is not larger: 64 bytes, read by 256 iterations."""
     with scheduled(lambda x: x.repeat_interleave(16, -1) + 1, (4, 4)) as graph:
         assert memory.live_bytes(graph.scheduler.nodes) == [(64 + 1024, 1024)]

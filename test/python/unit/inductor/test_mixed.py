@@ -31,7 +31,10 @@ def rounded(x, m):
 
 @pytest.mark.parametrize("function, kernels, changed", [(column_sums, 1, 0), (read_again, 2, 0), (rounded, 3, 1)])
 def test_a_second_stage_that_a_mixed_kernel_computes_is_left_alone(function, kernels, changed):
-    """But where a kernel of its own only rounds the sum: the sum is then a part of that."""
+    """Check that a second stage in a mix-order kernel is left alone.
+
+    Only where a kernel of its own just rounds the sum, the sum becomes a part of that kernel.
+    """
     inputs = torch.randn(16384, 768), torch.randn(768, 64) if function is not column_sums else torch.randn(768)
     counts = []
     for compile_fx in (None, backend):
@@ -47,7 +50,10 @@ def test_a_second_stage_that_a_mixed_kernel_computes_is_left_alone(function, ker
 
 @pytest.mark.parametrize("apart", [False, True])
 def test_partial_sums_in_a_workspace_are_no_buffers_that_a_kernel_moves(apart):
-    """A report had a mix-order kernel move buffers that are not there; so for kernels taken apart for a trial."""
+    """Check that partial sums in a workspace are no buffers that a kernel moves.
+
+    A report had a mix-order kernel move such buffers; so it was for kernels taken apart for a trial.
+    """
     seen = []
 
     def look(kernels):
@@ -69,7 +75,10 @@ def split_sum(columns, rows, split=8):
 
 
 def test_inductor_is_not_asked_of_split_sums_that_differ():
-    """It asserts that they are of as many rows and columns, unless something else is reduced beside them."""
+    """Check that Inductor is not asked about split sums that differ.
+
+    It asserts that they have equal rows and columns, unless something else is reduced beside them.
+    """
 
     def can_be_asked(*nodes):
         return mixed.can_be_asked(SimpleNamespace(get_nodes=lambda: nodes))

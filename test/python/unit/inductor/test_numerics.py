@@ -58,7 +58,7 @@ def quotients(x):
 
 
 def sample():
-    """In float16: the interpreter has no constants of bfloat16."""
+    """Return an input in float16: the interpreter has no constants of bfloat16."""
     return torch.randn(8, WIDTH, generator=torch.Generator().manual_seed(0)).half()
 
 
@@ -88,7 +88,7 @@ def test_refused(name):
 
 @pytest.mark.parametrize("flag", ["torch", "inductor"])
 def test_deterministic_kernels_are_not_chosen_by_timing(flag, monkeypatch):
-    """A launch that kernels share gets its warps by timing, and a fusion that Inductor is to time is decided by it."""
+    """Check that deterministic kernels are not chosen by timing: a shared launch and a timed fusion would be."""
     from bridge import inductor
     from bridge.lowering.triton import codegen, combo_kernels
 
@@ -109,7 +109,7 @@ def test_deterministic_kernels_are_not_chosen_by_timing(flag, monkeypatch):
 
 
 def test_no_option_is_unknown():
-    """A later torch may have more: what becomes of them has to be decided."""
+    """Check that every option of torch about numerics is known; for those of a later torch it has to be decided."""
     words = r"emulat|numeric|determin(?!ator)|invariant|fast_math|unsafe_math|ftz|denormal|precision|rounding|upcast"
     found = {name for name in config._config if re.search(words, name)}
     assert found <= OBEYED.keys() | REFUSED.keys() | OTHERS

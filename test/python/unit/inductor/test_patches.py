@@ -19,7 +19,7 @@ PACKAGE = Path(bridge.__file__).parent
 
 
 class Wrapper:
-    """Stands for an object of torch's."""
+    """Stand for an object of torch's."""
 
     def __init__(self):
         self.allocated = []
@@ -87,7 +87,7 @@ class TestNextCall:
 
 
 def test_compiled_graph_leaves_no_patch(monkeypatch):
-    """Its wrapper and its scheduler, which are patched for one call each, have had that call."""
+    """Check that a compiled graph leaves no patch: those of its wrapper and scheduler are for one call each."""
     owners, replace = [], patches.replace_next_call
 
     def watched(owner, name, replacement):
@@ -116,7 +116,7 @@ class Backend:
 
 
 class Scheduler:
-    """Has the code generator of a device in another one, as that of CUDA is, or not."""
+    """Hold a device's code generator, or one that delegates to it, as that of CUDA does."""
 
     def __init__(self, delegates):
         self.own = Backend()
@@ -134,7 +134,7 @@ class Mixin:
 
 @pytest.mark.parametrize("delegates", [False, True])
 def test_code_generator_keeps_its_class(delegates):
-    """Another object takes its place, with what it has; no class changes, and that only once."""
+    """Check that a code generator keeps its class: an object of a derived class, with its state, replaces it once."""
     scheduler = Scheduler(delegates)
     scheduler.own.state = ["kept"]
     backend = derived.derive_code_generator(scheduler, "device", Mixin)
@@ -191,7 +191,10 @@ def test_replacements_are_found(line):
 
 
 def test_nothing_else_is_replaced():
-    """The offline tools, which stand for a GPU, and the benchmarks have mocks of their own, for one call each."""
+    """Check that nothing else is replaced in torch.
+
+    The offline tools, which stand for a GPU, and the benchmarks have mocks of their own, for one call each.
+    """
     files = [f for f in FILES if not {"offline", "bench"} & {*f.relative_to(PACKAGE).parts}]
     found = {str(f): replaced_in_torch(f.read_text(encoding="utf-8")) for f in files}
     assert len(files) > 50 and {f for f, lines in found.items() if lines} == set()
@@ -221,7 +224,7 @@ APART = (
 
 @pytest.mark.parametrize("expr", [*JOINED, *APART], ids=str)
 def test_terms_are_joined_as_by_inductor(expr):
-    """Its patterns, which take milliseconds an index, are asked only where two terms divide the same."""
+    """Check that terms are joined as by Inductor, whose slow patterns are asked only where two divide the same."""
     asked = []
 
     def join(e):
@@ -233,7 +236,7 @@ def test_terms_are_joined_as_by_inductor(expr):
 
 
 def test_two_threads_at_once_leave_inductors_function():
-    """The second to come would have put back what the first had put there."""
+    """Check that two threads at once leave Inductor's function: the second would have restored the first's patch."""
     before = sizevars.join_dimensions
     first, second = patches.joining_less(), patches.joining_less()
     first.__enter__()

@@ -40,7 +40,7 @@ def look(function, check, layout=torch.contiguous_format, shape=(IMAGES, CHANNEL
     ("rows", "pieces"), [(1, 1), (IMAGES * CHANNELS, 1), (IMAGES * CHANNELS + 1, 5), (10**6, None)]
 )
 def test_a_part_is_a_plane_or_a_piece_of_one(rows, pieces):
-    """Of as many pieces as there are to be, or as a plane can be cut into: 12995 is 5 * 23 * 113."""
+    """Check that a part is a plane or a piece of one: as many pieces as wanted, or a divisor of 12995, 5 * 23 * 113."""
 
     def check(part):
         one = plane_sums.plane_sum(part, rows)
@@ -84,7 +84,7 @@ def test_both_stages_get_other_loops_until_that_is_undone():
 
 
 def test_channels_that_are_neighbours_are_no_planes():
-    """Their sums are of columns."""
+    """Check that channels that are adjacent are no planes: their sums are of columns."""
     seen = []
     look(sums, lambda part: seen.append(plane_sums.plane_sum(part, 1)), torch.channels_last)
     assert seen == [None]
@@ -114,7 +114,10 @@ def of_images(x):
 
 @pytest.mark.parametrize("rows", [IMAGES + 1, 4 * IMAGES])
 def test_a_part_of_a_whole_image_is_a_piece_of_it(rows):
-    """There are as many as there are to be, and not many more than Inductor has: those took as much memory."""
+    """Check that a part of a whole image is a piece of it: at least as many as wanted, and few more than Inductor's.
+
+    Many more took as much memory.
+    """
 
     def check(part):
         wanted = min(rows, IMAGES * int(part.node.get_layout().size[-1]))
@@ -128,14 +131,14 @@ def test_a_part_of_a_whole_image_is_a_piece_of_it(rows):
 
 
 def test_an_image_without_enough_pieces_is_no_plane():
-    """Inductor's parts are more: they end anywhere."""
+    """Check that an image that cannot be cut into enough pieces is no plane; Inductor's more parts end anywhere."""
     seen = []
     look(of_images, lambda part: seen.append(plane_sums.plane_sum(part, 10**6)))
     assert seen == [None]
 
 
 def of_sizes_that_were_rounded_up(x):
-    """A single sum of a loop that as many parts as Inductor's do not divide."""
+    """Compute a single sum whose loop cannot be divided by the number of Inductor's parts."""
     return x[:, :113].sum()
 
 
@@ -152,7 +155,10 @@ def test_a_single_sum_has_as_many_parts_as_inductor_has_at_least(function):
 
 
 def test_planes_of_what_a_call_has_overwritten():
-    """Its new contents are a buffer without a layout: flex attention's sums over parts ended in an error there."""
+    """Check planes of what a call has overwritten: flex attention's sums over such parts ended in an error.
+
+    The new contents are a buffer without a layout.
+    """
 
     def check(part):
         assert plane_sums.plane_sum(part, IMAGES * CHANNELS).outer == 1

@@ -11,7 +11,7 @@ from bridge.inductor import graphs, rescheduling
 
 
 class Graph:
-    """Stands for a graph that is lowered; it writes down what is asked of it."""
+    """Stand for a graph that is lowered, and record what is asked of it."""
 
     def __init__(self):
         self.module = GraphModule({}, FxGraph())

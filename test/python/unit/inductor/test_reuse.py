@@ -10,7 +10,7 @@ from bridge.inductor import memory, reuse
 
 
 class Wrapper:
-    """Stands for the wrapper's code; it plans with the estimate that it has then."""
+    """Stand for the wrapper's code; it plans with the estimate that it has then."""
 
     def __init__(self, estimate):
         self.lines, self.planned = [], []
@@ -51,7 +51,10 @@ def test_wrapper_without_an_estimate_plans_as_it_is():
 
 
 def test_operator_that_allocates_is_taken_to_be_at_the_peak():
-    """The memory that an operator of PyTorch needs for itself is not in the estimate."""
+    """Check that an operator that allocates counts as being at the peak.
+
+    The estimate does not have the memory that an operator of PyTorch needs for itself.
+    """
 
     def then_products(x, y):
         return x.cumsum(0), products(y)
@@ -69,7 +72,10 @@ def test_operator_that_allocates_is_taken_to_be_at_the_peak():
 
 
 def test_nothing_is_kept_in_the_workspace_of_a_matrix_product():
-    """torch 2.15 allocates it for each product: DeepSeek-V3's prefill needed 16 MB more than with Inductor."""
+    """Check that nothing is kept in the workspace of a matrix product, which torch 2.15 allocates for each.
+
+    DeepSeek-V3's prefill needed 16 MB more than with Inductor.
+    """
 
     def then_large(x, y):
         return (x @ x).sin(), y.exp() @ y

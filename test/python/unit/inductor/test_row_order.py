@@ -27,7 +27,7 @@ ORDER = RowOrder((HEADS, TOKENS), (1, HEADS), WIDTH)
 
 
 def of_heads(x, g):
-    """A norm of heads, and the sums over tokens that the gradient of a weight is."""
+    """Compute a norm of heads, and the sums over tokens of a weight's gradient."""
     heads = x.unflatten(-1, (HEADS, WIDTH))
     return heads * torch.rsqrt(heads.pow(2).mean(-1, keepdim=True) + 1e-6), (x * g).sum(0)
 
@@ -73,7 +73,7 @@ def test_sequences_and_tokens_may_both_be_symbols():
 
 
 def test_loops_in_order_go_over_the_same_elements():
-    """The place of row 1 of head 2 is that of head 2 of token 1."""
+    """Check that loops in another order go over the same elements: row 1 of head 2 is head 2 of token 1."""
 
     def check(part, others):
         reduced = next(node for node in others if tiles.reduced_elements(node) == WIDTH)
@@ -128,13 +128,13 @@ BATCH, PLACES, KEYS = 16, 6144, 512
 
 
 def of_biased(scores, gradient):
-    """The gradient of a softmax, and of a bias that all sequences of a batch have in common."""
+    """Compute the gradient of a softmax, and of a bias that all sequences of a batch share."""
     found = (scores * gradient).sum(-1, keepdim=True) * scores
     return found, found.sum(0)
 
 
 def of_each_sequence(scores, gradient):
-    """Rows whose sums are over neighbours."""
+    """Add up rows that are adjacent, of each sequence."""
     found = (scores * gradient).sum(-1, keepdim=True) * scores
     return found, found.sum(1)
 
@@ -154,7 +154,7 @@ def look_at_sums(function, check):
 
 
 def test_sums_over_a_batch_have_the_rows_of_all_sequences_one_after_the_other():
-    """It was said of sums in two stages alone, and these have one."""
+    """Check that sums over a batch have the rows of all sequences in one order, also if the sums have one stage."""
 
     def check(sums, others):
         order = RowOrder((PLACES, BATCH), (1, PLACES), KEYS)
@@ -179,12 +179,12 @@ def test_sums_of_rows_that_follow_each_other_have_no_other_order():
 
 
 def of_turned_heads(x, g):
-    """The sums load heads of 8 tokens at a time, as they are not stored."""
+    """Add up products whose loads take heads of 8 tokens at a time, as the products are not stored."""
     return (x.view(HEADS, TOKENS, WIDTH).transpose(0, 1) * g.view(TOKENS, HEADS, WIDTH)).flatten(0, 1).sum(0)
 
 
 def test_a_tile_has_the_order_in_which_it_loads_rows():
-    """Of one input in its own order, of the other from head to head."""
+    """Check that a tile has the order in which it loads rows: of one input its own, of the other head by head."""
 
     def check(part, others):
         tile, rows = columns.column_sum(part).tile, TOKENS * HEADS
@@ -198,7 +198,7 @@ def test_a_tile_has_the_order_in_which_it_loads_rows():
 
 
 def test_what_is_no_digit_has_no_size():
-    """Two quotients, a remainder of another size, and digits without the last."""
+    """Check that what is no digit has no size: two quotients, another size's remainder, no last digit."""
     quotient, other = FloorDiv(tiles.ROW, 64), FloorDiv(tiles.ROW, 8)
     middle, last = (ModularIndexing(tiles.ROW, weight, 8) for weight in (8, 1))
     assert row_order._sizes_of_digits([quotient, middle, last], 256) == (4, 8, 8)

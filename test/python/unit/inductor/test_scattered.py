@@ -42,7 +42,7 @@ def test_the_cache_answers_for_a_line_at_a_time():
 
 
 def of_a_convolution(x, weight):
-    """The second of four weights of each channel."""
+    """Multiply by the second of four weights of each channel."""
     return x * weight[:, 1]
 
 
@@ -63,7 +63,7 @@ def transposed(x):
 
 
 def test_rows_that_are_neighbours_have_one_access():
-    """Blocks of pixels whose channels lie in planes have pixels side by side, as many as a program has at a time."""
+    """Check that adjacent rows have one access: blocks of pixels, as many as a program has at a time."""
     with scheduled(transposed, (64, 32)) as graph:
         (body,) = [node_body(node) for kernel in graph.scheduler.nodes for node in loop_nodes(kernel)]
         for step in (1, 4):

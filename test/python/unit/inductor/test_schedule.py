@@ -15,14 +15,15 @@ from bridge.inductor import schedule
 
 
 def test_step_of_an_index_that_sympy_is_not_to_simplify():
-    """Inductor hides some indices from sympy in `Identity`, of which no size was known."""
+    """Check the step of an index that Inductor hides from sympy in `Identity`, of which no size was known."""
     variable = sympy.Symbol("i0", integer=True)
     assert schedule.innermost_step(SimpleNamespace(var_names=(variable,), index=Identity(variable) * 3)) == 3
 
 
 @pytest.mark.parametrize(("rows", "moved"), [(2, 2 * 7 * 4), (4096, 64 * 4)])
 def test_what_a_kernel_searches_in_is_read(rows, moved):
-    """Of a search Inductor knows no subscript, and a report had none of the bytes of the boundaries."""
+    """Check that a search reads its boundaries, which Inductor has no subscript of: a report had none of their bytes.
+    """
     seen: list[dict[str, int]] = []
     inputs = [torch.empty(rows), torch.empty(64)]
     look_at_gpu_schedule(torch.bucketize, inputs, lambda kernels: seen.extend(map(schedule.bytes_touched, kernels)))
@@ -57,7 +58,7 @@ def kinds(base: type) -> list[type]:
 
 
 def test_fused_nodes_with_code_generators_of_their_own_are_no_loop_kernels():
-    """So are those that Inductor makes in stages, from torch 2.13 on, and those over rows and columns at once."""
+    """Check that fused nodes with own code generators are no loop kernels: in stages, or of rows and columns."""
     others = [kind for kind in kinds(FusedSchedulerNode) if kind.__name__ != "OuterLoopFusedSchedulerNode"]
     assert "FusedMixOrderReductions" in {kind.__name__ for kind in others}
     assert not any(schedule.is_loop_kernel(object.__new__(kind)) for kind in others)
@@ -73,7 +74,7 @@ def stored_beside(kernel, rows):
 
 @pytest.mark.parametrize(("function", "apart"), [(transposed, 8192 * 4096 * 4), (softmax, 0)])
 def test_only_what_is_stored_along_columns_has_other_bytes_beside_it(function, apart):
-    """With more rows in a block, its columns fill sectors."""
+    """Check that only stores along columns move bytes beside theirs; columns of larger blocks fill sectors."""
     seen = []
 
     def look(kernels):
@@ -84,14 +85,14 @@ def test_only_what_is_stored_along_columns_has_other_bytes_beside_it(function, a
 
 
 def in_windows(x, width):
-    """Rows of windows of 8 lines, and all of their lanes once more in planes of windows, line by line."""
+    """Store rows of windows of 8 lines, and all of them once more in planes of windows, line by line."""
     y = x.reshape(64, 8, width, 512)
     y = y - y.amax(-1, keepdim=True)
     return y, y.permute(0, 3, 1, 2).contiguous()
 
 
 def in_windows_of_columns(x, width):
-    """The same with columns of the windows' lines innermost."""
+    """Store the same with columns of the windows' lines innermost."""
     y = x.reshape(64, 8, width, 512)
     y = y - y.amax(-1, keepdim=True)
     return y, y.permute(0, 3, 2, 1).contiguous()
@@ -106,7 +107,10 @@ def in_windows_of_columns(x, width):
     ],
 )
 def test_rows_share_a_sector_where_triton_knows_of_it(function, width, beside):
-    """TinyViT's first layer norm took 83 us on an H100, not 41, and Swin-S3's of patches 361 us, not 84."""
+    """Check that rows share a sector where Triton knows of it.
+
+    TinyViT's first layer norm took 83 us on an H100, not 41, and Swin-S3's of patches 361 us, not 84.
+    """
     seen: list[list[int]] = []
 
     def look(kernels):
@@ -118,7 +122,7 @@ def test_rows_share_a_sector_where_triton_knows_of_it(function, width, beside):
 
 
 def test_rows_that_are_neighbours_in_memory_share_what_is_around_their_elements():
-    """Eight elements of 4 bytes are moved for one, or for as many rows as a program has at a time."""
+    """Check that adjacent rows share the bytes around their elements: eight are moved for one, or for several rows."""
     seen = []
 
     def look(kernels):

@@ -57,7 +57,10 @@ def test_what_a_tile_has_no_neighbours_of_moves_with_its_sector(function, beside
     ],
 )
 def test_a_store_of_every_third_element_has_a_part_of_each_sector(steps, itemsize, again):
-    """Forces of atoms on each other: a kernel of 50 us in the place of two of 8 and 27 on an H100."""
+    """Check the extra bytes of stores to every third element, which have a part of each sector.
+
+    Forces of atoms on each other took 50 us in one kernel, and 8 and 27 in two, on an H100.
+    """
     store = sectors.Access("buf0", True, steps, sympy.Integer(0), 1000, itemsize)
     assert store.in_parts == again
     assert store._replace(stores=False).in_parts == 0
@@ -70,7 +73,7 @@ def forces(places, mask):
 
 
 def test_coordinates_are_not_stored_one_by_one():
-    """The gradient has them side by side in its own kernel."""
+    """Check that coordinates are not stored one by one: the gradient's own kernel has them side by side."""
     inputs = [torch.zeros(64, 256, 3, requires_grad=True), torch.zeros(64, 256, 256, dtype=torch.bool)]
     alone, ours = (
         offline.compile_for_gpu(forces, inputs, compile_fx=compile_fx, backward=True) for compile_fx in (None, bridge)
@@ -79,7 +82,7 @@ def test_coordinates_are_not_stored_one_by_one():
 
 
 def test_rows_of_channels_are_far_apart_in_planes():
-    """Leave out what is contiguous along a row, and what only the nodes use."""
+    """Check that accesses to rows of channels in planes are far apart; contiguous ones are left out."""
     found: list[list[sectors.RowAccess]] = []
 
     def look(kernels):
@@ -115,7 +118,7 @@ def access(steps, stores=False, elements=1000, itemsize=2):
 
 
 def test_a_step_of_merged_loops_is_found_in_the_loop_around_it():
-    """Two loops of 8 and 16 iterations that go on in memory are one loop of 128."""
+    """Check that a step of merged loops is found in the outer loop: loops of 8 and 16 adjacent iterations are one."""
     assert access([(1, 1)]).step(16) == 16
     assert access([(1, 3), (16, 500)]).step(16) == 500
     assert access([(1, 3), (16, 500)]).step(32) == 1000

@@ -78,7 +78,7 @@ def test_hint_of_an_unknown_size_is_typical():
 
 
 def test_hint_of_an_index_that_inductor_wraps():
-    """An index of `cat` at a loop's first iteration is `Identity(0)`: torch 2.11 asserted that it has a symbol."""
+    """Check the hint of an index in `Identity`, as a `cat` has: torch 2.11 asserted that it has a symbol."""
 
     def hint(expr, fallback):
         assert not expr.has(Identity)
@@ -91,7 +91,7 @@ def test_hint_of_an_index_that_inductor_wraps():
 
 
 def test_a_size_assumed_to_be_a_larger_multiple_divided_by_zero():
-    """With 97 columns, as many windows as 292 divides them into are none: a padded window had an internal error."""
+    """Check a size assumed to be a larger multiple, which divided by zero: 97 columns are no windows of 292."""
 
     def hint(expr, fallback):
         return expr.xreplace({S: sympy.Integer(97)})
@@ -125,7 +125,7 @@ def test_extents_are_numbers_where_they_can_be():
 
 
 def test_blocks_of_rows():
-    """The last block has fewer rows, of any number of rows."""
+    """Check the number of blocks of rows, the last of which may have fewer, for any number of rows."""
     assert sizes.divided_up(33, 16) == 3 and sizes.divided_up(32, 16) == 2 and sizes.divided_up(64 * S, 16) == 4 * S
     blocks = sympy.sympify(sizes.divided_up(S, 16))
     assert [blocks.subs(S, rows) for rows in (1, 2, 16, 17, 1000)] == [1, 1, 1, 2, 63]

@@ -25,7 +25,7 @@ def graph_of(count, visible):
 
 
 class Known:
-    """What AOTAutograd knows of a forward graph: its first results are the user's, `saved` are the backward's."""
+    """Stand for what AOTAutograd knows of a forward: its first results are the user's, `saved` the backward's."""
 
     def __init__(self, saved, symbols=0):
         self.tensors_saved_for_backwards_slice = saved
@@ -65,7 +65,7 @@ class TestResults:
         assert results(graph, known) == strides.Results()
 
     def test_of_a_backward_with_more_results_than_the_forward_none_are_saved(self):
-        """Where a graph has more gradients than the forward has results, they were taken for what that saves."""
+        """Check that a backward with more results than the forward has none saved: gradients were taken for such."""
         graph, _ = graph_of(6, [0, 1])
         with graph.inserting_before(next(iter(graph.nodes))):
             graph.placeholder("tangents_1")

@@ -27,7 +27,7 @@ def digits(sizes, rows=8, columns=12):
 
 @pytest.mark.parametrize("sizes", [[8, 12], [96], [4, 2, 12], [8, 3, 4], [2, 48], [4, 6, 4]])
 def test_loops_are_digits_of_an_elements_number(sizes):
-    """Whatever the loops are, together they are row and column, as one number."""
+    """Check that loops are digits of an element's number: together they are row and column, as one number."""
     found = digits(sizes)
     for row in range(8):
         for column in range(12):
@@ -55,7 +55,7 @@ S = sympy.Symbol("s0", integer=True, positive=True)
 
 @pytest.mark.parametrize("sizes", [[S, 12], [12 * S], [S, 3, 4], [4 * S, 2, 6]])
 def test_the_outermost_loop_may_have_as_many_iterations_as_a_symbol(sizes):
-    """It has what is left of the number, as long as the row is one."""
+    """Check that the outermost loop may have a symbolic number of iterations, as long as the row is a number."""
     from torch._inductor.sizevars import SizeVarAllocator
     from torch._inductor.virtualized import V
     from torch.fx.experimental.symbolic_shapes import ShapeEnv
@@ -81,7 +81,7 @@ def of_result(x, g):
 
 
 def test_a_reader_of_other_elements_does_not_agree():
-    """Of a square tile, for which the numbers of rows and columns say nothing."""
+    """Check that a reader of other elements does not agree, in a square tile, which has as many rows as columns."""
     size = 2048
     seen: list = []
 
@@ -103,7 +103,7 @@ def of_sum(x, g):
 
 
 def test_a_reader_of_a_sums_other_elements_does_not_agree():
-    """Read as many elements reversed, and with rows and columns exchanged; a sum of all has only one."""
+    """Check that readers of other elements of a sum do not agree: reversed, transposed, or summed to one."""
     seen: list = []
 
     def look(schedule):

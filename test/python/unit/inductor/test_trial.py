@@ -30,7 +30,7 @@ def mode():
 
 @pytest.fixture
 def graph(mode):
-    """Two products of 32 by 32; each tensor has 4096 bytes."""
+    """Return a graph of two products of 32 by 32; each tensor has 4096 bytes."""
     with mode:
         return make_fx(lambda x: (x @ x) @ x)(torch.empty(32, 32)).graph
 
@@ -80,7 +80,7 @@ def test_indices_that_one_trial_has_simplified_serve_the_next(mode, monkeypatch)
 
 
 def known_to_lowering(graph, mode):
-    """Return what the function of a lowering of a graph is that simplifies indices, while it runs."""
+    """Return the function by which a lowering of a graph simplifies indices while it runs."""
     known = []
     with V.set_fake_mode(mode):
         inputs = [node.meta["val"] for node in graph.nodes if node.op == "placeholder"]
@@ -128,7 +128,7 @@ def test_trial_measures_nothing_and_ends_with_an_error_too():
 
 
 def test_options_have_the_names_that_this_torch_has_for_them():
-    """Torch 2.15 warns of `benchmark_epilogue_fusion`, which it calls `benchmark_template_fusion`."""
+    """Check that options have this torch's names: 2.15 calls `benchmark_epilogue_fusion` otherwise, and warns."""
     with warnings.catch_warnings(), config.patch(max_autotune=True):
         warnings.simplefilter("error")
         with trial.apart(None):
@@ -159,7 +159,10 @@ def fill(x: torch.Tensor) -> None:
 
 
 def test_operators_of_the_user_that_change_tensors():
-    """Inductor's last passes, which come after Bridge's, make calls of them: a trial had no code for them before."""
+    """Check that operators of the user that change tensors pass a trial.
+
+    Inductor's last passes, which come after Bridge's, make calls of them: a trial had no code for them before.
+    """
 
     def function(x, w, a):
         filled = a * 2

@@ -11,7 +11,7 @@ from bridge.inductor import tuning
 
 @pytest.fixture
 def kernel(tmp_path):
-    """Makes what launches a kernel, of a source that is in a file."""
+    """Return a function that makes what launches a kernel, of a source that is in a file."""
 
     def make(name, body, launchers):
         path = tmp_path / f"{name}.py"
@@ -31,7 +31,10 @@ def test_kernels_that_were_tuned_are_found_by_source_without_their_names(kernel,
 
 
 def test_a_template_whose_file_is_not_noted_is_left_out(kernel, monkeypatch):
-    """`bridge bench --max-autotune` failed for every model: a file of None was read."""
+    """Check that a template whose file is not recorded is left out.
+
+    `bridge bench --max-autotune` failed for every model: a file of None was read.
+    """
     template = kernel("triton_tem_0", "a", ["only"])
     template.filename = None
     monkeypatch.setattr(PyCodeCache, "modules", [SimpleNamespace(triton_tem_0=template)])
@@ -46,7 +49,10 @@ def test_choices_are_shared_by_source():
 
 
 def test_a_kernel_that_was_called_has_the_choice_of_the_other():
-    """From torch 2.13 on a kernel keeps the launcher of its first call, and did not run those that it was given."""
+    """Check that a kernel that was called gets the other's choice.
+
+    From torch 2.13 on a kernel keeps the launcher of its first call, and did not run those that it was given.
+    """
     called = SimpleNamespace(launchers=["slow"], _cached_launcher="slow")
     tuning.share_choices({"same": called}, {"same": SimpleNamespace(launchers=["fast"], _cached_launcher="fast")})
     assert called.launchers == ["fast"]
