@@ -27,7 +27,7 @@ CANONICAL = "builtin.module(func.func(canonicalize,cse))"
 
 @dataclasses.dataclass
 class RoundTrip:
-    """The hook: replaces bodies, and keeps what differs and what is refused, by node."""
+    """Replace bodies in the hook, and collect what differs and what is refused, by node."""
 
     pipeline: str | None
     replaced: int = 0
@@ -56,7 +56,7 @@ class RoundTrip:
 
 
 def round_trip(node, pipeline):
-    """The body of one scheduler node, translated and lifted back."""
+    """Return the body of one scheduler node, translated and lifted back."""
     source = NodeSource(node.get_name(), inductor.node_body(node), inductor.node_sizes(node), 0)
     rounds = inductor.rounds_at_conversion(inductor.device_of(node))
     target = GroupTarget(inductor.buffer_dtype, inductor.buffer_numel, make_prover(), rounds)
@@ -74,13 +74,13 @@ def round_trip(node, pipeline):
 
 
 def accesses(body):
-    """(reads, writes, ranges) of a body as Inductor's own dependency analysis sees them."""
+    """Return (reads, writes, ranges) of a body as Inductor's own dependency analysis sees them."""
     found = extract_read_writes(body, *body.sizes)
     return found.reads, found.writes, tuple(map(tuple, body.sizes))
 
 
 def compile_and_run(fn, inputs, hook, dynamic, scalar=False):
-    """No graph is cached, but code is: C++ that is the same in both compilations is compiled once."""
+    """Compile without a cache of graphs, and run; C++ that is the same in two compilations is compiled once."""
     torch._dynamo.reset()
     torch.manual_seed(0)
     patches = {inductor.HOOK: hook, "fx_graph_cache": False, "aot_inductor.debug_compile": True}
@@ -95,7 +95,7 @@ def tensors(value):
 
 
 def same_bits(a, b):
-    """Equality of every bit, but for NaNs' payloads."""
+    """Return True if every bit is equal, but for NaNs' payloads."""
     a, b = (t.detach().contiguous() for t in (a, b))
     if a.dtype.is_floating_point:
         a, b = a.double(), b.double()
@@ -106,7 +106,7 @@ def same_bits(a, b):
 
 
 def check(fn, inputs, *, pipelines=(CANONICAL,), dynamic=False, refusals=(), scalar=False):
-    """Refusals are reasons by name, one a node; all other nodes must come back unchanged."""
+    """Check that all nodes come back unchanged, but for refusals: reasons by name, one a node."""
     plain = tensors(compile_and_run(fn, inputs, None, dynamic, scalar))
     for pipeline in pipelines:
         hook = RoundTrip(pipeline)
@@ -125,7 +125,7 @@ def compare(actual, expected):
 
 
 def values(dtype, *shape, seed=0):
-    """Numbers of both signs with zeros; for floats NaN, infinities and a denormal as well."""
+    """Return numbers of both signs with zeros; for floats NaN, infinities and a denormal as well."""
     generator = torch.Generator().manual_seed(seed)
     if dtype == torch.bool:
         return torch.randint(0, 2, shape, generator=generator, dtype=dtype)
@@ -157,7 +157,7 @@ BINARY = (  # noqa: SIM905
 
 
 def float_functions(x, y):
-    """Elementwise functions of every kind, one output each."""
+    """Compute elementwise functions of every kind, one output each."""
     unary = [getattr(torch, name) for name in UNARY] + [getattr(F, name) for name in UNARY_OF_F]
     unary += [
         functools.partial(F.gelu, approximate="tanh"),
@@ -265,7 +265,7 @@ CASTS = {
 @pytest.mark.one_in(4)
 @pytest.mark.parametrize("sources", [*CASTS.values(), FLOAT8], ids=[*CASTS, "8 bits"])
 def test_casts(sources):
-    """Every dtype to every dtype, alone and between float32 operations, where C++ may leave a rounding out."""
+    """Check casts of every dtype to every dtype, alone and between operations, where C++ may leave a rounding out."""
     targets = [*FLOATS, *INTEGERS, torch.bool, *FLOAT8]
 
     def fn(*inputs):
@@ -314,7 +314,7 @@ def test_indices_and_scalars():
 
 
 def views(x, y):
-    """Index expressions of every form that views make."""
+    """Return values of index expressions of every form that views make."""
     rows, n = x.shape
     return (
         # masked loads
@@ -379,7 +379,7 @@ def test_views_that_are_not_affine():
 
 @pytest.mark.in_turn(2)
 def test_views_of_dynamic_sizes():
-    """Refuse what divides by a symbolic size, or needs to know how a size was rounded; all else comes back."""
+    """Check that views that divide by a symbolic size, or depend on its rounding, are refused; others come back."""
     refusals = ["subscript_out_of_bounds"] * 4 + ["non_affine_index"] * 5
     x, y = values(torch.float32, 6, 40), values(torch.float32, 6, 40, seed=1)
     check(views, [x, y], dynamic=True, refusals=refusals)
@@ -411,7 +411,7 @@ def test_reductions(dtype, dynamic):
 
 @pytest.mark.in_turn(2)
 def test_small_reductions():
-    """Over one element, of bools, of NaN, over outer and inner dimensions at once, and of views."""
+    """Check reductions over one element, of bools, of NaN, over outer and inner dimensions at once, and of views."""
 
     def fn(x, b):
         scalar = x[0, 0, 0]
@@ -467,7 +467,7 @@ def test_stores_at_places_that_depend_on_data_are_refused():
 
 
 def test_random_numbers():
-    """The same ones, of the same places of the same seeds."""
+    """Check that random numbers are the same, of the same places of the same seeds."""
 
     def fn(x):
         dropped = F.dropout(x, 0.3, training=True).t() + torch.randn_like(x).t()

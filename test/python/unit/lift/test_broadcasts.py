@@ -28,7 +28,7 @@ BAND = """func.func @f(%x: memref<8xf32>, %y: memref<8xf32>) {{
 
 @contextlib.contextmanager
 def band(stored="%a * 2 + %b", loaded="3", outer=2, overwritten=()):
-    """(what is broadcast, the module, an evaluator) of a band that stores and loads at those places."""
+    """Yield (what is broadcast, the module, an evaluator) of a band that stores and loads at those places."""
     with evaluating(BAND.format(stored=stored, loaded=loaded, outer=outer)) as (evaluator, module):
         stores = operations(module, "affine.store")
         gone = [stores[number].operands[1] for number in overwritten]

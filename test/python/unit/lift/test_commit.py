@@ -28,28 +28,34 @@ def sums_of_rows(a, b, c):
 
 
 def embedded_patches(images, bias):
-    """Channels are first; with the bias they are stored as the last, which are normalised."""
+    """Store patches channels last, with a bias, and normalise them; in the input channels are first."""
     x = (images + bias[:, None, None]).contiguous(memory_format=torch.channels_last)
     rows = x.flatten(2).transpose(1, 2)
     return x, torch.nn.functional.layer_norm(rows, rows.shape[-1:])
 
 
 def kernels(function, *inputs) -> tuple[int, int]:
-    """Kernels without and with Bridge."""
+    """Return the numbers of kernels without and with Bridge."""
     theirs = offline.compile_for_gpu(function, inputs)
     ours = offline.compile_for_gpu(function, inputs, compile_fx=bridge_backend)
     return theirs.n_kernels, ours.n_kernels
 
 
 def test_a_column_is_not_kept_as_a_row():
-    """An H100 took 160 us for what Inductor's three kernels do in 12, each column read alone."""
+    """Check that a column is not kept as a row.
+
+    An H100 took 160 us for what Inductor's three kernels do in 12, each column read alone.
+    """
     assert kernels(halved_and_summed, torch.randn(8192, 768).bfloat16()) == (3, 3)
     (group,) = bridge.report().groups
     assert group.reason is Reason.not_profitable and "beside its rows" in group.detail
 
 
 def test_rows_are_not_read_across_memory_to_spare_a_transpose():
-    """In a diffusion transformer (1152 channels) it took 70 us more on an H100 than the two kernels, by its counts."""
+    """Check that rows are not read across memory to save a transpose.
+
+    In a diffusion transformer (1152 channels) it took 70 us more on an H100 than the two kernels, by its counts.
+    """
     inputs = [torch.randn(size).bfloat16() for size in ((32, 768, 16, 16), (768,))]
     kernels(embedded_patches, *inputs)
     (group,) = [group for group in bridge.report().groups if "beside its rows" in group.detail]
@@ -58,13 +64,16 @@ def test_rows_are_not_read_across_memory_to_spare_a_transpose():
 
 
 def shuffled_pixels(x, weight):
-    """Pixels that follow one another are of two channels."""
+    """Normalise shuffled pixels, of which adjacent ones are of two channels."""
     pixels = torch.nn.functional.pixel_shuffle(x, 2).permute(0, 2, 3, 1).float()
     return (pixels * torch.rsqrt(pixels.pow(2).mean(-1, keepdim=True) + 1e-6)).to(x.dtype) * weight
 
 
 def test_rows_of_which_none_follows_another_in_memory_stay_in_tiles():
-    """An H100 took 188 us for what Inductor's two kernels do in 85, as each lane of a warp loaded another sector."""
+    """Check that rows that are not adjacent in memory stay in tiles.
+
+    An H100 took 188 us for what Inductor's two kernels do in 85, as each lane of a warp loaded another sector.
+    """
     inputs = [torch.randn(size).bfloat16() for size in ((16, 512, 64, 64), (128,))]
     assert kernels(shuffled_pixels, *inputs) == (2, 2)
     (group,) = bridge.report().groups
@@ -72,7 +81,7 @@ def test_rows_of_which_none_follows_another_in_memory_stay_in_tiles():
 
 
 def shifted_windows(image, windows, bias):
-    """Swin's sum after attention: its embedding is stored in planes, and the norm of it goes into windows."""
+    """Compute Swin's sum after attention: its embedding is stored in planes, and the norm of it goes into windows."""
     tokens = windows.view(-1, 8, 8, 7, 7, 96).transpose(2, 3).reshape(-1, 56, 56, 96)
     tokens = image.permute(0, 2, 3, 1) + (tokens + bias)
     normed = torch.nn.functional.layer_norm(tokens, (96,)).roll((-3, -3), (1, 2))
@@ -80,20 +89,26 @@ def shifted_windows(image, windows, bias):
 
 
 def test_rows_within_a_line_of_a_rolled_image_are_one_kernel():
-    """An H100 took 110 us more for two: 53 pixels follow one another before the line ends, and a block has eight."""
+    """Check that rows within a line of a rolled image are one kernel: an H100 took 110 us more for two.
+
+    53 pixels are adjacent before the line ends, and a block has eight.
+    """
     inputs = [torch.randn(size).bfloat16() for size in ((64, 96, 56, 56), (4096, 49, 96), (96,))]
     assert kernels(shifted_windows, *inputs) == (2, 1)
 
 
 def normed_channels(x, weight, residual):
-    """ConvNeXt's norm of the channels of each pixel, which are stored in planes."""
+    """Normalise the channels of each pixel, which are stored in planes, as ConvNeXt does."""
     centred = x - x.mean(1, keepdim=True)
     normed = centred * torch.rsqrt(centred.pow(2).mean(1, keepdim=True) + 1e-6)
     return torch.nn.functional.gelu(weight[:, None, None] * normed) + residual
 
 
 def test_rows_side_by_side_are_judged_by_the_block_that_they_get():
-    """The code generator gave the block 32 pixels, a sector of each channel, and the judge knew of 8: 2 kernels."""
+    """Check that rows side by side are judged by the block that they get.
+
+    The block had 32 pixels, a sector of each channel, and was judged as one of 8: 2 kernels.
+    """
     x, residual = (torch.empty(16, 256, 56, 56, dtype=torch.bfloat16) for _ in range(2))
     assert kernels(normed_channels, x, torch.empty(256, dtype=torch.bfloat16), residual) == (2, 1)
 
@@ -114,7 +129,10 @@ def test_other_loops_alone_are_no_gain():
 
 @pytest.mark.parametrize("before", [100, 200])
 def test_other_loops_are_a_gain_where_less_is_loaded(monkeypatch, before):
-    """Of a short row, which Inductor keeps by itself, nothing is loaded again: this was reported as fused, 3 -> 3."""
+    """Check that other loops are a gain only where less is loaded.
+
+    Of a short row, which Inductor keeps by itself, nothing is loaded again: this was reported as fused, 3 -> 3.
+    """
     kernel = SimpleNamespace(get_operation_names=lambda: {"op0"})
     band = SimpleNamespace(in_registers=True, registers=None)
     monkeypatch.setattr(commit.inductor, "bytes_loaded", lambda kernel: 100)
@@ -127,7 +145,10 @@ def test_other_loops_are_a_gain_where_less_is_loaded(monkeypatch, before):
 
 @pytest.mark.parametrize("rows", [8, 1])
 def test_a_row_is_not_kept_whose_stores_need_a_block_of_many(monkeypatch, rows):
-    """ESM's norms of q and k, which store their transpose: kept rows took 148 us on an H100, Inductor's loop 103."""
+    """Check that a row is not kept if its stores need a block of many rows.
+
+    ESM's norms of q and k, which store their transpose: kept rows took 148 us on an H100, Inductor's loop 103.
+    """
     kernel = SimpleNamespace(get_operation_names=lambda: {"op0"})
     band = SimpleNamespace(in_registers=True, registers=None)
     monkeypatch.setattr(commit.inductor, "bytes_loaded", lambda kernel: 100)
@@ -141,7 +162,10 @@ def test_a_row_is_not_kept_whose_stores_need_a_block_of_many(monkeypatch, rows):
 
 @pytest.mark.parametrize(("lost", "pays"), [(1 << 20, True), (8 << 20, False)])
 def test_few_programs_may_lose_more_time_than_a_launch(monkeypatch, lost, pays):
-    """Of a token's heads all but one had a program each, and the cache's position was counted up in another kernel."""
+    """Check that few programs are refused where they lose more time than a launch.
+
+    Of a token's heads all but one had a program each, and the cache's position was counted up in another kernel.
+    """
     kernel = SimpleNamespace(get_operation_names=lambda: {"op0"})
     monkeypatch.setattr(commit.inductor, "device_of", lambda kernel: None)
     monkeypatch.setattr(commit, "lost_bytes", lambda *_: lost)
@@ -158,7 +182,10 @@ def test_few_programs_may_lose_more_time_than_a_launch(monkeypatch, lost, pays):
 
 @pytest.mark.parametrize("beside", [8 << 20, 12 << 20])
 def test_one_tile_for_accesses_that_had_their_own(monkeypatch, beside):
-    """Averages of 2 x 2 patches and the patches' transpose, in one kernel, took 184 us on an H100, apart 28."""
+    """Check that accesses with tiles of their own are not put in one tile where it moves too much.
+
+    Averages of 2 x 2 patches and the patches' transpose took 184 us in one kernel on an H100, apart 28.
+    """
     kernel = SimpleNamespace(get_operation_names=lambda: {"op0"})
     monkeypatch.setattr(commit.inductor, "reduces", lambda kernel: False)
     monkeypatch.setattr(commit.inductor, "bytes_beside_tile", lambda kernel: beside)
@@ -173,7 +200,7 @@ def test_one_tile_for_accesses_that_had_their_own(monkeypatch, beside):
 
 
 def gated_and_summed(x, gate):
-    """One pass over long rows, of which some are of other halves: what is stored is added up as it is made."""
+    """Gate long rows in one pass, and add up what is stored; some rows are of other halves."""
     first, second = gate.chunk(2, 1)
     weight = torch.sigmoid(second.float())
     y = torch.cat([weight * x, (1 - weight) * weight * first * x], 1).to(torch.bfloat16)
@@ -181,7 +208,10 @@ def gated_and_summed(x, gate):
 
 
 def test_a_long_row_that_is_loaded_once_keeps_its_loop():
-    """As a row in registers, of which 29% are of none, it took 93 us instead of 62 on an H100."""
+    """Check that a long row that is loaded once keeps its loop.
+
+    In registers, where 29% of the lanes are idle, it took 93 us instead of 62 on an H100.
+    """
     x, gate = (torch.zeros(4, rows, 23210, dtype=torch.bfloat16) for rows in (128, 256))
     code = offline.compile_for_gpu(gated_and_summed, [x, gate], compile_fx=bridge_backend).graphs[0].code
     assert "@triton_heuristics.reduction(" in code

@@ -16,7 +16,7 @@ from bridge.reasons import Reason, Unsupported
 
 
 def pointwise(body, result="f32"):
-    """A function that stores %r, for each of 8 elements, to %out."""
+    """Return a function that stores %r, for each of 8 elements, to %out."""
     return f"""func.func @f(%x: memref<8xf32>, %out: memref<8x{result}>) {{
       affine.for %i = 0 to 8 {{ {body} affine.store %r, %out[%i] : memref<8x{result}> }} return }}"""
 
@@ -81,7 +81,10 @@ MASK_OF_CPP = MASK.replace("int32", "int64")
 
 
 def test_under_a_guard_only_loads_that_may_be_outside_are_masked():
-    """Triton does not see that neighbours share what is loaded under a mask: each lane took the root of a variance."""
+    """Check that under a guard only loads that may be out of bounds are masked.
+
+    Triton does not see that neighbours share what is loaded under a mask: each lane took the root of a variance.
+    """
     product = f"mul(masked({MASK}, load(b0, i0 - 1), 0), load(b0, i0))"
     assert stored(pointwise(under_guard(NEXT))) == f"where({MASK}, {product}, constant(0.5, torch.float32))"
 
@@ -109,7 +112,10 @@ def test_a_guard_in_a_guard_masks_loads_by_both():
     ],
 )
 def test_a_quotient_has_no_more_bits_than_its_type(operation, simt, dtype):
-    """A product of two int8 quotients was not cut off where it stayed in registers: Triton had 32 bits of it."""
+    """Check that a quotient has no more bits than its type.
+
+    In registers a product of two int8 quotients was not cut off: Triton had 32 bits of it.
+    """
     text = f"""func.func @f(%x: memref<8x{dtype}>, %out: memref<8x{dtype}>) {{
       affine.for %i = 0 to 8 {{ %v = affine.load %x[%i] : memref<8x{dtype}>
       %r = arith.{operation} %v, %v : {dtype} affine.store %r, %out[%i] : memref<8x{dtype}> }} return }}"""

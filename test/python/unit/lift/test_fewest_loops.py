@@ -44,7 +44,10 @@ def test_order_has_the_fewest_loops(steps, order):
 
 
 def test_no_loop_stores_for_a_later_one_what_did_not_before():
-    """The elements of 2 are of the first loop then, with the sum of 4, and the last needs them."""
+    """Check that no loop stores a value for a later one that was not stored before.
+
+    The elements of 2 would be in the first loop, with the sum of 4, and the last loop needs them.
+    """
     steps = [reduction(), of_rows(0), elementwise(), elementwise(1, 2), reduction(2)]
     assert list(best_order(steps)) == [0, 1, 2, 3, 4]
 
@@ -57,7 +60,10 @@ def overlap_and_entropy(x, target):
 
 
 def test_sums_of_a_row_are_one_loop_beside_what_one_gives():
-    """The second sum came after the quotient, and loaded the rows again: 278 -> 325 us on an H100 for 304 rows."""
+    """Check that sums of a row are one loop beside what one of them gives.
+
+    The second sum came after the quotient, and loaded the rows again: 278 -> 325 us on an H100 for 304 rows.
+    """
     inputs = [torch.zeros(304, 70_000), torch.zeros(304, 70_000)]
     kernels = offline.compile_for_gpu(overlap_and_entropy, inputs, compile_fx=bridge).kernels
     assert [kernel.source.count("for r0_offset") for kernel in kernels] == [1, 0]

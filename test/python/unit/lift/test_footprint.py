@@ -16,7 +16,7 @@ from bridge.lowering.lift.footprint import (
 
 
 def registers(*loops, element="f32", size="?"):
-    """Of loops, each (extent, subscript of what it loads)."""
+    """Return the registers of loops, each (extent, subscript of what it loads)."""
     nests = [
         f"""%r{k} = affine.for %i = 0 to {extent} iter_args(%s = %zero) -> ({element}) {{
           %v = affine.load %x[{subscript}] : memref<{size}x{element}>
@@ -39,7 +39,10 @@ def test_an_extent_is_rounded_up_to_a_power_of_two(element, expected):
 
 @pytest.mark.parametrize(("extent", "expected"), [(32768, 16384), (32769, 65536)])
 def test_a_row_of_16_bits_is_computed_in_32(extent, expected):
-    """Groups of 63504 bf16 numbers were kept, as 32768 registers: 7.4 ms on an H100, where their loop takes 0.7."""
+    """Check that a row of 16 bits counts as computed in 32.
+
+    Groups of 63504 bf16 numbers were kept, as 32768 registers: 7.4 ms on an H100, where their loop takes 0.7.
+    """
     assert registers((extent, "%i"), element="bf16") == expected
 
 
@@ -57,7 +60,10 @@ def test_a_symbolic_row_has_no_number():
 
 
 def test_a_symbolic_number_of_segments_has_no_number():
-    """The sum of a divergence over symbolic rows was an internal error with torch 2.15."""
+    """Check that a symbolic number of segments has no number of registers.
+
+    The sum of a divergence over symbolic rows was an internal error with torch 2.15.
+    """
     text = """func.func @f(%x: memref<?x64xf32>, %n: index, %z: f32) {
       affine.for %b = 0 to 1 {
         affine.for %i = 0 to %n {
@@ -95,7 +101,7 @@ GATHERS = """func.func @f(%x: memref<512x64xf32>, %a: memref<8x64xi64>, %b: memr
 
 
 def gather(name, ids):
-    """A load from the table where `ids`, an index of a row and a lane, says."""
+    """Return a load from the table where `ids`, an index of a row and a lane, says."""
     flags = "{checks = array<i1: true>, wraps = array<i1: true>} : memref<512x64xf32>, i64"
     return f"""%v{name} = affine.load {ids} : memref<8x64xi64>
       %g{name} = bridge.gather %x[%none] at (%v{name}) of (%rows) by (%rows) {flags}"""
@@ -111,7 +117,7 @@ def gather(name, ids):
     ],
 )
 def test_what_is_gathered_counts_by_its_place(ids, expected):
-    """Beside the positions, which are 64 bits each."""
+    """Check that gathered elements count by their place, beside the positions, which are 64 bits each."""
     text = GATHERS.replace("BODY", "\n".join(gather(name, place) for name, place in enumerate(ids)))
     with context(), ir.Location.unknown():
         module = ir.Module.parse(text)
@@ -146,7 +152,7 @@ STATES = """func.func @f(%x: memref<8x64xf32>, %out: memref<8xf32>) {
 
 @pytest.mark.parametrize(("kind", "keeps"), [("argmax", False), ("online_softmax", True)])
 def test_lanes_that_combine_by_themselves_are_found(kind, keeps):
-    """Not once a band iteration, and not the state of the row."""
+    """Check that lanes that combine by themselves are found: not once a band iteration, nor as the row's state."""
     text = STATES.replace("KIND", kind)
     if kind == "online_softmax":
         text = text.replace("(%zero, %first), (%a, %first) : f32, i64", "(%zero, %zero), (%a, %one) : f32, f32", 1)
@@ -220,7 +226,7 @@ SECOND = """%o = affine.for %i = 0 to 64 iter_args(%t = %zero) -> (f32) {
     ],
 )
 def test_a_row_is_read_once_where_no_lane_and_no_reduction_waits_for_another(later, other, once):
-    """By a value, or by what is stored of it."""
+    """Check that a row is read once where no lane and no reduction waits for another, by a value or by memory."""
     with context(), ir.Location.unknown():
         module = ir.Module.parse(ONCE.replace("LATER", later).replace("OTHER", other))
         entry = module.body.operations[0].operation.regions[0].blocks[0]
@@ -229,7 +235,10 @@ def test_a_row_is_read_once_where_no_lane_and_no_reduction_waits_for_another(lat
 
 
 def test_a_lane_waits_for_a_reduction_that_code_motion_took_out_of_the_band():
-    """Rows side by side are a band of one iteration; a long one was a loop that used its sum before it had ended."""
+    """Check that a lane waits for a reduction that code motion took out of the band, which has one iteration.
+
+    A long row was a loop that used its sum before it had ended.
+    """
     text = """func.func @f(%x: memref<64xf32>, %y: memref<64xf32>) {
       %zero = arith.constant 0.0 : f32
       %s = affine.for %i = 0 to 64 iter_args(%t = %zero) -> (f32) {

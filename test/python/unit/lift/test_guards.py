@@ -18,7 +18,7 @@ def looked_at(text, look):
 
 
 def guarded(body, memref="16x8xf32", extent="16"):
-    """Loops over %i and %j, and a value under a guard."""
+    """Return loops over %i and %j, and a value under a guard."""
     return f"""func.func @f(%x: memref<{memref}>, %n: index) {{
       affine.for %i = 0 to {extent} {{ affine.for %j = 0 to 8 {{
         %around = arith.constant 1.0 : f32
@@ -77,7 +77,7 @@ def test_what_needs_other_lanes_needs_its_guard(body, anywhere):
 
 
 def test_a_value_is_under_the_guard_that_computes_it():
-    """Its result is not: it is chosen outside."""
+    """Check that a value is under the guard that computes it, and the guard's result is not."""
 
     def look(module):
         guard, (load,) = operations(module, "affine.if")[0], operations(module, "affine.load")

@@ -30,7 +30,7 @@ PROVEN = "{bridge.band, bridge.parallel}"
 
 @contextlib.contextmanager
 def nests(band=PROVEN, extents=(4,)):
-    """For each extent a loop of so many lanes with a store, in one loop of the band: (stores, loops)."""
+    """Yield (stores, loops): for each extent, a loop of so many lanes with a store, in one loop of the band."""
     lanes = "".join(f"affine.for %j = 0 to {e} {{ affine.store %v, %x[%i, %j] : memref<?x?xf32> }} " for e in extents)
     text = f"""func.func @f(%x: memref<?x?xf32>, %n: index, %v: f32) {{
       affine.for %i = 0 to 16 {{ {lanes} }} {band} return }}"""
@@ -92,7 +92,10 @@ def test_loops_of_as_many_iterations_are_the_same_lanes():
 
 
 def test_a_lane_has_one_number_in_all_loops_that_are_alike():
-    """A group norm reduces channels and pixels; what reads its result goes over channels, rows and columns."""
+    """Check that a lane has one number in all loops that are alike.
+
+    A group norm reduces channels and pixels; what reads its result goes over channels, rows and columns.
+    """
     one, other = (sympy.Symbol(name, integer=True, nonnegative=True) for name in "ab")
     with nests(extents=(4, 8, 16, 2)) as (_, (_, four, eight, sixteen, two)):
         assert in_loops_of([four, eight], [four, eight], [one, other]) == [one, other]
@@ -103,7 +106,10 @@ def test_a_lane_has_one_number_in_all_loops_that_are_alike():
 
 
 def test_what_a_band_iteration_has_reduced_is_stored_by_one_lane():
-    """Inductor takes no node for a reduction that was none: it asserted that the loops of one were its own."""
+    """Check that a band iteration's reduced value is stored by one lane, as Inductor takes the node for no reduction.
+
+    It asserted that the loops of a reduction were the node's own.
+    """
     with nests(extents=(4,)) as (_, (band, lanes)):
         waiting = stored_by_one_lane(StoreNest([band], [], [lanes]))
         assert (waiting.lanes, waiting.reduction, waiting.once, waiting.count) == ([lanes], [], True, 4)
@@ -148,7 +154,7 @@ def test_digits_of_every_number():
 
 
 def two_places(lanes):
-    """A loop that stores two elements of a row an iteration, and one of `lanes` iterations that loads the row."""
+    """Return a loop that stores two elements of a row an iteration, and one of `lanes` iterations that loads it."""
     return f"""func.func @f(%x: memref<16x8xf32>, %y: memref<16x8xf32>) {{
       %v = arith.constant 1.0 : f32
       affine.for %i = 0 to 16 {{
@@ -164,7 +170,10 @@ def two_places(lanes):
 
 @pytest.mark.parametrize(("lanes", "simt_target", "refused"), [(4, True, True), (4, False, True), (8, False, False)])
 def test_a_buffer_is_not_read_beside_stores_at_several_places(lanes, simt_target, refused):
-    """Inductor would take the element that was stored last for any; C++ loops of other extents are other loops."""
+    """Check that a buffer is not read beside stores at several places; C++ loops of other extents are other loops.
+
+    Inductor would take the element that was stored last for any.
+    """
     with context(), ir.Location.unknown():
         module = ir.Module.parse(two_places(lanes))
         entry = module.body.operations[0].regions[0].blocks[0]

@@ -17,7 +17,7 @@ from bridge.lowering.lift.long_rows import SHARE, Rows
 
 @pytest.fixture
 def gpu(monkeypatch):
-    """Kernels that say themselves what they reduce, load and move."""
+    """Make kernels say themselves what they reduce, load and move."""
     monkeypatch.setattr(long_rows.inductor, "bytes_touched", lambda kernel: {"x": kernel.moved})
     monkeypatch.setattr(long_rows.inductor, "bytes_of_element", lambda kernel: kernel.loaded)
     monkeypatch.setattr(long_rows.inductor, "loop_nodes", lambda kernel: [kernel])
@@ -43,7 +43,10 @@ def test_the_longest_rows_are_those_of_any_kernel(gpu):
     ("length", "kept", "lost"), [(8192, 4096, True), (4096, 6144, True), (4096, 5120, False), (4000, 4096, False)]
 )
 def test_longer_rows_or_more_of_them_take_a_share_longer(gpu, length, kept, lost):
-    """What is loaded after the reduction, as angles are, needs no more room at a time."""
+    """Check that longer rows, or more of them, take a share longer.
+
+    What is loaded after the reduction, as angles are, needs no more room at a time.
+    """
     found = long_rows.bytes_of_long_rows(kernel_of(length, loaded=64), band_of(kept), Rows(4096, 4096))
     assert found == (int(SHARE * (3 << 20)) if lost else 0)
 
@@ -59,7 +62,10 @@ def test_rows_of_which_a_block_has_several_are_not_judged(gpu, band):
     [(5461, 12288, 32, 0), (4096, 16384, 32, 0), (5461, 16384, 32, 48), (5461, 32768, 96, 64)],
 )
 def test_a_block_of_long_rows_loads_nothing_while_it_computes(gpu, monkeypatch, length, registers, work, idle):
-    """All lanes of a row compute, also those that have no element; and it cannot take longer than its bytes."""
+    """Check that a block of long rows loads nothing while it computes, and never takes longer than its bytes.
+
+    All lanes of a row compute, also those that have no element.
+    """
     monkeypatch.setattr(long_rows, "executed", lambda kernel, beside: SimpleNamespace(moved=work << 20))
     band = band_of(registers)
     band.nodes = [SimpleNamespace(reduce_sizes=[]), SimpleNamespace(reduce_sizes=[length])]
@@ -89,7 +95,10 @@ def weighted_experts(outputs, scores):
     ],
 )
 def test_rows_of_several_are_not_one_where_it_saves_a_launch_only(function, shapes):
-    """Sixteen planes in one program of 16384 lanes spilled 510 words a thread, and took 283 us in the place of 21."""
+    """Check that rows of several nodes are not merged to save only a launch.
+
+    Sixteen planes in one program of 16384 lanes spilled 510 words a thread, and took 283 us instead of 21.
+    """
     _, theirs = graphs(function, several(*shapes), torch._inductor.compile_fx.compile_fx)
     _, ours = graphs(function, several(*shapes), functools.partial(bridge, options={"training": True}))
     assert count(ours) == count(theirs)

@@ -17,7 +17,7 @@ PLANES = RowAccess((96 * 3136, 392, 7, 56, 1), 1000)
 
 
 def test_rows_get_the_order_of_memory():
-    """Images, and then the pixels of one from line to line."""
+    """Check that rows get the order of memory: images, and then the pixels of each from line to line."""
     assert best_order(WINDOWS, [PLANES]) == LoopOrder(((0,), (1, 3, 2, 4)), WINDOWS)
 
 
@@ -36,7 +36,7 @@ def test_no_order_is_better(sizes, accesses):
 
 @pytest.mark.parametrize(("moved", "loops"), [(999, ((1,), (0,))), (1000, None), (1001, None)])
 def test_most_bytes_decide(moved, loops):
-    """The present order is that of one of two accesses."""
+    """Check that the access with the most bytes decides; the present order is that of one of two accesses."""
     found = best_order((4, 8), [RowAccess((8, 1), moved), RowAccess((1, 4), 1000)])
     assert (found.loops if found else None) == (((1, 0),) if loops else None)
 

@@ -15,7 +15,7 @@ from bridge.lowering.triton.profitability import INSTRUCTIONS_A_BYTE
 
 @pytest.fixture
 def gpu(monkeypatch):
-    """A GPU of 132 multiprocessors, and kernels that say themselves what they move and execute."""
+    """Set up a GPU of 132 multiprocessors, and kernels that say themselves what they move and execute."""
     monkeypatch.setattr(programs.inductor, "multiprocessors", lambda device: 132)
     monkeypatch.setattr(programs.inductor, "bytes_touched", lambda kernel: {"x": kernel.moved})
     monkeypatch.setattr(programs.inductor, "instructions_of", lambda kernel, beside: kernel.executed)
@@ -29,7 +29,7 @@ def kernel_of(*sizes, moved=0, executed=0):
 
 
 def band_of(count, registers=1024, lanes=1024):
-    """A band of so many rows, which a block keeps."""
+    """Return a band of so many rows, which a block keeps."""
     node = SimpleNamespace(iter_sizes=[count], reduce_sizes=[lanes])
     return SimpleNamespace(nodes=[node], in_registers=True, registers=registers, state_registers=0)
 
@@ -43,7 +43,10 @@ def test_one_multiprocessor_moves_a_thirty_third_of_all(gpu, count, moved, lost)
 
 
 def test_instructions_of_one_program_are_counted_against_those_of_many(gpu):
-    """32 heads of one token as one row; the same instructions in 32 programs of Inductor's took a 32nd."""
+    """Check that instructions of one program are compared with those of many programs.
+
+    32 heads of one token as one row; the same instructions in 32 programs of Inductor's took a 32nd.
+    """
     apart = programs.executed(kernel_of(([32], [128]), ([32, 128], []), executed=71000))
     assert apart == (pytest.approx(71000 * programs.EMITTED / INSTRUCTIONS_A_BYTE), 32)
     assert programs.lost_bytes(kernel_of(), 1, None, [apart], False) == int(apart.moved * 132 * 31 / 32)
@@ -84,7 +87,7 @@ def test_lanes_that_reduce_to_states_have_blocks_by_all_that_they_load():
 
 
 def query_of_one_token(x, weight, position, frequencies):
-    """Norm and rotate the heads of one token, and count up its position, as a step of decoding does."""
+    """Normalise and rotate the heads of one token, and count up its position, as a step of decoding does."""
     heads = x.view(32, 128)
     normed = heads * torch.rsqrt(heads.pow(2).mean(-1, keepdim=True) + 1e-6) * weight
     angle = torch.cat([frequencies, frequencies]) * position
@@ -93,7 +96,10 @@ def query_of_one_token(x, weight, position, frequencies):
 
 
 def test_heads_of_a_token_keep_their_programs():
-    """One row of 4096 took 128 registers a thread in one program; copies of the cache were in a launch with it."""
+    """Check that heads of a token keep their programs.
+
+    One row of 4096 took 128 registers a thread in one program; copies of the cache were in a launch with it.
+    """
     inputs = [torch.randn(1, 4096), torch.randn(128), torch.tensor([7]), torch.randn(64)]
     result = offline.compile_for_gpu(query_of_one_token, inputs, compile_fx=bridge_backend)
     assert not any("r0_numel = 4096" in kernel.source for kernel in result.kernels)

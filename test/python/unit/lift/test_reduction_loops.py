@@ -28,7 +28,7 @@ SUM = """%{name} = affine.for %k{name} = 0 to 16 iter_args(%a{name} = %v) -> (f3
 
 @contextlib.contextmanager
 def stores(*lines):
-    """The stores of values in a band iteration, and the loops of its sums `%s` and `%t`; some in four lanes."""
+    """Yield the stores of values in a band iteration, and the loops of its sums `%s` and `%t`; some in four lanes."""
     text = "func.func @f(%x: memref<64xf32>, %y: memref<16xf32>, %v: f32) { affine.for %i = 0 to 16 {"
     text += SUM.format(name="s") + SUM.format(name="t") + "%u = arith.addf %s, %t : f32\n"
     for *lanes, value in map(str.split, lines):
@@ -74,7 +74,7 @@ def test_a_store_waits_for_what_is_computed_with_before_it():
 
 
 def test_a_reduction_waits_for_the_one_whose_result_is_in_its_elements():
-    """Find that it does not wait for its own inner loops."""
+    """Check that a reduction waits for one whose result is in its elements, and not for its own inner loops."""
     text = """func.func @f(%x: memref<4x16xf32>, %y: memref<2xf32>, %v: f32) { affine.for %i = 0 to 1 {
       %s = affine.for %j = 0 to 4 iter_args(%a = %v) -> (f32) {
         %t = affine.for %k = 0 to 16 iter_args(%b = %a) -> (f32) {
@@ -107,7 +107,10 @@ def gradients_of_largest(largest, scale, x, w, g):
 
 @pytest.mark.parametrize("columns", [1030, 20000])
 def test_three_rows_side_by_side_use_no_sum_before_its_loop_has_ended(columns):
-    """Triton: local variable 'tmp54' is not associated with a value; the sums are outside of the band of one row."""
+    """Check that three rows side by side use no sum before its loop has ended: the sums are outside of the band.
+
+    Triton said: local variable 'tmp54' is not associated with a value.
+    """
     torch.manual_seed(0)
     x, w = (torch.randint(-9, 9, size).bfloat16() for size in ((3, columns), (columns,)))
     scale, g = torch.tensor([[0.5], [1.0], [2.0]]), torch.randn(3, 1)

@@ -11,7 +11,7 @@ from bridge.reasons import Reason, Unsupported
 
 
 def reduction(body, carried=1, element="f32", zero="0.0 : f32"):
-    """A loop over pairs of elements, %a and %b, that carries %s0, %s1 and so on."""
+    """Return a loop over pairs of elements, %a and %b, that carries %s0, %s1 and so on."""
     initial = ", ".join(f"%s{k} = %zero" for k in range(carried))
     types = ", ".join([element] * carried)
     return f"""func.func @f(%x: memref<8x{element}>) {{

@@ -10,7 +10,7 @@ from bridge.lowering.lift.signs import is_integer_constant, unsigned_beside, uns
 
 
 def function(text):
-    """Of two memrefs of bytes; its operations live as long as the module."""
+    """Return a module's function of two memrefs of bytes; its operations live as long as the module."""
     return ir.Module.parse(f"""func.func @f(%x: memref<8xi8>, %y: memref<8xi8>) {{
       %i = arith.constant 0 : index %c = arith.constant 5 : i8 %flag = arith.constant true
       %u = affine.load %x[%i] : memref<8xi8> %s = affine.load %y[%i] : memref<8xi8> {text} return }}""")
@@ -61,7 +61,7 @@ def test_a_guard_has_what_it_yields():
 
 
 def test_each_value_of_a_hash_is_looked_at_once():
-    """Of 64 steps that have the one before twice, there are 2^64 ways to the load."""
+    """Check that each value of a hash is looked at once: 64 steps that use the one before twice have 2^64 ways."""
     steps = [f"%v{n + 1} = arith.xori %v{n}, %v{n} : i8" for n in range(64)]
     module = function(" ".join(["%v0 = arith.addi %s, %s : i8", *steps, "%r = arith.subi %c, %v64 : i8"]))
     (used,) = operations(module, "arith.subi")

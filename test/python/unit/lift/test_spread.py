@@ -14,7 +14,7 @@ from bridge.lowering.lift.spread import spread_over_lanes
 
 @contextlib.contextmanager
 def nests(*lanes, guarded=""):
-    """A node's nest for each list of extents, in one loop of the band; in the last one the store is guarded."""
+    """Yield a node's nest for each list of extents, in one loop of the band; in the last one the store is guarded."""
     text = "#first = affine_set<(d0) : (-d0 >= 0)>\nfunc.func @f(%x: memref<?xf32>, %n: index, %v: f32) {"
     text += "affine.for %i = 0 to 16 {"
     for number, extents in enumerate(lanes):

@@ -12,7 +12,7 @@ INFINITE = {"argmax": "0xFF800000", "argmin": "0x7F800000"}
 
 
 def lane(body, element="f32"):
-    """A loop without values of its own, which has three elements, %a, %b and %c."""
+    """Return a loop without values of its own, which has three elements, %a, %b and %c."""
     loads = " ".join(f"%{n} = affine.load %x[%i, {k}] : memref<8x8x{element}>" for k, n in enumerate("abc"))
     return f"""func.func @f(%x: memref<8x8x{element}>) {{
       %none = arith.constant 0.0 : f32 %one = arith.constant 1.0 : f32 %two = arith.constant 2.0 : f32
@@ -21,14 +21,14 @@ def lane(body, element="f32"):
 
 
 def combined(text, position):
-    """A result of the last combination."""
+    """Return a result of the last combination."""
     with evaluating(text) as (evaluator, module):
         last = operations(module, "bridge.combine")[-1]
         return evaluator.value(last.results[position])
 
 
 def chain(kind, initial, *added, types="f32, f32"):
-    """Combinations of what is added, one after another."""
+    """Return combinations of what is added, one after another."""
     size, state, steps = initial.count(",") + 1, initial, []
     for k, values in enumerate(added):
         steps.append(f"%s{k}:{size} = bridge.combine {kind} ({state}), ({values}) : {types}")
@@ -101,7 +101,7 @@ def test_an_index_that_is_not_after_those_before_it_is_compared():
 
 
 def test_the_state_of_another_kind_is_one_value_of_several():
-    """A minimum that begins with the results of an argmax is not one of the elements of that."""
+    """Check that the state of another kind is one value: a minimum of an argmax's result is not of its elements."""
     steps = chain("argmax", "%a, %i0", "%b, %i1", types="f32, i64")
     text = lane(f"{steps}\n%t:2 = bridge.combine argmin (%s0#0, %s0#1), (%c, %i2) : f32, i64")
     larger = "where(or_(ge({0}, {1}), ne({0}, {0})), {0}, {1})".format(*LOADED)

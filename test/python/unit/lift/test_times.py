@@ -24,7 +24,7 @@ from bridge.reasons import Reason
 
 @pytest.fixture
 def gpu(monkeypatch):
-    """Kernels that say themselves what they read, make and execute."""
+    """Make kernels say themselves what they read, make and execute."""
     monkeypatch.setattr(times.inductor, "bytes_touched", lambda kernel: kernel.touched)
     monkeypatch.setattr(times.inductor, "buffers_made", lambda kernel: set(kernel.made))
     monkeypatch.setattr(times.inductor, "buffers_read", lambda kernel: set(kernel.touched) - set(kernel.made))
@@ -75,31 +75,40 @@ def test_loads_from_the_nearest_cache_take_time_too(gpu, share):
 
 @pytest.mark.parametrize("over", [0.9, 1.0, 1.5])
 def test_threads_with_much_in_registers_take_longer_for_their_instructions(gpu, over):
-    """A pooling over a sum of four tensors took 126 us on an H100, its instructions 79, and two kernels 98."""
+    """Check that threads with much in registers take longer for their instructions.
+
+    A pooling over a sum of four tensors took 126 us on an H100, its instructions 79, and two kernels 98.
+    """
     apart, of_element = 50 << 20, over * times.LOADED_REGISTERS / times.REGISTERS_A_BYTE
     kernel = kernel_of({"x": 30 << 20}, "", 0.9 * (apart + LAUNCH_BYTES), of_element=of_element)
     assert (times.computed_again(kernel, 2, apart) is not None) == (over > 1)
 
 
 def test_instructions_behind_memory_do_not_count(gpu):
-    """Leave what moves more than those apart to where it is judged by its bytes."""
+    """Check that a kernel whose memory takes longer than its instructions is not judged here, but by its bytes."""
     assert times.computed_again(kernel_of({"x": 90 << 20}, "", 80 << 20), 2, 0) is None
 
 
 def test_a_kernel_that_reduces_is_not_judged(gpu):
-    """RMSNorm with fp8 blocks: its row has three shapes, for which the same values were counted anew."""
+    """Check that a kernel that reduces is not judged.
+
+    RMSNorm with fp8 blocks has a row in three shapes, for which the same values were counted anew.
+    """
     kernel = kernel_of({"x": 1 << 20}, "", 80 << 20, reduces=True)
     assert times.computed_again(kernel, 2, 0) is None
 
 
 def scaled_and_pooled(x, scale, shift):
-    """A group norm's last step, whose scale and shift are of each image and channel, and a pool that is subtracted."""
+    """Compute a group norm's last step, with a scale and shift for each image and channel, and subtract a pool."""
     y = (x * scale[:, :, None, None] + shift[:, :, None, None]).to(x.dtype)
     return F.avg_pool2d(y, 3, 1, 1, count_include_pad=False) - y
 
 
 def test_what_all_places_of_a_window_share_is_loaded_once():
-    """Its scale is inside of its buffer wherever the window is: a load of it for each place took 36 us, not 16."""
+    """Check that what all places of a window share is loaded once.
+
+    Its scale is in bounds wherever the window is: a load of it for each place took 36 us, not 16.
+    """
     x = torch.randn(64, 320, 14, 14, dtype=torch.bfloat16).to(memory_format=torch.channels_last)
     of_channels = torch.randn(64, 320), torch.randn(64, 320)
     (kernel,) = offline.compile_for_gpu(scaled_and_pooled, (x, *of_channels), compile_fx=bridge_backend).kernels
@@ -114,7 +123,10 @@ def sum_pooled(scale, *parts):
 
 @pytest.mark.parametrize(("parts", "kernels"), [(2, 1), (5, 2)])
 def test_a_window_of_sums_of_many_tensors_is_not_loaded_for_each_of_its_places(parts, kernels):
-    """Threads that have so much in registers are few: of four tensors one kernel took 126 us on an H100, two 98."""
+    """Check that a window of sums of many tensors is not loaded for each of its places.
+
+    Threads that have so much in registers are few: of four tensors one kernel took 126 us on an H100, two 98.
+    """
     x = torch.randn(64, 256, 28, 28, dtype=torch.bfloat16).to(memory_format=torch.channels_last)
     inputs = torch.randn(64, dtype=torch.bfloat16), *(torch.clone(x) for _ in range(parts))
     assert len(offline.compile_for_gpu(sum_pooled, inputs, compile_fx=bridge_backend).launches) == kernels
@@ -122,7 +134,10 @@ def test_a_window_of_sums_of_many_tensors_is_not_loaded_for_each_of_its_places(p
 
 @pytest.mark.parametrize(("rows", "wide"), [(32, True), (2, False)])
 def test_a_thread_has_elements_side_by_side_where_instructions_count(rows, wide):
-    """With two of them the kernel took 55 us on an H100, with eight 36; few elements would have too few blocks."""
+    """Check that a thread has adjacent elements where instructions count, and not if there are too few blocks.
+
+    With two of them the kernel took 55 us on an H100, with eight 36.
+    """
     x = torch.randn(rows, 256, 28, 28, dtype=torch.bfloat16).to(memory_format=torch.channels_last)
     of_channels = torch.randn(rows, 256), torch.randn(rows, 256)
     kernels = offline.compile_for_gpu(scaled_and_pooled, (x, *of_channels), compile_fx=bridge_backend).kernels
@@ -143,7 +158,10 @@ def pooled(activation, size, step, around):
     ids=["each nine times", "each once"],
 )
 def test_a_window_of_values_is_not_computed_for_each_of_its_places(function, kernels):
-    """GELU below a pool of 3 x 3, in one kernel, took 179 us on an H100 where two took 45."""
+    """Check that a window of values is not computed for each of its places.
+
+    GELU below a pool of 3 x 3, in one kernel, took 179 us on an H100 where two took 45.
+    """
     x = torch.randn(32, 256, 28, 28, dtype=torch.bfloat16).to(memory_format=torch.channels_last)
     inputs = x, torch.randn(256, dtype=torch.bfloat16)
     assert len(offline.compile_for_gpu(function, inputs, compile_fx=bridge_backend).launches) == kernels
@@ -152,14 +170,17 @@ def test_a_window_of_values_is_not_computed_for_each_of_its_places(function, ker
 
 
 def weighted_by_neighbours(x, w):
-    """Weight each channel by its own mean and those of the channels beside it: channel attention of ECA."""
+    """Weigh each channel by its own mean and those of its neighbours: channel attention of ECA."""
     means = x.float().mean((2, 3))
     weights = means * w[1] + F.pad(means, (1, -1)) * w[0] + F.pad(means, (-1, 1)) * w[2]
     return (x * weights.sigmoid()[..., None, None]).to(x.dtype)
 
 
 def test_values_of_rows_under_a_mask_are_not_loaded_for_each_of_their_elements():
-    """Its pads, kept for the gradient, took 15.4 us in the kernel of all pixels on an H200, 9.3 in three kernels."""
+    """Check that values of rows under a mask are not loaded for each element of the rows.
+
+    The pads, kept for the gradient, took 15.4 us in the kernel of all pixels on an H200, 9.3 in three kernels.
+    """
     inputs = torch.randn(32, 256, 28, 28, dtype=torch.bfloat16), torch.randn(3)
     forward, _ = offline.compile_for_gpu(
         weighted_by_neighbours, inputs, compile_fx=bridge_backend, backward=True

@@ -71,7 +71,10 @@ def rows(source, result, SIZE: tl.constexpr):
 
 
 def test_triton_is_patched_once_and_not_for_each_call_of_a_device_function(monkeypatch):
-    """The interpreter looked at all members of Triton's language for each: half of the time of a kernel."""
+    """Check that Triton is patched once, and not for each call of a device function.
+
+    The interpreter looked at all members of Triton's language for each: half of the time of a kernel.
+    """
     patched, patch = [], interpreter._patch_lang
     monkeypatch.setattr(interpreter, "_patch_lang", lambda function: (patched.append(function), patch(function))[1])
     before = [dict(vars(owner)) for owner in stubs._PATCHED_BY_INTERPRETER]
@@ -112,7 +115,7 @@ def test_conversions_round_to_nearest_and_saturate():
 
 
 def test_neighbours_are_summed_first(monkeypatch):
-    """In float32 one is lost when it is added to 2 ** 24, and two are not."""
+    """Check that neighbours are summed first: in float32, 2 ** 24 + 1 is lost, and + 2 is not."""
     assert interpret(monkeypatch, reduce_row, [2.0**24, 1.0, 1.0, 1.0], 1) == [2.0**24 + 2]
 
 
@@ -121,12 +124,12 @@ def test_scan_holds_every_partial_sum(monkeypatch):
 
 
 def test_a_number_is_added_in_every_lane_and_not_what_lies_behind_it_in_memory(monkeypatch):
-    """Counts of `index_add` of ones were what the memory held."""
+    """Check that a number is added in every lane: counts of `index_add` of ones were what memory held behind it."""
     assert interpret(monkeypatch, count_row, [1.0, 0.0] * 8, 4) == [4.0, 0.0, 4.0, 0.0]
 
 
 def test_every_lane_adds_to_bfloat16_and_rounds(monkeypatch):
-    """An interpreted kernel that added to bfloat16 failed: unsupported data type. 256 + 1 is rounded to 256."""
+    """Check that every lane adds to bfloat16 and rounds (256 + 1 is 256): the interpreter failed for that type."""
     row = [256.0, 1.5, 1.0, 2.0, 1.0, 7.0, 7.0, -4.0]
     assert interpret(monkeypatch, add_row, row, 2, torch.bfloat16) == [256.0, -0.5]
 

@@ -47,7 +47,7 @@ def test_gpu_is_there_within_the_block_only_and_after_an_error_too():
 
 @pytest.mark.parametrize("there", [False, True])
 def test_advice_about_tensor_cores_is_given_where_torch_gives_it_about_a_gpu_that_is_there(monkeypatch, recwarn, there):
-    """Torch 2.15 warns of it no more: it is a hint in its log."""
+    """Check that advice about tensor cores is given as for a real GPU; torch 2.15 has it only in its log."""
     advise = torch._inductor.compile_fx._warn_tf32_disabled.__wrapped__
     monkeypatch.setattr(torch.cuda, "is_available", lambda: there)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda *_: (8, 0))
@@ -69,7 +69,7 @@ def test_what_was_cached_of_one_gpu_is_not_said_of_the_next():
 
 
 def test_inductor_knows_the_peak_rate_of_a_gpu_that_is_not_there():
-    """Torch 2.15 asks for the GPU by `torch.accelerator`."""
+    """Check that Inductor knows the peak rate of a GPU that is not there; 2.15 asks `torch.accelerator`."""
     with _stubs.gpu_stubs(resolve_arch(90)):
         rates = [inductor_utils.get_device_tflops(dtype) for dtype in (torch.bfloat16, torch.float32)]
     assert rates[0] > rates[1] > 0
@@ -98,7 +98,7 @@ QUERIES = {
 
 
 def called(function) -> set[str]:
-    """Names that a function's code has, with that of the functions in it."""
+    """Return the names that a function's code has, with those of the functions in it."""
     codes = [inspect.unwrap(function).__code__]
     for code in codes:
         codes += [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
@@ -106,7 +106,7 @@ def called(function) -> set[str]:
 
 
 def asks_for_the_gpu(function, seen: set) -> bool:
-    """Whether a function asks which GPU there is, by itself or by functions of its file."""
+    """Return True if a function asks which GPU there is, by itself or by functions of its file."""
     function = inspect.unwrap(function)
     if function in seen or not inspect.isfunction(function):
         return False

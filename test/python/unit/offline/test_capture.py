@@ -64,14 +64,17 @@ def _as_many_as_said(x, ids):
 
 
 def test_the_shapes_of_results_may_depend_on_data():
-    """Zeros stand for results, and of a shape that data decide no number was known: an error of torch's."""
+    """Check that shapes of results may depend on data.
+
+    Results are zeros, and a shape that data decide had no number: an error of torch's.
+    """
     with torch._dynamo.config.patch(capture_scalar_outputs=True, capture_dynamic_output_shape_ops=True):
         result = offline.compile_for_gpu(_as_many_as_said, [torch.ones(8, 16), torch.arange(8)])
     assert result.n_kernels >= 2
 
 
 def test_a_choice_by_booleans_asked_for_a_gpu():
-    """What is chosen is found by `nonzero`, a method whose binding sets the device first."""
+    """Check a choice by booleans, which asked for a GPU: `nonzero` is a method whose binding sets the device first."""
     with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
         chosen = offline.compile_for_gpu(lambda x: x[x[:, 0] > 0].softmax(-1), [matrix(8, 16)])
     assert chosen.graphs[-1].extern_calls == ("torch.ops.aten.index.Tensor",)
@@ -146,7 +149,7 @@ def test_parameters_of_a_module():
 
 
 def test_inductor_writes_slices_in_place():
-    """Its pass calls `copy_` on fake tensors of the GPU, as MLA's `new_empty` and two slices have it do."""
+    """Check slices that Inductor writes in place: its pass calls `copy_` on fake tensors of the GPU, as for MLA."""
 
     def fn(x, y):
         both = x.new_empty(x.shape[0], x.shape[1] + y.shape[1])
@@ -158,7 +161,7 @@ def test_inductor_writes_slices_in_place():
 
 
 def test_convolution_of_one_dimension():
-    """Its shape function calls `contiguous` on fake tensors of the GPU."""
+    """Check a convolution of one dimension: its shape function calls `contiguous` on fake tensors of the GPU."""
 
     def fn(x, weight):
         return torch.nn.functional.conv1d(x.transpose(1, 2), weight, groups=8).relu()

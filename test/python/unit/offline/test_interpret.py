@@ -43,7 +43,7 @@ def test_interpreted_fp8_agrees_with_eager():
     ids=["extrema", "places", "moments", "truth", "running", "scan"],
 )
 def test_interpreted_reductions_of_whole_parts_agree_with_eager(reduce):
-    """Rows with ties and with NaN: parts of blocks are combined at once, but for functions with `not` in them."""
+    """Check reductions of rows with ties and NaN: blocks' parts combine at once, except by functions with `not`."""
     x = matrix(6, 67).mul(4).round()
     x[2, 5] = torch.nan
     for actual, expected in zip(offline.run_interpreted(reduce, [x]), reduce(x), strict=True):
@@ -75,7 +75,7 @@ def test_interpreter_emits_triton():
 
 
 def test_cubins_after_the_interpreter():
-    """The interpreter must not leave patches in ``triton.language`` behind."""
+    """Check that cubins compile after the interpreter, which must leave no patches in ``triton.language``."""
     offline.run_interpreted(swiglu_norm, norm_inputs(4, 64))
     result = offline.compile_for_gpu(swiglu_norm, norm_inputs(64, 4096))
     assert all(offline.compile_kernel(kernel) for kernel in result.kernels)

@@ -37,7 +37,10 @@ def test_ldexp_keeps_the_type_of_its_first_operand():
 
 @pytest.mark.skipif(not hasattr(OpsHandler, "mul_rn"), reason="this torch multiplies as always")
 def test_a_scaled_product_that_is_added_runs_in_the_interpreter():
-    """A GPU's kernel rounds its first product by itself, with a function of which the interpreter had no version."""
+    """Check that a scaled product that is added runs in the interpreter, which had no version of `mul_rn`.
+
+    A GPU's kernel uses it to round its first product by itself.
+    """
     inputs = [torch.randn(5, 7) for _ in range(3)]
     result, (code,) = run_emitted(lambda a, b, c: torch.addcmul(a, b, c, value=0.3), inputs)
     assert "libdevice.mul_rn(" in code

@@ -69,7 +69,10 @@ def test_kernel_is_the_function_with_a_heuristic():
 
 
 def test_what_a_kernel_calls_may_come_after_it():
-    """The template of flex attention has its helpers behind its kernel, which was taken for the last of them."""
+    """Check that what a kernel calls may come after it, as in the template of flex attention.
+
+    The kernel was taken for the last function.
+    """
     source = KERNEL + "\n@triton.jit\ndef forward_inner(q):\n    return q\n"
     assert kernel_function(ast.parse(source)).name == "triton_"
     assert parse_kernel("triton_", source).heuristic == "pointwise"
