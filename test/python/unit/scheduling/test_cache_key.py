@@ -35,7 +35,7 @@ class IdentifiedPass(PassBase):
 
 @pytest.fixture
 def cached(compiler, inductor_cache):
-    """Compiles `rows` anew with the FX graph cache, empty at first; "hit", "miss" or "bypass"."""
+    """Return a function that compiles `rows` with the FX graph cache, at first empty: "hit", "miss" or "bypass"."""
     from torch._dynamo.utils import counters
 
     _empty(inductor_cache)

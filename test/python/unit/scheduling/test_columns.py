@@ -30,7 +30,7 @@ def compiled(**options):
 
 
 def test_the_report_counts_both_kernels():
-    """Of four kernels, one has the rows, and one adds up all sums."""
+    """Check that the report counts both kernels: of four, one has the rows, and one adds up all sums."""
     result = compiled(force_fusion=True)
     report = bridge.report()
     assert report.kernels_after == result.n_kernels == 2
@@ -40,7 +40,10 @@ def test_the_report_counts_both_kernels():
 
 
 def test_what_is_refused_at_the_end_leaves_inductors_kernels(monkeypatch):
-    """All is undone: loops, buffers, and the blocks of what adds up. The sums share a launch, as they are to."""
+    """Check that a refusal at the end leaves Inductor's kernels: loops, buffers and blocks are as before.
+
+    The sums share a launch, as they are to.
+    """
 
     def refuse(*_):
         raise Unsupported(Reason.not_profitable, "for the test")
@@ -53,7 +56,7 @@ def test_what_is_refused_at_the_end_leaves_inductors_kernels(monkeypatch):
 
 
 def test_what_keeps_its_rows_has_no_loop_over_parts(monkeypatch):
-    """Of as many parts as a symbol says."""
+    """Check that a kernel that keeps rows is refused where it has no loop over a symbolic number of parts."""
     monkeypatch.setattr(step.codegen, "keeps_rows", lambda kernel: True)
     assert compiled(force_fusion=True).n_kernels == 2
     torch._dynamo.reset()
@@ -72,7 +75,7 @@ def test_the_workspace_counts_for_the_peak():
 
 
 def beside_a_wide_product(x, g, w, wide):
-    """The product needs the most memory, when the rows are done."""
+    """Compute sums beside a wide product, which needs the most memory when the rows are done."""
     h, *columns = sums(x, g, w)
     return h, *columns, torch.sin(wide) @ wide.T
 
@@ -85,7 +88,7 @@ def test_where_there_is_room_nobody_has_to_ask():
 
 
 def test_a_tile_that_was_refused_is_not_tried_again(monkeypatch):
-    """Each kernel that adds up its columns finds the tile, and is told why it stays apart."""
+    """Check that a refused tile is not tried again, and that each kernel that finds it is told why."""
     tried, told = [], []
 
     def refuse(schedule, tile, room):

@@ -20,7 +20,7 @@ from bridge.support.error_boundary import boundary, without
 
 
 class Kernel(SimpleNamespace):
-    """A kernel of one node, that makes a buffer of its own name."""
+    """Stand for a kernel of one node, which makes a buffer of its own name."""
 
     __hash__ = object.__hash__  # type: ignore[assignment]
 
@@ -57,7 +57,7 @@ def refusal(commit, lifted, log):
 
 
 def chain():
-    """Kernels a -> b -> c."""
+    """Return kernels a -> b -> c."""
     return [Kernel("a"), Kernel("b", "a"), Kernel("c", "b")]
 
 
@@ -123,7 +123,10 @@ def test_a_row_that_would_be_read_again_does_not_pay(log, registers, in_register
 @pytest.mark.parametrize("resized", [False, True])
 @pytest.mark.parametrize("checks_gain", [False, True])
 def test_the_whole_graphs_memory_is_asked_where_buffers_have_other_sizes(monkeypatch, resized, checks_gain):
-    """Keep apart whether a gain is asked, which the same field had answered."""
+    """Check that the whole graph's memory is asked just where buffers have other sizes.
+
+    The same field had answered whether a gain is asked.
+    """
     asked = []
     room = SimpleNamespace(most=8, check=lambda *_: asked.append("kernels"), check_all=lambda *_: asked.append("all"))
     monkeypatch.setattr("bridge.scheduling.commit.codegen.replace_kernels", lambda scheduler, given, *_: given)
@@ -147,7 +150,7 @@ def test_what_is_taken_back_has_its_old_loops_and_may_be_tried_again():
 
 
 def test_a_kernel_with_sums_over_planes_was_looked_for_in_the_schedule_without_them(log, monkeypatch):
-    """Those are in a schedule of their own, with kernels that were made for it."""
+    """Check that a kernel with sums over planes is looked for in its own schedule, with kernels made for it."""
     kernel = Kernel("a")
     monkeypatch.setattr(commits, "rewrite", lambda *_: (kernel, (), contextlib.ExitStack()))
     monkeypatch.setattr(commits, "cost_of", lambda kernel: 5)

@@ -79,7 +79,10 @@ def lagged(x):
 
 
 def test_a_group_that_is_fused_in_part_says_why_the_rest_stays_apart():
-    """Its list of what stays apart was empty: no step had refused it, and the passes' remarks were not asked."""
+    """Check that a group that is fused in part says why the rest stays apart, from the remarks of the passes.
+
+    Its list of what stays apart was empty, as no step had refused it.
+    """
     offline.compile_for_gpu(lagged, (torch.randn(64, 1024),), context=enabled())
     (group,) = bridge.report().groups
     assert (group.fused, group.kernels_before, group.kernels_after) == (True, 3, 2)
@@ -100,7 +103,7 @@ def test_a_group_is_fused_in_rows_where_blocks_of_a_tile_are_refused(monkeypatch
 
 
 def heads_gated(x):
-    """One kernel of the two gets other loops by itself; in pieces both are one."""
+    """Gate and return normed heads: one kernel gets other loops by itself, and in pieces both are one."""
     normed = F.layer_norm(x.unflatten(-1, (-1, 128)), (128,)).flatten(-2)
     gate, up = normed.chunk(2, -1)
     return gate * up, normed + x
@@ -134,7 +137,10 @@ def test_a_kernel_has_its_other_loops_again_where_pieces_come_to_nothing(monkeyp
 
 
 def test_an_order_that_needs_more_memory_than_inductors_schedule_is_taken_back(monkeypatch):
-    """Order as by an estimate that counts something twice: all large tensors first, and then what is made of each."""
+    """Check that an order that needs more memory than Inductor's is undone, as of an estimate that counts twice.
+
+    The order makes all large tensors first, and then what is made of each.
+    """
     seen, keep, order = [], fuse.keep_order_below, memory.reorder_for_peak_memory
 
     def order_badly(*given):
@@ -157,7 +163,7 @@ def test_an_order_that_needs_more_memory_than_inductors_schedule_is_taken_back(m
 
 
 def branches(x, weights):
-    """Four tensors of 128 KB, of each of which a fused kernel makes a number a row."""
+    """Compute four tensors of 128 KB, of each of which a fused kernel makes a number a row."""
     found = []
     for weight in weights.unbind():
         y = x @ weight

@@ -43,7 +43,7 @@ def test_what_several_tries_end_in_is_said_once(log):
 
 
 def test_a_launch_that_is_not_shared_says_nothing_of_why_kernels_are_apart(log):
-    """The first screen gave it as the reason why two kernels were not one."""
+    """Check that a launch that is not shared is not the reason why kernels are apart, as the first screen said."""
     log.keep_launches(Reason.not_profitable, "a launch saved is less than is lost")
     entry = log.entry()
     assert (entry.apart, len(entry.own_launches)) == ([], 1)

@@ -19,7 +19,10 @@ def rms(x, weight):
 
 
 def rotated(x, weight, angles):
-    """(rows, heads * WIDTH) -> (heads, rows, WIDTH). angles: (WIDTH // 2, rows), as their product is stored."""
+    """Normalise and rotate heads: (rows, heads * WIDTH) -> (heads, rows, WIDTH).
+
+    angles: (WIDTH // 2, rows), as their product is stored.
+    """
     x = rms(x.view(len(x), -1, WIDTH), weight).transpose(0, 1)
     angles = torch.cat([angles.t(), angles.t()], -1)
     first, second = x.chunk(2, -1)
@@ -39,7 +42,7 @@ def queries_and_keys(q, k, wq, wk, angles):
 
 
 def scaled(k, weight, other):
-    """The transposed operand is as large as the rows."""
+    """Normalise and turn keys, multiplied by a transposed operand that is as large as the rows."""
     k = rms(k.view(len(k), -1, WIDTH), weight)
     first, second = k.chunk(2, -1)
     turned = torch.cat([-second, first], -1)
@@ -57,7 +60,7 @@ def operands(rows=ROWS):
 
 
 def counts(fn, inputs):
-    """(kernels of Inductor's, Bridge's)."""
+    """Return (kernels of Inductor's, Bridge's)."""
     before, after = (
         offline.compile_for_gpu(fn, inputs, compile_fx=backend).n_kernels for backend in (None, bridge_backend)
     )
@@ -69,7 +72,10 @@ def decisions():
 
 
 def test_a_kernel_joins_those_that_its_values_come_from():
-    """It had joined the first with which it reads the angles, and the sums of its own rows stayed apart."""
+    """Check that a kernel joins those that its values come from.
+
+    It had joined the first with which it reads the angles, and the sums of its own rows stayed apart.
+    """
     before, after = counts(queries_and_keys, operands())
     assert before > 2 and after == 1, bridge.report()
     assert [line[:15] for line in decisions() if "saves" in line] == ["no tiles: saves"]
@@ -87,12 +93,12 @@ def beside_transposed(rows):
 
 
 def test_rows_are_in_the_order_of_a_large_transposed_operand():
-    """All rows of a head follow each other, as they do in its memory."""
+    """Check that rows are in the order of a large transposed operand, whose rows of one head are adjacent."""
     assert counts(scaled, beside_transposed(ROWS)) == (2, 1), bridge.report()
 
 
 def test_large_transposed_operand_keeps_its_tiles():
-    """Triton sees no neighbours among an odd number of rows."""
+    """Check that a large transposed operand keeps its tiles for an odd number of rows: Triton sees no neighbours."""
     inputs = beside_transposed(ROWS - 1)
     assert counts(scaled, inputs) == (2, 2), bridge.report()
     (line,) = decisions()
@@ -111,13 +117,16 @@ def test_numerics():
 
 
 def normed_side_by_side(x, y):
-    """Inductor's kernel writes the parts of `cat`, and another one reads the whole."""
+    """Compute parts of a `cat` in one kernel, and read the whole in another."""
     first, second = (torch.nn.functional.normalize(tensor.float(), dim=-1) for tensor in (x, y))
     return (first * second).sum(-1), torch.cat([first, second], -1).to(x.dtype)
 
 
 def test_parts_of_a_buffer_are_no_kernel_that_is_left_alone():
-    """The report said of a `cat` that it was no kernel of plain loops, and of its reader that a kernel came between."""
+    """Check that a `cat` and its reader are refused for the right reason.
+
+    The report said that the `cat` had no plain loops, and that a kernel came between it and its reader.
+    """
     counts(normed_side_by_side, tensors((ROWS, WIDTH * HEADS), (ROWS, WIDTH * HEADS)))
     left = [(refusal.reason, refusal.detail) for refusal in bridge.report().refusals]
     assert [reason for reason, _ in left] == [Reason.cycle_through_other_node]

@@ -176,7 +176,7 @@ print(json.dumps(runs))
 
 
 def test_a_graph_on_several_streams_is_left_alone(monkeypatch):
-    """One kernel of theirs would be on one of the streams only; what is changed in the graph is on none."""
+    """Check that a graph on several streams is left alone: one kernel would be on only one of the streams."""
     monkeypatch.setattr(inductor, "apart_by_user", lambda nodes: "the graph runs on several streams")
     monkeypatch.setattr(hook.graphs, "apart_by_user", lambda graph: True)
     monkeypatch.setattr(hook, "change_graph", lambda *_: pytest.fail("changed"))

@@ -32,7 +32,10 @@ def with_product(*args):
 
 
 def test_loops_over_halves_keep_no_sums_of_columns_out_of_their_kernel():
-    """Such loops, for the rotation, were given first: the gradient of each head's weight read all of its rows again."""
+    """Check that loops over halves, for the rotation, do not keep sums of columns out of their kernel.
+
+    Such loops were given first: the gradient of each head's weight read all of its rows again.
+    """
     inputs = _inputs(4, 1024, 24, 128, functools.partial(torch.empty, dtype=torch.bfloat16))
     offline.compile_for_gpu(with_product, [torch.empty(8192, 8192), *inputs], compile_fx=backend)
     report = bridge.report()
@@ -60,7 +63,7 @@ def test_rows_with_the_sums_of_their_columns_have_the_numbers_of_eager():
 
 
 def test_which_kernels_wait():
-    """A sum of rows is none of columns, and neither is one of what the other kernel has nothing of."""
+    """Check which kernels wait for sums: not for those of rows, nor of a kernel that shares nothing with them."""
     seen = []
 
     def look(schedule):

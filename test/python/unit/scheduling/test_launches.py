@@ -50,7 +50,7 @@ def check(function, inputs, backend=bridge_backend):
 
 
 def test_cache_is_written_in_the_launch_of_the_rotation():
-    """q, k and v in one launch, and the copies of both caches, which wait for them, in another."""
+    """Check that q, k and v are one launch, and the copies into both caches, which wait for them, another one."""
     assert kernels(decode, inputs_of_decode(torch.bfloat16)) == 5
     assert kernels(decode, inputs_of_decode(torch.bfloat16), bridge_backend) == 2, bridge.report()
 
@@ -60,7 +60,7 @@ def test_cache_holds_what_eager_mode_writes():
 
 
 def test_readers_of_the_old_and_of_the_new_cache_stay_on_their_side():
-    """All three have as many elements; each waits for the one before."""
+    """Check that readers of the old and of the new cache stay on their side of the write; all are equally large."""
 
     def function(cache, row):
         before = cache * 2
@@ -84,7 +84,7 @@ def test_two_overwrites_of_one_buffer_keep_their_order():
 
 
 def test_a_counter_that_others_read_is_advanced_after_them():
-    """Like the length of a static cache: read by the kernel that writes the token, then increased."""
+    """Check that a counter is increased after its readers, as the length of a static cache."""
 
     def function(cache, other, row, length):
         position = torch.arange(1) + length
@@ -101,7 +101,7 @@ def atomic(x, y, index):
 
 
 def test_atomic_additions_have_launches_of_their_own():
-    """Autotuning would add several times where it does not know how to undo it; and their order is the GPU's."""
+    """Check that atomic additions have launches of their own: autotuning could add several times, in any order."""
     inputs = [torch.randn(8, 32), torch.randn(8, 32), torch.randint(0, 8, (8,))]
     sources = [k.source for k in offline.compile_for_gpu(atomic, inputs, compile_fx=bridge_backend).kernels]
     alone = [k.source for k in offline.compile_for_gpu(atomic, inputs).kernels]
@@ -112,7 +112,7 @@ def test_atomic_additions_have_launches_of_their_own():
 
 
 def biases(rows):
-    """Three projections, each with a bias and another order of its heads, which share no buffer."""
+    """Return a function of three projections, each with a bias and an order of its heads, and its inputs."""
 
     def function(*inputs):
         return tuple((x + b).view(rows, 4, SIZE).transpose(0, 1).contiguous() for x, b in zip(inputs[:3], inputs[3:]))
@@ -143,7 +143,10 @@ def repeated_heads(queries, keys, frequencies):
 
 
 def test_kernels_of_a_group_that_has_no_lift_share_a_launch():
-    """The band has a token's keys, and each 16 times: sines are computed once, and nothing is reduced in registers."""
+    """Check that kernels of a group without a lift share a launch: keys, and each of them 16 times.
+
+    Sines are computed once, and nothing is reduced in registers.
+    """
     many = [torch.empty(2048, heads, 128) for heads in (32, 2)] + [torch.empty(32)]
     assert kernels(repeated_heads, many, bridge_backend) < kernels(repeated_heads, many) == 3
     check(repeated_heads, [torch.randn(8, 32, 64), torch.randn(8, 2, 64), torch.randn(16)])
@@ -151,7 +154,7 @@ def test_kernels_of_a_group_that_has_no_lift_share_a_launch():
 
 @pytest.mark.parametrize(("rows", "expected"), [(8192, 1), (16000, 2), (65536, 3)])
 def test_as_many_bytes_share_a_launch_as_the_cache_holds(rows, expected):
-    """An input that was just written is read from the L2 cache; to wait for the others would cost that."""
+    """Check that as many bytes share a launch as the L2 cache holds: an input just written is read from it."""
     function, inputs = biases(rows)
     assert kernels(function, inputs, bridge_backend) == expected
 
@@ -163,7 +166,7 @@ def count_up(one, other):
 
 
 def test_autotuning_knows_what_a_launch_overwrites():
-    """It runs a kernel many times, on copies of what the kernel says that it overwrites."""
+    """Check that autotuning knows what a launch overwrites: it runs a kernel many times, on copies of that."""
     inputs = [torch.tensor(3), torch.tensor(4)]
     result = offline.compile_for_gpu(count_up, inputs, compile_fx=bridge_backend)
     (source,) = [kernel.source for kernel in result.kernels if "num_blocks_1" in kernel.source]

@@ -74,7 +74,10 @@ def test_kernels_that_cannot_be_looked_at_leave_the_entries_as_they_were_given()
 
 
 def test_a_kernel_of_two_groups_moves_its_bytes_for_both(monkeypatch):
-    """One group had 161.0 MB -> 0 B, and the other 65.0 MB -> 198.1 MB: all that the kernel moves."""
+    """Check that a kernel of two groups has its bytes divided between them.
+
+    One group had 161.0 MB -> 0 B, and the other 65.0 MB -> 198.1 MB: all that the kernel moves.
+    """
     kernel, logs = object(), Logs(Report())
     monkeypatch.setattr(logs_of_graph, "_parts_by_name", lambda _: dict.fromkeys("ab", (kernel, "k")))
     monkeypatch.setattr(group_log, "_kernel", lambda _, launch: KernelReport(["a", "b"], {"x": 8}, set(), launch))

@@ -14,7 +14,7 @@ from bridge.scheduling.missing_guards import name_missing_guard
 
 
 def refusal_of(dynamic):
-    """What is said of the one group of a schedule, which is compiled no further."""
+    """Return what is said of the one group of a schedule, which is compiled no further."""
     logs = []
 
     def look(schedule):

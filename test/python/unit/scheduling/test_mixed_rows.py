@@ -28,7 +28,7 @@ pytestmark = pytest.mark.skipif(
 
 
 def gradients(x, g, w, scale):
-    """The backward of a norm of the products of halves of rows: of the rows, and of the weights."""
+    """Compute the backward of a norm of products of halves of rows: gradients of the rows, and of the weights."""
     first, second = x.chunk(2, -1)
     h = (first * second).float()
     weights = (g * h * scale).sum(0)
@@ -61,7 +61,7 @@ def compiled(function=gradients, given=None, **options):
 
 
 def test_rows_and_halves_and_columns_are_one_kernel():
-    """The rest adds up what its blocks leave."""
+    """Check that rows, halves and columns are one kernel, and a second one adds up what its blocks leave."""
     result = compiled()
     report = bridge.report()
     assert report.kernels_after == result.n_kernels == 2
@@ -77,7 +77,10 @@ def test_inductor_has_mixed_them():
 
 
 def test_rows_of_which_a_multiprocessor_has_one_stay_with_their_columns():
-    """A row of 5632 pairs took 8192 lanes of 172 registers: 260 us with the columns apart, where Inductor takes 223."""
+    """Check that rows with one program a multiprocessor stay with their columns.
+
+    A row of 5632 pairs took 8192 lanes of 172 registers: 260 us with the columns apart, where Inductor takes 223.
+    """
     with recorded() as recording:
         graphs(gated_norm, several((4096, 2 * 5632), (5632,)), functools.partial(backend, options={"training": True}))
     groups = [group for report in recording.reports for group in report.groups]
@@ -86,7 +89,7 @@ def test_rows_of_which_a_multiprocessor_has_one_stay_with_their_columns():
 
 @pytest.fixture
 def few_processors(monkeypatch):
-    """Has a GPU for which a hundred rows are enough to mix, and to take apart what is mixed."""
+    """Set up a GPU for which a hundred rows are enough to mix, and to take apart what is mixed."""
     monkeypatch.setattr(inductor, "multiprocessors", lambda device: 4)
     split = staticmethod(lambda device, rows, columns, inner_reduction: 1 if inner_reduction else 9)
     monkeypatch.setattr(InductorChoices, "reduction_split_factor", split)
@@ -95,7 +98,7 @@ def few_processors(monkeypatch):
 
 @pytest.mark.parametrize(("rows", "columns"), [(75, 32), (96, 64)])
 def test_numerics(few_processors, rows, columns):
-    """Also where the blocks of rows are not full."""
+    """Check numbers, also where the blocks of rows are not full."""
     given = inputs(rows, columns, torch.float32)
     ours = functools.partial(backend, options={"strict": True, "force_fusion": True})
     found, codes = run_emitted(gradients, given, ours, **{"triton.mix_order_reduction_non_strict_mode": True})
@@ -107,7 +110,7 @@ def test_numerics(few_processors, rows, columns):
 
 
 def rows_alone(x, g, w):
-    """Nothing has other loops than the tile's."""
+    """Compute a norm and sums of columns, all in the loops of the tile."""
     h = norm(x, w)
     return h, (x * g).sum(0)
 
@@ -140,7 +143,7 @@ def test_parts_that_inductor_cannot_run_alone_stay_together(monkeypatch):
 
 
 class TestCheck:
-    """What a kernel with the rows of a mix-order kernel has to save."""
+    """Test what a kernel with the rows of a mix-order kernel has to save."""
 
     @pytest.fixture(autouse=True)
     def _bytes(self, monkeypatch):

@@ -42,7 +42,7 @@ def norm_and_rotate(x):
 
 
 def two_sums(x):
-    """Both need the row, and a loop loads it once for the two."""
+    """Reduce a row twice, in one loop that loads it once."""
     return x.tanh().sum(-1), x.exp().amax(-1)
 
 
@@ -86,13 +86,19 @@ def test_row_is_kept(fn, dynamic):
     [(norm, 6144, True), (norm, 6145, False), (layer_norm, 12288, True), (layer_norm, 12289, False)],
 )
 def test_long_rows_that_a_loop_reads_as_fast_as_memory_does(fn, columns, kept):
-    """RMS norms of 9000 elements took 101 us and not 79 on an H200, layer norms of 16384 131 and not 94."""
+    """Check that long rows that a loop reads as fast as memory does stay in a loop.
+
+    RMS norms of 9000 elements took 101 us and not 79 on an H200, layer norms of 16384 131 and not 94.
+    """
     assert is_persistent(generate(fn, 2048, columns)) is kept
 
 
 @pytest.mark.parametrize(("rows", "columns", "warps"), [(2048, 10000, "8"), (2048, 14000, None), (500, 10000, None)])
 def test_a_long_row_with_few_elements_has_fewer_warps(rows, columns, warps):
-    """A log-softmax of rows of 10000 elements took 84 us in 16 warps on an H200, and 66 in 8."""
+    """Check that a long row with few elements has fewer warps.
+
+    A log-softmax of rows of 10000 elements took 84 us in 16 warps on an H200, and 66 in 8.
+    """
     (kernel,) = generate(softmax, rows, columns).kernels
     assert kernel.heuristic == ("fixed_config" if warps else "persistent_reduction")
     assert re.findall(r"config=\{'XBLOCK': 1, 'num_warps': (\d+)", kernel.source) == ([warps] if warps else [])
@@ -103,8 +109,11 @@ def test_inductor_would_not():
 
 
 def test_a_row_that_a_kernel_makes_for_itself_is_not_stored():
-    """A softmax of a batch norm had its input and its exponentials in memory, 128 MB for 32, though no row was read
-    twice of what others make."""
+    """Check that a row that a kernel makes for itself is not stored.
+
+    A softmax of a batch norm had its input and its exponentials in memory, 128 MB for 32, though no row was read twice
+    of what others make.
+    """
     x = torch.randn(1024, 8192)
     theirs, ours = offline.compile_for_gpu(logsumexp_of_stored, [x]), generate(logsumexp_of_stored, 1024, 8192)
     stores = [sum(offline.count_stores(kernel).values()) for (kernel,) in (theirs.kernels, ours.kernels)]
@@ -112,7 +121,10 @@ def test_a_row_that_a_kernel_makes_for_itself_is_not_stored():
 
 
 def test_little_that_is_read_again_is_not_worth_the_registers_of_all_that_is_loaded():
-    """A gradient that reads 2 of 20 bytes again took 15 us longer than a loop's 130 on an H100."""
+    """Check that a row is kept only if enough is read again for the registers of all that is loaded.
+
+    A gradient that reads 2 of 20 bytes again took 15 us longer than a loop's 130 on an H100.
+    """
 
     def many_maps(x, *maps):
         row = torch.softmax(x, -1)
@@ -171,7 +183,7 @@ def norms_of_parts(x):
 
 
 def test_row_is_kept_in_a_shared_launch():
-    """Nor has its part a loop, nor the others the warps that a loop has."""
+    """Check that a row is kept in a shared launch: its part has no loop, and the others not the warps of a loop."""
     (kernel,) = generate(norms_of_parts, 4096, 2112).kernels
     assert "tl.range(" not in kernel.source and "num_warps=16" not in kernel.source
     (looped,) = generate(norms_of_parts, 4096, 2112, unfused_rows=False).kernels
@@ -196,7 +208,10 @@ def norm_of_transposed(a, b, c, d, e, t):
 
 
 def test_a_kernel_that_stays_a_loop_is_not_said_to_be_persistent():
-    """An operation beside the reductions read a transposed tensor: the report said `persistent`, the code had loops."""
+    """Check that a kernel that stays a loop is not called persistent.
+
+    An operation beside the reductions read a transposed tensor: the report said `persistent`, the code had loops.
+    """
     rows = [torch.randn(4, 1536) for _ in range(5)]
     result = generate_of(norm_of_transposed, [*rows, torch.randn(1536, 4)])
     claimed = any("persistent" in choice for choice in bridge.report().choices)
@@ -205,7 +220,7 @@ def test_a_kernel_that_stays_a_loop_is_not_said_to_be_persistent():
 
 
 def in_place_then_norm(total, y):
-    """The first kernel waits for all that read `total` before: a dependency that has no subscript."""
+    """Add to `total` in a kernel that waits for all earlier readers: such a dependency has no subscript."""
     n = norm(y)
     total.add_(n)
     return n, norm(total)
@@ -227,7 +242,7 @@ def test_in_place_numerics():
 
 
 def test_a_search_in_a_buffer_has_no_subscript():
-    """`bucketize` reads a whole buffer, wherever it likes."""
+    """Check a search in a buffer, of which `bucketize` may read any element: it has no subscript."""
 
     def search(x, boundaries):
         return norm(x) + torch.bucketize(x, boundaries)
@@ -238,7 +253,7 @@ def test_a_search_in_a_buffer_has_no_subscript():
 
 @pytest.mark.expects_internal_error
 def test_a_kernel_that_fails_is_one_kernel(monkeypatch):
-    """The other one keeps its rows."""
+    """Check that an error at one kernel leaves the other its rows."""
     registers, seen = persistent_reductions.persistent_registers, []
 
     def fail_first(kernel):

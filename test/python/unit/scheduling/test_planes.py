@@ -21,7 +21,7 @@ from bridge.scheduling.grouping import form_groups
 
 
 def scaled(x, g, s):
-    """The gradients of relu(x) * s, for its input and its scale."""
+    """Compute the gradients of relu(x) * s, for its input and its scale."""
     h = torch.where(x > 0, g, 0.01 * g)
     return h * s, (h * x).sum((0, 2, 3))
 
@@ -33,13 +33,13 @@ def normed(x, g, s):
 
 
 def in_turn(x, g, s):
-    """The second sum waits for the first, which has no kernel of its planes before it."""
+    """Compute a sum that waits for another one, which has no kernel of its planes before it."""
     h = torch.tanh(x - x.sum((0, 2, 3), keepdim=True) / 16) * g
     return h * s, (h * x).sum((0, 2, 3))
 
 
 def of_lines(x, g, s):
-    """A number for each line keeps the loops over a plane apart."""
+    """Compute sums with a number for each line, which keeps the loops over a plane apart."""
     h = x * g.amax(-1, keepdim=True)
     return h * s, (h * g).sum((0, 2, 3))
 
@@ -169,7 +169,10 @@ def test_a_kernel_has_to_save_clearly_more_than_the_parts_are(monkeypatch, saves
 
 
 def test_a_sum_over_planes_does_not_save_what_inductors_stages_do_not_read(monkeypatch):
-    """Of EDM's loss the first stage is in the kernel before: 1 MB and a launch, not the 64 MB that planes read."""
+    """Check that a sum over planes does not claim reads that Inductor's stages do not make.
+
+    The first stage of EDM's loss is in the kernel before: 1 MB and a launch, not the 64 MB that planes read.
+    """
     kernels = {"rows": {"x": 128 << 20, "y": 64 << 20}, "planes": {"y": 64 << 20, "sums": 1 << 12}}
     monkeypatch.setattr(planes.inductor, "operation_names", lambda kernel: {kernel})
     monkeypatch.setattr(planes.inductor, "bytes_touched", kernels.__getitem__)

@@ -12,7 +12,7 @@ from bridge.scheduling.regeneration import generate_again
 
 
 class Scheduler:
-    """Generates code by a function; its current node is a kernel of two operations."""
+    """Stand for a scheduler whose code is a function's; its current node is a kernel of two operations."""
 
     nodes = ()  #: none that draws random numbers
 
@@ -25,7 +25,7 @@ class Scheduler:
 
 
 class Graph:
-    """What is asked of a graph that is scheduled twice; the second schedule's code is "again"."""
+    """Stand for a graph that is scheduled twice; the second schedule's code is "again"."""
 
     def __init__(self, generate):
         self.scheduler = Scheduler(lambda: generate(self))
@@ -43,7 +43,7 @@ class Graph:
 
 
 def generated(generate, **attributes):
-    """(the graph, what its generation gives, what the function for failures was given)."""
+    """Return (the graph, what its generation gives, what the function for failures was given)."""
     failures = []
 
     @contextlib.contextmanager

@@ -24,7 +24,7 @@ from bridge.scheduling.retry import groups_to_try_again, kernels_of_parts
 
 
 def gated(x, weight, bias):
-    """Statistics of columns, which no kernel of rows can have; the two kernels after them need no more than rows."""
+    """Normalise columns, which no kernel of rows can have, and gate halves, which need only rows."""
     a, b = F.batch_norm(x, None, None, weight, bias, training=True).chunk(2, -1)
     return F.silu(a) * b
 
@@ -46,7 +46,7 @@ def test_what_follows_a_refused_band_is_fused():
 
 
 def test_little_is_not_tried_again():
-    """Save the passes a second time where less than a launch could be gained."""
+    """Check that the passes are not run again where less than a launch could be gained."""
     _, report = compiled(gated, (256, 64), (64,), (64,))
     assert len(report.groups) == 1, report
 
@@ -57,7 +57,7 @@ def test_what_is_fused_at_once_is_tried_once():
 
 
 def square_gradients(x, g, w, scale):
-    """The gradients of a norm of products of halves: of rows, and of the weights, which are sums of columns."""
+    """Compute the gradients of a norm of products of halves: of rows, and of weights, which are sums of columns."""
     first, second = x.chunk(2, -1)
     h = first * second
     dh = g * w * scale
@@ -66,28 +66,31 @@ def square_gradients(x, g, w, scale):
 
 
 def test_columns_as_many_as_rows_keep_no_rows_apart():
-    """A band goes over both, and would go down the columns; without the sums of columns it is a kernel of rows."""
+    """Check that sums of as many columns as rows keep no rows apart.
+
+    A band goes over both, and would go down the columns; without the sums it is a kernel of rows.
+    """
     kernels, report = compiled(square_gradients, (4096, 8192), (4096, 4096), (4096,), (4096, 1))
     assert kernels == report.kernels_after == 2, report.details()
     assert contradictions(report) == []
 
 
 def test_a_kernel_of_two_groups_moves_its_bytes_once():
-    """The rows are of one group, the sums of another; together they read x and g, and write as much as x has."""
+    """Check that a kernel of two groups moves its bytes once: x and g are read, and as much as x is written."""
     _, report = compiled(square_gradients, (4096, 8192), (4096, 4096), (4096,), (4096, 1))
     matrix = 4096 * 4096 * 4
     assert 5 * matrix < report.bytes_after < 5.5 * matrix
 
 
 def mask_losses(x, t):
-    """A loss of each mask, and one of all elements: the mean of the first is one result."""
+    """Compute a loss of each mask, and one of all elements: the mean of the first is one result."""
     p, n = x.sigmoid(), x.shape[-1]
     overlap = (p * t).sum(-1) / (n + p.sum(-1))
     return (1 - overlap).pow(0.75).mean() + F.binary_cross_entropy_with_logits(x, t)
 
 
 def gate_gradients(x, g, scales):
-    """The gradients of a gate of scaled halves, and of the scales of each half, which are sums of columns."""
+    """Compute the gradients of a gate of scaled halves, and of their scales, which are sums of columns."""
     a, b = x.chunk(2, -1)
     scaled = b * scales[1]
     s, dg = torch.sigmoid(scaled.float()), g * F.silu(scaled)
@@ -96,7 +99,7 @@ def gate_gradients(x, g, scales):
 
 
 def beside_products(function, y, *inputs):
-    """Beside two products, which need more memory than partial sums."""
+    """Compute a function beside two products, which need more memory than partial sums."""
     return function(*inputs), (y @ y) @ y
 
 
@@ -104,7 +107,10 @@ MOST = (16384, 16384)
 
 
 def test_a_mean_keeps_no_rows_apart():
-    """With it all nests are in a loop of one iteration, and code motion takes the rows' band out of that."""
+    """Check that a mean keeps no rows apart.
+
+    With it all nests are in a loop of one iteration, and code motion takes the rows' band out of that.
+    """
     kernels, report = compiled(functools.partial(beside_products, mask_losses), MOST, *[(16, 19, 131072)] * 2)
     assert kernels == report.kernels_after == 3, report.details()
     assert report.bytes_after < 0.6 * report.bytes_before
@@ -112,7 +118,10 @@ def test_a_mean_keeps_no_rows_apart():
 
 
 def test_sums_of_columns_keep_no_halves_apart():
-    """With them columns go outermost; without, the halves are one kernel, which the sums join afterwards."""
+    """Check that sums of columns keep no halves apart, and join them afterwards.
+
+    With the sums columns go outermost; without, the halves are one kernel.
+    """
     function, shapes = functools.partial(beside_products, gate_gradients), [(8192, 11264), (8192, 5632), (2, 5632)]
     kernels, report = compiled(function, MOST, *shapes, dtype=torch.bfloat16)
     assert kernels == report.kernels_after == 2, report.details()
@@ -121,7 +130,10 @@ def test_sums_of_columns_keep_no_halves_apart():
 
 
 def test_sums_make_room_for_the_kernel_that_they_join():
-    """Beside the kernel of the halves stand the value that only the sums read, and their parts, until these join it."""
+    """Check that sums make room for the kernel that they join.
+
+    Until then there are, beside it, the value that only the sums read, and their parts.
+    """
     shapes = [(8192, 11264), (8192, 5632), (2, 5632)]
     kernels, report = compiled(gate_gradients, *shapes, dtype=torch.bfloat16)
     assert kernels == report.kernels_after == 2, report.details()
@@ -131,7 +143,7 @@ def test_sums_make_room_for_the_kernel_that_they_join():
 
 
 def test_a_kernel_that_no_sums_join_is_taken_back(monkeypatch):
-    """There is no memory for it then, and that is said once."""
+    """Check that a kernel that no sums join is undone, as there is no memory for it; that is reported once."""
     monkeypatch.setattr(fuse, "add_up_columns", lambda schedule, *_: schedule)
     shapes = [(8192, 11264), (8192, 5632), (2, 5632)]
     kernels, report = compiled(gate_gradients, *shapes, dtype=torch.bfloat16)
@@ -142,7 +154,7 @@ def test_a_kernel_that_no_sums_join_is_taken_back(monkeypatch):
 
 
 def peaks_of_gated_segments(x):
-    """Each segment is normed, gated and reduced, and the row reduces what its segments have reduced."""
+    """Normalise, gate and reduce each segment, and reduce the row of their results."""
     first, second = F.rms_norm(x, x.shape[-1:]).chunk(2, -1)
     h = first * second.sigmoid()
     peaks = h.abs().amax(-1)
@@ -159,7 +171,7 @@ def test_a_row_too_long_for_registers_leaves_its_segments_a_kernel():
 
 
 def two_peaks_of_gated_segments(x, y):
-    """A row that fits in registers and one that does not, with a result in common."""
+    """Compute such peaks for a row that fits in registers and one that does not, with a result in common."""
     h, peaks, peak = peaks_of_gated_segments(x)
     g, more, most = peaks_of_gated_segments(y)
     return h, peaks, g, more, most, peak + most
@@ -180,7 +192,7 @@ def response_norm(x, scale):
 
 
 def images_normed(x, scale):
-    """Norm 8 groups of channels; a stage goes over as many parts of an image as its size asks for."""
+    """Normalise 8 groups of channels; a stage goes over as many parts of an image as its size asks for."""
     return F.silu(F.group_norm(x, 8, scale, scale))
 
 
@@ -188,7 +200,7 @@ def images_normed(x, scale):
     ("function", "shape", "sizes"), [(response_norm, (2, 96, 96, 64), (1, 2)), (images_normed, (2, 32, 96, 96), (2, 3))]
 )
 def test_a_kernel_that_has_no_nest_of_loops_kept_its_group_apart(function, shape, sizes):
-    """Parts of an image of symbolic height and width have no affine address; what follows them has."""
+    """Check that parts of an image of symbolic sides, without an affine address, keep only their kernel apart."""
     torch._dynamo.reset()
     channels = shape[1] if function is images_normed else shape[-1]
     x, scale = torch.zeros(shape), torch.zeros(channels)
@@ -205,7 +217,10 @@ def test_a_kernel_that_has_no_nest_of_loops_kept_its_group_apart(function, shape
 
 
 def test_kernels_of_a_refused_band_are_tried_without_rows_of_segments():
-    """Try them where another band of the group was fused; not by the user's own passes, nor a second time."""
+    """Check that a refused band's kernels are tried without rows of segments where another band was fused.
+
+    They are not tried with the user's own passes, nor a second time.
+    """
     found = {}
 
     def look(schedule):

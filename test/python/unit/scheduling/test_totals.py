@@ -15,7 +15,7 @@ MATRIX = ROWS * COLUMNS * 4
 
 
 def function(x, w, y):
-    """A norm and a gate, which become one kernel; a library call; and a kernel that no group has."""
+    """Compute a norm and a gate, which become one kernel; a library call; and a kernel that no group has."""
     scaled = x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)
     gate, up = scaled.chunk(2, dim=-1)
     return torch.sigmoid(gate) * up, y @ w, torch.cumsum(y, -1) + 1
@@ -44,7 +44,10 @@ def test_the_rest_of_the_opening(report):
 
 
 def test_the_peak_before_is_that_of_the_loops_before(compiler):
-    """One of the kernels gets other loops; with these it needed 1.5 KB, and the report said that the peak rose."""
+    """Check that the peak before is that of the loops before.
+
+    One kernel gets other loops; with these it needed 1.5 KB, and the report said that the peak rose.
+    """
 
     def layer(x, w, g):
         scaled = x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6) * g

@@ -17,7 +17,7 @@ from bridge.support.recorder import NO_STAGES
 
 @pytest.fixture(scope="module")
 def found():
-    """What each function makes of the one group of a schedule; stages: the clock's, in order."""
+    """Return what each function makes of the one group of a schedule; stages: the clock's, in order."""
     results: dict = {}
 
     def look(schedule):

@@ -23,7 +23,7 @@ GPU = SimpleNamespace(device=torch.device("cuda"), rows_of_segments=False)
 
 @pytest.fixture(scope="module")
 def found():
-    """What `translate` makes of the one group of a schedule under several options."""
+    """Return what `translate` makes of the one group of a schedule under several options."""
     results = {}
 
     def attempt(group, schedule, options):
@@ -83,7 +83,7 @@ def test_passes_without_rows_of_segments():
 
 
 def test_the_kernel_that_looks_up_what_the_group_writes_is_at_fault():
-    """Not the whole group: the other kernels are tried again without it."""
+    """Check that the kernel that looks up what the group writes is at fault; the others are tried again without it."""
 
     def fn(x):
         total = x.sum(-1)
