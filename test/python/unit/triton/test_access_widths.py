@@ -100,7 +100,7 @@ def test_loads_of_rows_that_begin_anywhere(length, dtype, limit):
 
 
 def test_views_that_begin_anywhere():
-    """Rows are aligned, and the view begins at the third element of the first."""
+    """Check views that begin anywhere: rows are aligned, and the view begins at the third element of the first."""
     given = [sample(6, 72)[:, 3:67], sample(6, 32)]
     got, _ = run_emitted(scaled_norm, given, forced)
     assert_scaled_norm(got, *given)
@@ -115,7 +115,10 @@ def test_inductors_own_kernels_stay():
 
 
 def test_short_rows_in_a_launch_with_others():
-    """Expect 16 warps, as nobody knows how many: a row of 130 elements would be in four, two of them idle."""
+    """Check that short rows in a launch with others expect 16 warps, as the number is not known.
+
+    A row of 130 elements alone would be in four, two of them idle.
+    """
     given = [sample(65536, 130), sample(65536, 64), sample(8192, 130)]
     ours = offline.compile_for_gpu(two_scaled_norms, given, compile_fx=bridge_backend)
     alone = offline.compile_for_gpu(scaled_norm, given[:2], compile_fx=bridge_backend)
@@ -131,7 +134,10 @@ def nearest(x, y):
 
 
 def test_flags_beside_numbers_in_a_kernel_of_rows_and_columns():
-    """Each row of 2048 went through shared memory several times, and took 210 us, not 88, on an H200."""
+    """Check flags beside numbers in a kernel of rows and columns.
+
+    Each row of 2048 went through shared memory several times, and took 210 us, not 88, on an H200.
+    """
     given = [sample(8, 2048, 3, dtype=torch.float32) for _ in range(2)]
     code = offline.compile_for_gpu(nearest, given, compile_fx=bridge_backend, backward=True).code
     assert {(ones, elements) for _, ones, elements in limits(code)} == {("1, ", "4")}

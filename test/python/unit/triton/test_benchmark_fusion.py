@@ -17,7 +17,7 @@ from bridge.lowering.triton import codegen
 
 @pytest.fixture
 def timed(monkeypatch):
-    """Has every kernel take the time that a function of (is it the fused one, its source) gives; yields the sources."""
+    """Return a function that sets the time of kernels by their numbers of nodes, and returns their sources."""
 
     def install(milliseconds):
         sources: list[str] = []
@@ -48,7 +48,7 @@ def test_a_faster_kernel_is_taken(timed):
 
 
 def test_a_fused_kernel_is_timed_as_it_will_be(timed):
-    """The row is kept, in blocks of Bridge's; the kernels that it replaces are Inductor's."""
+    """Check that a fused kernel is timed as it will be: its row is kept; those that it replaces are Inductor's."""
     *apart, fused = timed_sources(timed)
     assert "fixed_config(" in fused
     assert "for r0_offset" not in fused
@@ -85,7 +85,7 @@ def test_kernels_that_stay_apart_are_as_they_were(timed):
 
 
 def strip(code: str) -> list[str]:
-    """Without comments, which name the file that asked."""
+    """Return code without comments, which name the file that asked."""
     return [line for line in code.splitlines() if not line.lstrip().startswith("#")]
 
 

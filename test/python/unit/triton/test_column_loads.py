@@ -27,7 +27,7 @@ def test_no_program_waits_for_the_shared_memory_of_another():
 
 
 def test_rows_ahead_take_nothing_that_registers_would_leave():
-    """Of 1024 programs of 8 warps, 4 run at a time on a multiprocessor, with 48 KB each or without."""
+    """Check that rows ahead do not reduce the programs that registers allow: of 1024, 4 run at a time either way."""
     assert programs_at_once(1152, 1024, 132) == 4
     assert all_stay(4, 49152, 233472) and not all_stay(4, 65536, 233472)
 

@@ -33,13 +33,13 @@ def test_a_block_that_adds_up_has_all_parts_and_whole_sectors():
 
 
 def test_a_block_that_loops_over_parts_has_few_at_a_time():
-    """Of several sums, each thread has 16 registers for each."""
+    """Check that a block that loops over parts has few at a time: each of its sums takes 16 registers a thread."""
     assert looped_sum_block(16) == ((16, 1), 16)
     assert looped_sum_block(1024) == looped_sum_block(MOST_PARTS) == ((16, 8), 256)
 
 
 def test_what_a_symbol_has_many_of_is_added_up_in_a_loop():
-    """Inductor names a kernel for its heuristic: one that is not persistent has another name."""
+    """Check that a symbolic number of parts is added up in a loop, with a name for a kernel that is not persistent."""
     function, make = training.PATTERNS["gelu(x @ w + b)"]
     compile_fx = functools.partial(backend, options={"strict": True, "training": True})
     _, backward = training.graphs(function, make(), compile_fx, dynamic=True)
@@ -71,7 +71,7 @@ def code():
 
 
 def test_what_the_columns_are_of_is_in_registers(code):
-    """The first kernel loads x, g and w once each; the second is a block of columns and all parts."""
+    """Check that x, g and w are loaded once each by the first kernel, and all parts of its sums by the second."""
     rows, adding = re.findall(r"\ndef triton_.*?(?=\n''')", code, re.DOTALL)
     assert len(re.findall(r"tl\.load\(", rows)) == 3
     assert len(re.findall(r"tl\.store\(ws_ptr", rows)) == 2
@@ -80,7 +80,7 @@ def test_what_the_columns_are_of_is_in_registers(code):
 
 
 def test_partial_sums_live_as_long_as_they_are_read(code):
-    """They are parts of one workspace, of 128 blocks, which the wrapper does not give to others before."""
+    """Check that partial sums live as long as they are read, as parts of one workspace of 128 blocks."""
     call = code[code.index("def call(") :]
     assert "workspace_0 = empty_strided_cuda((1048576, )" in call
     views = re.findall(r"(buf\d+) = reinterpret_tensor\(workspace_0, .*, (\d+)\)", call)
@@ -93,7 +93,10 @@ def test_partial_sums_live_as_long_as_they_are_read(code):
 @pytest.mark.skipif(torch_release() < (2, 13), reason="no row is loaded ahead there")
 @pytest.mark.parametrize(("name", "ahead"), [("a, b = rms(x).chunk(2); silu(a) * b", False), ("AdaLN, h", True)])
 def test_rows_are_loaded_ahead_where_all_programs_fit(name, ahead):
-    """Each of 256 programs has 96 KB of rows on their way, or of the other function 192 KB."""
+    """Check that rows are loaded ahead where all programs fit.
+
+    Each of 256 programs has 96 KB of rows loading, or of the other function 192 KB.
+    """
     function, make = next(pattern for key, pattern in training.PATTERNS.items() if key.startswith(name))
     (kernel,) = (
         kernel.source
@@ -111,7 +114,10 @@ def standardised(x, centre, spread, weight, bias):
 
 
 def test_parameters_are_loaded_once_where_they_are_most_of_a_row():
-    """Triton moves no load out of a loop that stores: a correlation's gradient took 363 us, and so 279."""
+    """Check that parameters are loaded once where they are most of a row.
+
+    Triton moves no load out of a loop that stores: a correlation's gradient took 363 us, and so 279.
+    """
     inputs = [torch.randn(512, 1024), *torch.randn(4, 1024)]
     compile_fx = functools.partial(backend, options={"strict": True, "force_fusion": True})
     rows = offline.compile_for_gpu(standardised, inputs, compile_fx=compile_fx).kernels[0].source

@@ -55,7 +55,10 @@ def test_a_symbolic_row_is_persistent_only_where_bridge_keeps_it(kept, persisten
 
 
 def test_persistence_is_asked_for_with_the_scores_where_they_decide():
-    """From torch 2.14 on scores alone may make a reduction one over contiguous elements, which is persistent."""
+    """Check that persistence is asked for with the scores, which may decide it alone from torch 2.14 on.
+
+    They may make a reduction one over contiguous elements, which is persistent.
+    """
     scheduling = SimpleNamespace(bridge_persistent_nodes={})
     kernel, scored = features(sympy.Integer(512), hint=ReductionHint.DEFAULT), {"x": 1, "r0_": 64}
     given = []
@@ -89,7 +92,10 @@ def test_another_code_generator_shares_no_launch():
 
 
 def test_a_body_that_few_parts_share_is_no_function():
-    """EDM's losses: functions keep registers for those that call them."""
+    """Check that a body that few parts share is no function, as functions keep registers for their callers.
+
+    So it was with EDM's losses.
+    """
     function = "@triton.jit(noinline=True)\ndef Kernel.name_body_{0}(x):\n    pass\n"
     calls = [f"Kernel.name_body_{number}(a)" for number in (0, 1, 1, 2, 2, 2)]
     source = with_inlined("".join(map(function.format, range(3))) + "\n".join(calls))
@@ -122,14 +128,20 @@ def blocks_and_warps(function, *heads, tokens=512, width=256, **patches):
 
 
 def test_parts_of_a_launch_have_the_blocks_that_they_have_alone():
-    """Gradients of q's and k's norms took 41 us in one launch and 30 apart: there it had blocks of Inductor's."""
+    """Check that parts of a launch have the blocks that they have alone.
+
+    Gradients of q's and k's norms took 41 us in one launch and 30 apart: there it had blocks of Inductor's.
+    """
     ((rows, warps),) = blocks_and_warps(rotated, 16)
     assert blocks_and_warps(rotated, 8) == [(rows, warps)]
     assert blocks_and_warps(rotated_both, 16, 8) == [(rows, rows, warps)]
 
 
 def test_few_rows_in_a_launch_are_tried_in_blocks_of_inductors():
-    """A block of 8 rows has two programs for 16 heads of one token, where a GPU has 132 multiprocessors."""
+    """Check that few rows in a launch are also tried in Inductor's smaller blocks.
+
+    A block of 8 rows has two programs for 16 heads of one token, where a GPU has 132 multiprocessors.
+    """
     ((rows, _),) = blocks_and_warps(rotated, 16, tokens=1)
     assert min(q for q, *_ in blocks_and_warps(rotated_both, 16, 8, tokens=1)) < rows
 
@@ -165,6 +177,9 @@ def unhinted_sizes(backend):
 
 
 def test_symbolic_sizes_are_as_aligned_in_a_shared_launch_as_alone():
-    """Decoding of Llama 3 with symbolic sizes took 51 us for 8: elements were loaded one by one."""
+    """Check that symbolic sizes are as aligned in a shared launch as alone.
+
+    Decoding of Llama 3 with symbolic sizes took 51 us for 8: elements were loaded one by one.
+    """
     assert unhinted_sizes(None) == [1, 1]
     assert unhinted_sizes(bridge_backend) == [1]

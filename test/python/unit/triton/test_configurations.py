@@ -34,7 +34,7 @@ def alone(parts):
 
 
 def blocks_of(joint, i):
-    """A part's own, of a configuration of the launch."""
+    """Return a part's own blocks, of a configuration of the launch."""
     return {key.removesuffix(f"_{i}"): size for key, size in joint.blocks.items() if key.endswith(f"_{i}")}
 
 
@@ -88,7 +88,10 @@ def test_stages_are_the_most_of_any_part():
 
 
 def test_blocks_of_rows_that_are_not_tried():
-    """Rows of 128 in 2 warps: 32 are 64 elements a thread, one is 2; where nothing fits, the first is tried."""
+    """Check which blocks of rows are not tried: rows of 128 in 2 warps give 2 to 64 elements a thread.
+
+    Where no block fits, the first is tried.
+    """
     heads = Part([config(2, XBLOCK=rows) for rows in (1, 8, 32)], {"x": 16384, "r0_": 128}, 60)
     few = Part(heads.configs, {"x": 1024, "r0_": 128}, 60)
     assert [blocks_of(j, 0)["XBLOCK"] for j in joint_configurations([heads, heads])] == [8]
@@ -102,7 +105,7 @@ def test_blocks_of_rows_that_are_not_tried():
 
 
 def test_short_rows_get_more_of_them_in_the_warps_of_a_long_one():
-    """Two rows of 64 in the 16 warps of a loop beside them: a quarter of an element for each thread."""
+    """Check that more short rows share a block in the warps of a long one: two rows of 64 would leave them idle."""
     short = Part([config(1, XBLOCK=2)], {"x": 1 << 18, "r0_": 64}, 60)
     looped = Part([config(16, XBLOCK=1, R0_BLOCK=2048)], {"x": 512, "r0_": 49152}, 20)
     (joint,) = joint_configurations([short, looped])
@@ -117,7 +120,10 @@ def test_short_rows_stay_as_they_are_where_blocks_would_be_few():
 
 
 def test_many_rows_keep_what_a_thread_has_alone_beside_few_of_more_warps():
-    """Norms of 12,808 and of 512 rows of 1024: with one row in eight warps the first took 23 us, and 15 alone."""
+    """Check that many rows keep the elements a thread has alone, beside few rows in more warps.
+
+    Norms of 12,808 and of 512 rows of 1024: with one row in eight warps the first took 23 us, and 15 alone.
+    """
     many = Part([config(1, XBLOCK=1)], {"x": 16384, "r0_": 1024}, 60)
     few = Part([config(8, XBLOCK=1)], {"x": 512, "r0_": 1024}, 60)
     tried = [(j.blocks["XBLOCK_0"], j.blocks["XBLOCK_1"], j.warps) for j in joint_configurations([many, few])]

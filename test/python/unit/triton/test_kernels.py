@@ -48,7 +48,7 @@ class Base:
 
 
 class Lanes(LaneMixin, Base):
-    """Guarded stores alone."""
+    """Stand for a kernel that has only guarded stores."""
 
 
 def features(*names):
@@ -80,7 +80,10 @@ def test_a_guarded_value_is_stored_under_its_mask_and_others_are_not():
 
 
 def test_what_was_stored_under_a_mask_is_stored_in_all_lanes_by_another_node():
-    """Only the first copy of repeated rows was written: what stored the others had the guarded value to load."""
+    """Check that a value stored under a mask is stored in all lanes by another node.
+
+    Only the first copy of repeated rows was written: what stored the others had the guarded value to load.
+    """
     kernel = Lanes({}, features=features())
     guarded = kernel.reduction(torch.float32, torch.float32, ops_table.GUARDED, (SimpleNamespace(text="tmp0"), "first"))
     kernel.store("buf0", 0, guarded)
@@ -103,7 +106,7 @@ def test_a_reduction_of_inductors_stays_inductors():
 
 
 class Row(Lanes):
-    """A kernel that keeps a row of 64 lanes, outside of its reductions."""
+    """Stand for a kernel that keeps a row of 64 lanes, outside of its reductions."""
 
     inside_reduction, compute, range_trees = False, None, (SimpleNamespace(is_reduction=True, prefix="r0_"),)
 

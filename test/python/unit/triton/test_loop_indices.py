@@ -20,7 +20,7 @@ SIZEVARS = SimpleNamespace(
 
 
 class Base:
-    """Return what an index becomes in a kernel: here itself."""
+    """Stand for Inductor's kernel, in which an index stays as it is."""
 
     def __init__(self):
         self.range_tree_nodes, self.iter_vars_count = {}, itertools.count()
@@ -33,14 +33,14 @@ class Base:
 
 
 class Kernel(LoopIndexMixin, Base):
-    """A kernel that Bridge fused."""
+    """Stand for a kernel that Bridge fused."""
 
     bridge_fused = True
 
 
 @pytest.fixture
 def row():
-    """A kernel with a tree of 1024 elements, and its whole loop."""
+    """Yield a kernel with a tree of 1024 elements, the tree, and its whole loop."""
     kernel = Kernel()
     with V.set_kernel_handler(kernel), V.set_graph_handler(SimpleNamespace(sizevars=SIZEVARS)):
         arguments = {"pid_cache": {}, "is_loop": False, "tensor_dim": 1, "grid_dim": None, "has_zdim": False}

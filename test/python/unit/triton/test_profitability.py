@@ -62,7 +62,10 @@ def test_short_rows_share_a_block_and_long_ones_have_more_warps(registers, chose
     ],
 )
 def test_a_thread_has_elements_of_a_whole_load(registers, lanes, chosen):
-    """DaViT's norms of 96 elements took 93 us in blocks of 4 rows, Inductor's 51."""
+    """Check that a thread has the elements of a whole load.
+
+    DaViT's norms of 96 elements took 93 us in blocks of 4 rows, Inductor's 51.
+    """
     assert blocks(Row(registers), lanes) == chosen
 
 
@@ -82,7 +85,10 @@ def test_a_thread_has_elements_of_a_whole_load(registers, lanes, chosen):
     ],
 )
 def test_lanes_without_elements_have_no_warps(registers, lanes, elements, chosen):
-    """Rows of 130 elements took 36 us in four warps, two of which had none, on an H200, and take 26 in one."""
+    """Check that lanes without elements have no warps.
+
+    Rows of 130 elements took 36 us in four warps, two of which had none, on an H200, and take 26 in one.
+    """
     assert rows_and_warps(Row(registers), lanes, MANY, elements) == chosen
 
 
@@ -92,7 +98,7 @@ def test_few_rows_have_all_warps(elements):
 
 
 def test_few_longer_rows_keep_their_threads():
-    """Keep multiprocessors busy, as in decoding: with more rows a block most would be idle."""
+    """Check that few longer rows keep small blocks, or more warps, as in decoding: else most multiprocessors idle."""
     assert [blocks(Row(448), 64, there) for there in (40, 1023, 1024)] == [(2, 4), (2, 4), (8, 4)]
     assert [blocks(Row(2048), 1024, there) for there in (16, 512)] == [(1, 8), (1, 4)]
     assert blocks(Row(64), 64, 16) == (16, 4)
@@ -100,7 +106,10 @@ def test_few_longer_rows_keep_their_threads():
 
 @pytest.mark.parametrize(("lanes", "chosen"), [(32, (4, 4)), (64, (2, 4)), (128, (1, 4)), (512, (1, 4))])
 def test_a_block_has_no_more_threads_than_elements_of_a_vector(lanes, chosen):
-    """The row's loop is unrolled, so a vector has few of its elements: threads beyond them would do the same again."""
+    """Check that a block has no more threads than a vector has elements, as the row's loop is unrolled.
+
+    Threads beyond them would do the same again.
+    """
     assert blocks(Row(1024, unrolled=True), lanes) == chosen
 
 
@@ -109,7 +118,7 @@ def test_a_block_has_no_more_threads_than_elements_of_a_vector(lanes, chosen):
     [(64, 4096, (16, 4)), (2049, 64, (2, 4)), (16384, 1024, (1, 8)), (16385, 1024, (1, 16)), (65536, 4096, (1, 16))],
 )
 def test_lanes_that_keep_states_have_warps_for_them(registers, lanes, chosen):
-    """One warp had 32 lanes a thread, of 17 loads each, and spilled."""
+    """Check that lanes that keep states have warps for them: in one warp a thread had 32 lanes, and spilled."""
     assert blocks(Row(registers, keeps_states=True), lanes) == chosen
 
 
@@ -118,7 +127,10 @@ def test_lanes_that_keep_states_have_warps_for_them(registers, lanes, chosen):
     [(2048, 1024, (1, 8)), (2049, 256, None), (2049, 512, (1, 4)), (2049, 1024, (1, 8)), (65536, 4096, (1, 8))],
 )
 def test_long_rows_of_sums_in_lanes_have_several_warps(registers, lanes, chosen):
-    """A logsumexp of products in one warp spilled 978 words, and took 39 s to compile."""
+    """Check that long rows of sums in lanes have several warps.
+
+    A logsumexp of products in one warp spilled 978 words, and took 39 s to compile.
+    """
     assert blocks(Row(registers, unrolled=True), lanes) == chosen
 
 

@@ -26,7 +26,10 @@ def dropped(x):
 
 @pytest.mark.parametrize("training", [False, True], ids=["inference", "training"])
 def test_a_kernel_of_one_dimension_draws_as_one_of_two(training):
-    """From torch 2.13 on Inductor's draws otherwise (pytorch#198333); one that Bridge leaves alone does not."""
+    """Check that a kernel of one dimension draws as one of two; from torch 2.13 on Inductor's does not.
+
+    See pytorch#198333; a kernel that Bridge leaves alone draws in one way, too.
+    """
     codes: list[str] = []
     torch._dynamo.reset()
     x = torch.zeros(64, 128, requires_grad=training)

@@ -23,7 +23,7 @@ def normed(x, weight):
 
 
 def turned(x, cos, sin):
-    """RoPE of neighbours as diffusers has it for Flux."""
+    """Rotate neighbours (RoPE) as diffusers does for Flux."""
     first, second = x.unflatten(-1, (-1, 2)).unbind(-1)
     return x * wide(cos) + torch.stack([-second, first], -1).flatten(-2) * wide(sin)
 
@@ -33,13 +33,13 @@ def turned_integers(x, cos, sin):
 
 
 def with_zeros(x, cos, sin):
-    """Every other lane has a zero, and not what its neighbour has."""
+    """Rotate with a zero in every other lane, instead of the neighbour's element."""
     second = x.unflatten(-1, (-1, 2))[..., 1]
     return x * wide(cos) + torch.stack([second, torch.zeros_like(second)], -1).flatten(-2) * wide(sin)
 
 
 def of_two_streams(turn, x, other, weight, of_other, cos, sin):
-    """Tokens of a text and of an image, each with its norm, one after the other."""
+    """Concatenate the normed tokens of a text and of an image, and turn them."""
     return turn(torch.cat([normed(other, of_other), normed(x, weight)], 1), cos, sin)
 
 
@@ -67,7 +67,10 @@ def every_other(code):
 @pytest.mark.parametrize("shape", [(2, 3, 2, 16), (1, 5, 3, 12), (3, 1, 1, 66)], ids=str)
 @pytest.mark.parametrize("turn", [turned, turned_integers, with_zeros], ids=lambda function: function.__name__)
 def test_the_other_element_of_a_pair_is_not_loaded_again(turn, shape, dtype):
-    """Flux: 7 kernels became 2, which took 118 us and not 60, as each lane loaded three elements for one."""
+    """Check that the other element of a pair is not loaded again.
+
+    Flux: 7 kernels became 2, which took 118 us and not 60, as each lane loaded three elements for one.
+    """
     code = run(partial(of_two_streams, turn), streams(*shape, dtype))
     assert every_other(code) == [] and "tl.split(" in code
 

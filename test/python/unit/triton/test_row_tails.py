@@ -29,7 +29,7 @@ def ones_after_and_rows(x):
 
 
 def largest_after(x):
-    """The number of a row after it, which is loaded under the guard of its lanes."""
+    """Store the largest number of a row after it; it is loaded under the guard of the row's lanes."""
     largest = x.amax(-1, keepdim=True)
     return torch.cat([x - largest, largest.expand(*x.shape[:-1], 5)], -1)
 
@@ -43,13 +43,13 @@ def zeros_around(x):
 
 
 def other_lanes_after(x):
-    """What follows is not the same in all lanes."""
+    """Store different numbers after a row."""
     y = torch.softmax(x.float(), -1)
     return torch.cat([y, 1 - y[..., :5]], -1)
 
 
 def no_room(x):
-    """A row of 64 lanes has none for what follows."""
+    """Pad a row of 64 lanes, which has no lanes for the padding."""
     return F.pad(torch.softmax(x.float(), -1), (0, 8))
 
 
@@ -71,7 +71,10 @@ def no_room(x):
     ids=lambda value: getattr(value, "__name__", None),
 )
 def test_what_follows_a_row_is_stored_with_it(function, x, joined):
-    """float64 eager agrees; Triton takes the kernel; so many of its stores are of two parts."""
+    """Check that what follows a row is stored with it: results, and how many stores have two parts.
+
+    Triton compiles each kernel.
+    """
     got, (code,) = run_emitted(function, [x], bridge_backend)
     got, expected = (r if isinstance(r, tuple) else (r,) for r in (got, function(x.double())))
     tolerance = 1e-2 if x.dtype == torch.bfloat16 else 2e-3 if x.dtype == torch.half else 1e-5

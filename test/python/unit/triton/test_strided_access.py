@@ -65,7 +65,7 @@ def one_half(x, weight):
 
 
 def nibbles(x):
-    """Two values of four bits in a byte, with a scale for the row."""
+    """Pack two values of four bits in a byte, with a scale for the row."""
     scale = x.float().abs().amax(-1, keepdim=True) / 7
     rounded = (x / scale).round().to(torch.int8)
     return (rounded[..., 1::2] << 4) | (rounded[..., 0::2] & 15), scale
@@ -93,7 +93,7 @@ def normal(*shape: int) -> torch.Tensor:
     ids=["64", "masked", "block of one row", "one half", "nibbles", "rope", "odd rows", "padded rows", "odd length"],
 )
 def test_wide_accesses(function, inputs, loads, stores):
-    """float64 eager agrees; so many loads and stores are of pairs."""
+    """Check results, and how many loads and stores are of pairs."""
     got, (code,) = run_emitted(function, inputs, bridge_backend, **NO_STAGES)
     expected = function(*[t.double() if t.dtype == torch.float32 else t for t in inputs])
     for one, other in zip(*[r if isinstance(r, tuple) else (r,) for r in (got, expected)], strict=True):
@@ -102,7 +102,7 @@ def test_wide_accesses(function, inputs, loads, stores):
 
 
 def test_only_fused_kernels_have_them():
-    """What Bridge does not fuse stays Inductor's, whose rows it may keep in registers."""
+    """Check that only fused kernels have wide accesses: others stay Inductor's, whose rows may be in registers."""
 
     def alone(x):
         return x[:, 0::2] * x[:, 1::2].sum(-1, keepdim=True)
@@ -112,13 +112,13 @@ def test_only_fused_kernels_have_them():
 
 
 def compiled(code: str) -> None:
-    """Triton, which is stricter than its interpreter, takes every kernel of a wrapper."""
+    """Check that Triton, which is stricter than its interpreter, compiles every kernel of a wrapper."""
     for kernel in offline.parse_wrapper(code).kernels:
         offline.compile_kernel(kernel, config={})
 
 
 def turned(x):
-    """Each of the pairs is a quarter turn of what was normed."""
+    """Turn each pair of normed elements by a quarter."""
     y = rms_norm(x, 1.0)
     return torch.stack([-y[..., 1::2], y[..., ::2]], -1).flatten(-2)
 
@@ -143,7 +143,10 @@ def with_row_means(x):
     ids=lambda value: "x".join(map(str, value[0].shape)) if isinstance(value, list) else "",
 )
 def test_pointer_of_a_wide_store_has_the_shape_of_what_is_stored(function, inputs, config):
-    """One row, whose address does not depend on it; values that are the same for all rows, or for all lanes."""
+    """Check that the pointer of a wide store has the shape of the value, which may be the same for rows or lanes.
+
+    There may be one row, on which the address does not depend.
+    """
     forced = functools.partial(bridge_backend, options={"force_fusion": True})  # one row is not worth it
     got, (code,) = run_emitted(function, inputs, forced, **config)
     compiled(code)
@@ -164,7 +167,7 @@ def remainders(x):
 
 @pytest.mark.parametrize("function, exact", [(signs, True), (remainders, False)], ids=["signs", "remainders"])
 def test_halves_of_two_types_are_one_store(function, exact):
-    """A negated half is computed in float32, and the other one in the 16 bits of the result."""
+    """Check that halves of two types are one store: a negated half is float32, the other has the result's 16 bits."""
     x = normal(4, 34).bfloat16()
     got, (code,) = run_emitted(function, [x], bridge_backend)
     compiled(code)
@@ -174,7 +177,7 @@ def test_halves_of_two_types_are_one_store(function, exact):
 
 
 def beside_a_product(x, w):
-    """What stands beside the stored half needs a matrix product of the same kernel's results."""
+    """Store a half beside one that needs a matrix product of the same kernel's results."""
     y = rms_norm(x, 1.0)
     return torch.stack([y[..., ::2] * y[..., 1::2], (y[..., 1::2] * 2) @ w], -1).flatten(-2)
 
@@ -182,7 +185,7 @@ def beside_a_product(x, w):
 @pytest.mark.one_in(4)
 @pytest.mark.parametrize("config", [{}, {"triton.multi_kernel": 1}, {"combo_kernels": True}], ids=lambda c: str([*c]))
 def test_half_without_a_neighbour_is_stored_alone(config):
-    """Its buffer is among the kernel's arguments, whatever the kernel is a part of."""
+    """Check that a half without a neighbour is stored alone, with its buffer among the kernel's arguments."""
     inputs = [normal(16, 64), normal(32, 32)]
     got, (code,) = run_emitted(beside_a_product, inputs, bridge_backend, **config)
     compiled(code)
@@ -191,7 +194,7 @@ def test_half_without_a_neighbour_is_stored_alone(config):
 
 
 class Stores:
-    """Stands for Inductor's kernel: lines of the stores, a code of which may have been flushed."""
+    """Stand for Inductor's kernel: lines of the stores, a code of which may have been flushed."""
 
     def __init__(self) -> None:
         self.stores = self
@@ -211,7 +214,7 @@ class Halves(StridedAccessMixin, Stores):
 
 @pytest.fixture
 def kernel(monkeypatch):
-    """A kernel that stores to a, whose name is b after somebody has written into it, and to c."""
+    """Return a kernel that stores to a, which is named b after it was overwritten, and to c."""
     monkeypatch.setattr("bridge.lowering.triton.kernels.written_storage", lambda name: {"b": "a"}.get(name, name))
     return Halves()
 
@@ -254,7 +257,7 @@ class TestOrderOfStores:
 
 @pytest.mark.parametrize("option", ["cooperative_reductions", "force_cooperative_reductions"])
 def test_rows_of_pairs_are_not_split_among_blocks(option):
-    """A block that had a part of a row only would take its pairs from the row's start."""
+    """Check that rows of pairs are not split among blocks, which would take pairs from the row's start."""
     inputs = [normal(3, 4, 24), normal(24), normal(3, 1, 12), normal(3, 1, 12)]
     got, (code,) = run_emitted(norm_interleaved_rope, inputs, bridge_backend, **{f"triton.{option}": True})
     assert "tl.split(" in code and "rsplit" not in code
