@@ -20,7 +20,7 @@ def config():
 
 @pytest.fixture
 def only_tensors():
-    """Has all buffers be single tensors, whatever they are called."""
+    """Make all buffers single tensors, whatever they are called."""
     from torch._inductor.virtualized import V
 
     with V.set_graph_handler(SimpleNamespace(name_to_buffer={}, scheduler=SimpleNamespace(mutation_real_name={}))):

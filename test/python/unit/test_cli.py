@@ -187,7 +187,7 @@ def test_a_misspelt_variable_is_an_error_of_every_command(monkeypatch, capsys):
 
 @pytest.mark.in_turn(2)
 def test_the_status_is_that_of_a_process_and_nobody_has_to_read_it_all(users_file, python):
-    """A script that ends in sys.exit(main()), in a process whose output goes into a pipe that nobody reads."""
+    """Check the status of a process whose output goes into a pipe that nobody reads."""
     users_file("import sys\nsys.exit(0)")
     code = """
         import os, sys
@@ -221,7 +221,7 @@ def test_program_names():
     ],
 )
 def test_what_is_misspelt_is_said_before_torch_is_loaded(arguments, words):
-    """It took five seconds to say that there is no such file."""
+    """Check that misspelt arguments are reported before torch is loaded: it took five seconds."""
     given = [argument.format(program=PROGRAM) for argument in arguments]
     code = f"import sys\nfrom bridge.cli import main\nstatus = main({given!r})\nprint(status, 'torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)

@@ -96,7 +96,7 @@ def test_plugins_are_paths(value):
 
 
 def test_import_is_light(python):
-    """Neither torch, nor Inductor, nor MLIR; the configuration needs torch."""
+    """Check that the import loads neither torch, nor Inductor, nor MLIR; the configuration needs torch."""
     loaded = "any(name.split('.')[0] in ('torch', 'mlir', 'sympy') for name in sys.modules)"
     assert python(f"import bridge, sys; print({loaded})").strip() == "False"
     heavy = "[n for n in ('torch._inductor', 'torch._dynamo', 'mlir') if n in sys.modules]"

@@ -85,7 +85,7 @@ class TestWholeProcess:
 
 
 class TestWithoutWith:
-    """As with torch.no_grad() the call alone turns nothing on; it was silent about it."""
+    """Test that the call without `with` turns nothing on, as torch.no_grad(), and now warns."""
 
     def test_a_warning_says_so(self, config):
         with pytest.warns(RuntimeWarning, match="turns nothing on without `with`.* bridge.install") as said:
@@ -107,7 +107,10 @@ class TestWithoutWith:
             bridge.enabled(**options)
 
     def test_a_decorated_function_is_a_block_in_every_thread(self, compiler, config):
-        """Each call has its own scope; where it is never called, nobody forgot a `with`."""
+        """Check that a decorated function is a block in every thread: each call has its own scope.
+
+        Where the function is never called, there is no warning of a missing `with`.
+        """
         seen = []
 
         @bridge.enabled(max_nodes=7)
@@ -135,7 +138,10 @@ class TestWithoutWith:
 
 @pytest.mark.in_turn(2)
 def test_nothing_is_done_when_the_process_ends(python):
-    """Neither an installation nor a generator that never ended imports anything then, which would be printed."""
+    """Check that nothing is done when the process ends: an import then would be printed.
+
+    The process has an installation, and a generator that never ended.
+    """
     code = """
         import os
         os.dup2(1, 2)

@@ -20,21 +20,21 @@ _NO_FUNCTION = re.compile(r" *(namespace|struct|class|enum|union|extern)\b")
 
 
 def sources(*suffixes: str) -> list[Path]:
-    """Sources by suffix; a developer's links into the build tree are not followed."""
+    """Return sources by suffix; a developer's links into the build tree are not followed."""
     found = (path for folder in FOLDERS for path in (ROOT / folder).rglob("*") if path.suffix in suffixes)
     links = [ROOT / "bridge" / name for name in ("_native", "lowering")]
     return sorted(path for path in found if not any(link in path.parents for link in links))
 
 
 def python_functions(text: str) -> Iterator[tuple[str, int]]:
-    """(name, lines) of all functions."""
+    """Yield (name, lines) of all functions."""
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             yield node.name, (node.end_lineno or 0) - node.lineno + 1
 
 
 def cpp_functions(text: str) -> Iterator[tuple[str, int]]:
-    """(opening line, lines) of all blocks; they end with the next brace that is indented no more than they are."""
+    """Yield (opening line, lines) of all blocks; one ends with the next brace that is indented no more than it is."""
     lines = text.splitlines()
     for start, line in enumerate(lines):
         if line.endswith("{") and not line.lstrip().startswith(("}", "//")) and not _NO_FUNCTION.match(line):
@@ -71,7 +71,7 @@ def test_a_function_that_is_too_long_is_found():
 
 
 def test_every_file_of_the_package_has_its_tests():
-    """A contributor finds the tests of a file by its path: bridge/horizontal/cost.py, unit/horizontal/test_cost.py."""
+    """Check that a file's tests are found by its path: bridge/horizontal/cost.py, unit/horizontal/test_cost.py."""
     files = [path.relative_to(ROOT) for path in sources(".py") if not path.name.startswith("__")]
     packaged = [path for path in files if path.parts[0] in ("bridge", "lowering")]
     expected = {Path(*path.parts[1:-1], f"test_{path.name}") for path in packaged}
@@ -88,7 +88,7 @@ _NO_VERBS = {
 
 
 def first_words(text: str, classes: bool) -> Iterator[tuple[str, str]]:
-    """(name, first word) of the docstrings of a module and, if asked for, of its classes."""
+    """Yield (name, first word) of the docstrings of a module and, if asked for, of its classes."""
     tree = ast.parse(text)
     documented = [tree, *(node for node in ast.walk(tree) if classes and isinstance(node, ast.ClassDef))]
     for node in documented:
@@ -98,7 +98,10 @@ def first_words(text: str, classes: bool) -> Iterator[tuple[str, str]]:
 
 
 def test_docstrings_of_modules_and_classes_begin_with_a_verb():
-    """Of tests, benchmarks and what writes the docs, those of the modules."""
+    """Check that docstrings of modules and of the package's classes begin with a verb.
+
+    Of tests, benchmarks and what writes the docs, only modules are checked.
+    """
     tests = [path for path in sources(".py") if path.relative_to(ROOT).parts[0] in ("test", "benchmarks", "docs")]
     package = [
         path for path in sources(".py") if path.relative_to(ROOT).parts[0] in ("bridge", "lowering", "benchmarks")

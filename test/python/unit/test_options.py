@@ -127,7 +127,7 @@ def test_a_misspelt_variable_is_an_error(name, meant):
 
 
 def test_other_variables_are_named_once_and_ignored():
-    """A service that is called `bridge` gives every container such variables."""
+    """Check that other variables are named once and ignored: a service called `bridge` gives containers such ones."""
     options._say_that_it_is_ignored.cache_clear()
     with pytest.warns(RuntimeWarning, match="BRIDGE_SERVICE_HOST"):
         assert from_environment({"BRIDGE_SERVICE_HOST": "10.0.0.1"}) == {}

@@ -54,7 +54,7 @@ def test_a_pair_is_named_in_its_order():
 
 
 def test_the_page_of_the_reasons_is_up_to_date():
-    """`make docs` writes it."""
+    """Check that the page of the reasons, which `make docs` writes, is up to date."""
     spec = importlib.util.spec_from_file_location("reasons_page", ROOT / "docs" / "reasons.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -36,7 +36,7 @@ def test_a_report_without_graphs_says_how_to_see_what_was_cached():
 
 
 def test_a_prompt_shows_one_line():
-    """The fields of a dataclass were pages."""
+    """Check that a prompt shows one line: the fields of a dataclass were pages."""
     groups = [bridge.GroupReport("group0", ["op0"] * 99, 2, 1, fused=True), bridge.GroupReport("group1", ["op1"], 1, 1)]
     report = bridge.Report(groups=groups, graphs=1, kernels_before=3, kernels_after=2)
     assert repr(report).startswith("<bridge.Report: 1 graph, 1 of 2 groups changed, 3 -> 2 kernels; print() ")

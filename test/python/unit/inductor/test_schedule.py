@@ -22,8 +22,7 @@ def test_step_of_an_index_that_sympy_is_not_to_simplify():
 
 @pytest.mark.parametrize(("rows", "moved"), [(2, 2 * 7 * 4), (4096, 64 * 4)])
 def test_what_a_kernel_searches_in_is_read(rows, moved):
-    """Check that a search reads its boundaries, which Inductor has no subscript of: a report had none of their bytes.
-    """
+    """Check that a search reads its boundaries, which have no subscript in Inductor: a report had none of the bytes."""
     seen: list[dict[str, int]] = []
     inputs = [torch.empty(rows), torch.empty(64)]
     look_at_gpu_schedule(torch.bucketize, inputs, lambda kernels: seen.extend(map(schedule.bytes_touched, kernels)))

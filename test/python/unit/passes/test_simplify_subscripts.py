@@ -28,7 +28,7 @@ def random_expression(generator: random.Random, depth: int) -> str:
 
 
 def applied(expressions: list[str]):
-    """A module that uses each expression of the variables of loops in them."""
+    """Return a module that uses each expression of the loops' variables inside of the loops."""
     loops = "".join(f"affine.for %i{n} = 0 to {extent} {{\n" for n, extent in enumerate(EXTENTS))
     dims, variables = (", ".join(f"{name}{n}" for n in range(len(EXTENTS))) for name in ("d", "%i"))
     uses = "".join(
@@ -39,7 +39,7 @@ def applied(expressions: list[str]):
 
 
 def values(module, remainder: Callable = operator.mod) -> list[Callable]:
-    """What each `affine.apply` gives, as functions of the loops' variables from the outermost inward."""
+    """Return what each `affine.apply` gives, as functions of the loops' variables from the outermost inward."""
     found: list[Callable] = []
     variables: list = []
     block = module.body.operations[0].regions[0].blocks[0]
@@ -71,7 +71,7 @@ def runner(expr, remainder: Callable) -> Callable:
 
 
 def simplified(seed: int, remainder: Callable) -> tuple[list[Callable], list[Callable]]:
-    """60 expressions before and after the pass."""
+    """Return 60 expressions before and after the pass."""
     generator = random.Random(seed)
     with context() as ctx:
         ctx.allow_unregistered_dialects = True
@@ -83,7 +83,10 @@ def simplified(seed: int, remainder: Callable) -> tuple[list[Callable], list[Cal
 
 @pytest.mark.parametrize("seed", range(4))
 def test_remainders_of_negative_numbers_came_about(seed):
-    """`(39 - x) mod 2` as `(1 - x) mod 2`: Triton's remainder has the sign of its dividend."""
+    """Check that no remainder becomes one of a negative number: Triton's has the sign of its dividend.
+
+    `(39 - x) mod 2` became `(1 - x) mod 2`.
+    """
     points = list(itertools.product(*map(range, EXTENTS)))[::3]
     (before, after), (signed_before, signed_after) = (simplified(seed, r) for r in (operator.mod, math.fmod))
     unsigned = [all(b(p) == s(p) for p in points) for b, s in zip(before, signed_before, strict=True)]

@@ -22,12 +22,12 @@ from bridge.serving.served import AfterFusion, BeforeLowering, identity_of
 
 
 class OwnersPass(CustomGraphPass):
-    """Stands for the class of passes of whom the configuration belongs to."""
+    """Stand for the class of passes of the configuration's owner."""
 
 
 @pytest.fixture
 def options(tmp_path, monkeypatch):
-    """Options of Inductor's that have both of Bridge's passes."""
+    """Return options of Inductor's that have both of Bridge's passes."""
     monkeypatch.setattr(reports, "_warned", set())
     parts = Options(), identity_of(Options()), str(tmp_path)
     return {

@@ -26,7 +26,7 @@ def test_nothing_where_nobody_asks(monkeypatch):
 
 
 def test_a_compilation_with_combo_kernels(compiler, monkeypatch):
-    """SGLang turns them on, and has Inductor compile each layer's forward."""
+    """Check a compilation with combo kernels, which SGLang turns on for each layer's forward."""
     monkeypatch.setenv("BRIDGE_SGLANG", '{"max_nodes": 32}')
     sglang.register()
     sglang.register()

@@ -25,11 +25,11 @@ class Compilation:
 
 
 class InductorPass(CustomGraphPass):
-    """vLLM's class of passes over a graph."""
+    """Stand for vLLM's class of passes over a graph."""
 
 
 def make_modules(folder):
-    """vLLM's modules, as far as the plug-in knows them."""
+    """Return vLLM's modules, as far as the plug-in knows them."""
 
     class VllmConfig:
         def __init__(self, additional_config, compilation_config=None):
@@ -122,7 +122,7 @@ def test_a_compilation_that_is_used_again_forgets(vllm):
 
 
 def test_a_pass_of_the_users(vllm):
-    """Over the graph it stays; over the schedule there is no room for two."""
+    """Check that a pass of the user's over the graph stays; over the schedule there is no room for two."""
     own = object()
     config = vllm.VllmConfig({"bridge": {}}, Compilation({inductor.GRAPH_HOOK: own}))
     assert config.compilation_config.inductor_compile_config[inductor.GRAPH_HOOK] is own
@@ -138,7 +138,7 @@ def test_a_wish_that_cannot_be_read(vllm):
 
 
 def test_a_configuration_of_another_form(vllm, recwarn):
-    """Of a later vLLM: nothing where nobody asks, else a warning."""
+    """Check a later vLLM's configuration of another form: a warning, but only where Bridge is asked for."""
     vllm.VllmConfig({}, types.SimpleNamespace())
     assert not recwarn.list
     with pytest.warns(RuntimeWarning, match="bridge is off, .*inductor_compile_config"):
@@ -183,7 +183,7 @@ def test_a_graph_that_fails_with_bridge(vllm, compiler, monkeypatch):
 
 
 def test_arguments_that_are_others(vllm, compiler):
-    """Of a later vLLM: the hooks do what they can."""
+    """Check that the hooks work where a later vLLM passes other arguments."""
     plugin.watch_compilations()
     config = vllm.VllmConfig({"bridge": {}})
     graph, options = torch.fx.symbolic_trace(rows), config.compilation_config.inductor_compile_config

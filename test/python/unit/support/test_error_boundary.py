@@ -34,7 +34,7 @@ ERRORS = [
 
 
 def two_groups(x, y):
-    """Two groups that share nothing."""
+    """Compute two groups that share nothing."""
     return *rows(x), *rows(y)
 
 
@@ -43,7 +43,7 @@ def inputs():
 
 
 def fail_once(monkeypatch, place, error, after=False):
-    """Has the first call of a function raise, before or after its work; returns the list of its calls."""
+    """Make the first call of a function raise, before or after its work; return the list of its calls."""
     module, _, name = place.rpartition(".")
     original, calls = getattr(sys.modules[module], name), []
 
@@ -92,7 +92,7 @@ STEPS = {
 
 
 def check(fused):
-    """What is to be seen of one error."""
+    """Check what is to be seen of one error."""
     report = bridge.report()
     assert len(report.fused) == fused, str(report)
     assert report.counters["refused.internal_error"] == 1, report.counters
@@ -142,7 +142,7 @@ def test_strict_mode_raises(place, monkeypatch, compiler):
 @pytest.mark.filterwarnings("ignore:bridge leaves the code")
 @pytest.mark.parametrize("place", ["bridge.scheduling.fuse._replace", "bridge.lowering.triton.codegen.replace_kernels"])
 def test_loops_are_restored_where_the_schedule_is_not_changed(place, monkeypatch, compiler):
-    """The error comes after the work: the group's nodes have loops that no kernel of the schedule is made for."""
+    """Check that loops are restored where an error comes after the work, and no kernel is made for the new loops."""
     fail_once(monkeypatch, place, KeyError("planted"), after=True)
     ours = compiler(two_groups, backend="bridge", options={"bridge.strict": False})(*inputs())
     torch.testing.assert_close(ours, two_groups(*inputs()))
@@ -162,7 +162,7 @@ def test_a_cache_key_that_fails_is_no_key(monkeypatch, compiler):
 
 @pytest.fixture
 def no_code_once(monkeypatch):
-    """Has code generation fail for the first kernel of Bridge's that it comes to; returns the kernels that failed."""
+    """Make code generation fail for the first kernel of Bridge's that it reaches; return the kernels that failed."""
     from torch._inductor.codegen.cpp import CppScheduling
     from torch._inductor.virtualized import V
 
@@ -183,12 +183,12 @@ def no_code_once(monkeypatch):
 
 
 def two_backwards(x, y):
-    """Two groups of the backward."""
+    """Compute two groups of the backward."""
     return rotary(x, torch.ones(64)), rotary(y, torch.ones(128))
 
 
 def call(function, given):
-    """Results, and gradients of those that have some."""
+    """Return results, and gradients of those inputs that have some."""
     with torch.set_grad_enabled(given[0].requires_grad):
         results = [*function(*given)]
         if given[0].requires_grad:
@@ -197,7 +197,7 @@ def call(function, given):
 
 
 def compile_by(way, function, **options):
-    """Compiled as the user asked for it: (a block to call it in, the function)."""
+    """Return (a block to call it in, the compiled function), as the user asked for it."""
     if way == "backend":
         named = {f"bridge.{name}": value for name, value in options.items()}
         return contextlib.nullcontext(), torch.compile(function, backend="bridge", options=named)
@@ -209,7 +209,10 @@ def compile_by(way, function, **options):
 @pytest.mark.parametrize("train", [False, True], ids=["inference", "backward"])
 @pytest.mark.parametrize("way", ["backend", "enabled"])
 def test_a_kernel_without_code_is_left_alone(way, train, no_code_once, compiler):
-    """The other group is fused all the same; a backward is compiled when nothing of the backend's is around it."""
+    """Check that a kernel without code is left alone, and that the other group is fused all the same.
+
+    A backward is compiled when nothing of the backend's is around it.
+    """
     function, given = (two_backwards if train else two_groups), [x.requires_grad_(train) for x in inputs()]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -229,7 +232,7 @@ def test_a_kernel_without_code_is_left_alone(way, train, no_code_once, compiler)
 @pytest.mark.expects_internal_error
 @pytest.mark.filterwarnings("ignore:bridge leaves the code")
 def test_a_graph_without_code_is_inductors(monkeypatch, compiler):
-    """Nobody knows the kernel at fault."""
+    """Check that a graph without code is Inductor's, as the kernel at fault is not known."""
     replace = codegen.replace_kernels
 
     def plant(scheduler, *arguments):

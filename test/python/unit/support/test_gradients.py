@@ -27,7 +27,7 @@ def test_only_those_do_that_did():
 
 
 def test_what_was_said_of_sizes_is_said_of_the_leaves():
-    """A size that was marked dynamic was a number with the backward."""
+    """Check that leaves keep what was said of sizes: one marked dynamic was a number with the backward."""
     x = torch.ones(4, 3)
     torch._dynamo.mark_dynamic(x, 0)
     (leaf,) = leaves([x])

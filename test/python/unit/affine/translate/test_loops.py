@@ -92,8 +92,7 @@ class TestSharedLoops:
         assert divided_loops([self.pairs((32, 1), cuts=(set(), {3}))]) == [[[8], [32]]]
 
     def test_loops_in_another_order_are_no_factors(self):
-        """Check that loops in another order are no factors: of rows 32 k + j of a tile, 128 is 32 * 4 only by chance.
-        """
+        """Check that loops in another order are no factors: of rows 32 k + j of a tile, 128 = 32 * 4 is by chance."""
         rows = NodeLoops(
             numbers(128, 16),
             numbers(16),
@@ -223,8 +222,7 @@ class TestCutInPlace:
         assert cut_in_place(nodes) == nodes
 
     def test_tokens_were_other_loops_than_the_pixels_of_planes(self):
-        """Check that tokens are cut into rows and columns of planes, with channels inside of one and around the other.
-        """
+        """Check that tokens are cut into the rows and columns of planes; only in planes are channels outermost."""
         tokens, planes = [[2], [self.h * self.w], [16]], [[2], [16], [self.h], [self.w]]
         assert cut_in_place([tokens, planes]) == [tokens, planes]
         assert cut_anywhere([tokens, planes]) == [[[2], [self.h, self.w], [16]], planes]
