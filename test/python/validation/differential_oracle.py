@@ -43,7 +43,7 @@ _COPY = re.compile(r"memref\.copy (%\S+), (%\S+) : (.*) to (.*)")
 
 
 class _Module(torch.nn.Module):
-    """torch.export takes modules."""
+    """Wrap a function, as torch.export takes modules."""
 
     def __init__(self, function: Callable):
         super().__init__()

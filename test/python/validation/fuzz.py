@@ -47,24 +47,24 @@ WORSE = 1.5
 
 
 def run_gpu(program: Program, backend) -> tuple[torch.Tensor, ...]:
-    """What is emitted for a GPU, in Triton's interpreter."""
+    """Run what is emitted for a GPU in Triton's interpreter."""
     with emitted_for("sm_90", []):
         return _run_compiled(program, backend)
 
 
 def run_interpreted(program: Program, backend) -> tuple[torch.Tensor, ...]:
-    """Triton kernels for the CPU: also for what cannot be compiled for a GPU that is not there."""
+    """Run Triton kernels for the CPU: also for what cannot be compiled for a GPU that is not there."""
     with offline.interpreter():
         return _run_compiled(program, backend)
 
 
 def run_cpu(program: Program, backend) -> tuple[torch.Tensor, ...]:
-    """The C++ kernels."""
+    """Run the C++ kernels."""
     return _run_compiled(program, backend)
 
 
 def run_cuda(program: Program, backend) -> tuple[torch.Tensor, ...]:
-    """Triton kernels on a GPU."""
+    """Run the Triton kernels on a GPU."""
     return _run_compiled(program, backend, "cuda")
 
 
@@ -77,7 +77,7 @@ def _run_compiled(program: Program, backend, device: str = "cpu") -> tuple[torch
 
 
 def _moved(tensor: torch.Tensor, device: str) -> torch.Tensor:
-    """With what is marked dynamic of it."""
+    """Return a tensor on the device, with what is marked dynamic of it."""
     moved = tensor.to(device)
     moved.__dict__.update(tensor.__dict__)
     return moved
@@ -88,7 +88,7 @@ def _dynamic(program: Program) -> bool | None:
 
 
 def run_ir(program: Program, backend) -> tuple[torch.Tensor, ...]:
-    """The affine IR of what Bridge fuses, before and after the passes (see validate.py)."""
+    """Execute the affine IR of what Bridge fuses, before and after the passes (see validate.py)."""
     if backend == "inductor":
         return run_gpu(program, backend)
     with validate.recorded() as found:
@@ -101,19 +101,19 @@ def run_ir(program: Program, backend) -> tuple[torch.Tensor, ...]:
 
 
 def _reference(program: Program) -> tuple[torch.Tensor, ...]:
-    """Eager's results in the program's type."""
+    """Return eager's results in the program's type."""
     return tuple(_rounded(t, program.dtype) for t in program.reference())
 
 
 def _rounded(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """With the strides that it has."""
+    """Return a tensor rounded to a type, with the strides that it has."""
     if not tensor.is_floating_point():
         return tensor
     return torch.empty_strided(tensor.shape, tensor.stride(), dtype=dtype).copy_(tensor)
 
 
 def run_oracle(program: Program, backend) -> tuple[torch.Tensor, ...]:
-    """The affine IR of what Bridge fuses, against torch-mlir's: see differential_oracle.py. All sizes are numbers."""
+    """Compare the affine IR of what Bridge fuses with torch-mlir's (see differential_oracle.py); sizes are numbers."""
     function, inputs = differential_oracle.float32(program)
     with validate.recorded() as found:
         offline.compile_for_gpu(function, inputs, compile_fx=backend, dynamic=False)
@@ -142,7 +142,7 @@ RUNNERS = {
 
 
 def error(result: torch.Tensor, reference: torch.Tensor) -> float:
-    """Relative error; infinite where one is finite or a number and the other is not."""
+    """Return the relative error; infinite where one is finite or a number and the other is not."""
     got, reference = result.double(), reference.double()
     if got.shape != reference.shape or not torch.equal(got.isfinite(), reference.isfinite()):
         return float("inf")
@@ -151,14 +151,14 @@ def error(result: torch.Tensor, reference: torch.Tensor) -> float:
 
 
 def wrong_integers(result: torch.Tensor, other: torch.Tensor, reference: torch.Tensor, steps: int) -> bool:
-    """Whether integers are far from both, Inductor's and the reference's: rounding may tip one either way."""
+    """Return True if integers are far from both, Inductor's and the reference's: rounding may tip one either way."""
     distances = [(result.long() - t.long()).abs() for t in (other, reference)]
     return bool((torch.minimum(*distances) > steps).any())
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """Why a program failed, in words; None if it did not. fused: whether there was a kernel of Bridge's."""
+    """Hold why a program failed, in words; None if it did not. fused: whether there was a kernel of Bridge's."""
 
     problem: str | None
     fused: bool
@@ -170,7 +170,7 @@ def _suspicious(results, references, dtype: torch.dtype) -> bool:
 
 
 def compare(program: Program, ours, theirs, references) -> str | None:
-    """The first output that is worse than Inductor's by more than rounding."""
+    """Return the first output that is worse than Inductor's by more than rounding; None if there is none."""
     steps = 1 if program.dtype == torch.float32 else 3
     for name, our, their, expected in zip(program.result_names, ours, theirs, references, strict=True):
         if not expected.is_floating_point():
@@ -186,7 +186,7 @@ def compare(program: Program, ours, theirs, references) -> str | None:
 
 
 def check(program: Program, target: str) -> Outcome:
-    """Compiles and runs a program with Bridge, and with Inductor where that is needed to judge it."""
+    """Compile and run a program with Bridge, and with Inductor where that is needed to judge it."""
     run, references = RUNNERS[target], program.reference()
     fused: list[bool] = []
     try:
@@ -202,10 +202,9 @@ def check(program: Program, target: str) -> Outcome:
 
 
 def fusing(fused: list[bool], several_graphs: bool) -> Callable:
-    """The backend for programs of which it makes kernels; eager where all kernels are Inductor's own.
+    """Return the backend for programs of which it makes kernels; eager where all kernels are Inductor's own.
 
     Not where calls may have graphs of their own: eager rounds more often than Inductor, with which all are compared.
-
     fused: gets for each graph whether there are kernels of Bridge's. isl has to agree with every fusion: a wrong one
     that happens to give the right numbers is found too.
     """
@@ -223,7 +222,7 @@ def fusing(fused: list[bool], several_graphs: bool) -> Callable:
 
 
 def _blame(program: Program, run: Callable, problem: Exception) -> str | None:
-    """An exception that Inductor raises too is none of Bridge's."""
+    """Return what an exception says; None if Inductor raises, too, so that Bridge is not to blame."""
     try:
         run(program, "inductor")
     except Exception:  # noqa: BLE001
@@ -237,13 +236,13 @@ def _has_problem(target: str, program: Program) -> bool:
 
 
 def shrink(program: Program, fails: Callable[[Program], bool]) -> Program:
-    """A smaller program that fails too."""
+    """Return a smaller program that fails too."""
     smaller = next((p for p in smaller_programs(program) if runs(p) and fails(p)), None)
     return program if smaller is None else shrink(smaller, fails)
 
 
 def run_program(program: Program, targets: list[str], shorten: bool) -> list[tuple[str, str]]:
-    """[(target, what went wrong and the program)]; nothing is compiled by a C++ compiler that is all Inductor's."""
+    """Return [(target, what went wrong and the program)]; C++ that is all Inductor's is not compiled."""
     problems = []
     fused = len(targets) == 1
     for target in targets:

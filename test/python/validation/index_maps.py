@@ -15,7 +15,7 @@ from bridge.backend import bridge as bridge_backend
 
 
 def run(function, inputs, dynamic=False, **config) -> tuple[validate.Recorded, Accesses, dict[str, torch.Tensor]]:
-    """The groups, what the kernels touch, and the buffers that are inputs and outputs."""
+    """Return the groups, what the kernels touch, and the buffers that are inputs and outputs."""
     with validate.recorded() as found, recorded_accesses() as touched:
         # A buffer that takes the place of another is written twice.
         config = {"allow_buffer_reuse": False, "inplace_buffers": False, **config}
@@ -32,7 +32,7 @@ def run(function, inputs, dynamic=False, **config) -> tuple[validate.Recorded, A
 
 
 def related(found: validate.Recorded) -> dict[tuple[str, str], np.ndarray]:
-    """(buffer, `loaded` or `stored`) -> offsets in elements, by the relations of the groups."""
+    """Return (buffer, `loaded` or `stored`) -> offsets in elements, by the relations of the groups."""
     offsets: dict[tuple[str, str], list[np.ndarray]] = {}
     for group in found.groups:
         for (position, kind), elements in accessed(group.before, group.sizes).items():
@@ -44,7 +44,7 @@ def related(found: validate.Recorded) -> dict[tuple[str, str], np.ndarray]:
 
 
 def filled_by_parts(found: validate.Recorded, name: str) -> np.ndarray:
-    """All elements of an output that other buffers are parts of; none of an input."""
+    """Return all elements of an output that other buffers are parts of; none of an input."""
     shapes = [shape for output, shape, *_ in found.outputs if output == name]
     return np.arange(np.prod(shapes[0]) if shapes and name not in found.inputs else 0)
 

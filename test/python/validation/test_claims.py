@@ -34,14 +34,17 @@ def gate(x):
 
 
 def gated_twice(x):
-    """What the second norm is of is stored by a loop over the row: its later pass loads it again."""
+    """Normalise and gate twice: a loop over the row stores what the second norm reads in its later pass."""
     once = gate(x)
     twice = gate(once * torch.rsqrt(once.pow(2).mean(-1, keepdim=True) + 1e-5))
     return (twice * torch.rsqrt(twice.pow(2).mean(-1, keepdim=True) + 1e-5)).to(torch.bfloat16)
 
 
 def test_what_a_loop_stores_for_its_next_pass_is_moved():
-    """It was said to stay inside of the kernel, as it does where that keeps its rows in registers."""
+    """Check that what a loop stores for its next pass counts as moved.
+
+    It was said to stay inside of the kernel, as it does where that keeps its rows in registers.
+    """
     backend = functools.partial(bridge_backend, options={"persistent": False})
     with recorded() as recording, torch._inductor.config.patch({"triton.persistent_reductions": False}):
         result = offline.compile_for_gpu(gated_twice, [torch.randn(8, 256)], compile_fx=backend, dynamic=False)
@@ -56,7 +59,10 @@ def halves_and_columns(x):
 
 
 def test_one_launch_that_chooses_from_several_kernels_is_counted_as_it_runs():
-    """Kernels that a launch chooses from were counted as launches, and the launch was not."""
+    """Check that a launch that chooses from several kernels counts once.
+
+    Kernels that a launch chooses from were counted as launches, and the launch was not.
+    """
     backend = functools.partial(bridge_backend, options={"force_fusion": True})
     with recorded() as recording, torch._inductor.config.patch({"triton.multi_kernel": 2}):
         result = offline.compile_for_gpu(halves_and_columns, [torch.randn(40, 256)], compile_fx=backend, dynamic=False)
@@ -101,7 +107,10 @@ def either(x):
 
 @pytest.mark.parametrize("function", [scaled_twice, either])
 def test_calls_of_one_function_and_branches_are_counted_as_they_run(function, compiler):
-    """Equal C++ kernels were counted as one, being one function; the code of a branch as another wrapper, too."""
+    """Check that calls of one function and branches are counted as they run.
+
+    Equal C++ kernels were counted as one, being one function; the code of a branch as another wrapper, too.
+    """
     with emitted_meanwhile() as found:
         compiler(function, backend="bridge")(torch.randn(8, 8))
     assert [emitted.wrong_claims() for emitted in found] == [[]]

@@ -37,7 +37,10 @@ def test_no_worse_than_inductor(target, seed, compiler, monkeypatch):
 
 @pytest.mark.parametrize("kind", [{}, {"symbolic_widths": True}, {"padded_rows": True}, {"lookups": True}], ids=str)
 def test_programs_that_nobody_has_seen(kind, compiler, monkeypatch, request):
-    """The seed of one that fails is in the message, and belongs into SEEDS with what mends it."""
+    """Check random programs that nobody has seen.
+
+    The seed of one that fails is in the message, and belongs into SEEDS with what mends it.
+    """
     monkeypatch.setenv("BRIDGE_STRICT", "1")
     first = secrets.randbelow(2**31)
     for seed in range(first, first + (3 if request.config.getoption("--all") else 1)):
@@ -60,7 +63,10 @@ def test_symbolic_width(target, seed, compiler, monkeypatch):
 
 
 def test_symbol_left_out_of_a_subscript(compiler, monkeypatch):
-    """A sum and its norm, turned by half of a symbolic width: j + n / 2 was taken for j, and the lanes for the same."""
+    """Check that a symbol is not left out of a subscript.
+
+    A sum and its norm, turned by half of a symbolic width: j + n / 2 was taken for j, and the lanes for the same.
+    """
     monkeypatch.setenv("BRIDGE_STRICT", "1")
     program = generate(818274514, symbolic_widths=True)
     assert fuzz.check(program, "gpu").problem is None
@@ -68,7 +74,7 @@ def test_symbol_left_out_of_a_subscript(compiler, monkeypatch):
 
 @pytest.mark.in_turn(2)
 def test_bounded_row_in_a_shared_launch(compiler, monkeypatch):
-    """Alone, rows of a symbolic length that is known to be small are persistent; as part of a launch none can be."""
+    """Check a bounded row of symbolic length in a shared launch: it is persistent alone, and cannot be in a launch."""
     monkeypatch.setenv("BRIDGE_STRICT", "1")
     outcome = fuzz.check(generate(130876, symbolic_widths=True), "gpu")
     assert outcome.fused and outcome.problem is None
@@ -76,7 +82,7 @@ def test_bounded_row_in_a_shared_launch(compiler, monkeypatch):
 
 @pytest.mark.parametrize("multiple, fused", [(1, False), (2, True)])
 def test_symbolic_width_wants_its_guard(multiple, fused, monkeypatch):
-    """Half of a row: fused where the program says that it is one, else refused with what to say; right in both."""
+    """Check that half of a symbolic width is fused with a guard, or else refused with its name; both are right."""
     monkeypatch.setenv("BRIDGE_STRICT", "1")
     program = replace(generate(107, symbolic_widths=True), multiple=multiple)
     results = fuzz.run_gpu(program, bridge_backend)
@@ -89,7 +95,7 @@ def test_symbolic_width_wants_its_guard(multiple, fused, monkeypatch):
 
 
 def test_programs_of_symbolic_width_are_for_two():
-    """With the same lines, some with a guard."""
+    """Check that programs of symbolic width are for two widths, with the same lines; some have a guard."""
     programs = [generate(seed, symbolic_widths=True) for seed in range(40)]
     for program in programs:
         widths = [shapes["x"][-1] for shapes in (program.shapes, program.other_shapes)]
@@ -99,7 +105,7 @@ def test_programs_of_symbolic_width_are_for_two():
 
 
 def test_a_miscompile_of_another_width_is_found(monkeypatch):
-    """Where the width that was compiled for is right."""
+    """Check that a miscompile of another width is found where the width that was compiled for is right."""
 
     def wrong(program, backend):
         results = [t.to(program.dtype) for t in program.reference()]
@@ -113,7 +119,7 @@ def test_a_miscompile_of_another_width_is_found(monkeypatch):
 
 
 def test_a_miscompile_is_found(monkeypatch):
-    """The test of the test: one wrong element is enough."""
+    """Check the test: one wrong element is found."""
 
     def wrong(program, backend):
         results = [t.clone() for t in program.reference()]
@@ -128,7 +134,7 @@ def test_a_miscompile_is_found(monkeypatch):
 
 
 def test_shrinking_keeps_the_failure():
-    """What fails because of its tanh ends as little else."""
+    """Check that shrinking keeps the failure: what fails because of its tanh ends as little else."""
     program = next(p for p in map(generate, range(100)) if "torch.tanh" in p.source and len(p.lines) > 4)
     small = fuzz.shrink(program, lambda p: "torch.tanh" in p.source)
     assert len(small.lines) == 1

@@ -56,7 +56,7 @@ SABOTAGE = {
 
 @pytest.mark.parametrize("what", SABOTAGE)
 def test_what_goes_wrong_is_found(what, monkeypatch):
-    """The test of the test."""
+    """Check that planted faults are found."""
     old, new, said = SABOTAGE[what]
 
     def sabotaged(code: str) -> str:

@@ -26,13 +26,13 @@ from bridge.reasons import InvariantError, Reason
 
 
 def halves(x):
-    """A reduction in two pieces, and a gate."""
+    """Compute a reduction in two pieces, and a gate."""
     gate, up = norm(x).chunk(2, dim=-1)
     return torch.sigmoid(gate) * up
 
 
 def tail(x, weight):
-    """A store under a guard, and a load that has to be."""
+    """Store a norm under a guard, beside a load that needs one."""
     x = norm(x)
     return x, weight * x[:, 24:]
 
@@ -42,36 +42,36 @@ def own_row(x):
 
 
 def mirrored(x):
-    """Row i needs what is computed of row 6 - i: kernels that must stay apart."""
+    """Compute row i from row 6 - i: the kernels must stay apart."""
     return torch.sigmoid(x[:, :32] - x.sum(-1, keepdim=True).flip(0))
 
 
 def other_segment(x):
-    """What a lane needs, another one reduces."""
+    """Multiply by a sum that another lane reduces."""
     x = x.unflatten(-1, (2, 32))
     return x * x.sum(-1, keepdim=True).flip(1)
 
 
 def other_lane(x):
-    """What a lane needs, another one stores."""
+    """Read a value that another lane stores."""
     x = torch.relu(x) + x.mean(-1, keepdim=True)
     return x, 2 * x.flip(-1), x[:, 1:33] * 3
 
 
 def shifted_rows(x):
-    """A band that is shared but for one row, and parts that overlap."""
+    """Share a band but for one row, with parts that overlap."""
     x = x / (1 + x.abs().amax(-1, keepdim=True))
     return x[1:, :48] * 2, x[:, 16:] + 1
 
 
 def part_of_row(x):
-    """A sum over a part of the row, in lanes that all have an element."""
+    """Add up a part of the row, in lanes that all have an element."""
     part = x[:, 8:48]
     return x * x.amax(-1, keepdim=True), part * part.sum(-1, keepdim=True)
 
 
 def two_elements(x):
-    """As many readers as the row has parts, but of one element each."""
+    """Read one element each, by as many readers as the row has parts."""
     return torch.sigmoid(x.sum(-1, keepdim=True) + x[:, :1].expand(-1, 32)) * x[:, 1:2]
 
 
@@ -80,7 +80,7 @@ FUNCTIONS = [halves, tail, own_row, mirrored, other_segment, other_lane, shifted
 
 
 def red(function: Callable) -> set[str]:
-    """Which checks find something."""
+    """Return which checks find something."""
     generator = torch.Generator().manual_seed(0)
     inputs = [torch.randn(shape, generator=generator) for shape in ((7, 64), (40,))]
     inputs = inputs[: function.__code__.co_argcount]
@@ -110,7 +110,7 @@ def _proven(group: validate.Group) -> bool:
 
 @pytest.fixture
 def rewrite(monkeypatch):
-    """Has the passes see another IR than the translated, or the lift another than the passes'."""
+    """Return a function that changes the IR that the passes get, and the IR that the lift gets."""
 
     def patch(after: tuple[str, str], before: tuple[str, str] | None = None) -> None:
         transform = pipeline.transform
@@ -140,7 +140,7 @@ def test_nothing_is_found_where_nothing_is_broken(function):
 
 
 def test_legality_check(rewrite):
-    """As if the passes did not see that a row needs another's sum."""
+    """Check that a wrong legality check is found: as if the passes did not see that a row needs another's sum."""
     mirror = r"(affine.load %arg\d+\[)-(%arg\d+) \+ 6(\] : memref<7xf32>)"
     rewrite(before=(mirror, r"\1\2\3"), after=(r"(affine.load %arg\d+\[)(%arg\d+)(\] : memref<7xf32>)", r"\1-\2 + 6\3"))
     assert red(mirrored) >= {"isl", "execution", "numerics"}
@@ -169,14 +169,14 @@ def test_piece_offset_in_the_lift(monkeypatch):
 
 
 def test_reduction_combine(rewrite):
-    """A piece that is added twice, and another not at all."""
+    """Check that a wrong combination is found: a piece is added twice, and another not at all."""
     twice = r"(arith.addf %arg\d+, )(%\d+)( : f32[^}]*?arith.addf %\d+, )%\d+( : f32\n\s+affine.yield)"
     rewrite(after=(twice, r"\1\2\3\2\4"))
     assert red(halves) == {"execution", "numerics"}
 
 
 def test_reduction_by_what_is_no_reduction(rewrite):
-    """The lift refuses it, and the kernels are Inductor's."""
+    """Check that the lift refuses a loop that is no reduction, so that the kernels are Inductor's."""
     rewrite(after=(r"arith.addf (%\d+), (%\d+)( : f32\n\s+affine.yield)", r"arith.subf \1, \2\3"))
     assert red(halves) == {"execution"}
     assert bridge.report().groups[0].reason is Reason.not_liftable
@@ -189,7 +189,7 @@ def test_reduction_combine_in_the_lift(monkeypatch):
 
 
 def test_mutants_of_the_sources_apply(monkeypatch):
-    """What test/mutation/ replaces is in the sources, once: it would have nothing to break."""
+    """Check that what test/mutation/ replaces is in the sources, once: else it would have nothing to break."""
     monkeypatch.syspath_prepend(ROOT / "test" / "mutation")
     mutants = importlib.import_module("mutants").MUTANTS
     found = {mutant.name: (ROOT / mutant.file).read_text(encoding="utf-8").count(mutant.old) for mutant in mutants}

@@ -62,7 +62,10 @@ def test_functions_below_a_path_have_their_turn():
 
 
 def test_parameters_of_a_test_that_has_its_turn_have_theirs():
-    """By the same digits those of other turns than the test's would never be run."""
+    """Check that parameters of a test with turns all have theirs.
+
+    If both were drawn by the same digits, some parameters would never be run.
+    """
     items = [item(f"test_marked[{n}]", in_turn=2) for n in range(9)]
     turns = [sampling.Sample((turn << 12) + one, thin=2).of(items) for turn in range(2) for one in range(2)]
     assert set().union(*turns) == set(items)

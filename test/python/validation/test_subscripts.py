@@ -15,7 +15,7 @@ PROVE = "builtin.module(func.func(bridge-prove-subscripts))"
 
 
 def index(rng):
-    """Returns an expression of i and j, as MLIR and as Python spell it."""
+    """Return an expression of i and j, as MLIR and as Python spell it."""
     a, b, c = rng.choice([-2, -1, 0, 1, 2]), rng.choice([-1, 0, 1]), rng.randint(-4, 6)
     text = f"(i * {a} + j * {b} + {c})"
     divisor = rng.randint(2, 5)
@@ -24,12 +24,12 @@ def index(rng):
 
 
 def value(text, point):
-    """Returns what an expression or a condition is in an iteration."""
+    """Return what an expression or a condition is in an iteration."""
     return eval(text.replace("floordiv", "//").replace("mod", "%"), dict(zip("ij", point, strict=True)))
 
 
 def nest(rng):
-    """Returns (loops, guards, subscripts): bounds and steps, (conditions, whether they hold), expressions."""
+    """Return (loops, guards, subscripts): bounds and steps, (conditions, whether they hold), expressions."""
     loops = [(rng.randint(0, 3), rng.randint(2, 9), rng.randint(1, 3)) for _ in "ij"]
     relations = [">= 0", ">= 0", "== 0"]
     guards = [
@@ -40,7 +40,7 @@ def nest(rng):
 
 
 def spell(loops, guards, subscripts, shape):
-    """Returns a function with one store."""
+    """Return a function with one store."""
     memref = f"memref<{'x'.join(map(str, shape))}xf32>"
     subscripts = ", ".join(re.sub(r"\b([ij])\b", r"%\1", text) for text in subscripts)
     body = f"affine.store %c, %out[{subscripts}] : {memref}"
@@ -53,7 +53,7 @@ def spell(loops, guards, subscripts, shape):
 
 
 def executed(loops, guards, subscripts):
-    """Returns the element that each iteration stores to."""
+    """Return the element that each iteration stores to."""
     points = itertools.product(*(range(*loop) for loop in loops))
     return {
         point: [value(text, point) for text in subscripts]

@@ -54,7 +54,10 @@ def test_an_operator_between_a_norm_and_its_halves_is_fused(compiler):
 
 @pytest.mark.in_turn(3)
 def test_a_store_outside_of_its_buffer_is_found(monkeypatch, compiler):
-    """Without its guard a lane stores where there is nothing: no result is wrong, and a GPU need not notice."""
+    """Check that a store outside of its buffer is found.
+
+    Without its guard a lane stores where there is nothing: no result is wrong, and a GPU need not notice.
+    """
     name = "deg2rad/-/i64/live-out/prime/2"
     assert op_db.run(name, "triton").verdict is Verdict.fused
     monkeypatch.setattr(kernels.LaneMixin, "_guarded", lambda self, value, mask: value)
@@ -64,7 +67,10 @@ def test_a_store_outside_of_its_buffer_is_found(monkeypatch, compiler):
 
 @pytest.mark.in_turn(3)
 def test_a_product_that_its_gradient_overwrites_is_counted_once():
-    """Both gradients of InfoNCE in one launch were counted as 4 KB more than Inductor allocates, and are not."""
+    """Check that a product that its gradient overwrites counts once.
+
+    Both gradients of InfoNCE in one launch were counted as 4 KB more than Inductor allocates, and are not.
+    """
 
     def loss(a, b):
         logits, labels = F.normalize(a, dim=-1) @ F.normalize(b, dim=-1).T, torch.arange(a.shape[0])
@@ -90,7 +96,10 @@ def test_a_higher_peak_is_one_by_a_block(ours, theirs, above):
 
 
 def test_kernels_that_a_library_call_parts_are_no_more_kernels():
-    """A lower peak had a focal loss's gradient go between two products: 5 C++ functions, and fewer loops in them."""
+    """Check that kernels that a library call separates do not count as more kernels.
+
+    A lower peak had a focal loss's gradient go between two products: 5 C++ functions, and fewer loops in them.
+    """
     loop = "    for(int i=0; i<4; i++)\n    {\n        for(int j=0; j<4; j++)\n        {\n        }\n    }\n"
     apart = compiling.Compilation(codes=[2 * (loop + "    cpp_fused_add_0(x)\n    mm(x)\n")])
     together = compiling.Compilation(codes=[2 * loop + "    cpp_fused_add_0(x)\n    mm(x)\n"])
@@ -102,7 +111,10 @@ def test_kernels_that_a_library_call_parts_are_no_more_kernels():
 
 @pytest.mark.in_turn(3)
 def test_wrong_moments_of_the_pieces_of_a_row_are_found(monkeypatch, compiler):
-    """They are merged where registers do not keep the row, which a program may say after its context."""
+    """Check that wrong moments of the pieces of a row are found.
+
+    They are merged where registers do not keep the row, which a program may say after its context.
+    """
     name = "neg/-/f32/chunk+looped/wide/0"
     assert op_db.run(name, "triton").verdict is Verdict.fused
     monkeypatch.setattr(reductions, "_merge_moments", lambda ops, a, b: (a[0], a[1], ops.add(a[2], b[2])))
@@ -111,7 +123,10 @@ def test_wrong_moments_of_the_pieces_of_a_row_are_found(monkeypatch, compiler):
 
 @pytest.mark.in_turn(3)
 def test_a_row_more_than_padded_strides_have_is_found(monkeypatch, compiler):
-    """It has no guard then, and of the last image it is behind the end of the buffer."""
+    """Check that one row too many in padded strides is found: of the last image it is beyond the buffer's end.
+
+    Nothing guards it then.
+    """
     name = "flip/-/f32/windows/prime+gaps/0"
     assert op_db.run(name, "triton").verdict is Verdict.fused
     exact = access.exact_quotient
@@ -123,7 +138,10 @@ def test_a_row_more_than_padded_strides_have_is_found(monkeypatch, compiler):
 
 @pytest.mark.in_turn(3)
 def test_rows_that_read_the_next_one_unproven_are_found(monkeypatch, compiler):
-    """Frames of two rows: a subscript that passes a row's end is an element of another band iteration."""
+    """Check that rows that read the next one unproven are found.
+
+    Frames of two rows: a subscript that passes a row's end is an element of another band iteration.
+    """
     name = "where/-/f32/frames/wide/0"
     assert op_db.run(name, "triton").verdict is Verdict.refused
     monkeypatch.setattr(access, "_is_inside", lambda *_: True)
@@ -132,7 +150,10 @@ def test_rows_that_read_the_next_one_unproven_are_found(monkeypatch, compiler):
 
 @pytest.mark.in_turn(3)
 def test_a_first_dimension_may_be_a_symbol(compiler):
-    """The kernels of a `symbolic` layout have sizes as arguments; the program is the same in all else."""
+    """Check that a first dimension may be a symbol: kernels of a `symbolic` layout have sizes as arguments.
+
+    The program is the same in all else.
+    """
     for layout, symbols in (("wide", False), ("wide+symbolic", True)):
         case, compilation = op_db._build(f"where/-/f32/turned/{layout}/0", "triton"), compiling.Compilation()
         replace(case, program=replace(case.program, training=False)).compiled(compilation, {})
@@ -165,7 +186,8 @@ def test_found(name, verdict, compiler):
 
 
 def test_found_before_torch_2_13(monkeypatch, compiler):
-    """Sums of weighted exponentials: a kernel that kept its rows had no code for them."""
+    """Check a fault of torch before 2.13: a kernel that kept its rows had no code for a sum of weighted exponentials.
+    """
     monkeypatch.setattr(inductor, "merges_softmax_states", lambda: False)
     case = op_db._build("fill/-/f16/pad/every-other/2", "triton")
     compilation = compiling.Compilation()
@@ -187,7 +209,10 @@ def test_found_before_torch_2_13(monkeypatch, compiler):
     ids=["number", "nan", "dtype", "strides", "exception"],
 )
 def test_a_spoiled_result_is_found(spoil, verdict, compiler, monkeypatch):
-    """Strides and types are compared with Inductor's in a part of the programs; here in all."""
+    """Check that a spoiled result is found.
+
+    Strides and types are compared with Inductor's in a part of the programs; here in all.
+    """
     original = compiling.run
 
     def run(function, execute, target, compilation, options, training=False):
@@ -208,7 +233,7 @@ def test_integers_that_are_not_inductors_are_found():
 
 
 def added_in_a_row(t):
-    """A sum as a thread makes it that has all terms: each addition rounds in the same direction."""
+    """Return a sum as a thread makes it that has all terms: each addition rounds in the same direction."""
     total = t.new_zeros(t.shape[:-1])
     for term in t.unbind(-1):
         total = total + term
@@ -220,7 +245,10 @@ def added_in_a_row(t):
     [("nn.functional.celu/-/f32/chunk/wide+expanded-last/5", 1e-5**-0.5), ("atan/-/i8/consumers/expanded-last/5", 1)],
 )
 def test_roundings_that_are_all_that_is_left_are_excused(name, scale, monkeypatch):
-    """Rows of equal numbers, less their mean: a GPU's is that of a sum one by one, Inductor's another or exact."""
+    """Check that results of which only roundings are left are excused: rows of equal numbers, less their mean.
+
+    A GPU's mean is that of a sum one by one, Inductor's another or exact.
+    """
     case = op_db._build(name, "triton")
     monkeypatch.setattr(contexts, "_NORMS", [lambda t: (t - added_in_a_row(t) / t.shape[-1]) * scale])
     with torch.no_grad():
@@ -237,7 +265,10 @@ def test_roundings_that_are_all_that_is_left_are_excused(name, scale, monkeypatc
 
 
 def test_running_means_are_never_shorter_than_the_channels():
-    """Eager writes past their ends, which ends the process that other programs run in."""
+    """Check that running means are as long as there are channels: eager writes past shorter ones.
+
+    That ends the process that other programs run in.
+    """
     x, *means = op_db._build("_batch_norm_with_update/-/f64/norm-chunk/wide/5", "cpp").program.inputs
     assert all(t.shape == (x.shape[1],) for t in means)
 

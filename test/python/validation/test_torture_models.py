@@ -50,7 +50,10 @@ class Norm(torch.nn.Module):
 
 
 def test_kernels_whose_code_comes_apart_count_as_loop_nests():
-    """Inductor has one kernel for the norm's 4 steps, and finds out as it writes it that they share no loop."""
+    """Check that kernels whose code comes apart count as loop nests.
+
+    Inductor has one kernel for the norm's 4 steps, and finds out as it writes it that they share no loop.
+    """
     model = model_compiles.Model(Norm(), {"x": torch.randn(40, 96)}, training=False)
     with model_compiles.compiled_to_run(model, model_compiles.backend_of("inductor", False), "cpu") as (compiled, made):
         compiled(*model.inputs.values())

@@ -35,7 +35,7 @@ def strict(monkeypatch):
 
 
 def left_alone(found: validate.Recorded) -> bool:
-    """Whether there was nothing to translate, as Inductor (of torch 2.11, say) makes one kernel by itself."""
+    """Return True if there was nothing to translate, as Inductor (of torch 2.11, say) makes one kernel by itself."""
     assert found.groups or bridge.report().kernels_before <= 1
     return not found.groups
 
@@ -91,7 +91,7 @@ def test_programs(seed):
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize("seed", [7, 107, 111])
 def test_programs_of_symbolic_width(seed):
-    """For the width that they are compiled for, and for twice that."""
+    """Check programs of symbolic width, for the width that they are compiled for, and for twice that."""
     program = generate(seed, symbolic_widths=True)
     found = validate.record(program.function, program.inputs(), dynamic=True)
     assert any(group.doubled for group in found.groups) and validate.problems(found) == []
@@ -116,7 +116,7 @@ SABOTAGE = {
 
 
 class TestSabotage:
-    """The test of the test: each is found."""
+    """Test that planted faults are found."""
 
     @staticmethod
     @functools.cache
@@ -125,7 +125,7 @@ class TestSabotage:
         return validate.record(pattern.function, pattern.make(None, torch.float32, "cpu", small=True), False).groups[0]
 
     def test_is_found_at_twice_the_size(self):
-        """A number where a symbol belongs: right for the size that was compiled for only."""
+        """Check that a number in the place of a symbol is found: it is right only for the size compiled for."""
         program = generate(107, symbolic_widths=True)
         (group,) = validate.record(program.function, program.inputs(), dynamic=True).groups
         (size,) = group.sizes
@@ -159,7 +159,7 @@ def run(body: str, *buffers: torch.Tensor) -> None:
 
 
 class TestExecution:
-    """Operations of the dialect mean what torch's do."""
+    """Test that operations of the dialect mean what torch's do."""
 
     x = torch.tensor([0.5, -2.0, float("nan"), 3.0, float("nan")])
 

@@ -39,7 +39,7 @@ EXACT = [
 
 @dataclass
 class Buffer:
-    """A memref argument: its name, and how it lies in its storage, in elements."""
+    """Hold a memref argument: its name, and how it lies in its storage, in elements."""
 
     name: str
     shape: list[int]
@@ -49,7 +49,7 @@ class Buffer:
 
 @dataclass
 class Group:
-    """A group's IR before and after the passes, with the sizes that its symbols have in the example.
+    """Hold a group's IR before and after the passes, with the sizes that its symbols have in the example.
 
     doubled: the same with twice the symbols, where the group has symbols and the guards admit that.
     """
@@ -68,7 +68,7 @@ class Group:
 
     @functools.cached_property
     def expected(self) -> list[torch.Tensor]:
-        """The buffers after a run on `random_buffers`, as translated."""
+        """Return the buffers after a run on `random_buffers`, as translated."""
         buffers = random_buffers(self)
         execute(self.before, buffers, self.sizes)
         return buffers
@@ -76,8 +76,10 @@ class Group:
 
 @dataclass
 class Recorded:
-    """Groups in the order of compilation; of the last graph its inputs' names, its outputs as (buffer, shape, strides,
-    offset), and the arguments of its call, compiled offline or interpreted."""
+    """Hold groups in the order of compilation, and of the last graph its inputs, outputs and arguments.
+
+    inputs: names; outputs: (buffer, shape, strides, offset); arguments: of its call, compiled offline or interpreted.
+    """
 
     groups: list[Group] = field(default_factory=list)
     inputs: list[str] = field(default_factory=list)
@@ -163,7 +165,7 @@ def _size_expressions(translation: Any) -> list[sympy.Expr]:
 
 
 def _admitted(sizes: dict[sympy.Symbol, int]) -> bool:
-    """Whether the graph's guards are known to hold for these sizes."""
+    """Return True if the graph's guards are known to hold for these sizes."""
     from torch._inductor.virtualized import V
 
     shape_env = V.graph.sizevars.shape_env
@@ -188,7 +190,7 @@ def _interface() -> tuple[list[str], list[tuple]]:
 
 
 def transformed(group: Group, passes: str) -> str:
-    """What another pipeline makes of a group."""
+    """Return what another pipeline makes of a group."""
     with context(), ir.Location.unknown():
         module = ir.Module.parse(group.before)
         pipeline.transform(module, passes)
@@ -201,13 +203,13 @@ def transformed(group: Group, passes: str) -> str:
 
 
 def random_buffers(group: Group) -> list[torch.Tensor]:
-    """One contiguous tensor a memref; always the same."""
+    """Return one contiguous tensor a memref; always the same."""
     torch.manual_seed(0)
     return [random_tensor(buffer.shape, buffer.dtype) for buffer in group.buffers]
 
 
 def random_tensor(shape: list[int], dtype: torch.dtype) -> torch.Tensor:
-    """In the middle of a storage with room on both sides: what is executed may be wrong."""
+    """Return a tensor in the middle of a storage with room on both sides: what is executed may be wrong."""
     count = math.prod(shape)
     room = count + _ROOM
     if dtype == torch.bool:
@@ -224,14 +226,14 @@ _ROOM = 256
 
 
 def _around(tensor: torch.Tensor) -> torch.Tensor:
-    """Everything in the storage of a random tensor, but for the tensor itself."""
+    """Return the storage around a random tensor, without the tensor itself."""
     room = tensor.numel() + _ROOM
     whole = torch.as_strided(tensor, [tensor.numel() + 2 * room], [1], 0)
     return torch.cat([whole[:room], whole[-room:]])
 
 
 def differences(group: Group, after: str | None = None, excess_precision: bool = True) -> list[str]:
-    """What is not as it has to be in `after` (default: what the passes made), a line each.
+    """Return what is not as it has to be in `after` (default: what the passes made), a line each.
 
     excess_precision: whether the passes may have left out roundings to 16 bits, which is what they do by default.
     """
@@ -251,7 +253,7 @@ def differences(group: Group, after: str | None = None, excess_precision: bool =
 
 
 def problems(recorded: Recorded, passes: list[str] = EXACT) -> list[str]:
-    """Of what a compilation used, and of other pipelines that leave in all roundings."""
+    """Return differences of what a compilation used, and of other pipelines that leave in all roundings."""
     lines = []
     for group in recorded.groups:
         lines += differences(group)
@@ -263,7 +265,7 @@ def problems(recorded: Recorded, passes: list[str] = EXACT) -> list[str]:
 
 
 def outputs_of(recorded: Recorded, stage: str = "after") -> list[torch.Tensor] | None:
-    """What the graph gives for its arguments, by the IR "before" the passes or "after" them.
+    """Return what the graph gives for its arguments, by the IR "before" the passes or "after" them.
 
     None if its groups are not all of its kernels.
     """
@@ -280,7 +282,7 @@ def outputs_of(recorded: Recorded, stage: str = "after") -> list[torch.Tensor] |
 
 
 def _run_on(group: Group, text: str, inputs: dict[str, torch.Tensor], storages: dict[str, torch.Tensor]) -> bool:
-    """Runs a group's IR on what there is, and adds what it writes; False if it reads something else."""
+    """Run a group's IR on what there is, and add what it writes; return False if it reads something else."""
     written, buffers = written_by(text), random_buffers(group)
     for position, buffer in enumerate(group.buffers):
         if position in written:
@@ -300,7 +302,7 @@ def _run_on(group: Group, text: str, inputs: dict[str, torch.Tensor], storages: 
 
 
 def written_by(text: str) -> set[int]:
-    """Positions of the memrefs that a module stores to."""
+    """Return positions of the memrefs that a module stores to."""
     with context(), ir.Location.unknown():
         return set(_Orders(ir.Module.parse(text)).stores)
 
@@ -319,7 +321,7 @@ _COARSE, _FINE = 2e-2, 1e-5
 
 
 def far(one: torch.Tensor, other: torch.Tensor, coarse: bool = False) -> str | None:
-    """What is wrong with one where both should be the same number, computed in two ways; None if nothing is.
+    """Return how two tensors differ that should have the same numbers, computed in two ways; None if they agree.
 
     Quantised values may differ by a step where rounding was a tie; floats by their bound.
     """
@@ -335,7 +337,7 @@ def far(one: torch.Tensor, other: torch.Tensor, coarse: bool = False) -> str | N
 
 
 def _levels(tensor: torch.Tensor) -> torch.Tensor:
-    """Quantised values as integers whose difference counts steps."""
+    """Return quantised values as integers whose difference counts steps."""
     if not tensor.is_floating_point():
         return tensor.long()
     bits = tensor.view(torch.int8).long()
@@ -351,7 +353,7 @@ _ROUNDING = {"arith.addf", "arith.mulf", "welford", "online_softmax", "prod"}
 
 
 def reassociated(before: str, after: str) -> set[int]:
-    """Positions of the memrefs that a reduction has gone into which combines in another order after the passes."""
+    """Return positions of the memrefs with a reduction that combines in another order after the passes."""
     with context(), ir.Location.unknown():
         orders = [_Orders(ir.Module.parse(text)) for text in (before, after)]
         count = len(orders[0].entry.arguments)
@@ -359,7 +361,7 @@ def reassociated(before: str, after: str) -> set[int]:
 
 
 class _Orders:
-    """For each buffer the reductions that have gone into it: (trip counts, steps of rounding combiners)."""
+    """Collect, for each buffer, the reductions in it: (trip counts, steps of rounding combiners)."""
 
     def __init__(self, module: Any):
         self.module = module  # What is read off it does not keep it.
@@ -385,7 +387,7 @@ class _Orders:
         return self.known[position]
 
     def _follow(self, value: Any, found: set, seen: set) -> None:
-        """Adds the reductions that a value comes from, through memory too."""
+        """Add the reductions that a value comes from, through memory too."""
         if isinstance(value.owner, ir.Block) or value in seen:
             return
         seen.add(value)
@@ -418,7 +420,7 @@ def _order(loop: Any) -> set[tuple]:
 
 
 def _combines(operation: Any) -> bool:
-    """Whether the operation's first operand, or its second, is a loop's state or another combination of the same."""
+    """Return True if one operand is a loop's state or another combination of the same."""
     return any(_is_state(value, operation.name) for value in operation.operands)
 
 

@@ -48,7 +48,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def chosen(generator: str, target: str, sample: int | None = None, seed: int = 0, shard: str = "0/1") -> list[str]:
-    """Names of cases: all, or some by seed; of those every N-th from the K-th on, for a shard K/N."""
+    """Return names of cases: all, or some by seed; of those every N-th from the K-th on, for a shard K/N."""
     names = list(load(generator).names(target))
     if sample is not None:
         names = random.Random(seed).sample(names, min(sample, len(names)))
@@ -57,7 +57,7 @@ def chosen(generator: str, target: str, sample: int | None = None, seed: int = 0
 
 
 def _run_target(generator: str, target: str, options: argparse.Namespace, until: float) -> list[Outcome]:
-    """Outcomes of all chosen cases, those of earlier runs among them."""
+    """Return outcomes of all chosen cases, those of earlier runs among them."""
     names = options.only or chosen(generator, target, options.sample, options.seed, options.shard)
     journal = Journal(options.results / f"{generator}-{target}.jsonl")
     missing = names if options.only else journal.missing(names, options.again)
@@ -71,7 +71,7 @@ def _run_target(generator: str, target: str, options: argparse.Namespace, until:
 
 
 class Progress:
-    """Prints each failure as it comes, and now and then how far the run is."""
+    """Print each failure as it comes, and now and then how far the run is."""
 
     def __init__(self, what: str, cases: int):
         self._what, self._cases, self._start = what, cases, time.monotonic()

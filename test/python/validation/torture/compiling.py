@@ -39,11 +39,11 @@ from bridge.support.fresh_code import fresh_entry
 
 
 class NothingChanged(Exception):
-    """Raised in place of running what is Inductor's own."""
+    """Stand for a run of code that is all Inductor's: it is raised instead of running that."""
 
 
 class Peak(NamedTuple):
-    """Bytes of a graph that live at once: with what kernels overwrite counted once, and twice, as Inductor does."""
+    """Hold bytes of a graph that live at once: with what kernels overwrite counted once, and twice, as by Inductor."""
 
     live: int
     counted: int
@@ -56,7 +56,7 @@ class Peak(NamedTuple):
 
 @dataclass
 class Compilation:
-    """What one `torch.compile` gave.
+    """Hold what one `torch.compile` gave.
 
     codes: sources of the wrappers, kernels in them; reports: Bridge's, none where it was not asked; run_anyway: has
     what Bridge did not change run too; peaks: of each graph; outside: elements that interpreted kernels touch outside
@@ -71,17 +71,17 @@ class Compilation:
 
     @property
     def changed(self) -> bool:
-        """Whether a kernel is not as Inductor makes it, if the reports are right."""
+        """Return True if a kernel is not as Inductor makes it, if the reports are right."""
         return any(r.fused or r.choices or r.kernels_after != r.kernels_before for r in self.reports)
 
     @property
     def kernels(self) -> int:
-        """Launches of generated kernels in the wrappers."""
+        """Count the launches of generated kernels in the wrappers."""
         return sum(len(re.findall(_LAUNCH, code, re.MULTILINE)) for code in self.codes)
 
     @property
     def loop_nests(self) -> int:
-        """Loops of the C++ in the wrappers that are in no other loop."""
+        """Count the loops of the C++ in the wrappers that are in no other loop."""
         return sum(map(loop_nests, self.codes))
 
     def check(self) -> None:
@@ -94,7 +94,7 @@ _LAUNCH = r"^\s+(?:\w+\.run\(|cpp_\w+\()"
 
 
 class _Waiting:
-    """The module of a wrapper; it is loaded, and its kernels compiled, at the first call."""
+    """Hold the module of a wrapper, which is loaded, and its kernels compiled, at the first call."""
 
     runner = None
     __file__ = ""
@@ -113,7 +113,7 @@ class _Waiting:
 
 
 def _capture(graph: Any, compilation: Compilation, emitted: bool) -> _Waiting:
-    """Replaces GraphLowering.compile_to_module."""
+    """Replace GraphLowering.compile_to_module."""
     with _noted_peak(compilation.peaks):
         code = graph.codegen()[0].value
     compilation.codes.append(code)
@@ -137,19 +137,19 @@ def _noted_peak(peaks: list[Peak]) -> Iterator[None]:
 
 
 def _autograd_options(training: bool) -> dict[str, bool]:
-    """No cache; a backward graph is compiled with its forward graph, where this torch can do that."""
+    """Return options without a cache; a backward graph is compiled with its forward graph, if this torch can do so."""
     both = "force_non_lazy_backward_lowering"
     return {"enable_autograd_cache": False} | ({both: training} if hasattr(torch._functorch.config, both) else {})
 
 
 def _header(self: Any, lineno: int | None = None) -> str:
-    """Where Dynamo is, without the function's name: it would parse all of the database's file for that."""
+    """Return where Dynamo is, without the function's name: it would parse all of the database's file for that."""
     return f"{self.f_code.co_filename}:{self.lineno if lineno is None else lineno}"
 
 
 @contextlib.contextmanager
 def _target(target: str, training: bool, compilation: Compilation) -> Iterator[None]:
-    """Has Inductor emit code for a target; backward graphs cannot be moved to a GPU that is not there."""
+    """Make Inductor emit code for a target; backward graphs cannot be moved to a GPU that is not there."""
     emitted = target == "triton" and not training
     capture = functools.partialmethod(lambda graph: _capture(graph, compilation, emitted))
     with contextlib.ExitStack() as stack:
@@ -166,7 +166,7 @@ def _target(target: str, training: bool, compilation: Compilation) -> Iterator[N
 
 
 def _backend(compilation: Compilation, options: dict[str, Any] | None) -> Any:
-    """Inductor where there are no options of Bridge's."""
+    """Return the backend: Inductor where there are no options of Bridge's."""
     if options is None:
         return "inductor"
 
@@ -188,7 +188,7 @@ def run(
     options: dict[str, Any] | None,
     training: bool = False,
 ) -> Any:
-    """What `execute` returns of the compiled function; NothingChanged where Bridge left all to Inductor.
+    """Return what `execute` returns of the compiled function; raise NothingChanged where Bridge left all to Inductor.
 
     options: of Bridge; None: Inductor without it.
     """
@@ -210,13 +210,13 @@ def run(
 
 
 def _touched(target: str) -> contextlib.AbstractContextManager[Accesses]:
-    """Notes, of kernels that are interpreted, what they touch; nothing of others."""
+    """Record, of kernels that are interpreted, what they touch; nothing of others."""
     return recorded_accesses(whole=True) if target == "triton" else contextlib.nullcontext(Accesses())
 
 
 @contextlib.contextmanager
 def drawing_alike() -> Iterator[None]:
-    """Has Inductor draw the random numbers that Bridge's graphs have, in kernels of one dimension, too."""
+    """Make Inductor draw the random numbers that Bridge's graphs have, in kernels of one dimension, too."""
     name = "_can_use_4x_random"
     alike = mock.patch.object(TritonOverrides, name, lambda: False) if hasattr(TritonOverrides, name) else None
     with alike or contextlib.nullcontext():
@@ -224,7 +224,7 @@ def drawing_alike() -> Iterator[None]:
 
 
 def _rows_kept() -> contextlib.AbstractContextManager[object]:
-    """Have Inductor's C++ kernels come apart where its own numbers would be wrong, as Bridge does in its graphs."""
+    """Make Inductor's C++ kernels come apart where its own numbers would be wrong, as Bridge does in its graphs."""
     compare = getattr(OuterLoopFusedSchedulerNode, COMPARES_LOOPS)
     method = functools.partialmethod(lambda node, *args: each_row_is_kept(functools.partial(compare, node), *args))
     return mock.patch.object(OuterLoopFusedSchedulerNode, COMPARES_LOOPS, method)
@@ -238,14 +238,14 @@ def warnings_off() -> Iterator[None]:
 
 
 def difference(ours: Compilation, theirs: Compilation) -> str | None:
-    """The first lines in which two compilations' code differs; None where it is the same."""
+    """Return the first lines in which two compilations' code differs; None where it is the same."""
     lines = [[line for code in c.codes for line in normalized(code).splitlines()] for c in (ours, theirs)]
     pairs = itertools.zip_longest(*lines, fillvalue="")
     return next((f"{their.strip()!r}, not {our.strip()!r}" for our, their in pairs if our != their), None)
 
 
 def normalized(code: str) -> str:
-    """A wrapper's source without what differs from one compilation to the next."""
+    """Return a wrapper's source without what differs from one compilation to the next."""
     code = re.sub(r"/\S*?/(\w+\.(?:h|py|cpp))", r"\1", code)
     code = re.sub(r"^ *#.*$", "", code, flags=re.MULTILINE)
     return re.sub(r"'?(?:kernel_name|backend_hash|config_filename|inductor_hash)'?[=:] *'[^']*'", "", code)

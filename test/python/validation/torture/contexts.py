@@ -13,7 +13,7 @@ Context = Callable[[Operator, torch.Tensor, int], list[torch.Tensor]]
 
 
 def norm(t: torch.Tensor, kind: int = 0) -> torch.Tensor:
-    """What has a row's reduction in it and keeps the type; a number is made a row first."""
+    """Compute a reduction of each row that keeps the type; a number is made a row first."""
     t = t.unsqueeze(0).expand(8) if t.ndim == 0 else t
     if t.dtype == torch.bool:
         return t ^ t.any(-1, keepdim=True)
@@ -45,7 +45,7 @@ _NORMS: tuple[Callable[[torch.Tensor], torch.Tensor], ...] = (
 
 
 def halves(t: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """As `chunk` makes them; the last element of an odd row is in none."""
+    """Return the halves that `chunk` makes; the last element of an odd row is in none."""
     half = t.shape[-1] // 2
     return (t, t) if half == 0 else (t[..., :half], t[..., half : 2 * half])
 
@@ -139,32 +139,32 @@ def _extremum(op: Operator, x: torch.Tensor, kind: int) -> list[torch.Tensor]:
 
 
 def _pooled(op: Operator, x: torch.Tensor, kind: int) -> list[torch.Tensor]:
-    """A part of a sum over rows, as of a head that reads some features of a pooled sequence."""
+    """Compute a part of a sum over rows, as of a head that reads some features of a pooled sequence."""
     rows = _row(op(x)[0])
     return [norm(halves(_row(rows.any(0) if rows.dtype == torch.bool else rows.sum(0)))[1], kind)]
 
 
 def _padded_rows(op: Operator, x: torch.Tensor, kind: int) -> list[torch.Tensor]:
-    """Columns around each row before its norm, and rows around all of them after it."""
+    """Pad each row before its norm, and add rows around all of them after it."""
     return [F.pad(norm(F.pad(op(x)[0], (1, 2)), kind), (0, 0, 1, 1))]
 
 
 def _windows(op: Operator, x: torch.Tensor, kind: int) -> list[torch.Tensor]:
-    """Pairs of rows, as of windows of an image, the last of which a row of zeros may complete; columns come first."""
+    """Return pairs of rows, as windows of an image, the last completed by a row of zeros; columns come first."""
     rows = norm(op(x)[0], kind)
     pairs = F.pad(rows, (0, 0, 0, -rows.shape[-2] % 2)).unflatten(-2, (-1, 2))
     return [pairs.transpose(-2, -3).contiguous()]
 
 
 def _frames(op: Operator, x: torch.Tensor, kind: int) -> list[torch.Tensor]:
-    """Frames of a signal: each has a row and the next one, so that every row is in two."""
+    """Return frames of a signal: each has a row and the next one, so that every row is in two."""
     row = _row(op(norm(x, kind))[0])
     width = row.shape[-1]
     return [negated(F.pad(row.flatten(), (0, width)).unfold(0, 2 * width, width)), row]
 
 
 def _turned(op: Operator, x: torch.Tensor, kind: int) -> list[torch.Tensor]:
-    """Each row beside itself, turned by as many elements as there are rows."""
+    """Gate each row by itself, turned by as many elements as there are rows."""
     row = _row(op(norm(x, kind))[0])
     return [gate(row, row.roll(row.shape[0], -1))]
 
@@ -185,6 +185,6 @@ OPTIONS: dict[str, dict[str, Any]] = {"looped": {"persistent": False}}
 
 
 def context_and_options(name: str) -> tuple[str, dict[str, Any]]:
-    """A context's name, and the options that are named after it."""
+    """Return a context's name, and the options that are named after it."""
     context, *options = name.split("+")
     return context, {key: value for option in options for key, value in OPTIONS[option].items()}

@@ -16,7 +16,7 @@ DEVICE_LOST, DEVICE_BROKEN = 86, 87
 
 
 class Generator(Protocol):
-    """A module that makes programs, deterministically by name.
+    """Define a module that makes programs, deterministically by name.
 
     TIME_LIMIT: seconds for one case, after which it counts as hung; CASES_A_PROCESS: cases before a process is
     replaced. A module may have `prepare(target)` too, for what takes long once a process, of which no case's time is
@@ -27,7 +27,7 @@ class Generator(Protocol):
     CASES_A_PROCESS: int
 
     def names(self, target: str) -> Sequence[str]:
-        """All cases of a target ("cpp", "triton" in the interpreter, "cuda"), in a fixed order."""
+        """Return all cases of a target ("cpp", "triton" in the interpreter, "cuda"), in a fixed order."""
 
     def run(self, name: str, target: str) -> Outcome:
         """Make, compile, run and judge one case. Raises nothing that the case or Bridge raises."""

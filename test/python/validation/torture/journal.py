@@ -12,7 +12,7 @@ from .outcome import FAILURES, Outcome, Verdict
 
 
 class Journal:
-    """The outcomes of one generator and target, in a file that is only added to."""
+    """Hold the outcomes of one generator and target, in a file that is only added to."""
 
     def __init__(self, path: Path):
         self.path = path
@@ -27,7 +27,7 @@ class Journal:
             file.write(outcome.to_json() + "\n")
 
     def missing(self, names: Iterable[str], again: bool) -> list[str]:
-        """The cases without an outcome; with `again`, failures too, as they may have been mended."""
+        """Return the cases without an outcome; with `again`, failures too, as they may have been mended."""
         return [n for n in names if n not in self.outcomes or (again and self.outcomes[n].failed)]
 
     def _keep(self, outcome: Outcome) -> None:

@@ -37,7 +37,7 @@ def _numbers(t: torch.Tensor) -> torch.Tensor:
 
 
 def error(result: torch.Tensor, reference: torch.Tensor) -> float:
-    """Relative error; infinite where one is finite or a number and the other is not."""
+    """Return the relative error; infinite where one is finite or a number and the other is not."""
     if result.shape != reference.shape or result.is_complex() != reference.is_complex():
         return float("inf")
     got, expected = _numbers(result), _numbers(reference)
@@ -48,7 +48,7 @@ def error(result: torch.Tensor, reference: torch.Tensor) -> float:
 
 
 def _size(t: torch.Tensor) -> float:
-    """The Frobenius norm of what is finite; where all of it is zero but for roundings of float64, that of hundredths.
+    """Return the Frobenius norm of what is finite, or of hundredths where all is zero but for roundings of float64.
 
     Numbers of a few units cancel there, and what a type leaves of them is not relative to the result.
     """
@@ -64,18 +64,18 @@ def _is_zero(t: torch.Tensor) -> bool:
 
 
 def _only_roundings(result: torch.Tensor, reference: torch.Tensor) -> bool:
-    """True if the error is as large as the reference, or the reference is zero."""
+    """Return True if the error is as large as the reference, or the reference is zero."""
     found = error(result, reference)
     return found < float("inf") and (found >= 1 or _is_zero(reference))
 
 
 def tolerance(dtype: torch.dtype, *tensors: torch.Tensor) -> float:
-    """Of the coarsest type: the program's, and those of results."""
+    """Return the tolerance of the coarsest type: the program's, and those of results."""
     return max(ROUNDING.get(d, 0.0) for d in (dtype, *(t.dtype for t in tensors))) or 1e-5
 
 
 def good(ours: Results, reference: Results, dtype: torch.dtype) -> bool:
-    """Whether no look at Inductor's is needed; integers and types are to be its own."""
+    """Return True if no look at Inductor's is needed; integers and types are to be its own."""
     return len(ours) == len(reference) and all(_good(o, r, dtype) for o, r in zip(ours, reference, strict=True))
 
 
@@ -93,7 +93,7 @@ def problem(
     dtype: torch.dtype,
     terms: int = 1,
 ) -> str | None:
-    """What is worse than Inductor's in the first result that is.
+    """Return what is worse than Inductor's in the first result that is.
 
     nudged: the reference for numbers that differ in their last bits, asked for where something seems worse: where they
     move a result, as a comparison does that falls the other way, neither is wrong; terms: of the longest sum.
@@ -111,7 +111,7 @@ def problem(
 
 
 def _differs(our: torch.Tensor, their: torch.Tensor) -> str | None:
-    """In what is not numbers."""
+    """Return how types, shapes or strides differ; None if they do not."""
     what = [(t.dtype, tuple(t.shape), _strides(t)) for t in (our, their)]
     return None if what[0] == what[1] else f"{what[0]} for {what[1]}"
 
@@ -121,7 +121,7 @@ def _strides(t: torch.Tensor) -> list[int]:
 
 
 def _moved(nudged: Sequence[torch.Tensor], expected: torch.Tensor, terms: int) -> float:
-    """The largest error of those that were nudged; of integers, the part that any of them moves.
+    """Return the largest error of those that were nudged; of integers, the part that any of them moves.
 
     Where it is as large as the result, nothing is left but roundings: of the difference of a row of equal numbers and
     their mean, say. A GPU may add a row's terms one after the other, and round, in the same direction, at each.
@@ -150,7 +150,10 @@ def _differing(result: torch.Tensor, other: torch.Tensor) -> int:
 def _inaccurate(
     our: torch.Tensor, their: torch.Tensor, expected: torch.Tensor, dtype: torch.dtype, allowed: float
 ) -> str | None:
-    """allowed: an error, or a part of integers, that needs no excuse."""
+    """Return how our error is worse than Inductor's; None if it is not.
+
+    allowed: an error, or a part of integers, that needs no excuse.
+    """
     if not is_inexact(our) or not is_inexact(expected):
         return _far(our, their, expected, allowed)
     error_ours, error_theirs = error(our, expected), error(their, expected)
@@ -165,7 +168,7 @@ def _inaccurate(
 
 
 def _far(our: torch.Tensor, their: torch.Tensor, expected: torch.Tensor, allowed: float) -> str | None:
-    """Where fewer integers are the reference's than Inductor has, or than its own where that has others."""
+    """Return how integers differ from Inductor's; None where no fewer are the reference's than Inductor has."""
     differ = _differing(our, their)
     if not differ or _differing(our, expected) <= max(_differing(their, expected), allowed * our.numel()):
         return None

@@ -30,7 +30,7 @@ def _channels_last(t: torch.Tensor) -> torch.Tensor:
 
 
 def _sliced(t: torch.Tensor) -> torch.Tensor:
-    """A part of every row of a wider tensor, from the second element on."""
+    """Return a part of every row of a wider tensor, from the second element on."""
     if not t.ndim:
         return t
     wider = t.new_empty(*t.shape[:-1], t.shape[-1] + 3)
@@ -53,7 +53,7 @@ STRIDES: dict[str, Change] = {
 
 
 def _gaps(t: torch.Tensor) -> torch.Tensor:
-    """Elements between one index of the first dimension and the next that are no row of the others."""
+    """Return a tensor with elements between the indices of its first dimension that are no row of the others."""
     if t.ndim < 2 or not t.numel():
         return t
     inner = t[0].numel()
@@ -80,7 +80,7 @@ LAYOUTS = (*STRIDES, *SIZES, *(f"wide+{name}" for name in STRIDES if name != "co
 
 
 def _refilled(t: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:
-    """The tensor's own values, repeated over another shape: all are of its operator's domain."""
+    """Return the tensor's own values, repeated over another shape: all are of its operator's domain."""
     count = math.prod(shape)
     flat = t.reshape(-1)
     if not flat.numel():
@@ -89,7 +89,7 @@ def _refilled(t: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:
 
 
 def resized(tensors: list[torch.Tensor], first: torch.Tensor, layout: str) -> list[torch.Tensor]:
-    """All tensors of the first one's shape in that of the layout; the others as they are."""
+    """Return all tensors of the first one's shape in that of the layout; the others as they are."""
     size = layout.split("+", maxsplit=1)[0]
     if size not in SIZES or not 0 < first.ndim <= len(SIZES[size]):
         return tensors
@@ -112,7 +112,7 @@ def with_symbols(tensors: list[torch.Tensor]) -> list[torch.Tensor]:
 
 
 def same_layout(t: torch.Tensor, dtype: torch.dtype | None = None, device: str = "cpu") -> torch.Tensor:
-    """A copy with the same strides, gaps and overlaps too; a type for those that are not integers."""
+    """Return a copy with the same strides, gaps and overlaps too; a type for those that are not integers."""
     dtype = t.dtype if dtype is None else dtype
     if not t.numel():
         return torch.empty_strided(t.shape, t.stride(), dtype=dtype, device=device)

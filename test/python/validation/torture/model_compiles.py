@@ -32,14 +32,14 @@ GRAPH_PASSES = (
 
 @dataclasses.dataclass
 class Model:
-    """A module with inputs by name; training: whether its backward is compiled too."""
+    """Hold a module with inputs by name; training: whether its backward is compiled too."""
 
     module: nn.Module
     inputs: dict[str, torch.Tensor]
     training: bool
 
     def call(self) -> Callable[..., tuple[torch.Tensor, ...]]:
-        """The function that is compiled: tensors in the order of `inputs`, to the tensors of the output."""
+        """Return the function that is compiled: tensors in the order of `inputs`, to the tensors of the output."""
         module, names, options = self.module, list(self.inputs), flags(self.module)
 
         def run(*given: torch.Tensor) -> tuple[torch.Tensor, ...]:
@@ -48,14 +48,14 @@ class Model:
         return run
 
     def to(self, dtype: torch.dtype, device: str | None = None) -> Model:
-        """The model, changed in place, in another dtype and on another device; integers keep their dtype."""
+        """Return the model, changed in place, in another dtype and on another device; integers keep their dtype."""
         inputs = {n: t.to(device, dtype if t.is_floating_point() else t.dtype) for n, t in self.inputs.items()}
         return Model(self.module.to(device, dtype), inputs, self.training)
 
 
 @dataclasses.dataclass
 class Compilation:
-    """What one compilation gave.
+    """Hold what one compilation gave.
 
     kernels: those of the schedules that code is generated for; launches: calls of Triton kernels in the code; peaks: of
     each graph, the bytes that Inductor estimates; changed: what Bridge fused or decided; reasons: of its refusals;
@@ -76,7 +76,7 @@ class Compilation:
 
 
 def backend_of(name: str, training: bool, **options: Any) -> Any:
-    """Inductor's or Bridge's entry, as a backend."""
+    """Return Inductor's or Bridge's entry, as a backend."""
     if name == "inductor":
         return torch._inductor.compile_fx.compile_fx
     from bridge.backend import bridge as compile_with_bridge
@@ -86,7 +86,7 @@ def backend_of(name: str, training: bool, **options: Any) -> Any:
 
 
 def compile_offline(model: Model, backend: Any, only_scheduled: bool = False) -> Compilation:
-    """The code for an H100, generated and not run; only_scheduled: and the kernels alone, without their code."""
+    """Generate the code for an H100, without running it; only_scheduled: and the kernels alone, without their code."""
     codes: list[str] = []
     with watched(only_scheduled) as result, _codegen_only(codes, only_scheduled):
         entry = capture._offline_backend(backend)
@@ -99,7 +99,7 @@ def compile_offline(model: Model, backend: Any, only_scheduled: bool = False) ->
 
 @contextlib.contextmanager
 def compiled_to_run(model: Model, backend: Any, target: str) -> Iterator[tuple[Callable, Compilation]]:
-    """The compiled function of a model, which runs inside the block: Triton's code in the interpreter, or for real."""
+    """Yield a model's compiled function, which runs in the block: Triton's code in the interpreter, or for real."""
     codes: list[str] = []
     emitted = _emitted(codes) if target == "triton" else _only_fresh()
     with watched() as result, emitted, torch.set_grad_enabled(model.training):
@@ -108,7 +108,7 @@ def compiled_to_run(model: Model, backend: Any, target: str) -> Iterator[tuple[C
 
 @contextlib.contextmanager
 def watched(only_scheduled: bool = False) -> Iterator[Compilation]:
-    """Fills in what the compilations of the block, of all graphs, came to."""
+    """Collect what the compilations of the block, of all graphs, came to."""
     result = Compilation()
     schedules: list[Any] = []
     reports: dict[Any, Any] = {}
@@ -123,7 +123,7 @@ def watched(only_scheduled: bool = False) -> Iterator[Compilation]:
 
 @contextlib.contextmanager
 def _seen_schedules(seen: list[tuple[int, int]], only_scheduled: bool) -> Iterator[None]:
-    """Collects (peak of memory, generated kernels) of every schedule that code is generated for."""
+    """Collect (peak of memory, generated kernels) of every schedule that code is generated for."""
     from torch._inductor.scheduler import Scheduler
 
     original = Scheduler.codegen
@@ -146,7 +146,7 @@ def _figures(scheduler: Any) -> tuple[int, int]:
 
 @contextlib.contextmanager
 def _came_apart(scheduler: Any) -> Iterator[list[int]]:
-    """Tells how many loop nests C++ code has beyond its kernels, after the block that generates it.
+    """Yield a list that gets, after the block that generates code, the number of C++ loop nests beyond its kernels.
 
     Nodes that share outer loops only are one kernel of the schedule.  As Inductor writes their code it may find that
     they split these loops differently for vectors, and gives each node a loop nest of its own.
@@ -160,7 +160,7 @@ def _came_apart(scheduler: Any) -> Iterator[list[int]]:
 
 
 def _capture_schedule(codes: list[str], graph: Any) -> Any:
-    """A schedule, without code for its kernels, which takes as long again."""
+    """Make a schedule, without code for its kernels, which takes as long again."""
     graph.init_wrapper_code()
     graph._update_scheduler()
     graph.scheduler.codegen()
@@ -189,7 +189,7 @@ def _emitted(codes: list[str]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _only_fresh() -> Iterator[None]:
-    """As a new process: no graph of before is found in a cache."""
+    """Turn off caches, so that no graph of before is found, as in a new process."""
     with (
         torch._inductor.config.patch(fx_graph_cache=False),
         torch._functorch.config.patch(enable_autograd_cache=False),
@@ -199,7 +199,7 @@ def _only_fresh() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _seen_reports(seen: dict[int, Any]) -> Iterator[None]:
-    """Collects the reports that are published meanwhile: one a function, several where Dynamo starts anew."""
+    """Collect the reports that are published meanwhile: one a function, several where Dynamo starts anew."""
     published = hook.publish
 
     def publish(report: Any) -> None:

@@ -69,7 +69,7 @@ FIRST_FREE_TOKEN = 48
 
 
 def rule(name: str) -> int | None:
-    """The small value of that name; None for one that stays."""
+    """Return the small value of that name; None for one that stays."""
     for pattern, value in _SMALL:
         if re.fullmatch(pattern, name):
             return value
@@ -77,7 +77,7 @@ def rule(name: str) -> int | None:
 
 
 class Shrink:
-    """Makes the values of one configuration small; wide: keeps its widths, for one whose widths depend on others."""
+    """Make the values of one configuration small; wide: keeps its widths, for one whose widths depend on others."""
 
     def __init__(self, wide: bool = False):
         self._wide = wide
@@ -85,7 +85,7 @@ class Shrink:
         self._known: dict[int, int] = {}
 
     def values(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Smaller values, configurations in it too; lists of one value a layer keep every kind of layer."""
+        """Return smaller values, also in nested configurations; lists of one value a layer keep every kind of layer."""
         kinds = _layers_kept(given)
         given = {name: value for name, value in given.items() if str(name).lstrip("_") not in _DERIVED}
         small = {name: self._value(str(name), value, kinds) for name, value in given.items()}
@@ -113,7 +113,7 @@ class Shrink:
         return min(value, small) if value >= 0 else value
 
     def _token(self, value: int) -> int:
-        """One small number for each token, which is the same in all configurations of a configuration."""
+        """Return one small number for each token, which is the same in all configurations of a configuration."""
         if value not in self._known:
             self._known[value] = next(self._tokens)
         return self._known[value]
@@ -131,7 +131,7 @@ class Shrink:
 
 
 def _with_state_space(values: dict[str, Any]) -> dict[str, Any]:
-    """Heads of a state-space model, as many as make its expanded width."""
+    """Set the heads of a state-space model: as many as make its expanded width."""
     for heads, size, expand in (
         ("mamba_n_heads", "mamba_d_head", "mamba_expand"),
         ("mamba_num_heads", "mamba_head_dim", "expand"),
@@ -143,7 +143,7 @@ def _with_state_space(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_latent_attention(given: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
-    """Keys of a rank that is expanded for every head: as many of their heads as of queries', and as wide as those."""
+    """Set heads of keys of a rank that is expanded for every head: as many as heads of queries, and as wide."""
     if not given.get("kv_lora_rank"):
         return values
     if given.get("num_key_value_heads") == given.get("num_attention_heads"):
@@ -155,7 +155,7 @@ def _with_latent_attention(given: dict[str, Any], values: dict[str, Any]) -> dic
 
 
 class _Layers:
-    """The layers that a configuration keeps: of `count` that its value `name` says, the positions `kept`."""
+    """Hold the layers that a configuration keeps: of `count` that its value `name` says, the positions `kept`."""
 
     def __init__(self, name: str = "", count: int = 0, kept: tuple[int, ...] = ()):
         self.name, self.count, self.kept = name, count, kept
@@ -171,7 +171,7 @@ def _layers_kept(given: dict[str, Any]) -> _Layers:
 
 
 def _first_of_each_kind(count: int, lists: list[Any]) -> tuple[int, ...]:
-    """Positions of the first layers that differ in what the lists say of them, two at least, four at most."""
+    """Return positions of the first layers that differ in what the lists say of them, two at least, four at most."""
     first: dict[str, int] = {}
     for position in range(count):
         first.setdefault(repr([values[position] for values in lists]), position)
@@ -180,7 +180,7 @@ def _first_of_each_kind(count: int, lists: list[Any]) -> tuple[int, ...]:
 
 
 def _rotary(values: dict[str, Any]) -> dict[str, Any]:
-    """Parameters of a rotary embedding: lists of one number for each pair of a head's elements have fewer."""
+    """Return parameters of a rotary embedding: lists of one number for each pair of a head's elements get shorter."""
     changed = {k: _rotary(v) if isinstance(v, dict) else v for k, v in values.items()}
     sections = values.get("mrope_section")
     if sections:

@@ -32,7 +32,7 @@ _POSITIONS = re.compile(r"local_up_to_layer|global_attn_indexes")
 
 @contextlib.contextmanager
 def fewer_blocks(kind: type) -> Iterator[None]:
-    """Has modules of exactly that class made with fewer blocks than their constructor is asked for."""
+    """Make modules of exactly that class with fewer blocks than their constructor is asked for."""
     original = kind.__init__  # type: ignore[misc]
     signature = inspect.signature(original)
 
@@ -48,7 +48,7 @@ def fewer_blocks(kind: type) -> Iterator[None]:
 
 
 def shallow(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The same values with at most BLOCKS blocks in each stage; nothing given is changed."""
+    """Return the same values with at most BLOCKS blocks in each stage; nothing given is changed."""
     return {name: _value(str(name), value) for name, value in values.items()}
 
 
@@ -76,5 +76,5 @@ def _are_numbers(value: Any) -> bool:
 
 
 def _at_most(value: Any, most: int) -> Any:
-    """A number, or each of the numbers of lists; one that is not positive stays."""
+    """Limit a number, or each of the numbers of lists; one that is not positive stays."""
     return type(value)(_at_most(v, most) for v in value) if isinstance(value, (list, tuple)) else min(value, most)

@@ -19,7 +19,7 @@ SEEDS, MORE_SEEDS = range(4), range(4, 16)
 
 @dataclasses.dataclass
 class Runner:
-    """A model and the weights that it was made with."""
+    """Hold a model and the weights that it was made with."""
 
     model: Model
     originals: list[torch.Tensor]
@@ -29,12 +29,12 @@ class Runner:
         return Runner(model, [weight.detach().clone() for weight in model.module.parameters()])
 
     def run(self, function: Callable[..., Any], seed: int) -> list[torch.Tensor]:
-        """Outputs, and in training the gradients of all weights, of a compiled function."""
+        """Return outputs, and in training the gradients of all weights, of a compiled function."""
         randomize(self.model, self.originals, seed)
         return run_once(self.model, function)
 
     def errors(self, backend: Any, target: str, seeds: Sequence[int]) -> tuple[list[float], Compilation]:
-        """The relative error with each seed; stops before the second where Bridge (or Inductor) changed nothing."""
+        """Return the relative error with each seed; stop before the second if Bridge (or Inductor) changed nothing."""
         found: list[float] = []
         with compiled_to_run(self.model, backend, target) as (compiled, result):
             for seed in seeds:
@@ -63,14 +63,16 @@ def _weights(model: Model) -> list[torch.Tensor]:
 
 
 def _weighted_sum(output: torch.Tensor) -> torch.Tensor:
-    """A sum whose gradient is another for each element."""
+    """Return a sum whose gradient is another for each element."""
     weights = torch.arange(output.numel(), dtype=torch.float64).mul(0.7).sin().view(output.shape)
     return (output * weights.to(output)).sum()
 
 
 def relative_error(given: Sequence[torch.Tensor], expected: Sequence[torch.Tensor]) -> float:
-    """The root mean square, over tensors, of |given - expected| / |expected|; infinite where something is not finite
-    that should be."""
+    """Return the root mean square, over tensors, of |given - expected| / |expected|.
+
+    It is infinite where something is not finite that should be.
+    """
     parts = [_relative_square(a, b) for a, b in zip(given, expected, strict=True)]
     return math.sqrt(sum(parts) / max(len(parts), 1))
 
@@ -85,7 +87,7 @@ def _relative_square(given: torch.Tensor, expected: torch.Tensor) -> float:
 
 
 def error_ratio(ours: Sequence[float], inductors: Sequence[float]) -> float:
-    """The geometric mean of ours by Inductor's; errors that are both nothing, or both infinite, are the same."""
+    """Return the geometric mean of ours by Inductor's; errors that are both nothing, or both infinite, are the same."""
     logs = [_log_ratio(a, b) for a, b in zip(ours, inductors, strict=True)]
     return math.exp(sum(logs) / max(len(logs), 1))
 

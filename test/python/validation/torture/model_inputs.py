@@ -51,7 +51,7 @@ _FIRST = (
 
 
 def find_inputs(module: nn.Module) -> dict[str, torch.Tensor]:
-    """Named inputs that a module runs on; the last error of those that the tries raised, where none did."""
+    """Return named inputs that a module runs on; raise the last error of the tries where there are none."""
     parameters = inspect.signature(module.forward).parameters
     last: BaseException = TypeError(f"no known input among {', '.join(parameters)}")
     for given in (shaped for names in _tries(module, parameters) for shaped in _shapes(module, names)):
@@ -65,13 +65,13 @@ def find_inputs(module: nn.Module) -> dict[str, torch.Tensor]:
 
 
 def flags(module: nn.Module) -> dict[str, Any]:
-    """Options of a forward that leave out what is not the model's result."""
+    """Return options of a forward that leave out what is not the model's result."""
     parameters = inspect.signature(module.forward).parameters
     return {name: value for name, value in _FLAGS.items() if name in parameters}
 
 
 def tensors(value: Any) -> tuple[torch.Tensor, ...]:
-    """The floating point tensors in a model's output, in order; caches, which are no tuples, are left out."""
+    """Return the floating point tensors in a model's output, in order; caches, which are no tuples, are left out."""
     if isinstance(value, torch.Tensor):
         return (value,) if value.is_floating_point() else ()
     if isinstance(value, dict):
@@ -93,7 +93,7 @@ def _tries(module: nn.Module, parameters: Any) -> Iterator[tuple[str, ...]]:
 
 
 def _shapes(module: nn.Module, names: tuple[str, ...]) -> Iterator[dict[str, torch.Tensor]]:
-    """Inputs of those names in several shapes, where a name leaves that open."""
+    """Yield inputs of those names in several shapes, where a name leaves that open."""
     for variant in range(4):
         with contextlib.suppress(KeyError, IndexError):
             yield {name: _make(module.config, name, variant) for name in names}
@@ -102,7 +102,7 @@ def _shapes(module: nn.Module, names: tuple[str, ...]) -> Iterator[dict[str, tor
 
 
 def _make(config: Any, name: str, variant: int) -> torch.Tensor:
-    """An input; KeyError for a name without a rule."""
+    """Make an input; raise KeyError for a name without a rule."""
     generator = torch.Generator().manual_seed(len(name))
     if name in ("attention_mask", "decoder_attention_mask"):
         return torch.ones(BATCH, LENGTH, dtype=torch.int64)
@@ -145,7 +145,7 @@ def _sound_size(config: Any, variant: int) -> tuple[int, ...]:
 
 
 def _number(config: Any, default: int, *names: str) -> int:
-    """The first of these numbers that a configuration, or one in it, has."""
+    """Return the first of these numbers that a configuration, or one in it, has."""
     parts = [config, *(getattr(config, part, None) for part in getattr(config, "sub_configs", {}))]
     for name in names:
         for part in parts:

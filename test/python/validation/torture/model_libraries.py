@@ -16,7 +16,7 @@ if importlib.util.find_spec("timm") is not None:
 
 
 def _warm() -> None:
-    """Has Inductor read its patterns and its operators, which takes it as long as a small model's kernels.
+    """Make Inductor read its patterns and its operators, which takes it as long as a small model's kernels.
 
     Not where there is a GPU: a process that has used one cannot be copied.
     """

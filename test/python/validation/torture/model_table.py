@@ -22,7 +22,7 @@ COLUMNS = (
 
 
 def rows(paths: Iterable[Path]) -> list[tuple[str, ...]]:
-    """One row a model, mode and target, sorted; what stands in a later file counts."""
+    """Return one row a model, mode and target, sorted; what stands in a later file counts."""
     found: dict[tuple[str, ...], tuple[str, ...]] = {}
     for path in paths:
         found |= {row[:3]: row for row in _rows_of(path)}
@@ -30,7 +30,7 @@ def rows(paths: Iterable[Path]) -> list[tuple[str, ...]]:
 
 
 def _rows_of(path: Path) -> list[tuple[str, ...]]:
-    """Of a table, or of a journal, in whose name the target stands."""
+    """Return the rows of a table, or of a journal, whose name has the target."""
     if path.suffix == ".tsv":
         return [tuple(line.split("\t")) for line in path.read_text(encoding="utf-8").splitlines()[1:]]
     target = path.stem.rpartition("-")[2]

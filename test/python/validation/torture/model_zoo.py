@@ -25,20 +25,20 @@ LARGEST = 60_000_000
 
 
 def _prepare() -> None:
-    """Neither library is to look for anything outside, or to tell of it."""
+    """Keep the libraries from looking for anything outside, and from warnings."""
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     warnings.simplefilter("ignore")
     declare_operators()
 
 
 def architectures() -> list[str]:
-    """All names, "library/architecture", of the libraries that are installed."""
+    """Return all names, "library/architecture", of the libraries that are installed."""
     _prepare()
     return [*_of_transformers(), *_of_timm()]
 
 
 def build(name: str, training: bool, seed: int = 0) -> Model:
-    """A small model in float32; one of `model_inputs.DOES_NOT_FIT` for one that no rule fits."""
+    """Build a small model in float32; raise one of `model_inputs.DOES_NOT_FIT` for one that no rule fits."""
     _prepare()
     library, _, architecture = name.partition("/")
     torch.manual_seed(seed)
@@ -48,7 +48,7 @@ def build(name: str, training: bool, seed: int = 0) -> Model:
 
 
 def _keep_everything(module: nn.Module) -> None:
-    """Has no element, and no path, dropped in training: no two compilers draw the same numbers."""
+    """Turn off what drops elements or paths in training: no two compilers draw the same numbers."""
     for part in module.modules():
         if isinstance(part, nn.modules.dropout._DropoutNd):
             part.p = 0.0
@@ -57,7 +57,7 @@ def _keep_everything(module: nn.Module) -> None:
 
 
 def randomize(model: Model, originals: list[torch.Tensor], seed: int) -> None:
-    """Other weights, in place, of the scales that the originals have, and other inputs."""
+    """Set other weights, in place, of the scales that the originals have, and other inputs."""
     torch.manual_seed(seed)
     with torch.no_grad():
         for weight, original in zip(model.module.parameters(), originals, strict=True):
@@ -105,7 +105,7 @@ def _from_small_config(architecture: str, wide: bool, training: bool) -> nn.Modu
 
 
 def _small_config(kind: Any, wide: bool) -> Any:
-    """The configuration of a small model; ValueError for one whose own checks refuse it."""
+    """Return the configuration of a small model; raise ValueError for one whose own checks refuse it."""
     from huggingface_hub.errors import StrictDataclassError
 
     try:
@@ -126,7 +126,7 @@ def _class_of(architecture: str) -> Callable[[Any], nn.Module]:
 
 
 def _without_dropout(config: Any) -> None:
-    """Random numbers are drawn in another order by every compiler."""
+    """Turn off dropout: random numbers are drawn in another order by every compiler."""
     for name, value in vars(config).items():
         if hasattr(value, "to_dict"):
             _without_dropout(value)
@@ -135,7 +135,7 @@ def _without_dropout(config: Any) -> None:
 
 
 def _limited(make: Callable[[], nn.Module], inside: Callable[[], Any] = contextlib.nullcontext) -> nn.Module:
-    """The module, made inside a context; ValueError for one that is too large."""
+    """Make the module inside a context; raise ValueError for one that is too large."""
     with torch.device("meta"), inside():
         size = sum(parameter.numel() for parameter in make().parameters())
     if size > LARGEST:
@@ -152,7 +152,7 @@ def _of_timm() -> list[str]:
 
 @functools.cache
 def _smallest_variants() -> tuple[str, ...]:
-    """Of every family of timm, the two models whose names promise the least."""
+    """Return, of every family of timm, the two models whose names suggest the smallest sizes."""
     import timm
 
     families = sorted(timm.list_modules())
@@ -185,7 +185,7 @@ def _image_model(architecture: str, training: bool) -> tuple[nn.Module, dict[str
 
 
 def _sizes(architecture: str, training: bool) -> Iterator[tuple[nn.Module, int]]:
-    """The model with smaller and smaller hope: for small images, for any, for its own; the same with all its blocks."""
+    """Yield the model for small images, for any, for its own; first with fewer blocks, then with all of them."""
     import timm
 
     timm.layers.set_fused_attn(not training)

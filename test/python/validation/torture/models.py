@@ -29,7 +29,7 @@ LARGEST_RATIO = 1.05
 
 
 def names(target: str) -> Sequence[str]:
-    """Every architecture in every mode; C++ code is only looked at where it runs."""
+    """Return every architecture in every mode; C++ code is only looked at where it runs."""
     modes = MODES if target == "triton" else MODES[2:]
     return [f"{architecture} {mode}" for mode in modes for architecture in architectures()]
 
@@ -103,7 +103,7 @@ def _verdict(before: Compilation, after: Compilation) -> tuple[Verdict, str]:
 
 
 def _blame(model: Model, before: Compilation) -> str:
-    """Which pass over the graph a higher peak comes from."""
+    """Return which pass over the graph a higher peak comes from."""
     without = dict.fromkeys(GRAPH_PASSES, False)
     again = _attempt(lambda: compile_offline(model, backend_of("bridge", model.training, **without)))
     if isinstance(again, str):
@@ -129,7 +129,7 @@ def _run_both(name: str, model: Model, target: str) -> Outcome:
 
 
 def _look_again(runner: Runner, model: Model, target: str, ours: tuple, theirs: tuple) -> None:
-    """Adds the errors with more seeds, which tell chance from rounding."""
+    """Add the errors with more seeds, which tell chance from rounding."""
     ours[0].extend(runner.errors(backend_of("bridge", model.training), target, MORE_SEEDS)[0])
     theirs[0].extend(runner.errors(backend_of("inductor", model.training), target, MORE_SEEDS)[0])
 
@@ -150,7 +150,7 @@ def _mean(errors: Sequence[float]) -> float:
 
 
 def _attempt(step: Callable[[], Any]) -> Any:
-    """What a step gives, or in one line what it raised: any exception, as Dynamo and Triton have their own."""
+    """Return what a step gives, or in one line what it raised: any exception, as Dynamo and Triton have their own."""
     try:
         return step()
     except Exception as error:  # noqa: BLE001 - the boundary of a case

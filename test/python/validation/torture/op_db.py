@@ -49,11 +49,11 @@ _WIDER = {torch.complex64: torch.complex128}
 
 
 class Skipped(Exception):
-    """The case does not run without Bridge either."""
+    """Stand for a case that does not run without Bridge either."""
 
 
 def names(target: str) -> Sequence[str]:
-    """All cases, in an order of which any beginning is a fair sample; the same for all targets."""
+    """Return all cases, in an order of which any beginning is a fair sample; the same for all targets."""
     return _names()
 
 
@@ -64,14 +64,14 @@ def _names() -> list[str]:
 
 
 def _case(op: str, dtype: str, context: str) -> str:
-    """A layout and a sample for each operator, type and context, by hash."""
+    """Choose a layout and a sample for each operator, type and context, by hash."""
     draw = number(op, dtype, context)
     return f"{op}/{dtype}/{context}/{LAYOUTS[draw % len(LAYOUTS)]}/{draw // 1009 % SAMPLES}"
 
 
 @dataclass(frozen=True)
 class Program:
-    """What a name says.
+    """Hold what a name says.
 
     options: of Bridge; inputs: the tensors of the sample; training: whether gradients of them are results too; random:
     whether its numbers are the generator's; symbolic: whether their first dimensions are symbols; nudge: a seed of what
@@ -104,7 +104,7 @@ class Program:
             return MORE_CONTEXTS[self.context](operator, leaves[self.sample.place], self.kind)
 
     def execute(self, function: Callable[..., Any], wide: bool = False) -> list[torch.Tensor]:
-        """Results of copies of the inputs, in float64 if they are to be wide; gradients, if those are asked for."""
+        """Return results of copies of the inputs, in float64 if they are to be wide; gradients, if asked for."""
         inputs = [same_layout(t, _wider(t.dtype) if wide else t.dtype, self.device) for t in self.inputs]
         inputs = with_symbols(inputs) if self.symbolic else inputs
         torch.manual_seed(0)
@@ -121,7 +121,7 @@ def _wider(dtype: torch.dtype) -> torch.dtype:
 
 
 def _gradients(results: list[torch.Tensor], leaves: list[torch.Tensor]) -> list[torch.Tensor]:
-    """Of a sum of all results with weights that are the same for each shape."""
+    """Return the gradients of a sum of all results with weights that are the same for each shape."""
     used = [t for t in results if t.requires_grad and t.is_floating_point()]
     weights = [torch.linspace(-1, 1, t.numel(), dtype=t.dtype, device=t.device).reshape(t.shape) for t in used]
     gradients = torch.autograd.grad(used, leaves, weights, allow_unused=True)
@@ -130,7 +130,7 @@ def _gradients(results: list[torch.Tensor], leaves: list[torch.Tensor]) -> list[
 
 @dataclass(frozen=True)
 class Case:
-    """A program with what eager makes of it."""
+    """Hold a program with what eager makes of it."""
 
     name: str
     program: Program
@@ -145,7 +145,7 @@ class Case:
         return compiling.run(self.program.function, execute, self.target, compilation, options, training)
 
     def nudged(self) -> list[judging.Results]:
-        """What eager makes in float64 of inputs, and results of the operator, that differ in their last bits.
+        """Return what eager makes in float64 of inputs, and results of the operator, that differ in their last bits.
 
         And, of results of which eager's own types leave nothing but roundings, what these make of them: the sum of a
         normalised row, say, which is zero for all inputs.
@@ -160,12 +160,12 @@ class Case:
 
     @property
     def terms(self) -> int:
-        """How many a sum may have."""
+        """Return how many terms a sum may have."""
         return max((size for t in self.program.inputs for size in t.shape), default=1)
 
 
 def _nudged(t: torch.Tensor, seed: int, dtype: torch.dtype) -> torch.Tensor:
-    """By last bits of a type; of its own, where that has none."""
+    """Change a tensor by last bits of a type; of its own, where that type has none."""
     if not t.is_floating_point():
         return t
     generator = torch.Generator().manual_seed(seed)
@@ -174,7 +174,7 @@ def _nudged(t: torch.Tensor, seed: int, dtype: torch.dtype) -> torch.Tensor:
 
 
 class _NudgedMeans(TorchFunctionMode):
-    """Nudges means of rows: a program in 16 bits rounds them, and may not round what they are subtracted from."""
+    """Change means of rows a little: a program in 16 bits rounds them, and may not round their minuends."""
 
     def __init__(self, seed: int, dtype: torch.dtype):
         super().__init__()
@@ -186,7 +186,10 @@ class _NudgedMeans(TorchFunctionMode):
 
 
 def _build(name: str, target: str) -> Case:
-    """Skipped where eager has no such program; the sample's own sizes where the layout's do not fit the operator."""
+    """Build a case; raise Skipped where eager has no such program.
+
+    It has the sample's own sizes where the layout's do not fit the operator.
+    """
     op, variant, dtype, context, layout, which = name.split("/")
     try:
         found = sample(f"{op}/{variant}", dtype, int(which))
@@ -208,7 +211,7 @@ def _build(name: str, target: str) -> Case:
 
 
 def _runnable(name: str, target: str, program: Program, sizes: list[list[torch.Tensor]], layout: str) -> Case:
-    """The first of the sizes that eager takes."""
+    """Return the case with the first of the sizes that eager takes."""
     for training in {program.training: None, False: None}:
         for tensors in sizes:
             inputs = [t.detach() for t in restrided(tensors, layout)]
@@ -237,7 +240,7 @@ def run(name: str, target: str) -> Outcome:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Without what torch says of programs that it does not take."""
+    """Turn off what torch says of programs that it does not take."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:
@@ -260,7 +263,7 @@ def _judged(case: Case) -> Outcome:
 
 
 def _synchronize(target: str) -> None:
-    """Have a fault of a kernel raised where it was launched."""
+    """Make a fault of a kernel raise where it was launched."""
     if target == "cuda":
         torch.cuda.synchronize()
 
@@ -289,7 +292,7 @@ def _line(problem: Exception) -> str:
 
 
 def _unchanged(case: Case, ours: Compilation) -> Outcome:
-    """Nothing to run: for a sample of such programs, the code has to be Inductor's."""
+    """Judge a program with nothing to run: for a sample of such programs, the code has to be Inductor's."""
     fault = _fault(ours)
     if fault:
         return _outcome(case, Verdict.internal_error, ours, fault)
@@ -304,7 +307,7 @@ def _unchanged(case: Case, ours: Compilation) -> Outcome:
 
 
 def _fault(ours: Compilation) -> str | None:
-    """What went wrong inside of Bridge, though a result came of it."""
+    """Return what went wrong inside of Bridge, though a result came of it."""
     faults = [entry.detail for entry in _refused(ours) if entry.reason in FAULTS]
     return faults[0][:300] if faults else None
 
@@ -340,13 +343,13 @@ def _changed(case: Case, ours: Compilation, results: list[torch.Tensor]) -> Outc
 
 
 def _differ(results: list[torch.Tensor], others: list[torch.Tensor]) -> bool:
-    """Whether a compiler's results of the same inputs have other bits; NaN equals NaN."""
+    """Return True if a compiler's results of the same inputs have other bits; NaN equals NaN."""
     pairs = zip(results, others, strict=True)
     return not all(((one == other) | (one.isnan() & other.isnan())).all() for one, other in pairs)
 
 
 def _better(case: Case, ours: Compilation, theirs: Compilation | None = None) -> Outcome:
-    """Inductor's kernels and bytes are counted in its code, where it was compiled too."""
+    """Judge a right result by kernels and bytes; Inductor's are counted in its code, where it was compiled too."""
     worse = _worse(case.target, ours, theirs)
     if worse:
         return _outcome(case, Verdict.worse, ours, worse)
@@ -368,7 +371,10 @@ def _worse(target: str, ours: Compilation, theirs: Compilation | None) -> str | 
 
 
 def _has_more_kernels(target: str, ours: Compilation, theirs: Compilation) -> bool:
-    """More C++ functions alone are none: the kernels between two library calls are one function, in whatever order."""
+    """Return True if there are more kernels; for C++, more functions count only with more loop nests.
+
+    The kernels between two library calls are one function, in whatever order.
+    """
     return ours.kernels > theirs.kernels and (target != "cpp" or ours.loop_nests > theirs.loop_nests)
 
 
@@ -383,5 +389,5 @@ def _outcome(case: Case, verdict: Verdict, ours: Compilation, detail: str = "") 
 
 
 def prepare(target: str) -> None:
-    """Have the database loaded, and all that Inductor does at its first compilation."""
+    """Load the database, and all that Inductor does at its first compilation."""
     run("abs/-/f32/norm-chunk/wide/0", target)

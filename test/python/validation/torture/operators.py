@@ -49,7 +49,7 @@ _SAMPLES_MADE, SAMPLES = 24, 6
 
 @dataclass(frozen=True)
 class Sample:
-    """One call of an operator.
+    """Hold one call of an operator.
 
     leaves: arguments and keywords, flat; place: of the one that contexts compute; call: the operator, given all leaves.
     """
@@ -62,18 +62,18 @@ class Sample:
 
     @property
     def tensors(self) -> list[int]:
-        """Places of the tensors."""
+        """Return the places of the tensors."""
         return [i for i, leaf in enumerate(self.leaves) if isinstance(leaf, torch.Tensor)]
 
 
 def number(*words: object) -> int:
-    """A number that depends on nothing but the words."""
+    """Return a number that depends on nothing but the words."""
     return int.from_bytes(hashlib.blake2b("/".join(map(str, words)).encode(), digest_size=8).digest(), "big")
 
 
 @functools.cache
 def operators() -> dict[str, Any]:
-    """{name/variant: OpInfo} of what Inductor may lower to loops; None for what the database does not have."""
+    """Return {name/variant: OpInfo} of what Inductor may lower to loops; None for what the database does not have."""
     from torch.testing._internal import common_methods_invocations as database
     from torch.testing._internal.common_methods_invocations import op_db
 
@@ -85,7 +85,7 @@ def operators() -> dict[str, Any]:
 
 
 def dtypes(name: str) -> list[str]:
-    """Short names of the types that an operator takes."""
+    """Return short names of the types that an operator takes."""
     op = operators()[name]
     if op is None:
         return ["f32", "f16", "bf16"]
@@ -93,7 +93,7 @@ def dtypes(name: str) -> list[str]:
 
 
 def sample(name: str, dtype: str, which: int) -> Sample:
-    """One of the database's samples, the same at each call. ValueError where it has none."""
+    """Return one of the database's samples, the same at each call; raise ValueError where it has none."""
     torch.manual_seed(number(name, dtype) % 2**31)
     random.seed(0)
     np.random.seed(0)

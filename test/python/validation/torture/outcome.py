@@ -9,7 +9,7 @@ from typing import Any
 
 
 class Verdict(enum.Enum):
-    """What became of a case. `FAILURES` are those that Bridge answers for."""
+    """Say what became of a case. `FAILURES` are those that Bridge answers for."""
 
     fused = "Bridge emitted a kernel of its own, and the results are as good as Inductor's"
     restructured = "Bridge changed a kernel that stays Inductor's (persistent rows), and the results are as good"
@@ -28,11 +28,11 @@ FAILURES = frozenset({Verdict.wrong, Verdict.worse, Verdict.crash, Verdict.inter
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """The result of one case.
+    """Hold the result of one case.
 
-    case: its name, which makes it again; detail: what went wrong, or why it was skipped, in one line;
-    reasons: names of `bridge.reasons.Reason`, one for each refusal; figures: numbers to add up or to compare (kernels,
-    bytes, errors); seconds: wall time.
+    case: its name, which makes it again; detail: what went wrong, or why it was skipped, in one line; reasons: names of
+    `bridge.reasons.Reason`, one for each refusal; figures: numbers to add up or to compare (kernels, bytes, errors);
+    seconds: wall time.
     """
 
     case: str

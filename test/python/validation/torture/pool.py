@@ -31,7 +31,7 @@ def _run(generator: str, name: str, target: str) -> Outcome:
 
 
 def _context(preload: Sequence[str]) -> BaseContext:
-    """How processes start: as new ones, or as copies of one that has imported what all cases of a generator need."""
+    """Return how processes start: as new ones, or as copies of one that has imported what all cases need."""
     if not preload:
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")

@@ -37,7 +37,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 class Lines:
-    """Runs each test with Bridge installed, or without, and writes what became of it."""
+    """Run each test with Bridge installed, or without, and write what became of it."""
 
     def __init__(self, config: pytest.Config):
         self.options = config.option
@@ -113,7 +113,7 @@ def _too_long(*_: Any) -> None:
 
 
 def _without_gpu() -> None:
-    """Has tests that ask for PyTorch's GPU and do not need one (of the schedule, of bytes) run on the CPU."""
+    """Make tests that ask for PyTorch's GPU and do not need one (of the schedule, of bytes) run on the CPU."""
     from torch.testing._internal import inductor_utils
 
     if not inductor_utils.HAS_GPU:
@@ -121,7 +121,7 @@ def _without_gpu() -> None:
 
 
 def _to_cpu(module: Any) -> None:
-    """Has the module's own names for the GPU, defaults of its functions and attributes of its classes, be the CPU."""
+    """Change the module's own names for the GPU, in defaults of functions and attributes of classes, to the CPU."""
     for value in vars(module).values():
         if inspect.isfunction(value) and value.__kwdefaults__:
             value.__kwdefaults__ = {k: "cpu" if v == "cuda" else v for k, v in value.__kwdefaults__.items()}
@@ -162,7 +162,7 @@ def _changed(report: Any) -> bool:
 
 
 def _sum(reports: list[Any]) -> dict[str, Any]:
-    """What Bridge did: kernels before and after, fused groups, reasons of the rest and faults with their words."""
+    """Return what Bridge did: kernels before and after, fused groups, reasons of the rest, and faults in words."""
     from bridge.reports import FAULTS
 
     left = [entry for report in reports for entry in [*report.groups, *report.refusals] if entry.reason is not None]
@@ -178,7 +178,7 @@ def _sum(reports: list[Any]) -> dict[str, Any]:
 
 
 def _message(phase: Any) -> str:
-    """The last line of an error, or why a test is skipped."""
+    """Return the last line of an error, or why a test is skipped."""
     if phase.skipped:
         return str(phase.longrepr[-1] if isinstance(phase.longrepr, tuple) else phase.longrepr)[:200]
     crash = getattr(phase.longrepr, "reprcrash", None)

@@ -55,7 +55,7 @@ _NO_SETTINGS = ("-c", os.devnull, "--rootdir", ".", "--noconftest")
 
 @dataclass(frozen=True)
 class Failure:
-    """A test that fails with Bridge, and not without it. died: the process ended in it."""
+    """Hold a test that fails with Bridge, and not without it. died: the process ended in it."""
 
     test: str
     message: str
@@ -63,7 +63,7 @@ class Failure:
 
 
 def names(target: str) -> Sequence[str]:
-    """Parts of all files; nothing without a checkout, or for the interpreter."""
+    """Return parts of all files; nothing without a checkout, or for the interpreter."""
     if FOLDER not in os.environ or target not in TARGETS:
         return []
     return [f"{file} {i}" for file in FILES for i in range(-(-len(_tests(file)) // TESTS_A_CASE))]
@@ -81,7 +81,7 @@ def run(name: str, target: str) -> Outcome:
 
 @functools.cache
 def _tests(file: str) -> list[str]:
-    """Ids of the tests of a file that run, in the order of the file."""
+    """Return ids of the tests of a file that run, in the order of the file."""
     with tempfile.TemporaryDirectory() as folder:
         collected = Path(folder, "ids")
         _pytest(file, ["--collect-only", "--bridge-lines", os.devnull, "--bridge-collected", str(collected)])
@@ -93,7 +93,10 @@ def _tests(file: str) -> list[str]:
 
 
 def run_tests(file: str, tests: Sequence[str], alone: bool) -> dict[str, dict[str, Any]]:
-    """What became of each test, by its id. A test that ends the process has failed; the rest go on without it."""
+    """Return what became of each test, by its id.
+
+    A test that ends the process has failed; the rest go on without it.
+    """
     results: dict[str, dict[str, Any]] = {}
     while missing := [test for test in tests if test not in results]:
         lines = _lines(file, missing, alone)
@@ -132,7 +135,7 @@ def _pytest(file: str, options: Sequence[str], tests: int = 1) -> None:
 def judge(
     name: str, results: dict[str, dict[str, Any]], alone: dict[str, dict[str, Any]], seconds: float = 0.0
 ) -> Outcome:
-    """The outcome of a case from what its tests did with Bridge, and those that failed, without."""
+    """Return the outcome of a case from what its tests did with Bridge, and those that failed, without."""
     failures = find_failures(results, alone)
     faults = [f"{test}: {fault}" for test, result in results.items() for fault in result.get("faults", ())]
     more = [f"{t}: {r['before']} -> {r['after']} kernels" for t, r in results.items() if _more_kernels(r)]
@@ -148,7 +151,7 @@ def judge(
 
 
 def find_failures(results: dict[str, dict[str, Any]], alone: dict[str, dict[str, Any]]) -> list[Failure]:
-    """Tests that fail with Bridge and pass without it, but for those that are excused."""
+    """Return tests that fail with Bridge and pass without it, but for those that are excused."""
     mine = [
         test
         for test, result in results.items()
@@ -162,7 +165,7 @@ def _more_kernels(result: dict[str, Any]) -> bool:
 
 
 def _verdict(results: dict[str, dict[str, Any]], failures: list[Failure], faults: bool, more: bool) -> Verdict:
-    """The first that holds of these, from the worst on."""
+    """Return the first that holds of these, from the worst on."""
     values = results.values()
     holds = {
         Verdict.hang: any("too long" in failure.message for failure in failures),

@@ -40,12 +40,12 @@ NO_SUCH_TYPE, NOT_RUN = "-", "."
 
 
 def _reason(outcome: Outcome) -> str:
-    """The first: that of a group, where there was one."""
+    """Return the first reason: that of a group, where there was one."""
     return outcome.reasons[0] if outcome.reasons else "none"
 
 
 def _letters(outcomes: Iterable[Outcome]) -> dict[str, str]:
-    """A small letter, or a digit, for each reason."""
+    """Return a small letter, or a digit, for each reason."""
     reasons = sorted({_reason(o) for o in outcomes if o.verdict is Verdict.refused})
     return dict(zip(reasons, string.ascii_lowercase + string.digits, strict=False))
 
@@ -63,7 +63,7 @@ def _legend(letters: dict[str, str], targets: str, ran: int, names: int) -> list
 
 
 def table(outcomes: dict[str, Outcome], targets: str) -> str:
-    """The table's text; outcomes: by case; targets: what ran them."""
+    """Return the table's text; outcomes: by case; targets: what ran them."""
     names = op_db.names("triton")  # Those of all targets.
     ran = [outcomes[name] for name in names if name in outcomes]
     letters = _letters(ran)

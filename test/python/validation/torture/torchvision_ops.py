@@ -16,9 +16,9 @@ _kept: list[Any] = []
 
 
 def declare_operators() -> None:
-    """Declare the operators that torchvision gives shapes for; does nothing without it, or where it has declared them.
+    """Declare the operators that torchvision gives shapes for, before anything imports torchvision.
 
-    To be called before anything imports torchvision.
+    Does nothing without torchvision, or where it has declared them itself.
     """
     if _kept or importlib.util.find_spec("torchvision") is None or _declared():
         return
