@@ -155,8 +155,7 @@ def python(inductor_cache):
 
 @pytest.fixture
 def fork(inductor_cache):
-    """Return a function that runs code as `python` does, in a fork of a process with torch, under this one's settings.
-    """
+    """Return a function that runs code as `python` does, in a fork of a process with torch and with its settings."""
 
     def run(code: str, **variables: str) -> str:
         status, out, err = forked.start(code, processes.environment(**variables)).ended(300)
