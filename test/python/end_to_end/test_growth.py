@@ -26,7 +26,7 @@ def compiled(graph, **options):
 def test_no_group_is_larger_than_allowed(graph, limit):
     """Check that no group has more nodes than allowed, but for a single kernel of Inductor, which is left as it is.
 
-    Launches that share a kernel are not translated, and not counted here.
+    Kernels that only share a launch are not translated, and not counted here.
     """
     _, report = compiled(graph, max_nodes=limit)
     translated = [group for group in report.groups if "translate" in group.seconds]

@@ -186,8 +186,7 @@ def test_found(name, verdict, compiler):
 
 
 def test_found_before_torch_2_13(monkeypatch, compiler):
-    """Check a fault of torch before 2.13: a kernel that kept its rows had no code for a sum of weighted exponentials.
-    """
+    """Check a fault of torch before 2.13: kernels that keep rows had no code for a sum of weighted exponentials."""
     monkeypatch.setattr(inductor, "merges_softmax_states", lambda: False)
     case = op_db._build("fill/-/f16/pad/every-other/2", "triton")
     compilation = compiling.Compilation()

@@ -10,7 +10,7 @@ WEIGHT = torch.full((4,), 0.1)
 
 
 def test_every_operation_is_in_float64():
-    """Check that every operation is in float64, also on captured tensors, and where another dtype is asked for."""
+    """Check that every operation is in float64, also on tensors that are no arguments, and after a cast."""
 
     def function(x):
         half = (x.to(torch.bfloat16) * WEIGHT).float()

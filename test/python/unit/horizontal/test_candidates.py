@@ -35,7 +35,7 @@ def kernel(name, reads=(), rows=8, reduced=(), awaits=(), device=CPU, mutations=
 
 @pytest.fixture(autouse=True)
 def stand_ins_are_loops(monkeypatch):
-    """Replace Inductor's questions: all kernels are loops and move 1 KB, and one named `large` moves too much."""
+    """Answer in Inductor's place: all kernels are loops and move 1 KB, and one named `large` moves too much."""
     monkeypatch.setattr(inductor, "is_loop_kernel", lambda kernel: True)
     size = {"large": FRESH_BYTES + 1}
     monkeypatch.setattr(inductor, "bytes_touched", lambda kernel: {"x": size.get(kernel.get_name(), 1 << 10)})

@@ -61,7 +61,8 @@ def in_order(x, y):
 
 @pytest.mark.parametrize(("width", "function"), [(8, of_heads), (128, in_order)])
 def test_what_is_narrow_or_in_order_is_not_turned(width, function):
-    """Check that narrow rows, and rows in order, are not turned: of 32 bytes far apart, memory reads twice as many."""
+    """Check that narrow rows, and rows in order, are not turned: of rows of 32 bytes, memory would read twice as much.
+    """
 
     def check(kernels, schedule):
         assert [pair for kernel in kernels for pair in orders_of_writers(kernel, schedule)] == []

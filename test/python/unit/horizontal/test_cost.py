@@ -36,7 +36,7 @@ pytestmark = pytest.mark.usefixtures("only_tensors")
 
 @pytest.fixture(autouse=True)
 def along_rows(monkeypatch):
-    """Make Inductor's question about reductions across rows false for kernels without loops."""
+    """Answer for all kernels that they do not reduce across rows, as they have no loops here."""
     monkeypatch.setattr(inductor, "reduces_across_rows", lambda kernel: False)
 
 

@@ -106,9 +106,9 @@ def test_a_lane_has_one_number_in_all_loops_that_are_alike():
 
 
 def test_what_a_band_iteration_has_reduced_is_stored_by_one_lane():
-    """Check that a band iteration's reduced value is stored by one lane, as Inductor takes the node for no reduction.
+    """Check that a reduced value is stored by one lane, without the reduction's loops.
 
-    It asserted that the loops of a reduction were the node's own.
+    Inductor takes no node for a reduction that was none: it asserted that the loops were the node's own.
     """
     with nests(extents=(4,)) as (_, (band, lanes)):
         waiting = stored_by_one_lane(StoreNest([band], [], [lanes]))

@@ -103,7 +103,7 @@ def _verdict(before: Compilation, after: Compilation) -> tuple[Verdict, str]:
 
 
 def _blame(model: Model, before: Compilation) -> str:
-    """Return which pass over the graph a higher peak comes from."""
+    """Return in words whether a higher peak comes from the passes over the graph."""
     without = dict.fromkeys(GRAPH_PASSES, False)
     again = _attempt(lambda: compile_offline(model, backend_of("bridge", model.training, **without)))
     if isinstance(again, str):
