@@ -65,7 +65,7 @@ def tanh_backward(x, g):
 
 
 def tanh_backward_scaled(x, g):
-    """Compute the same with a factor from a reduced row, so that a program holds the whole row."""
+    """Compute tanh's gradient with a factor from a reduced row, so that a program holds the whole row."""
     h = tanh_backward(x, g * x.float().abs().mean(-1, keepdim=True).to(x.dtype))[0]
     return h, h.sum(0)
 
@@ -383,7 +383,7 @@ def test_numbers_of_sums_inside_sequences(few_processors_one_stage, as_if_large,
 def test_numbers_of_sums_inside_sequences_that_inductor_has_split(
     few_processors, as_if_large, sequences, tokens, width, block
 ):
-    """Check the same where Inductor adds up few sequences and columns in two stages; the parts are in both."""
+    """Check sums inside sequences that Inductor adds up in two stages, as they are few; the parts are in both."""
     inputs = modulated_inputs(sequences, tokens, width)
     found = forced_gradients(inputs)
     (decision,) = decisions()
@@ -425,13 +425,13 @@ def weight_of_heads(o, w, g):
 
 
 def weight_of_channels(o, w, g):
-    """Compute the same with a weight that has no dimension of heads (Mamba 2)."""
+    """Normalise gated heads with a weight that has no dimension of heads (Mamba 2)."""
     y = scaled((o * torch.nn.functional.silu(g)).float().unflatten(-1, (3, -1))).flatten(-2)
     return ((y * w).to(o.dtype),)
 
 
 def two_weights_of_heads(o, w, g):
-    """Compute the same, and a sum over what the norm's kernel computes."""
+    """Normalise and weigh heads, and add up what the norm's kernel computes."""
     y = scaled(o) * w
     return y * torch.tanh(g), y.sum((0, 1))
 

@@ -436,7 +436,7 @@ def test_what_no_guard_would_help_is_not_blamed_on_guards():
 
 
 def test_lengths_that_do_not_divide_are_compiled_anew(compiler):
-    """Check that an odd length is compiled anew: Inductor's guard that two halves are equal holds for Bridge, too."""
+    """Check that another length is compiled anew: Inductor's guard on equal halves holds for Bridge's kernel, too."""
     case = Case(gate, (1,), ((5, 96), (5, 50)))
     compiled = compiler(case.function, backend="bridge")
     for x in case.inputs():

@@ -109,7 +109,7 @@ WITH_FORWARD = "force_non_lazy_backward_lowering"
 
 
 class TestLowering:
-    """Test graphs that Inductor cannot lower at first, but at the second attempt: torch has learned of their sizes."""
+    """Test graphs that Inductor fails to lower once: at a second attempt, torch has learned of their sizes."""
 
     @pytest.fixture(autouse=True)
     def fails_once(self, monkeypatch):

@@ -26,7 +26,7 @@ def scaled(x, g, s):
 
 
 def padded(x, g, s):
-    """Return the same of a value between them, whose images do not follow each other in memory."""
+    """Compute products and sums of a stored value, whose images do not follow each other in memory."""
     h = torch.tanh(g) * torch.exp(-x.float())
     return h.to(x.dtype) * s, (h * x).sum((0, 2, 3)), h.sum((0, 2, 3))
 

@@ -124,7 +124,10 @@ def gradients_of_shifted_rows(x, residual, weight, w):
 
 
 def gradients_of_symbolic_rows(x, residual, weight, w):
-    """Compute the same for symbolic sizes, where the rows behind a shift are no number; two or more are assumed."""
+    """Compute gradients of shifted rows of symbolic sizes, where the rows behind a shift are no number.
+
+    Two or more rows are assumed.
+    """
     zeros, rows = x.new_zeros(x.shape[0], x.shape[1] + 2, D), x.shape[1]
     shifted = [zeros.slice_scatter(x * weight * n, 1, n, rows + n) for n in range(3)]
     return F.pad(sum(shifted[1:], shifted[0]), (0, 0, -2, 0)) + residual

@@ -61,8 +61,7 @@ def in_order(x, y):
 
 @pytest.mark.parametrize(("width", "function"), [(8, of_heads), (128, in_order)])
 def test_what_is_narrow_or_in_order_is_not_turned(width, function):
-    """Check that narrow rows, and rows in order, are not turned: of rows of 32 bytes, memory would read twice as much.
-    """
+    """Check that rows that are narrow or in order are not turned: for 32 bytes of a row, memory would read 64."""
 
     def check(kernels, schedule):
         assert [pair for kernel in kernels for pair in orders_of_writers(kernel, schedule)] == []

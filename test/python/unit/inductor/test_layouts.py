@@ -61,7 +61,10 @@ def _added_in_order(x, rows):
 
 @pytest.mark.parametrize("function", [_prod_by_call, _added_in_order])
 def test_what_a_call_of_torch_has_overwritten_is_as_large_as_it_was(function):
-    """Check the same for calls of torch, which stand for their new contents themselves: sums of these were an error."""
+    """Check that what a call of torch has overwritten is as large as it was.
+
+    Such a call stands for its new contents itself, without a layout: sums of them were an error.
+    """
 
     def look(kernels):
         read = {name for kernel in kernels for name in schedule.buffers_read(kernel)}

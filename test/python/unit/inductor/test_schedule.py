@@ -91,7 +91,7 @@ def in_windows(x, width):
 
 
 def in_windows_of_columns(x, width):
-    """Store the same with columns of the windows' lines innermost."""
+    """Store rows of windows, and their planes with columns of the windows' lines innermost."""
     y = x.reshape(64, 8, width, 512)
     y = y - y.amax(-1, keepdim=True)
     return y, y.permute(0, 3, 2, 1).contiguous()

@@ -31,7 +31,7 @@ def along_rows(length, rows=64):
 
 
 def along_columns(length, rows=64):
-    """Return the same along the columns, with the numbers transposed."""
+    """Return nodes of columns of such rows: the largest of each block, and the numbers by it, transposed."""
     element, block = 96 * length * P0 + P1 + 96 * P2, 96 * P0 + P1
     return [
         node([rows / sympy.Integer(length), 96], [length], "c", x=element, c=block),
