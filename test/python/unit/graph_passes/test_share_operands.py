@@ -26,7 +26,7 @@ def heads(x):
 
 
 def attention(x, *weights):
-    """Compute attention whose library calls are not next to the result, as Inductor pads nothing there."""
+    """Compute attention, so that the products are not next to the result, where Inductor pads nothing."""
     tokens = windows(x)
     query, *key_and_value = [heads(F.linear(tokens, weight, x[0, 0, 0])) for weight in weights]
     return F.scaled_dot_product_attention(query, key_and_value[0], key_and_value[-1])
