@@ -30,6 +30,7 @@ from bridge.reasons import Reason, Unsupported
 from .environment import Environment, OpsValue
 from .guards import computes_anywhere, is_always_inside, is_narrow, is_under
 from .index import apply_map, constraints
+from .reduction_loops import value_before_rounding
 from .reductions import lift_reduction
 from .signs import unsigned_beside
 from .states import lift_combination
@@ -76,13 +77,13 @@ class Evaluator:
         A rounding that is meant is done before, and the value extended again: what else reads the buffer in the same
         Triton kernel gets what the store was given.
         """
-        operation = _owner(store.operands[0])
-        rounded = dtypes.signed_dtype(str(store.operands[0].type))
-        if operation.name != "arith.truncf" or rounded not in dtypes.LOW_PRECISION:
-            return self.value(store.operands[0])
-        if ops_table.ROUNDING_MODE not in operation.attributes:
-            return self.value(operation.operands[0])
-        value = self.value(store.operands[0])
+        given = value_before_rounding(store)
+        if given != store.operands[0]:
+            return self.value(given)
+        value, rounded = self.value(given), dtypes.signed_dtype(str(given.type))
+        is_meant = ops_table.ROUNDING_MODE in _owner(given).attributes
+        if not is_meant or rounded not in dtypes.LOW_PRECISION:
+            return value
         return self.env.ops.to_dtype(value, torch.float32, src_dtype=rounded) if self.env.simt_target else value
 
     def index(self, value: ir.Value) -> sympy.Expr:

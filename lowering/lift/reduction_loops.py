@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
+from bridge.affine import dtypes, ops_table
 from bridge.affine.mlir_runtime import defining_operation, ir
 
 from .lanes import loops_around
@@ -85,11 +86,23 @@ def outermost_reductions(values: Iterable[ir.Value]) -> set[ir.Operation]:
 
 def waits_for_reduction(store: ir.Operation) -> bool:
     """Return True if a reduction's result is computed with to have what is stored, or the elements that are reduced."""
-    value = store.operands[0]
+    value = value_before_rounding(store)
     loop = defining_operation(value)
     if loop is None or loop.name != "affine.for":
         return bool(outermost_reductions([value]))
     return any(loop not in loops_around(found) for found in outermost_reductions(terminator(loop).operands))
+
+
+def value_before_rounding(store: ir.Operation) -> ir.Value:
+    """Return what a store is given in Inductor's bodies, which leave it to the store to round to 16 bits.
+
+    A rounding that is meant is done before the store.
+    """
+    value = store.operands[0]
+    operation = defining_operation(value)
+    if operation is None or operation.name != "arith.truncf" or ops_table.ROUNDING_MODE in operation.attributes:
+        return value
+    return operation.operands[0] if dtypes.signed_dtype(str(value.type)) in dtypes.LOW_PRECISION else value
 
 
 def terminator(loop: ir.Operation) -> ir.Operation:

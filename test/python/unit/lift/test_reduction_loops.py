@@ -16,6 +16,7 @@ from bridge.lowering.lift.reduction_loops import (
     reduced_beside_lanes,
     reduces,
     reduction_loops,
+    value_before_rounding,
     waits_for_reduction,
 )
 
@@ -71,6 +72,26 @@ def test_a_store_waits_for_what_is_computed_with_before_it():
     with stores("%s", "%u", "%v", "lanes %s") as (found, sums):
         assert [waits_for_reduction(store) for store in found] == [False, True, False, False]
         assert outermost_reductions([found[1].operands[0]]) == set(sums)
+
+
+def test_a_sum_rounded_by_its_store_waits_for_nothing():
+    """Find that a rounding that is meant is computed with: gradients of half-precision scales were refused."""
+    text = """func.func @f(%x: memref<16xf32>, %y: memref<2xbf16>, %v: f32) { affine.for %i = 0 to 1 {
+      %s = affine.for %j = 0 to 16 iter_args(%a = %v) -> (f32) {
+        %l = affine.load %x[%j] : memref<16xf32>
+        %n = arith.addf %a, %l : f32
+        affine.yield %n : f32 }
+      %r = arith.truncf %s : f32 to bf16
+      affine.store %r, %y[0] : memref<2xbf16>
+      %m = arith.truncf %s to_nearest_even : f32 to bf16
+      affine.store %m, %y[1] : memref<2xbf16>
+    } {bridge.band, bridge.parallel} return }"""
+    with context(), ir.Location.unknown():
+        module = ir.Module.parse(text)
+        own, meant = operations(module, "affine.store")
+        assert not waits_for_reduction(own) and waits_for_reduction(meant)
+        assert value_before_rounding(own) == own.operands[0].owner.operands[0]
+        assert value_before_rounding(meant) == meant.operands[0]
 
 
 def test_a_reduction_waits_for_the_one_whose_result_is_in_its_elements():
