@@ -167,15 +167,20 @@ def _inside_groups(known: list[int], tile: Tile) -> list[int]:
     """Return blocks of which each group has several, all its own: those of `known`, or else others about as large.
 
     Of others, the last block of a group may have fewer rows. And the one that is a group, where that is no larger than
-    the largest. Inductor's runtime has blocks of fewer than 64 rows in steps of 4, and larger ones in steps that grow;
-    of wide rows it has any number.  A step is a dimension of a tile of Triton's, whose size is a power of two.
+    the largest.
     """
-    group, step = tile.group, rows_of_step(tile.width, tile.group)
+    group = tile.group
     parts = [block for block in known if group % block == 0 and block < group]
-    others = [block for block in range(SMALLEST_BLOCK, min(64, group), SMALLEST_BLOCK) if group % block == 0]
-    fits = 1 < group <= known[-1] and group % step == 0 and power_of_2(step) == step
+    largest = min(known[-1], group - 1)
+    others = [b for b in range(SMALLEST_BLOCK, largest + 1, SMALLEST_BLOCK) if group % b == 0 and _in_steps(b, tile)]
     found = parts or [*sorted(others, key=lambda block: abs(block - known[0])), *_uneven(known, tile)]
-    return [*found, group] if fits else found
+    return [*found, group] if 1 < group <= known[-1] and _in_steps(group, tile) else found
+
+
+def _in_steps(block: int, tile: Tile) -> bool:
+    """Return True if a program goes through a block in whole steps, whose rows are a power of two, as Triton asks."""
+    step = rows_of_step(tile.width, block)
+    return block % step == 0 and power_of_2(step) == step
 
 
 def _uneven(known: list[int], tile: Tile) -> list[int]:

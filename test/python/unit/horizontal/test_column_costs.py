@@ -67,6 +67,7 @@ def test_each_sum_begins_where_memory_is_aligned_for_any_number_of_rows(monkeypa
         (37, 1152, [32, 37]),
         (160, 512, [32]),
         (192, 1152, [32, 64]),
+        (200, 200, [40, 20, 8, 4, 100, 32, 64, 128]),
     ],
 )
 def test_a_block_may_be_a_group(group, columns, blocks):
