@@ -72,5 +72,11 @@ class WithBackward:
     def _gradients(self, heads: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         """Return the gradients of results; the first call draws them."""
         if not self._given:
-            self._given = [torch.randn_like(head, requires_grad=False).detach() for head in heads]
+            self._given = [_drawn_like(head) for head in heads]
         return [one.to(head.dtype) for one, head in zip(self._given, heads, strict=True)]
+
+
+def _drawn_like(head: torch.Tensor) -> torch.Tensor:
+    """Return random numbers of a result's dtype; PyTorch draws none of 8 bits, so these are rounded."""
+    drawn = head.dtype if head.dtype.itemsize > 1 else torch.float32
+    return torch.randn_like(head, dtype=drawn, requires_grad=False).detach().to(head.dtype)

@@ -60,3 +60,13 @@ def test_modules_are_found_behind_a_function_that_wraps_another():
 
     wrapping.__wrapped__ = scaled
     assert modules_of(wrapping) == [BLOCK] and modules_of(BLOCK) == [BLOCK]
+
+
+def test_results_of_eight_bits_have_gradients():
+    """Check what `bridge time` calls for a quantiser: "normal_kernel_cpu" not implemented for 'Float8_e4m3fn'."""
+
+    def quantised(x):
+        return (x * 2).to(torch.float8_e4m3fn)
+
+    result, gradient = WithBackward()(quantised, quantised)(torch.ones(4))
+    assert result.dtype is torch.float8_e4m3fn and gradient.dtype is torch.float32 and gradient.any()
