@@ -9,6 +9,8 @@ from math import prod
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
+import sympy
+
 from ... import inductor
 from ...inductor.cache_lines import bytes_across, bytes_out_of_order, holds_columns
 from ...inductor.cpp import comes_apart, declares_twice, writes_beyond_its_end
@@ -31,6 +33,9 @@ from .times import computed_again, computes_long, times_apart
 
 if TYPE_CHECKING:
     from .band import LiftedBand
+
+#: Launches whose time kernels that go over rows in loops may take, at most, to be one that saves one launch.
+MOST_OF_LOOPS = 10
 
 
 def rewrite(
@@ -168,6 +173,7 @@ def _check_profit(kernel: Kernel, kernels: list[Kernel], band: LiftedBand, befor
     _check_time(kernel, kernels, before)
     if inductor.generates_triton(inductor.device_of(kernel)):
         _check_tile(kernel, kernels, before)
+        _check_loops(kernel, kernels, band)
         rows = _rows_of_block(kernel, kernels, band, before)
         _check_rows(kernel, kernels, band, before, rows)
         _check_programs(kernel, kernels, band, before, rows)
@@ -222,6 +228,31 @@ def _beside_rows(kernel: Kernel, kernels: list[Kernel], band: LiftedBand, before
 def _unrolled_reductions(band: LiftedBand, nodes: dict[str, LoopNode]) -> bool:
     """Return True if a node of a band reduced in loops, and each lane now does so by itself."""
     return any(not n.reduce_sizes and prod(inductor.node_sizes(nodes[n.name])[1]) != 1 for n in band.nodes)
+
+
+def _check_loops(kernel: Kernel, kernels: list[Kernel], band: LiftedBand) -> None:
+    """Raise Unsupported where kernels with loops over rows share nothing, and tiles matter more than a launch.
+
+    Inductor chooses tiles by sizes that are numbers: of symbols the same few are for all kernels, and sums of 256 rows
+    of 9216 columns took 48 us in one kernel on an H200, and 22 in two. With numbers they took 0.4 to 0.8 of the time
+    where few bytes are moved, and up to 1.06 where many are (docs/results.md, "Loops that share nothing").
+    """
+    if len(kernels) == 1 or band.in_registers or not inductor.reduces(kernel):
+        return
+    names = kernel.get_operation_names()
+    moved = traffic([inductor.bytes_touched(one) for one in kernels])
+    known = _has_numbers(kernel)
+    if (known and moved <= MOST_OF_LOOPS * LAUNCH_BYTES) or _saved_traffic(names, kernels) > 0:
+        return
+    sizes = "" if known else ", in loops of symbols"
+    detail = f"one kernel {_saving(LAUNCH_BYTES)}, of {moved / 2**20:.1f} MB{sizes}"
+    raise Unsupported(Reason.not_profitable, f"{sorted(names)}: {detail}")
+
+
+def _has_numbers(kernel: Kernel) -> bool:
+    """Return True if no size of a kernel's loops is a symbol."""
+    sizes = [size for node in inductor.loop_nodes(kernel) for some in inductor.node_sizes(node) for size in some]
+    return all(sympy.sympify(size).is_Integer for size in sizes)
 
 
 def _check_programs(kernel: Kernel, kernels: list[Kernel], band: LiftedBand, before: _Before, rows: int) -> None:
