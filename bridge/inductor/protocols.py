@@ -172,7 +172,7 @@ class TritonCodeGenerator(CodeGenerator, Protocol):
     """Describe Inductor's TritonScheduling, of Bridge's class (lowering/triton/codegen.py)."""
 
     bridge_persistent_nodes: dict[str, Any]
-    bridge_inner_nodes: set[str]
+    bridge_inner_nodes: dict[str, Any]
     bridge_wide_nodes: set[str]
     bridge_sum_nodes: dict[str, int]
     bridge_collected: list[KernelFeatures] | None

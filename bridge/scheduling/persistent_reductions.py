@@ -15,7 +15,7 @@ from ..inductor.protocols import Kernel, LoopNode, Schedule
 from ..inductor.tiles import reduction_types
 from ..lowering.triton import codegen
 from ..lowering.triton.combo_kernels import SHORT_ROW
-from ..lowering.triton.profitability import fits_in_registers, power_of_2
+from ..lowering.triton.profitability import KeptRow, fits_in_registers, power_of_2
 from ..support.error_boundary import attempt
 
 #: Elements of the longest row that is kept: the longest whose gain was measured (docs/results.md).
@@ -48,24 +48,22 @@ def _make_persistent(kernel: Kernel) -> list[str]:
     if not inductor.is_loop_kernel(kernel) or inductor.has_left_sums(kernel):
         return []
     device = inductor.device_of(kernel)
-    registers = persistent_registers(kernel) if inductor.generates_triton(device) else 0
-    if not fits_in_registers(registers):
+    row = kept_row(kernel) if inductor.generates_triton(device) else None
+    if row is None or not fits_in_registers(row.registers):
         return []
-    if not codegen.make_inner_persistent(kernel.scheduler, device, kernel):
+    if not codegen.make_inner_persistent(kernel.scheduler, device, kernel, row):
         return []
     name = inspection.kernel_name(inductor.loop_nodes(kernel))
-    return [f"{name}: persistent: a row that was read again stays in {registers} registers"]
+    return [f"{name}: persistent: a row that was read again stays in {row.registers} registers"]
 
 
-def persistent_registers(kernel: Kernel) -> int:
-    """Return the 32-bit registers of the rows that a kernel loads, if it goes over one of them more than once.
+def kept_row(kernel: Kernel) -> KeptRow | None:
+    """Return what the rows take that a kernel loads, if it goes over one of them more than once; None if not.
 
     So it does over a row that it has made for itself: a loop stores that, and loads it in its next pass. A row that two
     reductions of one pass need is loaded once, and a loop needs no registers for it.
 
-    0 if not.
-
-    Also 0 for rows that Inductor keeps by itself, that are too long, or whose length is not known; and where a loop
+    Also None for rows that Inductor keeps by itself, that are too long, or whose length is not known; and where a loop
     body has several subscripts for one row, as RoPE has: it would be loaded several times all the same, and its
     registers be missed (a norm of 4096 and RoPE, of queries and keys at once: 71 us as a loop, 109 us kept, on an
     H100).
@@ -75,20 +73,21 @@ def persistent_registers(kernel: Kernel) -> int:
     lengths = {prod(reduced) for _, reduced in reductions}
     length = lengths.pop() if len(lengths) == 1 else 0
     if not getattr(length, "is_Integer", False) or not SHORT_ROW < length <= _longest(nodes):
-        return 0
+        return None
     rows = inductor.size_hint(prod(reductions[0][0]))
     touched, own = inductor.bytes_touched(kernel), inductor.bytes_read_back(kernel)
     whole, made = (_at_least(rows * int(length), amounts) for amounts in (touched, own))
     if not made and not whole & inductor.buffers_loaded_again(kernel):
-        return 0
+        return None
     if any(len(inductor.subscripts_read(node, name)) > 1 for node in nodes for name in whole | made):
-        return 0
+        return None
     if inductor.bytes_beside_rows(kernel, 1) or inductor.bytes_beside_stores(kernel, 1):
-        return 0  # Inductor's blocks have as many rows as make up for it
+        return None  # Inductor's blocks have as many rows as make up for it
     again = whole & inductor.buffers_loaded_again(kernel) | made
     if LEAST_AGAIN * inductor.bytes_of_element(kernel) > _bytes_of(again):
-        return 0
-    return power_of_2(length) * _bytes_of(whole & inductor.buffers_read(kernel) | made) // 4
+        return None
+    kept = whole & inductor.buffers_read(kernel) | made
+    return KeptRow(power_of_2(length) * _bytes_of(kept) // 4, len(kept))
 
 
 def _longest(nodes: Sequence[LoopNode]) -> int:

@@ -31,7 +31,7 @@ from .combo_kernels import (
     tiling_and_scores,
 )
 from .kernels import lane_kernel, persistent_kernel
-from .profitability import ELEMENTS_OF_THREAD, Row, block_of_kept_rows, power_of_2
+from .profitability import ELEMENTS_OF_THREAD, KeptRow, Row, block_of_kept_rows, block_of_long_row, power_of_2
 
 if TYPE_CHECKING:  # Importing this loads no Inductor: `derive_code_generator` finds the class.
     from torch._inductor.codegen.triton import FixedTritonConfig, TritonKernel
@@ -113,12 +113,15 @@ def _keeps_rows(backend: Any, features: KernelFeatures) -> bool:
     return is_chosen_persistent(features, scores)
 
 
-def make_inner_persistent(scheduler: Scheduler, device: torch.device, kernel: Kernel) -> bool:
-    """Make a kernel of Inductor's a persistent reduction; return False where it is none over contiguous elements."""
+def make_inner_persistent(scheduler: Scheduler, device: torch.device, kernel: Kernel, row: KeptRow) -> bool:
+    """Make a kernel of Inductor's a persistent reduction; return False where it is none over contiguous elements.
+
+    row: what one takes.
+    """
     backend = _bridge_backend(scheduler, device)
     inner = backend.bridge_takes_for_inner(kernel)
     if inner:
-        backend.bridge_inner_nodes.update(inductor.operation_names(kernel))
+        backend.bridge_inner_nodes.update(dict.fromkeys(inductor.operation_names(kernel), row))
     return inner
 
 
@@ -165,9 +168,9 @@ class BandMixin(ColumnScheduling):
         return set()
 
     @functools.cached_property
-    def bridge_inner_nodes(self) -> set[str]:
+    def bridge_inner_nodes(self) -> dict[str, KeptRow]:
         """Return the nodes of reductions of Inductor's, which are persistent where a row is contiguous."""
-        return set()
+        return {}
 
     @functools.cached_property
     def kernel_type(self) -> Any:
@@ -184,7 +187,8 @@ class BandMixin(ColumnScheduling):
         added = [self.bridge_sum_nodes[name] for name in names & self.bridge_sum_nodes.keys()]
         parts: Extent = max(added, key=size_hint, default=0)
         looped = not isinstance(parts, int)
-        inner = names & self.bridge_inner_nodes and is_inner(kernel_features, kernel_kwargs.get("tiling_scores"))
+        inner = names & self.bridge_inner_nodes.keys()
+        inner = inner if inner and is_inner(kernel_features, kernel_kwargs.get("tiling_scores")) else set()
         fused = names & self.bridge_persistent_nodes.keys()
         if fused or inner or parts:
             kernel_kwargs = {**kernel_kwargs, "override_persistent_reduction": not looped}
@@ -193,7 +197,7 @@ class BandMixin(ColumnScheduling):
         block, at_once = None, None
         if _has_free_blocks(kernel_args[0]) and (parts or fused or inner):
             side_by_side = not is_inner(kernel_features, kernel_kwargs.get("tiling_scores"))
-            block, at_once = self._block(parts, fused, kernel_args[0], side_by_side)
+            block, at_once = self._block(parts, fused, inner, kernel_args[0], side_by_side)
         if block and not kernel_kwargs.get("is_combo_kernel"):
             kernel_kwargs["fixed_config"] = _fixed_block(kernel_args[0], *block, at_once)
         kernels = super().create_kernel_choices(kernel_features, kernel_args, kernel_kwargs)
@@ -204,20 +208,24 @@ class BandMixin(ColumnScheduling):
         return kernels
 
     def _block(
-        self, parts: Extent, fused: set[str], tiling: Mapping[str, sympy.Expr], side_by_side: bool
+        self, parts: Extent, fused: set[str], inner: set[str], tiling: Mapping[str, sympy.Expr], side_by_side: bool
     ) -> tuple[tuple[int, int] | None, int | None]:
         """Return ((rows, warps) of a block, elements of a row at a time, None for all) of a kernel.
 
-        parts: that it adds up; 0 for others, and then `fused` are nodes whose rows it keeps, if Bridge has fused it;
-        side_by_side: rows, not their elements, are contiguous.
+        parts: that it adds up; 0 for others, and then `fused` are nodes whose rows it keeps, if Bridge has fused it,
+        `inner` those of one of Inductor's; side_by_side: rows, not their elements, are contiguous.
         """
         if not isinstance(parts, int):
             return looped_sum_block(size_hint(parts))
         if parts:
             return sum_block(parts), None
-        row = max((self.bridge_persistent_nodes[name] for name in fused), default=None)
         lengths = [int(size) for prefix, size in tiling.items() if prefix.startswith("r")]
-        return block_of_kept_rows(row, lengths, size_hint(tiling["x"]), side_by_side), None
+        there = size_hint(tiling["x"])
+        if fused:
+            row = max(self.bridge_persistent_nodes[name] for name in fused)
+            return block_of_kept_rows(row, lengths, there, side_by_side), None
+        kept = max(self.bridge_inner_nodes[name] for name in inner)
+        return block_of_long_row(kept, lengths, there), None
 
     def generate_kernel_code_from_nodes(self, nodes: Sequence[LoopNode], *args: object, **kwargs: object) -> str:
         """Generate what Inductor times; it makes a kernel without asking for the choices that are made for it."""

@@ -128,15 +128,36 @@ def _with_loads(rows: int, warps: int, registers: int, lanes: int) -> tuple[int,
 #: 9000 or 10000 took 101 -> 82 us for an RMS norm, 117 -> 111 for a layer norm, 106 -> 87 and 84 -> 66 for softmaxes.
 LANES_OF_MOST_WARPS, WARPS_OF_FEW_ELEMENTS = 16384, 8
 
+#: For shorter ones it has 8. Of a kernel that loads one buffer's rows, each of four has more loads on its way: on an
+#: H200 softmaxes of 2500 to 7000 elements took 0.74 to 0.95 of the time, their logarithms 0.66 to 0.89, layer norms
+#: 0.70 to 1.01. More registers than these a thread leave no room for a second block, or spill: the gradient of a
+#: Jensen-Shannon divergence of 8192 took 190 us, and 120 in 16 warps (docs/results.md, "Warps of long rows").
+WARPS_OF_LONG_ROWS, MOST_ROW_REGISTERS = 8, 48
 
-def block_of_long_row(lanes: int, elements: int, there: int) -> tuple[int, int] | None:
+
+class KeptRow(NamedTuple):
+    """Tell what a row takes in a kernel of Inductor's that keeps it.
+
+    registers: of 32 bits; buffers: whose rows it loads, or makes for itself.
+    """
+
+    registers: int
+    buffers: int
+
+
+def block_of_long_row(row: KeptRow, lengths: Sequence[int], there: int) -> tuple[int, int] | None:
     """Return (rows a block, warps a block) for a long row that a kernel of Inductor's keeps; None for its own choice.
 
-    lanes, elements, there: as of `rows_and_warps`.
+    row: what one takes; lengths: of the loops over it; there: rows that there are, about.
     """
-    if lanes < LANES_OF_MOST_WARPS or elements >= MOSTLY_FILLED * lanes or there < ENOUGH_BLOCKS:
+    lanes, elements = prod(map(power_of_2, lengths)), prod(lengths)
+    if there < ENOUGH_BLOCKS:
         return None
-    return 1, WARPS_OF_FEW_ELEMENTS
+    if lanes >= LANES_OF_MOST_WARPS:
+        return (1, WARPS_OF_FEW_ELEMENTS) if elements < MOSTLY_FILLED * lanes else None
+    if row.registers > MOST_ROW_REGISTERS * 32 * WARPS_OF_LONG_ROWS:
+        return 1, MOST_WARPS
+    return (1, BLOCK_WARPS) if row.buffers == 1 else None
 
 
 #: Rows of a block, at least, where it is rows and not their elements that are side by side in memory: as many as a
@@ -152,6 +173,8 @@ FEWEST_WARPS = 2
 REGISTERS_OF_A_LONG_ROW = 64
 
 #: Lanes of a short row: where there are many, a block has twice as many, and a thread more tiles of them in registers.
+#: So it has of longer ones that take no more registers than that, as where one buffer is loaded: rows of 128 elements
+#: scaled to two bits took 58.6 -> 40.8 us on an H200, norms of 96 and 128 of them 8.7 -> 8.2 and 9.4 -> 8.4.
 SHORT_ROW_LANES, REGISTERS_OF_A_SHORT_ROW = 64, 128
 
 
@@ -162,25 +185,22 @@ def block_of_rows_side_by_side(block: tuple[int, int], lanes: int, registers: in
     about.  With few rows a block most of each sector that is loaded is another block's.
     """
     taken, many = max(lanes, registers), 2 * ROWS_SIDE_BY_SIDE
-    short = lanes <= SHORT_ROW_LANES and there >= many * ENOUGH_BLOCKS
+    short = (lanes <= SHORT_ROW_LANES or taken <= REGISTERS_OF_A_SHORT_ROW) and there >= many * ENOUGH_BLOCKS
     fitting = max(1, MOST_WARPS * 32 * ELEMENTS_OF_A_THREAD // taken)
     rows = max(block[0], min(many if short else ROWS_SIDE_BY_SIDE, 1 << (fitting.bit_length() - 1)))
     most = REGISTERS_OF_A_SHORT_ROW if short else REGISTERS_OF_A_LONG_ROW
-    least = max(FEWEST_WARPS, rows * lanes // (32 * ELEMENTS_OF_A_THREAD)) if short else max(block[1], BLOCK_WARPS)
+    fewest = min(max(FEWEST_WARPS, rows * lanes // (32 * ELEMENTS_OF_A_THREAD)), BLOCK_WARPS)
+    least = fewest if short else max(block[1], BLOCK_WARPS)
     return rows, min(max(least, power_of_2(-(-rows * taken // (32 * most)))), MOST_WARPS)
 
 
-def block_of_kept_rows(
-    row: Row | None, lengths: Sequence[int], there: int, side_by_side: bool
-) -> tuple[int, int] | None:
-    """Return (rows a block, warps a block) for a kernel that keeps rows; None where Inductor chooses.
+def block_of_kept_rows(row: Row, lengths: Sequence[int], there: int, side_by_side: bool) -> tuple[int, int] | None:
+    """Return (rows a block, warps a block) for a kernel that Bridge fused and that keeps rows; None for Inductor's.
 
-    row: what one takes; None for a kernel that Bridge has not fused; lengths: of the loops over it; there: rows that
-    there are, about; side_by_side: rows, not their elements, are contiguous.
+    row: what one takes; lengths: of the loops over it; there: rows that there are, about; side_by_side: rows, not their
+    elements, are contiguous.
     """
     lanes, elements = prod(map(power_of_2, lengths)), prod(lengths)
-    if row is None:
-        return None if side_by_side else block_of_long_row(lanes, elements, there)
     block = rows_and_warps(row, lanes, there, elements)
     return block_of_rows_side_by_side(block, lanes, row.registers, there) if block and side_by_side else block
 

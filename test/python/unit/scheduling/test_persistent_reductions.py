@@ -65,7 +65,12 @@ def generate_of(fn, inputs, dynamic=False, **options):
 
 def is_persistent(result):
     (kernel,) = result.kernels
-    return kernel.heuristic == "persistent_reduction"
+    return keeps_row(kernel)
+
+
+def keeps_row(kernel):
+    """Return True for a kernel without a loop over its row, whose block Inductor or Bridge has chosen."""
+    return kernel.name.startswith("triton_per_")
 
 
 def sources(result):
@@ -93,12 +98,12 @@ def test_long_rows_that_a_loop_reads_as_fast_as_memory_does(fn, columns, kept):
     assert is_persistent(generate(fn, 2048, columns)) is kept
 
 
-@pytest.mark.parametrize(("rows", "columns", "warps"), [(2048, 10000, "8"), (2048, 14000, None), (500, 10000, None)])
-def test_a_long_row_with_few_elements_has_fewer_warps(rows, columns, warps):
-    """Check that a long row with few elements has fewer warps.
-
-    A log-softmax of rows of 10000 elements took 84 us in 16 warps on an H200, and 66 in 8.
-    """
+@pytest.mark.parametrize(
+    ("rows", "columns", "warps"),
+    [(2048, 10000, "8"), (2048, 14000, None), (500, 10000, None), (2048, 5000, "4"), (500, 5000, None)],
+)
+def test_a_long_row_has_fewer_warps(rows, columns, warps):
+    """Check that warps are those that were faster: rows of 10000 took 84 us in 16 on an H200, and 66 in 8."""
     (kernel,) = generate(softmax, rows, columns).kernels
     assert kernel.heuristic == ("fixed_config" if warps else "persistent_reduction")
     assert re.findall(r"config=\{'XBLOCK': 1, 'num_warps': (\d+)", kernel.source) == ([warps] if warps else [])
@@ -229,7 +234,7 @@ def in_place_then_norm(total, y):
 def test_a_kernel_that_updates_in_place_keeps_its_rows_and_ends_nothing():
     result = generate_of(in_place_then_norm, [torch.randn(4, 2048) for _ in range(2)])
     assert not bridge.report().refusals
-    assert {kernel.heuristic for kernel in result.kernels} == {"persistent_reduction"}
+    assert all(map(keeps_row, result.kernels))
 
 
 def test_in_place_numerics():
@@ -254,15 +259,15 @@ def test_a_search_in_a_buffer_has_no_subscript():
 @pytest.mark.expects_internal_error
 def test_a_kernel_that_fails_is_one_kernel(monkeypatch):
     """Check that an error at one kernel leaves the other its rows."""
-    registers, seen = persistent_reductions.persistent_registers, []
+    row, seen = persistent_reductions.kept_row, []
 
     def fail_first(kernel):
         seen.append(kernel)
         if len(seen) == 1:
             raise NotImplementedError("no such subscript")
-        return registers(kernel)
+        return row(kernel)
 
-    monkeypatch.setattr(persistent_reductions, "persistent_registers", fail_first)
+    monkeypatch.setattr(persistent_reductions, "kept_row", fail_first)
 
     def two(x, y):
         return norm(x), norm(y)
@@ -271,4 +276,4 @@ def test_a_kernel_that_fails_is_one_kernel(monkeypatch):
         result = generate_of(two, [torch.randn(64, 2048), torch.randn(32, 4096)], strict=False)
     assert len(bridge.report().choices) == 1 and len(seen) == 2
     assert bridge.report().counters["refused.internal_error"] == 1
-    assert [kernel.heuristic for kernel in result.kernels].count("persistent_reduction") == 1
+    assert [keeps_row(kernel) for kernel in result.kernels].count(True) == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bridge.lowering.triton.profitability import (
+    KeptRow,
     Row,
     block_of_long_row,
     block_of_rows_side_by_side,
@@ -135,16 +136,30 @@ def test_long_rows_of_sums_in_lanes_have_several_warps(registers, lanes, chosen)
 
 
 @pytest.mark.parametrize(
-    ("lanes", "elements", "there", "chosen"),
+    ("elements", "there", "chosen"),
     [
-        (16384, 10000, MANY, (1, 8)),
-        (16384, 10923, MANY, None),  # more than two thirds
-        (8192, 5000, MANY, None),
-        (16384, 10000, 511, None),
+        (10000, MANY, (1, 8)),
+        (10923, MANY, None),  # more than two thirds of 16384 lanes
+        (10000, 511, None),
     ],
 )
-def test_long_rows_with_few_elements_have_fewer_warps(lanes, elements, there, chosen):
-    assert block_of_long_row(lanes, elements, there) == chosen
+def test_long_rows_with_few_elements_have_fewer_warps(elements, there, chosen):
+    assert block_of_long_row(KeptRow(8192, 1), [elements], there) == chosen
+
+
+@pytest.mark.parametrize(
+    ("row", "there", "chosen"),
+    [
+        (KeptRow(4096, 1), MANY, (1, 4)),
+        (KeptRow(4096, 1), 511, None),
+        (KeptRow(8192, 2), MANY, None),
+        (KeptRow(12288, 3), MANY, None),  # 48 of each thread in 8 warps
+        (KeptRow(12289, 3), MANY, (1, 16)),
+    ],
+)
+def test_rows_of_one_buffer_have_fewer_warps_and_those_of_many_registers_more(row, there, chosen):
+    """Check the warps of rows of 8192 lanes: of a gradient with 255 registers a thread and eight warps, 18 spilled."""
+    assert block_of_long_row(row, [6000], there) == chosen
 
 
 def test_one_kernel_touches_each_buffer_once():
@@ -166,6 +181,8 @@ def test_no_kernels_move_nothing():
         ((1, 8), 1024, 512, (16, 8)),  # 32 rows would be 64 elements a thread of 16 warps
         ((1, 8), 1024, 1536, (8, 8)),  # rows and warps are powers of two
         ((1, 16), 65536, 65536, (1, 16)),
+        ((1, 4), 128, 128, (64, 4)),
+        ((1, 4), 128, 129, (32, 4)),
         ((2, 1), 64, 64, (64, 4)),
         ((16, 4), 64, 192, (64, 4)),
         ((16, 4), 32, 96, (64, 2)),
