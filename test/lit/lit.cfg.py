@@ -15,7 +15,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 
 
 def package_file(package, *parts):
-    """The first file of that name in an installed package, without importing it."""
+    """Return the first file of that name in an installed package, without importing it."""
     spec = importlib.util.find_spec(package)
     for directory in (spec.submodule_search_locations or []) if spec else []:
         path = os.path.join(directory, *parts)

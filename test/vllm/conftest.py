@@ -24,7 +24,7 @@ os.environ |= {
 
 @pytest.fixture(scope="session", autouse=True)
 def plugin_is_found():
-    """What is found here is what vLLM calls: without it nothing acts, in no process, and nothing says so.
+    """Find the plug-in that vLLM calls: without it nothing acts, in no process, and nothing says so.
 
     Metadata of an older Bridge, earlier on the path, hides that of the installed one.
     """
@@ -34,7 +34,7 @@ def plugin_is_found():
 
 @pytest.fixture(autouse=True)
 def no_internal_error():
-    """A test that ends with an internal error of Bridge's fails."""
+    """Fail a test that ends with an internal error of Bridge's."""
     from bridge import reports
 
     with mock.patch.object(reports, "_bugs", []), mock.patch.object(reports, "_warned", set()):
@@ -51,7 +51,7 @@ def cache(tmp_path, monkeypatch):
 
 @pytest.fixture
 def lines(caplog, monkeypatch):
-    """What Bridge logs of graphs, by a logger of the test's: a process's first engine sets vLLM's own up anew."""
+    """Return what Bridge logs of graphs, by a logger of the test's: a process's first engine sets vLLM's own up anew."""
     from bridge.serving import reporting
 
     monkeypatch.setattr(reporting, "log", logging.getLogger("bridge_tests"))

@@ -30,7 +30,7 @@ STRUCTURE = re.compile(r"affine\.(for|if|store)|\bbridge\.(band|nodes)|^\s*retur
 
 
 def translated(pattern) -> list[str]:
-    """The modules of the pattern's groups, as translated for a GPU at the pattern's small size."""
+    """Return the modules of the pattern's groups, as translated for a GPU at the pattern's small size."""
     from bridge import offline
     from bridge.backend import bridge
 
@@ -51,7 +51,7 @@ def transformed(module: str) -> str:
 
 
 def check(line: str) -> str:
-    """A line with any names for its values and maps."""
+    """Return a line with any names for its values and maps."""
     pattern = re.sub(r"%[\w#:]+", "%{{.*}}", line.strip())
     directive = "CHECK-NEXT" if pattern == "return" else "CHECK"
     return f"// {directive}: " + re.sub(r"#(map|set)\d*", "#{{.*}}", pattern)
