@@ -49,19 +49,24 @@ def _parts(value: sympy.Expr, divisor: sympy.Expr) -> list[sympy.Expr]:
     return [sympy.Add(*part) for part in parts.values()]
 
 
-def drop_divisions(expr: sympy.Expr, ranges: Ranges, known: Callable[[sympy.Basic], bool]) -> sympy.Expr:
+def drop_divisions(
+    expr: sympy.Expr, ranges: Ranges, known: Callable[[sympy.Basic], bool], guards: tuple[sympy.Expr, ...] = ()
+) -> sympy.Expr:
     """Return an index without its divisions of what is smaller than the divisor.
 
     For `p < 128*t`, `p mod 128*t` is `p`, and `p floordiv 128*t` is 0; `p + 128*t*q mod 128*t` is `p`, too.  By a
     divisor that is symbolic no affine expression can divide; loops that were cut where indices divide them leave those
-    by numbers.
+    by numbers.  guards: expressions that are at or above zero where the index is used, as `128*t - 1 - p`.
     """
+
+    def at_least_zero(value: sympy.Expr) -> bool:
+        """Return True if no iteration has a value below 0, by the ranges alone or beside a guard."""
+        spans = (bounds(expand(value - guard), ranges) for guard in (ZERO, *guards))
+        return any(span is not None and _is_at_least_zero(span[0], known) for span in spans)
 
     def below(value: sympy.Expr, divisor: sympy.Expr) -> bool:
         """Return True if a value is proven to be at least 0, and below the divisor."""
-        span = bounds(value, ranges)
-        needed = () if span is None else (span[0], expand(divisor - 1 - span[1]))
-        return bool(needed) and all(bool(n >= 0) if n.is_Integer else known(sympy.Ge(n, 0)) for n in needed)
+        return at_least_zero(value) and at_least_zero(divisor - 1 - value)
 
     def quotient(value: sympy.Expr, divisor: sympy.Expr) -> sympy.Expr:
         """Return a quotient without what is proven to be less than one."""
@@ -80,6 +85,11 @@ def drop_divisions(expr: sympy.Expr, ranges: Ranges, known: Callable[[sympy.Basi
         return rest if by in ([], [1]) else quotient(rest, by[0])
 
     return expr.replace(lambda e: isinstance(e, DIVISIONS), dropped)
+
+
+def _is_at_least_zero(size: sympy.Expr, known: Callable[[sympy.Basic], bool]) -> bool:
+    """Return True if an expression of sizes is proven not to be negative."""
+    return bool(size >= 0) if size.is_Integer else known(sympy.Ge(size, 0))
 
 
 def solve_remainder(equation: sympy.Expr) -> tuple[sympy.Expr, int, int] | None:

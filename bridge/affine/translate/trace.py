@@ -285,7 +285,7 @@ class _Tracing:
     def _index(self, expr: sympy.Expr) -> sympy.Expr:
         """Return an index in the new variables of the sizes."""
         rewritten = without_decided(expand(self.multiples.rewrite(expr)), self.ranges, self._known)
-        return drop_divisions(rewritten, self.ranges, self._known)
+        return drop_divisions(rewritten, self.ranges, self._known, self.guards)
 
     def _known(self, condition: sympy.Basic) -> bool:
         """Return True if a condition in the new variables of the sizes holds for every size."""

@@ -42,6 +42,22 @@ def test_quotients_of_what_is_below_their_divisor_are_zero():
     assert drop_divisions(below_zero, ranges, known) == below_zero
 
 
+def test_guards_of_a_mask_did_not_take_remainders_away():
+    """A sum of `s0*s0` elements in 4 parts: the last part is masked where it has no element any more."""
+    part = FloorDiv(s0 * s0 + 3, 4)
+    ranges = {i: (sympy.Integer(0), sympy.Integer(3)), j: (sympy.Integer(0), part - 1)}
+    row = sympy.expand(i * part + j)
+    guard = sympy.expand(s0 * s0 - 1 - row)
+    remainder, quotient = ModularIndexing(row, 1, s0 * s0), FloorDiv(row, s0 * s0)
+    for kept in (remainder, quotient):
+        assert drop_divisions(kept, ranges, known) == drop_divisions(kept, ranges, known, (guard + 1,)) == kept
+    assert drop_divisions(remainder, ranges, known, (j - 1, guard)) == row
+    assert drop_divisions(quotient + k, ranges, known, (guard,)) == k
+    below_zero = ModularIndexing(row - 1, 1, s0 * s0)
+    assert drop_divisions(below_zero, ranges, known, (guard,)) == below_zero
+    assert drop_divisions(below_zero, ranges, known, (guard, row - 1)) == row - 1
+
+
 def test_multiples_of_a_symbolic_divisor_stayed_in_its_quotient():
     """Check that multiples of a symbolic divisor leave its quotient, as in a row of 4 heads of symbolic length."""
     ranges = {i: (sympy.Integer(0), sympy.Integer(3)), j: (sympy.Integer(0), s0 - 1)}
