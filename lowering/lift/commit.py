@@ -137,6 +137,8 @@ def _set_bodies(band: LiftedBand, nodes: dict[str, LoopNode], undo: contextlib.E
         if once is not None:
             _keep_inputs(node, undo)
         body = inductor.make_loop_body(once or lifted.body, lifted.iter_sizes, lifted.reduce_sizes)
+        if inductor.generates_triton(inductor.device_of(node)):
+            body = inductor.with_loops_to_split(body)
         inductor.set_loop_body(node, body, undo)
     inductor.keep_pieces([nodes[lifted.name] for lifted in band.nodes], undo)
     if not inductor.generates_triton(inductor.device_of(nodes[band.nodes[0].name])):

@@ -405,6 +405,23 @@ def test_tokens_but_the_last_of_a_symbolic_number_had_kernels_of_their_own(batch
     assert code.count(".run(") == 1, bridge.report()
 
 
+def norm_of_blocks(x):
+    """Return the norm of the channels of 2 x 2 pixels."""
+    blocks = F.pixel_unshuffle(x, 2).permute(0, 2, 3, 1)
+    return F.layer_norm(blocks, blocks.shape[-1:])
+
+
+@pytest.mark.parametrize(("images", "side"), [(3, 6), (2, 10)])
+def test_square_images_of_a_symbolic_size_had_kernels_of_their_own(images, side):
+    """Lines and columns are one symbol: Inductor does not divide `(s // 2)**2` by `s // 2`."""
+    x = torch.randn(images, 16, side, side, generator=torch.Generator().manual_seed(0))
+    for axis in (0, 2, 3):
+        torch._dynamo.mark_dynamic(x, axis)
+    result, (code,) = run_emitted(norm_of_blocks, [x], bridge_backend, dynamic=None)
+    close(result, norm_of_blocks(x.double()))
+    assert code.count(".run(") == 1, bridge.report()
+
+
 def test_merged_moments_had_no_vectors_in_cpp(compiler):
     """Check that C++ refuses the variance of a row of two parts, and that Triton fuses it.
 
