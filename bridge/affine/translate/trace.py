@@ -23,6 +23,7 @@ from .gather import Gather, Position, depends_on_data, make_gather, position_sym
 from .loops import Factors, Sizes
 from .multiples import Multiples
 from .piecewise import compute_piecewise, is_piecewise, without_decided
+from .real_sizes import compute_real, is_real
 
 #: A conjunction of affine constraints, each `expr >= 0`.
 Condition: TypeAlias = tuple[sympy.Expr, ...]
@@ -183,6 +184,8 @@ class _Tracing:
     def index_expr(self, expr: sympy.Expr, dtype: torch.dtype) -> Step:
         """Keep an index as a number."""
         self._check_known(expr)
+        if is_real(expr):
+            return self._real(expr, dtype)
         expr = self._index(expr)
         if is_piecewise(expr):
             return self._computed(expr, dtype)
@@ -198,6 +201,21 @@ class _Tracing:
 
         value = compute_piecewise(expr, lambda part: self.index_expr(part, torch.int64), operation)
         return self._append(Step("to_dtype", (value, dtype), {"src_dtype": torch.int64}))
+
+    def _real(self, expr: sympy.Expr, dtype: torch.dtype) -> Step:
+        """Keep a number that is computed of sizes as steps over floats."""
+
+        def integer(part: sympy.Expr) -> Step:
+            """Keep an integer as a float."""
+            value = self.index_expr(part, torch.int64)
+            return self._append(Step("to_dtype", (value, torch.float64), {"src_dtype": torch.int64}))
+
+        def operation(name: str, operands: Sequence[Step]) -> Step:
+            """Keep an operation on floats."""
+            return self._append(Step(name, tuple(operands), {}))
+
+        value = compute_real(expr, integer, lambda number: self.constant(number, torch.float64), operation)
+        return self._append(Step("to_dtype", (value, dtype), {"src_dtype": torch.float64}))
 
     def value_expr(self, expr: sympy.Expr, dtype: torch.dtype) -> Step:
         """Keep an index as a number: Inductor calls so, from torch 2.13 on, one that is computed with."""

@@ -133,6 +133,19 @@ def extremes(x):
     return y, (x - 100).amax(0), ((x - 100) * -y).amin(0), x.sum(0)
 
 
+def gated_by_deviation(x):
+    first, second = (x / (x.std(-1, keepdim=True) + 1e-5)).chunk(2, -1)
+    return torch.nn.functional.silu(first) * second
+
+
+def test_a_gradient_of_a_deviation_had_a_kernel_of_its_own():
+    """It has the number `2 / (s - 1)`, which no map has, for rows of `s` elements."""
+    compile_fx = functools.partial(backend, options={"strict": True, "training": True})
+    code = graphs(gated_by_deviation, [torch.randn(64, 600).requires_grad_()], compile_fx, dynamic=True)
+    assert [count(graph) for graph in code] == ["1", "1"], bridge.report()
+    check_sizes(gated_by_deviation, [(5, None)], (24, 50, 130), place=1)
+
+
 def split_heads(x, q_weight, k_weight):
     q, k, v = x.view(x.shape[0], -1, 16).split((2, 2, 2), dim=1)
     return rms(q, q_weight), rms(k, k_weight), v
