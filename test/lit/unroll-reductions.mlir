@@ -2,7 +2,7 @@
 // RUN:     --pass-pipeline='builtin.module(func.func(bridge-unroll-reductions,canonicalize))' \
 // RUN:   | FileCheck %s
 // RUN: bridge-opt %s --split-input-file \
-// RUN:     --pass-pipeline='builtin.module(func.func(bridge-unroll-reductions{max-loads=2 min-lanes=65}))' \
+// RUN:     --pass-pipeline='builtin.module(func.func(bridge-unroll-reductions{max-loads=2 max-sector-loads=1 min-lanes=65}))' \
 // RUN:   | FileCheck %s --check-prefix=NONE
 // RUN: bridge-opt %s --split-input-file --pass-pipeline='builtin.module(bridge-fuse)' 2>/dev/null \
 // RUN:   | FileCheck %s --check-prefix=FUSED
@@ -418,6 +418,75 @@ func.func @should_not_unroll_much_elementwise_work(%in: memref<8x33x64xf32>, %pa
       affine.yield %y : f32
     }
     affine.store %m, %out[%i] : memref<8xf32>
+  } {bridge.kernels = [1], bridge.nodes = ["row"]}
+  return
+}
+
+// -----
+
+// Of a symbolic number of lanes: memory is along the two parts that each adds
+// up, a sector.
+
+// CHECK-LABEL: func @should_unroll_parts_of_symbolic_lanes
+// CHECK-SAME: attributes {bridge.unrolled_reductions}
+// CHECK: affine.for %[[J:.*]] = 0 to %arg3 {
+// CHECK-NEXT: affine.load %arg0[%[[J]], 0]
+// CHECK-NEXT: arith.addf
+// CHECK-NEXT: affine.load %arg0[%[[J]], 1]
+// CHECK-NEXT: %[[S:.*]] = arith.addf
+// CHECK-NEXT: affine.store %[[S]], %arg1[%[[J]]]
+// CHECK: affine.for %{{.*}} = 0 to %arg3 iter_args
+// FUSED-LABEL: func @should_unroll_parts_of_symbolic_lanes
+// FUSED: } {bridge.band, bridge.kernels = [0, 1]
+func.func @should_unroll_parts_of_symbolic_lanes(%in: memref<?x2xf32>, %sum: memref<?xf32>, %out: memref<1xf32>, %n: index) {
+  %zero = arith.constant 0.0 : f32
+  affine.for %i = 0 to 1 {
+    affine.for %j = 0 to %n {
+      %s = affine.for %e = 0 to 2 iter_args(%a = %zero) -> (f32) {
+        %x = affine.load %in[%j, %e] : memref<?x2xf32>
+        %y = arith.addf %a, %x : f32
+        affine.yield %y : f32
+      }
+      affine.store %s, %sum[%j] : memref<?xf32>
+    }
+  } {bridge.kernels = [0], bridge.nodes = ["sum"]}
+  affine.for %i = 0 to 1 {
+    %m = affine.for %j = 0 to %n iter_args(%a = %zero) -> (f32) {
+      %x = affine.load %sum[%j] : memref<?xf32>
+      %y = arith.addf %a, %x : f32
+      affine.yield %y : f32
+    }
+    affine.store %m, %out[%i] : memref<1xf32>
+  } {bridge.kernels = [1], bridge.nodes = ["row"]}
+  return
+}
+
+// -----
+
+// More than a sector: each lane would read far from its neighbours.
+
+// CHECK-LABEL: func @should_not_unroll_more_than_a_sector
+// CHECK-NOT: bridge.unrolled_reductions
+// CHECK: affine.for %{{.*}} = 0 to 9 iter_args
+func.func @should_not_unroll_more_than_a_sector(%in: memref<?x9xf32>, %sum: memref<?xf32>, %out: memref<1xf32>, %n: index) {
+  %zero = arith.constant 0.0 : f32
+  affine.for %i = 0 to 1 {
+    affine.for %j = 0 to %n {
+      %s = affine.for %e = 0 to 9 iter_args(%a = %zero) -> (f32) {
+        %x = affine.load %in[%j, %e] : memref<?x9xf32>
+        %y = arith.addf %a, %x : f32
+        affine.yield %y : f32
+      }
+      affine.store %s, %sum[%j] : memref<?xf32>
+    }
+  } {bridge.kernels = [0], bridge.nodes = ["sum"]}
+  affine.for %i = 0 to 1 {
+    %m = affine.for %j = 0 to %n iter_args(%a = %zero) -> (f32) {
+      %x = affine.load %sum[%j] : memref<?xf32>
+      %y = arith.addf %a, %x : f32
+      affine.yield %y : f32
+    }
+    affine.store %m, %out[%i] : memref<1xf32>
   } {bridge.kernels = [1], bridge.nodes = ["row"]}
   return
 }

@@ -148,19 +148,28 @@ struct UnrollReductions : bridge::impl::UnrollReductionsBase<UnrollReductions> {
 
 private:
   /// True if a nest does nothing but short reductions in lanes which memory is
-  /// along.
+  /// along. Lanes of a symbolic number cannot be segments of a row: for them,
+  /// memory may be along what each reduces, if that is a sector.
   bool isUnrollable(Nest &nest) {
-    if (nest.loops.size() < 2 || !isAlongMemory(nest.loops.back()))
+    if (nest.loops.size() < 2)
       return false;
     auto lanes = getVolume(ArrayRef(nest.loops.back()));
+    bool alongMemory = isAlongMemory(nest.loops.back());
+    if (lanes && (!alongMemory || *lanes < minLanes))
+      return false;
     Chains chains = getReductions(nest);
-    return lanes && *lanes >= minLanes && !chains.empty() &&
+    return !chains.empty() &&
            llvm::all_of(chains, [&](ArrayRef<AffineForOp> chain) {
              auto loads = countLoads(chain);
-             int64_t most =
-                 hasStructuredState(chain.front()) ? maxStateLoads : maxLoads;
-             return loads && *loads <= most;
+             return loads && *loads <= getMostLoads(chain.front(), alongMemory);
            });
+  }
+
+  /// Returns the most loads of a reduction that a lane does by itself.
+  int64_t getMostLoads(AffineForOp loop, bool alongMemory) {
+    if (!alongMemory)
+      return maxSectorLoads;
+    return hasStructuredState(loop) ? maxStateLoads : maxLoads;
   }
 
   /// Returns the nests that reduce in the same loops as `nest`, itself among

@@ -405,6 +405,25 @@ def test_tokens_but_the_last_of_a_symbolic_number_had_kernels_of_their_own(batch
     assert code.count(".run(") == 1, bridge.report()
 
 
+def overlap(x, y):
+    """Return the mean of the Dice losses of planes, each of a number of elements for which Inductor splits sums."""
+    x, y = x.sigmoid().flatten(1), y.flatten(1)
+    return (1 - (2 * (x * y).sum(1) + 1) / (x.sum(1) + y.sum(1) + 1)).mean()
+
+
+@pytest.mark.parametrize(("planes", "side"), [(6, 128), (41, 113)])
+def test_parts_of_sums_of_a_symbolic_number_of_rows_had_kernels_of_their_own(planes, side):
+    """Each lane adds up the parts of its row: the row of all lanes is in no registers, and has no segments."""
+    generator = torch.Generator().manual_seed(0)
+    inputs = [torch.rand(planes, side, side, generator=generator) for _ in range(2)]
+    for axis in range(3):
+        torch._dynamo.mark_dynamic(inputs[0], axis)
+        torch._dynamo.mark_dynamic(inputs[1], axis)
+    result, (code,) = run_emitted(overlap, inputs, bridge_backend, dynamic=None)
+    close(result, overlap(*(tensor.double() for tensor in inputs)))
+    assert code.count(".run(") == 2, bridge.report()
+
+
 def norm_of_blocks(x):
     """Return the norm of the channels of 2 x 2 pixels."""
     blocks = F.pixel_unshuffle(x, 2).permute(0, 2, 3, 1)

@@ -101,6 +101,11 @@ def UnrollReductions : Pass<"bridge-unroll-reductions", "::mlir::func::FuncOp"> 
     exponents for a maximum and a sum. The order of the iterations stays, so that
     no dependence changes.
 
+    A row of a symbolic number of lanes cannot be worked on in segments, as it is
+    in no registers. Where memory is along what each lane reduces, that is done
+    as well, if it is no more than a sector: the parts of sums that Inductor has
+    split are such.
+
     Before:
 
     ```mlir
@@ -164,6 +169,9 @@ def UnrollReductions : Pass<"bridge-unroll-reductions", "::mlir::func::FuncOp"> 
     Option<"maxStateLoads", "max-state-loads", "int64_t", /*default=*/"32",
            "The same of a reduction whose state is several values, and of an "
            "elementwise nest: a lane keeps all that it loads">,
+    Option<"maxSectorLoads", "max-sector-loads", "int64_t", /*default=*/"8",
+           "The same where the lanes are a symbolic number and memory is along "
+           "what each of them reduces: as many as are in a sector">,
     Option<"minLanes", "min-lanes", "int64_t", /*default=*/"16",
            "The fewest iterations of the innermost lane loop, about a sector "
            "of memory">,
