@@ -51,7 +51,7 @@ def cache(tmp_path, monkeypatch):
 
 @pytest.fixture
 def lines(caplog, monkeypatch):
-    """Return what Bridge logs of graphs, by a logger of the test's: a process's first engine sets vLLM's own up anew."""
+    """Return what Bridge logs of graphs, by a logger of the test's, as a process's first engine sets vLLM's up anew."""
     from bridge.serving import reporting
 
     monkeypatch.setattr(reporting, "log", logging.getLogger("bridge_tests"))
