@@ -38,6 +38,12 @@ def mark_compared_roundings(function: ir.Operation) -> None:
         _mark_rounding(value)
 
 
+def mark_stored_roundings(memref: ir.Value) -> None:
+    """Mark as meant the roundings of what is stored to a memref."""
+    for value in {store.operands[0] for store in _stores_to(memref)}:
+        _mark_rounding(value)
+
+
 def _mark_rounding(value: ir.Value) -> None:
     """Mark the rounding to 16 bits that a value comes from; a reduction's result is read from memory by itself."""
     rounding = value.owner
@@ -99,5 +105,9 @@ def stores_where_read(value: ir.Value) -> list[ir.Operation]:
     """Return a function's stores to the memref that a value is loaded from; none for a value of another operation."""
     if isinstance(value.owner, ir.Block) or value.owner.name != "affine.load":
         return []
-    users = [use.owner.operation for use in value.owner.operands[0].uses]
+    return _stores_to(value.owner.operands[0])
+
+
+def _stores_to(memref: ir.Value) -> list[ir.Operation]:
+    users = [use.owner.operation for use in memref.uses]
     return [user for user in users if user.name == "affine.store"]

@@ -120,4 +120,5 @@ from .sizes import (
     size_hint,
     statically_known,
 )
+from .strides import kept_buffers
 from .tuning import share_choices, tuned_kernels

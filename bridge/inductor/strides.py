@@ -10,6 +10,7 @@ from torch.fx import Graph, Node
 from torch.fx.node import Argument
 
 from . import graphs
+from .schedule import result_name
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,15 @@ def results(graph: Graph) -> Results:
     if saved.stop + known.num_symints_saved_for_bw > len(values):
         return Results()
     return _by_reader(values, set(saved), set(visible), node.meta.get("original_output_strides") or [])
+
+
+def kept_buffers() -> frozenset[str]:
+    """Return the names of the buffers that the forward being compiled keeps for its backward."""
+    from torch._inductor.virtualized import V
+
+    graph = V.graph.module.graph
+    kept = results(graph).kept
+    return frozenset(result_name(at) for at, value in enumerate(listed_results(graph)) if value in kept)
 
 
 def listed_results(graph: Graph) -> list[Argument]:

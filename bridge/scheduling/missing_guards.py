@@ -31,7 +31,7 @@ def _find_conditions(group: Group, schedule: Schedule, options: Options) -> str 
     multiples = choices[0][0].multiples
     try:
         # Of a copy: the kernel at fault is the one without an assumption.
-        translation = translate_somehow("assumed", replace(group), choices, options.max_accesses)
+        translation = translate_somehow("assumed", replace(group), schedule, choices, options.max_accesses)
         bands = transform_unseen(translation, options, group)
     except Unsupported:
         return None

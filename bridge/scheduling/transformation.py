@@ -107,9 +107,8 @@ def _tables(translation: Translation, options: Options, group: Group) -> tuple[F
     keeps, same = _keeps_row(options), translation.multiples.same
     # C++ has no lanes: a node there may have any loops of its kernel.
     elementwise = frozenset(t.name for t in translation.traces if triton and not t.reduce_vars)
-    tables = FunctionTables(
-        buffers, translation.symbols, triton, keeps, same, translation.new_contents, translation.seeds, elementwise
-    )
+    names = translation.new_contents, translation.seeds, elementwise, translation.read_again
+    tables = FunctionTables(buffers, translation.symbols, triton, keeps, same, *names)
     return tables, stores
 
 

@@ -14,6 +14,7 @@ from ..options import DEFAULT_PIPELINE, Options, default_pipeline
 from ..reasons import Reason, Unsupported
 from ..support.recorder import Stages
 from .grouping import Group
+from .read_again import buffers_read_again
 
 if TYPE_CHECKING:
     from ..affine.translate.group import NodeSource, Translation
@@ -26,7 +27,7 @@ def translate(
     """Return (the group's scheduler nodes by name, the affine function of their loops)."""
     nodes = nodes_to_translate(group, schedule, options)
     stages.loop_bodies("loop-ir.txt", loop_bodies(schedule[p] for p in group.positions))
-    translation = translate_somehow(name, group, loop_choices(group, schedule), options.max_accesses)
+    translation = translate_somehow(name, group, schedule, loop_choices(group, schedule), options.max_accesses)
     _keep_stage(translation, group, options, stages)
     return nodes, translation
 
@@ -43,7 +44,7 @@ def translate_in_tiles(
     sources = in_tiles(_sources(group, schedule)) if inductor.generates_triton(group.device) else None
     if sources is None:
         return None
-    translation = _translate_sources(name, group, sources, options.max_accesses)
+    translation = _translate_sources(name, group, schedule, sources, options.max_accesses)
     _keep_stage(translation, group, options, stages)
     return translation
 
@@ -99,15 +100,19 @@ def _sources(group: Group, schedule: Schedule) -> list[NodeSource]:
     return [_source(node, kernel) for kernel, own in kernels for node in own]
 
 
-def translate_somehow(name: str, group: Group, choices: list[list[NodeSource]], max_accesses: int) -> Translation:
+def translate_somehow(
+    name: str, group: Group, schedule: Schedule, choices: list[list[NodeSource]], max_accesses: int
+) -> Translation:
     """Return the translation with the first choice of loops that has one; Unsupported with the last's reason."""
     for sources in choices[:-1]:
         with contextlib.suppress(Unsupported):
-            return _translate_sources(name, group, sources, max_accesses)
-    return _translate_sources(name, group, choices[-1], max_accesses)
+            return _translate_sources(name, group, schedule, sources, max_accesses)
+    return _translate_sources(name, group, schedule, choices[-1], max_accesses)
 
 
-def _translate_sources(name: str, group: Group, sources: list[NodeSource], max_accesses: int) -> Translation:
+def _translate_sources(
+    name: str, group: Group, schedule: Schedule, sources: list[NodeSource], max_accesses: int
+) -> Translation:
     from ..affine.translate.group import GroupTarget, make_prover, trace_group, translate_group
 
     traces = []
@@ -126,6 +131,7 @@ def _translate_sources(name: str, group: Group, sources: list[NodeSource], max_a
         inductor.rounds_at_conversion(group.device),
         inductor.storage_of,
         inductor.emulates_eager_rounding(),
+        buffers_read_again(group.positions, schedule),
     )
 
     def blame(kernel: int) -> None:

@@ -87,7 +87,8 @@ class FunctionTables:
     extent: an expression of `sizes` as Inductor writes a loop's extent;
     new_contents: the name to store under, of each buffer that is overwritten;
     seeds: the buffers of seeds of random numbers;
-    elementwise: nodes that reduce nothing, which Inductor does not take for reductions, whatever they store.
+    elementwise: nodes that reduce nothing, which Inductor does not take for reductions, whatever they store;
+    read_again: as in `bridge.affine.translate.group.GroupTarget`.
     """
 
     buffers: list[StridedBuffer]
@@ -98,6 +99,7 @@ class FunctionTables:
     new_contents: Mapping[str, str] = field(default_factory=dict)
     seeds: frozenset[str] = frozenset()
     elementwise: frozenset[str] = frozenset()
+    read_again: Mapping[str, frozenset[int]] = field(default_factory=dict)
 
 
 def lift_band(

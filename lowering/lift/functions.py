@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 
-from bridge.affine.equalities import compared_loads
+from bridge.affine.equalities import compared_loads, stores_where_read
 from bridge.affine.mlir_runtime import ir
 from bridge.support.error_boundary import Note, attempt
 
 from .band import FunctionTables, LiftedBand, lift_band
+from .lanes import loops_around
 
 
 def lift_function(
@@ -27,5 +28,20 @@ def lift_function(
     lifted = []
     for root in bands:
         with nullcontext() if refuse is None else attempt(note=refuse):
-            lifted.append(lift_band(root, entry, tables, stores_of, compared))
+            rounded = compared | loads_read_again(root, entry, tables)
+            lifted.append(lift_band(root, entry, tables, stores_of, rounded))
     return lifted
+
+
+def loads_read_again(root: ir.Operation, entry: ir.Block, tables: FunctionTables) -> frozenset[ir.Value]:
+    """Return what a band loads of what it stores, and another kernel reads together with what the band makes of it."""
+    kernels = {ir.IntegerAttr(k).value for k in ir.ArrayAttr(root.attributes["bridge.kernels"])}
+    named = zip(entry.arguments, tables.buffers, strict=False)
+    memrefs = [memref for memref, (name, _) in named if tables.read_again.get(name, frozenset()) - kernels]
+    users = [use.owner.operation for memref in memrefs for use in memref.uses]
+    own = [user.results[0] for user in users if user.name == "affine.load" and _is_inside(user, root)]
+    return frozenset(load for load in own if any(_is_inside(store, root) for store in stores_where_read(load)))
+
+
+def _is_inside(access: ir.Operation, root: ir.Operation) -> bool:
+    return root in loops_around(access)

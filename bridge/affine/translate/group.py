@@ -15,7 +15,7 @@ import torch
 from ... import inductor
 from ...reasons import InvariantError, Reason, Unsupported
 from .. import dtypes
-from ..equalities import compared_loads, mark_compared_roundings
+from ..equalities import compared_loads, mark_compared_roundings, mark_stored_roundings
 from ..mlir_runtime import context, ir
 from .access import ZERO, LinearAccess, Prover, View, delinearise, expand
 from .affine_expr import SymbolTable, check_divisors
@@ -59,8 +59,9 @@ class NodeSource:
 class Translation:
     """Hold the affine module of a group and the tables that the lift reads it back with.
 
-    keeps_roundings: it has roundings that the program, or an option of torch's, asks for, or an equality that depends
-        on them: none may be left out;
+    keeps_roundings: it has roundings that the program, or an option of torch's, asks for, or an equality or another
+        kernel that depends on them: none may be left out;
+    read_again: see GroupTarget;
     new_contents: Inductor's name for the new contents of each buffer that is overwritten;
     seeds: the buffers of seeds of random numbers.
     """
@@ -73,6 +74,7 @@ class Translation:
     keeps_roundings: bool = False
     new_contents: dict[str, str] = field(default_factory=dict)
     seeds: frozenset[str] = frozenset()
+    read_again: Mapping[str, frozenset[int]] = field(default_factory=dict)
 
 
 def trace_group(sources: list[NodeSource]) -> list[NestTrace]:
@@ -217,12 +219,17 @@ def translate_group(
         _finish(function, _argument_labels(memrefs, sizes, target))
         if target.rounds:
             mark_compared_roundings(function.operation)
+            for buffer in target.read_again.keys() & memrefs.keys():
+                mark_stored_roundings(memrefs[buffer].value)
         _verify(module)
-        keeps_roundings = ops.keeps_roundings or bool(compared_loads(function.operation))
+        needed = bool(target.read_again or compared_loads(function.operation))
     for memref in memrefs.values():
         memref.view.strides = [multiples.restore(stride) for stride in memref.view.strides]
     seeds = frozenset().union(*(trace.seeds for trace in traces))
-    return Translation(module, traces, memrefs, sizes, multiples, keeps_roundings, new_contents, seeds)
+    keeps_roundings = ops.keeps_roundings or needed
+    return Translation(
+        module, traces, memrefs, sizes, multiples, keeps_roundings, new_contents, seeds, target.read_again
+    )
 
 
 @contextlib.contextmanager
@@ -281,7 +288,9 @@ class GroupTarget:
 
     rounds: whether the code generator rounds at a conversion to a 16-bit float (C++ does, Triton keeps float32 until
     the store); emulates: what a store rounds is read rounded everywhere, as in eager;
-    storage_of: the larger buffer that a buffer is a part of, or None.
+    storage_of: the larger buffer that a buffer is a part of, or None;
+    read_again: buffers that kernels read with what others made of them, and the numbers of these kernels in the group:
+    one that is not fused with the others must find what they had.
     """
 
     dtype_of: Callable[[str], torch.dtype]
@@ -290,6 +299,7 @@ class GroupTarget:
     rounds: bool
     storage_of: Callable[[str], str | None] = lambda name: None
     emulates: bool = False
+    read_again: Mapping[str, frozenset[int]] = field(default_factory=dict)
 
 
 def _memrefs(

@@ -98,3 +98,36 @@ def test_the_result_of_a_reduction_is_compared_as_cpp_has_stored_it(dtype):
     exact = gradient(lambda leaf: firsts(leaf, kept), x.double(), dtype)
     assert (found - exact).norm() < 0.02 * exact.norm()
     assert bridge.report().kernels_after < bridge.report().kernels_before
+
+
+def weighted(x):
+    """Weight rows by a softmax of their sums."""
+    return (x * torch.softmax(x.sum(-1, keepdim=True).float(), 1).to(x.dtype)).sum(1)
+
+
+def log_of_sums(x):
+    """Give the logarithm of the sum of the exponentials of sums: the backward reads the sums, and this."""
+    return torch.logsumexp(x.sum(-1).float(), -1)
+
+
+def errors(function, dtype, run):
+    """Return the errors of Bridge and of Inductor; run: of (function, input)."""
+    x = torch.randn(2, 16, 128, generator=torch.Generator().manual_seed(0)).to(dtype)
+    exact = run(function, x.double())
+    found = []
+    for backend in ("bridge", "inductor"):
+        torch._dynamo.reset()
+        result = run(torch.compile(function, backend=backend, dynamic=False), x)
+        found.append(((result.double() - exact).norm() / exact.norm()).item())
+    return found
+
+
+@pytest.mark.parametrize("dtype", BITS_16)
+@pytest.mark.parametrize("run", [lambda function, x: function(x), lambda function, x: gradient(function, x, x.dtype)])
+@pytest.mark.parametrize("function", [weighted, log_of_sums])
+def test_elements_are_those_of_which_another_kernel_has_the_largest(function, run, dtype):
+    """The largest of sums was of exact ones, and subtracted from what memory has of them: eight times the error."""
+    with interpreter():
+        ours, others = errors(function, dtype, run)
+    assert ours < 1.05 * others
+    assert bridge.report().kernels_after <= bridge.report().kernels_before

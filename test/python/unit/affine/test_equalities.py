@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bridge.affine.equalities import compared_loads, mark_compared_roundings
+from bridge.affine.equalities import compared_loads, mark_compared_roundings, mark_stored_roundings
 from bridge.affine.mlir_runtime import context, ir
 
 FUNCTION = """
@@ -94,3 +94,13 @@ def test_the_rounding_of_a_reduction_is_not_marked():
         module = ir.Module.parse(text.format(comparison="oeq, %11, %4"))
         mark_compared_roundings(module.body.operations[0].operation)
         assert str(module).count("to_nearest_even") == 1  # of the elements, which the maximum is of
+
+
+@pytest.mark.parametrize(("argument", "marked"), [(1, 1), (0, 0), (4, 0)])
+def test_the_roundings_of_what_is_stored_to_a_memref(argument, marked):
+    with context():
+        module = ir.Module.parse(FUNCTION.format(comparison="olt, %1, %4"))
+        function = module.body.operations[0].operation
+        mark_stored_roundings(function.regions[0].blocks[0].arguments[argument])
+        assert module.operation.verify()
+        assert str(module).count("to_nearest_even") == marked

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 from torch._guards import TracingContext, tracing
+from torch._inductor.virtualized import V
 from torch.fx import Graph
 
 from bridge.inductor import strides
@@ -70,6 +73,19 @@ class TestResults:
         with graph.inserting_before(next(iter(graph.nodes))):
             graph.placeholder("tangents_1")
         assert results(graph, Known(slice(2, 6))) == strides.Results()
+
+
+def test_the_buffers_that_a_forward_keeps(monkeypatch):
+    """Test that they have the names of the results in these places."""
+    graph, _ = graph_of(4, [0])
+    named = [SimpleNamespace(get_name=lambda name=f"buf{at}": name) for at in range(4)]
+    lowering = SimpleNamespace(module=SimpleNamespace(graph=graph), graph_outputs=named)
+    context = TracingContext(None)
+    context.fw_metadata = Known(slice(2, 4))
+    with tracing(context), V.set_graph_handler(lowering):
+        assert strides.kept_buffers() == {"buf2", "buf3"}
+        context.fw_metadata = None
+        assert strides.kept_buffers() == frozenset()
 
 
 class TestOrder:

@@ -6,7 +6,7 @@ import pytest
 
 from bridge.affine.mlir_runtime import context, ir
 from bridge.lowering.lift.band import FunctionTables
-from bridge.lowering.lift.functions import lift_function
+from bridge.lowering.lift.functions import lift_function, loads_read_again
 from bridge.reasons import Reason, Unsupported
 from bridge.support.error_boundary import boundary
 
@@ -51,3 +51,17 @@ def test_a_band_without_a_lift_leaves_the_others_theirs():
 def test_it_is_unsupported_where_nobody_asks():
     with pytest.raises(Unsupported, match="op0: buf0 is stored at several places"):
         lift()
+
+
+@pytest.mark.parametrize(
+    ("name", "kernels", "count"),
+    [("buf0", {1}, 1), ("buf0", {-1}, 1), ("buf0", {0, 2}, 0), ("buf2", {1}, 0)],
+    ids=["another band", "outside", "the same band", "only loaded"],
+)
+def test_what_a_band_loads_as_another_kernel_does(name, kernels, count):
+    tables = FunctionTables([(f"buf{n}", [8, 1]) for n in range(4)], [], read_again={name: frozenset(kernels)})
+    with context(), ir.Location.unknown():
+        module = ir.Module.parse(TWO_BANDS)
+        entry = module.body.operations[0].operation.regions[0].blocks[0]
+        root = next(op.operation for op in entry.operations if op.operation.name == "affine.for")
+        assert len(loads_read_again(root, entry, tables)) == count

@@ -25,7 +25,7 @@ def found():
         options, stages = Options(), []
 
         def translated():
-            return translate_somehow("group0", group, loop_choices(group, schedule), options.max_accesses)
+            return translate_somehow("group0", group, schedule, loop_choices(group, schedule), options.max_accesses)
 
         def clock(stage):
             stages.append(stage)
