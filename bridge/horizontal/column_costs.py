@@ -29,7 +29,7 @@ from ..lowering.triton.profitability import (
     traffic,
 )
 from ..reasons import Reason, Unsupported
-from .column_sums import Tile, in_blocks_of
+from .column_sums import SMALLEST_BLOCK, Tile, in_blocks_of
 
 #: Registers of a thread for its rows, at most, where it may have fewer rows: code has up to a fourth more than that.
 MOST_THREAD_REGISTERS = 160
@@ -83,9 +83,6 @@ CLEAR_GAIN = 1 / 8
 #: was told 0.96 of its time, and took 1.05 of it.
 GAIN_OF_SLICES = 1 / 20
 
-#: Rows of a block, at least, so that it can have several in a tile.
-SMALLEST_BLOCK = 4
-
 
 @dataclass(frozen=True)
 class Work:
@@ -126,7 +123,19 @@ def blocks_to_try(tile: Tile, processors: int) -> list[int]:
             size = _rows_of_group(tile)
             detail = f"no block of rows ends with each group of {size} and keeps {processors} multiprocessors busy"
         raise Unsupported(Reason.not_profitable, f"{_names(tile)}: {detail}")
-    return _aligned(known, tile)
+    return _aligned(_in_own_steps(known, tile), tile)
+
+
+def _in_own_steps(known: list[int], tile: Tile) -> list[int]:
+    """Return the blocks of which programs compute other rows at a time than they would; all, where none do.
+
+    Unsupported where all blocks are the same in the steps that Inductor's runtime chooses.
+    """
+    found = [block for block in known if tile.own_step is None or rows_of_step(tile.width, block) > tile.own_step]
+    if not found:
+        detail = f"no block has fewer than {tile.own_step} rows computed at a time"
+        raise Unsupported(Reason.not_profitable, f"{_names(tile)}: {detail}")
+    return found
 
 
 def _rows_of_group(tile: Tile) -> Extent:
@@ -155,7 +164,7 @@ def fastest_first(tile: Tile, blocks: Sequence[int], processors: int) -> list[in
     """
     work, fewest = _work(tile.kernels, tile), rows_of_step(tile.width, SMALLEST_BLOCK)
     elements = columns_of_thread(tile.width)
-    steps = {block: rows_of_step(tile.width, block) for block in blocks}
+    steps = {block: tile.step(block) for block in blocks}
     cost = partial(_cost_with_parts, tile, work, processors)
     few, most = (max(limit / (work.registers * elements), fewest) for limit in (MOST_THREAD_REGISTERS, MOST_REGISTERS))
     fitting = sorted((block for block in blocks if steps[block] <= few), key=cost)
@@ -179,7 +188,7 @@ def _inside_groups(known: list[int], tile: Tile) -> list[int]:
 
 def _in_steps(block: int, tile: Tile) -> bool:
     """Return True if a program goes through a block in whole steps, whose rows are a power of two, as Triton asks."""
-    step = rows_of_step(tile.width, block)
+    step = tile.step(block)
     return block % step == 0 and power_of_2(step) == step
 
 
@@ -305,7 +314,7 @@ def _cost_of_band(tile: Tile, band: Kernel, block: int) -> int:
 
 def _beside(tile: Tile, kernels: Iterable[Kernel], block: int) -> int:
     """Return the bytes around what kernels read and write, of the rows that a program has at a time."""
-    rows = rows_of_step(tile.width, block)
+    rows = tile.step(block)
     return sum(inductor.bytes_beside(kernel, rows) for kernel in kernels)
 
 
@@ -373,11 +382,11 @@ def _cost_in_blocks(tile: Tile, work: Work, processors: int, block: int) -> int:
     A program has one row after another, and those for which there are no registers begin when the first have ended. The
     multiprocessor with the most programs ends last.
     """
-    step, lanes = rows_of_step(tile.width, block), power_of_2(tile.width)
+    step, lanes = tile.step(block), power_of_2(tile.width)
     programs = tile.typical_blocks(block) * tile.slices / processors
     resident = max(int(REGISTERS / (work.registers * step * lanes)), 1)
     in_turn = ceil(programs / resident) * block / step
-    waits = in_turn * BYTES_OF_A_ROW / stages_of_loop(tile.width, block) + BYTES_OF_FIRST_ROWS
+    waits = in_turn * BYTES_OF_A_ROW / stages_of_loop(block, step) + BYTES_OF_FIRST_ROWS
     warps, most = min(programs, resident) * warps_of_row(tile.width), ceil(programs) / programs
     executed = (work.executed - work.serial) * max(most, MOST_BUSY / warps) + work.serial * max(most, ALL_BUSY / warps)
     # What is scattered comes row by row, and nothing else is on its way: a kernel that takes moving means of series

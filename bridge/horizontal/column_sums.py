@@ -19,6 +19,8 @@ from ..inductor.column_slices import slices_of_row
 from ..inductor.columns import ColumnSum
 from ..inductor.protocols import Kernel, LoopNode, Schedule
 from ..inductor.sizes import Extent, are_equal, divided_up, known_divisor, of_each
+from ..lowering.triton.column_loads import rows_of_step
+from ..lowering.triton.fixed_blocks import has_free_blocks
 from ..reasons import Reason, Unsupported
 from ..support.error_boundary import try_step
 from .column_groups import Staged
@@ -31,6 +33,9 @@ WINDOW = 16
 
 #: Columns of the widest tile: a program holds a whole row.
 MOST_COLUMNS = 16384
+
+#: Rows of a block, at least, so that it can have several in a tile.
+SMALLEST_BLOCK = 4
 
 #: Buffers of which a lane may load elements: with more, registers spill (pytorch/pytorch#179423).
 MOST_LOADED = 10
@@ -46,7 +51,8 @@ class Tile:
     follows on the result alone; divided: Inductor's kernels of which only a part is among `kernels`; staged: those of
     which the rest is among `readers`; slices: of a row, of which each program has one; ended: kernels of nothing but
     sums of groups that are a block each, which its program adds up to their end; alone: what kernels cost with other
-    loops that they may get alone, in bytes; wholes: those that add up all elements, in parts for each row.
+    loops that they may get alone, in bytes; wholes: those that add up all elements, in parts for each row; own_step:
+    rows that a program computes at a time, where these are not as many as Inductor's runtime chooses.
     """
 
     rows: Extent
@@ -60,6 +66,11 @@ class Tile:
     ended: tuple[Kernel, ...] = ()
     alone: tuple[tuple[Kernel, int], ...] = ()
     wholes: tuple[Wholes, ...] = ()
+    own_step: int | None = None
+
+    def step(self, block: int) -> int:
+        """Return how many rows a program computes at a time, of a block of so many."""
+        return self.own_step or rows_of_step(self.width, block)
 
     @property
     def sums_in_parts(self) -> list[ColumnSum]:
@@ -139,6 +150,22 @@ def in_slices(tile: Tile) -> Tile:
     if slices == 1 or groups != {1}:
         return tile
     return replace(tile, slices=slices) if all(_is_over_slices(node, tile) for node in nodes) else tile
+
+
+def ways_of(tile: Tile) -> list[Tile]:
+    """Return the ways to have a tile that may be tried, the usual ones first: whole rows or slices, steps of rows."""
+    sliced = in_slices(tile)
+    usual = [tile] if sliced is tile else [sliced, tile]
+    return [*usual, *map(in_short_steps, usual)] if has_free_blocks({}) else usual
+
+
+def in_short_steps(tile: Tile) -> Tile:
+    """Return a tile whose programs compute as few rows of a block at a time as Inductor's runtime has of a small one.
+
+    It has more of a large block, and registers spill. Large blocks leave fewer partial sums, for which there may be
+    room in memory where there is none for those of smaller ones.
+    """
+    return replace(tile, own_step=rows_of_step(tile.width, SMALLEST_BLOCK))
 
 
 def _is_over_slices(node: LoopNode, tile: Tile) -> bool:

@@ -23,9 +23,9 @@ from ..horizontal.column_sums import (
     find_tile,
     have_same_elements,
     in_blocks_of,
-    in_slices,
     kernels_around,
     only_extents,
+    ways_of,
 )
 from ..horizontal.column_waits import Divided, Division, find_divisions
 from ..horizontal.column_wholes import find_with_wholes
@@ -316,9 +316,7 @@ def _change_of(schedule: Schedule, tile: Tile, room: Room | None) -> _Change:
     check = None
     if room is not None:
         check = partial(room.check_all, most=_peak_with_workspaces(schedule, tile, processors, room.most))
-    sliced = in_slices(tile)
-    found = [tile] if sliced is tile else [sliced, tile]
-    return _first([partial(_in_fastest_blocks, schedule, one, processors, check) for one in found])
+    return _first([partial(_in_fastest_blocks, schedule, one, processors, check) for one in ways_of(tile)])
 
 
 def _first(ways: Iterable[Callable[[], _Change]]) -> _Change:
@@ -403,7 +401,7 @@ def _band(tile: Tile, rows: Kernel, block: int) -> Kernel:
     parts = {one.part.get_name(): one.buffer for one in tile.sums}
     ended = {one.total.get_name(): one.buffer for one in tile.sums}
     totals = {node: ended[node.get_name()] for kernel in tile.ended for node in inductor.loop_nodes(kernel)}
-    extents = Extents(tile.rows, tile.width, block, tile.uneven_group(block), tile.slices)
+    extents = Extents(tile.rows, tile.width, block, tile.uneven_group(block), tile.slices, tile.own_step)
     return column_band(rows, extents, parts, totals)
 
 

@@ -30,11 +30,12 @@ from .combo_kernels import (
     shared_launch_kernel,
     tiling_and_scores,
 )
+from .fixed_blocks import fixed_block, has_free_blocks
 from .kernels import lane_kernel, persistent_kernel
-from .profitability import ELEMENTS_OF_THREAD, KeptRow, Row, block_of_kept_rows, block_of_long_row, power_of_2
+from .profitability import ELEMENTS_OF_THREAD, KeptRow, Row, block_of_kept_rows, block_of_long_row
 
 if TYPE_CHECKING:  # Importing this loads no Inductor: `derive_code_generator` finds the class.
-    from torch._inductor.codegen.triton import FixedTritonConfig, TritonKernel
+    from torch._inductor.codegen.triton import TritonKernel
 
 
 def make_persistent(scheduler: Scheduler, device: torch.device, names: set[str], row: Row) -> None:
@@ -195,11 +196,11 @@ class BandMixin(ColumnScheduling):
         if fused or parts:  # pairs and segments are of a row that one block has whole
             kernel_kwargs["override_cooperative_reduction"] = False
         block, at_once = None, None
-        if _has_free_blocks(kernel_args[0]) and (parts or fused or inner):
+        if has_free_blocks(kernel_args[0]) and (parts or fused or inner):
             side_by_side = not is_inner(kernel_features, kernel_kwargs.get("tiling_scores"))
             block, at_once = self._block(parts, fused, inner, kernel_args[0], side_by_side)
         if block and not kernel_kwargs.get("is_combo_kernel"):
-            kernel_kwargs["fixed_config"] = _fixed_block(kernel_args[0], *block, at_once)
+            kernel_kwargs["fixed_config"] = fixed_block(kernel_args[0], *block, at_once)
         kernels = super().create_kernel_choices(kernel_features, kernel_args, kernel_kwargs)
         fewest = ELEMENTS_OF_THREAD * bool(names & self.bridge_wide_nodes)
         for kernel in kernels:
@@ -325,45 +326,6 @@ class _ChosenKernel:
         """Return the kernel that the choices are for the features among the options."""
         self._scheduling.kernel_type = self._plain
         return self._scheduling.create_kernel_choices(options["features"], [tiling], options)[0]
-
-
-def _has_free_blocks(tiling: Mapping[str, object]) -> bool:
-    """Return True if a kernel over rows takes the block that it is given: nobody has asked to try several."""
-    from torch._inductor import config
-
-    triton = config.triton
-    tuned = config.max_autotune or config.max_autotune_pointwise or config.coordinate_descent_tuning
-    special = triton.cooperative_reductions or triton.force_cooperative_reductions or triton.multi_kernel
-    return "y" not in tiling and not tuned and not special and torch.version.hip is None
-
-
-class _Blocks(dict):
-    """Hold a fixed configuration of a kernel that keeps rows: Inductor may ask for a row's block, without a choice."""
-
-    def __init__(self, chosen: dict[str, int], tiling: Mapping[str, sympy.Expr]) -> None:
-        super().__init__(chosen)
-        self._tiling = tiling
-
-    def __missing__(self, name: str) -> int:
-        """Return the block that Inductor gives a row that is kept whole: its length, rounded up to a power of 2."""
-        return power_of_2(self._tiling[name.removesuffix("BLOCK").lower()])
-
-
-def _fixed_block(
-    tiling: Mapping[str, sympy.Expr], rows: int, warps: int, at_once: int | None = None
-) -> FixedTritonConfig:
-    """Return a configuration of so many rows a block, no more than there are; tiling: sizes by prefix.
-
-    at_once: elements of a row that a loop has at a time, None for all. A single row has a block of one: Inductor gives
-    its constant indices and values that shape.
-    """
-    from torch._inductor.codegen.triton import FixedTritonConfig
-
-    there = tiling["x"]
-    if isinstance(there, (int, sympy.Integer)):
-        rows = min(rows, power_of_2(there))
-    along_row = {} if at_once is None else {"R0_BLOCK": at_once}
-    return FixedTritonConfig(_Blocks({"XBLOCK": rows, **along_row, "num_warps": warps, "num_stages": 1}, tiling))
 
 
 def share_launch(kernels: Schedule) -> LaunchNode:

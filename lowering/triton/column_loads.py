@@ -52,12 +52,12 @@ def rows_of_step(columns: int, block: int) -> int:
     return min(max(block // 32, 4 if power_of_2(columns) <= 512 else 1), 16)
 
 
-def stages_of_loop(columns: int, block: int) -> int:
+def stages_of_loop(block: int, step: int) -> int:
     """Return how many rows of its block a program has on their way at most, as Inductor's runtime chooses it.
 
-    Of rows of more than 8192 elements, it has one fewer than this.
+    step: rows that it computes at a time. Of rows of more than 8192 elements, it has one fewer than this.
     """
-    return min(max(block // rows_of_step(columns, block) // 4, 1), STAGES)
+    return min(max(block // step // 4, 1), STAGES)
 
 
 def staged_bytes(columns: int, loads: Iterable[Loaded]) -> int:
@@ -99,8 +99,8 @@ def mostly_rows(loads: Sequence[Loaded], rows: int = 1) -> bool:
     return 2 * sum(load.size for load in loads if not load.of_row) <= 3 * of_rows
 
 
-def loads_parameters_once(loads: Sequence[Loaded], columns: int, block: int) -> bool:
-    """Return True if a program keeps parameters that it would load with each of its steps over a block's rows.
+def loads_parameters_once(loads: Sequence[Loaded], columns: int, step: int) -> bool:
+    """Return True if a program keeps parameters that it would load with each of its steps of so many rows.
 
     Where they are most of what a step loads, and registers have room for them: on an H100, 32 bytes to 8 took 363 us
     and 279 where loaded once, and 12 to 4 195 and 191.  Loaded once, 24 bytes to 16 took 199 us and 274, 2 to 6 117
@@ -108,7 +108,7 @@ def loads_parameters_once(loads: Sequence[Loaded], columns: int, block: int) -> 
     """
     parameters = sum(not load.of_row for load in loads)
     registers = int(parameters * columns_of_thread(columns))
-    return not mostly_rows(loads, rows_of_step(columns, block)) and registers <= PARAMETER_REGISTERS
+    return not mostly_rows(loads, step) and registers <= PARAMETER_REGISTERS
 
 
 def lanes_differ(loads: Iterable[Loaded]) -> bool:

@@ -28,8 +28,11 @@ from .column_loads import (
     programs_at_once,
     rows_of_step,
     staged_bytes,
+    stages_of_loop,
     too_few_loads,
+    warps_of_row,
 )
+from .fixed_blocks import fixed_step
 from .kept_rows import KeptRowsMixin
 from .profitability import power_of_2
 
@@ -60,6 +63,9 @@ COMBINED = {"max": "triton_helpers.maximum({}, {})", "min": "triton_helpers.mini
 #: The same of sums that programs store by themselves.
 ADDED = "{} + {}"
 
+#: The option of Inductor's that has kernels load rows ahead.
+_STAGES = "mix_order_reduction_allow_multi_stages"
+
 #: Parts of one column, at most, so that a block can have them.
 MOST_PARTS = SUM_ELEMENTS // SUM_COLUMNS[-1]
 
@@ -69,7 +75,8 @@ class Extents(NamedTuple):
 
     block: rows of a program; group: rows that follow each other, whose last block has fewer rows than others, so that
     no program has rows of two groups; None where that is so anyway; slices: of `columns` that a row has: each block has
-    one program for each of them, one after the other.
+    one program for each of them, one after the other; own_step: rows that a program computes at a time, where these are
+    not as many as Inductor's runtime chooses.
     """
 
     rows: Extent
@@ -77,6 +84,12 @@ class Extents(NamedTuple):
     block: int
     group: Extent | None = None
     slices: int = 1
+    own_step: int | None = None
+
+    @property
+    def step(self) -> int:
+        """Return how many rows a program computes at a time."""
+        return self.own_step or rows_of_step(self.columns, self.block)
 
     @property
     def programs(self) -> Extent:
@@ -206,7 +219,7 @@ class ColumnMixin(KeptRowsMixin):
     def bridge_rows_of_tile(self) -> int:
         """Return how many rows a program computes at a time."""
         extents = self.bridge_extents
-        return super().bridge_rows_of_tile() if extents is None else rows_of_step(extents.columns, extents.block)
+        return super().bridge_rows_of_tile() if extents is None else extents.step
 
     def _load_parameters_once(self) -> None:
         """Have parameters loaded before the loop over rows, where a program keeps them.
@@ -214,7 +227,7 @@ class ColumnMixin(KeptRowsMixin):
         Triton moves what is computed of them alone there as well; it moves no load out of a loop that stores.
         """
         extents, loads = self.bridge_extents, list(self.bridge_loaded.values())
-        if extents is None or not loads_parameters_once(loads, extents.columns, extents.block):
+        if extents is None or not loads_parameters_once(loads, extents.columns, extents.step):
             return
         moved = set(map(id, self.bridge_parameters))
         self.body.writelines(self.bridge_parameters)
@@ -384,6 +397,11 @@ class ColumnScheduling(TritonScheduling):
         with kernel:
             kernel.codegen_body()
         ahead = _loads_rows_ahead(extents, list(kernel.bridge_loaded.values()), node.get_device())
+        if extents.own_step is not None:
+            stages = stages_of_loop(extents.block, extents.step) if ahead and _has_stages() else 1
+            kernel.fixed_config = fixed_step(
+                kernel.numels, extents.block, extents.step, stages, warps_of_row(extents.columns)
+            )
         with V.set_kernel_handler(kernel), contextlib.nullcontext() if ahead else _one_stage():
             return kernel, workspace, kernel.codegen_kernel()
 
@@ -392,7 +410,7 @@ def _loads_rows_ahead(extents: Extents, loads: Sequence[Loaded], device: torch.d
     """Return True if a program is faster with rows on their way while it computes others."""
     at_once = programs_at_once(extents.columns, size_hint(extents.programs), multiprocessors(device))
     fits = all_stay(at_once, staged_bytes(extents.columns, loads), shared_memory(device))
-    idle = rows_of_step(extents.columns, extents.block) > 1 or too_few_loads(at_once, loads)
+    idle = extents.step > 1 or too_few_loads(at_once, loads)
     return fits and idle and mostly_rows(loads) and lanes_differ(loads)
 
 
@@ -400,9 +418,14 @@ def _one_stage() -> contextlib.AbstractContextManager[object]:
     """Have the kernel that is written in the block load no rows ahead; before torch 2.13 none does."""
     from torch._inductor import config
 
-    option = "mix_order_reduction_allow_multi_stages"
-    known = hasattr(config.triton, option)
-    return config.patch({f"triton.{option}": False}) if known else contextlib.nullcontext()
+    return config.patch({f"triton.{_STAGES}": False}) if _has_stages() else contextlib.nullcontext()
+
+
+def _has_stages() -> bool:
+    """Return True if Inductor's kernels may load rows ahead."""
+    from torch._inductor import config
+
+    return hasattr(config.triton, _STAGES)
 
 
 @contextlib.contextmanager

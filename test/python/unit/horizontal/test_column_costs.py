@@ -10,7 +10,7 @@ import sympy
 
 from bridge.horizontal import column_costs
 from bridge.horizontal.column_costs import Work, blocks_to_try, fastest_first, parts_bytes
-from bridge.horizontal.column_sums import Tile
+from bridge.horizontal.column_sums import Tile, in_short_steps
 from bridge.lowering.triton.columns import MOST_PARTS
 from bridge.reasons import Unsupported
 
@@ -33,6 +33,23 @@ def test_there_is_a_program_for_each_multiprocessor(rows, fewest):
     assert blocks[0] == fewest
     assert all(0.9 * 132 <= rows / block <= MOST_PARTS for block in blocks)
     assert blocks == sorted(blocks)
+
+
+def test_blocks_with_steps_of_their_own_are_those_whose_steps_would_be_larger():
+    """Of wide rows, Inductor's runtime computes two at a time in a block of 64."""
+    one = in_short_steps(tile(8192))
+    assert (one.own_step, one.step(64), tile(8192).step(64)) == (1, 1, 2)
+    assert blocks_to_try(one, 132) == [64] and blocks_to_try(tile(8192), 132) == [8, 16, 32, 64]
+    with pytest.raises(Unsupported, match="computed at a time"):
+        blocks_to_try(in_short_steps(tile(2048)), 132)
+
+
+def test_a_block_with_steps_of_its_own_is_tried_although_larger_ones_would_spill(monkeypatch):
+    """Two rows of 4096 at a time need 320 registers of a thread, one 160."""
+    monkeypatch.setattr(column_costs, "_work", lambda kernels, tile: Work(8192 * 4096 * 10, 0, 0, 10.0, 0))
+    usual, own = tile(8192), in_short_steps(tile(8192))
+    assert 64 not in fastest_first(usual, blocks_to_try(usual, 132), 132)
+    assert fastest_first(own, blocks_to_try(own, 132), 132) == [64]
 
 
 def test_too_few_rows_are_refused():

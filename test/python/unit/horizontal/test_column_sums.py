@@ -164,3 +164,12 @@ def test_kernels_that_read_a_sum_in_other_orders_have_not_its_elements():
 
     look_at_gpu_schedule(turned, [torch.randn(64, 512, 64)] * 2, look)
     assert seen == [False, True]
+
+
+def test_a_tile_is_tried_in_short_steps_last_and_not_where_kernels_are_tuned():
+    """A kernel that Inductor times several configurations of has none of Bridge's."""
+    tile = column_sums.Tile(8192, 4096, [], [], [])
+    usual, own = column_sums.ways_of(tile)
+    assert (usual.step(64), own.step(64)) == (2, 1)
+    with torch._inductor.config.patch(max_autotune_pointwise=True):
+        assert column_sums.ways_of(tile) == [tile]

@@ -67,4 +67,4 @@ def test_parameters_are_loaded_once_where_a_step_has_more_of_them_than_of_rows(
     of_rows, parameters, columns, block, once
 ):
     loads = [Loaded(of_rows, True, True), *[Loaded(4, False, True)] * parameters]
-    assert loads_parameters_once(loads, columns, block) is once
+    assert loads_parameters_once(loads, columns, rows_of_step(columns, block)) is once
