@@ -297,9 +297,10 @@ def _is_in_tile(node: LoopNode, rows: Extent, columns: int) -> bool:
 
 
 def _share_tile(one: Kernel, other: Kernel, elements: int) -> bool:
-    """Return True if both use a buffer as large as the tile."""
+    """Return True if both use a buffer as large as the tile, or one of them what the other makes: of each row, say."""
     touched = [inductor.buffers_read(k) | inductor.buffers_written(k) for k in (one, other)]
-    return any(inductor.size_hint(inductor.buffer_numel(name)) >= elements for name in touched[0] & touched[1])
+    common, made = touched[0] & touched[1], inductor.buffers_made(one) | inductor.buffers_made(other)
+    return any(name in made or inductor.size_hint(inductor.buffer_numel(name)) >= elements for name in common)
 
 
 def _inputs_of_lanes(kernels: list[Kernel], rows: Extent) -> set[str]:

@@ -173,3 +173,21 @@ def test_a_tile_is_tried_in_short_steps_last_and_not_where_kernels_are_tuned():
     assert (usual.step(64), own.step(64)) == (2, 1)
     with torch._inductor.config.patch(max_autotune_pointwise=True):
         assert column_sums.ways_of(tile) == [tile]
+
+
+def crossed(x, first, gradient, scale):
+    """Return the gradients of `first * (x * w).sum(-1) + x`, as DCN has it: sums of columns wait for those of rows."""
+    along = (gradient * first).sum(-1, keepdim=True)
+    return along * scale + gradient, (along * x).sum(0), gradient.sum(0)
+
+
+def test_sums_of_columns_scaled_by_sums_of_rows_are_of_the_same_tile():
+    """No buffer of the size of the tile is read by both: the one reads a number of each row that the other has made."""
+    tiles: list = []
+
+    def look(schedule):
+        seeds = [position for position, kernel in enumerate(schedule) if adds_up_columns(kernel)]
+        tiles.append([find_tile(schedule, seed) for seed in seeds])
+
+    look_at_gpu_schedule(crossed, [torch.empty(16384, 1024) for _ in range(3)] + [torch.empty(1024)], look)
+    assert {len(tile.sums) for tile in tiles[0]} == {2}
