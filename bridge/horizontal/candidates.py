@@ -68,6 +68,11 @@ def sets_with_common_reader(schedule: Schedule) -> list[list[int]]:
     return _sets(schedule, _is_small, have_common_reader, MAX_DISTANCE)
 
 
+def sets_of_equal_loops(schedule: Schedule, eligible: Callable[[Kernel], bool]) -> list[list[int]]:
+    """Return sets of positions of independent kernels that go over as many elements, and reduce as many to each."""
+    return _sets(schedule, eligible, have_equal_loops, MAX_DISTANCE)
+
+
 def _is_small(kernel: Kernel) -> bool:
     return find_launch_obstacle(kernel) is None and measure(kernel).total <= FRESH_BYTES
 
@@ -114,6 +119,11 @@ def have_equal_reductions(one: Kernel, other: Kernel) -> bool:
     if inductor.device_of(one) != inductor.device_of(other) or _rows(one) != _rows(other):
         return False
     return _reduced(one) is not None and _reduced(one) == _reduced(other)
+
+
+def have_equal_loops(one: Kernel, other: Kernel) -> bool:
+    """Return True if kernels of one device have as many elements, each reduced from as many."""
+    return inductor.device_of(one) == inductor.device_of(other) and one.group[1] == other.group[1]
 
 
 def share_input_or_elements(one: Kernel, other: Kernel) -> bool:

@@ -23,6 +23,7 @@ from ..support.error_boundary import attempt, boundary, try_step
 from ..support.recorder import NO_STAGES, Stages, recorder
 from .columns import Terms, add_up_columns
 from .commit import Commit, pays
+from .equal_loops import merge_equal_loops
 from .group_log import GroupLog
 from .grouping import Group, form_groups
 from .later_loops import may_have_sums
@@ -80,6 +81,7 @@ def fuse_schedule(schedule: Schedule, options: Options, report: Report) -> Sched
             schedule = put_together(schedule, parted, taken, logs, room)
             schedule = _join_columns(schedule, later, options, logs, room)
             # After the last fusion: a group's test for cycles does not know of launches that kernels share.
+            schedule = merge_equal_loops(schedule, logs, room)
             schedule = share_launches(schedule, seen, options, logs, room)
             if options.persistent and options.unfused_rows:
                 report.choices += try_step(partial(make_persistent_reductions, schedule, given), [])

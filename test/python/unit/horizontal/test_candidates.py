@@ -87,3 +87,11 @@ def test_kernels_that_feed_one_kernel_have_a_common_reader(monkeypatch):
     monkeypatch.setattr(inductor, "readers", lambda kernel: fed[kernel.get_name()])
     schedule = [kernel("query"), kernel("other"), kernel("mask")]
     assert candidates.sets_with_common_reader(schedule) == [[0, 2]]
+
+
+def test_equal_loops_are_of_as_many_elements_reduced_from_as_many():
+    one, other, longer = (kernel(name, reduced=(4,)) for name in ("one", "other", "longer"))
+    for member, group in ((one, (8, 4)), (other, (8, 4)), (longer, (8, 5))):
+        member.group = CPU, group
+    assert candidates.sets_of_equal_loops([one, longer, other], lambda _: True) == [[0, 2]]
+    assert candidates.sets_of_equal_loops([one, longer, other], lambda member: member is not other) == []
