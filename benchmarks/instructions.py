@@ -2,7 +2,8 @@
 
 python benchmarks/instructions.py [NAME ...]     # by Triton's compiler; without a GPU
 
-The second number is that of the shortest way through the code: most of a sine's is for arguments beyond 1e5.
+The second number is that of the shortest way through the code: most of a sine's is for arguments beyond 1e5. The third
+is the share of it that is left for each of eight elements of a thread which have the same argument: `UNIFORM_SHARES`.
 """
 
 from __future__ import annotations
@@ -50,11 +51,14 @@ from torch._inductor.runtime.triton_helpers import libdevice, math as tl_math
 @triton.jit
 def kernel(source, target, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    x = tl.load(source + i)
+    x = tl.load(source + {})
     tl.store(target + i, {})
 """
 
 BLOCK, WARPS = 1024, 4
+
+#: Where all elements of a thread have the same argument.
+SAME = "i // 64"
 
 
 class Counts(NamedTuple):
@@ -64,10 +68,13 @@ class Counts(NamedTuple):
     shortest: float
 
 
-def per_element(expression: str, folder: Path) -> Counts:
-    """Return the instructions of a kernel that stores an expression of each `x`, by elements of a thread."""
+def per_element(expression: str, folder: Path, place: str = "i") -> Counts:
+    """Return the instructions of a kernel that stores an expression of each `x`, by elements of a thread.
+
+    place: of `x`, by that of the element, `i`.
+    """
     path = folder / "kernel.py"
-    path.write_text(_HEAD.format(expression))
+    path.write_text(_HEAD.format(place, expression))
     signature = {"source": "*fp32", "target": "*fp32", "BLOCK": "constexpr"}
     aligned = {(argument,): [["tt.divisibility", 16]] for argument in range(2)}
     source = ASTSource(loaded_module(path).kernel, signature, constexprs={(2,): BLOCK}, attrs=aligned)
@@ -124,11 +131,13 @@ def main() -> None:
     """Print a line for each operation."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        plain = per_element("x", folder)
+        plain, same = (per_element("x", folder, place) for place in ("i", SAME))
         print(f"load and store: {plain.whole:.1f}")
         for operation in sys.argv[1:] or OPERATIONS:
             whole, shortest = per_element(OPERATIONS[operation], folder)
-            print(f"{operation}: {whole - plain.whole:.1f}, {shortest - plain.shortest:.1f}", flush=True)
+            of_same = per_element(OPERATIONS[operation], folder, SAME).shortest - same.shortest
+            executed = shortest - plain.shortest
+            print(f"{operation}: {whole - plain.whole:.1f}, {executed:.1f}, {of_same / executed:.2f}", flush=True)
 
 
 if __name__ == "__main__":

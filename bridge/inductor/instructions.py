@@ -50,6 +50,17 @@ _FREE = {"constant", "get_index", "load_seed", "to_dtype_bitcast"}
 #: elements that a thread has side by side.
 UNIFORM = 1 / 8
 
+#: The same for operations that the assembler does not recognise as equal, as their code has branches, or chooses between
+#: polynomials: `benchmarks/instructions.py`.  What follows on them is computed for each element.  A decay of each head,
+#: stored beside the head's 64 elements, each of which computed its `log1p`, took 29.1 us on an H200, and 19.5 apart.
+UNIFORM_SHARES = {
+    **dict.fromkeys(("log", "log1p", "log2", "log10", "atanh"), 0.45),
+    **dict.fromkeys((
+        "sqrt", "erf", "sin", "cos", "tan", "atan", "sinh", "asinh", "acosh", "pow", "atan2", "lgamma", "fmod",
+        "remainder", "floordiv", "truncdiv", "mod", "rand", "randn", "randint64",
+    ), 0.9),
+}  # fmt: skip
+
 #: Elements that a thread has side by side in the smaller one of the blocks that Inductor times for a kernel without
 #: reductions: the faster one where accesses are scattered.
 BESIDE = 2
@@ -160,7 +171,14 @@ def _operations(body: LoopBody, numbers: dict[Value, int]) -> Iterator[Operation
             if op.op == "call_method" and op.target not in _FREE:
                 apart = _apart(value, places[variables[-1]], set(places.values())) if variables else 0
                 alone = op not in same and op.target in ("load", "store") and op.args[2].args[0] in uniform
-                yield Operation(str(op.target), value, UNIFORM if op in same else 1.0, apart, alone)
+                yield Operation(str(op.target), value, _share(op, same), apart, alone)
+
+
+def _share(op: FxNode, same: AbstractSet[FxNode]) -> float:
+    """Return the share of all elements for which an operation is executed; same: whose results neighbours share."""
+    if op in same:
+        return UNIFORM
+    return UNIFORM_SHARES.get(str(op.target), 1.0) if _follows(op, same) else 1.0
 
 
 def _apart(value: Value, last: sympy.Symbol, variables: AbstractSet[sympy.Symbol]) -> float:
@@ -174,12 +192,13 @@ def _apart(value: Value, last: sympy.Symbol, variables: AbstractSet[sympy.Symbol
 def _same_for_neighbours(block: LoopBlock, uniform: AbstractSet[str], masked: bool) -> set[FxNode]:
     """Return the operations of a block whose values the elements side by side share; uniform: indices of that kind.
 
-    A part under a mask, and an index that is loaded, count as different. masked: the block is such a part: of what is
-    loaded in it Triton does not see that neighbours share it.
+    A part under a mask, and an index that is loaded, count as different, and so does what the assembler does not
+    recognise as equal. masked: the block is such a part: of what is loaded in it Triton does not see that neighbours
+    share it.
     """
     same: set[FxNode] = set()
     for op in block.graph.nodes:
-        if masked and op.target == "load":
+        if (masked and op.target == "load") or op.target in UNIFORM_SHARES:
             continue
         if op.op == "placeholder" or (op.args[0] in uniform if op.target == "get_index" else _follows(op, same)):
             same.add(op)

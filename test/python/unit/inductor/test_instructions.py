@@ -14,6 +14,7 @@ from schedules import scheduled
 from bridge.inductor.instructions import (
     ALONE,
     UNIFORM,
+    UNIFORM_SHARES,
     WEIGHTS,
     bytes_asked_for,
     bytes_of_element,
@@ -97,6 +98,12 @@ def test_what_neighbours_share_is_computed_once_for_them():
     """Check that a value of a row counts once for the elements of a thread, and a value of a column for each."""
     assert of(lambda x, row: x * (row + 1), (64, 32), (64, 1))[0] == LOAD + 1 + STORE + UNIFORM * (LOAD + 1)
     assert of(lambda x, column: x * (column + 1), (64, 32), (32,))[0] == LOAD + 1 + STORE + LOAD + 1
+
+
+def test_what_follows_on_code_with_branches_is_computed_for_each():
+    """Check that neighbours share no root: ptxas repeats its code, and what is made of it, for each of them."""
+    root = of(lambda x, row: x * (torch.sqrt(row) + 1), (64, 32), (64, 1))[0]
+    assert root == LOAD + 1 + STORE + UNIFORM * LOAD + UNIFORM_SHARES["sqrt"] * WEIGHTS["sqrt"] + 1
 
 
 def test_what_neighbours_share_under_a_mask_is_loaded_for_each():
