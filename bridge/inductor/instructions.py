@@ -50,7 +50,7 @@ _FREE = {"constant", "get_index", "load_seed", "to_dtype_bitcast"}
 #: elements that a thread has side by side.
 UNIFORM = 1 / 8
 
-#: The same for operations that the assembler does not recognise as equal, as their code has branches, or chooses between
+#: The same for operations that the assembler does not recognise as equal: their code has branches, or chooses between
 #: polynomials: `benchmarks/instructions.py`.  What follows on them is computed for each element.  A decay of each head,
 #: stored beside the head's 64 elements, each of which computed its `log1p`, took 29.1 us on an H200, and 19.5 apart.
 UNIFORM_SHARES = {

@@ -129,7 +129,7 @@ def _with_loads(rows: int, warps: int, registers: int, lanes: int) -> tuple[int,
 LANES_OF_MOST_WARPS, WARPS_OF_FEW_ELEMENTS = 16384, 8
 
 #: For shorter ones it has 8. Of a kernel that loads one buffer's rows, each of four has more loads on its way: on an
-#: H200 softmaxes of 2500 to 7000 elements took 0.74 to 0.95 of the time, their logarithms 0.66 to 0.89, layer norms
+#: H200 softmaxes of 2500 to 7000 elements took 0.72 to 0.95 of the time, their logarithms 0.66 to 0.89, layer norms
 #: 0.70 to 1.01. More registers than these a thread leave no room for a second block, or spill: the gradient of a
 #: Jensen-Shannon divergence of 8192 took 190 us, and 120 in 16 warps (docs/results.md, "Warps of long rows").
 WARPS_OF_LONG_ROWS, MOST_ROW_REGISTERS = 8, 48
