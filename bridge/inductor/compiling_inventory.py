@@ -369,7 +369,8 @@ torch.utils._config_module
 torch.utils._ordered_set
     OrderedSet
 torch.utils._sympy.functions
-    CeilDiv FloorDiv Identity Max Min Mod ModularIndexing PythonMod
+    CeilDiv FloatPow FloatTrueDiv FloorDiv Identity IntTrueDiv Max Min Mod ModularIndexing OpaqueUnaryFn_sqrt PythonMod
+    ToFloat
 torch.utils.flop_counter
     flop_registry
 """
