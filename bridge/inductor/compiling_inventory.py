@@ -82,6 +82,7 @@ torch._inductor.codegen.simd_kernel_features
 torch._inductor.codegen.triton
     FixedTritonConfig(config)
     IndexingOptions: index index_str mask_vars
+    TritonCSEVariable: mask_vars update_on_args
     TritonKernel: _load_mask _load_other args body compute cse features inside_reduction is_combo_kernel loads
         min_elem_per_thread num_load num_reduction num_store persistent_reduction post_loop_combine post_loop_store
         range_tree_nodes range_trees stores tiling_scores
@@ -371,6 +372,8 @@ torch.utils._ordered_set
 torch.utils._sympy.functions
     CeilDiv FloatPow FloatTrueDiv FloorDiv Identity IntTrueDiv Max Min Mod ModularIndexing OpaqueUnaryFn_sqrt PythonMod
     ToFloat
+torch.utils._sympy.symbol
+    SymT symbol_is_type
 torch.utils.flop_counter
     flop_registry
 """

@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 import sympy
 from torch.utils._sympy.functions import FloorDiv, Identity, ModularIndexing
+from torch.utils._sympy.symbol import SymT, symbol_is_type
 
 from .protocols import LoopBody
 
@@ -231,8 +232,11 @@ def size_hint(expr: sympy.Expr) -> int:
 
 
 def _unwrapped(expr: sympy.Expr) -> sympy.Expr:
-    """Return an expression without `Identity`, which Inductor writes around indices of `cat`.
+    """Return an expression without what torch 2.11 finds no value for: indices that are loaded, and `Identity`.
 
-    torch 2.11 finds no value for one around a number.
+    Inductor writes the latter around indices of `cat`. Later releases take what is loaded for the same number.
     """
-    return expr.replace(Identity, lambda inner: inner) if expr.has(Identity) else expr
+    unknown = sympy.Integer(UNKNOWN_SIZE)
+    loaded = {s: unknown for s in expr.free_symbols if symbol_is_type(s, (SymT.TMP, SymT.INDIRECT))}
+    known = expr.xreplace(loaded) if loaded else expr
+    return known.replace(Identity, lambda inner: inner) if known.has(Identity) else known

@@ -77,6 +77,13 @@ def test_hint_of_an_unknown_size_is_typical():
             assert sizes.size_hint(sympy.Integer(12)) == 12
 
 
+def test_hint_of_an_index_that_is_loaded():
+    """Check that what is loaded counts as an unknown size: torch 2.11 asserted that it is a symbol of a size."""
+    loaded = sympy.Symbol("tmp3", integer=True, nonnegative=True)
+    with V.set_graph_handler(SimpleNamespace(sizevars=SizeVarAllocator())):
+        assert sizes.size_hint(3 * loaded + 64) == 3 * sizes.UNKNOWN_SIZE + 64
+
+
 def test_hint_of_an_index_that_inductor_wraps():
     """Check the hint of an index in `Identity`, as a `cat` has: torch 2.11 asserted that it has a symbol."""
 
