@@ -16,6 +16,7 @@ from ...inductor.compiling import torch_release
 from ...inductor.layouts import buffer_dtype, buffer_numel
 from ...inductor.schedule import offset_in_storage, storage_of, written_storage
 from .access_widths import AccessWidthMixin
+from .index_values import masking_values
 from .kept_rows import KeptRowsMixin
 from .loop_indices import LoopIndexMixin
 from .random_numbers import drawing_alike
@@ -38,7 +39,8 @@ def lane_kernel(base: Any) -> type:
     The random number of a seed and an offset is the same in all of them.
     """
     mixins = LoopIndexMixin, ReusedLoadMixin, RowTailMixin, LaneMixin, StridedAccessMixin, AccessWidthMixin
-    return type("LaneKernel", (*mixins, base), {"overrides": noting_conjunctions(drawing_alike(base.overrides))})
+    overrides = masking_values(noting_conjunctions(drawing_alike(base.overrides)))
+    return type("LaneKernel", (*mixins, base), {"overrides": overrides})
 
 
 def persistent_kernel(kernel: type, names: Iterable[str]) -> type:
