@@ -10,6 +10,9 @@ the rows of (batch, s - 1, 96) lie one after the other if the value is stored, a
 then the call gets a copy.  So the value is stored before the call reads a view of it.  For the call it is stored in any
 case, so this needs nothing where Inductor makes no copy.
 
+Inductor chooses the strides of what is so stored later.  A call with a rule of its own for strides, as attention, may
+rely on them before: what it reads is left alone.
+
 A kernel that reads such a value, too, may have computed it again, with digits that the buffer has not: then the calls
 keep their own.
 """
@@ -20,7 +23,7 @@ from collections.abc import Iterator
 
 from torch.fx import Graph, Node
 
-from ..inductor import graphs
+from ..inductor import graphs, strides
 from ..inductor.graphs import aten
 from ..support.error_boundary import attempt
 
@@ -33,11 +36,16 @@ def share_operands(graph: Graph) -> Iterator[str]:
 
 
 def _share_operand(graph: Graph, node: Node) -> Iterator[str]:
-    read = _read_by_calls(node) if graphs.is_pointwise(node) and graphs.is_contiguous(node) else []
+    if not graphs.is_pointwise(node) or not graphs.is_contiguous(node):
+        return
+    pairs = _read_by_calls(node)
+    read = [what for _, what in pairs]
     views = [view for view in dict.fromkeys(read) if view is not node]
     if not views or _loses_digits(node):
         return
     if graphs.has_composed_sizes(node) and not graphs.is_stored(node):
+        if any(strides.has_own_rule(call) for call, _ in pairs):
+            return
         graphs.store(node)
         yield f"{graphs.place(node)}: stored before {len(read)} library calls read a view of it"
     # What Inductor would pad it counts whenever it is asked: asked last.
@@ -47,15 +55,15 @@ def _share_operand(graph: Graph, node: Node) -> Iterator[str]:
         yield f"{graphs.place(node)}: one buffer without padding for {len(read)} library calls"
 
 
-def _read_by_calls(node: Node) -> list[Node]:
-    """Return what each library call reads that reads all of a node's value in its order.
+def _read_by_calls(node: Node) -> list[tuple[Node, Node]]:
+    """Return the library calls that read all of a node's value in its order, each with what it reads.
 
     It is the node itself, or a view of it.
     """
     found = []
     for user in node.users:
         if graphs.is_library_call(user):
-            found.append(node)
+            found.append((user, node))
         elif graphs.keeps_order(user) and graphs.same_size(user, node):
             found += _read_by_calls(user)
     return found

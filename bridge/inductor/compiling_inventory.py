@@ -253,7 +253,8 @@ torch._inductor.loop_body
     MemoryUsageType: BUCKETIZE LOAD LOAD_SEED STORE STORE_REDUCTION
     MemoryEntry: buffer_name index_name mode
 torch._inductor.lowering
-    fallbacks lowerings
+    constrain_to_fx_strides fallbacks lowerings
+    maybe_layout_constraints(fn)
     register_lowering(aten_fn, broadcast=, type_promotion_kind=, convert_input_to_bool=, lowering_dict=)
 torch._inductor.memory
     MemoryPlanningInfoForBuffer: size_alloc size_free

@@ -71,6 +71,17 @@ def _by_reader(
     return Results(kept - others, seen, others - seen.keys(), kept)
 
 
+def has_own_rule(call: Node) -> bool:
+    """Return True if Inductor has a rule for the strides of this operator's tensors alone, as for attention.
+
+    Such a rule may take those of a value in memory as they are, though they are chosen later.
+    """
+    from torch._inductor.lowering import constrain_to_fx_strides, maybe_layout_constraints
+
+    assert isinstance(call.target, torch._ops.OpOverload)
+    return maybe_layout_constraints(call.target) not in (None, constrain_to_fx_strides)
+
+
 def is_dense(value: torch.Tensor) -> bool:
     """Return True if a tensor is known to have each element once, and nothing between them."""
     from torch._prims_common import is_non_overlapping_and_dense_or_false

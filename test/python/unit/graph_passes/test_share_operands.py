@@ -132,6 +132,23 @@ def also_read_by_a_kernel(x, more, weight):
     return rows @ weight, rows.amax(-1)
 
 
+def attention_with_bias(query, key, bias, weight):
+    """Attend with a bias that a product has made, its heads last; Inductor alone copies it for the call."""
+    heads = (bias.view(3 * 24 * 16, 64) @ weight).view(3, 24, 16, 8).permute(0, 3, 1, 2)
+    attend = torch.ops.aten._scaled_dot_product_efficient_attention
+    return attend(query, key, key, heads.contiguous().expand(3, 8, 24, 16), False)[0]
+
+
+def test_strides_of_what_attention_reads_are_left():
+    """Emit a bias whose last dimension is dense, as the kernel of attention demands."""
+    shapes = (3, 8, 24, 32), (3, 8, 16, 32), (3, 24, 16, 64), (64, 8)
+    tensors = [torch.randn(shape, dtype=torch.float16) for shape in shapes]
+    torch._dynamo.reset()
+    code = offline.compile_for_gpu(attention_with_bias, tensors, compile_fx=bridge_backend, dynamic=True).code
+    assert "(3, 8, 24, 16), (3072, 384, 16, 1)" in code
+    assert shared() == 0
+
+
 def of_any_length(function, dtype=torch.float32, **options):
     """Return (kernels, values that got one buffer), with symbolic numbers of tokens."""
     torch._dynamo.reset()

@@ -108,3 +108,17 @@ class TestOrder:
         assert strides.is_dense(torch.zeros(2, 3).t())
         assert not strides.is_dense(torch.zeros(2, 4)[:, :3])
         assert not strides.is_dense(torch.zeros(1, 3).expand(2, 3))
+
+
+@pytest.mark.parametrize(
+    ("operator", "own"),
+    [
+        (torch.ops.aten._scaled_dot_product_efficient_attention.default, True),
+        (torch.ops.aten._cdist_forward.default, False),
+        (torch.ops.aten.mm.default, False),
+    ],
+)
+def test_rules_of_one_operator(operator, own):
+    """Find that attention has a rule for strides, and that a product, or what takes the graph's strides, has none."""
+    call = Graph().call_function(operator, ())
+    assert strides.has_own_rule(call) == own
