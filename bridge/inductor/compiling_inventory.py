@@ -82,7 +82,7 @@ torch._inductor.codegen.simd_kernel_features
 torch._inductor.codegen.triton
     FixedTritonConfig(config)
     IndexingOptions: index index_str mask_vars
-    TritonCSEVariable: mask_vars update_on_args
+    TritonCSEVariable: bounds mask_vars update_on_args
     TritonKernel: _load_mask _load_other args body compute cse features inside_reduction is_combo_kernel loads
         min_elem_per_thread num_load num_reduction num_store persistent_reduction post_loop_combine post_loop_store
         range_tree_nodes range_trees stores tiling_scores
@@ -102,6 +102,7 @@ torch._inductor.codegen.triton
     TritonKernel.dense_size_list(self)
     TritonKernel._get_persistent_RBLOCK(rnumel)
     TritonKernel.dense_size_str(self)
+    TritonKernel.filter_masks(self, mask_vars)
     TritonKernel.get_load_buffer(self, indexing)
     TritonKernel.index_to_str(self, index)
     -2.11: TritonKernel.indexing(self, index, *, copy_shape=, dense_indexing=, override_mask=, block_ptr=,

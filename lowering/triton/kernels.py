@@ -20,7 +20,8 @@ from .index_values import masking_values
 from .kept_rows import KeptRowsMixin
 from .loop_indices import LoopIndexMixin
 from .random_numbers import drawing_alike
-from .reused_loads import ReusedLoadMixin, noting_conjunctions
+from .reused_loads import noting_conjunctions
+from .row_masks import RowMaskMixin, noting_bounds
 from .row_tails import RowTailMixin
 from .strided_access import WIDE_LANE, LaneVariable, StridedPair, find_strided_pair
 
@@ -38,8 +39,8 @@ def lane_kernel(base: Any) -> type:
 
     The random number of a seed and an offset is the same in all of them.
     """
-    mixins = LoopIndexMixin, ReusedLoadMixin, RowTailMixin, LaneMixin, StridedAccessMixin, AccessWidthMixin
-    overrides = masking_values(noting_conjunctions(drawing_alike(base.overrides)))
+    mixins = LoopIndexMixin, RowMaskMixin, RowTailMixin, LaneMixin, StridedAccessMixin, AccessWidthMixin
+    overrides = noting_bounds(masking_values(noting_conjunctions(drawing_alike(base.overrides))))
     return type("LaneKernel", (*mixins, base), {"overrides": overrides})
 
 
