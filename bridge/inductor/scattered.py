@@ -71,6 +71,20 @@ def _bytes_along(
     return abs(at[-1] - at[0]) / LOOKED_AT * itemsize
 
 
+def skips_elements(body: LoopBody) -> bool:
+    """Return True if elements side by side along the innermost loop are loaded or stored from places apart in memory.
+
+    Each then has an access for itself, as nothing here looks for every other element.
+    """
+    from torch._inductor.loop_body import MemoryUsageType
+
+    variables = [*body.iter_vars, *body.reduce_vars]
+    kinds = MemoryUsageType.LOAD, MemoryUsageType.STORE
+    entries = [entry for kind in kinds for entry in body.memory_usage.get(kind, ())]
+    indices = {body.indexing_exprs[entry.index_name] for entry in entries}
+    return any(step_along(index, variables[-1], set(variables)) > 1 for index in indices) if variables else False
+
+
 def instructions_of_access(apart: float, beside: float) -> float:
     """Return the instructions that a GPU could execute for an element while the nearest cache answers.
 

@@ -17,6 +17,7 @@ from bridge.inductor.scattered import (
     instructions_of_access,
     places_in_tile,
     rows_are_together,
+    skips_elements,
 )
 from bridge.inductor.schedule import loop_nodes, node_body
 
@@ -77,3 +78,18 @@ def test_loops_that_end_in_the_middle_of_a_row_say_nothing():
     with scheduled(transposed, (64, 32)) as graph:
         (body,) = [node_body(node) for kernel in graph.scheduler.nodes for node in loop_nodes(kernel)]
         assert places_in_tile(body, 64, 48) == set()
+
+
+@pytest.mark.parametrize(
+    ("function", "skips"),
+    [
+        (lambda x: x[:, 1::2] + 1, True),
+        (lambda x: x[:, 1:] + 1, False),
+        (lambda x: x[:, :1].expand(64, 8) + 1, False),
+        (lambda x: x[:, ::4] * 2, True),
+    ],
+)
+def test_elements_side_by_side_that_are_no_neighbours(function, skips):
+    with scheduled(function, (64, 32)) as graph:
+        (node,) = [node for kernel in graph.scheduler.nodes for node in loop_nodes(kernel)]
+        assert skips_elements(node_body(node)) == skips

@@ -144,6 +144,22 @@ def test_a_thread_has_elements_side_by_side_where_instructions_count(rows, wide)
     assert len(kernels) == 1 and (f"min_elem_per_thread={ELEMENTS_OF_THREAD}" in kernels[0].source) == wide
 
 
+def activated_halves(expert, bias, states):
+    """Compute the activation of GPT-OSS's experts, whose halves are every other element, and return the experts too."""
+    expert = expert.clamp(max=31)
+    gate, linear = (states + bias[expert]).unflatten(-1, (-1, 2)).unbind(-1)
+    gate = gate.clamp(max=7)
+    return expert, gate * torch.sigmoid(1.702 * gate) * (linear.clamp(-7, 7) + 1)
+
+
+def test_a_thread_has_no_elements_side_by_side_that_are_apart_in_memory():
+    """Check that threads have no eight elements where each is loaded by itself: 60 us on an H200, and 32 apart."""
+    tensors = torch.zeros(4000, dtype=torch.int64), torch.randn(32, 5760), torch.randn(4000, 5760)
+    inputs = [t.bfloat16() if t.is_floating_point() else t for t in tensors]
+    (kernel,) = offline.compile_for_gpu(activated_halves, inputs, compile_fx=bridge_backend).kernels
+    assert "min_elem_per_thread=0" in kernel.source
+
+
 def pooled(activation, size, step, around):
     def function(x, bias):
         y = activation(x + bias[:, None, None])
