@@ -28,7 +28,16 @@ from ..triton.profitability import (
 from .fewest_loops import in_fewest_loops
 from .long_rows import Rows, bytes_of_long_rows, keeps_long_rows, longest_rows, registers_of_thread
 from .loop_order import in_memory_order
-from .programs import Executed, executed, lost_bytes, programs_of, row_of_block, rows_of_block
+from .programs import (
+    MOST_CODE,
+    Executed,
+    code_of_thread,
+    executed,
+    lost_bytes,
+    programs_of,
+    row_of_block,
+    rows_of_block,
+)
 from .times import computed_again, computes_long, times_apart
 
 if TYPE_CHECKING:
@@ -179,6 +188,7 @@ def _check_profit(kernel: Kernel, kernels: list[Kernel], band: LiftedBand, befor
         rows = _rows_of_block(kernel, kernels, band, before)
         _check_rows(kernel, kernels, band, before, rows)
         _check_programs(kernel, kernels, band, before, rows)
+        _check_code(kernel, kernels, band, before)
         _check_long_rows(kernel, kernels, band, before)
     else:
         _check_memory_order(kernel, kernels, before)
@@ -267,6 +277,16 @@ def _check_programs(kernel: Kernel, kernels: list[Kernel], band: LiftedBand, bef
     saved = saved_bytes(kernel.get_operation_names(), kernels) if lost else 0
     if lost > saved:
         detail = f"one kernel {_saving(saved)}, and {programs} programs lose the time of {lost / 2**20:.1f} MB"
+        raise Unsupported(Reason.not_profitable, f"{sorted(kernel.get_operation_names())}: {detail}")
+
+
+def _check_code(kernel: Kernel, kernels: list[Kernel], band: LiftedBand, before: _Before) -> None:
+    """Raise Unsupported where lanes reduce by more code than a multiprocessor has at hand, in the place of several."""
+    if len(kernels) == 1 or not before.unrolled:
+        return
+    count = code_of_thread(kernel, band)
+    if count > MOST_CODE:
+        detail = f"lanes reduce by {count} instructions, of which a multiprocessor has {MOST_CODE} at hand"
         raise Unsupported(Reason.not_profitable, f"{sorted(kernel.get_operation_names())}: {detail}")
 
 

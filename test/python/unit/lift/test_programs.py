@@ -103,3 +103,18 @@ def test_heads_of_a_token_keep_their_programs():
     inputs = [torch.randn(1, 4096), torch.randn(128), torch.tensor([7]), torch.randn(64)]
     result = offline.compile_for_gpu(query_of_one_token, inputs, compile_fx=bridge_backend)
     assert not any("r0_numel = 4096" in kernel.source for kernel in result.kernels)
+
+
+@pytest.mark.parametrize(("activation", "launches"), [(torch.relu, 1), (torch.nn.functional.gelu, 2)])
+def test_lanes_reduce_by_no_more_code_than_is_at_hand(activation, launches):
+    """Check that 49 GELUs are added up apart from the mean of 1024 norms, and 49 numbers are not.
+
+    In a loop over 2560 that took 216 us on an H200, and 87 apart; kept, they were 15848 instructions.
+    """
+
+    def mean_of_norms(x):
+        norms = activation(x).square().sum(1).sqrt()
+        return norms, norms.mean(-1)
+
+    x = torch.randn(256, 49, 1024, dtype=torch.bfloat16)
+    assert len(offline.compile_for_gpu(mean_of_norms, [x], compile_fx=bridge_backend).launches) == launches

@@ -14,6 +14,7 @@ from bridge.lowering.triton.kept_rows import KeptRowsMixin
 from bridge.lowering.triton.kernels import LaneMixin, StridedAccessMixin, lane_kernel, persistent_kernel
 from bridge.lowering.triton.loop_indices import LoopIndexMixin
 from bridge.lowering.triton.reused_loads import ReusedLoadMixin
+from bridge.lowering.triton.row_masks import RowMaskMixin
 from bridge.lowering.triton.row_tails import RowTailMixin
 
 
@@ -56,10 +57,10 @@ def features(*names):
 
 
 def test_one_class_for_each_of_inductors():
-    mixins = LoopIndexMixin, ReusedLoadMixin, RowTailMixin, LaneMixin, StridedAccessMixin, AccessWidthMixin
+    mixins = LoopIndexMixin, RowMaskMixin, ReusedLoadMixin, RowTailMixin, LaneMixin, StridedAccessMixin
     kernel = lane_kernel(Base)
     assert kernel is lane_kernel(Base)
-    assert kernel.__mro__[1:9] == (*mixins, KeptRowsMixin, Base)
+    assert kernel.__mro__[1:10] == (*mixins, AccessWidthMixin, KeptRowsMixin, Base)
 
 
 @pytest.mark.parametrize(("name", "given"), [("op1", {"override_persistent_reduction": True}), ("op2", {})])
