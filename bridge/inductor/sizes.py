@@ -170,14 +170,15 @@ def loop_cuts(body: LoopBody, rewrite: Rewrite = _as_it_is) -> list[set[Extent]]
 def loop_remainders(body: LoopBody, rewrite: Rewrite = _as_it_is) -> list[set[int]]:
     """Return for each loop of a LoopBody the numbers by which remainders are values that it computes with.
 
-    A remainder in the address of an access alone is none of these.
+    A remainder in the address of an access alone is none of these. That of a variable less a number is: it is asked
+    whether an element is one of `[..., 1::2]`.
     """
     entries = itertools.chain.from_iterable(getattr(body, "memory_usage", {}).values())
     accessed = {entry.index_name for entry in entries if entry.buffer_name}
     named = getattr(body, "indexing_exprs", {}).items()
     values = [rewrite(sympy.sympify(e)) for name, e in named if name not in accessed]
     remainders = [e for e in values if isinstance(e, ModularIndexing) and e.args[1] == 1 and e.args[2].is_Integer]
-    return [{int(e.args[2]) for e in remainders if e.args[0] == variable} for variable in body.iter_vars]
+    return [{int(e.args[2]) for e in remainders if (e.args[0] - v).is_Integer} for v in body.iter_vars]
 
 
 def loop_strides(body: LoopBody, rewrite: Rewrite = _as_it_is) -> list[tuple[str, list[sympy.Expr]]]:

@@ -371,16 +371,16 @@ def _arranged(factors: Factors, cuts: list[set[sympy.Expr | int]]) -> Factors:
 
 def _cut_as_stored(factors: Factors, node: NodeLoops, nodes: list[NodeLoops]) -> Factors:
     """Cut loops without factors into those in which other nodes have stored what a node reads, and what is left."""
-    extents = _extents_of_read(node, nodes)
-    return _repeated(_interleaved(factors, node, extents), node, extents)
+    return _repeated(_interleaved(factors, node, nodes), node, _extents_of_read(node, nodes))
 
 
-def _interleaved(factors: Factors, node: NodeLoops, extents: set[sympy.Expr]) -> Factors:
+def _interleaved(factors: Factors, node: NodeLoops, nodes: list[NodeLoops]) -> Factors:
     """Cut a loop into what another node goes over and the remainders that decide what an iteration computes.
 
     A loop over 128 elements, of which the even ones are of another kind than the odd ones, becomes one over the 64
-    pairs that another node has stored, and one over the 2 of each.
+    pairs that another node has stored, or has gone over in what both read, and one over the 2 of each.
     """
+    extents = _extents_in_common(node, nodes)
     pairs = zip(factors, node.remainders or [set() for _ in factors], strict=True)
     return [_cut_by_remainder(part, sorted(own), extents) for part, own in pairs]
 
@@ -389,6 +389,13 @@ def _extents_of_read(node: NodeLoops, nodes: list[NodeLoops]) -> set[sympy.Expr]
     """Return the extents of the loops in which other nodes have stored what a node reads."""
     buffers = {buffer for buffer, _ in node.strides}
     return {extent for other in nodes if other is not node and other.stored & buffers for extent in other.iteration}
+
+
+def _extents_in_common(node: NodeLoops, nodes: list[NodeLoops]) -> set[sympy.Expr]:
+    """Return the extents of the loops in which other nodes access what a node does."""
+    buffers = {buffer for buffer, _ in node.strides}
+    others = (other for other in nodes if other is not node and buffers.intersection(name for name, _ in other.strides))
+    return {extent for other in others for extent in other.iteration}
 
 
 def _repeated(factors: Factors, node: NodeLoops, extents: set[sympy.Expr]) -> Factors:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from emitted import run_emitted
 from programs import wide
 from rechecked import check, forced
 from torch.nn import functional as F
@@ -105,3 +106,23 @@ def test_interleaved_pairs_are_one_kernel_with_their_transposed_copies(dtype):
     """
     inputs = [sample(2, 8, 6, 16), sample(8, 8), sample(8, 8) + 1, sample(16), sample(16) + 1]
     check(query_and_key, [tensor.to(dtype) for tensor in inputs], kernels=1)
+
+
+def gradient_of_gates_in_turn(x, bias, grad):
+    """Compute the gradient of clamped gates and values that are stored in turn, as those of gpt-oss."""
+
+    def gated(pairs):
+        pairs = pairs + bias
+        gate, value = pairs[..., ::2].clamp(max=1.5), pairs[..., 1::2].clamp(-1.5, 1.5)
+        return gate * torch.sigmoid(1.702 * gate) * (value + 1)
+
+    return torch.func.vjp(gated, x)[1](grad)[0]
+
+
+def test_the_gradient_of_odd_elements_was_a_kernel_of_its_own():
+    """Check that the gradients of even and odd elements are one kernel, in which one of bfloat16 is rounded."""
+    inputs = [tensor.bfloat16() for tensor in (sample(6, 96), sample(1, 96), sample(6, 48))]
+    output, (code,) = run_emitted(gradient_of_gates_in_turn, inputs, forced)
+    assert code.count("@triton.jit") == 1
+    expected = gradient_of_gates_in_turn(*(tensor.double() for tensor in inputs))
+    torch.testing.assert_close(output.double(), expected, rtol=0.02, atol=0.02)

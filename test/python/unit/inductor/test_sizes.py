@@ -67,6 +67,12 @@ def test_remainders_that_are_values_are_no_addresses():
     assert sizes.loop_remainders(body, lambda index: index.xreplace({J: I})) == [{2}, set()]
 
 
+def test_the_remainder_of_odd_elements_was_none_of_their_loop():
+    """Check that the remainder of a shifted variable counts, and that of another sum does not."""
+    body = _body(ModularIndexing(J - 1, 1, 2), ModularIndexing(I + 3, 1, 4), ModularIndexing(I + J, 1, 8))
+    assert sizes.loop_remainders(body) == [{4}, {2}]
+
+
 def test_hint_of_an_unknown_size_is_typical():
     def hint(expr, fallback):
         return fallback if expr.free_symbols else expr

@@ -176,8 +176,12 @@ class TestInterleaved:
     def test_a_row_without_kinds_of_the_stored_extent_stays_whole(self, remainders):
         assert self.first_choice(self.row(*remainders)) == [[8], [128]]
 
-    def test_what_stores_nothing_that_is_read_does_not_count(self):
+    def test_what_has_nothing_in_common_does_not_count(self):
         assert self.first_choice(self.row(2, buffer="another")) == [[8], [128]]
+
+    def test_a_row_that_reads_what_another_node_only_reads_stayed_whole(self):
+        reader = replace(self.kinds, stored={"sum"})
+        assert shared_loops([reader, self.row(2)])[0][1] == [[8], [64, 2]]
 
 
 class TestRepeated:
