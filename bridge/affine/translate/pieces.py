@@ -6,6 +6,10 @@ the other node has the same rows. The results of two heads may be a size apart: 
 
 The gradient of a softmax over a few experts reads the results of all experts, and that of its own one. The loop over
 experts is then unrolled in that node, too: each of its results is of one iteration that has them all.
+
+The gradient of the weights by which the outputs of a few experts are added up is a product with each of these outputs,
+and reads one row for all of them. In a loop over experts no iteration has the band's row, so that loop is unrolled: one
+iteration reduces a row for each expert.
 """
 
 from __future__ import annotations
@@ -47,7 +51,7 @@ def loops_in_pieces(nodes: Sequence[NodeLoops], rows: Sequence[Factors]) -> list
     have inside of the loop that is cut may differ: a kernel may reduce blocks, and store a scale of each.
     """
     found: dict[int, _Cut] = {}
-    for kernel, cut in _cuts(nodes, rows):
+    for kernel, cut in list(_cuts(nodes, rows)) or _cuts_of_common_rows(nodes, rows):
         found.setdefault(kernel, cut)
     alike = [_alike(kernel, position, nodes, rows) for kernel, (position, _) in found.items()]
     if not found or not all(alike):
@@ -68,6 +72,24 @@ def _cuts(nodes: Sequence[NodeLoops], rows: Sequence[Factors]) -> Iterator[tuple
             yield node.kernel, cut
             if step.own is not None and len(rows[reader][step.own]) == 1:
                 yield nodes[reader].kernel, _whole_loop(rows[reader], step.own)
+
+
+def _cuts_of_common_rows(nodes: Sequence[NodeLoops], rows: Sequence[Factors]) -> Iterator[tuple[int, _Cut]]:
+    """Yield (kernel, the cut of a loop) for nodes that reduce a row of another kernel's in each of its iterations."""
+    for node, own in zip(nodes, rows, strict=True):
+        others = {name for other in nodes if other.kernel != node.kernel for name, _ in other.strides}
+        for loop in _loops_beside_rows(node, others):
+            cut = _whole_loop(own, loop) if len(own[loop]) == 1 else None
+            if cut is not None and _alike(node.kernel, cut[0], nodes, rows):
+                yield node.kernel, cut
+
+
+def _loops_beside_rows(node: NodeLoops, buffers: set[str]) -> list[int]:
+    """Return the short iteration loops of a node in all iterations of which it reduces the same row of some buffer."""
+    first = len(node.iteration)
+    reduced = [own for name, own in node.strides if name in buffers and any(stride != 0 for stride in own[first:])]
+    short = [n for n, extent in enumerate(node.iteration) if extent.is_Integer and 1 < extent <= MAX_PIECES]
+    return [n for n in short if any(own[n] == 0 for own in reduced)]
 
 
 def _whole_loop(factors: Factors, loop: int) -> _Cut:

@@ -164,6 +164,42 @@ def test_nodes_of_one_kernel_may_differ_inside_of_what_is_cut(inside):
     assert found[:2] == [([[3, 2], [5], [32]], 1), ([[3, 2], [5], *([n] for n in inside)], 1)]
 
 
+#: A row of 32 elements of each of 5 tokens, and its products with those of 3 experts, added up.
+TOKENS = NodeLoops(numbers(5, 32), [], 0, strides=[("token", numbers(32, 1))])
+DOTS = NodeLoops(
+    numbers(5, 3), numbers(32), 1, strides=[("token", numbers(32, 0, 1)), ("experts", numbers(96, 32, 1))]
+)
+
+
+def cut_of_dots(dots, other=TOKENS):
+    return loops_in_pieces([other, dots], [[numbers(5), numbers(32)], [*([n] for n in dots.iteration), numbers(32)]])
+
+
+def test_a_loop_in_which_each_iteration_reduces_the_same_row_kept_it_from_a_band():
+    """Check that the loop over experts is unrolled in what reduces the row of their token with each of theirs."""
+    assert cut_of_dots(DOTS) == [([[5], [32]], None), ([[5], [3], [32]], 1)]
+
+
+@pytest.mark.parametrize(
+    "dots",
+    [
+        replace(DOTS, strides=DOTS.strides[1:]),
+        replace(DOTS, strides=[("token", numbers(32, 0, 0)), DOTS.strides[1]]),
+        replace(DOTS, iteration=numbers(5, 9)),
+        replace(DOTS, iteration=[sympy.Integer(5), t]),
+        replace(DOTS, kernel=0),
+    ],
+    ids=["no row", "one element", "many", "unknown", "one kernel"],
+)
+def test_loops_without_a_common_row_or_of_many_iterations_are_not_unrolled(dots):
+    assert cut_of_dots(dots) is None
+
+
+def test_a_loop_that_others_of_its_kernel_do_not_have_is_not_unrolled():
+    rows = [[numbers(5), numbers(32)], [numbers(5), numbers(3), numbers(32)], [numbers(15)]]
+    assert loops_in_pieces([TOKENS, DOTS, NodeLoops(numbers(15), [], 1)], rows) is None
+
+
 class Sum:
     """Reduce a row of 8 elements under a guard, and store the sum."""
 
