@@ -376,7 +376,7 @@ def fuse_nodes(nodes: Sequence[LoopNode], tiles: bool = True) -> Kernel | None:
     # Nor does Inductor make stages of them, whose kernels have a code generator of their own.
     stages = {"triton.nested_reduction": False} if hasattr(config.triton, "nested_reduction") else {}
     with config.patch({"triton.tiling_prevents_reduction_fusion": tiles, **stages}):
-        fused = _fuse_all(_by_loops(nodes)) or _fuse_all(nodes)
+        fused = _fuse_all(_by_loops(nodes)) or _fuse_all(nodes) or _fuse_all(_reductions_first(nodes))
     return fused if fused is not None and all(_fits(fused, node) for node in nodes) else None
 
 
@@ -396,6 +396,22 @@ def _by_loops(nodes: Sequence[Kernel]) -> Sequence[Kernel]:
         else:
             parts[-1] = fused
     return parts
+
+
+def _reductions_first(nodes: Sequence[LoopNode]) -> Sequence[LoopNode]:
+    """Return the nodes with those first that reduce, and what these need; as they are where some overwrite memory.
+
+    Inductor puts values of each row and elements of rows in one kernel where it reduces rows, but not these two alone.
+    """
+    if any(map(inductor.mutates_or_aliases, nodes)):
+        return nodes
+    first: list[LoopNode] = []
+    needed = set[str]()
+    for node in reversed(nodes):
+        if inductor.node_sizes(node)[1] or needed & inductor.operation_names(node):
+            first.insert(0, node)
+            needed.update(node.ancestors)
+    return [*first, *(node for node in nodes if not any(node is one for one in first))]
 
 
 def _share_loops(one: Kernel, other: Kernel) -> bool:

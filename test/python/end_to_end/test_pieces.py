@@ -96,7 +96,26 @@ def gradient_of_normed_weights(x):
     return experts * token[:, None], dots / total - (dots * weights).sum(-1, keepdim=True) / total.square()
 
 
+def gradient_of_modulated_levels(*inputs):
+    """Compute the gradient of levels that are weighted, added up and multiplied, as those of FocalNet."""
+    q, grad, levels, weights = map(wide, inputs)
+    of_sum = (grad * q)[:, None]
+    return grad * (levels * weights[..., None]).sum(1), of_sum * weights[..., None], (of_sum * levels).sum(-1)
+
+
+def gradient_of_mixed_experts(x):
+    """Compute the gradients of experts and of their softmax, and of what their sum is multiplied with."""
+    token, grad, experts = wide(x[:, 0]), wide(x[:, 1]), wide(x[:, 2:])
+    weights = experts[..., 0].softmax(-1)
+    of_sum = (grad * token)[:, None]
+    dots = (of_sum * experts).sum(-1)
+    of_router = weights * (dots - (weights * dots).sum(-1, keepdim=True))
+    return grad * (experts * weights[..., None]).sum(1), of_sum * weights[..., None], of_router
+
+
 CASES = [
+    (gradient_of_mixed_experts, (6, 6, 32)),
+    (gradient_of_mixed_experts, (4, 4, 40)),
     (gradient_of_a_mixture, (6, 5, 32)),
     (gradient_of_a_mixture, (5, 4, 40)),
     (gradient_of_normed_weights, (6, 5, 32)),
@@ -125,6 +144,24 @@ def given(shape, dtype):
 @pytest.mark.parametrize(("function", "shape"), CASES, ids=lambda part: getattr(part, "__name__", str(part)))
 def test_what_one_iteration_reads_is_reduced_in_it(function, shape, dtype):
     check(function, given(shape, dtype), kernels=1)
+
+
+def shapes_of_levels(rows, levels, columns):
+    return (rows, columns), (rows, columns), (rows, levels, columns), (rows, levels)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize(("levels", "columns"), [(3, 32), (4, 40)])
+def test_a_row_that_several_are_multiplied_with_is_in_their_kernel(levels, columns, dtype):
+    inputs = [one for shape in shapes_of_levels(6, levels, columns) for one in given(shape, dtype)]
+    check(gradient_of_modulated_levels, inputs, kernels=1)
+
+
+def test_a_row_that_several_are_multiplied_with_was_read_in_two_kernels():
+    """Check that so many rows are in one kernel that two would not share a launch."""
+    inputs = [torch.empty(shape, dtype=torch.bfloat16) for shape in shapes_of_levels(25088, 3, 192)]
+    found = offline.compile_for_gpu(gradient_of_modulated_levels, inputs, compile_fx=bridge_backend)
+    assert found.n_kernels == 1
 
 
 @pytest.mark.parametrize("function", [softmax_of_pairs, softmax_of_halves, gated_norms, sum_of_norms])

@@ -151,6 +151,25 @@ class Node:
         return self.reduces
 
 
+def loops(name: str, elements: int, reduced: int = 1, after: tuple[str, ...] = (), overwrites: bool = False):
+    """Return a stand-in for a node over so many elements, each of so many that it reduces, after others."""
+    sizes = [sympy.Integer(elements)], [sympy.Integer(reduced)] if reduced > 1 else []
+    output = SimpleNamespace(get_mutations=lambda: ["x"] if overwrites else [], get_aliases=list)
+    return SimpleNamespace(
+        _sizes=sizes, ancestors={*after}, get_operation_names=lambda: {name}, get_outputs=lambda: [output], name=name
+    )
+
+
+def test_values_of_rows_and_elements_of_rows_had_no_kernel_before_their_sum():
+    """Check that a sum comes first, with what it needs, and all else as it was; none where memory is overwritten."""
+    nodes = [loops("of_row", 8), loops("needed", 256), loops("apart", 256), loops("sum", 8, 32, ("needed",))]
+    nodes.append(loops("out", 256, after=("sum", "of_row", "needed")))
+    order = [node.name for node in codegen._reductions_first(nodes)]
+    assert order == ["needed", "sum", "of_row", "apart", "out"]
+    given = [*nodes, loops("state", 256, overwrites=True)]
+    assert codegen._reductions_first(given) == given
+
+
 class Mark:
     """Stand for the classes that end and begin a loop among the nodes of a kernel."""
 
