@@ -7,6 +7,7 @@ channel. What is contiguous along a row is so in each order.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
@@ -35,12 +36,12 @@ class LoopOrder:
     """
 
     loops: tuple[tuple[int, ...], ...]
-    sizes: tuple[int, ...]
+    sizes: tuple[sympy.Expr, ...]
 
     @property
     def extents(self) -> list[sympy.Expr]:
         """Return the extents of the new loops."""
-        return [sympy.Integer(prod(self.sizes[loop] for loop in loops)) for loops in self.loops]
+        return [sympy.sympify(prod(self.sizes[loop] for loop in loops)) for loops in self.loops]
 
     def before(self, indices: Sequence[sympy.Expr]) -> list[sympy.Expr]:
         """Return the iteration of the loops that there were, by that of the new ones."""
@@ -67,16 +68,14 @@ def _lanes(band: LiftedBand) -> int:
     return max(inductor.size_hint(prod(node.reduce_sizes)) for node in band.nodes)
 
 
-def _row_sizes(band: LiftedBand) -> list[int]:
-    """Return the extents of the loops over rows that all nodes of a band have; [] if they are not known."""
+def _row_sizes(band: LiftedBand) -> list[sympy.Expr]:
+    """Return the extents of the loops over rows that all nodes of a band have; [] if they have others."""
     rows = next((node.iter_sizes for node in band.nodes if node.reduce_sizes), [])
     shared = all(list(node.iter_sizes[: len(rows)]) == list(rows) for node in band.nodes)
-    if not shared or not all(isinstance(size, int | sympy.Integer) for size in rows):
-        return []
-    return [int(size) for size in rows]
+    return list(map(sympy.sympify, rows)) if shared else []
 
 
-def best_order(sizes: Sequence[int], accesses: Sequence[inductor.RowAccess]) -> LoopOrder | None:
+def best_order(sizes: Sequence[sympy.Expr], accesses: Sequence[inductor.RowAccess]) -> LoopOrder | None:
     """Return the order in which most bytes have neighbours; None if no order is better than the one that there is.
 
     sizes: of the loops over rows; accesses: what is far apart along rows.
@@ -93,16 +92,25 @@ def _order_of(access: inductor.RowAccess) -> tuple[int, ...]:
     return tuple(sorted(range(len(access.steps)), key=lambda loop: -access.steps[loop]))
 
 
-def _is_near(access: inductor.RowAccess, order: Sequence[int], sizes: Sequence[int]) -> bool:
-    """Return True if rows that follow each other are neighbours, and Triton sees it: it does for an even number."""
-    return inductor.contiguous_run((access.steps[loop], sizes[loop]) for loop in reversed(order)) % 2 == 0
+def _is_near(access: inductor.RowAccess, order: Sequence[int], sizes: Sequence[sympy.Expr]) -> bool:
+    """Return True if rows that follow each other are neighbours, and Triton sees it: it does for an even number.
+
+    Behind a loop of a symbolic size it sees none, whatever the typical one is.
+    """
+    seen = itertools.takewhile(lambda loop: sizes[loop].is_Integer, reversed(order))
+    return inductor.contiguous_run((access.steps[loop], int(sizes[loop])) for loop in seen) % 2 == 0
 
 
-def _coalesced(access: inductor.RowAccess, order: Sequence[int], sizes: Sequence[int]) -> tuple[tuple[int, ...], ...]:
-    """Return the loops of an order, with those in one that an access has one behind the other."""
+def _coalesced(
+    access: inductor.RowAccess, order: Sequence[int], sizes: Sequence[sympy.Expr]
+) -> tuple[tuple[int, ...], ...]:
+    """Return the loops of an order, with those in one that an access has one behind the other.
+
+    One of a symbolic size is the outermost of them: each iteration is found by divisions by numbers alone.
+    """
     found = [[order[0]]]
     for loop in order[1:]:
-        if access.steps[found[-1][-1]] == access.steps[loop] * sizes[loop]:
+        if sizes[loop].is_Integer and access.steps[found[-1][-1]] == access.steps[loop] * sizes[loop]:
             found[-1].append(loop)
         else:
             found.append([loop])
