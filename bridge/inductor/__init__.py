@@ -108,6 +108,7 @@ from .sizes import (
     buffers_stored,
     coefficient,
     contiguous_run,
+    equal_sizes,
     has_steps,
     linear_step,
     loop_cuts,

@@ -336,6 +336,7 @@ torch._inductor.sizevars
     SizeVarAllocator: _simplify_loops inv_precomputed_replacements precomputed_replacements
     SizeVarAllocator: shape_env simplify_with_ranges
     SizeVarAllocator.optimization_hint(self, expr, fallback=)
+    SizeVarAllocator.simplify(self, expr)
     -2.11: SizeVarAllocator.size_hint(self, expr, *, fallback=)
     SizeVarAllocator.statically_known_multiple_of(self, numerator, denominator)
     SizeVarAllocator.statically_known_true(self, expr)

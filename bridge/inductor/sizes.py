@@ -83,6 +83,14 @@ def size_facts() -> tuple[sympy.Basic, ...]:
     return V.graph.sizevars.shape_env.get_axioms()
 
 
+def equal_sizes(sizes: Iterable[sympy.Symbol]) -> dict[sympy.Symbol, sympy.Expr]:
+    """Return what Inductor has in the place of those sizes that guards say are others: `s == u` of two inputs."""
+    from torch._inductor.virtualized import V
+
+    present = {size: V.graph.sizevars.simplify(size) for size in sizes}
+    return {size: other for size, other in present.items() if other != size}
+
+
 def size_expressions(body: LoopBody) -> list[sympy.Expr]:
     """Return the divisions in a LoopBody's index expressions that are of sizes alone."""
     expressions = getattr(body, "indexing_exprs", {}).values()

@@ -140,7 +140,8 @@ def in_pieces(sources: list[NodeSource]) -> list[NodeSource] | None:
 def sizes_as_multiples(sources: list[NodeSource], assume: bool = False) -> Multiples:
     """Return the sizes that are multiples of numbers by which others divide them; assume: proven or not."""
     expressions = [e for s in sources for e in [*s.sizes[0], *s.sizes[1], *inductor.size_expressions(s.body)]]
-    return find_multiples(expressions, inductor.size_facts(), inductor.statically_known, assume)
+    equal = inductor.equal_sizes(set().union(*(sympy.sympify(e).free_symbols for e in expressions)))
+    return find_multiples(expressions, inductor.size_facts(), inductor.statically_known, assume, equal)
 
 
 def _loops_of_nodes(sources: list[NodeSource], multiples: Multiples, prover: Prover) -> list[NodeLoops]:

@@ -4,13 +4,17 @@ Inductor gives the halves of a row of `s` elements the extent `s // 2` or `(s + 
 to `s`.  Where the graph's guards leave no other remainder than 0, `s = 2*t`, and the halves are `t`.
 
 Sizes that depend on data carry no sign, which arithmetic needs: such a size is `1*t`, and `t` has one.
+
+Tensors whose sizes are each marked as dynamic have symbols of their own, also where a guard says that two are equal.
+All of these are one symbol here.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 import sympy
 from torch.utils._sympy.functions import FloorDiv, Mod
@@ -27,16 +31,18 @@ class Multiples:
     """Change variables: some sizes are each a number times a new variable.
 
     wholes: `s -> k*t`, and what equals something of the new variables, `u -> t`, or a number, `s floordiv t -> k`;
-    parts: `t -> (s, k)`; unproven: conditions under which more sizes would be multiples.
+    parts: `t -> (s, k)`; unproven: conditions under which more sizes would be multiples; equal: symbols that have
+    another one in their place, which all else here is in.
     """
 
     wholes: dict[sympy.Expr, sympy.Expr] = field(default_factory=dict)
     parts: dict[sympy.Symbol, tuple[sympy.Symbol, int]] = field(default_factory=dict)
     unproven: tuple[sympy.Eq, ...] = ()
+    equal: Mapping[sympy.Symbol, sympy.Expr] = field(default_factory=dict)
 
     def rewrite(self, expr: sympy.Expr) -> sympy.Expr:
         """Return an expression of Inductor's in the new variables."""
-        expr = sympy.sympify(expr)
+        expr = sympy.sympify(expr).xreplace(self.equal)
         return whole_quotients(expr.xreplace(self.wholes) if self.wholes else expr)
 
     def restore(self, expr: sympy.Expr) -> sympy.Expr:
@@ -64,14 +70,15 @@ def find_multiples(
     facts: Iterable[sympy.Basic],
     known: Callable[[sympy.Basic], bool],
     assume: bool = False,
+    equal: Mapping[sympy.Symbol, sympy.Expr] = MappingProxyType({}),
 ) -> Multiples:
     """Return the sizes that are divided in `expressions` and proven to be multiples of their divisors.
 
     facts: relations that hold for every size; known(condition): whether one follows by other means;
-    assume: take those that are not proven for multiples too.
+    assume: take those that are not proven for multiples too; equal: symbols, and what stands for each of them.
     """
-    expressions, facts = list(expressions), list(facts)
-    divided = [expr for expr in map(sympy.sympify, expressions) if expr.has(*DIVISIONS)]
+    expressions, facts = ([sympy.sympify(expr).xreplace(equal) for expr in some] for some in (expressions, facts))
+    divided = [expr for expr in expressions if expr.has(*DIVISIONS)]
     numbers = _known_quotients(facts) if divided else {}
     facts = [_by_quotients(fact).xreplace(numbers) for fact in facts if isinstance(fact, sympy.Eq)] if divided else []
     divided = [expr.xreplace(numbers) for expr in divided]
@@ -88,7 +95,7 @@ def find_multiples(
             if proven or assume:
                 divisors[size] = math.lcm(divisors.get(size, 1), multiple * divisor)
     found = _multiples(divisors, tuple(unproven), known)
-    return replace(found, wholes={**numbers, **_equal_sizes(facts, found), **found.wholes})
+    return replace(found, wholes={**numbers, **_equal_sizes(facts, found), **found.wholes}, equal=equal)
 
 
 def _known_quotients(facts: Iterable[sympy.Basic]) -> dict[sympy.Expr, sympy.Integer]:

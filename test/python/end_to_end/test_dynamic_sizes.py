@@ -6,9 +6,12 @@ import pytest
 import torch
 from emitted import run_emitted
 from functions import norm
+from torch._dynamo.utils import counters
 
 import bridge
 from bridge.backend import bridge as bridge_backend
+from bridge.offline import compile_for_gpu
+from bridge.offline.interpret import interpreter
 
 
 def made(*shapes, dynamic):
@@ -33,3 +36,44 @@ def test_scores_of_a_symbolic_number_of_images_were_stored_in_the_order_of_queri
     result, (code,) = run_emitted(mixed_heads, inputs, bridge_backend, dynamic=None)
     torch.testing.assert_close(result.double(), mixed_heads(*[x.double() for x in inputs]), rtol=1e-4, atol=1e-5)
     assert code.count(".run(") == 1, bridge.report()
+
+
+def mixture(outputs, weights, residual):
+    """Return the normed sum of what the experts of each token give."""
+    return norm((outputs * weights.softmax(-1)[..., None]).sum(1) + residual) + residual
+
+
+def tokens_of_mixture(tokens):
+    return made((tokens, 4, 64), (tokens, 4), (tokens, 64), dynamic=[(0,)] * 3)
+
+
+def test_tokens_whose_number_is_another_symbol_in_each_tensor_had_kernels_of_their_own():
+    """Check that sizes of which a guard says that they are equal are one size: the gradients are one kernel."""
+    compiled = compile_for_gpu(
+        mixture, tokens_of_mixture(600), compile_fx=bridge_backend, dynamic=None, backward=True
+    )
+    assert [len(graph.launches) for graph in compiled.graphs] == [1, 1], bridge.report()
+
+
+def normed_nodes(nodes, mask):
+    """Return the nodes of each graph, normed by the mean square of those that are there."""
+    there = mask[..., None]
+    y = nodes * there
+    return y * torch.rsqrt((y * y).sum(1, keepdim=True) / there.sum(1, keepdim=True).clamp(min=1) + 1e-5)
+
+
+def test_nodes_whose_number_is_another_symbol_in_each_tensor_are_what_eager_has_in_float64():
+    torch._dynamo.reset()
+    counters.clear()
+    compiled = torch.compile(normed_nodes, backend="bridge", options={"strict": True, "training": True}, fullgraph=True)
+    for graphs, nodes in ((5, 7), (2, 3), (13, 16)):
+        x, mask = made((graphs, nodes, 32), (graphs, nodes), dynamic=[(0, 1)] * 2)
+        x, mask, exact = x.requires_grad_(), (mask > -0.5).float(), x.detach().double().requires_grad_()
+        for axis in (0, 1):
+            torch._dynamo.mark_dynamic(mask, axis)
+        with interpreter(), torch.enable_grad():
+            (found,) = torch.autograd.grad(compiled(x, mask).sin().sum(), x)
+        (expected,) = torch.autograd.grad(normed_nodes(exact, mask.double()).sin().sum(), exact)
+        torch.testing.assert_close(found.double(), expected, rtol=1e-4, atol=1e-5)
+    assert counters["stats"]["unique_graphs"] == 1
+    assert any(group.fused for group in bridge.report().groups), bridge.report()

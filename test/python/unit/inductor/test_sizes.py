@@ -162,3 +162,11 @@ def test_groups_have_as_many_rows_each():
 )
 def test_iterations_follow_each_other_in_memory_up_to_the_first_gap(loops, run):
     assert sizes.contiguous_run(loops) == run
+
+
+def test_a_size_that_equals_another_has_what_inductor_has_in_its_place():
+    environment = ShapeEnv()
+    first, second = sympy.symbols("s1 s2", integer=True, positive=True)
+    environment.replacements[first] = second
+    with V.set_graph_handler(SimpleNamespace(sizevars=SizeVarAllocator(environment))):
+        assert sizes.equal_sizes([first, second, S]) == {first: second}

@@ -74,6 +74,16 @@ class TestMultiples:
         assert list(found.parts.values()) == [(self.s, 8)]
         assert self.find([fourth, FloorDiv(fourth + 1, 2)], facts[:1]).unproven == (Eq(Mod(self.s, 8), 0),)
 
+    def test_sizes_that_are_equal_are_one(self):
+        """Check that a size has the symbol of its equal, and is a multiple where a guard says so of either."""
+        twin = Symbol("twin", integer=True, positive=True)
+        found = self.find([twin, self.s], equal={twin: self.s})
+        assert found.rewrite(2 * twin + self.s) == 3 * self.s and not found.parts
+        found = self.find([FloorDiv(twin, 2)], [Eq(Mod(twin, 2), 0)], equal={twin: self.s})
+        (t,) = found.parts
+        assert found.rewrite(twin) == 2 * t and found.rewrite(FloorDiv(twin, 2)) == t
+        assert found.restore(t) == FloorDiv(self.s, 2)
+
     def test_products_of_sizes(self):
         found = self.find([FloorDiv(self.s, 2), FloorDiv(self.u, 2)], known=lambda c: True)
         t, v = found.parts
