@@ -14,7 +14,7 @@ from ..affine.mlir_runtime import context, ir
 from ..horizontal.independence import find_obstacle
 from ..inductor.protocols import Schedule
 from ..options import Options
-from ..reasons import Unsupported
+from ..reasons import Reason, Unsupported
 from ..scheduling.grouping import Group, form_groups
 from ..scheduling.translation import translate
 from ..support.fresh_code import fresh_entry
@@ -116,6 +116,9 @@ def _alone(schedule: Schedule, positions: set[int]) -> list[Group]:
 def _text(group: Group, schedule: Schedule, name: str) -> str:
     """Return a function with labelled arguments."""
     _, translation = translate(group, schedule, Options(), NO_STAGES, name)
+    shifted = sorted(name for name, memref in translation.memrefs.items() if memref.shifted)
+    if shifted:
+        raise Unsupported(Reason.non_affine_index, f"cyclic shifts of {shifted} are left to the code")
     operations = set(group.names)
     lasting = {n for p in group.positions for n in inductor.bytes_touched(schedule[p], operations)}
     written = {n for p in group.positions for n in inductor.buffers_written(schedule[p])} | set(

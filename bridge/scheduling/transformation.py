@@ -107,7 +107,8 @@ def _tables(translation: Translation, options: Options, group: Group) -> tuple[F
     keeps, same = _keeps_row(options), translation.multiples.same
     # C++ has no lanes: a node there may have any loops of its kernel.
     elementwise = frozenset(t.name for t in translation.traces if triton and not t.reduce_vars)
-    names = translation.new_contents, translation.seeds, elementwise, translation.read_again
+    shifts = {name: m.shifted for name, m in translation.memrefs.items()}
+    names = translation.new_contents, translation.seeds, elementwise, translation.read_again, shifts
     tables = FunctionTables(buffers, translation.symbols, triton, keeps, same, *names)
     return tables, stores
 

@@ -12,6 +12,7 @@ from torch.utils._sympy.functions import ModularIndexing
 
 from bridge.affine import ops_table
 from bridge.affine.mlir_runtime import induction_variable, ir
+from bridge.affine.translate.cyclic_shifts import ShiftedSubscripts
 from bridge.inductor import inductor_ops
 from bridge.reasons import Reason, Unsupported
 
@@ -88,7 +89,8 @@ class FunctionTables:
     new_contents: the name to store under, of each buffer that is overwritten;
     seeds: the buffers of seeds of random numbers;
     elementwise: nodes that reduce nothing, which Inductor does not take for reductions, whatever they store;
-    read_again: as in `bridge.affine.translate.group.GroupTarget`.
+    read_again: as in `bridge.affine.translate.group.GroupTarget`;
+    shifts: by buffer, of subscripts that are shifted in memory.
     """
 
     buffers: list[StridedBuffer]
@@ -100,6 +102,7 @@ class FunctionTables:
     seeds: frozenset[str] = frozenset()
     elementwise: frozenset[str] = frozenset()
     read_again: Mapping[str, frozenset[int]] = field(default_factory=dict)
+    shifts: Mapping[str, tuple[ShiftedSubscripts, ...]] = field(default_factory=dict)
 
 
 def lift_band(
@@ -147,6 +150,7 @@ def lift_band(
         compared,
         broadcasts,
         chains=chains,
+        shifts=tables.shifts,
     )
     wide = spread_over_lanes(nests) if tables.simt_target and not reductions and not kept else nests
     nodes = [
@@ -270,7 +274,8 @@ class _Scope:
     buffers, sizes: the function's tables by SSA value; row: lanes of a row; in_registers: a kernel keeps the row in
     registers; looped: it may go over the row in a loop; simt_target, extent, new_contents, seeds: as in
     `FunctionTables`; compared, broadcasts: as in `Environment`; overwritten: the buffers that earlier nodes of the band
-    have overwritten; chains: the loops of each reduction, outermost first.
+    have overwritten; chains: the loops of each reduction, outermost first; shifts: as
+    in `FunctionTables`.
     """
 
     buffers: dict[ir.Value, StridedBuffer]
@@ -286,6 +291,7 @@ class _Scope:
     broadcasts: Mapping[ir.Value, Broadcast]
     overwritten: frozenset[str] = frozenset()
     chains: Sequence[list[ir.Operation]] = ()
+    shifts: Mapping[str, tuple[ShiftedSubscripts, ...]] = field(default_factory=dict)
 
 
 def _works_on_segments(nest: StoreNest, row: int | None) -> bool:
@@ -407,6 +413,7 @@ def _environment(
         scope.compared,
         scope.row,
         scope.broadcasts,
+        scope.shifts,
     )
 
 

@@ -10,6 +10,7 @@ import sympy
 import torch
 
 from bridge.affine.mlir_runtime import ir
+from bridge.affine.translate.cyclic_shifts import ShiftedSubscripts
 
 from .broadcasts import Broadcast
 
@@ -35,7 +36,7 @@ class Environment:
     seeds: the buffers of seeds of random numbers; compared: what is loaded as memory would have rounded it, since
     something is asked to equal it.
     row: the lanes of a row, None where values cannot be broadcast; broadcasts: what is loaded in all lanes, and the
-    store that it is of, in some of them.
+    store that it is of, in some of them; shifts: by buffer, of subscripts that are shifted in memory.
     """
 
     ops: Ops
@@ -52,6 +53,7 @@ class Environment:
     compared: frozenset[ir.Value] = frozenset()
     row: int | None = None
     broadcasts: Mapping[ir.Value, Broadcast] = field(default_factory=dict)
+    shifts: Mapping[str, tuple[ShiftedSubscripts, ...]] = field(default_factory=dict)
 
     @property
     def in_parts(self) -> bool:

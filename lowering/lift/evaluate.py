@@ -25,6 +25,7 @@ from bridge import inductor
 from bridge.affine import dtypes, ops_table
 from bridge.affine.equalities import stores_where_read
 from bridge.affine.mlir_runtime import defining_operation, ir
+from bridge.affine.translate.cyclic_shifts import linear_offset
 from bridge.reasons import Reason, Unsupported
 
 from .environment import Environment, OpsValue
@@ -104,7 +105,7 @@ class Evaluator:
         name, strides = self.env.buffers[operation.operands[first_operand]]
         operands = [self.index(o) for o in list(operation.operands)[first_operand + 1 :]]
         subscripts = apply_map(operation.attributes["map"].value, operands)
-        return name, sympy.expand(sum((s * k for s, k in zip(subscripts, strides, strict=True)), sympy.Integer(0)))
+        return name, linear_offset(subscripts, strides, self.env.shifts.get(name, ()))
 
     def _evaluate(self, value: ir.Value) -> OpsValue:
         """Apply the defining operation of a value."""

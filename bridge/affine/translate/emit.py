@@ -14,6 +14,7 @@ from .. import dtypes
 from ..mlir_runtime import ir
 from .access import View, expand, terms
 from .affine_expr import AffineBuilder, SymbolTable
+from .cyclic_shifts import ShiftedSubscripts
 from .elementwise import Elementwise, Number, Typed
 from .gather import emit_gather
 from .reduction_ops import ReductionEmitter
@@ -25,11 +26,15 @@ Emitted: TypeAlias = "Typed | tuple[Typed, ...] | None"
 
 @dataclass
 class Memref:
-    """Hold a buffer as the function sees it: the view that names its subscripts, its dtype, the memref value."""
+    """Hold a buffer as the function sees it: the view that names its subscripts, its dtype, the memref value.
+
+    shifted: the subscripts that are shifted in memory.
+    """
 
     view: View
     dtype: torch.dtype
     value: ir.Value | None = None
+    shifted: tuple[ShiftedSubscripts, ...] = ()
 
 
 class NestEmitter:

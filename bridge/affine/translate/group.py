@@ -19,6 +19,7 @@ from ..equalities import compared_loads, mark_compared_roundings, mark_stored_ro
 from ..mlir_runtime import context, ir
 from .access import ZERO, LinearAccess, Prover, View, delinearise, expand
 from .affine_expr import SymbolTable, check_divisors
+from .cyclic_shifts import Shifts, shifted_subscripts, take_out_shifts
 from .divisions import DIVISIONS, drop_divisions
 from .elementwise import Elementwise
 from .emit import Memref, NestEmitter
@@ -206,6 +207,7 @@ def translate_group(
     new_contents = _new_contents(traces)
     _share_unit_loop(traces)
     multiples = sources[0].multiples
+    target = replace(target, shifts=_shifts(traces, target, multiples))
     _check_divisors(sources, traces, blame)
     memrefs = _memrefs(sources, traces, target, multiples, blame)
     with context(), ir.Location.name(name):
@@ -226,6 +228,7 @@ def translate_group(
         needed = bool(target.read_again or compared_loads(function.operation))
     for memref in memrefs.values():
         memref.view.strides = [multiples.restore(stride) for stride in memref.view.strides]
+        memref.shifted = tuple(one.restored(multiples.restore) for one in memref.shifted)
     seeds = frozenset().union(*(trace.seeds for trace in traces))
     keeps_roundings = ops.keeps_roundings or needed
     return Translation(
@@ -291,7 +294,8 @@ class GroupTarget:
     the store); emulates: what a store rounds is read rounded everywhere, as in eager;
     storage_of: the larger buffer that a buffer is a part of, or None;
     read_again: buffers that kernels read with what others made of them, and the numbers of these kernels in the group:
-    one that is not fused with the others must find what they had.
+    one that is not fused with the others must find what they had;
+    shifts: of buffers that are seen in a shifted order.
     """
 
     dtype_of: Callable[[str], torch.dtype]
@@ -301,6 +305,17 @@ class GroupTarget:
     storage_of: Callable[[str], str | None] = lambda name: None
     emulates: bool = False
     read_again: Mapping[str, frozenset[int]] = field(default_factory=dict)
+    shifts: Shifts = field(default_factory=Shifts)
+
+
+def _shifts(traces: list[NestTrace], target: GroupTarget, multiples: Multiples) -> Shifts:
+    """Take cyclic shifts by symbolic sizes out of indices, and return those of each buffer.
+
+    None of a part of a larger buffer: its elements have places among those of others.
+    """
+    if any(map(target.storage_of, {access.buffer for trace in traces for access in trace.accesses})):
+        return Shifts()
+    return take_out_shifts(traces, target.prover.over(multiples.restore).known)
 
 
 def _memrefs(
@@ -357,7 +372,11 @@ def _memref(
     """Return the memref of one buffer; Unsupported for a dtype or an access that Bridge refuses."""
     dtype = target.dtype_of(name)
     dtypes.type_name(dtype)
-    return Memref(delinearise(name, accesses, multiples.rewrite(target.numel_of(name)), prover), dtype)
+    view = delinearise(name, accesses, multiples.rewrite(target.numel_of(name)), prover)
+    shifted = shifted_subscripts(view, target.shifts)
+    if shifted is None:
+        raise Unsupported(Reason.non_affine_index, f"{name}: no subscripts are what a cyclic shift is of")
+    return Memref(view, dtype, shifted=shifted)
 
 
 def memref_type(view: View, dtype: torch.dtype) -> ir.Type:

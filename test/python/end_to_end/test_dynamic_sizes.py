@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from emitted import run_emitted
+from emitted import emitted_for, run_emitted
 from functions import norm
 from torch._dynamo.utils import counters
 
@@ -12,6 +12,7 @@ import bridge
 from bridge.backend import bridge as bridge_backend
 from bridge.offline import compile_for_gpu
 from bridge.offline.interpret import interpreter
+from bridge.support.fresh_code import fresh_entry
 
 
 def made(*shapes, dynamic):
@@ -49,9 +50,7 @@ def tokens_of_mixture(tokens):
 
 def test_tokens_whose_number_is_another_symbol_in_each_tensor_had_kernels_of_their_own():
     """Check that sizes of which a guard says that they are equal are one size: the gradients are one kernel."""
-    compiled = compile_for_gpu(
-        mixture, tokens_of_mixture(600), compile_fx=bridge_backend, dynamic=None, backward=True
-    )
+    compiled = compile_for_gpu(mixture, tokens_of_mixture(600), compile_fx=bridge_backend, dynamic=None, backward=True)
     assert [len(graph.launches) for graph in compiled.graphs] == [1, 1], bridge.report()
 
 
@@ -77,3 +76,36 @@ def test_nodes_whose_number_is_another_symbol_in_each_tensor_are_what_eager_has_
         torch.testing.assert_close(found.double(), expected, rtol=1e-4, atol=1e-5)
     assert counters["stats"]["unique_graphs"] == 1
     assert any(group.fused for group in bridge.report().groups), bridge.report()
+
+
+def windows(image, weight):
+    """Return the windows of an image that is normed and rolled."""
+    batch, height, width, channels = image.shape
+    torch._check(height % 7 == 0)
+    torch._check(width % 7 == 0)
+    y = torch.roll(norm(image) * weight, (-3, 2), (1, 2)).view(batch, height // 7, 7, width // 7, 7, channels)
+    return y.transpose(2, 3).reshape(-1, 49, channels)
+
+
+def beside_itself(image, weight):
+    """Return the rolled lines of a normed image, added to the image."""
+    return torch.roll(norm(image) * weight, 1, 1) + image
+
+
+@pytest.mark.parametrize(
+    ("function", "sizes", "kernels"),
+    [(windows, ((2, 14, 21), (3, 28, 14), (5, 14, 35)), 1), (beside_itself, ((2, 5, 6), (3, 2, 9), (7, 13, 3)), 2)],
+)
+def test_images_of_symbolic_sides_were_rolled_by_kernels_of_their_own(function, sizes, kernels):
+    """Check that lines shifted by a remainder of a symbol need one kernel, if all that it reads is shifted."""
+    codes: list[str] = []
+    torch._dynamo.reset()
+    counters.clear()
+    with emitted_for("sm_90", codes), bridge.config.patch(strict=True):
+        compiled = torch.compile(fresh_entry(function), backend=bridge_backend)
+        for size in sizes:
+            inputs = made((*size, 32), (32,), dynamic=[(0, 1, 2), ()])
+            expected = function(*[x.double() for x in inputs])
+            torch.testing.assert_close(compiled(*inputs).double(), expected, rtol=1e-4, atol=1e-5)
+    assert counters["stats"]["unique_graphs"] == 1
+    assert [code.count(".run(") for code in codes] == [kernels], bridge.report()

@@ -36,7 +36,8 @@ def lift(translation, triton=True):
     with translation.module.context:
         entry = translation.module.body.operations[0].regions[0].blocks[0]
         (nest,) = (op.operation for op in entry.operations if op.operation.name == "affine.for")
-        tables = FunctionTables(buffers, translation.symbols, triton, seeds=translation.seeds)
+        shifts = {name: m.shifted for name, m in translation.memrefs.items()}
+        tables = FunctionTables(buffers, translation.symbols, triton, seeds=translation.seeds, shifts=shifts)
         (node,) = lift_band(nest, entry, tables, stores).nodes
         return inductor.make_loop_body(node.body, node.iter_sizes, node.reduce_sizes)
 

@@ -48,3 +48,12 @@ class TestExport:
     def test_locations(self):
         text = bridge.export(gated, *example_inputs(), locations=True)
         assert 'explained.py"' in text
+
+    def test_lines_that_are_shifted_by_a_symbol_are_left_out(self):
+        """Check that no text claims for a buffer the order in which a rolled image is seen."""
+
+        def rolled(x):
+            return torch.roll(torch.softmax(x, -1), 1, 1)
+
+        text = bridge.export(rolled, torch.zeros(3, 5, 8), dynamic=True)
+        assert "cyclic shifts of" in text, text
