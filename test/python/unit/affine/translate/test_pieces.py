@@ -166,9 +166,7 @@ def test_nodes_of_one_kernel_may_differ_inside_of_what_is_cut(inside):
 
 #: A row of 32 elements of each of 5 tokens, and its products with those of 3 experts, added up.
 TOKENS = NodeLoops(numbers(5, 32), [], 0, strides=[("token", numbers(32, 1))])
-DOTS = NodeLoops(
-    numbers(5, 3), numbers(32), 1, strides=[("token", numbers(32, 0, 1)), ("experts", numbers(96, 32, 1))]
-)
+DOTS = NodeLoops(numbers(5, 3), numbers(32), 1, strides=[("token", numbers(32, 0, 1)), ("experts", numbers(96, 32, 1))])
 
 
 def cut_of_dots(dots, other=TOKENS):
