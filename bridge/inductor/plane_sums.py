@@ -165,12 +165,12 @@ def _pieces(sizes: Sequence[sympy.Expr], wanted: int) -> Extent:
     """Return into how many equal pieces the outermost of some loops is cut: so many if it can be, else the most.
 
     One that has as many iterations as symbols say is cut by a number that divides these. Where no such number is large
-    enough it is cut into all of its iterations, if something is inside.
+    enough it is cut into all of its iterations, if something is inside: of a piece there is something to add up.
     """
     size, *inside = map(as_extent, sizes)
     if wanted <= 1:
         return 1
-    divisors = sympy.divisors(known_divisor(size))
+    divisors = [pieces for pieces in sympy.divisors(known_divisor(size)) if inside or pieces != size] or [1]
     most = divisors[-1] if isinstance(size, int) or not inside else size
     return next((pieces for pieces in divisors if pieces >= wanted), most)
 
