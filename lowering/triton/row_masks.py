@@ -1,4 +1,4 @@
-"""A row's own mask: left out where a guard admits none of the lanes behind the row.
+"""Leave a row's own mask out where a guard admits none of the lanes behind the row.
 
 Rows of 1001 elements, of which a guard admits the first 1000, are such, as where a softmax has one more element for a
 sink. Triton sees that eight lanes side by side agree about 1000, and not about 1001: with both masks each lane loads

@@ -152,8 +152,8 @@ MUTANTS = [
         "lifted subscript",
         "piece offset",
         "lowering/lift/evaluate.py",
-        "zip(subscripts, strides, strict=True)), sympy.Integer(0)))",
-        "zip(subscripts, strides, strict=True)), sympy.Integer(0))).as_coeff_Add()[1]",
+        "linear_offset(subscripts, strides, self.env.shifts.get(name, ()))",
+        "linear_offset(subscripts, strides, self.env.shifts.get(name, ())).as_coeff_Add()[1]",
     ),
     Mutant(
         "lifted guard",
