@@ -81,11 +81,24 @@ class Evaluator:
         given = value_before_rounding(store)
         if given != store.operands[0]:
             return self.value(given)
-        value, rounded = self.value(given), dtypes.signed_dtype(str(given.type))
+        rounded = dtypes.signed_dtype(str(given.type))
+        if self.env.simt_target and rounded in dtypes.LOW_PRECISION and _owner(given).name in _FROM_INTEGERS:
+            return self._stored_integer(given, rounded)
+        value = self.value(given)
         is_meant = ops_table.ROUNDING_MODE in _owner(given).attributes
         if not is_meant or rounded not in dtypes.LOW_PRECISION:
             return value
         return self.env.ops.to_dtype(value, torch.float32, src_dtype=rounded) if self.env.simt_target else value
+
+    def _stored_integer(self, given: ir.Value, rounded: torch.dtype) -> OpsValue:
+        """Return an integer as the float32 that the store of a 16-bit float is given, where its rounding is not meant.
+
+        The passes make one conversion of the one to float32 and the store's own.
+        """
+        if inductor.emulates_eager_rounding():
+            return self.env.ops.to_dtype(self.value(given), torch.float32, src_dtype=rounded)
+        (integer,) = _owner(given).operands
+        return self.env.ops.to_dtype(self.value(integer), rounded, src_dtype=dtypes.signed_dtype(str(integer.type)))
 
     def index(self, value: ir.Value) -> sympy.Expr:
         """Return the sympy value of an `index`-typed SSA value."""
@@ -362,6 +375,9 @@ class Evaluator:
             return ops.lt(ops.index_expr(-variables, dtype), ops.constant(int(constant) + 1, dtype))
         return ops.ge(ops.index_expr(variables, dtype), ops.constant(-int(constant), dtype))
 
+
+#: Conversions of integers to floats.
+_FROM_INTEGERS = ("arith.sitofp", "arith.uitofp")
 
 #: What an index may be computed by besides maps: a product of a size and a variable is no affine expression.
 _INDEX_ARITHMETIC = {"arith.addi": operator.add, "arith.muli": operator.mul}

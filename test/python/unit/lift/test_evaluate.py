@@ -5,11 +5,17 @@ Loads, constants, guards, roundings, and reductions over segments.
 
 from __future__ import annotations
 
+import re
+
 import pytest
 import sympy
 import torch
+import torch.nn.functional as F
+from emitted import run_emitted
 from ssa_values import Terms, evaluating, operations
 
+import bridge
+from bridge.backend import bridge as bridge_backend
 from bridge.lowering.lift.environment import Environment
 from bridge.lowering.lift.evaluate import Evaluator, number
 from bridge.reasons import Reason, Unsupported
@@ -172,3 +178,20 @@ def test_a_random_number_is_of_an_index_and_of_a_place_in_the_seeds(offset, expe
     text = DRAW.format(offset=offset)
     assert stored(text, seeds=frozenset({"b0"})) == f"rand(load_seed(b0, 2), {expected})"
     assert stored(text).startswith("rand(load(b0, 2), ")
+
+
+def normed_integers(numbers):
+    """Normalise integers that are stored as bfloat16."""
+    rows = ((numbers // 3) ^ 5).to(torch.bfloat16)
+    return F.pad(F.normalize(rows, dim=1), (0, 2), value=1.0), rows
+
+
+@pytest.mark.parametrize("emulates", [False, True])
+def test_integers_that_are_stored_in_16_bits_are_float32_in_the_kernel(emulates):
+    """Check that what else reads them has no bfloat16 to compute with: squares were rounded before they were added."""
+    numbers = torch.randint(-300, 300, (45, 9), dtype=torch.int32, generator=torch.Generator().manual_seed(0))
+    ours, codes = run_emitted(normed_integers, [numbers], bridge_backend, emulate_precision_casts=emulates)
+    assert bridge.report().fused
+    assert not re.search(r"tmp\d+ = tmp\d+\.to\(tl\.bfloat16\)\n", codes[-1]) or emulates
+    for got, want in zip(ours, normed_integers(numbers), strict=True):
+        torch.testing.assert_close(got.double(), want.double(), rtol=8e-3, atol=1e-6)
