@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import sympy
 
@@ -76,12 +76,8 @@ def skips_elements(body: LoopBody) -> bool:
 
     Each then has an access for itself, as nothing here looks for every other element.
     """
-    from torch._inductor.loop_body import MemoryUsageType
-
     variables = [*body.iter_vars, *body.reduce_vars]
-    kinds = MemoryUsageType.LOAD, MemoryUsageType.STORE
-    entries = [entry for kind in kinds for entry in body.memory_usage.get(kind, ())]
-    indices = {body.indexing_exprs[entry.index_name] for entry in entries}
+    indices = {body.indexing_exprs[entry.index_name] for entry in _accesses(body)}
     return any(step_along(index, variables[-1], set(variables)) > 1 for index in indices) if variables else False
 
 
@@ -117,11 +113,16 @@ def places_in_tile(body: LoopBody, rows: Extent, columns: int) -> set[Place]:
 
 
 def _found_in_tile(body: LoopBody, rows: Extent, columns: int) -> Iterator[Place]:
+    digits, variables = loop_digits(body, rows, columns), {ROW, COLUMN}
+    for entry in _accesses(body) if digits else ():
+        address = sympy.expand(sympy.sympify(body.indexing_exprs[entry.index_name]).subs(digits, simultaneous=True))
+        apart = _bytes_along(address, COLUMN, variables, buffer_dtype(entry.buffer_name).itemsize)
+        yield Place(entry.buffer_name, address, apart, step_along(address, ROW, variables) == 1)
+
+
+def _accesses(body: LoopBody) -> list[Any]:
+    """Return the entries of what a body loads, and then of what it stores."""
     from torch._inductor.loop_body import MemoryUsageType
 
-    digits, variables = loop_digits(body, rows, columns), {ROW, COLUMN}
-    for kind in (MemoryUsageType.LOAD, MemoryUsageType.STORE):
-        for entry in body.memory_usage.get(kind, ()) if digits else ():
-            address = sympy.expand(sympy.sympify(body.indexing_exprs[entry.index_name]).subs(digits, simultaneous=True))
-            apart = _bytes_along(address, COLUMN, variables, buffer_dtype(entry.buffer_name).itemsize)
-            yield Place(entry.buffer_name, address, apart, step_along(address, ROW, variables) == 1)
+    kinds = MemoryUsageType.LOAD, MemoryUsageType.STORE
+    return [entry for kind in kinds for entry in body.memory_usage.get(kind, ())]

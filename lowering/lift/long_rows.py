@@ -16,7 +16,7 @@ from ..triton.profitability import (
     power_of_2,
     traffic,
 )
-from .programs import executed
+from .programs import elements_of_row, executed
 
 if TYPE_CHECKING:
     from .band import LiftedBand
@@ -74,7 +74,7 @@ def bytes_while_computing(kernel: Kernel, band: LiftedBand) -> int:
     """
     if not keeps_long_rows(band) or (band.registers or 0) <= MAX_STAGED_REGISTERS:
         return 0
-    length = max(prod(map(inductor.size_hint, node.reduce_sizes)) for node in band.nodes)
+    length = elements_of_row(band)
     lanes = power_of_2(length)
     if lanes < ELEMENTS_OF_A_THREAD * FEWEST_THREADS:
         return 0

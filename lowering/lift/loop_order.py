@@ -18,6 +18,7 @@ import sympy
 from ... import inductor
 from ...inductor.protocols import LoopNode
 from .lanes import digits
+from .programs import elements_of_row
 
 if TYPE_CHECKING:
     from .band import LiftedBand, LiftedNode
@@ -57,15 +58,10 @@ def in_memory_order(band: LiftedBand, nodes: Iterable[LoopNode]) -> LiftedBand |
     nodes: with the band's loops.
     """
     sizes = _row_sizes(band)
-    if len(sizes) < 2 or _lanes(band) < SHORTEST_ROW:
+    if len(sizes) < 2 or elements_of_row(band) < SHORTEST_ROW:
         return None
     order = best_order(sizes, inductor.accesses_far_apart(nodes, len(sizes)))
     return None if order is None else replace(band, nodes=[_in_order(node, order) for node in band.nodes])
-
-
-def _lanes(band: LiftedBand) -> int:
-    """Return the elements of the longest row that is reduced."""
-    return max(inductor.size_hint(prod(node.reduce_sizes)) for node in band.nodes)
 
 
 def _row_sizes(band: LiftedBand) -> list[sympy.Expr]:

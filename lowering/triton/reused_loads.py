@@ -10,8 +10,8 @@ from __future__ import annotations
 import contextlib
 import functools
 import math
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import sympy
 
@@ -22,6 +22,9 @@ from .row_tails import is_shared
 if TYPE_CHECKING:  # Importing this loads no Inductor.
     from torch._inductor.codegen.common import CSEVariable
     from torch._inductor.codegen.simd import IterationRangesEntry
+
+#: The two arguments of an operation.
+Operands: TypeAlias = "tuple[CSEVariable, CSEVariable]"
 
 
 @functools.cache
@@ -57,7 +60,7 @@ class ReusedLoadMixin(KeptRowsMixin):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.bridge_masks: list[CSEVariable] = []
-        self.bridge_conjunctions: dict[str, tuple[CSEVariable, CSEVariable]] = {}
+        self.bridge_conjunctions: dict[str, Operands] = {}
         self.bridge_kept_loads: dict[str, list[_Loaded]] = {}
         self.bridge_pairs: dict[CSEVariable, tuple[CSEVariable, CSEVariable]] = {}
 
@@ -74,10 +77,12 @@ class ReusedLoadMixin(KeptRowsMixin):
 
     def _parts(self, mask: CSEVariable) -> list[CSEVariable]:
         """Return the masks of which one is the conjunction; itself, if it is none."""
-        for code, (one, other) in self.bridge_conjunctions.items():
-            if self.cse.try_get(code) is mask:
-                return [*self._parts(one), *self._parts(other)]
-        return [mask]
+        found = self.bridge_operands(mask, self.bridge_conjunctions)
+        return [part for one in found for part in self._parts(one)] if found else [mask]
+
+    def bridge_operands(self, value: CSEVariable, noted: Mapping[str, Operands]) -> Operands | None:
+        """Return what a value is made of, where it is one of some operations whose code is noted."""
+        return next((operands for code, operands in noted.items() if self.cse.try_get(code) is value), None)
 
     def load(self, name: str, index: sympy.Expr) -> CSEVariable:
         """Return the variable of an element that is loaded, or has been."""

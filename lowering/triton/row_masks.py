@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import sympy
 
-from .reused_loads import ReusedLoadMixin
+from .reused_loads import Operands, ReusedLoadMixin
 
 if TYPE_CHECKING:  # Importing this loads no Inductor.
     import torch
@@ -56,7 +56,7 @@ class RowMaskMixin(ReusedLoadMixin):
         super().__init__(*args, **kwargs)
         #: By the names of variables: the index of which each is the number.
         self.bridge_numbers: dict[str, sympy.Expr] = {}
-        self.bridge_bounds: dict[str, tuple[CSEVariable, CSEVariable]] = {}
+        self.bridge_bounds: dict[str, Operands] = {}
         #: Whether the masks of what is accessed now admit no lane behind the row.
         self.bridge_inside_row = False
 
@@ -84,8 +84,8 @@ class RowMaskMixin(ReusedLoadMixin):
         if not self.bridge_fused or row is None or not row.numel.is_Integer:
             return False
         lanes = {loop.symbol() for loop in self.bridge_loops(row) if loop.divisor == 1 and loop.length == row.numel}
-        found = (pair for code, pair in self.bridge_bounds.items() if self.cse.try_get(code) is mask)
-        one, other = next(found, (None, None))
-        if other is None or self.bridge_numbers.get(str(one)) not in lanes or not other.bounds.is_singleton():
+        found = self.bridge_operands(mask, self.bridge_bounds)
+        if found is None or self.bridge_numbers.get(str(found[0])) not in lanes:
             return False
-        return bool(other.bounds.upper <= row.numel)
+        bounds = found[1].bounds
+        return bounds.is_singleton() and bool(bounds.upper <= row.numel)
