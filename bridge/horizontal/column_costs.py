@@ -160,7 +160,7 @@ def fastest_first(tile: Tile, blocks: Sequence[int], processors: int) -> list[in
     """Return blocks of so many rows in the order of the time that they, and the sums of what they leave, take.
 
     Those that compute so many rows at a time that few programs have registers come last, as they leave fewer partial
-    sums than others; those whose registers spill are left out, if there are others.
+    sums than others. Unsupported where the registers of all spill.
     """
     work, fewest = _work(tile.kernels, tile), rows_of_step(tile.width, SMALLEST_BLOCK)
     elements = columns_of_thread(tile.width)
@@ -169,7 +169,10 @@ def fastest_first(tile: Tile, blocks: Sequence[int], processors: int) -> list[in
     few, most = (max(limit / (work.registers * elements), fewest) for limit in (MOST_THREAD_REGISTERS, MOST_REGISTERS))
     fitting = sorted((block for block in blocks if steps[block] <= few), key=cost)
     others = sorted((block for block in blocks if few < steps[block] <= most), key=cost)
-    return [*fitting, *others] or sorted(blocks, key=cost)
+    if not fitting and not others:
+        detail = f"registers spill: {min(steps.values())} rows of {tile.width} columns or more at a time"
+        raise Unsupported(Reason.not_profitable, f"{_names(tile)}: {detail}")
+    return [*fitting, *others]
 
 
 def _inside_groups(known: list[int], tile: Tile) -> list[int]:
