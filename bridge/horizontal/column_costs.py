@@ -17,7 +17,14 @@ from ..inductor.columns import ColumnSum
 from ..inductor.protocols import Kernel, LoopNode
 from ..inductor.sizes import Extent, divided_up, of_each
 from ..lowering.lift.times import bytes_in_cache
-from ..lowering.triton.column_loads import columns_of_thread, rows_of_step, stages_of_loop, warps_of_row
+from ..lowering.triton.column_loads import (
+    STAGES,
+    columns_of_thread,
+    rows_of_long_step,
+    rows_of_step,
+    stages_of_loop,
+    warps_of_step,
+)
 from ..lowering.triton.columns import MOST_PARTS, SUM_ELEMENTS, sum_block
 from ..lowering.triton.profitability import (
     ELEMENTS_OF_THREAD,
@@ -55,6 +62,11 @@ ROWS_SIDE_BY_SIDE = 1024
 
 #: Bytes that memory moves in the meantime, 0.3 us.
 BYTES_OF_A_STEP = 1.0e6
+
+#: Columns that a program of Inductor's has that adds them up. Those of so few lie one after the other in memory, and no
+#: more steps wait than these: 1568 rows of 16 and 2048 of 64 (an H200) take 11.6 and 35 us, as long as their bytes, but
+#: 1152 rows of 256 50 us, half as long again.
+COLUMNS_OF_PROGRAM, STEPS_OF_WHOLE_ROWS = 64, 8
 
 #: Warps with which a multiprocessor executes all instructions that it could, of those for one element after another:
 #: OLMo 2's sines take 92 us in 8 warps, 56 in 16, and 42 in as many as there are room for (`benchmarks/pairs.py`).
@@ -129,11 +141,18 @@ def blocks_to_try(tile: Tile, processors: int) -> list[int]:
 def _in_own_steps(known: list[int], tile: Tile) -> list[int]:
     """Return the blocks of which programs compute other rows at a time than they would; all, where none do.
 
-    Unsupported where all blocks are the same in the steps that Inductor's runtime chooses.
+    Unsupported where all blocks are the same in the steps that Inductor's runtime chooses, or have few of long ones.
     """
-    found = [block for block in known if tile.own_step is None or rows_of_step(tile.width, block) > tile.own_step]
+    own = tile.own_step
+    if own is None:
+        return known
+    if own == rows_of_long_step(tile.width):
+        found = [block for block in known if stages_of_loop(block, own) == STAGES]
+        detail = f"no block has more than a few times the {own} rows that are computed at a time"
+    else:
+        found = [block for block in known if rows_of_step(tile.width, block) > own]
+        detail = f"no block has fewer than {own} rows computed at a time"
     if not found:
-        detail = f"no block has fewer than {tile.own_step} rows computed at a time"
         raise Unsupported(Reason.not_profitable, f"{_names(tile)}: {detail}")
     return found
 
@@ -162,17 +181,24 @@ def fastest_first(tile: Tile, blocks: Sequence[int], processors: int) -> list[in
     Those that compute so many rows at a time that few programs have registers come last, as they leave fewer partial
     sums than others. Unsupported where the registers of all spill.
     """
-    work, fewest = _work(tile.kernels, tile), rows_of_step(tile.width, SMALLEST_BLOCK)
-    elements = columns_of_thread(tile.width)
+    work = _work(tile.kernels, tile)
     steps = {block: tile.step(block) for block in blocks}
     cost = partial(_cost_with_parts, tile, work, processors)
-    few, most = (max(limit / (work.registers * elements), fewest) for limit in (MOST_THREAD_REGISTERS, MOST_REGISTERS))
-    fitting = sorted((block for block in blocks if steps[block] <= few), key=cost)
-    others = sorted((block for block in blocks if few < steps[block] <= most), key=cost)
+    taken = {block: _registers_of_thread(tile, work, step) for block, step in steps.items()}
+    fitting = sorted((block for block in blocks if taken[block] <= MOST_THREAD_REGISTERS), key=cost)
+    others = [block for block in blocks if MOST_THREAD_REGISTERS < taken[block] <= MOST_REGISTERS]
+    others = sorted(others, key=cost)
     if not fitting and not others:
         detail = f"registers spill: {min(steps.values())} rows of {tile.width} columns or more at a time"
         raise Unsupported(Reason.not_profitable, f"{_names(tile)}: {detail}")
     return [*fitting, *others]
+
+
+def _registers_of_thread(tile: Tile, work: Work, step: int) -> float:
+    """Return the registers of a thread of a program that computes so many rows at a time; 0 where it needs no fewer."""
+    if step <= rows_of_step(tile.width, SMALLEST_BLOCK):
+        return 0
+    return work.registers * step * power_of_2(tile.width) / (32 * warps_of_step(tile.width, step))
 
 
 def _inside_groups(known: list[int], tile: Tile) -> list[int]:
@@ -281,7 +307,8 @@ def _cost_of_parts(tile: Tile, kernel: Kernel) -> int:
     """Return the bytes that could be moved while a kernel that adds up columns goes from row to row."""
     nodes = inductor.loop_nodes(kernel)
     added = [one for one in tile.sums if any(one.part is node for node in nodes)]
-    return int(max(map(_steps_of_part, added), default=0) * BYTES_OF_A_STEP)
+    steps = max(map(_steps_of_part, added), default=0)
+    return int(BYTES_OF_A_STEP * (min(steps, STEPS_OF_WHOLE_ROWS) if tile.columns <= COLUMNS_OF_PROGRAM else steps))
 
 
 def _steps_of_part(one: ColumnSum) -> float:
@@ -390,7 +417,7 @@ def _cost_in_blocks(tile: Tile, work: Work, processors: int, block: int) -> int:
     resident = max(int(REGISTERS / (work.registers * step * lanes)), 1)
     in_turn = ceil(programs / resident) * block / step
     waits = in_turn * BYTES_OF_A_ROW / stages_of_loop(block, step) + BYTES_OF_FIRST_ROWS
-    warps, most = min(programs, resident) * warps_of_row(tile.width), ceil(programs) / programs
+    warps, most = min(programs, resident) * warps_of_step(tile.width, step), ceil(programs) / programs
     executed = (work.executed - work.serial) * max(most, MOST_BUSY / warps) + work.serial * max(most, ALL_BUSY / warps)
     # What is scattered comes row by row, and nothing else is on its way: a kernel that takes moving means of series
     # from their gradient took 121 us, and was told 74, of which what is scattered has 12.

@@ -19,7 +19,7 @@ from ..inductor.column_slices import slices_of_row
 from ..inductor.columns import ColumnSum
 from ..inductor.protocols import Kernel, LoopNode, Schedule
 from ..inductor.sizes import Extent, are_equal, divided_up, known_divisor, of_each
-from ..lowering.triton.column_loads import rows_of_step
+from ..lowering.triton.column_loads import rows_of_long_step, rows_of_step
 from ..lowering.triton.fixed_blocks import has_free_blocks
 from ..reasons import Reason, Unsupported
 from ..support.error_boundary import try_step
@@ -153,10 +153,13 @@ def in_slices(tile: Tile) -> Tile:
 
 
 def ways_of(tile: Tile) -> list[Tile]:
-    """Return the ways to have a tile that may be tried, the usual ones first: whole rows or slices, steps of rows."""
+    """Return the ways to have a tile that may be tried, the best first: whole rows or slices, steps of rows."""
     sliced = in_slices(tile)
     usual = [tile] if sliced is tile else [sliced, tile]
-    return [*usual, *map(in_short_steps, usual)] if has_free_blocks({}) else usual
+    if not has_free_blocks({}):
+        return usual
+    long = [replace(one, own_step=step) for one in usual if (step := rows_of_long_step(one.width)) is not None]
+    return [*long, *usual, *map(in_short_steps, usual)]
 
 
 def in_short_steps(tile: Tile) -> Tile:

@@ -22,19 +22,32 @@ RESIDENT_WARPS = 32
 
 #: Bytes of a column that the programs of a multiprocessor have on their way without rows ahead, where more do not help:
 #: `benchmarks/column_blocks.py` has 9 to 21% less time with rows ahead for 31 to 48 bytes (DiT, ConvNeXt, EVA02's wide
-#: rows), and 8 to 22% more for 58 to 93 (ConvNeXt, EVA02).
-BYTES_ON_THEIR_WAY = 50
+#: rows), and 8 to 22% more for 58 to 93 (ConvNeXt, EVA02); a pattern of the corpus, 18% less for 52.
+BYTES_ON_THEIR_WAY = 54
+
+#: The same of programs that compute several rows at a time, where more than a third of them is not of rows: rows ahead
+#: take 26 to 44% less time for 125 to 404 bytes (five kernels of the corpus, an H200), and 31% more for 619. They go
+#: past the cache in which the multiprocessor would find what it has loaded before.
+SHARED_BYTES_ON_THEIR_WAY = 512
+
+#: Lanes of a row of which Inductor's runtime computes too few at a time: 1605632 rows of 16 (a SiLU's gradient with its
+#: sum, an H200, rows ahead) take 62 us of 16 rows at a time and one warp, 44 of `STEP_ELEMENTS` and two.
+SHORT_ROW, STEP_ELEMENTS, ELEMENTS_OF_WARP = 32, 1024, 512
 
 #: Registers of a thread for parameters that are loaded before the loop over rows.
 PARAMETER_REGISTERS = 64
 
 
 class Loaded(NamedTuple):
-    """Describe what is loaded for each lane: the bytes of an element; whether another row, or column, has another."""
+    """Describe what is loaded for each lane: the bytes of an element; whether another row, or column, has another.
+
+    repeats: whether rows that follow each other mostly have the same, as those of one picture have.
+    """
 
     size: int
     of_row: bool
     of_column: bool
+    repeats: bool = False
 
 
 def warps_of_row(columns: int) -> int:
@@ -50,6 +63,18 @@ def columns_of_thread(columns: int) -> float:
 def rows_of_step(columns: int, block: int) -> int:
     """Return how many rows of its block a program computes at a time, as Inductor's runtime chooses it."""
     return min(max(block // 32, 4 if power_of_2(columns) <= 512 else 1), 16)
+
+
+def rows_of_long_step(columns: int) -> int | None:
+    """Return how many rows a program computes at a time of so few columns; None where they are not few."""
+    lanes = power_of_2(columns)
+    return STEP_ELEMENTS // lanes if lanes <= SHORT_ROW else None
+
+
+def warps_of_step(columns: int, step: int) -> int:
+    """Return the warps of a program that computes so many rows at a time."""
+    lanes = power_of_2(columns)
+    return warps_of_row(columns) if lanes > SHORT_ROW else max(step * lanes // ELEMENTS_OF_WARP, 1)
 
 
 def stages_of_loop(block: int, step: int) -> int:
@@ -79,24 +104,43 @@ def all_stay(at_once: float, staged: int, shared: int) -> bool:
     return at_once <= shared // (staged + RESERVED_BYTES)
 
 
-def too_few_loads(at_once: float, loads: Iterable[Loaded]) -> bool:
-    """Return True if what programs load for the row that each computes does not keep memory busy.
+def too_few_loads(at_once: float, loads: Sequence[Loaded], rows: int) -> bool:
+    """Return True if what programs load for the rows that each computes at a time does not keep memory busy.
 
     Not for short rows, of which a program computes several at a time: those of 96 to 192 columns (ConvNeXt) take 2 to
-    10% less with rows ahead for up to 119 bytes, the norms of q and k 6 to 12%.
+    10% less with rows ahead for up to 119 bytes of each row, the norms of q and k 6 to 12%. Unless much of what they
+    load is in a cache.
     """
-    return at_once * sum(load.size for load in loads) <= BYTES_ON_THEIR_WAY
+    if rows == 1:
+        return at_once * sum(load.size for load in loads) <= BYTES_ON_THEIR_WAY
+    own, shared = bytes_of_step(loads, rows)
+    return 2 * shared <= own or at_once * (own + shared) <= SHARED_BYTES_ON_THEIR_WAY
 
 
-def mostly_rows(loads: Sequence[Loaded], rows: int = 1) -> bool:
-    """Return True if no more than three fifths of what is loaded for so many rows are parameters of the columns.
+def bytes_of_step(loads: Iterable[Loaded], rows: int) -> tuple[int, int]:
+    """Return the bytes that are loaded for a column of so many rows: (of these rows alone, of others as well).
 
-    They are loaded once where no row is on its way and nothing is stored, and else with each row.  On an H100, a kernel
-    with 16 bytes of parameters to 4 of each row took 34.2 us with rows on their way and 16.6 without, one with 14 to 8
-    181 and 91; a kernel with 4 bytes to 3 took 16.3 us and 23.6.
+    What rows repeat is loaded for each of them; parameters of the columns are loaded once.
     """
-    of_rows = rows * sum(load.size for load in loads if load.of_row)
-    return 2 * sum(load.size for load in loads if not load.of_row) <= 3 * of_rows
+    own = shared = 0
+    for load in loads:
+        if load.of_row and not load.repeats:
+            own += rows * load.size
+        else:
+            shared += (rows if load.of_row else 1) * load.size
+    return own, shared
+
+
+def mostly_rows(loads: Iterable[Loaded], rows: int = 1) -> bool:
+    """Return True if no more than three fifths of what is loaded for so many rows is of other rows, too.
+
+    Parameters of the columns are loaded once where no row is on its way and nothing is stored, and else with each step
+    of rows.  On an H100, a kernel with 16 bytes of parameters to 4 of each row took 34.2 us with rows on their way and
+    16.6 without, one with 14 to 8 181 and 91; a kernel with 4 bytes to 3 took 16.3 us and 23.6.  On an H200, a kernel
+    of four rows at a time with 76 bytes to 20 took 37.0 us and 17.2, with 16 to 16 35.7 and 55.3.
+    """
+    own, shared = bytes_of_step(loads, rows)
+    return 2 * shared <= 3 * own
 
 
 def loads_parameters_once(loads: Sequence[Loaded], columns: int, step: int) -> bool:
@@ -106,9 +150,10 @@ def loads_parameters_once(loads: Sequence[Loaded], columns: int, step: int) -> b
     and 279 where loaded once, and 12 to 4 195 and 191.  Loaded once, 24 bytes to 16 took 199 us and 274, 2 to 6 117
     and 138: registers that hold them are not there for rows.
     """
-    parameters = sum(not load.of_row for load in loads)
-    registers = int(parameters * columns_of_thread(columns))
-    return not mostly_rows(loads, step) and registers <= PARAMETER_REGISTERS
+    parameters = [load.size for load in loads if not load.of_row]
+    of_rows = step * sum(load.size for load in loads if load.of_row)
+    registers = int(len(parameters) * columns_of_thread(columns))
+    return 2 * sum(parameters) > 3 * of_rows and registers <= PARAMETER_REGISTERS
 
 
 def lanes_differ(loads: Iterable[Loaded]) -> bool:

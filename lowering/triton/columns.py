@@ -30,7 +30,7 @@ from .column_loads import (
     staged_bytes,
     stages_of_loop,
     too_few_loads,
-    warps_of_row,
+    warps_of_step,
 )
 from .fixed_blocks import fixed_step
 from .kept_rows import KeptRowsMixin
@@ -213,8 +213,15 @@ class ColumnMixin(KeptRowsMixin):
             self.bridge_parameters.extend(self.loads._lines[before:])
         # Under a mask of all lanes, each of them loads the element of its row.
         if True in of or list(getattr(loaded, "shape", None) or ()) == self.dense_size_list():
-            self.bridge_loaded[str(loaded)] = Loaded(buffer_dtype(name).itemsize, False in of, True in of)
+            size = buffer_dtype(name).itemsize
+            self.bridge_loaded[str(loaded)] = Loaded(size, False in of, True in of, self._repeats(index))
         return loaded
+
+    def _repeats(self, index: sympy.Expr) -> bool:
+        """Return True if an index is the same for rows that follow each other, but for some of them."""
+        rows = next(tree for tree in self.range_trees if not tree.is_reduction)
+        divisors = [self.range_tree_nodes[symbol].divisor for symbol in set(rows.var_list) & index.free_symbols]
+        return bool(divisors) and all(divisor != 1 for divisor in divisors)
 
     def bridge_rows_of_tile(self) -> int:
         """Return how many rows a program computes at a time."""
@@ -400,7 +407,7 @@ class ColumnScheduling(TritonScheduling):
         if extents.own_step is not None:
             stages = stages_of_loop(extents.block, extents.step) if ahead and _has_stages() else 1
             kernel.fixed_config = fixed_step(
-                kernel.numels, extents.block, extents.step, stages, warps_of_row(extents.columns)
+                kernel.numels, extents.block, extents.step, stages, warps_of_step(extents.columns, extents.step)
             )
         with V.set_kernel_handler(kernel), contextlib.nullcontext() if ahead else _one_stage():
             return kernel, workspace, kernel.codegen_kernel()
@@ -410,8 +417,8 @@ def _loads_rows_ahead(extents: Extents, loads: Sequence[Loaded], device: torch.d
     """Return True if a program is faster with rows on their way while it computes others."""
     at_once = programs_at_once(extents.columns, size_hint(extents.programs), multiprocessors(device))
     fits = all_stay(at_once, staged_bytes(extents.columns, loads), shared_memory(device))
-    idle = extents.step > 1 or too_few_loads(at_once, loads)
-    return fits and idle and mostly_rows(loads) and lanes_differ(loads)
+    idle = too_few_loads(at_once, loads, extents.step)
+    return fits and idle and mostly_rows(loads, extents.step) and lanes_differ(loads)
 
 
 def _one_stage() -> contextlib.AbstractContextManager[object]:

@@ -9,7 +9,8 @@ from torch._inductor.utils import run_and_get_code
 from training import adaln_residual, count, graphs
 
 import bridge
-from bridge.horizontal.column_sums import in_short_steps
+from bridge.horizontal.column_sums import in_short_steps, ways_of
+from bridge.lowering.triton import column_loads
 from bridge.offline.interpret import interpreter
 from bridge.scheduling import columns as columns_of_scheduling
 
@@ -38,6 +39,25 @@ def test_numbers_of_large_blocks_of_which_few_rows_are_computed_at_a_time(few_pr
     exact = gradients(adaln_residual, [tensor.double() for tensor in inputs])
     for one, other in zip(found, exact, strict=True):
         torch.testing.assert_close(one.double(), other, rtol=1e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(1290, 24), (1344, 32)])
+def test_numbers_of_very_short_rows_in_long_steps(few_processors, monkeypatch, rows, columns):
+    """Check that long steps have the numbers of short ones, also where the last block of 192 rows is not full."""
+    monkeypatch.setattr(column_loads, "STEP_ELEMENTS", 512)
+    monkeypatch.setattr(columns_of_scheduling, "ways_of", lambda tile: ways_of(tile)[:1])
+    monkeypatch.setattr(columns_of_scheduling, "blocks_to_try", lambda tile, processors: [192])
+    generator = torch.Generator().manual_seed(0)
+    inputs = [torch.randn(shape, generator=generator) for shape in [(rows, columns)] * 2 + [(columns,)] * 3]
+    torch._dynamo.reset()
+    options = {"training": True, "strict": True, "force_fusion": True}
+    compiled = torch.compile(adaln_residual, backend="bridge", dynamic=False, options=options)
+    with interpreter(), torch.enable_grad():
+        found, (_, code) = run_and_get_code(gradients, compiled, inputs)
+    assert "config={'XBLOCK': 16, 'RSPLIT_SIZE': 192" in code, bridge.report()
+    exact = gradients(adaln_residual, [tensor.double() for tensor in inputs])
+    for one, other in zip(found, exact, strict=True):
+        torch.testing.assert_close(one.double(), other, rtol=1e-5, atol=1e-4)
 
 
 def heads_gated(x, gate, weight, bias):

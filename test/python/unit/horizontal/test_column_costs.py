@@ -11,13 +11,14 @@ import sympy
 from bridge.horizontal import column_costs
 from bridge.horizontal.column_costs import Work, blocks_to_try, fastest_first, parts_bytes
 from bridge.horizontal.column_sums import Tile, in_short_steps
+from bridge.lowering.triton.column_loads import rows_of_long_step
 from bridge.lowering.triton.columns import MOST_PARTS
 from bridge.reasons import Unsupported
 
 
 def tile(rows, columns=4096, sums=1):
     kernel = SimpleNamespace(get_name=lambda: "op0")
-    return Tile(rows, columns, [kernel], [SimpleNamespace(rows=rows, groups=1)] * sums, [])
+    return Tile(rows, columns, [kernel], [SimpleNamespace(rows=rows, groups=1, part=object())] * sums, [])
 
 
 @pytest.fixture(autouse=True)
@@ -214,3 +215,21 @@ def test_a_kernel_costs_no_more_than_with_the_other_loops_that_it_may_get(monkey
     (kernel,) = one.kernels
     found = [column_costs._cost_before(replace(one, alone=alone), kernel) for alone in ((), ((kernel, 6),))]
     assert found == [10, 6]
+
+
+@pytest.mark.parametrize(("columns", "steps", "waits"), [(256, 72, 72), (64, 128, 8), (16, 2, 2)])
+def test_few_steps_of_a_sum_of_narrow_rows_wait_for_memory(monkeypatch, columns, steps, waits):
+    """Check that sums of 2048 rows of 64 take as long as their bytes, of 1152 rows of 256 half as long again."""
+    one = tile(8192, columns)
+    monkeypatch.setattr(column_costs.inductor, "loop_nodes", lambda kernel: [one.sums[0].part])
+    monkeypatch.setattr(column_costs, "_steps_of_part", lambda one: steps)
+    monkeypatch.setattr(column_costs, "BYTES_OF_A_STEP", 1)
+    assert column_costs._cost_of_parts(one, one.kernels[0]) == waits
+
+
+def test_long_steps_are_for_blocks_of_many_of_them():
+    """Check that few rows have the steps that Inductor's runtime chooses: 64 rows of 16 are one of a block of 64."""
+    many, few = (replace(tile(rows, 16), own_step=rows_of_long_step(16)) for rows in (1 << 20, 16384))
+    assert many.step(1024) == 64 and blocks_to_try(many, 132) == [1024, 2048, 4096, 8192]
+    with pytest.raises(Unsupported, match="more than a few times"):
+        blocks_to_try(few, 132)

@@ -175,6 +175,11 @@ def test_a_tile_is_tried_in_short_steps_last_and_not_where_kernels_are_tuned():
         assert column_sums.ways_of(tile) == [tile]
 
 
+def test_a_tile_of_very_short_rows_is_tried_in_long_steps_first():
+    tile = column_sums.Tile(1 << 20, 16, [], [], [])
+    assert [one.own_step for one in column_sums.ways_of(tile)] == [64, None, 4]
+
+
 def crossed(x, first, gradient, scale):
     """Return the gradients of `first * (x * w).sum(-1) + x`, as DCN has it: sums of columns wait for those of rows."""
     along = (gradient * first).sum(-1, keepdim=True)

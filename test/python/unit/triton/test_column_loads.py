@@ -7,14 +7,17 @@ import pytest
 from bridge.lowering.triton.column_loads import (
     Loaded,
     all_stay,
+    bytes_of_step,
     lanes_differ,
     loads_parameters_once,
     mostly_rows,
     programs_at_once,
+    rows_of_long_step,
     rows_of_step,
     staged_bytes,
     too_few_loads,
     warps_of_row,
+    warps_of_step,
 )
 
 
@@ -34,13 +37,36 @@ def test_rows_ahead_take_nothing_that_registers_would_leave():
 
 def test_rows_are_not_loaded_ahead_where_many_programs_load_much():
     few, much = [Loaded(2, True, True)] * 2, [Loaded(4, True, True)] * 3
-    assert too_few_loads(4, much) and too_few_loads(8, few) and not too_few_loads(6, much)
+    assert too_few_loads(4, much, 1) and too_few_loads(8, few, 1) and not too_few_loads(6, much, 1)
+
+
+def test_many_short_rows_are_loaded_ahead_unless_a_cache_has_much_of_what_they_load():
+    """Check the step of four rows of a BatchNorm's gradient, with what each picture has of its own (MobileNetV3)."""
+    rows, parameter = [Loaded(2, True, True)] * 3, Loaded(4, False, True)
+    of_picture = [Loaded(4, True, True, True), Loaded(2, True, True, True)]
+    assert bytes_of_step([*rows, *of_picture, parameter], 4) == (24, 28)
+    assert too_few_loads(9, [*rows, *of_picture, parameter], 4)
+    assert not too_few_loads(12, [*rows, *of_picture, parameter], 4)
+    assert too_few_loads(32, [*rows, parameter], 4), "little of it is in a cache"
 
 
 def test_parameters_are_not_loaded_with_each_row():
     row, parameter = Loaded(2, True, True), Loaded(2, False, True)
     assert mostly_rows([row]) and mostly_rows([row, row, parameter, parameter, parameter])
     assert not mostly_rows([row, parameter, parameter]) and not mostly_rows([parameter])
+    assert mostly_rows([row, *[parameter] * 4], 4), "four rows at a time load them once"
+
+
+def test_what_rows_repeat_is_loaded_with_each_of_them():
+    repeated = Loaded(4, True, True, True)
+    assert not mostly_rows([Loaded(2, True, True), repeated], 4)
+
+
+@pytest.mark.parametrize(("columns", "step", "warps"), [(16, 64, 2), (20, 32, 2), (8, 128, 2), (33, None, 1)])
+def test_a_program_of_very_short_rows_computes_many_at_a_time(columns, step, warps):
+    assert rows_of_long_step(columns) == step
+    assert warps_of_step(columns, step or 16) == warps
+    assert warps_of_step(columns, 16) == warps_of_row(columns), "as Inductor's runtime has it"
 
 
 def test_an_element_that_all_lanes_load_is_not_copied_ahead():
