@@ -36,7 +36,8 @@ class Environment:
     seeds: the buffers of seeds of random numbers; compared: what is loaded as memory would have rounded it, since
     something is asked to equal it.
     row: the lanes of a row, None where values cannot be broadcast; broadcasts: what is loaded in all lanes, and the
-    store that it is of, in some of them; shifts: by buffer, of subscripts that are shifted in memory.
+    store that it is of, in some of them; shifts: by buffer, of subscripts that are shifted in memory; within: the
+    conditions of the masked block that is evaluated, each with what it is of.
     """
 
     ops: Ops
@@ -54,6 +55,7 @@ class Environment:
     row: int | None = None
     broadcasts: Mapping[ir.Value, Broadcast] = field(default_factory=dict)
     shifts: Mapping[str, tuple[ShiftedSubscripts, ...]] = field(default_factory=dict)
+    within: frozenset[Hashable] = frozenset()
 
     @property
     def in_parts(self) -> bool:

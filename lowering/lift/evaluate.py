@@ -290,24 +290,30 @@ class Evaluator:
         return lift_combination(self, operation, value)
 
     def _guard(self, operation: ir.Operation, value: ir.Value) -> OpsValue:
-        """Evaluate the first region of an `affine.if` under a mask; elsewhere the result is a constant."""
+        """Evaluate the first region of an `affine.if` under a mask; elsewhere the result is a constant.
+
+        Within a block under the same mask, no lane is elsewhere.
+        """
         position = list(operation.results).index(value)
         inside, outside = (list(region.blocks[0].operations)[-1].operands[position] for region in operation.regions)
+        known = operation.attributes["condition"], *operation.operands
+        if known in self.env.within:
+            return self.value(inside)
         condition = self.condition(operation)
         mask = condition if self.guard is None else self.env.ops.and_(self.guard.mask, condition)
         if not self.env.simt_target or _is_loaded(inside) or not computes_anywhere(operation):
-            return self.env.ops.masked(mask, self._fresh(inside), _other(outside))
+            return self.env.ops.masked(mask, self._fresh(inside, known), _other(outside))
         guarded = Evaluator(replace(self.env, row=None), _Guard(operation, mask, self))
         other = self.env.ops.constant(_other(outside), _dtype_of_other(outside))
         return self.env.ops.where(condition, guarded.value(inside), other)
 
-    def _fresh(self, value: ir.Value) -> Callable[[], OpsValue]:
-        """Return a function that evaluates a value anew, for a masked block.
+    def _fresh(self, value: ir.Value, condition: Hashable) -> Callable[[], OpsValue]:
+        """Return a function that evaluates a value anew, for a block that is masked by a condition.
 
         Inductor leaves the mask to a block's load.  But a load of what the kernel has stored is none: it is the stored
         value, and needs the mask like any other.
         """
-        masked = replace(self.env, row=None)
+        masked = replace(self.env, row=None, within=self.env.within | {condition})
         if _loads_stored(value):
             return lambda: self.env.ops.identity(Evaluator(masked).value(value))
         if not self.env.simt_target and str(value.type) == "i1":

@@ -47,11 +47,12 @@ class _Conjunctions:
 
 
 class _Loaded(NamedTuple):
-    """Hold what a kernel has loaded: masks: those in whose lanes, all of them together, it has."""
+    """Hold what a kernel has loaded: masks: those in whose lanes, all of them together, it has; other: elsewhere."""
 
     variable: CSEVariable
     index: sympy.Expr
     masks: tuple[CSEVariable, ...]
+    other: float | None
 
 
 class ReusedLoadMixin(KeptRowsMixin):
@@ -89,12 +90,20 @@ class ReusedLoadMixin(KeptRowsMixin):
         if not self.bridge_keeps_rows() or self.is_indirect_indexing(index) or name in self.args.inplace_buffers:
             return super().load(name, index)
         known = self.bridge_kept_loads.setdefault(name, [])
+        for one in known:
+            if self._is_same(one, index):
+                return one.variable
         found = next((again for one in known if (again := self._again(one, name, index)) is not None), None)
         if found is not None:
             return self._where_masked(found)
         loaded = super().load(name, index)
-        known.append(_Loaded(loaded, index, tuple(self.bridge_masks)))
+        known.append(_Loaded(loaded, index, tuple(self.bridge_masks), self._load_other))
         return loaded
+
+    def _is_same(self, one: _Loaded, index: sympy.Expr) -> bool:
+        """Return True if an element is loaded under the masks under which it has been, with as much elsewhere."""
+        masks = {str(mask) for mask in self.bridge_masks}
+        return bool(masks) and (one.index, one.other) == (index, self._load_other) and masks == set(map(str, one.masks))
 
     def _again(self, one: _Loaded, name: str, index: sympy.Expr) -> CSEVariable | None:
         """Return an element of a buffer, of what has been loaded; None where that has not all of its lanes."""

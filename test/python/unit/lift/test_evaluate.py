@@ -107,6 +107,16 @@ def test_a_guard_in_a_guard_masks_loads_by_both():
     assert f"masked({both}, load(b0, i0 - 1), 0)" in stored(pointwise(under_guard(inner)))
 
 
+def test_a_guard_in_a_block_under_the_same_guard_masks_nothing():
+    """Check that a mask is not joined with itself: Triton does not see that it is the same, and loads twice."""
+    condition, other = "affine_set<(d0) : (d0 - 3 >= 0)>(%i)", "affine.yield %c : f32"
+    guards = f"""%c = arith.constant 0.5 : f32
+      %u = affine.if {condition} -> f32 {{ {LOAD} affine.yield %v : f32 }} else {{ {other} }}
+      %r = affine.if {condition} -> f32 {{ %w = arith.mulf %u, %u : f32 affine.yield %w : f32 }} else {{ {other} }}"""
+    found = stored(pointwise(guards), simt_target=False)
+    assert found == f"masked({MASK_OF_CPP}, mul(load(b0, i0), load(b0, i0)), 0.5)"
+
+
 @pytest.mark.parametrize(
     ("operation", "simt", "dtype"),
     [

@@ -82,6 +82,28 @@ def test_rows_of_odd_length_have_no_pairs():
     assert "tl.split(" not in run(partial(of_two_streams, shifted), streams(2, 3, 2, 15, torch.float32))
 
 
+def padded_windows(x, places, table):
+    """Return the softmax of windows with a bias of their places, padded to whole sectors for a product (Swin)."""
+    tokens = places.shape[0]
+    bias = table[places.flatten()].view(tokens, tokens, -1).permute(2, 0, 1).contiguous()
+    scores = wide(x[..., :tokens, :tokens] + bias)
+    return torch.nn.functional.pad(scores.softmax(-1).to(x.dtype), (0, 7, 0, 7))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_what_is_loaded_under_a_mask_again_is_loaded_and_reduced_once(dtype):
+    """Check that two results of one softmax are of one: it took 100 us for 87, as all was computed twice."""
+    generator = torch.Generator().manual_seed(0)
+    places = torch.randint(-50, 50, (9, 9), generator=generator)
+    given = [sample(6, 4, 16, 16).to(dtype), places, sample(50, 4).to(dtype)]
+    got, (code,) = run_emitted(padded_windows, given, forced, False)
+    loads = re.findall(r"tl\.load\(.*?in_ptr(\d)", code)
+    assert sorted(loads) == ["0", "1", "2"] and code.count("max2(") == 1 and code.count("tl.sum(") == 1
+    expected = padded_windows(given[0].double(), places, given[2].double())
+    rounding = {"rtol": 1e-2, "atol": 1e-2} if dtype == torch.bfloat16 else {"rtol": 2e-5, "atol": 2e-5}
+    torch.testing.assert_close(got.double(), expected, **rounding)
+
+
 def test_what_a_masked_load_has_elsewhere_is_a_number_of_triton():
     assert [_literal(number) for number in (0, False, 0.5)] == ["0", "False", "0.5"]
     assert _literal(float("-inf")) == 'float("-inf")'
