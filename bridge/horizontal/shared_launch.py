@@ -137,6 +137,8 @@ def _share(progress: _Progress, launch_set: list[Kernel], budget: Budget) -> Non
     """Put one kernel in the place of a launch set; where that ends in an error, nothing is changed."""
     schedule = progress.schedule
     _check_possible(schedule, launch_set)
+    if not budget.force:
+        launch_set = _with_their_tiles(launch_set)
     parts = [measure(kernel) for kernel in launch_set]
     if budget.force:
         check_buffers(parts)
@@ -190,6 +192,15 @@ def _check_possible(schedule: Schedule, launch_set: list[Kernel]) -> None:
         raise Unsupported(Reason.cycle_through_other_node, f"one of {_names(launch_set)} waits for another")
     if members[-1] - members[0] + 1 - len(members) > MAX_DISTANCE:
         raise Unsupported(Reason.budget_exceeded, f"more than {MAX_DISTANCE} kernels between {_names(launch_set)}")
+
+
+def _with_their_tiles(launch_set: list[Kernel]) -> list[Kernel]:
+    """Return the kernels that have the same tiles in a shared launch; Unsupported for fewer than two."""
+    fitting = [kernel for kernel in launch_set if codegen.fits_in_two_dimensions(kernel)]
+    if len(fitting) < 2:
+        detail = f"one of {_names(launch_set)} has a tile of three dimensions alone, and a shared launch has two"
+        raise Unsupported(Reason.not_profitable, detail)
+    return fitting
 
 
 def _names(kernels: list[Kernel]) -> str:

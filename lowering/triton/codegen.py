@@ -22,6 +22,7 @@ from ...inductor.tiles import splits_into
 from .columns import ColumnScheduling, looped_sum_block, sum_block
 from .combo_kernels import (
     has_static_rows,
+    has_third_dimension,
     is_chosen_persistent,
     is_inner,
     is_persistent,
@@ -133,6 +134,15 @@ def has_rows_side_by_side(kernel: Kernel) -> bool:
     device = inductor.device_of(kernel)
     with V.graph.set_current_device(device):
         return not _bridge_backend(kernel.scheduler, device).bridge_takes_for_inner(kernel)
+
+
+def fits_in_two_dimensions(kernel: Kernel) -> bool:
+    """Return True if the tiles of a kernel, or of all parts of a launch, are in a shared launch what they are alone."""
+    from torch._inductor.virtualized import V
+
+    device = inductor.device_of(inductor.launch_parts(kernel)[0])
+    with V.graph.set_current_device(device):
+        return _bridge_backend(kernel.scheduler, device).bridge_has_its_tiles(inductor.launch_parts(kernel))
 
 
 def run_in_lanes(scheduler: Scheduler, device: torch.device) -> None:
@@ -285,6 +295,11 @@ class BandMixin(ColumnScheduling):
         with before_removals(kernel.scheduler):
             (features,) = self._features([kernel])
         return is_inner(features, tiling_and_scores(self, features)[1])
+
+    def bridge_has_its_tiles(self, kernels: Sequence[Kernel]) -> bool:
+        """Return True if kernels have in a shared launch the tiles that they have alone."""
+        with before_removals(kernels[0].scheduler):
+            return not any(has_third_dimension(self, features) for features in self._features(kernels))
 
     def _parts(self, kernels: Sequence[Kernel]) -> list[tuple[KernelFeatures, dict[str, Any]]]:
         """Return features and options of each part; where one keeps its rows in registers, all do that can.

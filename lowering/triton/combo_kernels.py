@@ -37,6 +37,18 @@ def tiling_and_scores(
         return scheduling.get_tiling_and_scores(schedule, numel, reduction_numel, features.coalesce_analysis)
 
 
+def has_third_dimension(scheduling: TritonCodeGenerator, features: KernelFeatures) -> bool:
+    """Return True if the tile of a kernel has three dimensions alone, of which it would lose one in a shared launch.
+
+    Inductor has them where what is contiguous in one load is not in another: two gradients of T5's softmax, each with a
+    bias whose heads are side by side, took 8 and 11 us, and 34 in a launch (an H200).
+    """
+    own = scheduling.get_tiling_and_scores(
+        features.node_schedule, features.numel, features.reduction_numel, features.coalesce_analysis
+    )[0]
+    return len(own) > len(tiling_and_scores(scheduling, features)[0])
+
+
 def is_persistent(scheduling: TritonCodeGenerator, features: KernelFeatures, scores: Scores) -> bool:
     """Return True if the kernel would be persistent alone, and may be in a shared launch: no symbolic length."""
     if {node.get_name() for node in features.scheduler_nodes()} & scheduling.bridge_persistent_nodes.keys():

@@ -16,6 +16,7 @@ from bridge import offline
 from bridge.backend import bridge as bridge_backend
 from bridge.lowering.triton.combo_kernels import (
     cannot_share_launch,
+    has_third_dimension,
     is_persistent,
     is_short_inner_reduction,
     own_blocks,
@@ -67,6 +68,17 @@ def test_persistence_is_asked_for_with_the_scores_where_they_decide():
     with V.set_choices_handler(choices):
         assert is_persistent(scheduling, kernel, scored)
     assert given == [scored]
+
+
+@pytest.mark.parametrize(("own", "third"), [("zyx", True), ("yx", False), ("x", False)])
+def test_a_third_dimension_is_lost_in_a_launch(own, third):
+    """Check that a kernel's own tile is asked for as it is configured, and the one in a launch with two dimensions."""
+
+    def found(*arguments):
+        return dict.fromkeys(own[-(config.triton.max_tiles or 3) :], 8), None
+
+    kernel = SimpleNamespace(node_schedule=["n"], numel=8, reduction_numel=4, coalesce_analysis="c")
+    assert has_third_dimension(SimpleNamespace(get_tiling_and_scores=found), kernel) is third
 
 
 @pytest.mark.parametrize(("allowed", "asked"), [(None, 2), (1, 1), (3, 2)])
