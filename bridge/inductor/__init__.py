@@ -41,6 +41,7 @@ from .instructions import (
     buffers_loaded,
     bytes_asked_for,
     bytes_of_element,
+    bytes_of_own_element,
     instructions,
     instructions_of,
     serial_instructions,

@@ -73,7 +73,7 @@ class Operation(NamedTuple):
     """Describe an operation: its name, its value, and the share of all elements for which it is computed.
 
     apart: bytes between elements side by side, of an access that each of them has for itself; alone: each has one, and
-    they are at one address.
+    they are at one address; shared: of an access, all rows have the same elements.
     """
 
     name: str
@@ -81,6 +81,7 @@ class Operation(NamedTuple):
     share: float
     apart: float = 0
     alone: bool = False
+    shared: bool = False
 
 
 def instructions(nodes: Sequence[LoopNode], beside: float = BESIDE) -> float:
@@ -145,6 +146,11 @@ def bytes_of_element(kernel: Kernel) -> float:
     return max(map(_bytes_loaded, _by_size(kernel).values()))
 
 
+def bytes_of_own_element(kernel: Kernel) -> float:
+    """Return the same without what all rows load, as parameters of columns are."""
+    return max(_bytes_loaded(nodes, shared=False) for nodes in _by_size(kernel).values())
+
+
 def _by_size(kernel: Kernel) -> dict[int, list[LoopNode]]:
     """Return the nodes of a kernel by how many elements their loops go over."""
     by_size: dict[int, list[LoopNode]] = {}
@@ -153,8 +159,9 @@ def _by_size(kernel: Kernel) -> dict[int, list[LoopNode]]:
     return by_size
 
 
-def _bytes_loaded(nodes: Sequence[LoopNode]) -> float:
-    loads = (one for one in _distinct(nodes) if one.name == "load")
+def _bytes_loaded(nodes: Sequence[LoopNode], shared: bool = True) -> float:
+    """Return the bytes that are loaded for an element; shared: also of what all rows load."""
+    loads = (one for one in _distinct(nodes) if one.name == "load" and (shared or not one.shared))
     return sum(buffer_dtype(str(one.value[1])).itemsize * one.share for one in loads)
 
 
@@ -163,6 +170,7 @@ def _operations(body: LoopBody, numbers: dict[Value, int]) -> Iterator[Operation
     variables = [*body.iter_vars, *body.reduce_vars]
     places = {v: sympy.Symbol(f"loop{number}") for number, v in enumerate(variables)}
     differ = {*variables[-1:], *body.indirect_vars}
+    rows = _variables_of_rows(body)
     uniform = {name for name, index in body.indexing_exprs.items() if not differ & index.free_symbols}
     indices = {name: index.xreplace(places) for name, index in body.indexing_exprs.items()}
     for part, block in {"": body.root_block, **body.subblocks}.items():
@@ -170,8 +178,16 @@ def _operations(body: LoopBody, numbers: dict[Value, int]) -> Iterator[Operation
         for op, value in _numbered(block, part, indices, numbers):
             if op.op == "call_method" and op.target not in _FREE:
                 apart = _apart(value, places[variables[-1]], set(places.values())) if variables else 0
-                alone = op not in same and op.target in ("load", "store") and op.args[2].args[0] in uniform
-                yield Operation(str(op.target), value, _share(op, same), apart, alone)
+                accessed = body.indexing_exprs[op.args[2].args[0]] if op.target in ("load", "store") else None
+                alone = op not in same and accessed is not None and not differ & accessed.free_symbols
+                shared = accessed is not None and not rows & accessed.free_symbols
+                yield Operation(str(op.target), value, _share(op, same), apart, alone, shared)
+
+
+def _variables_of_rows(body: LoopBody) -> set[sympy.Symbol]:
+    """Return the variables by which loops go from row to row; of elements in one loop nobody tells the columns."""
+    around = body.iter_vars if body.reduce_vars else body.iter_vars[:-1]
+    return {*(around or body.iter_vars), *body.indirect_vars}
 
 
 def _share(op: FxNode, same: AbstractSet[FxNode]) -> float:

@@ -62,7 +62,8 @@ class LiftedNode:
 class LiftedBand:
     """Describe one kernel: the scheduler nodes in it, in order, and the kernels they were in before.
 
-    registers: 32-bit registers that hold what one band iteration reduces, None where that is symbolic.
+    registers: 32-bit registers that hold what one band iteration reduces, None where that is symbolic; own_registers:
+    those of what no other iteration reduces.
     in_registers: the bodies rely on it that a row is kept there.
     state_registers: the same with what lanes reduce to states of several values by themselves, or keep several elements
     of; 0 where they do neither.
@@ -75,6 +76,7 @@ class LiftedBand:
     in_registers: bool = False
     state_registers: int = 0
     once: bool = False
+    own_registers: int | None = None
 
 
 @dataclass(frozen=True)
@@ -159,7 +161,15 @@ def lift_band(
     ]
     for name in names:
         _check_one_place(name, by_node[name], scope)
-    return LiftedBand(nodes, kernels, registers, in_registers, _state_registers(reductions, kept, combinations), once)
+    return LiftedBand(
+        nodes,
+        kernels,
+        registers,
+        in_registers,
+        _state_registers(reductions, kept, combinations),
+        once,
+        row_registers(reductions | kept, shared=False),
+    )
 
 
 def _arguments(

@@ -96,7 +96,7 @@ class _Before(NamedTuple):
     time: int = 0
     beside: int = 0
     stored: Mapping[int, Mapping[str, int]] = MappingProxyType({})
-    rows: Rows = Rows(1, 0)
+    rows: Rows = Rows(1, 0, 0)
     across: int = 0
     unordered: int = 0
 

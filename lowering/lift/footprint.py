@@ -10,15 +10,16 @@ from bridge.affine.mlir_runtime import defining_operation, ir
 
 from ..triton.profitability import MAX_ROW_REGISTERS, power_of_2
 from .broadcasts import depends_on
-from .lanes import constant_extent
+from .lanes import constant_extent, loops_around
 from .reduction_loops import outermost_reductions, terminator
 from .reductions import combine_kind
 
 
-def row_registers(reductions: Iterable[ir.Operation]) -> int | None:
+def row_registers(reductions: Iterable[ir.Operation], shared: bool = True) -> int | None:
     """Return how many 32-bit registers hold every element which the reductions of one band iteration load.
 
-    reductions: the outermost loops that carry values.  An element that several loops load counts once.
+    reductions: the outermost loops that carry values; shared: also what all iterations of the band load, as parameters
+    of columns are.  An element that several loops load counts once.
     Block sizes are powers of two, so the inner extents are rounded up.  None where an inner extent is symbolic,
     0 where there is no reduction.  What is loaded in 16 bits is computed in 32: a row of more lanes than a block has
     registers for counts as many registers as lanes.
@@ -31,7 +32,7 @@ def row_registers(reductions: Iterable[ir.Operation]) -> int | None:
             return None
         iterations = volume * segments
         longest = max(longest, iterations)
-        for load, key in _inner_loads(loop):
+        for load, key in _inner_loads(loop) if shared else _own_loads(loop):
             element = ir.MemRefType(load.operands[0].type).element_type
             loads[load.operands[0], key] = iterations * dtypes.signed_dtype(str(element)).itemsize * 8
     return max(sum(loads.values()) // 32, longest if longest > MAX_ROW_REGISTERS else 0)
@@ -131,6 +132,14 @@ def _segments(loop: ir.Operation) -> int | None:
         count *= extent
         parent = parent.parent.operation
     return count
+
+
+def _own_loads(loop: ir.Operation) -> list[tuple[ir.Operation, str]]:
+    """Return those of `_inner_loads` that load other elements in other iterations of the band."""
+    around = [one for one in loops_around(loop) if "bridge.band" in one.attributes]
+    rows = {one.regions[0].blocks[0].arguments[0] for one in around}
+    found = _inner_loads(loop)
+    return [(load, key) for load, key in found if any(depends_on(place, rows) for place in list(load.operands)[1:])]
 
 
 def _inner_loads(loop: ir.Operation) -> list[tuple[ir.Operation, str]]:

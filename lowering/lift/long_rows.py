@@ -31,25 +31,31 @@ FEWEST_THREADS, MOST_THREADS = 8 * 32, 16 * 32
 #: place of 64 of 256 took 36 MB longer for 48 MB.
 SHARE = 1 / 3
 
-#: Rows that are kept in so many times the registers of what was loaded before are several.
+#: Rows that are kept in so many times the registers of what was loaded before are several, if without the parameters
+#: of columns they are, too: these come from the nearest cache.
 LONGER = 1.5
 
 
 class Rows(NamedTuple):
-    """Tell of the longest rows of kernels: lanes of a block, and 32-bit registers of what those load."""
+    """Tell of the longest rows of kernels: lanes of a block, and 32-bit registers of what those load.
+
+    own: of these registers those of what no other row loads.
+    """
 
     lanes: int
     registers: float
+    own: float
 
 
 def longest_rows(kernels: Iterable[Kernel]) -> Rows:
     """Return the longest rows of kernels of Inductor's, with their own loops; one lane where nothing is reduced."""
-    found = [Rows(1, 0)]
+    found = [Rows(1, 0, 0)]
     for kernel in kernels:
         lengths = [prod(map(inductor.size_hint, inductor.node_sizes(one)[1])) for one in inductor.loop_nodes(kernel)]
         lanes = power_of_2(max(lengths))
-        found.append(Rows(lanes, lanes * inductor.bytes_of_element(kernel) / 4))
-    return Rows(max(one.lanes for one in found), max(one.registers for one in found))
+        sizes = inductor.bytes_of_element(kernel), inductor.bytes_of_own_element(kernel)
+        found.append(Rows(lanes, *(lanes * size / 4 for size in sizes)))
+    return Rows(*map(max, zip(*found, strict=True)))
 
 
 def keeps_long_rows(band: LiftedBand) -> bool:
@@ -59,7 +65,8 @@ def keeps_long_rows(band: LiftedBand) -> bool:
 
 def bytes_of_long_rows(kernel: Kernel, band: LiftedBand, before: Rows) -> int:
     """Return the bytes that a GPU moves in the time which a band's kernel takes longer; before: of what it replaces."""
-    more = (band.registers or 0) >= LONGER * before.registers
+    kept = (band.registers or 0, before.registers), (band.own_registers or 0, before.own)
+    more = all(now >= LONGER * earlier for now, earlier in kept)
     if not keeps_long_rows(band) or not (more or longest_rows([kernel]).lanes > before.lanes):
         return 0
     return int(SHARE * traffic([inductor.bytes_touched(kernel)]))

@@ -18,6 +18,7 @@ from bridge.inductor.instructions import (
     WEIGHTS,
     bytes_asked_for,
     bytes_of_element,
+    bytes_of_own_element,
     instructions,
     instructions_of,
 )
@@ -119,6 +120,15 @@ def test_what_neighbours_share_under_a_mask_is_loaded_for_each():
 def test_bytes_of_an_element_are_those_of_all_that_it_loads():
     with scheduled(lambda x, y: x * y, (64, 32), (32,)) as graph:
         assert [bytes_of_element(kernel) for kernel in graph.scheduler.nodes] == [8]
+
+
+def test_bytes_of_an_own_element_are_without_what_all_rows_load():
+    """Check that a weight of the columns does not count, in loops that reduce and in others."""
+    for function in (lambda x, y: x * y, lambda x, y: (x * y).sum(1)):
+        with scheduled(function, (64, 32), (32,)) as graph:
+            assert [bytes_of_own_element(kernel) for kernel in graph.scheduler.nodes] == [4]
+    with scheduled(lambda x, y: x * y, (64, 32), (64, 1)) as graph:
+        assert [bytes_of_own_element(kernel) for kernel in graph.scheduler.nodes] == [4 + 4 * UNIFORM]
 
 
 @pytest.mark.in_turn(3)

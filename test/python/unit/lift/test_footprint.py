@@ -127,6 +127,20 @@ def test_what_is_gathered_counts_by_its_place(ids, expected):
         assert row_registers([loop.operation]) == expected
 
 
+def test_what_all_iterations_of_a_band_load_is_not_their_own():
+    """Check that a weight, which every row loads, counts among the registers of a row, and not among its own."""
+    loads = """%v = affine.load %x[%r, %i] : memref<512x64xf32>
+      %w = affine.load %x[0, %i] : memref<512x64xf32>"""
+    with context(), ir.Location.unknown():
+        proven = GATHERS.replace("{bridge.band}", "{bridge.band, bridge.parallel}")
+        module = ir.Module.parse(proven.replace("BODY", loads))
+        entry = module.body.operations[0].operation.regions[0].blocks[0]
+        (band,) = (op for op in entry.operations if op.operation.name == "affine.for")
+        (loop, *_) = band.operation.regions[0].blocks[0].operations
+        assert row_registers([loop.operation]) == 2 * 64
+        assert row_registers([loop.operation], shared=False) == 64
+
+
 STATES = """func.func @f(%x: memref<8x64xf32>, %out: memref<8xf32>) {
   %zero = arith.constant 0.0 : f32
   %one = arith.constant 1.0 : f32
