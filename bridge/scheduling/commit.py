@@ -88,6 +88,11 @@ class Commit:
         """Return the positions of all kernels that are replaced."""
         return set().union(*(fused.positions for fused in self.done))
 
+    @property
+    def spared(self) -> int:
+        """Return how many kernels there are fewer."""
+        return sum(len(fused.positions) - 1 for fused in self.done)
+
     def undo(self) -> None:
         """Give the nodes of the new kernels their old loops."""
         for fused in reversed(self.done):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from .. import inductor
 from ..horizontal.column_sums import kernels_around
@@ -33,7 +33,7 @@ from .missing_guards import name_missing_guard
 from .mixed_rows import Parts, put_together, take_apart
 from .persistent_reductions import make_persistent_reductions
 from .planes import try_in_planes
-from .retry import groups_to_try_again, kernels_of_parts, may_do_without_rows_of_segments
+from .retry import groups_to_try_again, kernels_of_parts, may_do_without_rows_of_segments, passes_much_on
 from .transformation import lift, transform
 from .translation import (
     loop_bodies,
@@ -46,6 +46,9 @@ from .translation import (
 
 if TYPE_CHECKING:
     from ..affine.translate.group import Translation
+
+#: Tries to have a group's new kernels in `commit`.
+_Way: TypeAlias = Callable[[Commit, Options, GroupLog], None]
 
 
 @dataclass
@@ -219,7 +222,9 @@ def _try_group(commit: Commit, options: Options, log: GroupLog) -> None:
     """Have the group's new kernels in `commit`, or log why not."""
     _try_in_rows(commit, options, log)
     if _may_gain_otherwise(commit, log):
-        _try_otherwise_instead(commit, options, log)
+        _try_otherwise_instead(commit, options, log, (_try_in_planes, _try_in_pieces))
+    elif not log.faults and _may_be_in_pieces(commit):
+        _try_otherwise_instead(commit, options, log, (_try_in_pieces,))
     for otherwise in (_try_in_planes, _try_in_pieces):
         if not commit.done and not _is_faulty(log):
             with attempt(note=log.lack):
@@ -259,15 +264,20 @@ def _may_gain_otherwise(commit: Commit, log: GroupLog) -> bool:
     return bool(commit.done) and alone and not log.faults and log.given.bytes_if_one < log.given.bytes_before
 
 
-def _try_otherwise_instead(commit: Commit, options: Options, log: GroupLog) -> None:
-    """Try planes, and then pieces, with Inductor's loops; have the other loops again where no kernels became one."""
-    rows_of_segments = commit.group.rows_of_segments
-    for otherwise in (_try_in_planes, _try_in_pieces):
+def _may_be_in_pieces(commit: Commit) -> bool:
+    """Return True if only some kernels became one, and loops in pieces may have those that pass much on, too."""
+    return bool(commit.done) and passes_much_on(commit) and sources_in_pieces(commit.group, commit.schedule) is not None
+
+
+def _try_otherwise_instead(commit: Commit, options: Options, log: GroupLog, ways: Sequence[_Way]) -> None:
+    """Try ways, as planes, with Inductor's loops; have the other loops again where no more kernels become one."""
+    rows_of_segments, spared = commit.group.rows_of_segments, commit.spared
+    for otherwise in ways:
         commit.take_back()
         log.begin_again()
         with attempt(note=log.lack):
             otherwise(commit, options, log)
-        if any(len(fused.positions) > 1 for fused in commit.done):
+        if commit.spared > spared:
             return
         commit.group.in_pieces, commit.group.rows_of_segments = False, rows_of_segments
     commit.take_back()

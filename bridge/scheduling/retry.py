@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 
 from .. import inductor
@@ -145,6 +146,17 @@ def _common(touched: dict[str, int], other: Kernel) -> int:
 def _may_save(group: Group, commit: Commit) -> bool:
     """Return True if two kernels of a group pass on more than a launch is worth."""
     return _have_in_common(group, commit, _bytes_written)
+
+
+def passes_much_on(commit: Commit) -> bool:
+    """Return True if two kernels of a group that are not one now pass on more than a launch is worth."""
+    of = {position: number for number, fused in enumerate(commit.done) for position in fused.positions}
+    apart = (
+        (commit.schedule[p] for p in pair)
+        for pair in itertools.combinations(sorted(commit.group.positions), 2)
+        if not set(pair) <= of.keys() or of[pair[0]] != of[pair[1]]
+    )
+    return any(_common(_bytes_written(one), other) >= LAUNCH_BYTES for one, other in apart)
 
 
 def _bytes_written(kernel: Kernel) -> dict[str, int]:

@@ -7,6 +7,9 @@ the other node has the same rows. The results of two heads may be a size apart: 
 The gradient of a softmax over a few experts reads the results of all experts, and that of its own one. The loop over
 experts is then unrolled in that node, too: each of its results is of one iteration that has them all.
 
+A sum of a few rows, each with its weight of a softmax, reads the products of all of them, which Inductor stores: a loop
+over the rows is unrolled in what computes the products, and each lane adds up its own.
+
 The gradient of the weights by which the outputs of a few experts are added up is a product with each of these outputs,
 and reads one row for all of them. In a loop over experts no iteration has the band's row, so that loop is unrolled: one
 iteration reduces a row for each expert.
@@ -67,11 +70,21 @@ def _cuts(nodes: Sequence[NodeLoops], rows: Sequence[Factors]) -> Iterator[tuple
     for node, own in zip(nodes, rows, strict=True):
         for reader, step in _steps(node, nodes):
             cut = _cut(node, own, step)
-            if cut is None:
+            if cut is None or not (_is_whole(cut) or _reduces(node.kernel, nodes)):
                 continue
             yield node.kernel, cut
             if step.own is not None and len(rows[reader][step.own]) == 1:
                 yield nodes[reader].kernel, _whole_loop(rows[reader], step.own)
+
+
+def _is_whole(cut: _Cut) -> bool:
+    """Return True if all of a loop is unrolled: halves of a row are the same loop's, and lanes of both are one's."""
+    _, (outer, _, inner) = cut
+    return bool(outer == 1 and inner == 1)
+
+
+def _reduces(kernel: int, nodes: Sequence[NodeLoops]) -> bool:
+    return any(node.reduction for node in nodes if node.kernel == kernel)
 
 
 def _cuts_of_common_rows(nodes: Sequence[NodeLoops], rows: Sequence[Factors]) -> Iterator[tuple[int, _Cut]]:
@@ -107,9 +120,7 @@ def _alike(kernel: int, position: int, nodes: Sequence[NodeLoops], rows: Sequenc
 
 
 def _steps(node: NodeLoops, nodes: Sequence[NodeLoops]) -> list[tuple[int, Step]]:
-    """Return (number of a node of another kernel, in which steps it reads what the kernel of a node has reduced)."""
-    if not any(other.reduction for other in nodes if other.kernel == node.kernel):
-        return []
+    """Return (number of a node of another kernel, in which steps it reads what a node stores)."""
     others = [number for number, other in enumerate(nodes) if other.kernel != node.kernel]
     found = ((number, _step(buffer, nodes[number])) for buffer in sorted(node.stored) for number in others)
     return [(number, step) for number, step in found if step is not None]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 
 import pytest
@@ -19,8 +20,8 @@ from bridge.scheduling import fuse
 from bridge.scheduling.commit import Commit
 from bridge.scheduling.group_log import GroupLog
 from bridge.scheduling.grouping import Group, form_groups
-from bridge.scheduling.results import Transformed
-from bridge.scheduling.retry import groups_to_try_again, kernels_of_parts
+from bridge.scheduling.results import Fused, Transformed
+from bridge.scheduling.retry import groups_to_try_again, kernels_of_parts, passes_much_on
 
 
 def gated(x, weight, bias):
@@ -248,3 +249,52 @@ def test_kernels_of_a_refused_band_are_tried_without_rows_of_segments():
 def test_kernels_of_which_a_band_had_a_part_are_tried_alone(done, expected):
     commit = Commit({}, Group([0, 1, 2, 3]), ["a", "b", "c", "d"], None, done=done, parted={2, 0})
     assert kernels_of_parts(commit) == expected
+
+
+def weighted_rows(rows, weights):
+    """Add up a few rows of each token, by weights of a softmax."""
+    return F.silu((rows * weights.float().softmax(-1).to(rows.dtype)[..., None]).sum(-2))
+
+
+def maps_of_levels(first, second, third, fourth, weights):
+    """Add up four maps by weights that are normalised by their sum, as BiFPN does."""
+    gates = F.relu(weights)
+    return F.silu((torch.stack([first, second, third, fourth], -1) * (gates / (gates.sum() + 1e-4))).sum(-1))
+
+
+@pytest.mark.parametrize(
+    ("function", "shapes"),
+    [
+        (weighted_rows, [(2048, 6, 1024), (2048, 6)]),
+        (weighted_rows, [(2048, 7, 1000), (2048, 7)]),
+        (maps_of_levels, [(8, 64, 32, 32)] * 4 + [(4,)]),
+    ],
+)
+def test_products_that_a_lane_adds_up_were_stored(function, shapes):
+    """Check that weighted rows are added up in one kernel, in the place of one that stores each row once more."""
+    kernels, _ = compiled(function, *shapes, dtype=torch.bfloat16)
+    assert kernels == 1
+
+
+def test_weighted_rows_in_one_kernel_have_inductors_numbers():
+    torch.manual_seed(0)
+    for columns, count in ((32, 6), (20, 7)):
+        inputs = [torch.randn(5, count, columns), torch.randn(5, count)]
+        ours = offline.run_interpreted(weighted_rows, inputs, backend=backend)
+        torch.testing.assert_close(ours, weighted_rows(*inputs), atol=1e-6, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("tokens", "passes"), [(4096, True), (16, False)])
+def test_only_kernels_apart_that_pass_much_on_are_tried_in_pieces(tokens, passes):
+    """Check that what has become one kernel, and what is worth no launch, does not count."""
+    found = []
+
+    def look(schedule):
+        commit = Commit({}, Group(list(range(len(schedule))), set()), schedule, None)
+        found.append(passes_much_on(commit))
+        commit.done.append(Fused(schedule[0], frozenset(commit.group.positions), (), contextlib.ExitStack()))
+        found.append(passes_much_on(commit))
+
+    inputs = [torch.zeros(shape, dtype=torch.bfloat16) for shape in ((tokens, 6, 1024), (tokens, 6))]
+    look_at_gpu_schedule(weighted_rows, inputs, look)
+    assert found == [passes, False]

@@ -144,6 +144,30 @@ def test_what_is_not_reduced_is_no_piece():
     assert cut(replace(ROWS, reduction=[]), reading(0, 5), rows=([[6], [5]], [[3], [5], [32]])) is None
 
 
+#: Products of 4 rows of each token with their weights, and what adds up the rows of a token.
+PRODUCTS = NodeLoops(numbers(5, 4, 32), [], 0, strides=[("products", numbers(128, 32, 1))], stored={"products"})
+ADDING = NodeLoops(
+    numbers(5, 32), [], 1, indices=[("products", 128 * p + q + 32 * row) for row in range(4)], variables=[p, q]
+)
+
+
+def cut_of_products(products, adding):
+    rows = [[numbers(n) for n in node.iteration] for node in (products, adding)]
+    return loops_in_pieces([products, adding], rows)
+
+
+def test_elements_that_a_lane_adds_up_are_computed_in_that_lane():
+    """Check that a loop over the rows that one iteration adds up is unrolled in what computes their products."""
+    assert cut_of_products(PRODUCTS, ADDING) == [([[5], [4], [32]], 1), ([[5], [32]], None)]
+
+
+def test_some_of_the_elements_of_a_loop_are_no_pieces():
+    """Check that halves of a row of products, of which the sum needs both, are left to the lanes of a row."""
+    halves = replace(ADDING, indices=[("products", 128 * p + q + 64 * row) for row in range(2)])
+    assert cut_of_products(PRODUCTS, halves) is None
+    assert cut_of_products(replace(PRODUCTS, stored=set()), ADDING) is None
+
+
 def test_nodes_of_one_kernel_are_cut_alike():
     other = replace(ROWS, stored={"squares"}, strides=[])
     found = loops_in_pieces(
