@@ -17,7 +17,7 @@ from ...reasons import InvariantError, Reason, Unsupported
 from .. import dtypes
 from ..equalities import compared_loads, mark_compared_roundings, mark_stored_roundings
 from ..mlir_runtime import context, ir
-from .access import ZERO, LinearAccess, Prover, View, delinearise, expand
+from .access import ONE, ZERO, LinearAccess, Prover, View, delinearise, expand, terms
 from .affine_expr import SymbolTable, check_divisors
 from .cyclic_shifts import Shifts, shifted_subscripts, take_out_shifts
 from .divisions import DIVISIONS, drop_divisions
@@ -209,14 +209,16 @@ def translate_group(
     multiples = sources[0].multiples
     target = replace(target, shifts=_shifts(traces, target, multiples))
     _check_divisors(sources, traces, blame)
-    memrefs = _memrefs(sources, traces, target, multiples, blame)
+    make_memref = functools.partial(_memref, target, multiples, target.prover.over(multiples.restore))
+    memrefs = _memrefs(_accesses(sources, traces), make_memref, blame)
+    at_fault = functools.partial(_with_symbolic_strides, sources, traces, make_memref)
     with context(), ir.Location.name(name):
         module = ir.Module.create()
         function = _function(module, name, memrefs)
         symbols = SymbolTable(function.regions[0].blocks[0])
         ops = Elementwise(target.rounds, target.emulates)
         for source, trace in zip(sources, traces, strict=True):
-            with _blamed(blame, source.kernel):
+            with _blamed(blame, source.kernel, at_fault):
                 _emit_nest(source, trace, NestEmitter(trace, memrefs, symbols, ops))
         sizes = [multiples.restore(symbol) for symbol in symbols.values]
         _finish(function, _argument_labels(memrefs, sizes, target))
@@ -226,23 +228,27 @@ def translate_group(
                 mark_stored_roundings(memrefs[buffer].value)
         _verify(module)
         needed = bool(target.read_again or compared_loads(function.operation))
+    _restore(memrefs, multiples)
+    seeds, keeps = frozenset().union(*(trace.seeds for trace in traces)), ops.keeps_roundings or needed
+    return Translation(module, traces, memrefs, sizes, multiples, keeps, new_contents, seeds, target.read_again)
+
+
+def _restore(memrefs: dict[str, Memref], multiples: Multiples) -> None:
+    """Write the strides and shifts of memrefs in the variables that the graph has."""
     for memref in memrefs.values():
         memref.view.strides = [multiples.restore(stride) for stride in memref.view.strides]
         memref.shifted = tuple(one.restored(multiples.restore) for one in memref.shifted)
-    seeds = frozenset().union(*(trace.seeds for trace in traces))
-    keeps_roundings = ops.keeps_roundings or needed
-    return Translation(
-        module, traces, memrefs, sizes, multiples, keeps_roundings, new_contents, seeds, target.read_again
-    )
 
 
 @contextlib.contextmanager
-def _blamed(blame: Callable[[int], None], kernel: int) -> Iterator[None]:
-    """Call `blame` with the number of a kernel where something refuses it."""
+def _blamed(
+    blame: Callable[[int], None], kernel: int, at_fault: Callable[[int], int] = lambda kernel: kernel
+) -> Iterator[None]:
+    """Call `blame` with the number of a kernel where something refuses it, or of the one at fault for that."""
     try:
         yield
     except Unsupported:
-        blame(kernel)
+        blame(at_fault(kernel))
         raise
 
 
@@ -319,20 +325,13 @@ def _shifts(traces: list[NestTrace], target: GroupTarget, multiples: Multiples) 
 
 
 def _memrefs(
-    sources: list[NodeSource],
-    traces: list[NestTrace],
-    target: GroupTarget,
-    multiples: Multiples,
+    accesses: dict[str, dict[int, list[LinearAccess]]],
+    memref: Callable[[str, list[LinearAccess]], Memref],
     blame: Callable[[int], None],
 ) -> dict[str, Memref]:
     """Return the memref of each buffer that is accessed; blame: see `translate_group`."""
-    prover = target.prover.over(multiples.restore)
-
-    def memref(name: str, accesses: list[LinearAccess]) -> Memref:
-        return _memref(name, accesses, target, multiples, prover)
-
     memrefs = {}
-    for name, by_kernel in _accesses(sources, traces).items():
+    for name, by_kernel in accesses.items():
         try:
             memrefs[name] = memref(name, list(itertools.chain(*by_kernel.values())))
         except Unsupported:
@@ -355,7 +354,7 @@ def _accesses(sources: list[NodeSource], traces: list[NestTrace]) -> dict[str, d
 
 
 def _refused_alone(
-    memref: Callable[[list[LinearAccess]], Memref], by_kernel: Mapping[int, list[LinearAccess]]
+    memref: Callable[[list[LinearAccess]], object], by_kernel: Mapping[int, list[LinearAccess]]
 ) -> int | None:
     """Return the first kernel of whose accesses alone a buffer has no memref; None where each has one."""
     for kernel, accesses in by_kernel.items():
@@ -366,8 +365,34 @@ def _refused_alone(
     return None
 
 
+def _with_symbolic_strides(
+    sources: list[NodeSource],
+    traces: list[NestTrace],
+    memref: Callable[[str, list[LinearAccess]], Memref],
+    kernel: int,
+) -> int:
+    """Return the first kernel that steps by a symbol in a buffer even as the only one there; else the given one.
+
+    Where it does so, the buffer has fewer dimensions, and another kernel may be the first to have a symbolic stride.
+    """
+    for name, by_kernel in _accesses(sources, traces).items():
+        found = _refused_alone(functools.partial(_check_strides, memref, name), by_kernel)
+        if found is not None:
+            return found
+    return kernel
+
+
+def _check_strides(
+    memref: Callable[[str, list[LinearAccess]], Memref], name: str, accesses: list[LinearAccess]
+) -> None:
+    """Raise Unsupported(non_affine_index) if a subscript multiplies an iteration variable by a size."""
+    subscripts = itertools.chain(*memref(name, accesses).view.subscripts.values())
+    if any(atom != ONE and not factor.is_Integer for one in subscripts for factor, atom in terms(one)):
+        raise Unsupported(Reason.non_affine_index, f"{name}: symbolic stride")
+
+
 def _memref(
-    name: str, accesses: list[LinearAccess], target: GroupTarget, multiples: Multiples, prover: Prover
+    target: GroupTarget, multiples: Multiples, prover: Prover, name: str, accesses: list[LinearAccess]
 ) -> Memref:
     """Return the memref of one buffer; Unsupported for a dtype or an access that Bridge refuses."""
     dtype = target.dtype_of(name)

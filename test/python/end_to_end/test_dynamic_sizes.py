@@ -54,6 +54,37 @@ def test_tokens_whose_number_is_another_symbol_in_each_tensor_had_kernels_of_the
     assert [len(graph.launches) for graph in compiled.graphs] == [1, 1], bridge.report()
 
 
+def normed_gate(x, weight):
+    """Return the norm of what a gate lets through."""
+    gated, by = x.chunk(2, -1)
+    return torch.nn.functional.layer_norm(torch.nn.functional.gelu(gated) * by, weight.shape, weight)
+
+
+def test_sums_of_columns_kept_the_halves_of_rows_of_a_symbolic_batch_apart():
+    """Check that the gradients of both halves are in the kernel of the rows, which the sums of columns are not."""
+    inputs = made((6, 50, 512), (256,), dynamic=[(0, 1), ()])
+    compiled = compile_for_gpu(normed_gate, inputs, compile_fx=bridge_backend, dynamic=None, backward=True)
+    assert [len(graph.launches) for graph in compiled.graphs] == [1, 3], bridge.report()
+
+
+def test_gradients_of_halves_of_rows_of_a_symbolic_batch_are_what_eager_has_in_float64():
+    codes: list[str] = []
+    torch._dynamo.reset()
+    counters.clear()
+    with emitted_for("sm_90", codes), torch.enable_grad(), bridge.config.patch(strict=True, training=True):
+        compiled = torch.compile(fresh_entry(normed_gate), backend=bridge_backend)
+        for batch, tokens in ((4, 40), (3, 7)):
+            x, weight = made((batch, tokens, 128), (64,), dynamic=[(0, 1), ()])
+            exact = [t.double().requires_grad_() for t in (x, weight)]
+            inputs = [x.requires_grad_(), weight.requires_grad_()]
+            found = torch.autograd.grad(compiled(*inputs).sin().sum(), inputs)
+            expected = torch.autograd.grad(normed_gate(*exact).sin().sum(), exact)
+            for one, other in zip(found, expected, strict=True):
+                torch.testing.assert_close(one.double(), other, rtol=1e-4, atol=1e-4)
+    assert counters["stats"]["unique_graphs"] == 1
+    assert [code.count(".run(") for code in codes] == [1, 3], bridge.report()
+
+
 def normed_nodes(nodes, mask):
     """Return the nodes of each graph, normed by the mean square of those that are there."""
     there = mask[..., None]

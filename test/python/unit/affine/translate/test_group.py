@@ -74,11 +74,8 @@ def test_a_remainder_by_a_symbol_hid_how_loops_step():
         assert choice.loops == [[count], [256, 8]]
 
 
-def test_rows_were_blamed_for_the_divisions_of_sums_of_columns():
-    """Check that a division by symbols in sums of columns is blamed on the sums, not on the rows.
-
-    Parts of all rows of a batch divide by its symbols, and no memref with rows and tokens has their elements.
-    """
+def refused_kernels(rows_as_seen, reason):
+    """Return the kernels blamed for a batch's rows in tokens, and parts of all of its rows; rows_as_seen: by parts."""
     count, tokens = (sympy.Symbol(name, integer=True, positive=True) for name in ("s0", "s1"))
     part = FloorDiv(count * tokens + 8, 9)
 
@@ -86,17 +83,45 @@ def test_rows_were_blamed_for_the_divisions_of_sums_of_columns():
         ops = V.get_ops_handler()
         ops.store("out", tokens * indices[0] + indices[1], ops.load("in0", tokens * indices[0] + indices[1]))
 
-    def parts(indices, _):
+    def parts(indices, reduced):
         ops = V.get_ops_handler()
-        row = ModularIndexing(indices[0] * part + indices[1], 1, count * tokens)
-        ops.store("in1", indices[0] * part + indices[1], ops.load("out", row))
+        value = rows_as_seen(ops, indices[0] * part + reduced[0], count * tokens)
+        ops.store_reduction("in1", indices[0], ops.reduction(torch.float32, torch.float32, "sum", value))
 
     sources = [
         NodeSource("op0", rows, ([count, tokens], []), 0),
-        NodeSource("op1", parts, ([sympy.Integer(9), part], []), 1),
+        NodeSource("op1", parts, ([sympy.Integer(9)], [part]), 1),
     ]
     blamed: list[int] = []
-    target = GroupTarget(lambda name: torch.float32, lambda name: count * tokens, make_prover(), True)
-    with pytest.raises(Unsupported, match="divides by what is no positive number"):
+    elements = {"in1": sympy.Integer(9)}
+    target = GroupTarget(
+        lambda name: torch.float32, lambda name: elements.get(name, count * tokens), make_prover(), True
+    )
+    with pytest.raises(Unsupported, match=reason):
         translate_group("group", sources, trace_group(sources), target, blamed.append)
-    assert blamed == [1]
+    return blamed
+
+
+def test_rows_were_blamed_for_the_divisions_of_sums_of_columns():
+    """Check that a division by symbols in sums of columns is blamed on the sums, not on the rows.
+
+    Parts of all rows of a batch divide by its symbols, and no memref with rows and tokens has their elements.
+    """
+
+    def remainder(ops, row, count):
+        return ops.load("out", ModularIndexing(row, 1, count))
+
+    assert refused_kernels(remainder, "divides by what is no positive number") == [1]
+
+
+def test_rows_were_blamed_for_the_strides_of_sums_of_columns():
+    """Check that parts which are as many rows as a symbol says are blamed, and not the rows of a batch's tokens.
+
+    Of a remainder under a mask that says what it does nothing but the parts' stride is left, and a memref of all rows.
+    """
+
+    def masked(ops, row, count):
+        inside = ops.lt(ops.index_expr(row, torch.int64), ops.index_expr(count, torch.int64))
+        return ops.masked(inside, lambda: ops.load("out", row), 0.0)
+
+    assert refused_kernels(masked, "symbolic stride") == [1]
