@@ -188,7 +188,8 @@ def test_to_dtype(source):
     for target in [*DTYPES, *FLOAT8, *WIDE_UNSIGNED]:
         for compute in (True, False):
             body = call("to_dtype", target, source, use_compute_types=compute)
-            check(body, buffers_of(source, target))
+            # For Triton the lift gives a store of integers float32: no module with roundings is the same then.
+            check(body, buffers_of(source, target), triton=compute or source.is_floating_point)
 
 
 def test_rounding_to_16_bits():
