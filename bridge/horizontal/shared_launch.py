@@ -17,7 +17,7 @@ from ..lowering.triton.combo_kernels import cannot_share_launch
 from ..reasons import Reason, Unsupported
 from ..support.error_boundary import attempt, check_not_faulty
 from .candidates import MAX_DISTANCE, find_launch_obstacle
-from .cost import MAX_KERNELS, check_buffers, choose_worthwhile, describe_launch, measure
+from .cost import MAX_KERNELS, Part, check_buffers, choose_worthwhile, describe_launch, measure
 from .independence import positions_of, reachable
 from .peak_memory import Liveness, Room
 
@@ -143,6 +143,7 @@ def _share(progress: _Progress, launch_set: list[Kernel], budget: Budget) -> Non
     if budget.force:
         check_buffers(parts)
     chosen = parts if budget.force else choose_worthwhile(parts)
+    _check_arguments(chosen)
     positions = positions_of(schedule, [part.kernel for part in chosen])
     if budget.live is not None:  # once more: earlier parts have joined, and those that gain nothing are left out
         budget.live.check(schedule, positions)
@@ -201,6 +202,16 @@ def _with_their_tiles(launch_set: list[Kernel]) -> list[Kernel]:
         detail = f"one of {_names(launch_set)} has a tile of three dimensions alone, and a shared launch has two"
         raise Unsupported(Reason.not_profitable, detail)
     return fitting
+
+
+def _check_arguments(parts: list[Part]) -> None:
+    """Raise Unsupported for a launch without arguments, whose call Inductor writes with a comma before the stream.
+
+    Checks of indices that the graph itself computes are kernels without buffers; their sizes are in the shared kernel.
+    """
+    if not any(part.total for part in parts):
+        kernels = [part.kernel for part in parts]
+        raise Unsupported(Reason.not_liftable, f"Inductor cannot call a kernel without arguments: {_names(kernels)}")
 
 
 def _names(kernels: list[Kernel]) -> str:

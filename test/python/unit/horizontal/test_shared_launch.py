@@ -150,6 +150,17 @@ def test_norms_of_different_inputs():
     assert bridge.report().groups[-1].kernels_before == 2
 
 
+def test_kernels_without_buffers_stay_apart():
+    """Check that two checks of computed indices, which have no buffer, are called with their sizes."""
+
+    def one_hot(x):
+        return x * torch.nn.functional.one_hot(torch.arange(84) % 4, 4)
+
+    code = generate(one_hot, tensors((84, 4)), backend=bridge_backend).code
+    assert code.count(".run(1, 84, stream=") == 2
+    compile(code, "wrapper", "exec")
+
+
 @pytest.mark.parametrize("width", [64, 256])
 def test_norms_of_other_rows_stay_apart(width):
     """Check that norms of other rows stay apart, as another reduction needs another configuration."""
