@@ -6,6 +6,7 @@ from contextlib import nullcontext
 
 from bridge.affine.equalities import compared_loads, stores_where_read
 from bridge.affine.mlir_runtime import ir
+from bridge.affine.ops_table import ROUNDING_MODE
 from bridge.support.error_boundary import Note, attempt
 
 from .band import FunctionTables, LiftedBand, lift_band
@@ -34,13 +35,36 @@ def lift_function(
 
 
 def loads_read_again(root: ir.Operation, entry: ir.Block, tables: FunctionTables) -> frozenset[ir.Value]:
-    """Return what a band loads of what it stores, and another kernel reads together with what the band makes of it."""
+    """Return what a band loads of what it stores, and must have as memory would have rounded it.
+
+    Another kernel reads it together with what the band makes of it, or lanes of the band itself compute it again, and
+    round it.
+    """
     kernels = {ir.IntegerAttr(k).value for k in ir.ArrayAttr(root.attributes["bridge.kernels"])}
+    kernels = set() if _rounds_what_is_not_stored(root) else kernels
     named = zip(entry.arguments, tables.buffers, strict=False)
     memrefs = [memref for memref, (name, _) in named if tables.read_again.get(name, frozenset()) - kernels]
     users = [use.owner.operation for memref in memrefs for use in memref.uses]
     own = [user.results[0] for user in users if user.name == "affine.load" and _is_inside(user, root)]
     return frozenset(load for load in own if any(_is_inside(store, root) for store in stores_where_read(load)))
+
+
+def _rounds_what_is_not_stored(root: ir.Operation) -> bool:
+    """Return True if a band rounds values as a store would have, and computes with them."""
+    found = False
+
+    def visit(operation: ir.Operation) -> ir.WalkResult:
+        nonlocal found
+        found = operation.name == "arith.truncf" and ROUNDING_MODE not in operation.attributes and _is_used(operation)
+        return ir.WalkResult.INTERRUPT if found else ir.WalkResult.ADVANCE
+
+    root.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
+
+
+def _is_used(rounding: ir.Operation) -> bool:
+    """Return True if something else than stores takes what was rounded."""
+    return any(use.owner.operation.name != "affine.store" for use in rounding.results[0].uses)
 
 
 def _is_inside(access: ir.Operation, root: ir.Operation) -> bool:

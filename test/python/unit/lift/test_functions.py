@@ -65,3 +65,33 @@ def test_what_a_band_loads_as_another_kernel_does(name, kernels, count):
         entry = module.body.operations[0].operation.regions[0].blocks[0]
         root = next(op.operation for op in entry.operations if op.operation.name == "affine.for")
         assert len(loads_read_again(root, entry, tables)) == count
+
+
+#: The first loop stores the elements of a row; then each lane computes one of them again, and loads its own.
+COMPUTED_AGAIN = """func.func @f(%x: memref<16x8xf32>, %y: memref<16x8xbf16>, %z: memref<16x8xf32>) {
+  affine.for %i = 0 to 16 {
+    affine.for %j = 0 to 8 {
+      %v = affine.load %x[%i, %j] : memref<16x8xf32>
+      %w = arith.truncf %v : f32 to bf16
+      affine.store %w, %y[%i, %j] : memref<16x8xbf16> }
+    affine.for %j = 0 to 8 {
+      %first = affine.load %x[%i, 0] : memref<16x8xf32>
+      %a = arith.truncf %first MODE : f32 to bf16
+      %b = arith.extf %a : bf16 to f32
+      %own = affine.load %y[%i, %j] : memref<16x8xbf16>
+      %c = arith.extf %own : bf16 to f32
+      %d = arith.subf %c, %b : f32
+      affine.store %d, %z[%i, %j] : memref<16x8xf32> }
+  } {bridge.band, bridge.parallel, bridge.kernels = [0, 1], bridge.nodes = ["op0", "op1"]}
+  return }"""
+
+
+@pytest.mark.parametrize(("mode", "count"), [("", 1), ("to_nearest_even", 0)], ids=["of a store", "of the program"])
+def test_what_a_band_computes_again_is_what_it_loads(mode, count):
+    """Check that a lane's own element is rounded where lanes round those of others, as the store would have."""
+    tables = FunctionTables([(f"buf{n}", [8, 1]) for n in range(3)], [], read_again={"buf1": frozenset({1})})
+    with context(), ir.Location.unknown():
+        module = ir.Module.parse(COMPUTED_AGAIN.replace("MODE", mode))
+        entry = module.body.operations[0].operation.regions[0].blocks[0]
+        (root,) = [op.operation for op in entry.operations if op.operation.name == "affine.for"]
+        assert len(loads_read_again(root, entry, tables)) == count
