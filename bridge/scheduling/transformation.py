@@ -103,12 +103,13 @@ def _tables(translation: Translation, options: Options, group: Group) -> tuple[F
 
     buffers = [(name, m.view.strides) for name, m in translation.memrefs.items()]
     stores = {t.name: {a.buffer for a in t.accesses if a.is_write} for t in translation.traces}
+    loads = {t.name: {a.buffer for a in t.accesses if not a.is_write} for t in translation.traces}
     triton = inductor.generates_triton(group.device)
     keeps, same = _keeps_row(options), translation.multiples.same
     # C++ has no lanes: a node there may have any loops of its kernel.
     elementwise = frozenset(t.name for t in translation.traces if triton and not t.reduce_vars)
     shifts = {name: m.shifted for name, m in translation.memrefs.items()}
-    names = translation.new_contents, translation.seeds, elementwise, translation.read_again, shifts
+    names = translation.new_contents, translation.seeds, elementwise, translation.read_again, shifts, loads
     tables = FunctionTables(buffers, translation.symbols, triton, keeps, same, *names)
     return tables, stores
 

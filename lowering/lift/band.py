@@ -92,7 +92,8 @@ class FunctionTables:
     seeds: the buffers of seeds of random numbers;
     elementwise: nodes that reduce nothing, which Inductor does not take for reductions, whatever they store;
     read_again: as in `bridge.affine.translate.group.GroupTarget`;
-    shifts: by buffer, of subscripts that are shifted in memory.
+    shifts: by buffer, of subscripts that are shifted in memory;
+    loads_of: the buffers that each node loads.
     """
 
     buffers: list[StridedBuffer]
@@ -105,6 +106,7 @@ class FunctionTables:
     elementwise: frozenset[str] = frozenset()
     read_again: Mapping[str, frozenset[int]] = field(default_factory=dict)
     shifts: Mapping[str, tuple[ShiftedSubscripts, ...]] = field(default_factory=dict)
+    loads_of: Mapping[str, set[str]] = field(default_factory=dict)
 
 
 def lift_band(

@@ -30,20 +30,42 @@ def lift_function(
     for root in bands:
         with nullcontext() if refuse is None else attempt(note=refuse):
             rounded = compared | loads_read_again(root, entry, tables)
+            rounded |= loads_rounded_again(root, entry, tables, stores_of)
             lifted.append(lift_band(root, entry, tables, stores_of, rounded))
     return lifted
 
 
 def loads_read_again(root: ir.Operation, entry: ir.Block, tables: FunctionTables) -> frozenset[ir.Value]:
-    """Return what a band loads of what it stores, and must have as memory would have rounded it.
+    """Return what a band loads of what it stores, and another kernel reads together with what the band makes of it."""
+    kernels = set(_kernels(root))
+    again = {name for name, readers in tables.read_again.items() if readers - kernels}
+    return _own_loads(root, entry, tables, again)
 
-    Another kernel reads it together with what the band makes of it, or lanes of the band itself compute it again, and
-    round it.
+
+def loads_rounded_again(
+    root: ir.Operation, entry: ir.Block, tables: FunctionTables, stores_of: dict[str, set[str]]
+) -> frozenset[ir.Value]:
+    """Return what a band loads of what another of its kernels stores, where lanes compute such values again, rounded.
+
+    What a kernel reads of its own stores is exact, as Inductor has it.
     """
-    kernels = {ir.IntegerAttr(k).value for k in ir.ArrayAttr(root.attributes["bridge.kernels"])}
-    kernels = set() if _rounds_what_is_not_stored(root) else kernels
-    named = zip(entry.arguments, tables.buffers, strict=False)
-    memrefs = [memref for memref, (name, _) in named if tables.read_again.get(name, frozenset()) - kernels]
+    if not _rounds_what_is_not_stored(root):
+        return frozenset()
+    nodes = [ir.StringAttr(name).value for name in ir.ArrayAttr(root.attributes["bridge.nodes"])]
+    stored, loaded = set[tuple[int, str]](), set[tuple[int, str]]()
+    for kernel, node in zip(_kernels(root), nodes, strict=True):
+        stored |= {(kernel, buffer) for buffer in stores_of[node]}
+        loaded |= {(kernel, buffer) for buffer in tables.loads_of.get(node, ())}
+    return _own_loads(root, entry, tables, {buffer for _, buffer in stored} - {buffer for _, buffer in stored & loaded})
+
+
+def _kernels(root: ir.Operation) -> list[int]:
+    return [ir.IntegerAttr(kernel).value for kernel in ir.ArrayAttr(root.attributes["bridge.kernels"])]
+
+
+def _own_loads(root: ir.Operation, entry: ir.Block, tables: FunctionTables, names: set[str]) -> frozenset[ir.Value]:
+    """Return the values that a band loads of buffers that it stores, of those with these names."""
+    memrefs = [memref for memref, (name, _) in zip(entry.arguments, tables.buffers, strict=False) if name in names]
     users = [use.owner.operation for memref in memrefs for use in memref.uses]
     own = [user.results[0] for user in users if user.name == "affine.load" and _is_inside(user, root)]
     return frozenset(load for load in own if any(_is_inside(store, root) for store in stores_where_read(load)))
