@@ -27,8 +27,9 @@ BYTES_ON_THEIR_WAY = 54
 
 #: The same of programs that compute several rows at a time, where more than a third of them is not of rows: rows ahead
 #: take 26 to 44% less time for 125 to 404 bytes (five kernels of the corpus, an H200), and 31% more for 619. They go
-#: past the cache in which the multiprocessor would find what it has loaded before.
-SHARED_BYTES_ON_THEIR_WAY = 512
+#: past the cache in which the multiprocessor would find what it has loaded before. Programs of few steps begin and end
+#: them for little: of twelve with 16 steps patterns took 5 and 45% more, with 64 and 256 as many 10% less.
+SHARED_BYTES_ON_THEIR_WAY, FEW_PROGRAMS, MANY_STEPS = 512, 8, 32
 
 #: Lanes of a row of which Inductor's runtime computes too few at a time: 1605632 rows of 16 (a SiLU's gradient with its
 #: sum, an H200, rows ahead) take 62 us of 16 rows at a time and one warp, 44 of `STEP_ELEMENTS` and two.
@@ -104,8 +105,10 @@ def all_stay(at_once: float, staged: int, shared: int) -> bool:
     return at_once <= shared // (staged + RESERVED_BYTES)
 
 
-def too_few_loads(at_once: float, loads: Sequence[Loaded], rows: int) -> bool:
+def too_few_loads(at_once: float, loads: Sequence[Loaded], rows: int, block: int) -> bool:
     """Return True if what programs load for the rows that each computes at a time does not keep memory busy.
+
+    rows: that it computes at a time, of a block of so many.
 
     Not for short rows, of which a program computes several at a time: those of 96 to 192 columns (ConvNeXt) take 2 to
     10% less with rows ahead for up to 119 bytes of each row, the norms of q and k 6 to 12%. Unless much of what they
@@ -114,7 +117,10 @@ def too_few_loads(at_once: float, loads: Sequence[Loaded], rows: int) -> bool:
     if rows == 1:
         return at_once * sum(load.size for load in loads) <= BYTES_ON_THEIR_WAY
     own, shared = bytes_of_step(loads, rows)
-    return 2 * shared <= own or at_once * (own + shared) <= SHARED_BYTES_ON_THEIR_WAY
+    if 2 * shared <= own:
+        return True
+    few = at_once * (own + shared) <= SHARED_BYTES_ON_THEIR_WAY
+    return few and (at_once <= FEW_PROGRAMS or block >= rows * MANY_STEPS)
 
 
 def bytes_of_step(loads: Iterable[Loaded], rows: int) -> tuple[int, int]:
@@ -132,15 +138,15 @@ def bytes_of_step(loads: Iterable[Loaded], rows: int) -> tuple[int, int]:
 
 
 def mostly_rows(loads: Iterable[Loaded], rows: int = 1) -> bool:
-    """Return True if no more than three fifths of what is loaded for so many rows is of other rows, too.
+    """Return True if no more than two thirds of what is loaded for so many rows is of other rows, too.
 
     Parameters of the columns are loaded once where no row is on its way and nothing is stored, and else with each step
     of rows.  On an H100, a kernel with 16 bytes of parameters to 4 of each row took 34.2 us with rows on their way and
-    16.6 without, one with 14 to 8 181 and 91; a kernel with 4 bytes to 3 took 16.3 us and 23.6.  On an H200, a kernel
-    of four rows at a time with 76 bytes to 20 took 37.0 us and 17.2, with 16 to 16 35.7 and 55.3.
+    16.6 without; a kernel with 4 bytes to 3 took 16.3 us and 23.6.  On an H200, kernels of four rows at a time with 76
+    bytes to 20 took 37.0 us and 17.2, with 16 to 16 35.7 and 55.3; with 64 to 24, patterns took 10% more with them.
     """
     own, shared = bytes_of_step(loads, rows)
-    return 2 * shared <= 3 * own
+    return shared <= 2 * own
 
 
 def loads_parameters_once(loads: Sequence[Loaded], columns: int, step: int) -> bool:

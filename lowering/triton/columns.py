@@ -417,7 +417,7 @@ def _loads_rows_ahead(extents: Extents, loads: Sequence[Loaded], device: torch.d
     """Return True if a program is faster with rows on their way while it computes others."""
     at_once = programs_at_once(extents.columns, size_hint(extents.programs), multiprocessors(device))
     fits = all_stay(at_once, staged_bytes(extents.columns, loads), shared_memory(device))
-    idle = too_few_loads(at_once, loads, extents.step)
+    idle = too_few_loads(at_once, loads, extents.step, extents.block)
     return fits and idle and mostly_rows(loads, extents.step) and lanes_differ(loads)
 
 

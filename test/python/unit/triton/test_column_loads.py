@@ -37,7 +37,7 @@ def test_rows_ahead_take_nothing_that_registers_would_leave():
 
 def test_rows_are_not_loaded_ahead_where_many_programs_load_much():
     few, much = [Loaded(2, True, True)] * 2, [Loaded(4, True, True)] * 3
-    assert too_few_loads(4, much, 1) and too_few_loads(8, few, 1) and not too_few_loads(6, much, 1)
+    assert too_few_loads(4, much, 1, 32) and too_few_loads(8, few, 1, 32) and not too_few_loads(6, much, 1, 32)
 
 
 def test_many_short_rows_are_loaded_ahead_unless_a_cache_has_much_of_what_they_load():
@@ -45,21 +45,28 @@ def test_many_short_rows_are_loaded_ahead_unless_a_cache_has_much_of_what_they_l
     rows, parameter = [Loaded(2, True, True)] * 3, Loaded(4, False, True)
     of_picture = [Loaded(4, True, True, True), Loaded(2, True, True, True)]
     assert bytes_of_step([*rows, *of_picture, parameter], 4) == (24, 28)
-    assert too_few_loads(9, [*rows, *of_picture, parameter], 4)
-    assert not too_few_loads(12, [*rows, *of_picture, parameter], 4)
-    assert too_few_loads(32, [*rows, parameter], 4), "little of it is in a cache"
+    assert too_few_loads(9, [*rows, *of_picture, parameter], 4, 256)
+    assert not too_few_loads(12, [*rows, *of_picture, parameter], 4, 256)
+    assert too_few_loads(32, [*rows, parameter], 4, 64), "little of it is in a cache"
+
+
+@pytest.mark.parametrize(("programs", "block", "few"), [(12, 64, False), (12, 128, True), (4, 64, True)])
+def test_many_programs_of_few_steps_load_no_rows_ahead(programs, block, few):
+    """Check rows of 92 with four parameters: they took 48 us in blocks of 64, and with rows ahead 70."""
+    assert too_few_loads(programs, [Loaded(2, True, True)] * 2 + [Loaded(4, False, True)] * 4, 4, block) is few
 
 
 def test_parameters_are_not_loaded_with_each_row():
     row, parameter = Loaded(2, True, True), Loaded(2, False, True)
     assert mostly_rows([row]) and mostly_rows([row, row, parameter, parameter, parameter])
-    assert not mostly_rows([row, parameter, parameter]) and not mostly_rows([parameter])
+    assert not mostly_rows([row, *[parameter] * 3]) and not mostly_rows([parameter])
     assert mostly_rows([row, *[parameter] * 4], 4), "four rows at a time load them once"
 
 
 def test_what_rows_repeat_is_loaded_with_each_of_them():
     repeated = Loaded(4, True, True, True)
-    assert not mostly_rows([Loaded(2, True, True), repeated], 4)
+    assert mostly_rows([Loaded(2, True, True), repeated], 4)
+    assert not mostly_rows([Loaded(2, True, True), repeated, repeated], 4)
 
 
 @pytest.mark.parametrize(("columns", "step", "warps"), [(16, 64, 2), (20, 32, 2), (8, 128, 2), (33, None, 1)])

@@ -117,9 +117,9 @@ def silu_gradient(x, g, centre, spread, weight, bias):
     return h, (d * (x.float() - centre)).sum(0), d.sum(0)
 
 
-def gated_pictures(x, g, gate, bias, centre):
-    """Return the gradient of ReLU before a gate of each picture and channel, and its sums."""
-    d = torch.where(x > 0, g.float() * gate.clamp(0, 6)[:, None] + bias.float()[:, None], 0).flatten(0, 1)
+def gated_pictures(x, g, gate, bias, slope, centre):
+    """Return the gradient of a leaky ReLU before a gate of each picture and channel, and its sums."""
+    d = torch.where(x > 0, g.float() * gate.clamp(0, 6)[:, None] + bias[:, None], slope[:, None]).flatten(0, 1)
     return d, (d * (x.flatten(0, 1).float() - centre)).sum(0), d.sum(0)
 
 
@@ -130,20 +130,19 @@ def of_pixels(rows, columns):
 def of_pictures():
     return [
         *torch.randn(2, 512, 784, 72, dtype=torch.bfloat16),
-        torch.randn(512, 72),
-        torch.randn(512, 72, dtype=torch.bfloat16),
+        *torch.randn(3, 512, 72),
         torch.randn(72),
     ]
 
 
 def test_short_rows_that_load_what_others_load_are_not_loaded_ahead():
-    """Check rows that load what their picture has: those of a MobileNetV3 took 103 us and, with rows ahead, 136."""
+    """Check rows that load what their picture has: those of an EfficientNet took 17 us and, with rows ahead, 37."""
     torch._dynamo.reset()
     kernel = offline.compile_for_gpu(gated_pictures, of_pictures(), compile_fx=backend).kernels[0].source
     assert "'RSPLIT_SIZE': 512, 'NUM_STAGES': 1" in kernel, bridge.report()
 
 
-@pytest.mark.parametrize(("block", "ahead"), [(128, True), (64, True), (32, False)])
+@pytest.mark.parametrize(("block", "ahead"), [(128, True), (64, False), (32, False)])
 def test_parameters_are_loaded_once_for_the_rows_of_a_step(monkeypatch, block, ahead):
     """Check 131072 rows of 96 of an EfficientNet, four at a time: 1024 programs took 55 us and, with rows ahead, 36."""
     monkeypatch.setattr(columns, "multiprocessors", lambda device: 132)
