@@ -142,6 +142,25 @@ def test_rows_that_do_not_fit_in_registers_are_not_computed_together(monkeypatch
         fastest_first(one, [64], 132)
 
 
+@pytest.mark.parametrize(
+    ("rows", "columns", "blocks", "found"),
+    [
+        (294912, 256, [256, 512, 1024, 2048], [1024, 2048]),  # 2.2 and 1.1 warps for each multiprocessor
+        (401408, 256, [512], []),  # 5.9
+        (175360, 768, [512, 1024], []),  # its four warps are the most that the runtime tries
+    ],
+)
+def test_few_programs_have_the_warps_that_inductors_runtime_tries(monkeypatch, rows, columns, blocks, found):
+    """Check that few programs of a warp may have four: 16 rows of 256 are 768 registers of a thread, and 192 then."""
+    one = tile(rows, columns)
+    monkeypatch.setattr(column_costs, "_work", lambda kernels, tile: Work(1, 0, 0, 6.0, 0))
+    if not found:
+        with pytest.raises(Unsupported, match="registers spill"):
+            fastest_first(one, blocks, 132)
+    else:
+        assert sorted(fastest_first(one, blocks, 132)) == found
+
+
 def test_blocks_with_registers_for_few_programs_come_last(monkeypatch):
     """Check that blocks with registers for few programs come last, for cases with no room for more partial sums.
 
