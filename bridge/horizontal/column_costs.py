@@ -199,7 +199,7 @@ def fastest_first(tile: Tile, blocks: Sequence[int], processors: int) -> list[in
 
 
 def _registers_of_thread(tile: Tile, work: Work, block: int) -> float:
-    """Return the registers of a thread of a program with so many rows; 0 where it computes as few as of small blocks."""
+    """Return the registers of a thread of a program with so many rows; 0 where it has as few as of a small block."""
     step = tile.step(block)
     if step <= rows_of_step(tile.width, SMALLEST_BLOCK):
         return 0
