@@ -54,7 +54,8 @@ def loops_in_pieces(nodes: Sequence[NodeLoops], rows: Sequence[Factors]) -> list
     have inside of the loop that is cut may differ: a kernel may reduce blocks, and store a scale of each.
     """
     found: dict[int, _Cut] = {}
-    for kernel, cut in list(_cuts(nodes, rows)) or _cuts_of_common_rows(nodes, rows):
+    ways = _cuts_of_reductions(nodes, rows), _cuts_of_common_rows(nodes, rows), _cuts_of_products(nodes, rows)
+    for kernel, cut in next(filter(None, map(list, ways)), ()):
         found.setdefault(kernel, cut)
     alike = [_alike(kernel, position, nodes, rows) for kernel, (position, _) in found.items()]
     if not found or not all(alike):
@@ -65,26 +66,38 @@ def loops_in_pieces(nodes: Sequence[NodeLoops], rows: Sequence[Factors]) -> list
     ]
 
 
-def _cuts(nodes: Sequence[NodeLoops], rows: Sequence[Factors]) -> Iterator[tuple[int, _Cut]]:
-    """Yield (kernel, where to cut the loops of its nodes) for each node that is read in steps, and for its reader."""
+def _cuts_of_reductions(nodes: Sequence[NodeLoops], rows: Sequence[Factors]) -> Iterator[tuple[int, _Cut]]:
+    """Yield the cuts of kernels that reduce, and of what reads their results in steps."""
+    reducing = {node.kernel for node in nodes if node.reduction}
+    return (found for node, found in _cuts(nodes, rows) if node.kernel in reducing)
+
+
+def _cuts_of_products(nodes: Sequence[NodeLoops], rows: Sequence[Factors]) -> Iterator[tuple[int, _Cut]]:
+    """Yield the cuts of what is read in steps of a loop that is unrolled whole, whoever reads it."""
+    return (found for _, found in _cuts(nodes, rows, whole=True))
+
+
+def _cuts(
+    nodes: Sequence[NodeLoops], rows: Sequence[Factors], whole: bool = False
+) -> Iterator[tuple[NodeLoops, tuple[int, _Cut]]]:
+    """Yield (node, (kernel, where to cut the loops of its nodes)) for each node that is read in steps, and its reader.
+
+    whole: only where all of a loop is unrolled.
+    """
     for node, own in zip(nodes, rows, strict=True):
         for reader, step in _steps(node, nodes):
             cut = _cut(node, own, step)
-            if cut is None or not (_is_whole(cut) or _reduces(node.kernel, nodes)):
+            if cut is None or (whole and not _is_whole(cut)):
                 continue
-            yield node.kernel, cut
+            yield node, (node.kernel, cut)
             if step.own is not None and len(rows[reader][step.own]) == 1:
-                yield nodes[reader].kernel, _whole_loop(rows[reader], step.own)
+                yield node, (nodes[reader].kernel, _whole_loop(rows[reader], step.own))
 
 
 def _is_whole(cut: _Cut) -> bool:
     """Return True if all of a loop is unrolled: halves of a row are the same loop's, and lanes of both are one's."""
     _, (outer, _, inner) = cut
     return bool(outer == 1 and inner == 1)
-
-
-def _reduces(kernel: int, nodes: Sequence[NodeLoops]) -> bool:
-    return any(node.reduction for node in nodes if node.kernel == kernel)
 
 
 def _cuts_of_common_rows(nodes: Sequence[NodeLoops], rows: Sequence[Factors]) -> Iterator[tuple[int, _Cut]]:
