@@ -19,7 +19,7 @@ from ..inductor.column_slices import slices_of_row
 from ..inductor.columns import ColumnSum
 from ..inductor.protocols import Kernel, LoopNode, Schedule
 from ..inductor.sizes import Extent, are_equal, divided_up, known_divisor, of_each
-from ..lowering.triton.column_loads import rows_of_long_step, rows_of_step
+from ..lowering.triton.column_loads import STAGES, rows_of_long_step, rows_of_step, stages_of_loop
 from ..lowering.triton.fixed_blocks import has_free_blocks
 from ..reasons import Reason, Unsupported
 from ..support.error_boundary import try_step
@@ -39,6 +39,9 @@ SMALLEST_BLOCK = 4
 
 #: Buffers of which a lane may load elements: with more, registers spill (pytorch/pytorch#179423).
 MOST_LOADED = 10
+
+#: Programs that are enough for a GPU, at least.
+PROGRAMS_OF_A_GPU = 64
 
 _OTHER_LOOPS = "it goes over the rows of its columns in other loops"
 
@@ -158,8 +161,15 @@ def ways_of(tile: Tile) -> list[Tile]:
     usual = [tile] if sliced is tile else [sliced, tile]
     if not has_free_blocks({}):
         return usual
-    long = [replace(one, own_step=step) for one in usual if (step := rows_of_long_step(one.width)) is not None]
-    return [*long, *usual, *map(in_short_steps, usual)]
+    return [*filter(None, map(_in_long_steps, usual)), *usual, *map(in_short_steps, usual)]
+
+
+def _in_long_steps(tile: Tile) -> Tile | None:
+    """Return a tile of very short rows whose programs compute many of them at a time; None for another, or few rows."""
+    step = rows_of_long_step(tile.width)
+    if step is None or stages_of_loop(tile.typical_rows // PROGRAMS_OF_A_GPU, step) < STAGES:
+        return None
+    return replace(tile, own_step=step)
 
 
 def in_short_steps(tile: Tile) -> Tile:

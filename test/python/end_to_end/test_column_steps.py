@@ -9,6 +9,7 @@ from torch._inductor.utils import run_and_get_code
 from training import adaln_residual, count, graphs
 
 import bridge
+from bridge.horizontal import column_sums
 from bridge.horizontal.column_sums import in_short_steps, ways_of
 from bridge.lowering.triton import column_loads
 from bridge.offline.interpret import interpreter
@@ -45,6 +46,7 @@ def test_numbers_of_large_blocks_of_which_few_rows_are_computed_at_a_time(few_pr
 def test_numbers_of_very_short_rows_in_long_steps(few_processors, monkeypatch, rows, columns):
     """Check that long steps have the numbers of short ones, also where the last block of 192 rows is not full."""
     monkeypatch.setattr(column_loads, "STEP_ELEMENTS", 512)
+    monkeypatch.setattr(column_sums, "PROGRAMS_OF_A_GPU", 4)
     monkeypatch.setattr(columns_of_scheduling, "ways_of", lambda tile: ways_of(tile)[:1])
     monkeypatch.setattr(columns_of_scheduling, "blocks_to_try", lambda tile, processors: [192])
     generator = torch.Generator().manual_seed(0)
