@@ -41,8 +41,11 @@ def has_third_dimension(scheduling: TritonCodeGenerator, features: KernelFeature
     """Return True if the tile of a kernel has three dimensions alone, of which it would lose one in a shared launch.
 
     Inductor has them where what is contiguous in one load is not in another: two gradients of T5's softmax, each with a
-    bias whose heads are side by side, took 8 and 11 us, and 34 in a launch (an H200).
+    bias whose heads are side by side, took 8 and 11 us, and 34 in a launch (an H200). Not of rows that Bridge keeps:
+    what lies across memory was counted then.
     """
+    if {node.get_name() for node in features.scheduler_nodes()} & scheduling.bridge_persistent_nodes.keys():
+        return False
     own = scheduling.get_tiling_and_scores(
         features.node_schedule, features.numel, features.reduction_numel, features.coalesce_analysis
     )[0]

@@ -77,8 +77,11 @@ def test_a_third_dimension_is_lost_in_a_launch(own, third):
     def found(*arguments):
         return dict.fromkeys(own[-(config.triton.max_tiles or 3) :], 8), None
 
+    node = SimpleNamespace(get_name=lambda: "op1")
     kernel = SimpleNamespace(node_schedule=["n"], numel=8, reduction_numel=4, coalesce_analysis="c")
-    assert has_third_dimension(SimpleNamespace(get_tiling_and_scores=found), kernel) is third
+    kernel.scheduler_nodes = lambda: [node]
+    asked = [SimpleNamespace(get_tiling_and_scores=found, bridge_persistent_nodes=kept) for kept in ({}, {"op1": None})]
+    assert [has_third_dimension(one, kernel) for one in asked] == [third, False], "nor of rows that Bridge keeps"
 
 
 @pytest.mark.parametrize(("allowed", "asked"), [(None, 2), (1, 1), (3, 2)])
