@@ -140,9 +140,10 @@ def fits_in_two_dimensions(kernel: Kernel) -> bool:
     """Return True if the tiles of a kernel, or of all parts of a launch, are in a shared launch what they are alone."""
     from torch._inductor.virtualized import V
 
-    device = inductor.device_of(inductor.launch_parts(kernel)[0])
+    parts = inductor.launch_parts(kernel)
+    device = inductor.device_of(parts[0])
     with V.graph.set_current_device(device):
-        return _bridge_backend(kernel.scheduler, device).bridge_has_its_tiles(inductor.launch_parts(kernel))
+        return _bridge_backend(kernel.scheduler, device).bridge_has_its_tiles(parts)
 
 
 def run_in_lanes(scheduler: Scheduler, device: torch.device) -> None:

@@ -44,7 +44,7 @@ def has_third_dimension(scheduling: TritonCodeGenerator, features: KernelFeature
     bias whose heads are side by side, took 8 and 11 us, and 34 in a launch (an H200). Not of rows that Bridge keeps:
     what lies across memory was counted then.
     """
-    if {node.get_name() for node in features.scheduler_nodes()} & scheduling.bridge_persistent_nodes.keys():
+    if _has_kept_rows(scheduling, features):
         return False
     own = scheduling.get_tiling_and_scores(
         features.node_schedule, features.numel, features.reduction_numel, features.coalesce_analysis
@@ -52,9 +52,14 @@ def has_third_dimension(scheduling: TritonCodeGenerator, features: KernelFeature
     return len(own) > len(tiling_and_scores(scheduling, features)[0])
 
 
+def _has_kept_rows(scheduling: TritonCodeGenerator, features: KernelFeatures) -> bool:
+    """Return True if Bridge keeps the rows of a kernel in registers."""
+    return bool({node.get_name() for node in features.scheduler_nodes()} & scheduling.bridge_persistent_nodes.keys())
+
+
 def is_persistent(scheduling: TritonCodeGenerator, features: KernelFeatures, scores: Scores) -> bool:
     """Return True if the kernel would be persistent alone, and may be in a shared launch: no symbolic length."""
-    if {node.get_name() for node in features.scheduler_nodes()} & scheduling.bridge_persistent_nodes.keys():
+    if _has_kept_rows(scheduling, features):
         return True
     if not features.is_reduction() or not has_static_rows(features):
         return False

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import sympy
@@ -90,9 +90,9 @@ class ReusedLoadMixin(KeptRowsMixin):
         if not self.bridge_keeps_rows() or self.is_indirect_indexing(index) or name in self.args.inplace_buffers:
             return super().load(name, index)
         known = self.bridge_kept_loads.setdefault(name, [])
-        for one in known:
-            if self._is_same(one, index):
-                return one.variable
+        same = next((one.variable for one in known if self._is_same(one, index)), None)
+        if same is not None:
+            return same
         found = next((again for one in known if (again := self._again(one, name, index)) is not None), None)
         if found is not None:
             return self._where_masked(found)
@@ -102,12 +102,13 @@ class ReusedLoadMixin(KeptRowsMixin):
 
     def _is_same(self, one: _Loaded, index: sympy.Expr) -> bool:
         """Return True if an element is loaded under the masks under which it has been, with as much elsewhere."""
-        masks = {str(mask) for mask in self.bridge_masks}
-        return bool(masks) and (one.index, one.other) == (index, self._load_other) and masks == set(map(str, one.masks))
+        if not self.bridge_masks or _names(one.masks) != _names(self.bridge_masks):
+            return False
+        return (one.index, one.other) == (index, self._load_other)
 
     def _again(self, one: _Loaded, name: str, index: sympy.Expr) -> CSEVariable | None:
         """Return an element of a buffer, of what has been loaded; None where that has not all of its lanes."""
-        if not {str(mask) for mask in one.masks} <= {str(mask) for mask in self.bridge_masks}:
+        if not _names(one.masks) <= _names(self.bridge_masks):
             return None
         if one.index == index:
             return one.variable if self.bridge_masks else None
@@ -158,6 +159,10 @@ class ReusedLoadMixin(KeptRowsMixin):
         made = self.cse.generate(self.compute, line, dtype=value.dtype, shape=tuple(self.dense_size_list()))
         made.mask_vars = set(value.mask_vars)
         return made
+
+
+def _names(masks: Iterable[CSEVariable]) -> set[str]:
+    return set(map(str, masks))
 
 
 def _literal(number: float) -> str:

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -68,30 +69,31 @@ def loops_in_pieces(nodes: Sequence[NodeLoops], rows: Sequence[Factors]) -> list
 
 def _cuts_of_reductions(nodes: Sequence[NodeLoops], rows: Sequence[Factors]) -> Iterator[tuple[int, _Cut]]:
     """Yield the cuts of kernels that reduce, and of what reads their results in steps."""
-    reducing = {node.kernel for node in nodes if node.reduction}
-    return (found for node, found in _cuts(nodes, rows) if node.kernel in reducing)
+    return _cuts(nodes, rows, {node.kernel for node in nodes if node.reduction})
 
 
 def _cuts_of_products(nodes: Sequence[NodeLoops], rows: Sequence[Factors]) -> Iterator[tuple[int, _Cut]]:
     """Yield the cuts of what is read in steps of a loop that is unrolled whole, whoever reads it."""
-    return (found for _, found in _cuts(nodes, rows, whole=True))
+    return _cuts(nodes, rows, {node.kernel for node in nodes}, whole=True)
 
 
 def _cuts(
-    nodes: Sequence[NodeLoops], rows: Sequence[Factors], whole: bool = False
-) -> Iterator[tuple[NodeLoops, tuple[int, _Cut]]]:
-    """Yield (node, (kernel, where to cut the loops of its nodes)) for each node that is read in steps, and its reader.
+    nodes: Sequence[NodeLoops], rows: Sequence[Factors], kernels: AbstractSet[int], whole: bool = False
+) -> Iterator[tuple[int, _Cut]]:
+    """Yield (kernel, where to cut the loops of its nodes) for each node that is read in steps, and for its reader.
 
-    whole: only where all of a loop is unrolled.
+    kernels: those of such nodes; whole: only where all of a loop is unrolled.
     """
     for node, own in zip(nodes, rows, strict=True):
+        if node.kernel not in kernels:
+            continue
         for reader, step in _steps(node, nodes):
             cut = _cut(node, own, step)
             if cut is None or (whole and not _is_whole(cut)):
                 continue
-            yield node, (node.kernel, cut)
+            yield node.kernel, cut
             if step.own is not None and len(rows[reader][step.own]) == 1:
-                yield node, (nodes[reader].kernel, _whole_loop(rows[reader], step.own))
+                yield nodes[reader].kernel, _whole_loop(rows[reader], step.own)
 
 
 def _is_whole(cut: _Cut) -> bool:
