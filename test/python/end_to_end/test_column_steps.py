@@ -24,10 +24,8 @@ def gradients(function, inputs):
     return torch.autograd.grad(outputs, leaves, weights)
 
 
-@pytest.mark.parametrize(("rows", "columns"), [(1290, 24), (1280, 32)])
-def test_numbers_of_large_blocks_of_which_few_rows_are_computed_at_a_time(few_processors, monkeypatch, rows, columns):
-    """Of a block of 256 rows Inductor's runtime computes eight at a time, of a small one four."""
-    monkeypatch.setattr(columns_of_scheduling, "ways_of", lambda tile: [in_short_steps(tile)])
+def trained(rows, columns):
+    """Return (gradients in the interpreter, those of eager in float64, the backward's code) of a modulated norm."""
     generator = torch.Generator().manual_seed(0)
     inputs = [torch.randn(shape, generator=generator) for shape in [(rows, columns)] * 2 + [(columns,)] * 3]
     torch._dynamo.reset()
@@ -35,9 +33,17 @@ def test_numbers_of_large_blocks_of_which_few_rows_are_computed_at_a_time(few_pr
     compiled = torch.compile(adaln_residual, backend="bridge", dynamic=False, options=options)
     with interpreter(), torch.enable_grad():
         found, (_, code) = run_and_get_code(gradients, compiled, inputs)
+    exact = gradients(adaln_residual, [tensor.double() for tensor in inputs])
+    return found, exact, code
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(1290, 24), (1280, 32)])
+def test_numbers_of_large_blocks_of_which_few_rows_are_computed_at_a_time(few_processors, monkeypatch, rows, columns):
+    """Of a block of 256 rows Inductor's runtime computes eight at a time, of a small one four."""
+    monkeypatch.setattr(columns_of_scheduling, "ways_of", lambda tile: [in_short_steps(tile)])
+    found, exact, code = trained(rows, columns)
     assert len(decisions()) == 1, bridge.report()
     assert "config={'XBLOCK': 4, 'RSPLIT_SIZE': 256" in code
-    exact = gradients(adaln_residual, [tensor.double() for tensor in inputs])
     for one, other in zip(found, exact, strict=True):
         torch.testing.assert_close(one.double(), other, rtol=1e-5, atol=2e-5)
 
@@ -49,15 +55,8 @@ def test_numbers_of_very_short_rows_in_long_steps(few_processors, monkeypatch, r
     monkeypatch.setattr(column_sums, "PROGRAMS_OF_A_GPU", 4)
     monkeypatch.setattr(columns_of_scheduling, "ways_of", lambda tile: ways_of(tile)[:1])
     monkeypatch.setattr(columns_of_scheduling, "blocks_to_try", lambda tile, processors: [192])
-    generator = torch.Generator().manual_seed(0)
-    inputs = [torch.randn(shape, generator=generator) for shape in [(rows, columns)] * 2 + [(columns,)] * 3]
-    torch._dynamo.reset()
-    options = {"training": True, "strict": True, "force_fusion": True}
-    compiled = torch.compile(adaln_residual, backend="bridge", dynamic=False, options=options)
-    with interpreter(), torch.enable_grad():
-        found, (_, code) = run_and_get_code(gradients, compiled, inputs)
+    found, exact, code = trained(rows, columns)
     assert "config={'XBLOCK': 16, 'RSPLIT_SIZE': 192" in code, bridge.report()
-    exact = gradients(adaln_residual, [tensor.double() for tensor in inputs])
     for one, other in zip(found, exact, strict=True):
         torch.testing.assert_close(one.double(), other, rtol=1e-5, atol=1e-4)
 
