@@ -248,4 +248,7 @@ def _unwrapped(expr: sympy.Expr) -> sympy.Expr:
     unknown = sympy.Integer(UNKNOWN_SIZE)
     loaded = {s: unknown for s in expr.free_symbols if symbol_is_type(s, (SymT.TMP, SymT.INDIRECT))}
     known = expr.xreplace(loaded) if loaded else expr
-    return known.replace(Identity, lambda inner: inner) if known.has(Identity) else known
+    # An index of a `cat` within another one is wrapped twice; `replace` takes off only one of the two.
+    while wrapped := known.atoms(Identity):
+        known = known.xreplace({one: one.args[0] for one in wrapped})
+    return known

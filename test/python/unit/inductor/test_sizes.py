@@ -100,6 +100,7 @@ def test_hint_of_an_index_that_inductor_wraps():
     with V.set_graph_handler(SimpleNamespace(sizevars=SimpleNamespace(optimization_hint=hint))):
         assert sizes.size_hint(Identity(sympy.Integer(0))) == 0
         assert sizes.size_hint(3 * Identity(S)) == 4096
+        assert sizes.size_hint(2 * Identity(Identity(sympy.Integer(-128)))) == -256
         assert sizes.step_along(7 * Identity(I // 2 + J), J, {I, J}) == 7
 
 
