@@ -113,6 +113,7 @@ torch._inductor.codegen.triton
         tma_compatibility_checker=, mask_constant_index=, allow_reduction_invariant_indexing=)
     TritonKernel.indexing_size_str(self, i)
     TritonKernel.inductor_meta_common(cls)
+    2.13-: TritonKernel.inductor_meta_per_kernel(self)
     TritonKernel.is_indirect_indexing(self, index)
     TritonKernel.load(self, name, index)
     TritonKernel.mask_loads(self, mask, value)

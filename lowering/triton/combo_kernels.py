@@ -168,8 +168,7 @@ def shared_launch_kernel() -> type:
             """Return the configurations that Inductor would try."""
             from torch._inductor.runtime import triton_heuristics
 
-            counts = {"num_load": part.num_load, "num_store": part.num_store, "num_reduction": part.num_reduction}
-            meta = {**part.inductor_meta_common(), **counts, "tiling_scores": part.tiling_scores}
+            meta = {**part.inductor_meta_common(), **_said_of(part)}
             arguments = {"triton_meta": self.triton_meta, "inductor_meta": meta, "return_configs": True}
             if part.inside_reduction:
                 arguments["reduction_hint"] = part.features.get_reduction_hint(part.tiling_scores)
@@ -207,17 +206,29 @@ def _as_alone(argument: Any) -> Any:
     return dataclasses.replace(argument, expr=spelled_out(argument.expr))
 
 
+def _said_of(part: TritonKernel) -> dict[str, Any]:
+    """Return what Inductor's runtime is told of a kernel, such as the least blocks of its tensor descriptors.
+
+    Before torch 2.13 there is no function for it.
+    """
+    if hasattr(part, "inductor_meta_per_kernel"):
+        return part.inductor_meta_per_kernel()
+    counts = {"num_load": part.num_load, "num_store": part.num_store, "num_reduction": part.num_reduction}
+    return {**counts, "tiling_scores": part.tiling_scores}
+
+
 def _own_block(part: TritonKernel, sizes: dict[str, int]) -> list[Any]:
     """Return the one configuration that Bridge has chosen for a part; none where it has not.
 
     Nor where its programs are few, as in decoding: then the launch is timed with the smaller blocks of Inductor's, too.
+    Nor where a tensor descriptor needs more rows: its innermost dimension has 16 bytes at least.
     """
     from torch._inductor.runtime import triton_heuristics
 
     if part.bridge_block is None:
         return []
     rows, warps = part.bridge_block
-    if sizes["x"] < rows * ENOUGH_BLOCKS:
+    if sizes["x"] < rows * ENOUGH_BLOCKS or rows < _said_of(part).get("tma_min_block_sizes", {}).get("XBLOCK", 1):
         return []
     return [triton_heuristics.Config({"XBLOCK": rows}, num_warps=warps, num_stages=1)]
 

@@ -198,3 +198,28 @@ def test_symbolic_sizes_are_as_aligned_in_a_shared_launch_as_alone():
     """
     assert unhinted_sizes(None) == [1, 1]
     assert unhinted_sizes(bridge_backend) == [1]
+
+
+def gated_two(x, y):
+    """Gate halves of normalised rows of two tensors, and return what each row was multiplied by."""
+    results = []
+    for rows in (x, y):
+        scale = torch.rsqrt(rows.pow(2).mean(-1, keepdim=True) + 1e-6)
+        gate, up = (rows * scale).chunk(2, -1)
+        results += [torch.sigmoid(gate) * up, scale.flatten()]
+    return results
+
+
+@pytest.mark.parametrize(("rows", "width"), [(6, 96), (2048, 2048)], ids=["inductors blocks", "blocks of Bridge's"])
+def test_parts_of_a_launch_have_the_rows_that_their_tensor_descriptors_need(rows, width):
+    """Check that parts of a launch have the rows that their tensor descriptors need.
+
+    One row was stored by a descriptor of 4 bytes, and Triton refused the kernel: 16 are the least.
+    """
+    patches = {"triton.use_tensor_descriptor": True, "assume_aligned_inputs": True}
+    inputs = [torch.zeros(rows, width), torch.zeros(rows, width)]
+    torch._dynamo.reset()
+    (kernel,) = offline.compile_for_gpu(gated_two, inputs, compile_fx=bridge_backend, config_patches=patches).kernels
+    blocks = re.findall(r"'XBLOCK_\d': (\d+)", re.search(r"configs=\[(.*?)\],\n", kernel.source)[1])
+    assert re.search(r"block_shape=\[XBLOCK(_0)?\]\)\.store\(", kernel.source) and len(blocks) >= 2
+    assert min(map(int, blocks)) * 4 >= 16
