@@ -24,18 +24,20 @@ from ..inductor.graphs import aten
 from ..support.error_boundary import attempt
 from .diagonal_by_comparison import diagonal_by_comparison
 from .made import Made, replace
+from .windows_in_place import windows_in_place
 
 _SCATTERS = {aten.scatter_add.default, aten.scatter.src}
 
 
 def scatter_by_comparison(graph: Graph) -> Iterator[str]:
-    """Put comparisons in the place of scatters, into diagonals too; yields a line about each."""
+    """Put comparisons in the place of scatters, into diagonals too, and sums of windows; yields a line about each."""
     for node in list(graph.nodes):
         with attempt(node.name):
             scatter = _scatter(node)
             if scatter is not None and replace(graph, node, partial(_comparison, scatter)):
                 yield f"{graphs.place(node)}: one element a row, found by its index and not by a kernel of its own"
     yield from diagonal_by_comparison(graph)
+    yield from windows_in_place(graph)
 
 
 @dataclass(frozen=True)
