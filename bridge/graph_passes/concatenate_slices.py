@@ -23,6 +23,7 @@ from torch.fx import Graph, Node
 from ..inductor import graphs
 from ..inductor.graphs import aten
 from ..support.error_boundary import attempt
+from .stack_selected import stack_selected
 
 
 def concatenate_slices(graph: Graph) -> Iterator[str]:
@@ -32,6 +33,7 @@ def concatenate_slices(graph: Graph) -> Iterator[str]:
             filled = _filled(node)
             if filled is not None and _replace(graph, filled):
                 yield f"{graphs.place(node)}: {len(filled.pieces)} slices that fill a tensor are its pieces"
+    yield from stack_selected(graph)
 
 
 @dataclass(frozen=True)
