@@ -401,11 +401,11 @@ def _extents_in_common(node: NodeLoops, nodes: list[NodeLoops]) -> set[sympy.Exp
 def _repeated(factors: Factors, node: NodeLoops, extents: set[sympy.Expr]) -> Factors:
     """Cut a loop without factors into what another node has stored and how often it is repeated.
 
-    Of 16 heads with two copies of each a loop over 32 becomes one over the 16, which is a row's, and one over the 2.
-    The innermost loop has a row's elements, which are lanes: the passes find what they have in common.
+    Of two copies of 16 heads a loop over 32 becomes 16 and 2. The innermost is cut where another is, as in blocks.
     """
-    pairs = list(zip(factors, node.cuts or [set() for _ in factors], strict=True))
-    return [_cut_by_repetition(part, own, extents) for part, own in pairs[:-1]] + factors[-1:]
+    pairs = zip(factors, node.cuts or [set() for _ in factors], strict=True)
+    cut = [_cut_by_repetition(part, own, extents) for part, own in pairs]
+    return cut if cut[:-1] != factors[:-1] else factors
 
 
 def _cut_by_repetition(

@@ -202,6 +202,15 @@ class TestRepeated:
     def test_a_loop_over_all_heads_several_times(self):
         assert self.first_choice(self.copies({16}, 48)) == [[8], [3, 16], [64]]
 
+    @pytest.mark.parametrize("buffer, columns", [("sum", numbers(16, 4)), ("another", numbers(64))])
+    def test_lanes_stay_whole_but_where_blocks_of_rows_and_columns_are_repeated(self, buffer, columns):
+        """Check that lanes are cut where rows are, for a sum of each block of 2 rows and 4 columns."""
+        blocks = replace(self.sums, iteration=numbers(8, 16), strides=[("sum", numbers(16, 1, 0))])
+        accesses = [(buffer, numbers(0, 0)), ("out", numbers(64, 1))]
+        elements = NodeLoops(numbers(16, 64), [], 1, [{2}, {4}], accesses)
+        rows = [8, 2] if buffer == "sum" else [16]
+        assert shared_loops([blocks, elements])[0][1] == [rows, columns]
+
     @pytest.mark.parametrize("cut, extent, buffer", [({2}, 48, "sum"), (set(), 32, "sum"), ({2}, 32, "another")])
     def test_other_loops_stay(self, cut, extent, buffer):
         assert self.first_choice(self.copies(cut, extent, buffer)) == [[8], [extent], [64]]
