@@ -61,9 +61,9 @@ from .loops import (
     run_loop_body,
     set_loop_body,
 )
+from .loops_to_split import with_loops_to_split
 from .mixed import can_be_asked
 from .numerics import computes_in_16_bits, emulates_eager_rounding, is_deterministic, unkept_promise
-from .powers import with_loops_to_split
 from .scattered import instructions_along_rows, rows_are_together, skips_elements
 from .schedule import (
     adds_atomically,

@@ -140,6 +140,7 @@ def _choose_blocks(kernel: Kernel, band: LiftedBand, unrolled: bool, undo: conte
 def _set_bodies(band: LiftedBand, nodes: dict[str, LoopNode], undo: contextlib.ExitStack) -> None:
     """Give the band's nodes their new loops, until `undo` is closed."""
     names = {lifted.name for lifted in band.nodes}
+    columns = next((prod(lifted.reduce_sizes) for lifted in band.nodes if lifted.reduce_sizes), sympy.S.One)
     for lifted in band.nodes:
         node = nodes[lifted.name]
         once = lifted.stored_once if not _stays_inside(node, names) else None
@@ -147,7 +148,7 @@ def _set_bodies(band: LiftedBand, nodes: dict[str, LoopNode], undo: contextlib.E
             _keep_inputs(node, undo)
         body = inductor.make_loop_body(once or lifted.body, lifted.iter_sizes, lifted.reduce_sizes)
         if inductor.generates_triton(inductor.device_of(node)):
-            body = inductor.with_loops_to_split(body)
+            body = inductor.with_loops_to_split(body, columns)
         inductor.set_loop_body(node, body, undo)
     inductor.keep_pieces([nodes[lifted.name] for lifted in band.nodes], undo)
     if not inductor.generates_triton(inductor.device_of(nodes[band.nodes[0].name])):

@@ -48,11 +48,13 @@ class LoopIndexMixin(KeptRowsMixin):
 
     def _loop(self, part: sympy.Expr) -> sympy.Symbol | None:
         """Return the loop that a quotient or a remainder is; None where it is none of a loop, or does not divide it."""
+        from torch.utils._sympy.functions import FloorDiv
+
         loop, divisor, *modulus = part.args
         entry = self.range_tree_nodes.get(loop)
         if entry is None:
             return None
-        length = modulus[0] if modulus else entry.length // divisor
+        length = modulus[0] if modulus else FloorDiv(entry.length, divisor)
         if not _divides(divisor * length, entry.length):
             return None
         return entry.root.lookup(entry.divisor * divisor, length).symbol()

@@ -15,6 +15,11 @@ from bridge.offline.interpret import interpreter
 from bridge.support.fresh_code import fresh_entry
 
 
+def double(results):
+    """Return a tensor, or each of several, in float64."""
+    return results.double() if torch.is_tensor(results) else tuple(map(double, results))
+
+
 def made(*shapes, dynamic):
     """Return random tensors of which each has its own symbols for the dimensions `dynamic`."""
     generator = torch.Generator().manual_seed(0)
@@ -140,3 +145,41 @@ def test_images_of_symbolic_sides_were_rolled_by_kernels_of_their_own(function, 
             torch.testing.assert_close(compiled(*inputs).double(), expected, rtol=1e-4, atol=1e-5)
     assert counters["stats"]["unique_graphs"] == 1
     assert [code.count(".run(") for code in codes] == [kernels], bridge.report()
+
+
+def change(tokens):
+    """Return the normed tokens less the next ones."""
+    return norm(tokens[:, :-1]) - tokens[:, 1:]
+
+
+def framed(image):
+    """Return the norm of the channels of an image with a frame of zeros."""
+    return norm(torch.nn.functional.pad(image, (0, 0, 1, 1, 1, 1)))
+
+
+def joined(text, image):
+    """Return the norm of the tokens of a text and of an image, and that of the image's."""
+    tokens = norm(torch.cat([text, image], 1))
+    return tokens[:, text.shape[1] :], tokens
+
+
+@pytest.mark.parametrize(
+    ("function", "shapes"),
+    [
+        (change, [[(3, 5)], [(2, 3)], [(4, 9)]]),
+        (framed, [[(3, 5, 4)], [(2, 3, 7)], [(4, 2, 3)]]),
+        (joined, [[(3, 5), (3, 4)], [(2, 2), (2, 9)], [(5, 3), (5, 3)]]),
+    ],
+)
+def test_rows_that_are_a_sum_of_products_had_kernels_of_their_own(function, shapes):
+    """Check that `n*t - n` rows are one kernel: Inductor does not know that they are `n` times so many."""
+    codes: list[str] = []
+    torch._dynamo.reset()
+    counters.clear()
+    with emitted_for("sm_90", codes), bridge.config.patch(strict=True):
+        compiled = torch.compile(fresh_entry(function), backend=bridge_backend)
+        for sizes in shapes:
+            inputs = made(*((*size, 64) for size in sizes), dynamic=[range(len(size)) for size in sizes])
+            found, expected = compiled(*inputs), function(*[x.double() for x in inputs])
+            torch.testing.assert_close(double(found), expected, rtol=1e-4, atol=1e-5)
+    assert {code.count(".run(") for code in codes} == {1}, bridge.report()

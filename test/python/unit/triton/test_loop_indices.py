@@ -81,3 +81,21 @@ def test_kernels_of_inductors_stay_as_they_are(row):
     kernel.bridge_fused = False
     index = FloorDiv(whole, 64)
     assert kernel.prepare_indexing(index) == kernel.load("buf0", index) == index
+
+
+def test_a_quotient_by_a_symbol_was_asked_about_with_a_power_of_it(row):
+    """A loop of `s*t - s` rows has `s` of `t - 1`: a power of a size is nothing that torch knows bounds of."""
+    kernel, *_ = row
+    sequences, tokens = sympy.symbols("s0 s1", integer=True, positive=True)
+    arguments = {"pid_cache": {}, "is_loop": False, "tensor_dim": 0, "grid_dim": None, "has_zdim": False}
+    tree = IterationRangesRoot("xindex", sequences * tokens - sequences, "x", 0, kernel, **arguments)
+    whole = tree.lookup(sympy.S.One, tree.numel).symbol()
+    asked = []
+    known = SimpleNamespace(
+        statically_known_equals=SIZEVARS.statically_known_equals,
+        statically_known_multiple_of=lambda number, divisor: bool(asked.append(divisor)),
+    )
+    index = FloorDiv(whole, tokens - 1)
+    with V.set_graph_handler(SimpleNamespace(sizevars=known)):
+        assert kernel.prepare_indexing(index) == index
+    assert [sympy.expand(divisor) for divisor in asked] == [tree.numel]
