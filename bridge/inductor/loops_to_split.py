@@ -16,7 +16,7 @@ from torch.utils._sympy.functions import FloorDiv, ModularIndexing
 from .loops import remake_loop_body
 from .protocols import LoopBody
 from .sizes import are_equal
-from .tiles import splits_into
+from .tiles import splits_into, splits_unmerged_into
 
 
 def with_loops_to_split(body: LoopBody, columns: sympy.Expr) -> LoopBody:
@@ -26,14 +26,19 @@ def with_loops_to_split(body: LoopBody, columns: sympy.Expr) -> LoopBody:
     """
     runs = [_runs(part) for part in body.sizes]
     groups = _groups(body, columns)
-    if all(len(own) == len(part) for own, part in zip(runs, body.sizes, strict=True)) or splits_into(body, groups):
+    if all(len(own) == len(part) for own, part in zip(runs, body.sizes, strict=True)) or _is_split(body, groups):
         return body
 
     def run(*indices: Sequence[sympy.Expr]) -> None:
         body(*(_digits_of_all(own, part) for own, part in zip(runs, indices, strict=True)))
 
     merged = remake_loop_body(run, *([prod(run) for run in own] for own in runs))
-    return merged if splits_into(merged, groups) else body
+    return merged if _is_split(merged, groups) else body
+
+
+def _is_split(body: LoopBody, groups: Sequence[sympy.Expr]) -> bool:
+    """Return True if Inductor can split a kernel's elements into loops, as they are and when it has merged them."""
+    return splits_unmerged_into(body, groups) and splits_into(body, groups)
 
 
 def _groups(body: LoopBody, columns: sympy.Expr) -> list[sympy.Expr]:

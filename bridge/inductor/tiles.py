@@ -43,9 +43,14 @@ def splits_into(body: LoopBody, groups: Sequence[sympy.Expr]) -> bool:
 
     It splits them into the kernel's, which it can always prove right for numbers, but not for symbols.
     """
+    return splits_unmerged_into(body.merge_loops(), groups)
+
+
+def splits_unmerged_into(body: LoopBody, groups: Sequence[sympy.Expr]) -> bool:
+    """Return True if Inductor can go over loops, as it has them while it fuses, in the two of a kernel of Triton's."""
     from torch._inductor.codegen.simd import SIMDKernel
 
-    return SIMDKernel.is_compatible(groups, body.merge_loops().sizes, groups[-1])
+    return SIMDKernel.is_compatible(groups, body.sizes, groups[-1])
 
 
 def _elements(body: LoopBody) -> tuple[sympy.Expr, sympy.Expr]:

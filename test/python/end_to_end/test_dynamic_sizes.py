@@ -153,8 +153,9 @@ def change(tokens):
 
 
 def framed(image):
-    """Return the norm of the channels of an image with a frame of zeros."""
-    return norm(torch.nn.functional.pad(image, (0, 0, 1, 1, 1, 1)))
+    """Return an image with a frame of zeros, and the norm of its channels."""
+    image = torch.nn.functional.pad(image, (0, 0, 1, 1, 1, 1))
+    return norm(image), image
 
 
 def joined(text, image):

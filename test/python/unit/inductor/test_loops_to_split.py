@@ -14,7 +14,7 @@ from torch.utils._sympy.functions import FloorDiv
 
 from bridge.inductor.loops import make_loop_body
 from bridge.inductor.loops_to_split import _digits, _groups, _runs, with_loops_to_split
-from bridge.inductor.tiles import splits_into
+from bridge.inductor.tiles import splits_into, splits_unmerged_into
 
 N, H, W = sympy.symbols("s0 s1 s2", integer=True, positive=True)
 HALF = FloorDiv(H, 2)
@@ -107,6 +107,19 @@ def test_all_tokens_but_the_last_could_not_be_split(tokens):
         sequence, token = divmod(11, number)
         assert load.subs(values) == (sequence * (number + 1) + token) * 64 + 5
         assert store.subs(values) == 11 * 64 + 5
+
+
+def test_loops_could_be_split_only_after_inductor_had_merged_them():
+    """Of elements that get a value of their row, Inductor merges the loops of rows: not before it fuses kernels."""
+
+    def body(index, reduced):
+        row = index[0] * (H - 1) + index[1]
+        ops.store("out", row * 64 + index[2], ops.load("in", row))
+
+    groups = [N * (H - 1), sympy.Integer(64)]
+    with V.set_graph_handler(SimpleNamespace(sizevars=SizeVarAllocator(ShapeEnv()))):
+        found = with_loops_to_split(make_loop_body(body, [N, H - 1, sympy.Integer(64)], []), sympy.Integer(64))
+        assert splits_into(found, groups) and splits_unmerged_into(found, groups)
 
 
 @pytest.mark.parametrize(
