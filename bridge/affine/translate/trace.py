@@ -305,13 +305,23 @@ class _Tracing:
         rewritten = without_decided(expand(self.multiples.rewrite(expr)), self.ranges, self._known)
         return drop_divisions(rewritten, self.ranges, self._known, self.guards)
 
+    def _given(self) -> dict[sympy.Symbol, sympy.Expr]:
+        """Return the numbers of the variables that guards leave one value, as each of two equal parts of a `cat` has.
+
+        With `i = 0` the index `n*i + n*j` is that of row `j`, and not of row `i + j`.
+        """
+        loops = (self.trace.iter_vars + self.trace.reduce_vars) if self.guards else []
+        spans = {variable: self.ranges[variable] for variable, extent in loops if extent != 1}
+        return {variable: low for variable, (low, high) in spans.items() if low == high and low.is_Integer}
+
     def _known(self, condition: sympy.Basic) -> bool:
         """Return True if a condition in the new variables of the sizes holds for every size."""
         return inductor.statically_known(self.multiples.restore(condition))
 
     def _access(self, name: str, index: sympy.Expr, is_write: bool) -> LinearAccess:
         """Add an access of the nest."""
-        access = LinearAccess(name, self._index(index), self.ranges, is_write, self.guards)
+        own = expand(self._index(index).xreplace(self._given()))
+        access = LinearAccess(name, own, self.ranges, is_write, self.guards)
         self.trace.accesses.append(access)
         return access
 

@@ -184,3 +184,26 @@ def test_rows_that_are_a_sum_of_products_had_kernels_of_their_own(function, shap
             found, expected = compiled(*inputs), function(*[x.double() for x in inputs])
             torch.testing.assert_close(double(found), expected, rtol=1e-4, atol=1e-5)
     assert {code.count(".run(") for code in codes} == {1}, bridge.report()
+
+
+def gate_of_halves(tokens):
+    """Return the first half of the tokens, gated by the second, and normed."""
+    values, gates = tokens.chunk(2, 1)
+    return norm(values * gates.sigmoid())
+
+
+def test_gradients_of_halves_of_a_symbolic_number_of_tokens_had_a_kernel_of_their_own():
+    """Check that both halves of the gradient are made where the rows are reduced: each is half 0, or half 1, alone."""
+    codes: list[str] = []
+    torch._dynamo.reset()
+    counters.clear()
+    with emitted_for("sm_90", codes), torch.enable_grad(), bridge.config.patch(strict=True, training=True):
+        compiled = torch.compile(fresh_entry(gate_of_halves), backend=bridge_backend)
+        for batch, tokens in ((3, 8), (2, 6), (5, 22)):
+            (x,) = made((batch, tokens, 64), dynamic=[(0, 1)])
+            exact = x.double().requires_grad_()
+            (found,) = torch.autograd.grad(compiled(x.requires_grad_()).sin().sum(), x)
+            (expected,) = torch.autograd.grad(gate_of_halves(exact).sin().sum(), exact)
+            torch.testing.assert_close(found.double(), expected, rtol=1e-4, atol=1e-5)
+    assert counters["stats"]["unique_graphs"] == 1
+    assert [code.count(".run(") for code in codes] == [1, 1], bridge.report()

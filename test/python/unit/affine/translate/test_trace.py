@@ -71,6 +71,21 @@ def test_a_masked_block_narrows_the_ranges_in_it_only():
     assert unguarded.ranges[i] == (0, 15)
 
 
+def test_a_part_that_its_guard_selects_was_in_rows_of_the_part_and_the_row():
+    """Check that an index has the number of a part where a guard leaves no other; a loop of one iteration stays."""
+    n = sympy.Symbol("s0", integer=True, positive=True)
+
+    def compute(ops, at):
+        batch, part, row = at[0]
+        return ops.masked(below(ops, part, 1), lambda: ops.load("in", batch + n * part + n * row), 0.0)
+
+    loops = [sympy.S.One, sympy.Integer(2), ROWS]
+    with V.set_graph_handler(SimpleNamespace(sizevars=SimpleNamespace(statically_known_true=bool))):
+        guarded, _ = trace(compute, loops).accesses
+    assert guarded.index == i + n * iteration_variable(2)
+    assert guarded.ranges[j] == (0, 0)
+
+
 @pytest.mark.parametrize(
     ("guard", "first", "last"),
     [
