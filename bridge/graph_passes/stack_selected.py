@@ -119,4 +119,3 @@ def _concatenation(stacked: _Stacked, made: Made) -> Node:
     rows = [made.call(aten.add.Tensor, stacked.rows[place], 0) for place in sorted(stacked.rows)]
     pieces = [made.call(aten.unsqueeze.default, row, stacked.dimension) for row in rows]
     return made.call(aten.cat.default, pieces, stacked.dimension)
-
