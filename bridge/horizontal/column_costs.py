@@ -26,7 +26,7 @@ from ..lowering.triton.column_loads import (
     warps_of_row,
     warps_of_step,
 )
-from ..lowering.triton.columns import MOST_PARTS, SUM_ELEMENTS, sum_block
+from ..lowering.triton.columns import MOST_PARTS, SUM_ELEMENTS, columns_of_sum
 from ..lowering.triton.profitability import (
     ELEMENTS_OF_THREAD,
     INSTRUCTIONS_A_BYTE,
@@ -100,7 +100,7 @@ ELEMENTS_OF_ROWS = 4096
 CLEAR_GAIN = 1 / 8
 
 #: The same where there are fewer, of rows in slices, along which nothing is reduced: RWKV-6's gradient of five mixtures
-#: was told 0.96 of its time, and took 1.05 of it, when programs of fewer warps than schedulers counted as evenly spread.
+#: was told 0.96 of its time, and took 1.05 of it, when few warps counted as spread evenly over the schedulers.
 #: `sum_sum_b38468e7a324` of the corpus is told 0.98 since, and takes 0.81.
 GAIN_OF_SLICES = 1 / 50
 
@@ -423,8 +423,7 @@ def _cost_of_adding(tile: Tile, block: int) -> int:
     """Return the bytes that could be moved while one program adds up what the blocks of a few columns leave."""
     blocks, added = tile.typical_blocks(block), tile.sums_in_parts
     parts = max((blocks // inductor.size_hint(one.groups) for one in added), default=1)
-    columns, _ = sum_block(parts)
-    return int(len(added) * columns * power_of_2(parts) / SUM_ELEMENTS * BYTES_OF_A_SUM)
+    return int(len(added) * columns_of_sum(parts) * power_of_2(parts) / SUM_ELEMENTS * BYTES_OF_A_SUM)
 
 
 def _cost_in_blocks(tile: Tile, work: Work, processors: int, block: int) -> int:

@@ -227,12 +227,12 @@ class BandMixin(ColumnScheduling):
         parts: that it adds up; 0 for others, and then `fused` are nodes whose rows it keeps, if Bridge has fused it,
         `inner` those of one of Inductor's; side_by_side: rows, not their elements, are contiguous.
         """
+        there = size_hint(tiling["x"])
         if not isinstance(parts, int):
             return looped_sum_block(size_hint(parts))
         if parts:
-            return sum_block(parts), None
+            return sum_block(parts, there), None
         lengths = [int(size) for prefix, size in tiling.items() if prefix.startswith("r")]
-        there = size_hint(tiling["x"])
         if fused:
             row = max(self.bridge_persistent_nodes[name] for name in fused)
             return block_of_kept_rows(row, lengths, there, side_by_side), None

@@ -25,13 +25,20 @@ from bridge.lowering.triton.columns import (
 )
 
 
-def test_a_block_that_adds_up_has_all_parts_and_whole_sectors():
+@pytest.mark.parametrize("there", [768, 4096])
+def test_a_block_that_adds_up_has_all_parts_and_whole_sectors(there):
     for parts in (1, 2, 16, 100, 512, 1024, 1025, MOST_PARTS):
-        columns, warps = sum_block(parts)
+        columns, warps = sum_block(parts, there)
         assert columns * 4 >= 32 and columns * parts <= SUM_ELEMENTS
         assert warps in (1, 2, 4, 8)
-    assert sum_block(512) == (16, 8) and sum_block(128) == (16, 4) and sum_block(16) == (16, 1)
-    assert sum_block(MOST_PARTS)[0] == 8
+    assert sum_block(128, there) == (16, 4) and sum_block(16, there) == (16, 1)
+    assert sum_block(MOST_PARTS, there)[0] == 8
+
+
+def test_few_columns_with_many_parts_have_more_programs():
+    """Check that 784 parts of 768 columns are added up by 96 programs, and those of 3072 by 192."""
+    assert sum_block(784, 768) == (8, 8) and sum_block(784, 3072) == (16, 8)
+    assert sum_block(196, 768) == (16, 8)
 
 
 def test_a_block_that_loops_over_parts_has_few_at_a_time():
