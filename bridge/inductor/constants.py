@@ -49,7 +49,7 @@ def _value(node: Node, known: dict[Node, torch.Tensor]) -> torch.Tensor | None:
         return None
     if node.target is torch.ops.prims.iota.default:
         first, step = node.kwargs["start"], node.kwargs["step"]
-        return torch.arange(shape.shape[0]).mul_(step).add_(first).to(shape.dtype)
+        return torch.arange(shape.shape[0], device="cpu").mul_(step).add_(first).to(shape.dtype)
     if node.target not in _COMPUTED or not node.all_input_nodes:
         return None
     arguments: Any = map_arg((node.args, dict(node.kwargs)), known.__getitem__)

@@ -62,6 +62,16 @@ def test_no_zero_is_negative():
     assert not ours.signbit().any()
 
 
+@pytest.mark.parametrize(("size", "count"), [(4, 1), (5, 0)])
+def test_three_addends_that_are_rounded_one_by_one_are_scattered(size, count):
+    """Check that windows of which three have an element in common stay where each addition would be rounded."""
+    function, given = gradient((3, 40), 1, size, 2), [windows_like((3, 40), 1, size, 2, torch.bfloat16)]
+    with torch._inductor.config.patch(emulate_precision_casts=True):
+        ours, _ = run_emitted(function, given, bridge_backend)
+    assert changed() == count
+    torch.testing.assert_close(ours, function(*given))
+
+
 def test_many_windows_over_one_element_are_scattered():
     """Check that windows of which more have an element in common than a lane may load stay as they are."""
     size = MOST_OVERLAPPING + 1

@@ -39,6 +39,13 @@ def test_integers_that_no_input_decides(function):
     assert ours is not None and torch.equal(ours, expected)
 
 
+def test_integers_are_computed_on_the_cpu_wherever_new_tensors_are():
+    graph = make_fx(lambda: numbers(5, 3, -2), tracing_mode="fake")().graph
+    (result,) = next(node for node in graph.nodes if node.op == "output").args
+    with torch.device("meta"):
+        assert integers(result).tolist() == [3, 1, -1, -3, -5]
+
+
 @pytest.mark.parametrize(
     "function",
     [
