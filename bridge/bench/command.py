@@ -62,6 +62,9 @@ def _find(todo: list[Job], options: argparse.Namespace) -> int:
         print("--max-autotune times templates, which --findings cannot do without a GPU", file=sys.stderr)
         return 2
     looked_at = [job for job in todo if job[2] == options.batches[0] and job[1] != "training"]
+    if not looked_at:
+        print("nothing to look at: --findings has no step of training, and the first of --batches", file=sys.stderr)
+        return 2
     findings.find_all(looked_at, Conditions.asked_for(options), options.findings)
     return 0
 

@@ -24,6 +24,13 @@ def test_findings_keep_what_is_written_by_hand(tmp_path):
     assert "### dit-xl vision" in text
 
 
+def test_findings_of_nothing_are_an_error(tmp_path, capsys):
+    """Check that steps of training, at which nothing looks, do not end as if there were no findings."""
+    path = tmp_path / "models.md"
+    assert command.main(["--only", "dit", "--modes", "training", "--findings", str(path)]) == 2
+    assert "no step of training" in capsys.readouterr().err and not path.exists()
+
+
 def test_findings_go_on_after_a_failure(tmp_path, monkeypatch):
     """Check that findings go on after a failure, as of Mamba-2 with Inductor 2.11."""
 
