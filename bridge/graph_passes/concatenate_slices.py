@@ -23,6 +23,7 @@ from torch.fx import Graph, Node
 from ..inductor import graphs
 from ..inductor.graphs import aten
 from ..support.error_boundary import attempt
+from .made import erase_unread
 from .stack_selected import stack_selected
 
 
@@ -142,7 +143,7 @@ def _replace(graph: Graph, filled: _Filled) -> bool:
     """Return True where a concatenation is in the place of slices; changes nothing where its strides would differ."""
     made = list[Node]()
     with ExitStack() as undo:
-        undo.callback(_erase, graph, made)
+        undo.callback(erase_unread, made)
         with graph.inserting_before(filled.node):
             pieces = [_piece(graph, piece, graphs.tensor(filled.node).dtype, made) for piece in filled.pieces]
             made.append(graph.call_function(aten.cat.default, (pieces, filled.dimension)))
@@ -151,7 +152,7 @@ def _replace(graph: Graph, filled: _Filled) -> bool:
             return False
         undo.pop_all()
     filled.node.replace_all_uses_with(made[-1])
-    _erase(graph, _writers(filled))
+    erase_unread(_writers(filled))
     return True
 
 
@@ -169,18 +170,10 @@ def _piece(graph: Graph, piece: Node, dtype: torch.dtype, made: list[Node]) -> N
     return node
 
 
-def _writers(filled: _Filled) -> list[Node]:
-    """Return the nodes that write slices, what says where, and copies; in the graph's order."""
+def _writers(filled: _Filled) -> set[Node]:
+    """Return the nodes that write slices, what says where, and copies."""
     wholes = {*filled.steps, filled.steps[0].args[0]}
     copies = {piece for piece in filled.pieces if piece.target is aten.copy.default}
     places = {copy.args[0] for copy in copies}
     unused = {user for whole in wholes for user in whole.users if graphs.is_view(user)}
-    found = {*filled.steps, *copies, *places, *unused}
-    return [node for node in filled.node.graph.nodes if node in found]
-
-
-def _erase(graph: Graph, nodes: list[Node]) -> None:
-    """Take nodes out of a graph that nothing uses any more, the last one first."""
-    for node in reversed(nodes):
-        if not node.users:
-            graph.erase_node(node)
+    return {*filled.steps, *copies, *places, *unused}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 
@@ -69,6 +69,13 @@ class Made:
         """Take the new nodes out of the graph."""
         for node in reversed(self.nodes):
             self.graph.erase_node(node)
+
+
+def erase_unread(nodes: Iterable[Node]) -> None:
+    """Take those of some nodes out of their graph that nothing reads any more, the last one first."""
+    for node in sorted(nodes, reverse=True):
+        if not node.users:
+            node.graph.erase_node(node)
 
 
 def replace(graph: Graph, node: Node, make: Callable[[Made], Node]) -> bool:

@@ -20,7 +20,7 @@ from torch.fx import Graph, Node
 from ..inductor import graphs
 from ..inductor.graphs import aten
 from ..support.error_boundary import attempt
-from .made import Made, replace
+from .made import Made, erase_unread, replace
 
 #: Pieces of a concatenation, at most: each is a store of its own.
 MOST_PIECES = 16
@@ -28,11 +28,12 @@ MOST_PIECES = 16
 
 @dataclass(frozen=True)
 class _Stacked:
-    """Hold a sum of what was selected: rows by their place along a dimension."""
+    """Hold a sum of what was selected: rows by their place along a dimension; read: nodes that nothing else reads."""
 
     node: Node
     dimension: int
     rows: dict[int, Node]
+    read: list[Node]
 
 
 def stack_selected(graph: Graph) -> Iterator[str]:
@@ -40,9 +41,8 @@ def stack_selected(graph: Graph) -> Iterator[str]:
     for node in reversed(list(graph.nodes)):
         with attempt(node.name):
             stacked = None if graphs.is_erased(node) else _stacked(node)
-            before = [] if stacked is None else _own(node)
             if stacked is not None and replace(graph, node, partial(_concatenation, stacked)):
-                _erase(graph, before)
+                erase_unread(stacked.read)
                 yield f"{graphs.place(node)}: {len(stacked.rows)} sums are stored where they belong, and not added up"
 
 
@@ -50,7 +50,7 @@ def _stacked(node: Node) -> _Stacked | None:
     """Return what a node adds up; None where that is anything else than sums in other places of zeros."""
     if node.target is not aten.add.Tensor:
         return None
-    terms = _terms(node)
+    terms, sums = _terms(node)
     if len(terms) < 2:
         return None
     shape, rank = graphs.tensor(node).shape, graphs.tensor(node).dim()
@@ -61,42 +61,33 @@ def _stacked(node: Node) -> _Stacked | None:
     rows = {graphs.argument(term, "index") % shape[dimension]: graphs.argument(term, "src") for term in terms}
     alike = all(graphs.tensor(term).shape == shape and _is_of(term, node) for term in terms)
     filled = len(rows) == len(terms) == shape[dimension] <= MOST_PIECES
-    return _Stacked(node, dimension, rows) if alike and filled else None
+    return _Stacked(node, dimension, rows, [*terms, *sums]) if alike and filled else None
 
 
-def _terms(node: Node) -> list[Node]:
-    """Return the zeros with a sum each that a node adds up; nothing where it adds anything else, or too many."""
-    terms, left = list[Node](), [node]
+def _terms(node: Node) -> tuple[list[Node], list[Node]]:
+    """Return (the zeros with a sum each that a node adds up, the sums of some of them that it is made from).
+
+    Nothing where it adds anything else, or too many.
+    """
+    terms, sums, left = list[Node](), list[Node](), [node]
     for _ in range(2 * MOST_PIECES):
         if not left:
-            return terms
+            return terms, sums[1:]
         one = left.pop()
         if _adds_alone(one, node):
+            sums.append(one)
             left += one.all_input_nodes
         elif _is_placed(one):
             terms.append(one)
         else:
             break
-    return []
+    return [], []
 
 
 def _adds_alone(node: Node, last: Node) -> bool:
     """Return True for a node that adds two others, and is the last one or read by one node alone."""
     adds = node.target is aten.add.Tensor and not node.kwargs and len(node.all_input_nodes) == 2
     return adds and (node is last or len(node.users) == 1)
-
-
-def _own(node: Node) -> list[Node]:
-    """Return what only a node that adds up terms reads, those first that read others."""
-    found = [arg for arg in node.all_input_nodes if len(arg.users) == 1]
-    return [*found, *(inner for arg in found if arg.target is aten.add.Tensor for inner in _own(arg))]
-
-
-def _erase(graph: Graph, nodes: list[Node]) -> None:
-    """Take nodes out of a graph that nothing reads any more, those first that read others."""
-    for node in nodes:
-        if not node.users:
-            graph.erase_node(node)
 
 
 def _is_placed(node: Node) -> bool:

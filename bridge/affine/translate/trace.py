@@ -320,7 +320,8 @@ class _Tracing:
 
     def _access(self, name: str, index: sympy.Expr, is_write: bool) -> LinearAccess:
         """Add an access of the nest."""
-        own = expand(self._index(index).xreplace(self._given()))
+        own, given = self._index(index), self._given()
+        own = expand(own.xreplace(given)) if given else own
         access = LinearAccess(name, own, self.ranges, is_write, self.guards)
         self.trace.accesses.append(access)
         return access
