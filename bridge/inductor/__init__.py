@@ -25,6 +25,7 @@ from .compiling import (
     torch_obstacle,
 )
 from .equalities import compares
+from .hardware import memory_bandwidth, multiprocessors
 from .hooks import (
     GRAPH_HOOK,
     HOOK,
@@ -89,7 +90,6 @@ from .schedule import (
     is_loop_kernel,
     launch_parts,
     loop_nodes,
-    multiprocessors,
     mutates_or_aliases,
     node_body,
     node_sizes,

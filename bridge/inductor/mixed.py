@@ -6,10 +6,14 @@ adds up itself. The second stages of the column reductions, which were split, it
 
 from __future__ import annotations
 
+import contextlib
 from math import prod
 from typing import Any
 
 from .protocols import Kernel, LoopNode
+
+#: The option of Inductor's that has kernels of rows and columns load rows ahead, which torch 2.11 and 2.12 turn off.
+_AHEAD = "mix_order_reduction_allow_multi_stages"
 
 
 def is_mixed(kernel: Kernel) -> bool:
@@ -42,6 +46,20 @@ def block_of_mixed_kernel(rows: int, processors: int) -> int:
 
     chosen = config.triton.mix_order_reduction_split_size
     return chosen or min(max(1 << max((rows // (processors * 8)).bit_length() - 1, 0), 16), 128)
+
+
+def loads_rows_ahead() -> bool:
+    """Return True if Inductor's own kernels of rows and columns load rows ahead."""
+    from torch._inductor import config
+
+    return bool(getattr(config.triton, _AHEAD, False))
+
+
+def rows_ahead(ahead: bool) -> contextlib.AbstractContextManager[object]:
+    """Have the kernel of rows and columns that is written in the block load rows ahead, or none."""
+    from torch._inductor import config
+
+    return config.patch({f"triton.{_AHEAD}": ahead}) if hasattr(config.triton, _AHEAD) else contextlib.nullcontext()
 
 
 def done_by_mixed_kernel(node: LoopNode) -> bool:

@@ -193,19 +193,6 @@ def device_of(node: Kernel) -> torch.device:
     return node.get_device()
 
 
-def multiprocessors(device: torch.device) -> int:
-    """Return how many multiprocessors a GPU has."""
-    from torch._inductor.runtime.hints import DeviceProperties
-
-    return int(DeviceProperties.create(device).multi_processor_count)
-
-
-def shared_memory(device: torch.device) -> int:
-    """Return the bytes of shared memory of a multiprocessor of a GPU; 0 where torch does not say it."""
-    properties = getattr(torch.get_device_module(device), "get_device_properties", lambda _: None)(device)
-    return int(getattr(properties, "shared_memory_per_multiprocessor", 0))
-
-
 def buffers_read(node: Kernel) -> set[str]:
     """Return the names of the buffers that a kernel reads; it waits for sizes that calls find, and reads none."""
     return {dep.name for dep in node.read_writes.reads if holds_elements(dep.name)}

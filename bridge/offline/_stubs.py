@@ -51,7 +51,7 @@ from triton.backends.nvidia.driver import CudaDriver
 from triton.runtime.driver import driver as triton_driver
 
 from ._relocate import attention_on_gpu, convolution_format, relocate
-from .arch import GpuArch
+from .arch import GpuArch, device_properties
 
 if TYPE_CHECKING:
     from torch._inductor.runtime.triton_heuristics import CachingAutotuner
@@ -131,28 +131,6 @@ def _cleared_device_caches() -> Iterator[None]:
         yield
     finally:
         _clear_device_caches()
-
-
-def device_properties(arch: GpuArch) -> types.SimpleNamespace:
-    """Return what ``torch.cuda.get_device_properties`` would return for ``arch``."""
-    return types.SimpleNamespace(
-        name=arch.name,
-        major=arch.major,
-        minor=arch.minor,
-        multi_processor_count=arch.multi_processor_count,
-        total_memory=arch.total_memory,
-        warp_size=arch.warp_size,
-        L2_cache_size=arch.l2_cache_size,
-        regs_per_multiprocessor=arch.regs_per_multiprocessor,
-        max_threads_per_multi_processor=arch.max_threads_per_multi_processor,
-        max_threads_per_block=1024,
-        shared_memory_per_block=48 * 1024,
-        shared_memory_per_block_optin=arch.shared_memory_per_block_optin,
-        shared_memory_per_multiprocessor=arch.shared_memory_per_multiprocessor,
-        gcnArchName="",
-        is_integrated=False,
-        is_multi_gpu_board=False,
-    )
 
 
 class StubDriver(CudaDriver):

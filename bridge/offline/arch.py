@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from types import SimpleNamespace
 
 _GIB = 1 << 30
 _MIB = 1 << 20
 _KIB = 1 << 10
+
+#: Bits of the bus to a GPU's memory, as an H100 and an A100 have; the clock is what gives the bandwidth.
+_BUS_WIDTH = 5120
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,3 +56,27 @@ def resolve_arch(arch: int | str | GpuArch) -> GpuArch:
         known = ", ".join(f"sm_{number}" for number in sorted(ARCHITECTURES))
         raise ValueError(f"unknown GPU architecture {arch!r}; known: {known}")
     return ARCHITECTURES[int(digits)]
+
+
+def device_properties(arch: GpuArch) -> SimpleNamespace:
+    """Return what `torch.cuda.get_device_properties` would return for a GPU of this architecture."""
+    return SimpleNamespace(
+        name=arch.name,
+        major=arch.major,
+        minor=arch.minor,
+        multi_processor_count=arch.multi_processor_count,
+        total_memory=arch.total_memory,
+        warp_size=arch.warp_size,
+        L2_cache_size=arch.l2_cache_size,
+        memory_bus_width=_BUS_WIDTH,
+        memory_clock_rate=round(arch.memory_bandwidth * 8 / (2 * _BUS_WIDTH) / 1000),
+        regs_per_multiprocessor=arch.regs_per_multiprocessor,
+        max_threads_per_multi_processor=arch.max_threads_per_multi_processor,
+        max_threads_per_block=1024,
+        shared_memory_per_block=48 * 1024,
+        shared_memory_per_block_optin=arch.shared_memory_per_block_optin,
+        shared_memory_per_multiprocessor=arch.shared_memory_per_multiprocessor,
+        gcnArchName="",
+        is_integrated=False,
+        is_multi_gpu_board=False,
+    )

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import sympy
 import torch
 
+from ...inductor.hardware import multiprocessors, shared_memory
 from ...inductor.layouts import buffer_dtype
+from ...inductor.mixed import rows_ahead
 from ...inductor.protocols import Kernel, LoopNode
-from ...inductor.schedule import multiprocessors, shared_memory
 from ...inductor.sizes import Extent, divided_up, size_hint
 from .column_loads import (
     Loaded,
@@ -67,9 +68,6 @@ COMBINED = {"max": "triton_helpers.maximum({}, {})", "min": "triton_helpers.mini
 
 #: The same of sums that programs store by themselves.
 ADDED = "{} + {}"
-
-#: The option of Inductor's that has kernels load rows ahead.
-_STAGES = "mix_order_reduction_allow_multi_stages"
 
 #: Parts of one column, at most, so that a block can have them.
 MOST_PARTS = SUM_ELEMENTS // SUM_COLUMNS[-1]
@@ -139,12 +137,12 @@ def sum_block(parts: int, there: int) -> tuple[int, int]:
     """Return (columns, warps) of a block of a kernel that adds up so many parts of each column that is there."""
     if parts >= MANY_PARTS and there <= FEW_SUM_COLUMNS:
         return SUM_COLUMNS[-1], MOST_SUM_WARPS
-    columns = columns_of_sum(parts)
+    columns = _columns_of_sum(parts)
     warps = 1 << max(columns * parts // 512 - 1, 0).bit_length()  # 16 elements for each thread
     return columns, min(warps, MOST_SUM_WARPS)
 
 
-def columns_of_sum(parts: int) -> int:
+def _columns_of_sum(parts: int) -> int:
     """Return how many columns with so many parts each a block has, where they are not few."""
     columns = next((columns for columns in SUM_COLUMNS if columns * parts <= SUM_ELEMENTS), SUM_COLUMNS[-1])
     return max(columns, FEWEST_SUM_ELEMENTS // power_of_2(parts))
@@ -417,11 +415,11 @@ class ColumnScheduling(TritonScheduling):
             kernel.codegen_body()
         ahead = _loads_rows_ahead(extents, list(kernel.bridge_loaded.values()), node.get_device())
         if extents.own_step is not None:
-            stages = stages_of_loop(extents.block, extents.step) if ahead and _has_stages() else 1
+            stages = stages_of_loop(extents.block, extents.step) if ahead else 1
             kernel.fixed_config = fixed_step(
                 kernel.numels, extents.block, extents.step, stages, warps_of_step(extents.columns, extents.step)
             )
-        with V.set_kernel_handler(kernel), contextlib.nullcontext() if ahead else _one_stage():
+        with V.set_kernel_handler(kernel), rows_ahead(ahead):
             return kernel, workspace, kernel.codegen_kernel()
 
 
@@ -431,20 +429,6 @@ def _loads_rows_ahead(extents: Extents, loads: Sequence[Loaded], device: torch.d
     fits = all_stay(at_once, staged_bytes(extents.columns, loads), shared_memory(device))
     idle = too_few_loads(at_once, loads, extents.step, extents.block)
     return fits and idle and mostly_rows(loads, extents.step) and lanes_differ(loads)
-
-
-def _one_stage() -> contextlib.AbstractContextManager[object]:
-    """Have the kernel that is written in the block load no rows ahead; before torch 2.13 none does."""
-    from torch._inductor import config
-
-    return config.patch({f"triton.{_STAGES}": False}) if _has_stages() else contextlib.nullcontext()
-
-
-def _has_stages() -> bool:
-    """Return True if Inductor's kernels may load rows ahead."""
-    from torch._inductor import config
-
-    return hasattr(config.triton, _STAGES)
 
 
 @contextlib.contextmanager

@@ -86,3 +86,12 @@ def test_inductor_is_not_asked_of_split_sums_that_differ():
     assert can_be_asked(split_sum(16, 64), split_sum(16, 64)) and can_be_asked()
     assert not can_be_asked(split_sum(16, 64), split_sum(1, 1024))
     assert can_be_asked(split_sum(16, 64), split_sum(1, 1024), split_sum(16, 64, split=None))
+
+
+@pytest.mark.parametrize("ahead", [True, False])
+def test_bridges_kernels_load_rows_ahead_whatever_inductors_own_do(ahead):
+    """Check that the option holds in the block only: it is off by default in torch 2.11."""
+    before = mixed.loads_rows_ahead()
+    with mixed.rows_ahead(ahead):
+        assert mixed.loads_rows_ahead() is ahead
+    assert mixed.loads_rows_ahead() is before

@@ -13,7 +13,6 @@ from functions import norm
 import bridge
 from bridge import offline
 from bridge.backend import bridge as backend
-from bridge.inductor.compiling import torch_release
 from bridge.lowering.triton import columns
 from bridge.lowering.triton.column_loads import Loaded
 from bridge.lowering.triton.columns import (
@@ -99,7 +98,6 @@ def test_partial_sums_live_as_long_as_they_are_read(code):
     assert "workspace_0;" not in call
 
 
-@pytest.mark.skipif(torch_release() < (2, 13), reason="no row is loaded ahead there")
 @pytest.mark.parametrize(("name", "ahead"), [("a, b = rms(x).chunk(2); silu(a) * b", False), ("AdaLN, h", True)])
 def test_rows_are_loaded_ahead_where_all_programs_fit(name, ahead):
     """Check that rows are loaded ahead where all programs fit.
