@@ -1,6 +1,7 @@
 """Compare a kernel over a tile of rows and columns with the kernels that it replaces: its blocks, and its time.
 
-Time is told in bytes: those that an H100's memory moves meanwhile, 3.35 MB in a microsecond.
+Time is told in bytes: those that an H100's memory moves meanwhile, 3.35 MB in a microsecond. What a GPU with faster
+memory moves counts for less, while what it computes takes as long.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from ..lowering.triton.column_loads import (
     warps_of_row,
     warps_of_step,
 )
-from ..lowering.triton.columns import MOST_PARTS, SUM_ELEMENTS, columns_of_sum
+from ..lowering.triton.columns import MOST_PARTS, SUM_ELEMENTS, sum_block
 from ..lowering.triton.profitability import (
     ELEMENTS_OF_THREAD,
     INSTRUCTIONS_A_BYTE,
@@ -38,6 +39,12 @@ from ..lowering.triton.profitability import (
 )
 from ..reasons import Reason, Unsupported
 from .column_sums import SMALLEST_BLOCK, Tile, in_blocks_of
+
+#: Bytes a second of an H100's memory, and the power of a faster memory's multiple by which kernels take less time: an
+#: H200's is 1.43 times as fast, and norms and gates of 20 to 100 us take 0.74 to 0.80 of their time on an H100
+#: (docs/results/torch_2_11.md), not 0.70. A pair of SiLU's gradient and its sum, of 49152 x 384, gains nothing there in
+#: blocks of 128 rows, and 0.5 MB would be told by an H100's speed.
+BANDWIDTH, FASTER_BY = 3.35e12, 2 / 3
 
 #: Registers of a thread for its rows, at most, where it may have fewer rows: code has up to a fourth more than that.
 MOST_THREAD_REGISTERS = 160
@@ -51,7 +58,8 @@ FEWEST_PROGRAMS = 0.9
 BYTES_OF_A_ROW = 2.0e6
 
 #: Bytes that memory moves while a block of `SUM_ELEMENTS` partial sums is added up, 3 us: kernels of
-#: `benchmarks/pairs.py` take 1.4 us for one sum of 128 parts, 2.2 for three, 3.6 for one of 1028 and 10.5 for three.
+#: `benchmarks/pairs.py` take 1.4 us for one sum of 128 parts, 2.2 for three, 3.6 for one of 1028 and 10.5 for three. On
+#: an H200, one sum of 784 parts takes 1.8 us in programs of 8 columns and 2.4 of 16, three take 4.7 and 6.6.
 BYTES_OF_A_SUM = 1.0e7
 
 #: Rows that Inductor's kernels which add up columns load at a time: those of `benchmarks/pairs.py` take 1 to 10 us more
@@ -270,7 +278,7 @@ def check_worthwhile(tile: Tile, rows: Kernel, adding: list[Kernel], block: int,
     before = sum(_cost_before(tile, kernel) for kernel in emitted) + _beside_stores(tile)
     summed = _cost_of_what_is_left(tile, block) * len(by_torch) // len(tile.sums)
     before += max(summed, launches_by_torch(tile) * LAUNCH_BYTES)
-    after = parts + _cost_of_ends(tile) + _cost_of_band(tile, rows, block)
+    after = _in_time(parts + _cost_of_ends(tile), rows) + _cost_of_band(tile, rows, block)
     after += max(_moved(adding), _cost_of_adding(tile, block), LAUNCH_BYTES) if adding else 0
     after += int(sum(one.steps for one in tile.wholes) * BYTES_OF_A_ROW)
     saved = before - after - sum(map(cost_of, apart))
@@ -305,7 +313,14 @@ def _added_by_torch(tile: Tile) -> list[ColumnSum]:
 
 
 def _moved(kernels: list[Kernel]) -> int:
-    return traffic(list(map(inductor.bytes_touched, kernels)))
+    """Return the bytes that an H100 moves in the time of what kernels move, at least one."""
+    return _in_time(traffic(list(map(inductor.bytes_touched, kernels))), kernels[0])
+
+
+def _in_time(moved: int, kernel: Kernel) -> int:
+    """Return the bytes that an H100 moves while a GPU with faster memory moves so many; no others than these else."""
+    bandwidth = inductor.memory_bandwidth(inductor.device_of(kernel))
+    return int(moved * (BANDWIDTH / max(bandwidth, BANDWIDTH)) ** FASTER_BY)
 
 
 def _without_doubles(kernels: Iterable[Kernel]) -> list[Kernel]:
@@ -318,7 +333,9 @@ def _cost_before(tile: Tile, kernel: Kernel) -> int:
         processors = inductor.multiprocessors(inductor.device_of(kernel))
         block = mixed.block_of_mixed_kernel(tile.typical_rows, processors)
         whole = replace(tile, slices=1)
-        return _beside(whole, [kernel], block) + _cost_in_blocks(whole, _work([kernel], whole), processors, block)
+        return _beside(whole, [kernel], block) + _cost_in_blocks(
+            whole, _work([kernel], whole), processors, block, mixed.loads_rows_ahead()
+        )
     staged = next((one.cost for one in tile.staged if one.whole is kernel), None)
     cost = staged or cost_of(kernel, bytes_in_cache(kernel, tile.kernels)) + _cost_of_parts(tile, kernel)
     return min([cost, *(alone for other, alone in tile.alone if other is kernel)])
@@ -345,13 +362,14 @@ def cost_of(kernel: Kernel, in_cache: int = 0) -> int:
     in_cache: bytes that it reads in half of the time.
     """
     executed = int(inductor.instructions_of(kernel) / INSTRUCTIONS_A_BYTE)
-    return max(_moved([kernel]) - in_cache // 2, executed, LAUNCH_BYTES)
+    return max(_moved([kernel]) - _in_time(in_cache // 2, kernel), executed, LAUNCH_BYTES)
 
 
 def _beside_stores(tile: Tile) -> int:
     """Return the bytes around what the kernels that are divided store in large steps, which alone have tiles for it."""
     rows = max(ELEMENTS_OF_ROWS // tile.columns, 1)
-    return sum(sum(inductor.bytes_beside_stores(one.whole, rows).values()) for one in tile.divided)
+    beside = [(one.whole, sum(inductor.bytes_beside_stores(one.whole, rows).values())) for one in tile.divided]
+    return sum(_in_time(size, kernel) for kernel, size in beside)
 
 
 def _cost_of_band(tile: Tile, band: Kernel, block: int) -> int:
@@ -366,7 +384,7 @@ def _cost_of_band(tile: Tile, band: Kernel, block: int) -> int:
 def _beside(tile: Tile, kernels: Iterable[Kernel], block: int) -> int:
     """Return the bytes around what kernels read and write, of the rows that a program has at a time."""
     rows = tile.step(block)
-    return sum(inductor.bytes_beside(kernel, rows) for kernel in kernels)
+    return sum(_in_time(inductor.bytes_beside(kernel, rows), kernel) for kernel in kernels)
 
 
 def _work(kernels: Sequence[Kernel], tile: Tile) -> Work:
@@ -383,7 +401,8 @@ def _work(kernels: Sequence[Kernel], tile: Tile) -> Work:
     lanes = tile.typical_rows * tile.slices * power_of_2(tile.width)
     executed, serial = inductor.instructions(in_tile, 0), sum(inductor.serial_instructions(in_tile))
     scattered, registers = _scattered(in_tile, tile), _registers(in_tile, tile)
-    return Work(sum(touched.values()), executed * lanes, serial * lanes, registers, scattered * lanes)
+    moved = _in_time(sum(touched.values()), kernels[0])
+    return Work(moved, executed * lanes, serial * lanes, registers, scattered * lanes)
 
 
 def _scattered(nodes: Sequence[LoopNode], tile: Tile) -> float:
@@ -405,7 +424,7 @@ def _registers(nodes: Sequence[LoopNode], tile: Tile) -> float:
 def _cost_with_parts(tile: Tile, work: Work, processors: int, block: int) -> int:
     alone = _beside(tile, tile.kernels, block) + _cost_in_blocks(tile, work, processors, block)
     in_blocks = in_blocks_of(tile, block)
-    return alone + _cost_of_what_is_left(in_blocks, block) + _cost_of_ends(in_blocks)
+    return alone + _cost_of_what_is_left(in_blocks, block) + _in_time(_cost_of_ends(in_blocks), tile.kernels[0])
 
 
 def _cost_of_ends(tile: Tile) -> int:
@@ -415,7 +434,7 @@ def _cost_of_ends(tile: Tile) -> int:
 
 def _cost_of_what_is_left(tile: Tile, block: int) -> int:
     """Return the bytes that could be moved while partial sums are written, and added up."""
-    parts = parts_bytes(tile, block)
+    parts = _in_time(parts_bytes(tile, block), tile.kernels[0])
     return parts + max(parts, _cost_of_adding(tile, block))
 
 
@@ -423,10 +442,11 @@ def _cost_of_adding(tile: Tile, block: int) -> int:
     """Return the bytes that could be moved while one program adds up what the blocks of a few columns leave."""
     blocks, added = tile.typical_blocks(block), tile.sums_in_parts
     parts = max((blocks // inductor.size_hint(one.groups) for one in added), default=1)
-    return int(len(added) * columns_of_sum(parts) * power_of_2(parts) / SUM_ELEMENTS * BYTES_OF_A_SUM)
+    columns, _ = sum_block(parts, tile.columns)
+    return int(len(added) * columns * power_of_2(parts) / SUM_ELEMENTS * BYTES_OF_A_SUM)
 
 
-def _cost_in_blocks(tile: Tile, work: Work, processors: int, block: int) -> int:
+def _cost_in_blocks(tile: Tile, work: Work, processors: int, block: int, ahead: bool = True) -> int:
     """Return the bytes that could be moved in the time of a kernel over a tile.
 
     A program has one row after another, and those for which there are no registers begin when the first have ended. The
@@ -436,7 +456,8 @@ def _cost_in_blocks(tile: Tile, work: Work, processors: int, block: int) -> int:
     programs = tile.typical_blocks(block) * tile.slices / processors
     resident = max(int(REGISTERS / (work.registers * step * lanes)), 1)
     in_turn = ceil(programs / resident) * block / step
-    waits = in_turn * BYTES_OF_A_ROW / stages_of_loop(block, step) + BYTES_OF_FIRST_ROWS
+    stages = stages_of_loop(block, step) if ahead else 1
+    waits = in_turn * BYTES_OF_A_ROW / stages + BYTES_OF_FIRST_ROWS
     of_program = warps_of_step(tile.width, step)
     warps, most = min(programs, resident) * of_program, _longest_queue(programs, of_program)
     executed = (work.executed - work.serial) * max(most, MOST_BUSY / warps) + work.serial * max(most, ALL_BUSY / warps)

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 import sympy
+import torch
 
 from bridge.horizontal import column_costs
 from bridge.horizontal.column_costs import Work, blocks_to_try, fastest_first, parts_bytes
@@ -17,12 +18,14 @@ from bridge.reasons import Unsupported
 
 
 def tile(rows, columns=4096, sums=1):
-    kernel = SimpleNamespace(get_name=lambda: "op0")
+    kernel = SimpleNamespace(get_name=lambda: "op0", get_device=lambda: torch.device("cuda"))
     return Tile(rows, columns, [kernel], [SimpleNamespace(rows=rows, groups=1, part=object())] * sums, [])
 
 
 @pytest.fixture(autouse=True)
-def rows_without_gaps(monkeypatch):
+def h100(monkeypatch):
+    """Have the memory of an H100, and rows without gaps."""
+    monkeypatch.setattr(column_costs.inductor, "memory_bandwidth", lambda device: column_costs.BANDWIDTH)
     monkeypatch.setattr(column_costs.inductor, "bytes_beside", lambda kernel, rows: 0)
 
 
@@ -110,7 +113,7 @@ def fastest(monkeypatch, one, work):
     return fastest_first(one, blocks_to_try(one, 132), 132)[0]
 
 
-@pytest.mark.parametrize(("columns", "sums", "best"), [(1024, 1, 8), (1024, 3, 16), (4096, 1, 16), (4096, 3, 16)])
+@pytest.mark.parametrize(("columns", "sums", "best"), [(1024, 1, 8), (1024, 3, 8), (4096, 1, 16), (4096, 3, 16)])
 def test_few_programs_have_short_blocks_unless_what_they_leave_takes_longer(monkeypatch, columns, sums, best):
     """Check that few programs have short blocks unless their partial sums take longer.
 
@@ -118,6 +121,31 @@ def test_few_programs_have_short_blocks_unless_what_they_leave_takes_longer(monk
     """
     work = Work(2048 * columns * 6, 0, 0, 4.5 + 1.5 * sums, 0)
     assert fastest(monkeypatch, tile(2048, columns, sums), work) == best
+
+
+@pytest.mark.parametrize(("bandwidth", "counted"), [(4.91e12, 774), (2.04e12, 1000), (0, 1000)])
+def test_bytes_count_by_the_time_that_the_memory_takes(monkeypatch, bandwidth, counted):
+    """Check 1000 bytes of an H200, of an A100, and of a GPU of which torch does not say how fast it is."""
+    monkeypatch.setattr(column_costs.inductor, "memory_bandwidth", lambda device: bandwidth)
+    assert column_costs._in_time(1000, tile(8192).kernels[0]) == counted
+
+
+@pytest.mark.parametrize(
+    ("parts", "columns", "sums", "measured"),
+    [(784, 192, 1, 1.8), (784, 192, 3, 4.7), (784, 1536, 1, 2.4), (784, 1536, 3, 6.9)],
+)
+def test_partial_sums_are_added_up_in_about_the_measured_time(parts, columns, sums, measured):
+    """Check us of an H200 against what kernels of so many sums are said to take, by an H100's 3.35 MB a us."""
+    told = column_costs._cost_of_adding(tile(parts * 16, columns, sums), 16) / 3.35e6
+    assert told == pytest.approx(measured, rel=0.3)
+
+
+def test_kernels_of_torch_2_11_wait_for_each_row(monkeypatch):
+    """Check that rows which Inductor's own kernels do not load ahead cost three times as much as those that are."""
+    one, work = tile(1 << 18), Work(0, 0, 0, 1.0, 0)
+    ahead, alone = (column_costs._cost_in_blocks(one, work, 132, 128, how) for how in (True, False))
+    first = column_costs.BYTES_OF_FIRST_ROWS
+    assert alone - first == pytest.approx(3 * (ahead - first))
 
 
 def test_programs_without_registers_begin_when_others_have_ended(monkeypatch):
