@@ -179,7 +179,7 @@ torch._inductor.config
     -2.14: benchmark_epilogue_fusion
     2.13-: _realize_acc_reads_threshold_default batch_invariant realize_cpu_acc_reads_threshold
     2.14-: numerics
-    2.15-: benchmark_template_fusion
+    2.15-: benchmark_template_fusion strict_signed_zero
     trace.enabled
     triton: codegen_upcast_to_fp32 cooperative_reductions force_cooperative_reductions max_tiles
         mix_order_reduction mix_order_reduction_split_size multi_kernel prefer_nd_tiling tile_reductions

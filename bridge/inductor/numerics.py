@@ -33,6 +33,8 @@ def unkept_promise() -> str | None:
     numerics = _numerics()
     if numerics != "default":
         return f"numerics={numerics!r}: each operation is to round, or each sum to be in the order, as in eager mode"
+    if _keeps_order_of_zeros():
+        return "strict_signed_zero: the order of a row's elements decides on the sign of a maximum or a minimum of zero"
     return None
 
 
@@ -48,6 +50,13 @@ def _numerics() -> str:
     from torch._inductor import config
 
     return str(getattr(config, "numerics", "default"))
+
+
+def _keeps_order_of_zeros() -> bool:
+    """Read the option `strict_signed_zero`, which there was not before torch 2.15."""
+    from torch._inductor import config
+
+    return bool(getattr(config, "strict_signed_zero", False))
 
 
 def _is_batch_invariant() -> bool:

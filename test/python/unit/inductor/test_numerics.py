@@ -28,6 +28,7 @@ OBEYED = {
 REFUSED = {
     "batch_invariant": (True, Reason.not_liftable),
     "numerics": ("strict", Reason.not_liftable),
+    "strict_signed_zero": (True, Reason.not_liftable),
     "triton.codegen_upcast_to_fp32": (False, Reason.unsupported_dtype),
 }
 
@@ -110,6 +111,7 @@ def test_deterministic_kernels_are_not_chosen_by_timing(flag, monkeypatch):
 
 def test_no_option_is_unknown():
     """Check that every option of torch about numerics is known; for those of a later torch it has to be decided."""
-    words = r"emulat|numeric|determin(?!ator)|invariant|fast_math|unsafe_math|ftz|denormal|precision|rounding|upcast"
+    modes = r"emulat|numeric|determin(?!ator)|invariant|fast_math|unsafe_math|"
+    words = modes + r"ftz|denormal|precision|rounding|upcast|signed_zero"
     found = {name for name in config._config if re.search(words, name)}
     assert found <= OBEYED.keys() | REFUSED.keys() | OTHERS
