@@ -120,6 +120,7 @@ from .sizes import (
     size_expressions,
     size_facts,
     size_hint,
+    sizes_in_maxima,
     statically_known,
 )
 from .strides import kept_buffers

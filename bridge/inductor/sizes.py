@@ -11,7 +11,7 @@ from math import prod
 from typing import TypeAlias
 
 import sympy
-from torch.utils._sympy.functions import FloorDiv, Identity, ModularIndexing
+from torch.utils._sympy.functions import FloorDiv, Identity, Max, ModularIndexing
 from torch.utils._sympy.symbol import SymT, symbol_is_type
 
 from .protocols import LoopBody
@@ -96,6 +96,14 @@ def size_expressions(body: LoopBody) -> list[sympy.Expr]:
     expressions = getattr(body, "indexing_exprs", {}).values()
     divisions = set().union(*[e.atoms(sympy.Function) for e in map(sympy.sympify, expressions)])
     return [d for d in divisions if not d.free_symbols & body.var_ranges.keys()]
+
+
+def sizes_in_maxima(body: LoopBody) -> list[sympy.Expr]:
+    """Return the sizes of which a LoopBody's indices have `Max(1, s)`: strides of what may be empty."""
+    expressions = map(sympy.sympify, getattr(body, "indexing_exprs", {}).values())
+    maxima = set().union(*[e.atoms(Max, sympy.Max) for e in expressions])
+    pairs = [m.args for m in maxima if len(m.args) == 2 and m.args[0] == 1]
+    return sorted({size for _, size in pairs if not size.free_symbols & body.var_ranges.keys()}, key=str)
 
 
 @functools.lru_cache(maxsize=1 << 14)

@@ -17,7 +17,7 @@ from ...reasons import InvariantError, Reason, Unsupported
 from .. import dtypes
 from ..equalities import compared_loads, mark_compared_roundings, mark_stored_roundings
 from ..mlir_runtime import context, ir
-from .access import ONE, ZERO, LinearAccess, Prover, View, delinearise, expand, terms
+from .access import ONE, ZERO, LinearAccess, Prover, View, delinearise, exact_quotient, expand, terms
 from .affine_expr import SymbolTable, check_divisors
 from .cyclic_shifts import Shifts, shifted_subscripts, take_out_shifts
 from .divisions import DIVISIONS, drop_divisions
@@ -142,7 +142,25 @@ def sizes_as_multiples(sources: list[NodeSource], assume: bool = False) -> Multi
     """Return the sizes that are multiples of numbers by which others divide them; assume: proven or not."""
     expressions = [e for s in sources for e in [*s.sizes[0], *s.sizes[1], *inductor.size_expressions(s.body)]]
     equal = inductor.equal_sizes(set().union(*(sympy.sympify(e).free_symbols for e in expressions)))
-    return find_multiples(expressions, inductor.size_facts(), inductor.statically_known, assume, equal)
+    there = _sizes_without_which_nothing_runs(sources, equal)
+    return find_multiples(expressions, inductor.size_facts(), inductor.statically_known, assume, equal, there)
+
+
+def _sizes_without_which_nothing_runs(
+    sources: list[NodeSource], equal: Mapping[sympy.Symbol, sympy.Expr]
+) -> list[sympy.Expr]:
+    """Return the sizes in strides (`Max(1, s)`) that, as 0, leave no node that has such a stride an iteration."""
+    shapes: dict[sympy.Expr, list[list[sympy.Expr]]] = {}
+    for source in sources:
+        shape = [sympy.sympify(extent).xreplace(equal) for extent in source.sizes[0]]
+        for size in inductor.sizes_in_maxima(source.body):
+            shapes.setdefault(size.xreplace(equal), []).append(shape)
+    return [size for size, own in shapes.items() if all(_are_none_without(size, shape) for shape in own)]
+
+
+def _are_none_without(size: sympy.Expr, shape: list[sympy.Expr]) -> bool:
+    """Return True if loops have no iteration where a size, which is never below 0, is 0."""
+    return inductor.statically_known(size >= 0) and exact_quotient(sympy.Mul(*shape), size) is not None
 
 
 def _loops_of_nodes(sources: list[NodeSource], multiples: Multiples, prover: Prover) -> list[NodeLoops]:

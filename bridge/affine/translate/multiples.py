@@ -7,6 +7,9 @@ Sizes that depend on data carry no sign, which arithmetic needs: such a size is 
 
 Tensors whose sizes are each marked as dynamic have symbols of their own, also where a guard says that two are equal.
 All of these are one symbol here.
+
+Inductor's strides have `Max(1, s)` for a size that may be 0.  Where no node of a group has an iteration then, it is
+`s`.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 import sympy
-from torch.utils._sympy.functions import FloorDiv, Mod
+from torch.utils._sympy.functions import FloorDiv, Max, Mod
 
 from .access import expand
 from .divisions import DIVISIONS, whole_quotients
@@ -71,11 +74,13 @@ def find_multiples(
     known: Callable[[sympy.Basic], bool],
     assume: bool = False,
     equal: Mapping[sympy.Symbol, sympy.Expr] = MappingProxyType({}),
+    there: Iterable[sympy.Expr] = (),
 ) -> Multiples:
     """Return the sizes that are divided in `expressions` and proven to be multiples of their divisors.
 
     facts: relations that hold for every size; known(condition): whether one follows by other means;
-    assume: take those that are not proven for multiples too; equal: symbols, and what stands for each of them.
+    assume: take those that are not proven for multiples too; equal: symbols, and what stands for each of them;
+    there: sizes that are at least 1 wherever something is done.
     """
     expressions, facts = ([sympy.sympify(expr).xreplace(equal) for expr in some] for some in (expressions, facts))
     divided = [expr for expr in expressions if expr.has(*DIVISIONS)]
@@ -95,7 +100,14 @@ def find_multiples(
             if proven or assume:
                 divisors[size] = math.lcm(divisors.get(size, 1), multiple * divisor)
     found = _multiples(divisors, tuple(unproven), known)
-    return replace(found, wholes={**numbers, **_equal_sizes(facts, found), **found.wholes}, equal=equal)
+    wholes = {**_without_maxima(there, found), **numbers, **_equal_sizes(facts, found), **found.wholes}
+    return replace(found, wholes=wholes, equal=equal)
+
+
+def _without_maxima(there: Iterable[sympy.Expr], found: Multiples) -> dict[sympy.Expr, sympy.Expr]:
+    """Return what the larger one of 1 and a size is, for sizes that are at least 1."""
+    pairs = [(maximum(1, size), found.rewrite(size)) for size in there for maximum in (Max, sympy.Max)]
+    return {larger: size for larger, size in pairs if not larger.is_Symbol}
 
 
 def _known_quotients(facts: Iterable[sympy.Basic]) -> dict[sympy.Expr, sympy.Integer]:

@@ -14,6 +14,9 @@ from bridge.offline import compile_for_gpu
 from bridge.offline.interpret import interpreter
 from bridge.support.fresh_code import fresh_entry
 
+#: Has Dynamo trace numbers that are read off tensors.
+CAPTURED = torch._dynamo.config.patch(capture_scalar_outputs=True)
+
 
 def double(results):
     """Return a tensor, or each of several, in float64."""
@@ -202,3 +205,33 @@ def test_gradients_of_halves_of_a_symbolic_number_of_tokens_had_a_kernel_of_thei
     """Check that both halves of the gradient are made where the rows are reduced: each is half 0, or half 1, alone."""
     cases = [made((batch, tokens, 64), dynamic=[(0, 1)]) for batch, tokens in ((3, 8), (2, 6), (5, 22))]
     check_gradients(gate_of_halves, cases, [1, 1], atol=1e-5)
+
+
+def gate_of_prefix(tokens, length):
+    """Return what a gate lets through of the normed first tokens of each sequence."""
+    first, second = norm(tokens[:, :length]).chunk(2, -1)
+    return first * second.sigmoid()
+
+
+def gate_of_counted_prefix(tokens, length):
+    """Return the same for a length that is read off a tensor."""
+    length = length.item()
+    torch._check(length >= 0)
+    torch._check(length <= tokens.shape[1])
+    return gate_of_prefix(tokens, length)
+
+
+@pytest.mark.parametrize("function", [gate_of_prefix, gate_of_counted_prefix])
+def test_tokens_that_may_be_none_had_strides_that_no_subscripts_were_found_for(function):
+    """Check that `Max(1, length)` in a stride is the length wherever there is a token, and that none may be there."""
+    codes: list[str] = []
+    torch._dynamo.reset()
+    with emitted_for("sm_90", codes), bridge.config.patch(strict=True), CAPTURED:
+        compiled = torch.compile(fresh_entry(function), backend=bridge_backend, dynamic=True, fullgraph=True)
+        for batch, tokens, length in ((3, 50, 20), (2, 7, 7), (4, 9, 2), (2, 130, 129), (3, 5, 0)):
+            (x,) = made((batch, tokens, 64), dynamic=[(0, 1)])
+            torch._dynamo.mark_static(x, 2)
+            given = length if function is gate_of_prefix else torch.tensor(length)
+            expected = gate_of_prefix(x.double(), length)
+            torch.testing.assert_close(compiled(x, given).double(), expected, rtol=1e-4, atol=1e-5)
+    assert codes[0].count(".run(") == 1

@@ -7,7 +7,7 @@ import sympy
 from torch._inductor.sizevars import SizeVarAllocator
 from torch._inductor.virtualized import V
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
-from torch.utils._sympy.functions import FloorDiv, Identity, ModularIndexing
+from torch.utils._sympy.functions import FloorDiv, Identity, Max, ModularIndexing
 
 from bridge.inductor import sizes
 
@@ -32,6 +32,13 @@ def test_divisions_of_sizes_are_told_from_those_of_loops():
     of_sizes = FloorDiv(S, 2)
     assert sizes.size_expressions(_body(J + I * of_sizes, FloorDiv(J, 7))) == [of_sizes]
     assert sizes.size_expressions(SimpleNamespace(var_ranges={I: S})) == []
+
+
+def test_sizes_whose_strides_are_at_least_one_are_found():
+    other = sympy.Symbol("s1", integer=True)
+    indices = J + 32 * I * Max(1, other), I * Max(S, other), I * Max(2, S), I * Max(1, 3 * other), Max(1, I)
+    assert sizes.sizes_in_maxima(_body(*indices)) == [3 * other, other]
+    assert sizes.sizes_in_maxima(SimpleNamespace(var_ranges={I: S})) == []
 
 
 @pytest.mark.parametrize(

@@ -9,13 +9,14 @@ import sympy
 import torch
 from torch._inductor.loop_body import MemoryUsageType
 from torch._inductor.virtualized import V
-from torch.utils._sympy.functions import FloorDiv, ModularIndexing
+from torch.utils._sympy.functions import FloorDiv, Max, ModularIndexing
 from translated import ROWS
 
 from bridge.affine.translate.group import (
     GroupTarget,
     NodeSource,
     make_prover,
+    sizes_as_multiples,
     trace_group,
     translate_group,
     with_shared_loops,
@@ -125,3 +126,17 @@ def test_rows_were_blamed_for_the_strides_of_sums_of_columns():
         return ops.masked(inside, lambda: ops.load("out", row), 0.0)
 
     assert refused_kernels(masked, "symbolic stride") == [1]
+
+
+@pytest.mark.parametrize(("other", "replaced"), [(([], []), True), (([ROWS], []), False)])
+def test_a_stride_is_a_size_only_where_none_of_its_nodes_runs_without_it(other, replaced):
+    """Check that a node with `Max(1, n)` in its index and other loops keeps it; one without does not matter."""
+    n, row = (sympy.Symbol(name, integer=True, nonnegative=True) for name in ("n", "p0"))
+
+    def source(index, sizes):
+        body = SimpleNamespace(indexing_exprs={"index0": index}, var_ranges={row: ROWS})
+        return NodeSource("op0", body, sizes, 0)
+
+    stride = Max(1, n)
+    nodes = [source(stride * row, ([ROWS, n], [])), source(stride if other[0] else sympy.Integer(0), other)]
+    assert (sizes_as_multiples(nodes).rewrite(stride) != stride) is replaced

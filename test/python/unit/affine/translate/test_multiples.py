@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import sympy
 from sympy import Eq, Ge, Symbol
-from torch.utils._sympy.functions import FloorDiv, Mod
+from torch.utils._sympy.functions import FloorDiv, Max, Mod
 
 from bridge.affine.translate.multiples import Multiples, find_multiples
 
@@ -109,6 +109,13 @@ class TestMultiples:
         assert found.rewrite(FloorDiv(self.s, 7) * lines) == 7 * t == found.rewrite(self.s)
         assert not found.unproven
         assert not self.find([FloorDiv(self.s, 7), lines], facts[1:]).parts
+
+    def test_the_larger_one_of_a_size_and_1_is_the_size_where_it_is_there(self):
+        n = Symbol("n", integer=True)
+        found = self.find([n, FloorDiv(n, 2)], [Eq(Mod(n, 2), 0)], lambda condition: condition == Ge(n, 0), there=[n])
+        (t,) = found.parts
+        assert found.rewrite(32 * Max(1, n) + n) == 33 * found.rewrite(n) and found.rewrite(n).free_symbols == {t}
+        assert self.find([n]).rewrite(Max(1, n)) == Max(1, n)
 
     def test_assumed(self):
         found = self.find([FloorDiv(self.s, 2)], assume=True)
