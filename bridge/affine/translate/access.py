@@ -93,7 +93,8 @@ class Prover:
         difference = expand(b - a)
         if difference.is_Integer:
             return bool(difference >= 0)
-        return bool(self.known(sympy.Ge(difference, 0)))
+        least = _without_quotients(difference)
+        return bool(self.known(sympy.Ge(difference, 0)) or (least != difference and self.known(sympy.Ge(least, 0))))
 
 
 def expand(expr: sympy.Expr) -> sympy.Expr:
@@ -102,6 +103,22 @@ def expand(expr: sympy.Expr) -> sympy.Expr:
     Inductor wraps some indices (of `cat`) in `Identity` to keep sympy's hands off them: it means its argument.
     """
     return expr if expr.is_Atom else sympy.expand(expr, identity=True)
+
+
+def _without_quotients(size: sympy.Expr) -> sympy.Expr:
+    """Return a size without quotients by numbers, that is nowhere at or above zero where the size is below.
+
+    `16 * (s floordiv 16) <= s`: so many samples the frames of 16 have together.
+    """
+    for quotient in sorted(size.atoms(FloorDiv), key=str):
+        value, divisor = quotient.args
+        factor = size.coeff(quotient)
+        rest = expand(size - factor * quotient)
+        sign = _factored(factor).is_nonnegative, _factored(factor).is_nonpositive
+        if not (divisor.is_Integer and divisor > 0 and any(sign)) or rest.has(quotient):
+            continue
+        size = expand(divisor * rest + factor * (value - divisor + 1 if sign[0] else value))
+    return size
 
 
 def bounds(expr: sympy.Expr, ranges: Ranges) -> Span | None:

@@ -235,3 +235,24 @@ def test_tokens_that_may_be_none_had_strides_that_no_subscripts_were_found_for(f
             expected = gate_of_prefix(x.double(), length)
             torch.testing.assert_close(compiled(x, given).double(), expected, rtol=1e-4, atol=1e-5)
     assert codes[0].count(".run(") == 1
+
+
+def frames_of_four(tokens):
+    """Return what a gate lets through of each four tokens as one; up to three tokens are left over."""
+    batch, length, channels = tokens.shape
+    first, second = norm(tokens[:, : length // 4 * 4].reshape(batch, length // 4, 4 * channels)).chunk(2, -1)
+    return first * second.sigmoid()
+
+
+def test_frames_beside_tokens_that_are_left_over_were_not_proven_to_be_inside():
+    """Check that no divisibility is asked for: `4 * (s floordiv 4)` tokens are never more than there are."""
+    codes: list[str] = []
+    torch._dynamo.reset()
+    counters.clear()
+    with emitted_for("sm_90", codes), bridge.config.patch(strict=True):
+        compiled = torch.compile(fresh_entry(frames_of_four), backend=bridge_backend)
+        for batch, tokens in ((3, 41), (2, 11), (4, 9), (5, 131)):
+            (x,) = made((batch, tokens, 16), dynamic=[(0, 1)])
+            torch.testing.assert_close(compiled(x).double(), frames_of_four(x.double()), rtol=1e-4, atol=1e-5)
+    assert counters["stats"]["unique_graphs"] == 1
+    assert [code.count(".run(") for code in codes] == [1], bridge.report()

@@ -444,3 +444,19 @@ def test_divided_constraint_admits_the_same_iterations():
                 assert (expr.subs(at) >= 0) == (divided.subs(at) >= 0)
     undecided = p * stride + 2 * j - stride
     assert divide_constraint(undecided, ranges, known) == undecided
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "proven"),
+    [
+        (16 * FloorDiv(s0, 16) - 1, s0 - 1, True),
+        (s0 - 15, 16 * FloorDiv(s0, 16), True),
+        (s1 * FloorDiv(s0, 16), s0 * s1, True),
+        (s0 - 14, 16 * FloorDiv(s0, 16), False),
+        (17 * FloorDiv(s0, 16), s0, False),
+        ((s0 - s1) * FloorDiv(s0, 16), s0 * s0, False),
+    ],
+)
+def test_what_a_quotient_leaves_over_was_not_known(one, other, proven):
+    """Check that a quotient times its divisor is known not to be above the size, nor as far below as the divisor."""
+    assert PROVER.less_equal(one, other) is proven
