@@ -1,4 +1,4 @@
-"""What torch says of a GPU."""
+"""Tell what torch says of a GPU."""
 
 from __future__ import annotations
 
