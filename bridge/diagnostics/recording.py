@@ -78,6 +78,22 @@ class GroupRecord:
         number = sum(known.split(" ")[0] == name for known in self.stages) + 1
         self.stages[name if number == 1 else f"{name} ({number})"] = text
 
+    def of_part(self, nodes: set[str], with_stages: bool) -> GroupRecord:
+        """Return the record of some of the group's kernels, by their nodes, as Inductor had them."""
+        own = [statement for statement in self.statements if statement.name in nodes]
+        numbers = {kernel: k for k, kernel in enumerate(dict.fromkeys(statement.kernel for statement in own))}
+        elsewhere = {b for other in self.statements if other.name not in nodes for b in (*other.reads, *other.writes)}
+        used = {buffer for statement in own for buffer in (*statement.reads, *statement.writes)}
+        return GroupRecord(
+            [replace(statement, kernel=numbers[statement.kernel]) for statement in own],
+            {
+                name: replace(buffer, temporary=buffer.temporary and name not in elsewhere)
+                for name, buffer in self.buffers.items()
+                if name in used
+            },
+            dict(self.stages) if with_stages else {},
+        )
+
 
 @dataclass
 class Recording:

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from .. import inductor
 from ..inductor.inspection import is_generated, node_location
-from ..inductor.protocols import Kernel, Schedule
+from ..inductor.protocols import Kernel, Schedule, Scheduler
 from ..lowering.triton import codegen
 from ..lowering.triton.profitability import traffic, traffic_of_one
 from ..reasons import Reason
@@ -79,10 +79,17 @@ class GroupLog:
         return GroupLog(given, recorder().begin_group(kernels), inductors, unwritten)
 
     def narrow(self, group: Group, schedule: Schedule) -> None:
-        """Have the log speak of a part of its group only: the rest is tried again, as groups of its own."""
+        """Have the log speak of a part of its group only: the rest is tried again, as groups of its own.
+
+        What Inductor's kernels move is what it was: nodes of those that were fused have Bridge's loops by now.
+        """
         kernels = [self.inductors(schedule[p]) for p in group.positions]
-        self.given = _given(self.name, self.given.graph, group, kernels, self.unwritten)
-        self.record = recorder().begin_group(kernels)
+        launches = {kernel.get_name() for kernel in kernels}
+        known = [kernel for kernel in self.given.kernels if kernel.launch in launches]
+        moved = [_moved_in(group, kernels[0].scheduler, kernel) for kernel in known]
+        self.given = _entry_of(self.name, self.given.graph, kernels, known, moved, self.unwritten)
+        if self.record is not None:
+            self.record = self.record.of_part(set(self.given.nodes), with_stages=self.fused)
 
     @property
     def name(self) -> str:
@@ -265,8 +272,21 @@ def _given(
     name: str, graph: int, group: Group, kernels: list[Kernel], unwritten: frozenset[str] = frozenset()
 ) -> GroupReport:
     """Return the entry of a group as Inductor has it; unwritten: operations that it generates no code for."""
-    nodes = [n for kernel in kernels for n in inductor.loop_nodes(kernel)]
     known = [_kernel(kernel, kernel.get_name()) for kernel in kernels]
+    moved = [inductor.bytes_touched(kernel, group.names) for kernel in kernels]
+    return _entry_of(name, graph, kernels, known, moved, unwritten)
+
+
+def _entry_of(
+    name: str,
+    graph: int,
+    kernels: list[Kernel],
+    known: list[KernelReport],
+    moved: list[dict[str, int]],
+    unwritten: frozenset[str],
+) -> GroupReport:
+    """Return the entry of Inductor's kernels; known, moved: what each is, and what it would touch in one kernel."""
+    nodes = [n for kernel in kernels for n in inductor.loop_nodes(kernel)]
     count = sum(not unwritten.issuperset(kernel.nodes) for kernel in known)
     return GroupReport(
         name,
@@ -275,10 +295,15 @@ def _given(
         count,
         locations=[where for where in map(node_location, nodes) if where is not None],
         bytes_before=traffic([kernel.moved for kernel in known]),
-        bytes_if_one=traffic_of_one([inductor.bytes_touched(kernel, group.names) for kernel in kernels]),
+        bytes_if_one=traffic_of_one(moved),
         graph=graph,
         kernels=known,
     )
+
+
+def _moved_in(group: Group, scheduler: Scheduler, kernel: KernelReport) -> dict[str, int]:
+    """Return what a kernel moves that others than the group's use."""
+    return {name: n for name, n in kernel.moved.items() if not inductor.stays_inside(scheduler, name, group.names)}
 
 
 def _kernel(kernel: Kernel, launch: str) -> KernelReport:

@@ -53,6 +53,9 @@ class GroupRecord(Protocol):
     def add_stage(self, name: str, text: str) -> None:
         """Keep a stage's text."""
 
+    def of_part(self, nodes: set[str], with_stages: bool) -> GroupRecord:
+        """Return the record of some of the group's kernels, by their nodes."""
+
 
 class Recorder(Protocol):
     """Take what a compilation tells, which changes nothing of what it gives."""

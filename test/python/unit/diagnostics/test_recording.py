@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from bridge.diagnostics import recording
-from bridge.diagnostics.recording import GroupRecord, Recording, recorded
+from bridge.diagnostics.recording import Buffer, GroupRecord, Recording, Statement, recorded
 from bridge.reports import GroupReport, Report
 
 
@@ -64,3 +64,21 @@ def test_guards_are_looked_for_where_a_group_did_not_fuse():
     record.add_stage("affine.mlir", "")
     recording.finish_group(record, False, [], "no pipeline")
     assert record.guards == []
+
+
+@pytest.mark.parametrize("with_stages", [True, False])
+def test_a_part_of_a_group_has_its_own_kernels_and_buffers(with_stages):
+    """Check that a record of some kernels numbers them anew, and calls lasting what the others use."""
+    statements = [
+        Statement("op0", 0, [], ["8"], [], ["x"], ["buf0"]),
+        Statement("op1", 1, [], ["8"], [], ["buf0"], ["buf1"]),
+        Statement("op2", 2, [], ["8"], [], ["buf1"], ["buf2"]),
+        Statement("op3", 2, [], ["8"], [], ["buf2"], ["buf3"]),
+    ]
+    buffers = {name: Buffer("float32", ["8"], 32, name in ("buf0", "buf1", "buf2")) for name in ("x", "buf0", "buf1")}
+    buffers |= {name: Buffer("float32", ["8"], 32, name == "buf2") for name in ("buf2", "buf3")}
+    record = GroupRecord(statements, buffers, {"affine.mlir": "text"})
+    part = record.of_part({"op1", "op2", "op3"}, with_stages=with_stages)
+    assert [(one.name, one.kernel) for one in part.statements] == [("op1", 0), ("op2", 1), ("op3", 1)]
+    assert {name for name, buffer in part.buffers.items() if buffer.temporary} == {"buf1", "buf2"}
+    assert "x" not in part.buffers and part.stages == ({"affine.mlir": "text"} if with_stages else {})

@@ -245,6 +245,25 @@ def test_kernels_of_a_refused_band_are_tried_without_rows_of_segments():
     assert found["passes of the user's"] == found["second"] == []
 
 
+def pooled(x, scale, bias):
+    """Normalise each place, and add up all by a softmax over what they are on average."""
+    y = F.layer_norm(torch.tanh(x) + bias, x.shape[-1:], scale, bias)
+    return (y * F.softmax(y.mean(-1), -1).unsqueeze(-1)).sum(1)
+
+
+def test_what_is_known_of_a_fused_band_is_of_the_loops_that_inductor_had():
+    """Check that narrowing a log to its fused kernels asks nothing of their nodes, which have Bridge's loops by then.
+
+    Inductor's code generator raised an error for such a kernel, and the other kernels of the group were not tried.
+    """
+    torch._dynamo.reset()
+    inputs = [torch.zeros(shape, requires_grad=True) for shape in ((32, 9, 64), (64,), (64,))]
+    offline.compile_for_gpu(pooled, inputs, compile_fx=backend, backward=True)
+    report = bridge.report()
+    assert [group.faults for group in report.groups] == [[] for _ in report.groups], report.details()
+    assert sum(group.fused for group in report.groups) >= 2 and contradictions(report) == []
+
+
 @pytest.mark.parametrize(("done", "expected"), [([], ["a", "c"]), (["fused"], [])])
 def test_kernels_of_which_a_band_had_a_part_are_tried_alone(done, expected):
     commit = Commit({}, Group([0, 1, 2, 3]), ["a", "b", "c", "d"], None, done=done, parted={2, 0})
