@@ -470,11 +470,13 @@ def _extent(loop: ir.Operation, scope: _Scope) -> sympy.Expr:
     lower = loop.attributes["lowerBoundMap"].value
     if list(lower.results) != [ir.AffineConstantExpr.get(0)]:
         raise Unsupported(Reason.not_liftable, "a loop that does not start at 0")
+    if len(loop.attributes["upperBoundMap"].value.results) != 1:
+        raise Unsupported(Reason.not_liftable, "a loop with several upper bounds")
     segments = list(loop.attributes["operandSegmentSizes"])
     operands = list(loop.operands)[segments[0] : segments[0] + segments[1]]
+    if any(operand not in scope.sizes for operand in operands):
+        raise Unsupported(Reason.not_liftable, "the number of iterations of a loop depends on a loop around it")
     upper = apply_map(loop.attributes["upperBoundMap"].value, [scope.sizes[o] for o in operands])
-    if len(upper) != 1:
-        raise Unsupported(Reason.not_liftable, "a loop with several upper bounds")
     if upper[0].is_nonpositive:
         raise Unsupported(Reason.not_liftable, "a loop without iterations")
     return scope.extent(upper[0])

@@ -80,9 +80,9 @@ def loops_around(access: ir.Operation) -> list[ir.Operation]:
 
 
 def constant_extent(loop: ir.Operation) -> int | None:
-    """Return the extent of a loop from 0; None where it is symbolic."""
-    (upper,) = loop.attributes["upperBoundMap"].value.results
-    return upper.value if isinstance(upper, ir.AffineConstantExpr) else None
+    """Return the extent of a loop from 0; None where it is symbolic, or the smaller of several."""
+    upper = list(loop.attributes["upperBoundMap"].value.results)
+    return upper[0].value if len(upper) == 1 and isinstance(upper[0], ir.AffineConstantExpr) else None
 
 
 def known_extents(loops: list[ir.Operation]) -> list[int]:

@@ -104,6 +104,18 @@ def nest(body: str, arguments: str = "%x: memref<8x8xf32>, %out: memref<8x8xf32>
     return f"func.func @f({arguments}) {{ affine.for %i = 0 to 8 {{ affine.for %j = 1 to 8 {{ {body} }} }} return }}"
 
 
+def rows(bounds: str, added: str = "") -> str:
+    """Return a function of 8 rows that adds up %t of what is `added`, or copies each element, in bounds of a loop."""
+    if added:
+        each = f"""%z = arith.constant 0.0 : f32
+          %sum = affine.for %j = {bounds} iter_args(%s = %z) -> (f32) {{ {added} affine.yield %t : f32 }}
+          affine.store %sum, %out[%i, 0] : memref<8x8xf32>"""
+    else:
+        each = f"affine.for %j = {bounds} {{ {LOAD} {STORE} }}"
+    arguments = "%x: memref<8x8xf32>, %out: memref<8x8xf32>"
+    return f"func.func @f({arguments}) {{ affine.for %i = 0 to 8 {{ {each} }} return }}"
+
+
 LOAD = "%v = affine.load %x[%i, %j] : memref<8x8xf32>"
 STORE = "affine.store %v, %out[%i, %j] : memref<8x8xf32>"
 
@@ -170,6 +182,32 @@ class TestRefusals:
         with pytest.raises(Unsupported, match="reduction by arith.subf") as raised:
             program(*example_inputs())
         assert raised.value.reason is Reason.not_liftable
+
+    @pytest.mark.parametrize(
+        ("bounds", "words"),
+        [
+            ("0 to affine_map<(d0) -> (d0 + 1)>(%i)", "depends on a loop around it"),
+            ("affine_map<(d0) -> (d0)>(%i) to 8", "depends on a loop around it"),
+            ("0 to min affine_map<(d0) -> (d0 + 3, 8)>(%i)", "several upper bounds"),
+        ],
+        ids=["lower triangle", "upper triangle", "windows"],
+    )
+    @pytest.mark.parametrize("reduces", [True, False])
+    def test_loops_of_a_triangle_or_of_windows_were_an_internal_error(self, bounds, words, reduces):
+        """Check that a loop with other iterations in each of an outer loop has a reason, where it raised a KeyError."""
+        text = rows(bounds, f"{LOAD} %t = arith.addf %s, %v : f32" if reduces else "")
+        program = compile_affine(text)
+        with pytest.raises(Unsupported, match=words) as raised:
+            program(torch.randn(8, 8))
+        assert raised.value.reason is Reason.not_liftable
+
+    def test_a_triangle_by_a_guard(self):
+        """Check what docs/tools.md says to write in the place of a triangle's loops."""
+        guarded = f"affine.if affine_set<(d0, d1) : (d0 - d1 >= 0)>(%i, %j) -> f32 {{ {LOAD} affine.yield %v : f32 }}"
+        total = f"%w = {guarded} else {{ affine.yield %z : f32 }} %t = arith.addf %s, %w : f32"
+        x = torch.randn(8, 8)
+        (found,) = compile_affine(rows("0 to 8", total))(x)
+        torch.testing.assert_close(found[:, 0], x.tril().sum(-1))
 
     def test_tensors_that_do_not_fit(self, exported):
         program = compile_affine(exported)
