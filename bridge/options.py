@@ -71,8 +71,9 @@ class Options:
     )
     force_fusion: bool = _option(
         False,
-        "also fuse what is legal and judged not to pay; for that, transcendental functions may be computed again, and "
-        "random numbers drawn again; memory is not asked, and the graph may need more than with Inductor",
+        "also fuse what is legal and judged not to pay, but for sums of columns; for that, transcendental functions "
+        "may be computed again, and random numbers drawn again; memory is not asked, and the graph may need more than "
+        "with Inductor",
     )
     isolate: bool = _option(
         False,

@@ -46,8 +46,8 @@ TEXTS = {
         ),
         "the sum of a part of the row that begins at its fourth element, times the row from its first",
         (
-            "Broadcast a reduced value over the block that it was reduced from, by unsqueeze and expand, in the "
-            "place of repeat."
+            "Where a reduced value is laid out by repeat, broadcast it over the block that it was reduced from by "
+            "unsqueeze and expand; else nothing."
         ),
     ),
     Reason.cycle_through_other_node: Text(
@@ -184,7 +184,7 @@ TEXTS = {
     Reason.not_profitable: Text(
         "{earlier} and {later} can be one kernel, and it would not be faster, or would need more memory",
         "a row that is too long for the registers, and would be read a second time",
-        "Nothing; force_fusion=True fuses it anyway, to measure.",
+        "Nothing; force_fusion=True fuses it anyway, to measure, unless it is a sum of columns.",
     ),
     Reason.budget_exceeded: Text(
         "{earlier} and {later} are part of more than is looked at within the limits of one compilation",

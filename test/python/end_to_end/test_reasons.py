@@ -48,6 +48,23 @@ def test_the_example_has_the_reason(reason, compiler):
     assert reason.name in tried | {found.name for found, _ in report.reasons()}, report.details()
 
 
+def scaled_gates(x, weight):
+    """Divide rows by their largest element, and gate halves by each other; the weight's gradient is sums of columns."""
+    left, right = (x / (x.abs().amax(-1, keepdim=True) + 1e-4) * weight).chunk(2, -1)
+    return torch.cat([left * torch.tanh(right), right * torch.sigmoid(left)], -1)
+
+
+def test_force_fusion_was_named_for_sums_of_columns_which_it_leaves_apart():
+    """Check that the remedy for sums of columns that do not pay is not an option that is on already."""
+    inputs = [torch.zeros(288, 64, requires_grad=True), torch.zeros(64, requires_grad=True)]
+    context = bridge.enabled(force_fusion=True)
+    offline.compile_for_gpu(scaled_gates, inputs, context=context, backward=True)
+    report = bridge.report()
+    apart = [detail for group in report.groups for reason, detail in group.apart if reason is Reason.not_profitable]
+    assert any("too few for 132 multiprocessors" in detail for detail in apart), report.details()
+    assert "force_fusion=True fuses it anyway, to measure, unless it is a sum of columns." in str(report)
+
+
 def test_every_other_reason_has_a_test():
     assert set(EXAMPLES) | set(ELSEWHERE) == set(Reason)
     assert not set(EXAMPLES) & set(ELSEWHERE)
