@@ -341,6 +341,9 @@ _NODE = re.compile(r"op\d+")
 _NODES = re.compile(r"\bop\d+(?:_\w+)?\b")
 _LIST = re.compile(r"\['op\d+'(?:, 'op\d+')*\]")
 
+#: What stands around a name, and no apostrophe in a word.
+_QUOTES = re.compile(r"(?<!\w)'|'(?!\w)")
+
 
 def _in_users_words(report: Report, graph: int, detail: str) -> str:
     """Return a detail with operations in the place of scheduler nodes."""
@@ -352,7 +355,7 @@ def _in_users_words(report: Report, graph: int, detail: str) -> str:
         last = [name.operations[-1] for name in known if name is not None and name.operations]
         return f"`{', '.join(dict.fromkeys(last))}`" if last else "a kernel"
 
-    return " (" + _NODES.sub(named, _LIST.sub(named, without_place(detail))).replace("'", "") + ")"
+    return " (" + _QUOTES.sub("", _NODES.sub(named, _LIST.sub(named, without_place(detail)))) + ")"
 
 
 def _why(group: GroupReport, pair: tuple[KernelReport, KernelReport]) -> tuple[Reason, str]:

@@ -236,6 +236,7 @@ def test_a_launch_that_is_not_shared_is_the_reason_where_there_is_no_other():
         ("op0_op1 (reduces) 0.1 MB: less", "(`rsqrt, mul` (reduces) 0.1 MB: less)"),
         ("op0_op1, op7: 3 launches", "(`rsqrt, mul`, a kernel: 3 launches)"),
         ("op0, op1_parts: no block", "(`rsqrt`, `mul`: no block)"),
+        ("['op1']: only a part of a kernel of Inductor's", "(`mul`: only a part of a kernel of Inductor's)"),
     ],
 )
 def test_no_screen_has_names_of_the_scheduler(detail, words):
