@@ -14,10 +14,12 @@ def spread_over_lanes(nests: Mapping[str, StoreNest]) -> dict[str, StoreNest]:
     """Return the nests of a band's nodes, those without lanes in the lanes that the others have, if these are alike.
 
     Inductor runs nodes of different loops together only beside a reduction. Of what is computed once for all lanes each
-    has its own then, as of a scale for all pixels of a channel. Where it is stored, the first lane does that.
+    has its own then, as of a scale for all pixels of a channel. Where it is stored, the first lane does that. What some
+    of the lanes store alone, under a guard, stays so.
     """
     wide = [nest for nest in nests.values() if nest.lanes]
-    if not wide or any(nest.reduction or any(nest.guards.values()) for nest in nests.values()):
+    narrow = [nest for nest in nests.values() if not nest.lanes]
+    if not wide or any(nest.reduction for nest in nests.values()) or any(any(n.guards.values()) for n in narrow):
         return dict(nests)
     lanes = wide[0].lanes
     if any(list(map(_extent, nest.lanes)) != list(map(_extent, lanes)) for nest in wide):

@@ -32,6 +32,12 @@ def scaled_and_scale(x, gate):
     return x * scale[:, None], scale
 
 
+def shares_and_scaled(weights, x):
+    """Return what the shares of a few weights are of, a row of x with their sum, and the sum: 4 of 40 lanes each."""
+    total = wide(weights).sum(-1, keepdim=True)
+    return wide(weights) / total, wide(x) * total, total
+
+
 def unit_vectors(x):
     length = wide(x).pow(2).sum(-1).add(1e-8).sqrt()
     return wide(x) / length[..., None], length
@@ -76,6 +82,13 @@ def test_the_rows_may_be_symbols(function):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 def test_what_is_returned_is_stored_by_the_first_stream(dtype):
     check(streams_and_sum, inputs(dtype), kernels=1)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_what_a_shorter_row_needs_too_is_in_the_lanes_of_the_longer_one(dtype):
+    """Check rows of 4 and of 40: the first lanes of the longer ones store the shorter ones, and all need one sum."""
+    x, weights = inputs(dtype)
+    check(shares_and_scaled, [weights.abs() + 1, x[:, 0]], kernels=1)
 
 
 def test_what_is_returned_may_be_of_lanes_that_are_symbols():

@@ -45,8 +45,16 @@ def test_lanes_that_differ_are_left(lanes):
         assert spread_over_lanes(found) == found
 
 
-def test_a_store_under_a_guard_is_left():
-    with nests([], [4], guarded="%j0") as found:
+def test_lanes_under_a_guard_are_lanes_of_all():
+    """Check that what a node without lanes computes is in the lanes of a node that only some of them store."""
+    with nests([], [4], [4], guarded="%j0") as found:
+        spread = spread_over_lanes(found)
+        assert spread["op0"].lanes == found["op1"].lanes
+        assert spread["op2"] is found["op2"] and spread["op2"].guards
+
+
+def test_a_guard_around_what_has_no_lanes_is_left():
+    with nests([4], [], guarded="%i") as found:
         assert spread_over_lanes(found) == found
 
 
