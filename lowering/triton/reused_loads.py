@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import sympy
+import torch
 
 from ...inductor.layouts import buffer_dtype
 from .kept_rows import KeptRowsMixin
@@ -152,7 +153,8 @@ class ReusedLoadMixin(KeptRowsMixin):
         """Return a value; where nothing chooses among lanes afterwards, with what a load has in those of its mask."""
         if self._load_other is None:
             return value
-        return self._made_of(value, f"tl.where({self._load_mask}, {value}, {_literal(self._load_other)})")
+        other = _literal(self._load_other, value.dtype)
+        return self._made_of(value, f"tl.where({self._load_mask}, {value}, {other})")
 
     def _made_of(self, value: CSEVariable, line: str) -> CSEVariable:
         """Return the variable of a tile that a line makes of a value."""
@@ -165,8 +167,12 @@ def _names(masks: Iterable[CSEVariable]) -> set[str]:
     return set(map(str, masks))
 
 
-def _literal(number: float) -> str:
-    """Return a number in Triton."""
+def _literal(number: float, dtype: torch.dtype) -> str:
+    """Return a number in Triton, of the type of those beside it: a choice between integers and 0.0 would be a float."""
+    if dtype == torch.bool:
+        return repr(bool(number))
+    if not dtype.is_floating_point:
+        return repr(int(number))
     return repr(number) if math.isfinite(number) else f'float("{number}")'
 
 

@@ -67,7 +67,7 @@ def modulated_groups(x, scale, weight, bias):
 @pytest.mark.parametrize(
     ("function", "shapes"),
     [
-        (short_convolution, [(3, 34, 1536), (3, 512), (512,)]),
+        (short_convolution, [(63, 34, 1536), (3, 512), (512,)]),
         (modulated_groups, [(2, 64, 30, 33), (2, 64), (64,), (64,)]),
     ],
 )

@@ -105,5 +105,6 @@ def test_what_is_loaded_under_a_mask_again_is_loaded_and_reduced_once(dtype):
 
 
 def test_what_a_masked_load_has_elsewhere_is_a_number_of_triton():
-    assert [_literal(number) for number in (0, False, 0.5)] == ["0", "False", "0.5"]
-    assert _literal(float("-inf")) == 'float("-inf")'
+    assert [_literal(number, torch.float32) for number in (0, False, 0.5)] == ["0", "False", "0.5"]
+    assert [_literal(0.0, dtype) for dtype in (torch.int64, torch.uint8, torch.bool)] == ["0", "0", "False"]
+    assert _literal(float("-inf"), torch.bfloat16) == 'float("-inf")'
