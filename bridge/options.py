@@ -97,7 +97,7 @@ class Options:
     )
     scatter_by_comparison: bool = _option(
         True,
-        "compute a scatter of one element into each row of a constant, as the gradient of `gather` is, by comparing "
+        "compute a scatter of few elements into each row of a constant, as the gradient of `gather` is, by comparing "
         "with the index",
     )
     share_operands: bool = _option(

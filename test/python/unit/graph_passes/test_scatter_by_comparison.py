@@ -1,16 +1,18 @@
-"""Test that a scatter of one element into each row of a constant is a comparison, and has no kernel of its own."""
+"""Test that a scatter of few elements into each row of a constant is comparisons, and has no kernel of its own."""
 
 from __future__ import annotations
 
 import pytest
 import torch
-from emitted import run_emitted
+from emitted import emitted_for, run_emitted
+from programs import wide
 from training import graphs as both_graphs
 
 import bridge
 from bridge import offline
 from bridge.backend import bridge as bridge_backend
 from bridge.offline.wrapper import parse_wrapper
+from bridge.support.fresh_code import fresh_entry
 
 ROWS, COLUMNS = 6, 40
 
@@ -53,6 +55,10 @@ def to_one_element(x, ids, values):
     return torch.zeros(COLUMNS, dtype=x.dtype, device=x.device).scatter_add(0, ids, values) + x[0]
 
 
+def marked(x, ids, values):
+    return torch.zeros_like(x).scatter(1, ids, 2.5) * x + values
+
+
 #: Functions with the shapes of index, source and result.
 REPLACED = [
     (added, (ROWS, 1), (ROWS, 1), (ROWS, COLUMNS)),
@@ -61,11 +67,16 @@ REPLACED = [
     (added_in_the_middle, (ROWS, 1, 8), (ROWS, 1, 8), (ROWS, 5, 8)),
     (placed_in_ones, (ROWS, 1), (ROWS, 1), (ROWS, COLUMNS)),
     (to_one_element, (1,), (1,), (ROWS, COLUMNS)),
+    (added, (ROWS, 3), (ROWS, 3), (ROWS, COLUMNS)),
+    (added_down, (2, COLUMNS), (2, COLUMNS), (ROWS, COLUMNS)),
+    (added_in_the_middle, (ROWS, 4, 8), (ROWS, 4, 8), (ROWS, 5, 8)),
+    (placed_in_ones, (ROWS, 8), (ROWS, 8), (ROWS, COLUMNS)),
+    (marked, (ROWS, 4), (1, 1), (ROWS, COLUMNS)),
 ]
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-@pytest.mark.parametrize("function, index, source, result", REPLACED, ids=[case[0].__name__ for case in REPLACED])
+@pytest.mark.parametrize("function, index, source, result", REPLACED, ids=[f"{f.__name__}{i}" for f, i, *_ in REPLACED])
 def test_one_kernel_with_the_same_values(function, index, source, result, dtype):
     given = inputs(index, source, result, dtype)
     ours, codes = run_emitted(function, given, bridge_backend)
@@ -93,9 +104,10 @@ def added_to_a_tensor(x, ids, values):
     return x.scatter_add(1, ids, values) * 2
 
 
-#: What may meet, or is not all of a dimension, or is not into zeros.
+#: What is too many elements, or no element, or not all of a dimension, or not into zeros.
 LEFT = [
-    (added, (ROWS, 2), (ROWS, 2)),
+    (added, (ROWS, 9), (ROWS, 9)),
+    (added, (ROWS, 0), (ROWS, 0)),
     (added, (ROWS - 1, 1), (ROWS, 1)),
     (added, (ROWS, 1), (ROWS, 3)),
     (added_to_ones, (ROWS, 1), (ROWS, 1)),
@@ -109,6 +121,74 @@ def test_other_scatters_stay(function, index, source):
     ours, _ = run_emitted(function, given, bridge_backend)
     assert changed() == 0
     torch.testing.assert_close(ours, function(*given))
+
+
+@pytest.mark.parametrize("function", [added, placed_in_ones, marked])
+def test_elements_of_one_place(function):
+    """Check that elements of one place are added up, or that the last one stays, as in eager mode on a CPU."""
+    x, _, _ = inputs()
+    ids = torch.tensor([3, 7, 3, 3]).expand(ROWS, 4).contiguous()
+    values = torch.arange(4 * ROWS, dtype=torch.float32).reshape(ROWS, 4)
+    given = [x, ids, values[:, :1] if function is marked else values]
+    ours, codes = run_emitted(function, given, bridge_backend)
+    assert (changed(), len(parse_wrapper(codes[0]).launches)) == (1, 1)
+    torch.testing.assert_close(ours, function(*given))
+
+
+@pytest.mark.parametrize("dtype, columns, replaced", [
+    (torch.float32, 64, True), (torch.bfloat16, 64, True), (torch.float32, 4096, True), (torch.bfloat16, 4096, False),
+])  # fmt: skip
+def test_more_comparisons_than_memory_has_time_for_are_left(dtype, columns, replaced):
+    """Check that more comparisons than memory has time for are left: eight for each of two bytes of a large result."""
+
+    def placed(ids, values):
+        return torch.zeros(4096, columns, dtype=dtype).scatter(1, ids, values) * 2
+
+    ids = torch.arange(8).expand(4096, 8).contiguous()
+    offline.compile_for_gpu(placed, [ids, torch.ones(4096, 8, dtype=dtype)], compile_fx=bridge_backend)
+    assert changed() == replaced
+
+
+@pytest.mark.parametrize("length, replaced", [(1, 1), (2, 0)])
+def test_a_cpu_scatters_several_elements(length, replaced):
+    """Check that code for a CPU compares with one element a row alone: it would take longer with several."""
+    given = inputs((ROWS, length), (ROWS, length))
+    offline.compile_for_gpu(added, given, compile_fx=bridge_backend)
+    assert changed() == 1
+    torch._dynamo.reset()
+    torch.testing.assert_close(torch.compile(added, backend="bridge")(*given), added(*given))
+    assert changed() == replaced
+
+
+def routed(scores):
+    """Return weights of the experts that are chosen for each token, in the places of all."""
+    values, indices = wide(scores).softmax(-1).topk(2, -1)
+    weights = (values / values.sum(-1, keepdim=True)).to(scores.dtype)
+    return torch.zeros_like(scores).scatter(1, indices, weights)
+
+
+def test_weights_of_chosen_experts_have_no_kernel_of_zeros():
+    """Check weights of chosen experts: zeros were filled in a kernel, and a second one scattered, in both graphs."""
+    scores = torch.randn(512, 64, dtype=torch.bfloat16).requires_grad_()
+    counts = [len(parse_wrapper(code).launches) for code in both_graphs(routed, (scores,), bridge_backend)]
+    plain = both_graphs(routed, (scores,), torch._inductor.compile_fx.compile_fx)
+    assert (counts, [len(parse_wrapper(code).launches) for code in plain]) == ([2, 1], [3, 3])
+
+
+def test_gradients_of_weights_of_chosen_experts():
+    """Check values: an index that was loaded for its comparison is loaded again under a mask, and was a float there."""
+    scores = torch.randn(12, 8, generator=torch.Generator().manual_seed(0)).bfloat16()
+    given = torch.randn(12, 8, generator=torch.Generator().manual_seed(1)).bfloat16()
+    torch._dynamo.reset()
+    codes: list[str] = []
+    gradients: list[torch.Tensor] = []
+    with emitted_for("sm_90", codes), torch.enable_grad():
+        compiled = torch.compile(fresh_entry(routed), backend=bridge_backend, dynamic=False)
+        for function, leaf in ((compiled, scores.clone()), (routed, scores.double())):
+            result = function(leaf.requires_grad_())
+            gradients += torch.autograd.grad(result, leaf, given.to(result.dtype))
+    assert len(codes) == 2
+    torch.testing.assert_close(gradients[0].double(), gradients[1].double(), rtol=3e-2, atol=3e-3)
 
 
 @pytest.mark.parametrize("function", [added, placed_in_ones])
@@ -130,9 +210,10 @@ def test_a_row_of_unknown_length():
 
 
 @pytest.mark.parametrize("function, dimension", [(added, 0), (added_down, 1), (placed_in_ones, 0)])
-def test_rows_without_an_index(function, dimension):
+@pytest.mark.parametrize("length", [1, 3])
+def test_rows_without_an_index(function, dimension, length):
     """Check that the last rows, or columns, that have no index keep the constant."""
-    index = (ROWS - 2, 1) if dimension == 0 else (1, COLUMNS - 3)
+    index = (ROWS - 2, length) if dimension == 0 else (length, COLUMNS - 3)
     given = inputs(index, index)
     ours, codes = run_emitted(function, given, bridge_backend)
     assert (changed(), len(parse_wrapper(codes[0]).launches)) == (1, 1)
