@@ -86,7 +86,7 @@ def _scatter(node: Node) -> _Scatter | None:
     if not rank or not graphs.may_be_selected(value):
         return None
     dimension = dim % rank
-    length = indices.shape[dimension]
+    length = 1 if graphs.known(indices.shape[dimension] == 1) else indices.shape[dimension]
     if not _is_inside(indices, source, value, dimension) or not _is_worthwhile(length, value):
         return None
     pairs = enumerate(zip(indices.shape, value.shape, strict=True))
@@ -109,9 +109,11 @@ def _is_worthwhile(length: graphs.Size, value: torch.Tensor) -> bool:
     One element never does: it executes less than a kernel which reads the constant. A CPU has fewer instructions in the
     time of a byte, and a launch takes none.
     """
+    if not isinstance(length, int) or not 0 < length <= MOST_ELEMENTS:
+        return False
     if length == 1:
         return True
-    if not isinstance(length, int) or not 0 < length <= MOST_ELEMENTS or not inductor.generates_triton(value.device):
+    if not inductor.generates_triton(value.device):
         return False
     lost = length * INSTRUCTIONS / INSTRUCTIONS_A_BYTE - value.element_size()
     elements = value.numel()

@@ -259,6 +259,21 @@ def test_fewer_chosen_rows_add_no_guard():
     assert (len(compilations), changed()) == (1, 1)
 
 
+def marked_columns(x, mask):
+    columns = mask.nonzero()[:, 0]
+    return torch.zeros_like(x).scatter(1, columns[None].expand(x.shape[0], -1), 1.0) + x
+
+
+def test_as_many_elements_as_data_say_are_scattered():
+    """Check an index whose length nobody knows before the program runs: asking whether it is 1 is an error."""
+    torch._dynamo.reset()
+    x, mask = torch.randn(ROWS, COLUMNS), torch.arange(COLUMNS) % 3 == 0
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True), bridge.config.patch(strict=True):
+        compiled = torch.compile(marked_columns, backend="bridge", fullgraph=True)
+        torch.testing.assert_close(compiled(x, mask), marked_columns(x, mask))
+    assert changed() == 0
+
+
 def test_other_strides_of_the_result_stay():
     """Check that a result with other strides is not changed: with a transposed index, the comparison would be, too."""
 
