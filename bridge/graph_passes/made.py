@@ -60,10 +60,13 @@ class Made:
             return length - own
         return self.call(operator.sub, length, self.call(aten.sym_size.int, node, dimension))
 
+    def number(self, number: Argument, of: torch.Tensor) -> Node:
+        """Return a node with one number, in the dtype of `of` and where that is."""
+        return self.call(aten.full.default, [], number, dtype=of.dtype, device=of.device)
+
     def where(self, found: Node, value: Node, rest: Argument, of: torch.Tensor) -> Node:
         """Return a node with a value where a condition holds, and elsewhere with a number, in the dtype of `of`."""
-        other = self.call(aten.full.default, [], rest, dtype=of.dtype, device=of.device)
-        return self.call(aten.where.self, found, value, other)
+        return self.call(aten.where.self, found, value, self.number(rest, of))
 
     def erase(self) -> None:
         """Take the new nodes out of the graph."""

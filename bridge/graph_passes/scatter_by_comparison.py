@@ -8,10 +8,10 @@ The weights of the experts that a router chooses for each token are a few elemen
 after the other, as eager mode places them on a CPU: where two have the same place, they are added up, or the last one
 stays.  Each element of the row executes all of these, so only so many are taken as memory would be busy for.
 
-It is so along any dimension.  Along others the index may be
-shorter than the constant, as labels of a symbolic number are, of which a guard says no more than that there are as many
-logits: it is padded with what no column has for its number.  What nobody may ask for, an index outside of the row, is
-an error of a scatter's kernel and none of a comparison's; Inductor has it so, too, where it scatters a number.
+It is so along any dimension.  Along others the index may be shorter than the constant, as labels of a symbolic number
+are, of which a guard says no more than that there are as many logits: it is padded with what no column has for its
+number.  What nobody may ask for, an index outside of the row, is an error of a scatter's kernel and none of a
+comparison's; Inductor has it so, too, where it scatters a number.
 """
 
 from __future__ import annotations
@@ -106,8 +106,8 @@ def _is_inside(index: torch.Tensor, source: Argument, value: torch.Tensor, dimen
 def _is_worthwhile(length: graphs.Size, value: torch.Tensor) -> bool:
     """Return True if comparing with so many elements of each row takes no longer than to fill a constant and scatter.
 
-    One element never does: it executes less than a kernel which reads the constant. A CPU has fewer instructions in the
-    time of a byte, and a launch takes none.
+    One element never takes longer: it executes less than a kernel which reads the constant. A CPU has fewer
+    instructions in the time of a byte, and a launch takes none.
     """
     if not isinstance(length, int) or not 0 < length <= MOST_ELEMENTS:
         return False
@@ -126,7 +126,7 @@ def _comparison(scatter: _Scatter, made: Made) -> Node:
     place = made.places(shape, scatter.dimension, value)
     index = made.padded(scatter.index, shape, scatter.shorter, -1)
     source = _padded_source(scatter, made, shape)
-    result = made.call(aten.full.default, [], scatter.constant, dtype=value.dtype, device=value.device)
+    result = made.number(scatter.constant, value)
     for number in range(scatter.length):
         found = made.call(aten.eq.Tensor, _one(scatter, made, index, number), place)
         placed = _placed(scatter, made, result, _one(scatter, made, source, number))
@@ -136,10 +136,9 @@ def _comparison(scatter: _Scatter, made: Made) -> Node:
 
 def _padded_source(scatter: _Scatter, made: Made, shape: Sequence[Argument]) -> Node:
     """Return what is scattered, as long as the result along other dimensions; a number has one element."""
-    value = graphs.tensor(scatter.node)
     if isinstance(scatter.source, Node):
         return made.padded(scatter.source, shape, scatter.shorter, 0)
-    return made.call(aten.full.default, [], scatter.source, dtype=value.dtype, device=value.device)
+    return made.number(scatter.source, graphs.tensor(scatter.node))
 
 
 def _one(scatter: _Scatter, made: Made, node: Node, number: int) -> Node:
