@@ -278,7 +278,7 @@ def check_worthwhile(tile: Tile, rows: Kernel, adding: list[Kernel], block: int,
     before = sum(_cost_before(tile, kernel) for kernel in emitted) + _beside_stores(tile)
     summed = _cost_of_what_is_left(tile, block) * len(by_torch) // len(tile.sums)
     before += max(summed, launches_by_torch(tile) * LAUNCH_BYTES)
-    after = _in_time(parts + _cost_of_ends(tile), rows) + _cost_of_band(tile, rows, block)
+    after = _in_time(parts, rows) + _cost_of_ends(tile) + _cost_of_band(tile, rows, block)
     after += max(_moved(adding), _cost_of_adding(tile, block), LAUNCH_BYTES) if adding else 0
     after += int(sum(one.steps for one in tile.wholes) * BYTES_OF_A_ROW)
     saved = before - after - sum(map(cost_of, apart))
@@ -318,7 +318,7 @@ def _moved(kernels: list[Kernel]) -> int:
 
 
 def _in_time(moved: int, kernel: Kernel) -> int:
-    """Return the bytes that an H100 moves while a GPU with faster memory moves so many; no others than these else."""
+    """Return the bytes that an H100 moves while the GPU of a kernel moves so many: fewer if its memory is faster."""
     bandwidth = inductor.memory_bandwidth(inductor.device_of(kernel))
     return int(moved * (BANDWIDTH / max(bandwidth, BANDWIDTH)) ** FASTER_BY)
 
@@ -333,9 +333,8 @@ def _cost_before(tile: Tile, kernel: Kernel) -> int:
         processors = inductor.multiprocessors(inductor.device_of(kernel))
         block = mixed.block_of_mixed_kernel(tile.typical_rows, processors)
         whole = replace(tile, slices=1)
-        return _beside(whole, [kernel], block) + _cost_in_blocks(
-            whole, _work([kernel], whole), processors, block, mixed.loads_rows_ahead()
-        )
+        work, ahead = _work([kernel], whole), mixed.loads_rows_ahead()
+        return _beside(whole, [kernel], block) + _cost_in_blocks(whole, work, processors, block, ahead)
     staged = next((one.cost for one in tile.staged if one.whole is kernel), None)
     cost = staged or cost_of(kernel, bytes_in_cache(kernel, tile.kernels)) + _cost_of_parts(tile, kernel)
     return min([cost, *(alone for other, alone in tile.alone if other is kernel)])
@@ -424,12 +423,13 @@ def _registers(nodes: Sequence[LoopNode], tile: Tile) -> float:
 def _cost_with_parts(tile: Tile, work: Work, processors: int, block: int) -> int:
     alone = _beside(tile, tile.kernels, block) + _cost_in_blocks(tile, work, processors, block)
     in_blocks = in_blocks_of(tile, block)
-    return alone + _cost_of_what_is_left(in_blocks, block) + _in_time(_cost_of_ends(in_blocks), tile.kernels[0])
+    return alone + _cost_of_what_is_left(in_blocks, block) + _cost_of_ends(in_blocks)
 
 
 def _cost_of_ends(tile: Tile) -> int:
-    """Return the bytes of the sums that programs add up to their end."""
-    return sum(inductor.buffer_bytes(name) for kernel in tile.ended for name in inductor.buffers_made(kernel))
+    """Return the bytes that could be moved while the sums are written that programs add up to their end."""
+    made = [(kernel, sum(map(inductor.buffer_bytes, inductor.buffers_made(kernel)))) for kernel in tile.ended]
+    return sum(_in_time(size, kernel) for kernel, size in made)
 
 
 def _cost_of_what_is_left(tile: Tile, block: int) -> int:
@@ -450,7 +450,7 @@ def _cost_in_blocks(tile: Tile, work: Work, processors: int, block: int, ahead: 
     """Return the bytes that could be moved in the time of a kernel over a tile.
 
     A program has one row after another, and those for which there are no registers begin when the first have ended. The
-    multiprocessor with the most programs ends last.
+    multiprocessor with the most programs ends last. ahead: whether rows may be loaded while others are computed.
     """
     step, lanes = tile.step(block), power_of_2(tile.width)
     programs = tile.typical_blocks(block) * tile.slices / processors
