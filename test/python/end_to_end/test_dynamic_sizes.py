@@ -33,6 +33,19 @@ def made(*shapes, dynamic):
     return tensors
 
 
+def compiled_once(function, cases):
+    """Check results against float64, of one compiled function for all sizes, and return what was emitted."""
+    codes: list[str] = []
+    torch._dynamo.reset()
+    counters.clear()
+    with emitted_for("sm_90", codes), bridge.config.patch(strict=True):
+        compiled = torch.compile(fresh_entry(function), backend=bridge_backend)
+        for inputs in cases:
+            found, expected = compiled(*inputs), function(*[x.double() for x in inputs])
+            torch.testing.assert_close(double(found), expected, rtol=1e-4, atol=1e-5)
+    return codes
+
+
 def mixed_heads(scores, weights):
     """Return scores whose heads are mixed after the softmax."""
     return torch.einsum("bhij,hg->bgij", scores.softmax(-1), weights)
@@ -143,15 +156,7 @@ def beside_itself(image, weight):
 )
 def test_images_of_symbolic_sides_were_rolled_by_kernels_of_their_own(function, sizes, kernels):
     """Check that lines shifted by a remainder of a symbol need one kernel, if all that it reads is shifted."""
-    codes: list[str] = []
-    torch._dynamo.reset()
-    counters.clear()
-    with emitted_for("sm_90", codes), bridge.config.patch(strict=True):
-        compiled = torch.compile(fresh_entry(function), backend=bridge_backend)
-        for size in sizes:
-            inputs = made((*size, 32), (32,), dynamic=[(0, 1, 2), ()])
-            expected = function(*[x.double() for x in inputs])
-            torch.testing.assert_close(compiled(*inputs).double(), expected, rtol=1e-4, atol=1e-5)
+    codes = compiled_once(function, [made((*size, 32), (32,), dynamic=[(0, 1, 2), ()]) for size in sizes])
     assert counters["stats"]["unique_graphs"] == 1
     assert [code.count(".run(") for code in codes] == [kernels], bridge.report()
 
@@ -183,15 +188,8 @@ def joined(text, image):
 )
 def test_rows_that_are_a_sum_of_products_had_kernels_of_their_own(function, shapes):
     """Check that `n*t - n` rows are one kernel: Inductor does not know that they are `n` times so many."""
-    codes: list[str] = []
-    torch._dynamo.reset()
-    counters.clear()
-    with emitted_for("sm_90", codes), bridge.config.patch(strict=True):
-        compiled = torch.compile(fresh_entry(function), backend=bridge_backend)
-        for sizes in shapes:
-            inputs = made(*((*size, 64) for size in sizes), dynamic=[range(len(size)) for size in sizes])
-            found, expected = compiled(*inputs), function(*[x.double() for x in inputs])
-            torch.testing.assert_close(double(found), expected, rtol=1e-4, atol=1e-5)
+    cases = [made(*((*size, 64) for size in sizes), dynamic=[range(len(size)) for size in sizes]) for sizes in shapes]
+    codes = compiled_once(function, cases)
     assert {code.count(".run(") for code in codes} == {1}, bridge.report()
 
 
@@ -246,13 +244,7 @@ def frames_of_four(tokens):
 
 def test_frames_beside_tokens_that_are_left_over_were_not_proven_to_be_inside():
     """Check that no divisibility is asked for: `4 * (s floordiv 4)` tokens are never more than there are."""
-    codes: list[str] = []
-    torch._dynamo.reset()
-    counters.clear()
-    with emitted_for("sm_90", codes), bridge.config.patch(strict=True):
-        compiled = torch.compile(fresh_entry(frames_of_four), backend=bridge_backend)
-        for batch, tokens in ((3, 41), (2, 11), (4, 9), (5, 131)):
-            (x,) = made((batch, tokens, 16), dynamic=[(0, 1)])
-            torch.testing.assert_close(compiled(x).double(), frames_of_four(x.double()), rtol=1e-4, atol=1e-5)
+    cases = [made((batch, tokens, 16), dynamic=[(0, 1)]) for batch, tokens in ((3, 41), (2, 11), (4, 9), (5, 131))]
+    codes = compiled_once(frames_of_four, cases)
     assert counters["stats"]["unique_graphs"] == 1
     assert [code.count(".run(") for code in codes] == [1], bridge.report()
